@@ -31,6 +31,7 @@ from clusterctl.fleet.quantity import Quantity, at_least, at_most
 from clusterctl.operations.context import SiteContext, open_site
 from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.registry import CHECKS
+from tests.events import new_event
 
 GROUP = 8
 RAILS = 8
@@ -188,22 +189,22 @@ def _events(number: int, report: Report) -> Iterator[NewEvent]:
     node = f"id{number:05d}"
     place = {"rack": f"R{number // 16 + 1:02d}", "unit": 2 + number % 16 * 2}
     described = {"name": name_of(number), "bmc": f"10.0.{number // 250}.{number % 250 + 1}", "serial": None, **place}
-    yield NewEvent("node", node, Kind.NODE_DESCRIBED, described)
+    yield new_event("node", node, Kind.NODE_DESCRIBED, described)
     known = {"inventory": inventory_to_data(_inventory(number)), "sku": SKU, "root_disk": f"D{number}"}
-    yield NewEvent("node", node, Kind.NODE_IDENTIFIED, known)
-    yield NewEvent("node", node, Kind.NODE_ADDRESSED, {"address": address_of(number)})
+    yield new_event("node", node, Kind.NODE_IDENTIFIED, known)
+    yield new_event("node", node, Kind.NODE_ADDRESSED, {"address": address_of(number)})
     for stage in ("discovered", "installed", "configured", "cabled"):
-        yield NewEvent("node", node, Kind.STAGE_ADVANCED, {"to": stage, "verdict": "pass"})
-    yield NewEvent("node", node, Kind.REPORT_RECORDED, {"report": report_to_data(report)})
+        yield new_event("node", node, Kind.STAGE_ADVANCED, {"to": stage, "verdict": "pass"})
+    yield new_event("node", node, Kind.REPORT_RECORDED, {"report": report_to_data(report)})
     roots = report.roots()
     if not roots:
-        yield NewEvent("node", node, Kind.STAGE_ADVANCED, {"to": "burned-in", "verdict": "pass"})
-        yield NewEvent("node", node, Kind.STAGE_ADVANCED, {"to": "gold", "verdict": "pass"})
+        yield new_event("node", node, Kind.STAGE_ADVANCED, {"to": "burned-in", "verdict": "pass"})
+        yield new_event("node", node, Kind.STAGE_ADVANCED, {"to": "gold", "verdict": "pass"})
         return
     first = roots[0]
     told = {"check": first.check, "subject": first.subject, "serial": first.serial}
     stop = {"step": "burnin", "cause": first.cause, "remedy": first.remedy, "verdict": "fail", **told}
-    yield NewEvent("node", node, Kind.NODE_QUARANTINED, stop)
+    yield new_event("node", node, Kind.NODE_QUARANTINED, stop)
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from clusterctl.edges.pxe.app import AppSettings, build
-from clusterctl.edges.pxe.desk import Desk
+from clusterctl.edges.pxe.attempt_store import AttemptStore
 from clusterctl.edges.pxe.server import Server
 
 ADDRESS, IMAGE = "127.0.0.1", "images/x/1/rootfs.tar.zst"
@@ -56,7 +56,7 @@ class Rate:
 def ours(folder: Path, state: Path, pipe: Connection) -> None:
     """The service as `pxe serve` runs it, until the other end speaks."""
     settings = AppSettings(f"http://{ADDRESS}", folder, "", downloads_at_once=max(CLIENTS))
-    server = Server(build(settings, Desk(state / "machines"), UtcClock()), ADDRESS, 0)
+    server = Server(build(settings, AttemptStore(state / "machines"), UtcClock()), ADDRESS, 0)
     _told(pipe, server.port)
     server.close()
 

@@ -48,6 +48,7 @@ from clusterctl_lab.machine import Machine
 from clusterctl_lab.world import Delays, World
 from tests.edges.maas.kit import API_KEY, Hosts, UtcClock
 from tests.edges.maas.testca import Ca
+from tests.events import new_event
 from tests.steps.fakes import FakeBmcs, FakeShell
 
 LAYOUT = Layout(IPv4Network("127.94.0.0/16"))
@@ -164,14 +165,14 @@ def described(machine: Machine) -> list[NewEvent]:
     node = f"id-{machine.name}"
     found = inventory_to_data(inventory(machine))
     return [
-        NewEvent("node", node, Kind.NODE_DESCRIBED, {"name": machine.name, "bmc": machine.bmc.address}),
-        NewEvent(
+        new_event("node", node, Kind.NODE_DESCRIBED, {"name": machine.name, "bmc": machine.bmc.address}),
+        new_event(
             "node",
             node,
             Kind.NODE_IDENTIFIED,
             {"inventory": found, "sku": "lab", "root_disk": machine.drives[0].serial},
         ),
-        NewEvent("node", node, Kind.STAGE_ADVANCED, {"to": "discovered", "verdict": "pass"}),
+        new_event("node", node, Kind.STAGE_ADVANCED, {"to": "discovered", "verdict": "pass"}),
     ]
 
 

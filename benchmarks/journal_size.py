@@ -24,13 +24,14 @@ from sqlalchemy import create_engine, insert
 from clusterctl.edges.journal import open_journal
 from clusterctl.edges.journal.tables import event as events
 from clusterctl.edges.journal.tables import node_state
-from clusterctl.edges.site.init import write_site
+from clusterctl.edges.site.roles import write_site
 from clusterctl.fleet.codec import report_to_data, state_to_json, summary_to_json
 from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.finding import Origin, Report, passed
 from clusterctl.fleet.fold import fold
 from clusterctl.fleet.node import NodeId, Step
 from clusterctl.fleet.quantity import Quantity, exactly
+from tests.events import data_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -75,7 +76,7 @@ def row(event: Event) -> dict[str, object]:
         "at": event.at.isoformat(),
         "run": event.run,
         "actor": event.actor,
-        "data": json.dumps(event.data),
+        "data": json.dumps(data_of(event)),
         "evidence": "[]",
     }
 

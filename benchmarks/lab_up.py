@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.lab.lab_kit import running_lab
+from lab.tests.lab_kit import running_lab
 
 NAME, SUBNET = "benchup", "10.158.0.0/16"
 

@@ -25,8 +25,8 @@ from pathlib import Path
 from clusterctl.edges.ansible.workspace import ssh_options
 from clusterctl.ports import HostAddress
 from clusterctl_burnin.probe import argv_for
+from lab.tests.lab_kit import running_lab
 from tests.e2e.sweeping import Sweeper, hosts_of, sweeper
-from tests.lab.lab_kit import running_lab
 
 NAME, SUBNET = "benchsw", "10.159.0.0/16"
 

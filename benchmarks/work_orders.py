@@ -19,11 +19,12 @@ from pathlib import Path
 
 from benchmarks.journal_size import build
 from clusterctl.fleet.codec import report_to_data
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Digest, Finding, Report, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.operations.context import open_site
+from tests.events import new_event
 
 CLUSTERCTL = [sys.executable, "-m", "clusterctl_cli.main"]
 FINDINGS = tuple(
@@ -51,8 +52,8 @@ def stop(site: Path, numbers: range) -> None:
         node = f"id{number:04d}"
         journal.append(
             [
-                NewEvent("node", node, Kind.REPORT_RECORDED, {"report": report}),
-                NewEvent("node", node, Kind.NODE_QUARANTINED, stopped),
+                new_event("node", node, Kind.REPORT_RECORDED, {"report": report}),
+                new_event("node", node, Kind.NODE_QUARANTINED, stopped),
             ]
         )
     journal.close()

@@ -37,7 +37,7 @@ def main(folder: Path) -> int:
         print(f"{effect.node}: {effect.text}")
     result = bootstrap.run(context, request, Control(approved=preview.digest, on_event=show))
     for node in result.nodes:
-        why = explain(context, node.name)
+        why = explain(context, context.node(node.name))
         print(f"\n{node.name} is {node.stage.value}: {why.cause or 'nothing keeps it back'}")
         for finding in why.findings:
             print(f"  {finding.check} {finding.subject}: {finding.cause}\n  → {finding.remedy}")

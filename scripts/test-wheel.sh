@@ -13,12 +13,16 @@ say "building the wheel and installing it in $folder/venv"
 "$folder/venv/bin/pip" install --quiet -r requirements.txt -r requirements-dev.txt "$folder"/clusterctl-*.whl \
     "$folder"/clusterctl_lab-*.whl
 cp -r tests "$folder/tests"
+mkdir "$folder/lab"
+cp -r lab/tests "$folder/lab/tests"
 "$venv/bin/python" - >"$folder/pytest.ini" <<'SETTINGS'
 import tomllib
 
 settings = tomllib.load(open("pyproject.toml", "rb"))["tool"]["pytest"]["ini_options"]
 print("[pytest]")
-print("testpaths = tests")
+print("testpaths =", *settings["testpaths"])
+print("pythonpath = .")
+print("consider_namespace_packages = true")
 print(f"addopts = {settings['addopts']}")
 print("markers =", *settings["markers"], sep="\n    ")
 SETTINGS

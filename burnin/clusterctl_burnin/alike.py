@@ -15,7 +15,7 @@ from clusterctl_burnin.checks.os_release import HOST_OS, NAME
 from clusterctl_burnin.probe import Readings, UnmeasuredError
 
 LEAST_HOSTS = 3
-"""Of two that differ nobody knows which is the odd one."""
+"""Which of two different ones is the odd one is unknown."""
 Traits = Mapping[str, str]
 _REMEDY = "bring the node to the release and kernel of the others, or name the right ones in site.yml (checks)"
 
@@ -44,7 +44,7 @@ def _differing(trait: str, hosts: Mapping[str, Traits]) -> Sequence[tuple[str, F
     usual, times = Counter(told.values()).most_common(1)[0]
     if times * 2 <= len(told):
         return ()
-    cause = f"the host's {trait} is not that of {times} of the {len(told)} hosts that were burned in with it"
+    cause = f"the host's {trait} differs from {times} of the {len(told)} hosts that were burned in with it"
     return [
         (
             host,

@@ -25,7 +25,7 @@ def of_its_predecessor(finding: Finding, before: Sequence[Finding]) -> Finding:
     other = next((old.serial for old in before if _same_entries(old, finding) and old.serial != finding.serial), "")
     if not other:
         return finding
-    cause = f"{finding.cause}; that was its predecessor, serial {other}"
+    cause = f"{finding.cause}; that was the part before it, serial {other}"
     code = Code.LOG_ENTRY_OF_PREDECESSOR
     return replace(finding, verdict=Verdict.WARN, code=code, serial=other, cause=cause, remedy=REMEDY)
 

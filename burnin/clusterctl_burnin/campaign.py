@@ -125,9 +125,9 @@ class Campaign:
         self._hunt = self._rebuilt(self._hunt.events)
 
     def insist(self) -> bool:
-        """Nobody else can come: those who are here are measured together again, to know a fault from chance.
+        """Measure the present nodes together again where no other node can join, to tell a fault from chance.
 
-        False where they have been, or where nobody is in doubt.
+        Return False where they have been, or where no node is in doubt.
         """
         if self._rules.alone == REPEATS or not self.measured().answer.suspects:
             return False
@@ -136,7 +136,7 @@ class Campaign:
         return True
 
     def unproven(self, names: Iterable[str]) -> frozenset[str]:
-        """Of whom nothing says that they are sound: in doubt, or measured with nobody."""
+        """Return the nodes that are in doubt, or were measured with no other node."""
         found: dict[str, set[NodeStatus]] = {name: set() for name in names}
         for rail in self.measured().blame().values():
             for name in found.keys() & rail.keys():

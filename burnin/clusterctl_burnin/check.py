@@ -25,7 +25,7 @@ class Expected:
     """What the node should be: everything that a judgement needs beside the readings.
 
     inventory        what the BMC told of it, so that an absent part can be named; None where unknown
-    driver_version   the NVIDIA driver that was configured; empty where nobody said
+    driver_version   the NVIDIA driver that was configured; empty where the site names none
     network          the host's own, empty where the site says nothing of it; the error where it cannot be told
     known_lines      kernel messages that this site calls harmless, beside the shipped ones
     sent, received   when the controller (its clock, UTC) began to send the probes and had the answer
@@ -148,7 +148,9 @@ def inconclusive(check: str, error: ClusterctlError, subject: str = "node", seri
     if isinstance(error, ParseError):
         code, fault = Code.OUTPUT_UNREADABLE, error.where
         cause = f"{error.where}: {error.message}" if error.where else error.message
-        remedy = error.remedy or "look at the raw output in the evidence; another version of the tool may print it so"
+        remedy = error.remedy or (
+            "read the raw output in the evidence; another version of the tool may print another format"
+        )
     else:
         cause, remedy = error.message, error.remedy or "run the burn-in again"
     return Finding(
@@ -168,9 +170,9 @@ def known(value: T | None, what: str) -> T:
     """The value, or `UnmeasuredError` where the tool did not tell `what`."""
     if value is None:
         raise UnmeasuredError(
-            f"the tool does not tell {what}",
+            f"the tool does not report {what}",
             code=Code.NOT_REPORTED,
             fault=what,
-            remedy="see the raw output in the evidence",
+            remedy="read the raw output in the evidence",
         )
     return value

@@ -1,28 +1,24 @@
-"""A node's figures as JSON-able data, and back: what the journal keeps of them for comparisons with the fleet."""
+"""A node's figures as the journal keeps them, for comparisons with the nodes of its SKU."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
-from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.payloads.node import Figure
 from clusterctl_burnin.fleet_metrics import METRICS
 from clusterctl_burnin.fleet_stats import Sample
 
 
-def to_data(samples: Iterable[Sample]) -> list[dict[str, Any]]:
-    return [
-        {"metric": one.metric.name, "subject": one.subject, "serial": one.serial, "value": one.value} for one in samples
-    ]
+def to_payload(samples: Iterable[Sample]) -> tuple[Figure, ...]:
+    """Return the samples as an event's payload has them."""
+    return tuple(
+        Figure(metric=one.metric.name, subject=one.subject, serial=one.serial, value=one.value) for one in samples
+    )
 
 
-def from_data(node: str, population: str, figures: Iterable[Mapping[str, Any]]) -> Iterator[Sample]:
-    """Figures of metrics that are compared no more are left out. Raises ParseError for what are no figures."""
+def from_payload(node: str, population: str, figures: Iterable[Figure]) -> Iterator[Sample]:
+    """Yield the samples of a node. Figures of metrics that are no longer compared are left out."""
     for figure in figures:
-        try:
-            metric, value = METRICS.get(str(figure["metric"])), float(figure["value"])
-            subject, serial = str(figure["subject"]), str(figure["serial"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise ParseError(f"this is no figure of a node: {figure}") from error
+        metric = METRICS.get(figure.metric)
         if metric is not None:
-            yield Sample(node, metric, value, population, subject, serial)
+            yield Sample(node, metric, figure.value, population, figure.subject, figure.serial)

@@ -84,7 +84,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Unjudged:
-    """A metric that was not compared, and why: nobody is healthy for it."""
+    """A metric that was not compared, and why: it proves no node healthy."""
 
     metric: str
     population: str
@@ -132,7 +132,7 @@ def compare(samples: Iterable[Sample]) -> Compared:
             unjudged.append(Unjudged(metric, population, f"{len(found) - len(finite)} values are no numbers"))
         nodes = len({sample.node for sample in finite})
         if nodes < LEAST_NODES:
-            why = f"{nodes} nodes have told it; it takes {LEAST_NODES} to know what is usual"
+            why = f"{nodes} nodes report it; a comparison needs {LEAST_NODES}"
             unjudged.append(Unjudged(metric, population, why))
         else:
             places += _places(finite, nodes)
@@ -245,7 +245,7 @@ def _finding(place: _Place, *, one_of_many: bool) -> Finding:
         f"{usual.values} values of {usual.nodes} nodes ({sample.population}), by chance in {place.chance:.1g} of cases"
     )
     if one_of_many:
-        cause += "; so many are like it that they seem to be another kind of node"
+        cause += "; so many nodes are like it that they seem to be another kind"
         remedy = "find out what these nodes have in common (SKU, firmware, switch tier, inlet air)"
     else:
         cause += "" if place.matters else "; too little to matter"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping
@@ -129,7 +130,7 @@ class ProbeResult:
     def complaint(self) -> str:
         """The last line that it wrote to stderr, or else to stdout: mostly why it failed."""
         lines = [line for line in (self.stderr.strip() or self.stdout).splitlines() if any(map(str.isalnum, line))]
-        return lines[-1].strip()[:200] if lines else "it said nothing"
+        return lines[-1].strip()[:200] if lines else "it printed nothing"
 
     @property
     def command(self) -> str:
@@ -167,7 +168,10 @@ class Readings:
         if found.status is Status.MISSING and found.stderr:
             raise UnmeasuredError(
                 f"{found.command} could not be started: {found.complaint}",
-                remedy="see what the node has run out of (processes, memory, open files), then run the burn-in again",
+                remedy=(
+                    "check which resource of the node is exhausted (processes, memory, open files), "
+                    "then run the burn-in again"
+                ),
                 code=Code.PROBE_NOT_STARTED,
                 fault=probe.name,
             )
@@ -194,7 +198,9 @@ class Readings:
             ours = probe.argv[0] in programs()  # no operator can run it by its name
             raise UnmeasuredError(
                 f"{found.command} failed with exit code {found.rc}: {found.complaint}",
-                remedy="mend that on the node" if ours else f"run {found.command} on the node and mend what it says",
+                remedy="repair that on the node"
+                if ours
+                else (f"run {found.command} on the node and repair what it reports"),
                 code=Code.PROBE_FAILED,
                 fault=probe.name,
             )
@@ -303,7 +309,8 @@ def _script(probes: tuple[Probe, ...], parallel: int, requirements: HostRequirem
         ],
     }
     texts = [text_of("node/processes.py"), text_of("node/bundle.py")]
-    return f"import sys\nsys.argv[1:] = {texts!r}\n{_LOADER}\nmain({spec!r})\n".encode()
+    call = f"main(json.loads({json.dumps(json.dumps(spec))}))"
+    return f"import json, sys\nsys.argv[1:] = {texts!r}\n{_LOADER}\n{call}\n".encode()
 
 
 def parse_readings(stdout: str) -> Readings:

@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.text import Text
 
 from clusterctl.cabling.explain.explanation import Explanation
-from clusterctl.cabling.explain.verify import Verification
+from clusterctl.operations.cabling import VerifyResult
 
 
-def print_verification(verification: Verification) -> None:
+def print_verification(verification: VerifyResult) -> None:
     console = wide_console()
     print_by_rack(console, verification.explanations)
     right = f"{verification.right} of {verification.planned} planned cables are right, {verification.observed} observed"

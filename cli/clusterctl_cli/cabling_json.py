@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from clusterctl.cabling.ethernet.verify import EthernetVerification
 from clusterctl.cabling.explain.explanation import Explanation
-from clusterctl.cabling.explain.verify import Verification
+from clusterctl.operations.cabling import VerifyResult
 
 
-def verification_json(verification: Verification | EthernetVerification) -> dict[str, object]:
+def verification_json(verification: VerifyResult | EthernetVerification) -> dict[str, object]:
     return {
         "links_planned": verification.planned,
         "links_observed": verification.observed,

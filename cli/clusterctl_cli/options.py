@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -14,7 +15,25 @@ from clusterctl_cli.discretion import DiscreetFormatter
 from clusterctl_cli.formats import format_option
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def gathered(options: Callable[..., Any]) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Return the decorator that hands all values of a command's parameters over as one `options`, after the context.
+
+    It stands next to the function. The fields of `options` have the names of the parameters.
+    """
+
+    def decorate(function: Callable[..., T]) -> Callable[..., T]:
+        @functools.wraps(function)
+        def call(*context: click.Context, **values: object) -> T:
+            return function(*context, options(**values))
+
+        return call
+
+    return decorate
+
 
 site_option = click.option(
     "--site",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from clusterctl.fleet.fabric.history import FabricFault
+from clusterctl.fleet.payloads.hardware import FabricFault
 
 _NAMED = 10
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from clusterctl.fleet.codec import payload_to_data
 from clusterctl.fleet.event import Event
-from clusterctl.fleet.event_text import event_text
 from clusterctl_cli.text import columns
 
 
 def history_text(events: Iterable[Event]) -> str:
     """Return a node's events, oldest first, one per line."""
     rows = [
-        (str(event.seq), event.at.strftime("%Y-%m-%d %H:%M:%S"), event.run, event.actor, event_text(event))
+        (str(event.seq), event.at.strftime("%Y-%m-%d %H:%M:%S"), event.run, event.actor, str(event.payload))
         for event in events
     ]
     return columns(("SEQ", "WHEN (UTC)", "RUN", "ACTOR", "WHAT"), rows)
@@ -27,6 +27,6 @@ def event_json(event: Event) -> dict[str, Any]:
         "run": event.run,
         "actor": event.actor,
         "kind": event.kind.value,
-        "data": event.data,
+        "data": payload_to_data(event.payload),
         "evidence": list(event.evidence),
     }

@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from clusterctl.fleet.decisions.waiver import Waiver
-from clusterctl.fleet.durations import in_words
+from clusterctl.fleet.durations import utc_text
 from clusterctl.fleet.state import NodeState, NodeSummary, OperatorHold
 
 
@@ -46,7 +46,7 @@ def waiver_words(waiver: Waiver, now: datetime) -> str:
     """`gpu_ecc of gpu 3 waived by alice until …: …`, or that it has ended."""
     if waiver.active(now):
         return f"{waiver.what} {waiver}"
-    return f"{waiver.what}: the waiver of {waiver.by} ended {in_words(waiver.until)} ({waiver.reason})"
+    return f"{waiver.what}: the waiver of {waiver.by} ended {utc_text(waiver.until)} ({waiver.reason})"
 
 
 def waivers_brief(node: NodeSummary, now: datetime) -> str:

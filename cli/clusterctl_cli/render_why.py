@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -11,30 +11,26 @@ from rich.text import Text
 
 from clusterctl.fleet.bmc.accounts import Rotation
 from clusterctl.fleet.decisions.waiver import waiver_of
-from clusterctl.fleet.finding import Digest, Evidence, Finding
+from clusterctl.fleet.finding import Digest, Finding
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.state import NodeState
+from clusterctl.operations.explanation import EvidenceSource, Explanation
 from clusterctl_cli.render import STYLES
 from clusterctl_cli.render_people import people_text
 from clusterctl_cli.text import ago
 
 
-def why_text(
-    node: NodeState,
-    evidence: Mapping[Digest, Evidence],
-    now: datetime,
-    password: Rotation | None = None,
-    repeated: Sequence[str] = (),
-) -> Text:
-    """Why the node is where it is, with the remedy and what it rests on. `repeated`: what it did before, in words."""
+def why_text(explanation: Explanation) -> Text:
+    """Return why the node is where it is, with the remedy and what it rests on."""
+    node, now, evidence = explanation.node, explanation.at, explanation.evidence
     text = Text()
     text.append(node.name, style="bold")
     text.append(f" ({node.location}, serial {node.serial or 'unknown'}) is ")
     text.append(node.stage.value, style=STYLES.get(node.stage, "bold"))
     text.append(f", since {ago(node.since, now)}.\n")
     text.append_text(people_text(node, now))
-    text.append(_password(node, password, now))
-    for words in repeated:
+    text.append(_password(node, explanation.password, now))
+    for words in explanation.repeated:
         text.append(f"Again: {words}.\n", style="bold")
     if node.stopped_at is None:
         text.append(_onward(node, now))
@@ -82,7 +78,7 @@ def _onward(node: NodeState, now: datetime) -> str:
     return f"Nothing keeps it back; the next step is {node.next_step.value}.\n"
 
 
-def _finding(finding: Finding, evidence: Mapping[Digest, Evidence]) -> Text:
+def _finding(finding: Finding, evidence: Mapping[Digest, EvidenceSource]) -> Text:
     text = Text()
     rows = [
         ("Check", f"{finding.check} on {finding.subject}" + (f" (serial {finding.serial})" if finding.serial else "")),

@@ -24,7 +24,7 @@ MASKED_UNITS = (
     *("sys-kernel-config.mount", "sys-kernel-debug.mount", "sys-kernel-tracing.mount", "sys-fs-fuse-connections.mount"),
     *("dev-hugepages.mount", "proc-sys-fs-binfmt_misc.automount", "systemd-binfmt.service"),
     *("systemd-remount-fs.service", "systemd-random-seed.service", "systemd-pstore.service"),
-    # Nobody sits in front of it.
+    # It has no console.
     *("getty.target", "getty@tty1.service", "console-getty.service", "systemd-logind.service"),
     *("systemd-ask-password-console.path", "systemd-ask-password-wall.path"),
     # What costs processor time that a hundred hosts share.

@@ -71,7 +71,7 @@ async def _answers(machine: Machine) -> None:
 
 
 async def _banner(address: str) -> bytes:
-    """The first line that the server says; empty while nobody listens."""
+    """The first line that the server says; empty while no server listens."""
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             reader, writer = await asyncio.open_connection(address, SSH_PORT)

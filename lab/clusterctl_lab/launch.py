@@ -105,7 +105,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], messages: BinaryIO, say:
             return
     raise EnvironmentBrokenError(
         f"the lab's daemon ended with {process.wait()} before it was ready",
-        remedy="Mend what its log names, then start the lab again.",
+        remedy="Correct what its log names, then start the lab again.",
     )
 
 

@@ -22,7 +22,7 @@ class Gpu:
     links_down     its NVLinks that have no peer
     nvlink_replays_per_hour   how fast one NVLink's replay errors grow
     remap_failed   a row could not be remapped any more
-    persistence    its driver stays loaded while nobody uses it
+    persistence    its driver stays loaded while no process uses it
     fabric_state   how far it has joined the NVSwitches: Completed, or In Progress
     speed_percent  of what a sound one multiplies
     computes_wrong now and then a product comes out wrong, and nothing tells of it
@@ -159,7 +159,7 @@ class Dimm:
     """A memory module; `slot` is its socket by the BMC's inventory, `in_log` by the BMC's event log.
 
     failed              it has lost data (an uncorrectable ECC error); the machine still counts it
-    corrected_per_hour  so often does ECC mend what it reads
+    corrected_per_hour  how often ECC corrects what it reads
     flips               under full load it gives back other bits than were written
     seen                False: the firmware has not started it; the BMC, which asked it earlier, still lists it
     """
@@ -226,7 +226,7 @@ class System:
     mount_lost       a file system of its /etc/fstab is not mounted
     unit_failed      a service that training needs ends as soon as it is started
     hung_process    a process sleeps in the kernel and does not wake up
-    names_lost       its name server is one that nobody reaches
+    names_lost       its name server is unreachable
     other_release    it says of itself that it is another release than was installed
     container_gpus_lost   no container is given GPUs
     container_unhealthy    one of its containers is unhealthy

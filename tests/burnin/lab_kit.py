@@ -28,7 +28,7 @@ from clusterctl_lab.hosts.namespace_hosts import HostSettings, NamespaceHosts
 from clusterctl_lab.image import ensure_image
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
-from tests.lab.loop_thread import LoopThread
+from lab.tests.loop_thread import LoopThread
 
 LAB = "tburnin"
 USER = "ops"

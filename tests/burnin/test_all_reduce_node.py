@@ -43,7 +43,7 @@ def test_one_rank_a_gpu_and_no_adapter() -> None:
     ("stdout", "verdict", "words"),
     [
         (table(481), Verdict.PASS, "fast enough"),
-        (table(366), Verdict.FAIL, "slowly"),
+        (table(366), Verdict.FAIL, "is slow"),
         (table(481, wrong=3), Verdict.FAIL, "3 values of the sum are wrong"),
         (table(481, ranks=7), Verdict.INCONCLUSIVE, "7 of 8 ranks"),
         ("nonsense", Verdict.INCONCLUSIVE, "no row"),

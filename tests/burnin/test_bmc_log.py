@@ -1,4 +1,4 @@
-"""A BMC's log against the machine of today: what failed is found by its part, what was mended is history."""
+"""A BMC's log against the machine of today: what failed is found by its part, what was repaired is history."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_entries_of_vendors(case: dict[str, Any]) -> None:
         assert case["message"] in finding.cause
         assert finding.remedy
         assert bool(case.get("new")) or finding.measured == case["rule"]
-    said = {True: "new, newest", "old": "not in the table"}.get(case.get("new", ""), "nothing that stands")
+    said = {True: "new kinds, newest", "old": "outside the table"}.get(case.get("new", ""), "none of them open")
     assert said in summary.cause or bool(found)
     assert summary.verdict is (Verdict.WARN if case.get("new") is True and not found else Verdict.PASS)
 
@@ -215,7 +215,7 @@ def test_every_rule_has_a_source_and_what_stops_a_node_a_remedy() -> None:
     rules = shipped_table().rules
     assert all(rule.source for rule in rules)
     assert all(rule.remedy for rule in rules if rule.weight in (Weight.FATAL, Weight.DEGRADED))
-    assert all(rule.mends for rule in rules if rule.weight is Weight.MENDED)
+    assert all(rule.repairs for rule in rules if rule.weight is Weight.REPAIRED)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_every_rule_has_a_source_and_what_stops_a_node_a_remedy() -> None:
     [
         ("{name: a, component: psu, weight: fatal, text: ['('], remedy: x, source: y}", "no regular expression"),
         ("{name: a, component: psu, weight: fatal, remedy: x, source: y}", "fits nothing"),
-        ("{name: a, component: psu, weight: mended, mends: [b], text: [x], remedy: x, source: y}", "no rule"),
+        ("{name: a, component: psu, weight: repaired, repairs: [b], text: [x], remedy: x, source: y}", "no rule"),
         ("{name: a, component: shoe, weight: fatal, text: [x], remedy: x, source: y}", "component"),
     ],
 )

@@ -39,7 +39,7 @@ def test_what_was_said_of_the_old_module_is_a_warning_about_it() -> None:
     assert (old.verdict, old.serial) == (Verdict.FAIL, "M2")
     new = told([entry(3)], "M9", before=[old])
     assert (new.verdict, new.serial) == (Verdict.WARN, "M2")
-    assert "its predecessor, serial M2" in new.cause
+    assert "the part before it, serial M2" in new.cause
     assert "clear-log" in new.remedy
 
 

@@ -130,8 +130,8 @@ CASES = [
         "not run the kernel that the site wants",
         broken={"host_os": host_os(wanted={"release": "bookworm", "kernel": "6.1.0-27-amd64"})},
     ),
-    Case("os_release", WARN, "next boot takes another", broken={"host_os": host_os(next_boot="6.1.0-29-amd64")}),
-    Case("os_release", WARN, "not installed any more", broken={"host_os": host_os(installed=["6.1"], next_boot=None)}),
+    Case("os_release", WARN, "next boot starts another", broken={"host_os": host_os(next_boot="6.1.0-29-amd64")}),
+    Case("os_release", WARN, "no longer installed", broken={"host_os": host_os(installed=["6.1"], next_boot=None)}),
     Case("os_release", INCONCLUSIVE, "no /etc/os-release", broken={"host_os": host_os(os_release=None)}),
     Case("os_release", INCONCLUSIVE, "no VERSION_CODENAME", broken={"host_os": host_os(os_release={"ID": "x"})}),
     Case("os_release", INCONCLUSIVE, "not understood", broken={"host_os": host_os(kernel="")}),
@@ -174,7 +174,7 @@ CASES = [
     Case(
         "monitoring_containers",
         FAIL,
-        "no such container",
+        "the container does not exist",
         "container dcgm-exporter",
         {"containers": lambda _: '{"wanted": ["dcgm-exporter"], "containers": []}'},
     ),
@@ -201,10 +201,10 @@ CASES = [
     ),
     Case("identity", FAIL, "another machine", broken={"system_serial": swap("LAB0001", "LAB0002")}),
     Case("identity", FAIL, "host name is another", expected=expected(name="node002")),
-    Case("identity", INCONCLUSIVE, "tells no serial", broken={"system_serial": swap("LAB0001\n", "# firmware\n")}),
+    Case("identity", INCONCLUSIVE, "reports no serial", broken={"system_serial": swap("LAB0001\n", "# firmware\n")}),
     Case("clock_offset", FAIL, "ahead", expected=expected(received=expected().sent + timedelta(seconds=2))),
     Case("clock_offset", FAIL, "behind", expected=expected(sent=expected().sent + timedelta(hours=1))),
-    Case("nvidia_driver", FAIL, "not the version", expected=expected(driver_version="560.1")),
+    Case("nvidia_driver", FAIL, "not have the configured version", expected=expected(driver_version="560.1")),
     Case(
         "nvidia_driver",
         FAIL,
@@ -213,7 +213,7 @@ CASES = [
     ),
     Case("gpu_count", FAIL, "1 of 2 GPUs answer; absent: Video.Slot.22-1", broken={"nvidia_smi": without_second_gpu}),
     Case("gpu_count", FAIL, "0 of 2", broken={"nvidia_smi": result("nvidia_smi", "No devices were found\n", rc=6)}),
-    Case("gpu_count", FAIL, "another model", "gpu 1", {"nvidia_smi": line("Product Name", "NVIDIA A100", 1)}),
+    Case("gpu_count", FAIL, "model is not the SKU's", "gpu 1", {"nvidia_smi": line("Product Name", "NVIDIA A100", 1)}),
     Case("gpu_count", INCONCLUSIVE, "model", broken={"nvidia_smi": line("Product Name", "Unknown Error", 1)}),
     Case(
         "gpu_ecc",
@@ -230,16 +230,16 @@ CASES = [
     Case("gpu_ecc", FAIL, "uncorrectable memory errors", "gpu 0", {"nvidia_smi": line("DRAM Uncorrectable", "2", 0)}),
     Case("gpu_ecc", FAIL, "more uncorrectable errors", "gpu 0", {"nvidia_smi": line("SRAM Threshold Exceeded", "Yes")}),
     Case("gpu_ecc", WARN, "earlier in its life", "gpu 0", {"nvidia_smi": line("SRAM Uncorrectable Parity", "1", 1)}),
-    Case("gpu_ecc", INCONCLUSIVE, "does not tell", "gpu 1", {"nvidia_smi": line("DRAM Uncorrectable", "N/A", 2)}),
+    Case("gpu_ecc", INCONCLUSIVE, "does not report", "gpu 1", {"nvidia_smi": line("DRAM Uncorrectable", "N/A", 2)}),
     Case("gpu_ecc", INCONCLUSIVE, "1 of 2 GPUs", broken={"nvidia_smi": without_second_gpu}),
     Case("gpu_row_remap", FAIL, "next reset", "gpu 1", {"nvidia_smi": line("Pending", "Yes", 5)}),
-    Case("gpu_row_remap", FAIL, "spare one", "gpu 0", {"nvidia_smi": line("Remapping Failure", "Yes")}),
+    Case("gpu_row_remap", FAIL, "spare row", "gpu 0", {"nvidia_smi": line("Remapping Failure", "Yes")}),
     Case("gpu_row_remap", FAIL, "too many", "gpu 0", {"nvidia_smi": line("Uncorrectable Error", "513")}),
     Case("gpu_idle", FAIL, "does not name", "gpu 0", {"nvidia_smi": line("Used", "4000 MiB")}),
     Case(
         "gpu_idle",
         FAIL,
-        "in use by python3",
+        "runs python3",
         "gpu 0",
         {
             "nvidia_smi": swap(
@@ -318,7 +318,7 @@ CASES = [
     Case(
         "gpudirect_rdma",
         INCONCLUSIVE,
-        "which kernel modules",
+        "report its kernel modules",
         broken={"lsmod": swap("nvidia_peermem  ", "other_module "), "gpu_sharing": swap("NVRM version", "x")},
     ),
     Case("gpudirect_rdma", FAIL, "kernel module is not loaded", broken={"lsmod": lambda _: "Module  Size  Used by\n"}),
@@ -338,7 +338,7 @@ CASES = [
     Case(
         "gpudirect_rdma", INCONCLUSIVE, "1 of 2 GPUs", broken={"lspci": swap("43:00.0 3D controller", "43:00.0 Bridge")}
     ),
-    Case("gpu_topology", FAIL, "not joined by all", "gpu 0", {"gpu_topology": lambda t: t.replace("NV18", "NV16")}),
+    Case("gpu_topology", FAIL, "lacks NVLinks to", "gpu 0", {"gpu_topology": lambda t: t.replace("NV18", "NV16")}),
     Case(
         "gpu_topology", FAIL, "own PCIe switch", "gpu 1", {"gpu_topology": lambda t: t.replace("SYS\tPIX", "SYS\tNODE")}
     ),
@@ -365,13 +365,15 @@ CASES = [
     Case("gpu_persistence", FAIL, "is off", "gpu 1", {"nvidia_smi": line("Persistence Mode", "Disabled", 1)}),
     Case("gpu_persistence", INCONCLUSIVE, "1 of 2 GPUs", broken={"nvidia_smi": without_second_gpu}),
     Case("gpu_persistence", INCONCLUSIVE, "persistence mode", "gpu 0", {"nvidia_smi": line("Persistence Mode", "N/A")}),
-    Case("gpu_firmware", FAIL, "VBIOS is not that of most", "gpu 1", {"nvidia_smi": line("VBIOS Version", "1.2", 1)}),
-    Case("gpu_firmware", FAIL, "InfoROM is not that of most", "gpu 1", {"nvidia_smi": line("Image Version", "1.2", 1)}),
-    Case("gpu_firmware", FAIL, "not of the driver", "gpu 0", {"nvidia_smi": line("GSP Firmware Version", "535.1")}),
+    Case("gpu_firmware", FAIL, "VBIOS differs from most", "gpu 1", {"nvidia_smi": line("VBIOS Version", "1.2", 1)}),
+    Case("gpu_firmware", FAIL, "InfoROM differs from most", "gpu 1", {"nvidia_smi": line("Image Version", "1.2", 1)}),
+    Case(
+        "gpu_firmware", FAIL, "does not have the driver", "gpu 0", {"nvidia_smi": line("GSP Firmware Version", "535.1")}
+    ),
     Case("gpu_firmware", INCONCLUSIVE, "the GPU's VBIOS", "gpu 0", {"nvidia_smi": line("VBIOS Version", "N/A")}),
     Case("gpu_firmware", INCONCLUSIVE, "1 of 2 GPUs", broken={"nvidia_smi": without_second_gpu}),
     Case("fabric_manager", FAIL, "service is failed", broken={"fabric_manager_service": lambda _: "failed\n"}),
-    Case("fabric_manager", FAIL, "another version", broken={"fabric_manager_version": swap("550", "535")}),
+    Case("fabric_manager", FAIL, "have different versions", broken={"fabric_manager_version": swap("550", "535")}),
     Case("fabric_manager", FAIL, "has not joined", "gpu 1", {"nvidia_smi": line("State", "In Progress", 1)}),
     Case("fabric_manager", FAIL, "has not joined", "gpu 0", {"nvidia_smi": line("Status", "Failure", 0)}),
     Case("fabric_manager", INCONCLUSIVE, "state of the GPU's fabric", "gpu 0", {"nvidia_smi": line("State", "N/A")}),
@@ -434,7 +436,7 @@ CASES = [
     Case(
         "kernel_log",
         FAIL,
-        "limited by a 32.0 GT/s PCIe x8 link",
+        "a 32.0 GT/s PCIe x8 link limits",
         "hca 0000:18:00.0",
         {
             "dmesg": append(
@@ -467,7 +469,7 @@ CASES = [
         "empty slots: A1",
         broken={"memory_modules": swap("Size: 64 GB", "Size: No Module Installed")},
     ),
-    Case("memory_size", FAIL, "mapped", broken={"meminfo": swap("266338304", "200000000")}),
+    Case("memory_size", FAIL, "disabled a module", broken={"meminfo": swap("266338304", "200000000")}),
     Case("disk_space", FAIL, "nearly full", "/", {"df": lambda t: t.replace("426000000000", "426")}),
     Case("swap_off", FAIL, "/dev/sda2", broken={"swapon": lambda _: "/dev/sda2 1073741824\n"}),
     Case(
@@ -500,7 +502,10 @@ CASES = [
     Case("host_network", FAIL, "does not name", "default route", {"ip_route_6": lambda _: STRAY}),
     Case("host_network", FAIL, "10.20.0.1 is missing", "default route", {"ip_route": lambda _: "[]"}),
     Case(
-        "host_network", INCONCLUSIVE, "not known: no port", expected=expected(network=UsageError("no port", remedy="x"))
+        "host_network",
+        INCONCLUSIVE,
+        "host is unknown: no port",
+        expected=expected(network=UsageError("no port", remedy="x")),
     ),
 ]
 

@@ -147,7 +147,7 @@ def test_a_level_whose_tests_were_skipped_was_not_run() -> None:
     text = four(("software", PASS, fails(PERSISTENCE, 5)), ("memory", PASS, SKIP), ("pcie", PASS, SKIP))
     (finding,) = judged(text, rc=226)
     assert (finding.verdict, finding.subject) == (Verdict.INCONCLUSIVE, "gpu 1")
-    assert "did not run what level 2 consists of: memory, pcie" in finding.cause
+    assert "did not run these tests of level 2: memory, pcie" in finding.cause
     assert "ersistence mode" in finding.cause
 
 
@@ -175,7 +175,7 @@ def test_a_word_that_nobody_knows_is_no_pass() -> None:
 @pytest.mark.parametrize(
     ("text", "rc", "cause"),
     [
-        (four(*SOUND), 226, "no failed test and ends with exit code 226"),
+        (four(*SOUND), 226, "no failed test, but ends with exit code 226"),
         ("Error: unable to establish a connection to the specified host: localhost", 255, "unable to establish"),
         (four(runtime_error="Unable to get the driver version"), 226, "broke off: Unable to get the driver version"),
         ("", 0, "no JSON document"),

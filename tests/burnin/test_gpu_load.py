@@ -36,8 +36,8 @@ def test_four_healthy_gpus_pass_at_their_power_limit() -> None:
 @pytest.mark.parametrize(
     ("changes", "cause", "measured", "remedy"),
     [
-        ({"mismatches": 1}, "computes wrong results: the same product", "1", "replace it"),
-        ({"digest": "cd" * 32}, "not that of the node's other GPUs", "cdcdcdcdcdcd", "replace it"),
+        ({"mismatches": 1}, "computes wrong results: it repeated a product", "1", "replace it"),
+        ({"digest": "cd" * 32}, "differs from the node's other GPUs", "cdcdcdcdcdcd", "replace it"),
         ({"reasons": {THERMAL: 7}}, "thermal brake halved its clock, or more, at 66", "0x40 in 7 of 12", "heat sink"),
         ({"reasons": {BRAKE: 2}}, "power brake", "0x80 in 2 of 12", "power supplies"),
         ({"reasons": {SW_THERMAL: 1}}, "because of its temperature", "0x20 in 1 of 12", "heat sink"),
@@ -57,7 +57,12 @@ def test_four_healthy_gpus_pass_at_their_power_limit() -> None:
             "",
             "",
         ),
-        ({"ended": "failed", "exit_code": -11, "phase": "fp8"}, "without a word in fp8, exit code -11", "fp8", "Xid"),
+        (
+            {"ended": "failed", "exit_code": -11, "phase": "fp8"},
+            "without a message in fp8, exit code -11",
+            "fp8",
+            "Xid",
+        ),
     ],
 )
 def test_a_bad_gpu_fails_by_name(changes: dict[str, Any], cause: str, measured: str, remedy: str) -> None:
@@ -79,13 +84,13 @@ def test_a_bad_gpu_fails_by_name(changes: dict[str, Any], cause: str, measured: 
             "torch",
             "the role pytorch",
         ),
-        ({"ended": "hung", "began": False, "phase": "start"}, "got no further than start", "who else"),
-        ({"ended": "failed", "error": "CUDA out of memory", "out_of_memory": True}, "out of memory", "who else uses"),
+        ({"ended": "hung", "began": False, "phase": "start"}, "got no further than start", "what else"),
+        ({"ended": "failed", "error": "CUDA out of memory", "out_of_memory": True}, "out of memory", "what else uses"),
         ({"gemm_bf16_tflops": None}, "BF16 product was not measured", ""),
         ({"memory_gb_per_s": None}, "copy inside its memory was not measured", ""),
         ({"peer_gb_per_s": None, "not_measured": {"peer": "no direct access"}}, "no direct access", "NVLinks"),
         ({"repeats": 0}, "no product was repeated", "again"),
-        ({"samples": 0, "reasons": {}}, "nobody watched it under load", "nvidia-smi"),
+        ({"samples": 0, "reasons": {}}, "nvidia-smi did not observe the GPU under load", "nvidia-smi"),
     ],
 )
 def test_what_was_not_measured_is_inconclusive(changes: dict[str, Any], cause: str, remedy: str) -> None:

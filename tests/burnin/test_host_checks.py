@@ -57,7 +57,7 @@ CASES = (
         {"docker_info": info(ServerErrors=["permission denied"])},
     ),
     Case("docker", INCONCLUSIVE, "boom", {"docker_info": result("docker_info", "", rc=1, stderr="boom\n")}),
-    Case("docker", FAIL, "started by somebody else", {"docker_service": INACTIVE}),
+    Case("docker", FAIL, "another program started it", {"docker_service": INACTIVE}),
     Case("docker", INCONCLUSIVE, "neither a version", {"docker_info": info(ID="")}),
     Case("docker", INCONCLUSIVE, "not understood", {"docker_info": result("docker_info", "Server:\n ERROR\n")}),
     Case(
@@ -92,7 +92,7 @@ CASES = (
         {"root_write": result("root_write", "", status=Status.TIMEOUT, rc=None)},
     ),
     Case("cpu_share", FAIL, "while 2 tasks at most wanted its 192", {"cpu_share": tries(192, (0.1, 2), (0.12, 1))}),
-    Case("cpu_share", FAIL, "a part of a processor only", {"cpu_share": tries(2, (0.12, 2), (0.01, 90))}, lab=True),
+    Case("cpu_share", FAIL, "only a part of a processor", {"cpu_share": tries(2, (0.12, 2), (0.01, 90))}, lab=True),
     Case("cpu_share", INCONCLUSIVE, "no try", {"cpu_share": tries(2)}),
 )
 

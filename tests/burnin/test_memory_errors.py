@@ -40,10 +40,10 @@ def counted(corrected: int = 0, uncorrected: int = 0, controller: int = 0) -> Ch
 @pytest.mark.parametrize(
     ("change", "verdict", "subject", "cause"),
     [
-        (counted(uncorrected=1), Verdict.FAIL, FIRST, "1 uncorrected memory errors in 25.0 hours"),
-        (counted(corrected=200), Verdict.FAIL, FIRST, "more than a sound module has"),
+        (counted(uncorrected=1), Verdict.FAIL, FIRST, "had 1 uncorrected errors in 25.0 hours"),
+        (counted(corrected=200), Verdict.FAIL, FIRST, "more than a healthy module has"),
         (counted(corrected=200, controller=1), Verdict.FAIL, LAST, "200 corrected"),
-        (counted(corrected=60), Verdict.WARN, FIRST, "60 corrected memory errors in 25.0 hours"),
+        (counted(corrected=60), Verdict.WARN, FIRST, "had 60 corrected errors in 25.0 hours"),
         (counted(corrected=1), Verdict.WARN, FIRST, "1 corrected"),
     ],
 )

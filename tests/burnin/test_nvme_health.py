@@ -40,7 +40,7 @@ def found(**log: object) -> tuple[Finding, ...]:
     ("log", "verdict", "cause", "remedy"),
     [
         ({"critical_warning": 1}, Verdict.FAIL, WARNINGS[0], f"replace the drive with serial {SECOND}"),
-        ({"critical_warning": 2}, Verdict.FAIL, WARNINGS[1], "let it cool"),
+        ({"critical_warning": 2}, Verdict.FAIL, WARNINGS[1], "let the drive cool"),
         ({"critical_warning": 12}, Verdict.FAIL, f"{WARNINGS[2]}, {WARNINGS[3]}", "replace the drive"),
         ({"critical_warning": 128}, Verdict.FAIL, "an unknown warning (0x80)", "replace the drive"),
         ({"avail_spare": 9}, Verdict.FAIL, "fewer spare blocks", "replace the drive"),

@@ -37,7 +37,7 @@ def module(**fields: str) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("fields", "cause", "measured", "remedy"),
     [
-        ({RX: "0,2,-9,0 [-8..6]"}, "gets light that is too weak or too strong on lane 3", "-9 dBm", "clean"),
+        ({RX: "0,2,-9,0 [-8..6]"}, "receives light that is too weak or too strong on lane 3", "-9 dBm", "clean"),
         ({RX: "-40,-40 [-8..6]"}, "on lane 1, 2", "-40 dBm, -40 dBm", "clean"),
         ({TX: "2, -7.25 [-6..6]"}, "sends light", "-7.25 dBm", "replace it"),
         ({HEAT: "76 [-5..75]"}, "is too hot", "76 °C", "air passes"),
@@ -58,8 +58,8 @@ def test_a_bad_module_is_told_by_port_and_serial(
     ("port", "cause"),
     [
         ({"code": 1, "answer": None, "said": "-E- Failed to open device"}, "-E- Failed to open device"),
-        ({"answer": module(**{"Vendor Part Number": "N/A"})}, "mlx5_0 tells of no module"),
-        ({"answer": module(**{RX: "N/A"})}, "does not tell its light"),
+        ({"answer": module(**{"Vendor Part Number": "N/A"})}, "mlx5_0 reports no module"),
+        ({"answer": module(**{RX: "N/A"})}, "does not report its light"),
         ({"answer": module(**{HEAT: "warm"})}, "transceivers mlx5_0 temperature: 'warm' is not a value with its range"),
         ({"answer": {"result": {"output": {}}}}, "transceivers result.output.Module Info"),
     ],

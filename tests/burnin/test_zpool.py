@@ -57,20 +57,20 @@ CASES = (
     Case(
         WARN,
         DISK,
-        "errors of reading",
+        "read, write or checksum errors",
         {"zpool_status": edit(f"{DISK}    ONLINE       0", f"{DISK}    ONLINE       7")},
     ),
-    Case(FAIL, "data", "the pool is not there", {"zpool_status": lambda _: "no pools available\n"}),
+    Case(FAIL, "data", "the pool is absent", {"zpool_status": lambda _: "no pools available\n"}),
     Case(
         FAIL,
         "data",
-        "the pool is not there",
+        "the pool is absent",
         {"zpool_status": lambda text: text.replace("data ", "other ").replace(": data", ": other")},
     ),
     Case(
         FAIL,
         "data",
-        "data is lost",
+        "the pool has lost data",
         {"zpool_status": edit("No known data errors", "3 data errors, use '-v' for a list")},
     ),
     Case(FAIL, "data", "the pool is SUSPENDED", {"zpool_status": edit(" state: ONLINE", " state: SUSPENDED")}),
@@ -93,7 +93,7 @@ CASES = (
     Case(
         INCONCLUSIVE,
         "node",
-        "a write to the pool locks up",
+        "a write to the pool hangs",
         {"zpool_write": result("zpool_write", "", status=Status.TIMEOUT, rc=None)},
     ),
     Case(
@@ -102,13 +102,13 @@ CASES = (
         "No space left",
         {"zpool_write": result("zpool_write", "refused: dd: error writing: No space left on device\n")},
     ),
-    Case(FAIL, "data", "take too long", {"zpool_write": edit("045.3", "065.3")}),
+    Case(FAIL, "data", "takes too long", {"zpool_write": edit("045.3", "065.3")}),
     Case(INCONCLUSIVE, "node", "neither written nor refused", {"zpool_write": lambda _: ""}),
     Case(WARN, "docker", "which is not on the pool", {"docker_root": lambda _: "/var/lib/docker\n"}),
     Case(
         INCONCLUSIVE,
         "docker",
-        "does not tell where",
+        "does not report its data folder",
         {"docker_root": result("docker_root", "", rc=1, stderr="no daemon\n")},
     ),
 )
@@ -132,7 +132,7 @@ def test_a_pool_that_is_not_mounted_is_told_with_where_docker_writes_then() -> N
     """Docker's data lies on the root disk as soon as the pool is gone from its place."""
     found = judged(zfs_mounts=edit('"target": "/data"', '"target": "/mnt"'))
     assert [(one.verdict, one.subject) for one in found] == [(FAIL, "data"), (WARN, "docker")]
-    assert "on /data there is nothing" in found[0].cause
+    assert "/data holds nothing" in found[0].cause
 
 
 def test_a_healthy_pool_passes() -> None:

@@ -14,6 +14,7 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.operations.context import SiteContext, open_site
 from clusterctl_cli.main import cli
 from tests.edges.site.ready import write_ready_site
+from tests.events import new_event
 from tests.steps.fakes import NOW, identified
 
 SHEET = "name,bmc_address,serial,rack,unit\nn1,10.0.0.1,S1,A01,4\nn2,10.0.0.2,S2,A01,12\nn3,10.0.0.3,S3,A02,4\n"
@@ -44,7 +45,7 @@ def write(folder: Path) -> Path:
     (site / "bmcs.csv").write_text(SHEET)
     journal = open_site(site).journal
     identified(journal, "n1", "S1", "gold")
-    journal.append([NewEvent("node", "id-n1", Kind.NODE_ADDRESSED, {"address": "10.0.1.1"})])
+    journal.append([new_event("node", "id-n1", Kind.NODE_ADDRESSED, {"address": "10.0.1.1"})])
     identified(journal, "n2", "S2", "cabled")
     journal.append(quarantined("n2", "burnin", HOT))
     journal.close()
@@ -56,8 +57,8 @@ def quarantined(name: str, step: str, finding: Finding) -> list[NewEvent]:
     report = report_to_data(Report(step, "bootstrap", (finding,), frozenset({Origin.REAL})))
     stop = {"step": step, "cause": finding.cause, "remedy": finding.remedy, "verdict": "fail"}
     return [
-        NewEvent("node", f"id-{name}", Kind.REPORT_RECORDED, {"report": report}, finding.evidence),
-        NewEvent("node", f"id-{name}", Kind.NODE_QUARANTINED, stop),
+        new_event("node", f"id-{name}", Kind.REPORT_RECORDED, {"report": report}, finding.evidence),
+        new_event("node", f"id-{name}", Kind.NODE_QUARANTINED, stop),
     ]
 
 

@@ -13,6 +13,7 @@ from click.testing import Result
 
 from clusterctl.edges.site.kept_passwords import KeptPasswords
 from clusterctl.fleet.errors import ClaimLostError, UsageError
+from clusterctl.fleet.event import Stream
 from clusterctl.operations.context import open_site
 from clusterctl.ports.accounts import Generation
 from clusterctl_cli.output import length_limits
@@ -22,6 +23,7 @@ from clusterctl_lab.machine import Machine
 from tests.cli.site_of_three import run
 from tests.edges.maas.kit import API_KEY, BMC_PASSWORD, BMC_PORT, MAAS_PORT, Lab
 from tests.edges.site.ready import write_ready_site
+from tests.events import data_of
 
 RULE = "  rotation: {length: 18}\n"
 NAMES = ("node001", "node002", "node003")
@@ -64,10 +66,10 @@ class Place:
     def evidence(self) -> list[str]:
         """All that the journal keeps of the nodes: events, and what they rest on."""
         context = open_site(self.site)
-        events = [event for node in context.journal.states() for event in context.journal.history("node", node.id)]
+        events = [event for node in context.journal.states() for event in context.journal.history(Stream.NODE, node.id)]
         kept = context.evidence(digest for event in events for digest in event.evidence)
         assert kept
-        return [*(str(event.data) for event in events), *(item.content.decode() for item in kept.values())]
+        return [*(str(data_of(event)) for event in events), *(item.content.decode() for item in kept.values())]
 
     def run(self, *words: str, typed: str = "") -> Result:
         return run(self.site, *words, typed=typed)
@@ -119,7 +121,7 @@ def test_rotated_checked_and_seen(place: Place) -> None:
     assert told["node001"]["max_length"] == 40
     assert told["node001"]["since"]
     shown = [place.run(*words).stdout for words in (("nodes", "node001"), ("why", "node001"), ("accounts", "check"))]
-    assert "about to accounts.rotate on /redfish/v1/AccountService/Accounts/2" in shown[0]
+    assert "about to password.change on /redfish/v1/AccountService/Accounts/2" in shown[0]
     assert "BMC: password 1 of root is in use" in shown[0]
     assert "Its BMC's password was changed" in shown[1]
     assert "the site's rule" in shown[2]

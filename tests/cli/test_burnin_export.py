@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from clusterctl.fleet.codec import inventory_to_data, report_to_data
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin, Report
 from clusterctl.operations.context import open_site
 from clusterctl.operations.judging import Judge
@@ -28,6 +28,7 @@ from clusterctl_cli.main import run as command
 from clusterctl_cli.render import finding_json
 from tests.burnin import kit
 from tests.cli.site_of_three import append, run, write
+from tests.events import data_of, new_event
 
 SKU = "dell-xe9680-h100"
 LOAD = Evidence("ib_write_bw -d mlx5_0 -p 18515", "node001", kit.START, Origin.REAL, b"[ok, exit code 0, 1 s]\n396")
@@ -49,9 +50,9 @@ def recorded(site: Path, readings: Readings, *, session: bool = True) -> tuple[F
     known = {"inventory": inventory_to_data(kit.INVENTORY), "sku": SKU, "root_disk": "D"}
     digests = tuple(item.digest for item in evidence)
     events = [
-        NewEvent("node", "id-n1", Kind.NODE_IDENTIFIED, known),
-        NewEvent("node", "id-n1", Kind.REPORT_RECORDED, {"report": report}, digests),
-        NewEvent("node", "id-n1", Kind.NODE_IDENTIFIED, known | {"sku": "another", "root_disk": ""}),
+        new_event("node", "id-n1", Kind.NODE_IDENTIFIED, known),
+        new_event("node", "id-n1", Kind.REPORT_RECORDED, {"report": report}, digests),
+        new_event("node", "id-n1", Kind.NODE_IDENTIFIED, known | {"sku": "another", "root_disk": ""}),
     ]
     append(site, events, evidence)
     return judged.findings
@@ -119,8 +120,8 @@ def test_evidence_that_the_journal_lacks_is_counted(tmp_path: Path) -> None:
     """A digest without its evidence: what is left is written, and it is said that it is not all."""
     site, out = write(tmp_path), tmp_path / "out"
     recorded(site, kit.readings())
-    (last,) = [e for e in open_site(site).journal.history("node", "id-n1") if e.kind is Kind.REPORT_RECORDED]
-    append(site, [NewEvent("node", "id-n1", last.kind, last.data, (*last.evidence, Digest("0" * 64)))])
+    (last,) = [e for e in open_site(site).journal.history(Stream.NODE, "id-n1") if e.kind is Kind.REPORT_RECORDED]
+    append(site, [new_event("node", "id-n1", last.kind, data_of(last), (*last.evidence, Digest("0" * 64)))])
     result = run(site, "burnin", "export", str(out), "--limit", "n1", "--json")
     assert (result.return_value, json.loads(result.stdout)["nodes"][0]["lost"]) == (1, 1)
 

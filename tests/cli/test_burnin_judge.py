@@ -41,7 +41,7 @@ def test_the_contract_of_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert {"gpu_ecc", "identity", "kernel_log"} <= {finding["check"] for finding in node["findings"]}
     assert node["not_judged"] == ["clock_offset", "host_network", *LOADS]
     assert not {"clock_offset", "host_network"} & {finding["check"] for finding in node["findings"]}
-    assert "it takes 20" in found["not_compared"][0]["why"]
+    assert "needs 20" in found["not_compared"][0]["why"]
 
 
 def test_what_was_not_recorded_is_inconclusive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.judge import SERIAL, recording
 from clusterctl.fleet.codec import inventory_to_data
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import Kind
 from clusterctl.fleet.node import Serial
 from clusterctl_burnin.probe import parse_readings
 from clusterctl_burnin.suites.suite import shipped_suite
@@ -20,6 +20,7 @@ from clusterctl_cli.main import run as command
 from tests.burnin import kit
 from tests.cli.site_of_three import append, write
 from tests.cli.test_burnin_export import SKU
+from tests.events import new_event
 
 PROBES = {probe.name for check in shipped_suite().checks for probe in check.probes}
 
@@ -59,7 +60,7 @@ def test_a_bare_answer_is_held_to_what_the_journal_knows(tmp_path: Path, capsys:
     """Its serial number, its SKU and its inventory; the same answer under another node's name is another machine's."""
     site = write(tmp_path)
     known = {"inventory": inventory_to_data(kit.INVENTORY), "sku": SKU, "root_disk": "D"}
-    append(site, [NewEvent("node", f"id-{name}", Kind.NODE_IDENTIFIED, known) for name in ("n1", "n2")], ())
+    append(site, [new_event("node", f"id-{name}", Kind.NODE_IDENTIFIED, known) for name in ("n1", "n2")], ())
     code, out, _ = judged(bare(tmp_path / "told", "n1"), site, capsys)
     (node,) = json.loads(out)["nodes"]
     identity = [finding["verdict"] for finding in node["findings"] if finding["check"] == "identity"]

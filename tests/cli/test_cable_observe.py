@@ -10,11 +10,13 @@ import pytest
 from click.testing import CliRunner
 
 from clusterctl.fleet.errors import EdgeError, UsageError
+from clusterctl.fleet.event import Stream
 from clusterctl.fleet.fabric.history import link_name
 from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.operations.context import open_site
 from clusterctl_cli.main import cli
 from tests.cli import site_of_three
+from tests.events import data_of
 from tests.formats.infiniband import printers
 
 FABRIC = printers.two_switches()
@@ -54,7 +56,7 @@ def test_only_changes(site):
     (change,) = observe(site, printers.ibnetdiscover(slow))["changes"]
     assert (change["subject"], change["width"]) == (link_name(FABRIC.links[0]), 2)
     journal = open_site(site).journal
-    widths = [event.data["width"] for event in journal.history("fabric", link_name(FABRIC.links[0]))]
+    widths = [data_of(event)["width"] for event in journal.history(Stream.FABRIC, link_name(FABRIC.links[0]))]
     assert widths == [4, 2]
 
 
@@ -62,7 +64,7 @@ def test_a_cable_between_switches_that_is_missing(site):
     """It is told by nodes and report, no node's fault, until a look finds it again."""
     cut = printers.ibnetdiscover(Fabric(FABRIC.devices, FABRIC.links[:-1]))
     told = [change for change in observe(site, cut)["changes"] if change["event"] == "fabric.fault_seen"]
-    assert [(change["kind"], change["nodes"]) for change in told] == [("missing_link", [])]
+    assert [(change["fault"]["kind"], change["fault"]["nodes"]) for change in told] == [("missing_link", [])]
     listed = site_of_three.run(site, "nodes").output
     assert "fabric: 1 thing to mend on 1 link, no node's fault" in listed
     reported = site_of_three.run(site, "report").output
@@ -81,7 +83,7 @@ def test_keys_are_not_kept(site):
     """The evidence of a db_csv is the file without its M_Keys."""
     observe(site, printers.db_csv(FABRIC))
     journal = open_site(site).journal
-    (event, *_) = journal.history("fabric", link_name(FABRIC.links[0]))
+    (event, *_) = journal.history(Stream.FABRIC, link_name(FABRIC.links[0]))
     kept = journal.evidence(event.evidence[0]).content.decode()
     assert "5ec4e7" not in kept
     assert kept.count("\n") == printers.db_csv(FABRIC).count("\n")
@@ -94,7 +96,7 @@ def test_no_fabric_changes_nothing(site, tmp_path):
     file.write_text("")
     result = CliRunner().invoke(cli, ["cable", "observe", "--site", str(site), "--fabric", str(file)])
     assert isinstance(result.exception, UsageError)
-    assert list(open_site(site).journal.latest("fabric")) == []
+    assert list(open_site(site).journal.latest(Stream.FABRIC)) == []
 
 
 @pytest.mark.parametrize(("status", "worked"), [(0, True), (1, True), (2, False)])

@@ -12,12 +12,13 @@ from click.testing import CliRunner, Result
 
 from clusterctl.fleet.codec import report_to_data
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Report, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.operations.context import open_site
 from clusterctl_cli.main import COMMANDS, cli
 from tests.edges.site.ready import write_ready_site
+from tests.events import new_event
 from tests.steps.fakes import NOW, identified
 
 SHEET = "name,bmc_address,serial,rack,unit\nn1,10.0.0.1,S1,A01,4\nn2,10.0.0.2,S2,A01,12\nn3,10.0.0.3,S3,A02,4\n"
@@ -53,8 +54,8 @@ def site(tmp_path: Path) -> Path:
     stop = {"step": "burnin", "cause": CAUSE.cause, "remedy": CAUSE.remedy, "verdict": "fail"}
     journal.append(
         [
-            NewEvent("node", "id-n1", Kind.REPORT_RECORDED, {"report": report}, (PROOF.digest,)),
-            NewEvent("node", "id-n1", Kind.NODE_QUARANTINED, stop),
+            new_event("node", "id-n1", Kind.REPORT_RECORDED, {"report": report}, (PROOF.digest,)),
+            new_event("node", "id-n1", Kind.NODE_QUARANTINED, stop),
         ]
     )
     journal.close()

@@ -15,16 +15,18 @@ from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.night_record import read_record
 from clusterctl.fleet.decisions.revalidate import order_event
 from clusterctl.fleet.errors import EdgeError, EnvironmentBrokenError, UsageError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.nightly.policy import NightPolicy
 from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.operations import night as nightly
 from clusterctl.operations.context import SiteContext, open_site
-from clusterctl.operations.night import Night, NightRequest, NightRun
+from clusterctl.operations.night import NIGHTLY, Night, NightRequest, NightRun
 from clusterctl.operations.operation import Control
+from clusterctl.operations.partners import PartnerLender
 from clusterctl.ports import Deadline
 from tests.cli.nights import NAMES, SETTINGS, WINDOW, FakeScheduler, SilentOutside, write
 from tests.cli.site_of_three import append, run, seq
+from tests.events import advances, new_event
 
 POLICY = NightPolicy(percent=50, node=timedelta(minutes=10), attempts=2, expiry=timedelta(days=14))
 
@@ -36,7 +38,9 @@ def site(tmp_path: Path) -> Path:
 
 def night(context: SiteContext, scheduler: FakeScheduler, *, hours: float = 3) -> Night:
     closes = CLOCK.now() + timedelta(hours=hours)
-    return NightRun(context, SilentOutside(context.site), scheduler, POLICY, closes, Control()).run()
+    return NightRun(
+        PartnerLender(context, scheduler, NIGHTLY), SilentOutside(context.site), POLICY, closes, Control()
+    ).run()
 
 
 def stages(context: SiteContext) -> dict[str, tuple[Stage, str]]:
@@ -63,7 +67,7 @@ def test_the_journal_has_the_order_before_anything_is_run(site: Path) -> None:
     """And says who ordered it: the night's run."""
     context = open_site(site)
     night(context, FakeScheduler())
-    kinds = [event.kind for event in context.journal.history("node", NodeId("id-n1"))]
+    kinds = [event.kind for event in context.journal.history(Stream.NODE, NodeId("id-n1"))]
     assert kinds.index(Kind.REVALIDATION_ORDERED) < kinds.index(Kind.STEP_STARTED)
     assert context.node("n1").revalidation == f"nightly {context.run}"
 
@@ -126,7 +130,7 @@ def test_nothing_is_begun_when_the_window_is_about_to_close(site: Path) -> None:
 
 def test_a_held_gold_node_is_left_alone(site: Path) -> None:
     """It is in nobody's pool."""
-    append(site, [NewEvent("node", "id-n1", Kind.HOLD_SET, {"reason": "mine", "until": None})])
+    append(site, [new_event("node", "id-n1", Kind.HOLD_SET, {"reason": "mine", "until": None})])
     done = night(open_site(site), FakeScheduler())
     assert "n1" not in done.tested
     assert "n1" not in done.passed_over
@@ -172,21 +176,22 @@ class _Scripted(NightRun):
         self.turns.append((tuple(names), tuple(mates)))
         night.tested += names
         for name in names:
-            self.context.journal.append([NewEvent("node", f"id-{name}", *self._end(name, mates))])
+            self.context.journal.append(self._end(name, mates))
 
-    def _end(self, name: str, mates: Collection[str]) -> tuple[Kind, dict[str, str]]:
+    def _end(self, name: str, mates: Collection[str]) -> list[NewEvent]:
         stop = {"step": "burnin", "cause": "seen", "remedy": "mend"}
         if name == "n1":
-            return Kind.NODE_QUARANTINED, {**stop, "verdict": "fail"}
+            return [new_event("node", "id-n1", Kind.NODE_QUARANTINED, {**stop, "verdict": "fail"})]
         if not mates:
-            return Kind.NODE_HELD, {**stop, "verdict": "inconclusive"}
-        return Kind.STAGE_ADVANCED, {"to": "gold", "verdict": "pass"}
+            return [new_event("node", f"id-{name}", Kind.NODE_HELD, {**stop, "verdict": "inconclusive"})]
+        return advances(f"id-{name}", Stage.GOLD, Stage.CABLED)
 
 
 def test_a_sound_node_whose_mate_failed_is_measured_beside_a_lent_one(site: Path) -> None:
     """It is no less gold for its mate's fault; the lent node has its work again."""
     context, scheduler, closes = open_site(site), FakeScheduler(), CLOCK.now() + timedelta(hours=3)
-    watch = _Scripted(context, SilentOutside(context.site), scheduler, POLICY, closes, Control())
+    lender = PartnerLender(context, scheduler, NIGHTLY)
+    watch = _Scripted(lender, SilentOutside(context.site), POLICY, closes, Control())
     watch.run()
     assert watch.turns[:2] == [(("n1", "n2"), ()), (("n2",), ("n4",))]
     assert context.node("n2").stage is Stage.GOLD

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import Kind
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.reporting.offenders import BadPart, Offence, Offenders
 from tests.cli.site_of_three import append, run, write
+from tests.events import new_event
 
 STOP = {"step": "burnin", "verdict": "fail", "remedy": "replace it", "cause": "2 errors", "check": "gpu_ecc"}
 AGAIN = {**STOP, "subject": "gpu 3", "serial": "1650"}
@@ -21,7 +22,7 @@ AGAIN = {**STOP, "subject": "gpu 3", "serial": "1650"}
 def site(tmp_path: Path) -> Path:
     """n2 was quarantined before by a check of a GPU that has failed in n1, too."""
     made = write(tmp_path)
-    append(made, [NewEvent("node", f"id-{name}", Kind.NODE_QUARANTINED, AGAIN) for name in ("n2", "n1")])
+    append(made, [new_event("node", f"id-{name}", Kind.NODE_QUARANTINED, AGAIN) for name in ("n2", "n1")])
     return made
 
 

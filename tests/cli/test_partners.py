@@ -9,11 +9,12 @@ import pytest
 
 from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.edges.pool import FilePool
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import Kind
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.partners import ENOUGH
 from clusterctl.operations.partners import unpublished_partners
 from clusterctl.ports import Journal
+from tests.events import new_event
 from tests.steps.fakes import FixedClock, identified
 
 WAY = tuple(Step)
@@ -38,7 +39,7 @@ def golden(url: str, run: str, names: Sequence[str], *, ended: bool) -> None:
     for name in names:
         identified(journal, name, f"SN-{name}", stage="gold")
     if ended:
-        journal.append([NewEvent("run", run, Kind.RUN_FINISHED)])
+        journal.append([new_event("run", run, Kind.RUN_FINISHED)])
     journal.close()
 
 

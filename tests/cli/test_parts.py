@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import Kind
 from tests.cli.site_of_three import append, run, write
+from tests.events import new_event
 
 DISK = "DISK-S1"
 
@@ -22,10 +23,12 @@ def site(tmp_path: Path) -> Path:
     append(
         folder,
         [
-            NewEvent("part", DISK, Kind.PART_SEEN, {**where, "node": "n3"}),
-            NewEvent("part", DISK, Kind.PART_GONE, {**where, "node": "n3", "other": "DISK-S9"}),
-            NewEvent("part", DISK, Kind.PART_SEEN, {**where, "node": "n1"}),
-            NewEvent("node", "id-n1", Kind.PART_REPLACED, {"component": "drive", "slot": "0", "old": "X", "new": DISK}),
+            new_event("part", DISK, Kind.PART_SEEN, {**where, "node": "n3"}),
+            new_event("part", DISK, Kind.PART_GONE, {**where, "node": "n3", "other": "DISK-S9"}),
+            new_event("part", DISK, Kind.PART_SEEN, {**where, "node": "n1"}),
+            new_event(
+                "node", "id-n1", Kind.PART_REPLACED, {"component": "drive", "slot": "0", "old": "X", "new": DISK}
+            ),
         ],
     )
     return folder

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.fleet.decisions.reinstall import START
+from clusterctl.fleet.acts import Act
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import Kind
 from tests.cli.site_of_three import append, run, seq, write
+from tests.events import new_event
 
 ANEW = ("install", "--reinstall", "n1", "--reason", "new kernel")
 
@@ -18,8 +19,8 @@ ANEW = ("install", "--reinstall", "n1", "--reason", "new kernel")
 def site(tmp_path: Path) -> Path:
     """n1 is gold, and clusterctl installed it."""
     folder = write(tmp_path)
-    begun = NewEvent("node", "id-n1", Kind.ACT_INTENDED, {"act": START, "target": "S1"})
-    over = NewEvent("node", "id-n1", Kind.ACT_OBSERVED, {"act": START, "result": "installed"})
+    begun = new_event("node", "id-n1", Kind.ACT_INTENDED, {"act": Act.INSTALL_START, "target": "S1"})
+    over = new_event("node", "id-n1", Kind.ACT_OBSERVED, {"act": Act.INSTALL_START, "message": "installed"})
     append(folder, [begun, over])
     return folder
 
@@ -27,7 +28,7 @@ def site(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (ANEW, "somebody may be working on it"),
+        (ANEW, "it may run a job"),
         (("install", "--reinstall", "n2"), "never installed it"),
         (("install", "--reinstall", "n9"), "n9"),
         (("install", "--reason", "new kernel"), "goes with --reinstall"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.errors import EdgeError, UsageError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.node import Stage, Step
 from clusterctl.operations import revalidate
 from clusterctl.operations.context import SiteContext, open_site
@@ -16,6 +16,7 @@ from clusterctl.operations.operation import Control
 from clusterctl.operations.revalidate import RevalidateRequest
 from tests.cli.nights import SETTINGS, FakeScheduler, SilentOutside, write
 from tests.cli.site_of_three import append, run, seq
+from tests.events import advances, data_of, new_event
 
 NO_SCHEDULER = "\n"
 
@@ -111,9 +112,9 @@ def test_a_dry_run_says_what_is_proven_anew(site: Path) -> None:
 def offends(site: Path, node: str, times: int) -> None:
     """Quarantined so often by its GPU 3 before it became gold."""
     stop = {"step": "burnin", "verdict": "fail", "remedy": "replace it", "cause": "2 errors"}
-    event = NewEvent("node", f"id-{node}", Kind.NODE_QUARANTINED, {**stop, "check": "gpu_ecc", "subject": "gpu 3"})
-    gold = NewEvent("node", f"id-{node}", Kind.STAGE_ADVANCED, {"to": "gold", "verdict": "pass"})
-    append(site, [event] * times + [gold])
+    event = new_event("node", f"id-{node}", Kind.NODE_QUARANTINED, {**stop, "check": "gpu_ecc", "subject": "gpu 3"})
+    released = new_event("node", f"id-{node}", Kind.NODE_RELEASED, {"to": "cabled", "reason": "x"})
+    append(site, [*[event] * times, released, *advances(f"id-{node}", Stage.GOLD, Stage.CABLED)])
 
 
 def test_a_repeat_offender_is_proven_by_the_longer_suite(site: Path) -> None:
@@ -125,8 +126,8 @@ def test_a_repeat_offender_is_proven_by_the_longer_suite(site: Path) -> None:
     assert "suite" not in run(site, "revalidate", "n2", "--dry-run").stdout
     context = open_site(site)
     assert proven_anew(context, FakeScheduler()) == 1
-    (order,) = (e for e in context.journal.history("node", "id-n1") if e.kind is Kind.REVALIDATION_ORDERED)
-    assert "by the suite revalidate instead of bootstrap" in order.data["reason"]
+    (order,) = (e for e in context.journal.history(Stream.NODE, "id-n1") if e.kind is Kind.REVALIDATION_ORDERED)
+    assert "by the suite revalidate instead of bootstrap" in data_of(order)["reason"]
 
 
 def test_a_person_or_the_site_may_name_another_suite_for_offenders(site: Path) -> None:

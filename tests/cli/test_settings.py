@@ -14,17 +14,18 @@ import pytest
 from clusterctl.edges.resources import resource
 from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import Kind
 from clusterctl.fleet.node import Inventory, Serial
 from clusterctl.operations.context import open_site
 from clusterctl_lab.firmware import Component, Firmware
 from clusterctl_lab.healthy import build
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.vendor import Vendor
+from lab.tests.emulators.redfish.test_control import InstalledHosts
 from tests.cli.site_of_three import run
 from tests.edges.redfish.test_settings_against_lab import LAYOUT, PASSWORD, Site, served
 from tests.edges.site.ready import write_ready_site
-from tests.lab.test_bmc_control import InstalledHosts
+from tests.events import advances, new_event
 
 WHY = ("--reason", "ticket 7")
 NAMES = ("n1", "n2", "n3", "n4")
@@ -111,9 +112,9 @@ def write(folder: Path, lab: Site, machines: list[Machine]) -> Path:
         described = {"name": name, "bmc": one.bmc.address, "rack": "A01", "unit": 4}
         journal.append(
             [
-                NewEvent("node", f"id-{name}", Kind.NODE_DESCRIBED, described),
-                NewEvent("node", f"id-{name}", Kind.NODE_IDENTIFIED, data),
-                NewEvent("node", f"id-{name}", Kind.STAGE_ADVANCED, {"to": stage, "verdict": "pass"}),
+                new_event("node", f"id-{name}", Kind.NODE_DESCRIBED, described),
+                new_event("node", f"id-{name}", Kind.NODE_IDENTIFIED, data),
+                *advances(f"id-{name}", stage),
             ]
         )
     journal.close()
@@ -160,7 +161,7 @@ def test_apply_first_only_tells(place: Place) -> None:
     code, told = place("apply", *WHY, "--dry-run")
     assert (code, told["dry_run"], waves(told)) == (0, True, [["n1"], ["n2"]])
     assert "ProcTurboMode = Disabled; one reboot" in told["effects"][0]["text"]
-    assert "somebody may be working on it" in told["skipped"]["n3"]
+    assert "it may run a job" in told["skipped"]["n3"]
     assert "on its way to the next step" in told["skipped"]["n4"]
     assert "Nothing was changed." in run(place.site, "settings", "apply", *WHY, "--dry-run").stdout
     with pytest.raises(UsageError, match="no terminal"):

@@ -78,7 +78,7 @@ def refusal(words: list[str]) -> str:
                 f"too many arguments: {extra}"
                 if extra
                 else f"missing: {missing}"
-                if missing and "--help" not in rest
+                if missing and "--help" not in words
                 else ""
             )
     except (click.ClickException, ClusterctlError) as error:

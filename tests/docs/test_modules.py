@@ -15,7 +15,7 @@ pytestmark = with_docs
 LIVING = [page for page in (*PAGES, *OTHERS) if not {"adr", "soak"} & set(page.parts)]
 """Decisions and soak runs name the paths of their day."""
 _PATH = re.compile(
-    r"(?<![\w./-])((?:src/clusterctl|cli/clusterctl_cli|burnin/clusterctl_burnin|lab/clusterctl_lab"
+    r"(?<![\w./-])((?:src/clusterctl|cli/clusterctl_cli|burnin/clusterctl_burnin|lab/clusterctl_lab|lab/tests"
     r"|tests|benchmarks|scripts|playbooks|roles|examples)/[\w./*-]*[\w*])"
 )
 _MODULE = re.compile(

@@ -24,11 +24,11 @@ class Expectation(pydantic.BaseModel, frozen=True, extra="forbid"):
              while the roles are applied to it
     subject  exactly, or a regular expression between slashes
     look     where the look of the broken part comes from: recording, specification, manual
-    seen_offline  tests/lab finds it through the same tools, checks and roots (test_tool_faults.py,
+    seen_offline  lab/tests finds it through the same tools, checks and roots (test_tool_faults.py,
                   test_gpu_load_faults.py): only the whole table needs a lab host for it
     like          the fault that the lab makes in the same way, of another part: only the whole table plays both
     suite         the burn-in that finds it; other than the shipped one it is played in the whole table only
-    serial        of the broken part of the first machine, where tests/lab finds the fault
+    serial        of the broken part of the first machine, where lab/tests finds the fault
     """
 
     fault: str
@@ -119,7 +119,7 @@ batch. The last batch had the loads that the suite bootstrap leaves out (tests/e
 
 Every check and load finds a fault here but for two, which hosts of a lab have nothing to show for: `zpool` (a disk drawn
 from a real pool on virtual metal: tests/metal/test_roles_on_metal.py) and `host_network` (virtual metal whose MTU
-is changed while it runs: tests/metal/test_pxe_install.py, and networkd's own reading: tests/lab/test_host_network.py).
+is changed while it runs: tests/metal/test_pxe_install.py, and networkd's own reading: tests/formats/host/test_networkd.py).
 
 """
 

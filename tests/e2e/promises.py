@@ -10,6 +10,7 @@ from contextlib import closing
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.node import Step
 from tests.e2e.site_kit import Site
+from tests.events import data_of
 from tests.processes import mentioning
 
 STOPS = (Kind.NODE_HELD, Kind.NODE_QUARANTINED)
@@ -48,9 +49,9 @@ def _findings(site: Site) -> Iterator[str]:
     """Over all runs: a sound node was never suspected, not even for a moment."""
     for event in site.events():
         if event.kind in STOPS:
-            yield f"{event.subject}: {event.kind.value}: {event.data['cause']}"
+            yield f"{event.subject}: {event.kind.value}: {data_of(event)['cause']}"
         if event.kind is Kind.REPORT_RECORDED:
-            report = event.data["report"]
+            report = data_of(event)["report"]
             for finding in report["findings"]:
                 asked = (report["step"], finding["check"]) not in NOT_ASKED
                 if finding["verdict"] != ("pass" if asked else "not_applicable"):

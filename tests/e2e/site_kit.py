@@ -17,10 +17,10 @@ from typing import Any, Self
 from click.testing import CliRunner
 
 from clusterctl.edges.journal import SqlJournal, open_journal
-from clusterctl.fleet.event import Event
+from clusterctl.fleet.event import Event, Stream
 from clusterctl.fleet.state import NodeState
 from clusterctl_cli.main import cli
-from tests.lab.lab_kit import ROOT, RunningLab
+from lab.tests.lab_kit import ROOT, RunningLab
 from tests.processes import Process, descendants
 
 RUN_S = 900.0
@@ -140,4 +140,4 @@ class Site:
         """Of all nodes, oldest first for each."""
         with self.journal() as journal:
             for node in journal.states():
-                yield from journal.history("node", node.id)
+                yield from journal.history(Stream.NODE, node.id)

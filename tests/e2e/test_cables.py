@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Origin
 from clusterctl.operations.context import open_site
 from clusterctl_burnin.package_data import text_of
+from lab.tests.lab_kit import clusterctl, eventually, needs_lab, running_lab
 from tests.e2e.site_kit import Site
-from tests.lab.lab_kit import clusterctl, eventually, needs_lab, running_lab
+from tests.events import new_event
 
 pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(240)]
 
@@ -43,7 +44,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         for node in context.journal.summaries():
             address = lab.machine(node.name)["address"]
             events = [(Kind.NODE_ADDRESSED, {"address": address}), (Kind.HOST_KEY_PINNED, {"public": known[address]})]
-            context.journal.append([NewEvent("node", node.id, kind, data) for kind, data in events])
+            context.journal.append([new_event("node", node.id, kind, data) for kind, data in events])
         context.journal.close()
         yield Site(lab, folder / "runs")
 

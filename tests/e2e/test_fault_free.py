@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
+from lab.tests.lab_kit import needs_lab, running_lab
 from tests.e2e.promises import broken_promises
 from tests.e2e.site_kit import Site
-from tests.lab.lab_kit import needs_lab, running_lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak, needs_lab, pytest.mark.timeout(1800)]
 

@@ -25,11 +25,12 @@ from clusterctl_lab.faults import FAULTS
 from clusterctl_lab.healthy import build
 from clusterctl_lab.hosts.fault_actions import Script, plan
 from clusterctl_lab.layout import Layout
+from lab.tests.emulators.host_tools import test_gpu_load_faults as gpu_load_faults
+from lab.tests.emulators.host_tools import test_tool_faults as tool_faults
+from lab.tests.lab_kit import RunningLab, eventually, needs_lab, running_lab
 from tests.e2e.fault_table import PAGE, PREFACE, Expectation, Row, expectations, page
 from tests.e2e.site_kit import RUN_S, Controller, Site
-from tests.lab import test_gpu_load_faults as gpu_load_faults
-from tests.lab import test_tool_faults as tool_faults
-from tests.lab.lab_kit import RunningLab, eventually, needs_lab, running_lab
+from tests.events import data_of
 
 pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(2400)]
 
@@ -198,7 +199,7 @@ def test_nobody_else_is_suspected(play: Play) -> None:
         f"{event.subject}: {finding['check']} {finding['subject']}: {finding['cause']}"
         for event in play.site.events()
         if event.subject in ids and event.kind is Kind.REPORT_RECORDED
-        for finding in event.data["report"]["findings"]
+        for finding in data_of(event)["report"]["findings"]
         if not Verdict(finding["verdict"]).admits
     ]
     assert not suspicions

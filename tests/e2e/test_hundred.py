@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from lab.tests.lab_kit import needs_lab, running_lab
 from tests.e2e.site_kit import Site
 from tests.e2e.sweeping import hosts_of, sweeper
-from tests.lab.lab_kit import needs_lab, running_lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak, needs_lab, pytest.mark.timeout(900)]
 

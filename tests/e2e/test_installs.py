@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from clusterctl.fleet.event import Kind
+from clusterctl.fleet.event import Kind, Stream
+from lab.tests.lab_kit import eventually, needs_lab, running_lab
 from tests.e2e.promises import unfolded
 from tests.e2e.site_kit import Site
-from tests.lab.lab_kit import eventually, needs_lab, running_lab
+from tests.events import data_of
 
 pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(900)]
 
@@ -41,7 +42,7 @@ def stages(site: Site) -> dict[str, str]:
 def kinds(site: Site, name: str) -> list[Kind]:
     node = next(state for state in site.states() if state.name == name)
     with site.journal() as journal:
-        return [event.kind for event in journal.history("node", node.id)]
+        return [event.kind for event in journal.history(Stream.NODE, node.id)]
 
 
 def test_two_bad_canaries_and_no_more(site: Site) -> None:
@@ -54,7 +55,7 @@ def test_two_bad_canaries_and_no_more(site: Site) -> None:
     (line,) = [line for line in stopped.stderr.splitlines() if line.startswith("left alone:")]
     assert "node003, node004: install was not begun" in line
     with site.journal() as journal:
-        assert [event.data["step"] for event in journal.latest("run", Kind.WAVES_STOPPED)] == ["install"]
+        assert [data_of(event)["step"] for event in journal.latest(Stream.RUN, Kind.WAVES_STOPPED)] == ["install"]
     assert not any(site.lab.machine(name)["installed"] for name in rest)
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.finding import Origin
+from lab.tests.lab_kit import needs_lab, running_lab
 from tests.e2e.leaks import Search, Watch, journal_contents, secrets_of
 from tests.e2e.promises import broken_promises
 from tests.e2e.site_kit import Controller, Site
-from tests.lab.lab_kit import needs_lab, running_lab
 
 pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(1800)]
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.fleet.event import Kind
+from clusterctl.fleet.event import Kind, Stream
 from clusterctl.steps.retire import erasing_seen
+from lab.tests.lab_kit import eventually, needs_lab, running_lab
 from tests.e2e.promises import unfolded
 from tests.e2e.site_kit import Site
-from tests.lab.lab_kit import eventually, needs_lab, running_lab
+from tests.events import data_of
 
 pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(900)]
 
@@ -39,15 +40,19 @@ def acts(site: Site) -> list[str]:
     """What was done to the machine on its way out."""
     node = next(state for state in site.states() if state.name == NAME)
     with site.journal() as journal:
-        events = list(journal.history("node", node.id))
-    return [event.data["act"] for event in events if event.kind is Kind.ACT_INTENDED and "retire" in event.data["act"]]
+        events = list(journal.history(Stream.NODE, node.id))
+    return [
+        data_of(event)["act"]
+        for event in events
+        if event.kind is Kind.ACT_INTENDED and "retire" in data_of(event)["act"]
+    ]
 
 
 def erasing(site: Site) -> bool:
     """Whether it is known that MAAS erases: one that is found given back later was erased then."""
     node = next(state for state in site.states() if state.name == NAME)
     with site.journal() as journal:
-        return erasing_seen(journal.history("node", node.id))
+        return erasing_seen(journal.state(node.id).intents)
 
 
 def test_the_plan_names_the_drives_and_touches_nothing(site: Site) -> None:

@@ -15,7 +15,7 @@ from clusterctl.edges.infiniband import IbnetdiscoverReader
 from clusterctl.fleet.errors import CancelledError, EdgeError, EnvironmentBrokenError, UnreachableError
 from clusterctl.fleet.finding import Origin
 from clusterctl.ports import Deadline
-from tests.lab.lab_kit import eventually
+from lab.tests.lab_kit import eventually
 from tests.paths import ROOT
 from tests.processes import descendants
 

@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from clusterctl.fleet.codec import inventory_to_data, report_to_data
-from clusterctl.fleet.event import Event, Kind, NewEvent
+from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Finding, Origin, Report, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.fold import apply
-from clusterctl.fleet.node import Drive, Gpu, Inventory, Mac, Nic, NodeId, Serial, Stage
+from clusterctl.fleet.node import PATH, Drive, Gpu, Inventory, Mac, Nic, NodeId, Serial, Stage
 from clusterctl.fleet.state import NodeState
+from tests.events import advances, new_event, written
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 LATER = NOW + timedelta(days=30)
@@ -40,10 +41,7 @@ def after(state: NodeState, events: Iterable[NewEvent], actor: str = "alice", at
     """The state once the node's own of `events` are written."""
     for new in events:
         if (new.stream, new.subject) == ("node", state.id):
-            seq = state.last_seq + 1
-            state = apply(
-                state, Event(seq, new.stream, new.subject, new.kind, 1, at, "r", actor, new.data, new.evidence)
-            )
+            state = apply(state, written(new, state.last_seq + 1, at, actor))
     return state
 
 
@@ -51,15 +49,16 @@ def node(stage: Stage = Stage.GOLD, name: str = "n1", serial: str = "S1") -> Nod
     """A node that was discovered and has come to `stage`."""
     machine = NodeState(NodeId(f"id-{name}"))
     inventory = inventory_to_data(MACHINE) | {"serial": serial}
-    return after(
+    state = after(
         machine,
         [
             _event(machine, Kind.NODE_DESCRIBED, name=name, bmc="192.0.2.1", rack="A01", unit=4),
             _event(machine, Kind.NODE_IDENTIFIED, inventory=inventory, sku="lab", root_disk="DISK-0"),
-            _event(machine, Kind.STAGE_ADVANCED, to=stage.value, verdict="pass"),
+            *advances(machine.id, stage if stage in PATH else Stage.CABLED),
         ],
         actor="clusterctl",
     )
+    return stopped(state, "burnin") if stage is Stage.QUARANTINED else state
 
 
 def reported(state: NodeState, step: str, *findings: Finding) -> NodeState:
@@ -75,4 +74,4 @@ def stopped(state: NodeState, step: str, kind: Kind = Kind.NODE_QUARANTINED) -> 
 
 
 def _event(state: NodeState, kind: Kind, **data: object) -> NewEvent:
-    return NewEvent("node", state.id, kind, data)
+    return new_event("node", state.id, kind, data)

@@ -9,19 +9,13 @@ from datetime import UTC, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusterctl.fleet.event import VERSIONS, Event, Kind, NewEvent
-from clusterctl.fleet.fabric.history import (
-    GONE,
-    FabricFault,
-    Look,
-    changes,
-    known,
-    link_name,
-    port_name,
-    standing_faults,
-)
+from clusterctl.fleet.event import Event, Kind, NewEvent
+from clusterctl.fleet.fabric.history import FabricReading, changes, known, link_name, open_faults, port_name
 from clusterctl.fleet.fabric.telemetry import Telemetry, Transceiver
 from clusterctl.fleet.fabric.topology import Fabric
+from clusterctl.fleet.payloads.hardware import FabricFault, FabricFaultSeen
+from tests import events as journal_events
+from tests.events import data_of
 from tests.formats.infiniband.printers import two_switches
 
 FABRIC = two_switches()
@@ -30,45 +24,44 @@ AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def written(new: Iterable[NewEvent]) -> list[Event]:
-    return [
-        Event(seq, e.stream, e.subject, e.kind, VERSIONS[e.kind], AT, "r1", "x", e.data, e.evidence)
-        for seq, e in enumerate(new)
-    ]
+    return [journal_events.written(e, seq, AT) for seq, e in enumerate(new)]
 
 
 def test_first_look_and_again():
     """At first everything is new; the same fabric again says nothing."""
-    first = changes({}, Look(FABRIC))
+    first = changes({}, FabricReading(FABRIC))
     assert len(first) == len(FABRIC.devices) + len(FABRIC.links)
     assert {event.stream for event in first} == {"fabric"}
-    assert changes(known(written(first)), Look(FABRIC)) == ()
+    assert changes(known(written(first)), FabricReading(FABRIC)) == ()
 
 
 def test_a_link_goes_slower_goes_and_comes_back():
     """Each change of a link is one event of its own subject; gone is said once."""
-    events = written(changes({}, Look(FABRIC)))
+    events = written(changes({}, FabricReading(FABRIC)))
     slow = Fabric(FABRIC.devices, (replace(FABRIC.links[0], width=1), *FABRIC.links[1:]))
     cut = Fabric(FABRIC.devices, FABRIC.links[1:])
     data = []
     for fabric in (slow, cut, cut, FABRIC):
-        new = changes(known(events), Look(fabric))
+        new = changes(known(events), FabricReading(fabric))
         assert {event.subject for event in new} <= {link_name(FABRIC.links[0])}
-        data += [event.data for event in new]
+        data += [data_of(event) for event in new]
         events += written(new)
     full = {"seen": True, "width": 4, "speed": "NDR"}
-    assert data == [full | {"width": 1}, GONE, full]
+    assert data == [full | {"width": 1}, {"seen": False, "width": 0, "speed": ""}, full]
 
 
 def test_transceivers_by_serial():
     """Both ends of a cable share its serial; a reading that knows no transceivers does not make them disappear."""
     cable = Transceiver("Mellanox", "MCP4Y10", "MT1", "46.1")
     told = Telemetry(transceivers={PORT: cable, FAR: cable}, firmware={PORT.guid: "31.1"})
-    events = written(changes({}, Look(FABRIC, told)))
+    events = written(changes({}, FabricReading(FABRIC, told)))
     (seen,) = [event for event in events if event.kind is Kind.FABRIC_TRANSCEIVER_SEEN]
-    assert (seen.subject, seen.data["ports"]) == ("MT1", sorted(map(port_name, (PORT, FAR))))
-    assert changes(known(events), Look(FABRIC)) == ()
+    assert (seen.subject, data_of(seen)["ports"]) == ("MT1", sorted(map(port_name, (PORT, FAR))))
+    assert changes(known(events), FabricReading(FABRIC)) == ()
     moved = Telemetry(transceivers={PORT: replace(cable, serial="MT2")}, firmware={PORT.guid: "31.2"})
-    assert {(event.subject, event.data["seen"]) for event in changes(known(events), Look(FABRIC, moved))} == {
+    assert {
+        (event.subject, data_of(event)["seen"]) for event in changes(known(events), FabricReading(FABRIC, moved))
+    } == {
         ("MT1", False),
         ("MT2", True),
         (PORT.guid, True),
@@ -79,13 +72,14 @@ def test_a_fault_stands_until_a_look_does_not_find_it():
     """It is written once, in words that a person can act on; a look without a plan says nothing of it."""
     cut = FabricFault("missing_link", ("a port 1", "b port 2"), "a – b is not up", "plug it in", "B12", 1)
     dead = FabricFault("island", ("leaf-1",), "leaf-1 is not seen", "check power", "A01", 9, ("n1", "n2"))
-    events = written(changes({}, Look(FABRIC, faults=(cut, dead))))
-    assert standing_faults(events) == (dead, cut)
-    assert changes(known(events), Look(FABRIC, faults=(dead, cut))) == ()
-    assert changes(known(events), Look(FABRIC)) == ()
-    events += written(changes(known(events), Look(FABRIC, faults=(dead,))))
-    assert standing_faults(events) == (dead,)
-    assert changes(known(events), Look(FABRIC, faults=()))[0].data == GONE
+    events = written(changes({}, FabricReading(FABRIC, faults=(cut, dead))))
+    assert open_faults(events) == (dead, cut)
+    assert changes(known(events), FabricReading(FABRIC, faults=(dead, cut))) == ()
+    assert changes(known(events), FabricReading(FABRIC)) == ()
+    events += written(changes(known(events), FabricReading(FABRIC, faults=(dead,))))
+    assert open_faults(events) == (dead,)
+    (gone,) = changes(known(events), FabricReading(FABRIC, faults=()))
+    assert gone.payload == FabricFaultSeen(seen=False)
     assert len({fault.subject for fault in (cut, dead)}) == 2
     assert max(len(fault.subject) for fault in (cut, dead)) < 64
 
@@ -96,8 +90,6 @@ def test_the_fold_is_the_fabric(looks):
     """After any looks, what the history says is there is what the last look saw."""
     events: list[Event] = []
     for links in looks:
-        events += written(changes(known(events), Look(Fabric(FABRIC.devices, tuple(links)))))
-    there = {
-        subject for (kind, subject), data in known(events).items() if kind is Kind.FABRIC_LINK_SEEN and data["seen"]
-    }
+        events += written(changes(known(events), FabricReading(Fabric(FABRIC.devices, tuple(links)))))
+    there = {subject for (kind, subject), data in known(events).items() if kind is Kind.FABRIC_LINK_SEEN and data.seen}
     assert there == {link_name(link) for link in looks[-1]}

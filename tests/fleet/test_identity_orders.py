@@ -33,7 +33,7 @@ def test_a_swapped_chassis_goes_the_whole_way_again() -> None:
     order = merge(before, NEW, "mainboard", [summarise(before)], None)
     node_after = after(before, order.events)
     assert (node_after.stage, node_after.serial, node_after.former_serials) == (Stage.SEEN, "S2", ("S1",))
-    assert (node_after.reports, node_after.acts, node_after.inventory, node_after.waivers) == ({}, {}, None, ())
+    assert (node_after.reports, node_after.intents, node_after.inventory, node_after.waivers) == ({}, (), None, ())
     assert node_after.events == before.events + 1
 
 

@@ -7,8 +7,10 @@ from datetime import UTC, datetime, timedelta
 from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.reporting.offenders import Offenders, offenders
+from tests.events import new_event, written
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+STOP = {"step": "burnin", "cause": "it failed", "remedy": "replace it"}
 
 
 def day(number: float) -> datetime:
@@ -16,16 +18,16 @@ def day(number: float) -> datetime:
     return NOW - timedelta(days=number)
 
 
-def event(node: str, kind: Kind, at: datetime, **data: str) -> Event:
-    return Event(1, "node", node, kind, 1, at, "run", "clusterctl", data)
+def event(node: str, kind: Kind, at: datetime, /, **data: str) -> Event:
+    return written(new_event("node", node, kind, data), 1, at)
 
 
 def quarantined(node: str, at: datetime, serial: str = "", subject: str = "gpu3", check: str = "gpu_ecc") -> Event:
-    return event(node, Kind.NODE_QUARANTINED, at, check=check, subject=subject, serial=serial, cause="it failed")
+    return event(node, Kind.NODE_QUARANTINED, at, check=check, subject=subject, serial=serial, **STOP)
 
 
 def released(node: str, at: datetime) -> Event:
-    return event(node, Kind.NODE_RELEASED, at)
+    return event(node, Kind.NODE_RELEASED, at, to="cabled", reason="repaired")
 
 
 def found(*events: Event, machines: tuple[str, ...] = ()) -> Offenders:
@@ -74,8 +76,8 @@ def test_a_machine_is_no_part_of_itself() -> None:
 
 def test_another_machine_begins_anew_its_parts_do_not() -> None:
     """After a merge the node is another machine, retired it is none; what a part did stays with the part."""
-    for ending in (Kind.NODE_MERGED, Kind.NODE_RETIRED):
-        before = (quarantined("n1", day(9), "GPU77"), event("n1", ending, day(8)))
+    for ending, more in ((Kind.NODE_MERGED, {"node": "n1", "old": "S1", "new": "S2"}), (Kind.NODE_RETIRED, {})):
+        before = (quarantined("n1", day(9), "GPU77"), event("n1", ending, day(8), reason="x", **more))
         seen = found(*before, quarantined("n1", day(2), "GPU77"))
         assert seen.nodes == ()
         assert [part.serial for part in seen.parts] == ["GPU77"]
@@ -83,5 +85,5 @@ def test_another_machine_begins_anew_its_parts_do_not() -> None:
 
 def test_what_is_said_of_parts_is_no_machine() -> None:
     """A part has a stream of its own, in which a person's word stands a second time."""
-    told = Event(1, "part", "GPU77", Kind.NODE_QUARANTINED, 1, day(1), "run", "eva", {"serial": "GPU77"})
+    told = written(new_event("part", "GPU77", Kind.NODE_QUARANTINED, {"serial": "GPU77", **STOP}), 1, day(1), "eva")
     assert found(told, told) == Offenders()

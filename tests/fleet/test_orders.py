@@ -14,6 +14,7 @@ from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.state import NodeState, summarise
+from tests.events import data_of
 from tests.fleet.people import LATER, NOW, WARM, after, node, reported, stopped
 
 
@@ -105,16 +106,16 @@ def test_a_part_is_known_by_slot_and_by_serial(name: str) -> None:
     """Its serial is in the event, and the part's own history tells of it."""
     order = orders.quarantine(node(), "fan", name, None)
     (of_node, of_part) = order.events
-    assert (of_node.data["subject"], of_node.data["serial"]) == ("Video.Slot.21-1", "GPU-21")
+    assert (data_of(of_node)["subject"], data_of(of_node)["serial"]) == ("Video.Slot.21-1", "GPU-21")
     assert (of_part.stream, of_part.subject) == ("part", "GPU-21")
 
 
 def test_a_part_is_known_as_reports_call_it() -> None:
     """`gpu3` is the `gpu 3` of a finding; one that nobody named is believed, without a serial."""
     order = orders.quarantine(reported(node(), "burnin", WARM), "hot", "gpu3", None)
-    assert order.events[0].data["serial"] == "GPU-3"
+    assert data_of(order.events[0])["serial"] == "GPU-3"
     order = orders.quarantine(node(), "hot", "left fan", None)
-    assert (order.events[0].data["subject"], len(order.events)) == ("left fan", 1)
+    assert (data_of(order.events[0])["subject"], len(order.events)) == ("left fan", 1)
     assert "left fan, serial unknown" in order.words
 
 
@@ -137,7 +138,7 @@ def test_a_retired_node_is_out_of_everything(decide: Callable[[NodeState], objec
     """Retired is final."""
     gone = after(node(), retire(node(), "lease ended").events)
     assert (gone.stage, gone.next_step, gone.cause) == (Stage.RETIRED, None, "retired by alice: lease ended")
-    with pytest.raises(UsageError, match="out of the site's life") as caught:
+    with pytest.raises(UsageError, match="retired for good") as caught:
         decide(gone)
     assert "--from n1" in caught.value.remedy
 

@@ -9,6 +9,7 @@ from clusterctl.fleet.event import Kind
 from clusterctl.fleet.hardware.parts import part_changes
 from clusterctl.fleet.node import Dimm, Gpu, Hca, Inventory, NodeId, Psu, Serial
 from clusterctl.fleet.state import NodeState
+from tests.events import data_of
 
 GPUS = (Gpu("GPU1", "H100", Serial("G1")), Gpu("GPU2", "H100", Serial("G2")))
 FIRST = Inventory("Example", "GX", Serial("S1"), gpus=GPUS, psus=(Psu("PS1", Serial("P1")), Psu("PS2")))
@@ -19,7 +20,7 @@ Line = tuple[Kind, str, str, str]
 def changes(node: NodeState = NODE, **changed: Any) -> list[Line]:
     """Kind, subject, slot, and the other part of each event."""
     events = part_changes(node, replace(FIRST, **changed))
-    return [(e.kind, e.subject, e.data["slot"], e.data.get("other", e.data.get("new", ""))) for e in events]
+    return [(e.kind, e.subject, data_of(e)["slot"], data_of(e).get("other", data_of(e).get("new", ""))) for e in events]
 
 
 def test_nothing_changed() -> None:

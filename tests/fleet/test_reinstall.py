@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from clusterctl.fleet.decisions.reinstall import START, check_same, ordered, reinstallable
+from clusterctl.fleet.acts import Act, ActResult, Intent
+from clusterctl.fleet.decisions.reinstall import check_same, ordered, reinstallable
 from clusterctl.fleet.errors import EdgeError, UsageError
-from clusterctl.fleet.event import Event, Kind
+from clusterctl.fleet.event import Kind
 from clusterctl.fleet.fold import apply
 from clusterctl.fleet.node import Drive, Inventory, NodeId, Serial, Stage, Step
-from clusterctl.fleet.state import NodeState, OpenAct, OperatorHold
+from clusterctl.fleet.state import NodeState, OperatorHold
+from tests.events import data_of, new_event, written
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DISK = Drive("0", "M.2", 480 * 10**9, Serial("D1"))
@@ -25,12 +27,12 @@ NODE = NodeState(
     serial=Serial("S1"),
     root_disk=Serial("D1"),
     inventory=SEEN,
-    acts={START: 1},
+    intents=(Intent(Act.INSTALL_START, "S1", 1, result=ActResult.DONE),),
 )
 
 
 def happened(state: NodeState, kind: Kind, **data: Any) -> NodeState:
-    return apply(state, Event(state.last_seq + 1, "node", state.id, kind, 1, NOW, "r", "ops", data))
+    return apply(state, written(new_event("node", state.id, kind, data), state.last_seq + 1, NOW, "ops"))
 
 
 @pytest.mark.parametrize("stage", [Stage.INSTALLED, Stage.CONFIGURED, Stage.BURNED_IN, Stage.DISCOVERED])
@@ -50,14 +52,14 @@ def test_a_quarantined_node_may_be_installed_anew() -> None:
 @pytest.mark.parametrize(
     ("node", "why"),
     [
-        (replace(NODE, acts={}), "never installed it"),
+        (replace(NODE, intents=()), "never installed it"),
         (replace(NODE, serial=None), "not known"),
         (replace(NODE, root_disk=None), "not known"),
-        (replace(NODE, stage=Stage.RETIRED), "out of the site's life"),
+        (replace(NODE, stage=Stage.RETIRED), "retired for good"),
         (replace(NODE, hold=OperatorHold("a test", "ann", NOW, None)), "no step may touch it"),
         (replace(NODE, stage=Stage.QUARANTINED, stopped_at=Step.BURNIN, stopped_by="ann", cause="loud"), "ann took it"),
-        (replace(NODE, open_acts=(OpenAct("settings.flash", "BMC", 9),)), "settings.flash"),
-        (replace(NODE, stage=Stage.GOLD), "somebody may be working on it"),
+        (replace(NODE, intents=(*NODE.intents, Intent(Act.SETTINGS_BIOS, "BMC", 9))), "settings.bios"),
+        (replace(NODE, stage=Stage.GOLD), "it may run a job"),
     ],
 )
 def test_what_may_not(node: NodeState, why: str) -> None:
@@ -89,10 +91,10 @@ def test_an_order_leads_back_and_is_open_until_the_install_begins() -> None:
     """Out of whatever stopped it; a release in the installer does not carry it out, the start of an install does."""
     stopped = replace(NODE, stage=Stage.QUARANTINED, stopped_at=Step.CONFIGURE, cause="no driver", attempts=2)
     event = ordered(stopped, "new kernel", ())
-    state = happened(stopped, event.kind, **event.data)
+    state = happened(stopped, event.kind, **data_of(event))
     assert (state.stage, state.cause, state.stopped_at, state.attempts) == (Stage.DISCOVERED, "", None, 0)
     assert state.reinstall == "new kernel"
     state = happened(state, Kind.ACT_INTENDED, act="install.release", target="S1")
-    state = happened(state, Kind.ACT_OBSERVED, act="install.release", result="ready")
+    state = happened(state, Kind.ACT_OBSERVED, act="install.release", message="ready")
     assert state.reinstall == "new kernel"
-    assert not happened(state, Kind.ACT_INTENDED, act=START, target="S1").reinstall
+    assert not happened(state, Kind.ACT_INTENDED, act=Act.INSTALL_START, target="S1").reinstall

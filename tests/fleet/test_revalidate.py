@@ -10,12 +10,12 @@ import pytest
 from clusterctl.fleet.decisions.decision import Order, hold
 from clusterctl.fleet.decisions.revalidate import ENDANGERED, order_event, repair, revalidate
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.gate import Advance, Hold, Policy, decide
 from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.state import NodeState
+from tests.events import advances, data_of
 from tests.fleet.people import FINE, NOW, after, node, reported, stopped
 
 LATE = NOW + timedelta(days=30)
@@ -36,8 +36,7 @@ def gold() -> NodeState:
     state = node(Stage.BURNED_IN)
     for step in list(Step)[:-1]:
         state = reported(state, step.value, FINE)
-    admitted = NewEvent("node", state.id, Kind.STAGE_ADVANCED, {"to": "gold", "verdict": "pass"})
-    return after(state, [admitted], actor="clusterctl")
+    return after(state, advances(state.id, Stage.GOLD, Stage.BURNED_IN), actor="clusterctl")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +65,7 @@ def test_a_repair_leads_back_to_the_step_that_it_touched(part: str, since: Step)
 def test_the_earliest_of_several_counts() -> None:
     """A cable and a GPU: from discover on, and the chassis was open."""
     order = ordered(gold(), "cable 5", "gpu3")
-    assert order.events[0].data["since"] == "discover"
+    assert data_of(order.events[0])["since"] == "discover"
     assert "and the chassis was open" in order.words
 
 
@@ -83,7 +82,7 @@ def test_a_stopped_node_goes_back_no_further_than_needed_and_no_less() -> None:
     """Stopped at burn-in, its cable mended: from cable on. Stopped at discover, likewise mended: from discover on."""
     state = after(stopped(gold(), "burnin"), ordered(stopped(gold(), "burnin"), "cable 5").events)
     assert (state.next_step, state.stopped_at, state.cause) == (Step.CABLE, None, "")
-    assert ordered(stopped(gold(), "discover"), "cable 5").events[0].data["since"] == "discover"
+    assert data_of(ordered(stopped(gold(), "discover"), "cable 5").events[0])["since"] == "discover"
 
 
 @pytest.mark.parametrize(("part", "says"), [("board", "another machine"), ("flux capacitor", "has no part")])
@@ -136,5 +135,5 @@ def test_gold_again_is_the_end_of_it() -> None:
     """The next admission asks for fresh reports again."""
     state = after(gold(), [order_event(gold(), Step.BURNIN, "nightly")])
     assert state.revalidation == "nightly"
-    state = after(state, [NewEvent("node", state.id, Kind.STAGE_ADVANCED, {"to": "gold", "verdict": "pass"})], at=LATE)
+    state = after(state, advances(state.id, Stage.GOLD, Stage.CABLED), at=LATE)
     assert (state.revalidation, state.admitted_at) == ("", LATE)

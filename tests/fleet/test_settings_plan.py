@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from clusterctl.fleet.acts import Act, Intent
+from clusterctl.fleet.decisions.permissions import settings_permitted
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import NodeId, Serial, Stage, Step
-from clusterctl.fleet.settings.plan import permitted
-from clusterctl.fleet.state import NodeState, OpenAct, OperatorHold
+from clusterctl.fleet.state import NodeState, OperatorHold
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 HOLD = OperatorHold("why", "alice", NOW, None)
@@ -25,32 +26,32 @@ NODE = NodeState(NodeId("id-n1"), "n1", stage=Stage.DISCOVERED, serial=Serial("S
         replace(NODE, stage=Stage.GOLD, hold=HOLD),
         replace(NODE, stage=Stage.CABLED, hold=HOLD),
         replace(NODE, stage=Stage.CABLED, stopped_at=Step.BURNIN),
-        replace(NODE, open_acts=(OpenAct("settings.firmware", "S1", 7),)),
+        replace(NODE, intents=(Intent(Act.SETTINGS_FIRMWARE, "S1", 7),)),
     ],
 )
 def test_who_may(node: NodeState) -> None:
     """Not installed yet, quarantined, held by anybody, or begun by ourselves."""
-    assert permitted(node, NOW, from_pool=False) == "S1"
+    assert settings_permitted(node, NOW, from_pool=False) == "S1"
 
 
 @pytest.mark.parametrize(
     ("node", "says"),
     [
         (replace(NODE, serial=None), "its serial is not known"),
-        (replace(NODE, stage=Stage.GOLD), "somebody may be working on it"),
+        (replace(NODE, stage=Stage.GOLD), "it may run a job"),
         (replace(NODE, stage=Stage.CABLED), "on its way to the next step"),
         (replace(NODE, stage=Stage.INSTALLED), "on its way to the next step"),
-        (replace(NODE, stage=Stage.RETIRED), "out of the site's life"),
-        (replace(NODE, open_acts=(OpenAct("start_install", "S1", 7),)), "something was begun on it"),
-        (replace(NODE, hold=HOLD, open_acts=(OpenAct("erase", "S1", 7),)), "something was begun on it"),
+        (replace(NODE, stage=Stage.RETIRED), "retired for good"),
+        (replace(NODE, intents=(Intent(Act.INSTALL_START, "S1", 7),)), "was begun on it"),
+        (replace(NODE, hold=HOLD, intents=(Intent(Act.RETIRE_ERASE, "S1", 7),)), "was begun on it"),
     ],
 )
 def test_who_may_not(node: NodeState, says: str) -> None:
     """Busy, unknown, retired, or amid something else, whoever holds it."""
     with pytest.raises(UsageError, match=says):
-        permitted(node, NOW, from_pool=False)
+        settings_permitted(node, NOW, from_pool=False)
 
 
 def test_from_the_pool_by_a_word_of_its_own() -> None:
     """Gold goes only where the person says so."""
-    assert permitted(replace(NODE, stage=Stage.GOLD), NOW, from_pool=True) == "S1"
+    assert settings_permitted(replace(NODE, stage=Stage.GOLD), NOW, from_pool=True) == "S1"

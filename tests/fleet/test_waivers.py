@@ -89,7 +89,7 @@ def test_what_later_steps_rest_on_is_never_waived(check: str) -> None:
     with pytest.raises(UsageError, match=f"{check} is never waived"):
         waive(bad, check, "", "x", LATER)
     event = waive(reported(bad, "burnin", WARM), "gpu_ecc", "", "x", LATER).events[0]
-    forged = after(bad, [replace(event, data={**event.data, "check": check})])
+    forged = after(bad, [replace(event, payload=replace(event.payload, check=check))])
     assert forged.waivers
     assert judged(forged, FINE, wrong) == Quarantine(wrong)
 

@@ -11,11 +11,11 @@ import pytest
 from clusterctl.fleet.decisions import decision as orders
 from clusterctl.fleet.decisions.decision import waive
 from clusterctl.fleet.event import Kind
-from clusterctl.fleet.fabric.history import FabricFault
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName
 from clusterctl.fleet.finding import Digest, Finding, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Location, Stage
+from clusterctl.fleet.payloads.hardware import FabricFault
 from clusterctl.fleet.reporting.work_orders import WorkOrder, work_orders
 from clusterctl.fleet.state import NodeState
 from tests.fleet.people import LATER, NOW, PROOF, WARM, after, node, reported, stopped
@@ -200,7 +200,7 @@ def test_a_persons_quarantine_is_an_order() -> None:
     order = one(after(sound, orders.quarantine(sound, "smells burnt", "Video.Slot.21-1", None).events))
     (found,) = order.findings
     assert "smells burnt (Video.Slot.21-1, serial GPU-21) (said by alice)" in found.cause
-    assert found.remedy.startswith("mend it, then clusterctl release n1")
+    assert found.remedy.startswith("repair it, then clusterctl release n1")
 
 
 def test_what_is_to_be_known_first() -> None:

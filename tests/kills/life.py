@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lab.tests.lab_kit import ROOT, eventually
 from tests.e2e.site_kit import RUN_S, Site
 from tests.kills.diary import lines_of
 from tests.kills.promises import after_each, at_the_end
 from tests.kills.seams import Blow
-from tests.lab.lab_kit import ROOT, eventually
 from tests.processes import mentioning
 
 ORPHANS_S = 30.0

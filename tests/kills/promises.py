@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from clusterctl.fleet.event import Event, Kind
+from lab.tests.lab_kit import eventually
 from tests.e2e.promises import broken_promises, unfolded
 from tests.e2e.site_kit import Site
+from tests.events import data_of
 from tests.kills.diary import lines_of
 from tests.kills.hosts import sessions
-from tests.lab.lab_kit import eventually
 
 EXPECTED_STATE = {"ansible", "ansible-for-hosts", "host_keys", "journal.db", "journal.db-wal", "journal.db-shm"}
 SESSIONS_S = 30.0
@@ -68,7 +69,7 @@ def _repeated(site: Site) -> Iterator[str]:
     """No act that changes a machine for good is intended again before somebody has looked what came of it."""
     open_acts: set[tuple[str, str]] = set()
     for event in site.events():
-        act = (event.subject, str(event.data.get("act")))
+        act = (event.subject, str(data_of(event).get("act")))
         if event.kind is Kind.ACT_INTENDED and act[1].startswith("install."):
             if act in open_acts:
                 yield f"{act[1]} was intended again for {act[0]} without a look at what came of the last one"

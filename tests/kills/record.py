@@ -5,11 +5,11 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from lab.tests.lab_kit import running_lab
 from tests.e2e.site_kit import Site
 from tests.kills import catalogue
 from tests.kills.diary import lines_of
 from tests.kills.life import Life
-from tests.lab.lab_kit import running_lab
 
 HOSTS = 3
 

@@ -24,6 +24,7 @@ from clusterctl.ports import (
     Deadline,
     FabricReader,
     HostAddress,
+    Images,
     Installer,
     InstallStatus,
     InstallTarget,
@@ -39,12 +40,13 @@ from clusterctl.ports import (
     Shell,
 )
 from clusterctl.ports.accounts import AccountBmcs, PowerLogins
+from tests.events import data_of
 from tests.kills.seams import Seams
 
 
 def said(events: Sequence[NewEvent]) -> str:
     """What an append says, in words that are the same for every node: `act.intended install.start`."""
-    kinds = [f"{event.kind.value} {event.data.get('act', '')}".strip() for event in events]
+    kinds = [f"{event.kind.value} {data_of(event).get('act', '')}".strip() for event in events]
     return "append " + ", ".join(dict.fromkeys(kinds))
 
 
@@ -59,8 +61,8 @@ class StruckJournal:
         with self.seams.around(said(events)):
             written = self.inner.append(events, claim=claim)
             for event in written:
-                act = event.data.get("act", "") if event.kind is Kind.ACT_INTENDED else ""
-                target = event.data.get("target", "") if act else ""
+                act = data_of(event).get("act", "") if event.kind is Kind.ACT_INTENDED else ""
+                target = data_of(event).get("target", "") if act else ""
                 self.seams.diary.write(
                     seq=event.seq,
                     stream=event.stream,
@@ -272,6 +274,10 @@ class StruckOutside:
     @property
     def fabric_ports(self) -> PortAdmin:
         return self._inner.fabric_ports
+
+    @property
+    def images(self) -> Images:
+        return self._inner.images
 
     @property
     def counters(self) -> CounterReader:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from lab.tests.lab_kit import needs_lab, running_lab
 from tests.e2e.site_kit import Site
 from tests.kills import catalogue
 from tests.kills.catalogue import Entry
@@ -15,7 +16,6 @@ from tests.kills.diary import lines_of
 from tests.kills.life import Life
 from tests.kills.seams import Blow, Moment, Seam
 from tests.kills.small_disks import SmallDisks, small_disks
-from tests.lab.lab_kit import needs_lab, running_lab
 
 pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(900)]
 

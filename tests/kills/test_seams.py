@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.journal import open_journal
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import Kind
 from clusterctl.fleet.node import NodeId
+from lab.tests.lab_kit import ROOT
+from tests.events import new_event
 from tests.kills import catalogue
 from tests.kills.diary import Diary, lines_of
 from tests.kills.seams import Blow, Moment, Seam, Seams
 from tests.kills.struck_ports import StruckJournal
-from tests.lab.lab_kit import ROOT
 from tests.steps.fakes import FixedClock
 
 DIES = """
@@ -38,7 +39,7 @@ def described(folder: Path, blows: list[Blow], strike: Callable[[Blow], None]) -
     with Diary(folder / "diary") as diary:
         journal = StruckJournal(book, Seams(diary, blows, strike))
         for name in ("n1", "n2", "n3"):
-            journal.append([NewEvent("node", name, Kind.NODE_DESCRIBED, {"name": name, "bmc": "192.0.2.1"})])
+            journal.append([new_event("node", name, Kind.NODE_DESCRIBED, {"name": name, "bmc": "192.0.2.1"})])
     book.close()
 
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tests.lab.lab_kit import RunningLab
+from lab.tests.lab_kit import RunningLab
 
 PIECE = 1 << 20
 MARKS = 5

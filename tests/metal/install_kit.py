@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from clusterctl.fleet.state import NodeState
+from lab.tests.lab_kit import RunningLab, running_lab
 from tests.e2e.site_kit import Controller, Site
-from tests.lab.lab_kit import RunningLab, running_lab
 from tests.metal.drives_kit import digest, drives, fill
 from tests.metal.metal_kit import console
 

@@ -15,7 +15,7 @@ import requests
 
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl_lab.preflight import check_machine
-from tests.lab.lab_kit import RunningLab
+from lab.tests.lab_kit import RunningLab
 from tests.processes import commands
 
 PORT = 8080

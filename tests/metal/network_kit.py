@@ -8,7 +8,7 @@ from clusterctl.fleet.finding import Finding
 from clusterctl.fleet.network.findings import judge_network
 from clusterctl.fleet.network.host_network import SeenNetwork
 from clusterctl.formats.host.network import parse_default_routes, parse_ip_addr, parse_resolv_conf
-from tests.lab.lab_kit import RunningLab
+from lab.tests.lab_kit import RunningLab
 from tests.metal.install_kit import MetalSite
 
 SECTION = """

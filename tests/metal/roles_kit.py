@@ -18,9 +18,9 @@ from clusterctl_burnin.probe import argv_for, parse_readings, script
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_lab.emulators.apt import host_files, serve_apt
 from clusterctl_lab.metal.packages import metal_packages_with_zfs
+from lab.tests.loop_thread import LoopThread
 from tests.burnin.kit import expected
 from tests.edges.ansible.support import playbooks
-from tests.lab.loop_thread import LoopThread
 from tests.lab_data import lab_limits
 from tests.metal.image_kit import image
 from tests.metal.install_kit import MetalSite

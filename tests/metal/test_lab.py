@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.lab_kit import RunningLab, clusterctl, eventually, leftovers, running_lab
+from lab.tests.lab_kit import RunningLab, clusterctl, eventually, leftovers, running_lab
 from tests.metal.metal_kit import boot_once, console, needs_metal, netboot, power, reset, virtual_machines
 
 pytestmark = [pytest.mark.lab, needs_metal, pytest.mark.timeout(900)]

@@ -16,8 +16,8 @@ from clusterctl.edges.maas.api import MaasApi
 from clusterctl.edges.site import load_site
 from clusterctl.operations.adapters import maas_settings
 from clusterctl.ports import Deadline
+from lab.tests.lab_kit import leftovers
 from tests.e2e.site_kit import Controller, UtcClock
-from tests.lab.lab_kit import leftovers
 from tests.metal.install_kit import INSTALL_S, TO_INSTALL, MetalSite, metal_site
 from tests.metal.metal_kit import needs_metal, virtual_machines
 

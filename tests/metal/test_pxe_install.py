@@ -10,7 +10,7 @@ import json
 import pytest
 
 from clusterctl.fleet.finding import Verdict
-from tests.lab.lab_kit import eventually
+from lab.tests.lab_kit import eventually
 from tests.metal.install_kit import INSTALL_S, NODES, Installed
 from tests.metal.metal_kit import needs_metal
 from tests.metal.network_kit import network_findings

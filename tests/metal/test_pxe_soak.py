@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.lab_kit import eventually
+from lab.tests.lab_kit import eventually
 from tests.metal.drives_kit import digest, drives
 from tests.metal.install_kit import INSTALL_S, TO_INSTALL, MetalSite, metal_site
 from tests.metal.metal_kit import needs_metal, reset, virtual_machines

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from clusterctl.fleet.finding import Verdict
-from tests.lab.lab_kit import eventually
+from lab.tests.lab_kit import eventually
 from tests.metal.image_kit import NAME as IMAGE
 from tests.metal.install_kit import INSTALL_S, metal_site
 from tests.metal.metal_kit import needs_metal

@@ -15,9 +15,9 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 from clusterctl_lab.faults.machine import OTHER_PASSWORD as ANOTHER
+from lab.tests.lab_kit import ROOT, RunningLab
 from tests.e2e.leaks import KEY_LINE, Watch
 from tests.e2e.sampling import Sampler
-from tests.lab.lab_kit import ROOT, RunningLab
 from tests.processes import command_of, descendants
 from tests.secrets.capture import Capture
 

@@ -22,7 +22,7 @@ from clusterctl.edges.hostkeys import HostKeys
 from clusterctl.edges.maas import MaasInstaller, MaasSettings
 from clusterctl.edges.redaction import KNOWN, Redaction
 from clusterctl.edges.site import SiteNode, load_site
-from clusterctl.edges.site.init import write_site
+from clusterctl.edges.site.roles import write_site
 from clusterctl.edges.site.secrets import private_text, resolve
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.finding import Origin

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from lab.tests.lab_kit import needs_lab, running_lab
 from tests.e2e.leaks import Search, journal_contents
-from tests.lab.lab_kit import needs_lab, running_lab
 from tests.secrets.campaign import NETWORK, Observed, observed, secrets_in_use
 from tests.secrets.capture import Capture
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from clusterctl.edges.disk import write_once
 from clusterctl.edges.redaction import KNOWN
 from clusterctl.edges.site import load_site
-from clusterctl.edges.site.init import write_site
+from clusterctl.edges.site.roles import write_site
 from clusterctl.fleet.diagnosis import Health
 from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, UsageError
 from clusterctl.operations.adapters import known_bmcs

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from lab.tests.lab_kit import needs_lab, running_lab
 from tests.e2e.site_kit import Site
 from tests.kills import catalogue
 from tests.kills.catalogue import Entry
 from tests.kills.diary import lines_of
 from tests.kills.life import Life
 from tests.kills.seams import Blow
-from tests.lab.lab_kit import needs_lab, running_lab
 
 pytestmark = [pytest.mark.soak, pytest.mark.lab, needs_lab, pytest.mark.timeout(0)]
 

@@ -10,7 +10,7 @@ from typing import Self
 
 from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import EdgeError, UnreachableError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.node import Drive, Inventory, Mac, Nic, Serial
 from clusterctl.ports import (
@@ -26,6 +26,7 @@ from clusterctl.ports import (
     Power,
     Ran,
 )
+from tests.events import advances, new_event
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -55,9 +56,9 @@ def identified(book: Journal, name: str, serial: str, stage: str = "discovered")
     data = {"inventory": inventory_to_data(inventory(serial)), "sku": "lab", "root_disk": f"DISK-{serial}"}
     book.append(
         [
-            NewEvent("node", node, Kind.NODE_DESCRIBED, {"name": name, "bmc": "192.0.2.1", "rack": "A01", "unit": 4}),
-            NewEvent("node", node, Kind.NODE_IDENTIFIED, data),
-            NewEvent("node", node, Kind.STAGE_ADVANCED, {"to": stage, "verdict": "pass"}),
+            new_event("node", node, Kind.NODE_DESCRIBED, {"name": name, "bmc": "192.0.2.1", "rack": "A01", "unit": 4}),
+            new_event("node", node, Kind.NODE_IDENTIFIED, data),
+            *advances(node, stage),
         ]
     )
 

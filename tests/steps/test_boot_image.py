@@ -12,12 +12,13 @@ import pytest
 from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.fleet.bmc.boot import BootOnce
 from clusterctl.fleet.errors import ClusterctlError, EdgeError, OutcomeUnknownError
-from clusterctl.fleet.event import Kind
+from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import NodeId, Serial
 from clusterctl.ports import BmcAddress, Deadline, Power
 from clusterctl.steps.boot_image import ImageBooter, ImageBootResult
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
+from tests.events import data_of
 from tests.steps.fakes import FakeBmc, FixedClock, address_of, identified, inventory, seen
 
 URI = "http://192.0.2.1/installer.iso"
@@ -73,8 +74,8 @@ class Site:
             self.book.release(claims.values())
 
     def acts(self) -> list[tuple[Kind, dict[str, Any]]]:
-        events = self.book.history("node", NodeId("id-n1"))
-        return [(event.kind, dict(event.data)) for event in events if event.kind.value.startswith("act.")]
+        events = self.book.history(Stream.NODE, NodeId("id-n1"))
+        return [(event.kind, data_of(event)) for event in events if event.kind.value.startswith("act.")]
 
 
 @pytest.fixture
@@ -91,8 +92,8 @@ def test_inserted_overridden_and_cycled(site: Site) -> None:
     assert site.machine.calls == [f"insert {URI} S1", "boot cd S1", "cycle S1"]
     (intended, intent), (observed, result) = site.acts()
     assert (intended, observed) == (Kind.ACT_INTENDED, Kind.ACT_OBSERVED)
-    assert intent == {"act": "media.boot", "target": "S1", "reason": "ticket 7", "uri": URI}
-    assert result == {"act": "media.boot", "result": "inserted, booted"}
+    assert intent == {"act": "media.boot", "target": "S1", "reason": "ticket 7", "details": {"uri": URI}}
+    assert result == {"act": "media.boot", "result": "done", "message": "inserted, booted", "component": ""}
     assert not site.book.state(NodeId("id-n1")).open_acts
 
 
@@ -108,7 +109,7 @@ def test_another_machine(site: Site) -> None:
     found = site.order()
     assert isinstance(found.error, EdgeError)
     assert site.machine.calls == []
-    assert site.acts()[-1][1]["result"].startswith("failed")
+    assert site.acts()[-1][1]["result"] == "failed"
 
 
 @pytest.mark.parametrize("call", ["boot", "cycle"])

@@ -11,15 +11,16 @@ import pytest
 
 from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.fleet.bmc.logs import LogArchive
-from clusterctl.fleet.decisions.permissions import log_permitted
+from clusterctl.fleet.decisions.permissions import require_serial
 from clusterctl.fleet.errors import ClaimLostError, EdgeError, OutcomeUnknownError, UsageError
-from clusterctl.fleet.event import Kind
+from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import Evidence, Observed
 from clusterctl.fleet.node import NodeId, Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl.steps.event_log import ClearResult, EventLogClearer
 from clusterctl.steps.executor.intent_log import IntentLog
+from tests.events import data_of
 from tests.steps.fakes import FakeBmc, FixedClock, address_of, identified, inventory, seen
 
 LOG = "/redfish/v1/Systems/1/LogServices/SEL"
@@ -57,7 +58,7 @@ def kinds(book: SqlJournal) -> list[str]:
 
 
 def acts_of(book: SqlJournal) -> list[Any]:
-    return [e for e in book.history("node", NODE) if e.kind in (Kind.ACT_INTENDED, Kind.ACT_OBSERVED)]
+    return [e for e in book.history(Stream.NODE, NODE) if e.kind in (Kind.ACT_INTENDED, Kind.ACT_OBSERVED)]
 
 
 @dataclass
@@ -73,7 +74,7 @@ class Site:
         claims = self.book.claim([state.id], "r").granted
         try:
             clearing = EventLogClearer(self, address_of, self.book, 4)
-            order = [(state, log_permitted(state))]
+            order = [(state, require_serial(state))]
             (found,) = clearing.clear(order, "ticket 7", IntentLog(self.book, claims), Deadline.after(60))
             return found
         finally:
@@ -94,12 +95,12 @@ def test_kept_intended_cleared_observed(site: Site) -> None:
     assert (found.entries, found.error) == (2, None)
     assert site.bmc.told_before == ["act.intended"]
     intended, observed = acts_of(site.book)
-    assert dict(intended.data) == {"act": "log.clear", "target": "N1", "reason": "ticket 7"}
+    assert dict(data_of(intended)) == {"act": "log.clear", "target": "N1", "reason": "ticket 7", "details": None}
     assert intended.evidence == found.kept
     kept = site.book.evidence(intended.evidence[0])
     assert kept is not None
     assert kept.content == b"the whole log"
-    assert observed.data["result"] == "2 entries, kept"
+    assert data_of(observed)["message"] == "2 entries, kept"
     assert site.book.state(NODE).open_acts == ()
 
 
@@ -152,7 +153,7 @@ def test_what_fails_is_written(site: Site, trouble: EdgeError, word: str) -> Non
     found = site.clear()
     assert found.error is trouble
     assert found.kept
-    assert acts_of(site.book)[-1].data["result"].startswith(word)
+    assert data_of(acts_of(site.book)[-1])["result"] == word
     site.bmc.trouble = None
     assert site.clear().entries == 2
 
@@ -169,4 +170,4 @@ def test_a_claim_that_is_lost(site: Site) -> None:
 def test_who_may_be_asked() -> None:
     """Only a machine whose serial is known."""
     with pytest.raises(UsageError, match="serial is not known"):
-        log_permitted(NodeState(NODE, "n1"))
+        require_serial(NodeState(NODE, "n1"))

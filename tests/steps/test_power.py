@@ -20,13 +20,14 @@ from clusterctl.fleet.errors import (
     EdgeError,
     UsageError,
 )
-from clusterctl.fleet.event import Kind
+from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import NodeId, Serial, Stage
 from clusterctl.fleet.state import NodeState, OperatorHold
 from clusterctl.ports import BmcAddress, Deadline, Power
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.power import PowerResult, PowerSwitch
+from tests.events import data_of
 from tests.steps.fakes import FakeBmc, FixedClock, address_of, identified, inventory, seen
 
 NAMES = ("n1", "n2", "n3")
@@ -79,8 +80,8 @@ class Site:
     def told(self, name: str) -> list[tuple[str, dict[str, Any]]]:
         """The acts that were written of a node."""
         acts = (Kind.ACT_INTENDED, Kind.ACT_OBSERVED)
-        events = self.book.history("node", NodeId(f"id-{name}"))
-        return [(event.kind.value, dict(event.data)) for event in events if event.kind in acts]
+        events = self.book.history(Stream.NODE, NodeId(f"id-{name}"))
+        return [(event.kind.value, dict(data_of(event))) for event in events if event.kind in acts]
 
 
 @pytest.fixture
@@ -106,8 +107,11 @@ def test_intended_done_observed(site: Site, order: PowerOrder, done: str, power:
     assert [found[name].power for name in NAMES] == [power] * 3
     assert site.machines["n1"].done == [done]
     assert site.told("n1") == [
-        ("act.intended", {"act": f"power.{order.value}", "target": "N1", "reason": "ticket 7"}),
-        ("act.observed", {"act": f"power.{order.value}", "result": power.value}),
+        ("act.intended", {"act": f"power.{order.value}", "target": "N1", "reason": "ticket 7", "details": None}),
+        (
+            "act.observed",
+            {"act": f"power.{order.value}", "result": "done", "message": power.value, "component": ""},
+        ),
     ]
     assert site.book.state(NodeId("id-n1")).open_acts == ()
 
@@ -119,7 +123,8 @@ def test_one_that_fails_does_not_keep_the_others(site: Site) -> None:
     found = site.switch(PowerOrder.ON)
     assert (found["n1"].power, found["n1"].error) == (Power.ON, None)
     assert str(found["n2"].error) == "the BMC refuses"
-    assert site.told("n2")[-1][1]["result"] == "failed: the BMC refuses"
+    told = site.told("n2")[-1][1]
+    assert (told["result"], told["message"]) == ("failed", "the BMC refuses")
     assert isinstance(found["n3"].error, AuthenticationError)
 
 
@@ -169,7 +174,7 @@ GOLD = NodeState(NodeId("id"), "n1", Stage.GOLD, serial=Serial("S"))
 def test_gold_stays_on() -> None:
     """What is in the pool is switched on only; held, it may be switched off; so may what is no gold."""
     for order in (PowerOrder.OFF, PowerOrder.CYCLE):
-        with pytest.raises(UsageError, match="somebody may be working on it"):
+        with pytest.raises(UsageError, match="it may run a job"):
             power_permitted(GOLD, order, NOW)
         assert power_permitted(replace(GOLD, hold=OperatorHold("alice", "why", NOW, None)), order, NOW) == "S"
         assert power_permitted(replace(GOLD, stage=Stage.INSTALLED), order, NOW) == "S"

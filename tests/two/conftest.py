@@ -15,8 +15,8 @@ import pytest
 
 from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.fleet.node import Stage
+from lab.tests.lab_kit import eventually
 from tests.edges.site.ready import write_ready_site
-from tests.lab.lab_kit import eventually
 from tests.paths import ROOT
 from tests.steps.fakes import FixedClock, identified
 from tests.two.world import World

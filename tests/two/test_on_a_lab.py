@@ -10,10 +10,10 @@ from contextlib import closing
 
 import pytest
 
-from clusterctl.steps.install.job import START
+from clusterctl.fleet.acts import Act
+from lab.tests.lab_kit import eventually, needs_lab, running_lab
 from tests.e2e.promises import broken_promises
 from tests.e2e.site_kit import Controller, Site
-from tests.lab.lab_kit import eventually, needs_lab, running_lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak, needs_lab, pytest.mark.timeout(1800)]
 
@@ -34,7 +34,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 def intended(site: Site) -> set[str]:
     """Nodes whose OS is about to be written, or was."""
-    return {state.name for state in site.states() if START in state.acts}
+    return {state.name for state in site.states() if state.intent(Act.INSTALL_START)}
 
 
 def stopped_quietly(site: Site, run: Controller) -> bool:

@@ -10,9 +10,10 @@ import sys
 
 import pytest
 
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.node import Stage
-from tests.lab.lab_kit import eventually
+from lab.tests.lab_kit import eventually
+from tests.events import new_event
 from tests.two.conftest import NAMES, PATIENCE_S, ROOT, Scene
 
 sqlite = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
@@ -114,7 +115,7 @@ def test_a_controller_whose_nodes_nobody_wanted_goes_on(scene: Scene) -> None:
 def test_a_persons_command_on_a_held_node_is_refused(scene: Scene) -> None:
     """`release` of a node that a run works on says who holds it and changes nothing."""
     stop = {"step": "install", "cause": "c", "remedy": "r", "verdict": "inconclusive"}
-    scene.journal().append([NewEvent("node", "id-n1", Kind.NODE_HELD, stop)])
+    scene.journal().append([new_event("node", "id-n1", Kind.NODE_HELD, stop)])
     scene.world.hold("n1")
     first = scene.start("--limit", "n1")
     scene.until_installing("n1")
@@ -127,7 +128,7 @@ def test_a_persons_command_on_a_held_node_is_refused(scene: Scene) -> None:
     assert f"pid {first.pid} on" in refused.stderr
     scene.world.let_go("n1")
     assert first.wait() == 0
-    assert Kind.NODE_RELEASED not in [event.kind for event in scene.journal().history("node", "id-n1")]
+    assert Kind.NODE_RELEASED not in [event.kind for event in scene.journal().history(Stream.NODE, "id-n1")]
 
 
 @sqlite

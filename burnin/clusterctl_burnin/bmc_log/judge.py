@@ -1,6 +1,6 @@
 """What a BMC's log says against the machine of today: failed parts, by slot and serial, and what is not in the table.
 
-An entry speaks of the time when it was written. What was mended since, by the log's own word or because the part is
+An entry speaks of the time when it was written. What was repaired since, by the log's own word or because the part is
 well again, is history; what the table does not know is reported as new, and stops a node only where it is critical,
 recent, and about a part that is there and not said to be well.
 """
@@ -88,8 +88,8 @@ def _standing(entries: Sequence[LogEntry], inventory: Inventory, table: LogTable
     for entry in reversed(entries):
         one = _read(entry, inventory, table)
         rule = one.meaning.rule if one.meaning else None
-        if rule is not None and rule.weight is Weight.MENDED:
-            kept = {key: old for key, old in kept.items() if key[0] not in rule.mends or not _about(one, key[1])}
+        if rule is not None and rule.weight is Weight.REPAIRED:
+            kept = {key: old for key, old in kept.items() if key[0] not in rule.repairs or not _about(one, key[1])}
         elif entry.cleared:
             kept.pop(one.key, None)
         elif rule is None or rule.weight is not Weight.NOISE:
@@ -98,9 +98,9 @@ def _standing(entries: Sequence[LogEntry], inventory: Inventory, table: LogTable
     return list(reversed(kept.values()))
 
 
-def _about(mended: _Kept, part: str) -> bool:
-    """Whether it mends that part: the same one, or one of either that has no name."""
-    return not mended.key[1] or not part or mended.key[1] == part
+def _about(repaired: _Kept, part: str) -> bool:
+    """Whether it repairs that part: the same one, or one of either that has no name."""
+    return not repaired.key[1] or not part or repaired.key[1] == part
 
 
 def _read(entry: LogEntry, inventory: Inventory, table: LogTable) -> _Kept:
@@ -153,15 +153,19 @@ def _told(one: _Kept, verdict: Verdict, meaning: str, remedy: str = "") -> Findi
     times = f", {one.count} times" if one.count > 1 else ""
     more = f" ({meaning})" if meaning else ""
     rule = one.meaning.rule if one.meaning else None
-    said = rule.remedy.format(part=_label(one)) if rule else "look the entry up with the vendor, and mend what it names"
+    said = (
+        rule.remedy.format(part=_label(one))
+        if rule
+        else ("look the entry up with the vendor, and repair what it names")
+    )
     return Finding(
         check=CHECK,
         verdict=verdict,
         code=Code.LOG_ENTRY,
         subject=one.subject,
-        cause=f"the BMC's log says{times}, last at {one.entry.at or 'no time'}: {one.entry.message[:200]}{more}",
+        cause=f"the BMC's log reports{times}, last at {one.entry.at or 'no time'}: {one.entry.message[:200]}{more}",
         measured=rule.name if rule else _kind(one.entry),
-        remedy=remedy or said or "see whether it comes back",
+        remedy=remedy or said or "check whether it comes back",
         serial=_serial(one.part),
         fault=_identity(one),
     )
@@ -207,18 +211,18 @@ def _summary(entries: Sequence[LogEntry], new: Sequence[_Kept], now: datetime, r
     """How much there is, and the kinds that the table does not know; those that BMCs call OK only count."""
     count = f"{len(entries)} entries"
     loud = [one for one in new if one.entry.severity != "OK" and ((_age(one.entry, now) or timedelta()) <= recent)]
-    quiet = f", {len(new) - len(loud)} kinds of old or harmless ones not in the table" if len(new) > len(loud) else ""
+    quiet = f", {len(new) - len(loud)} old or harmless kinds outside the table" if len(new) > len(loud) else ""
     if not loud:
-        return passed(CHECK, f"{count}, nothing that stands{quiet}", subject="bmc")
+        return passed(CHECK, f"{count}, none of them open{quiet}", subject="bmc")
     shown = "; ".join(f"{one.entry.at} {one.entry.severity} {one.entry.message[:120]}" for one in loud[:SHOWN])
     return Finding(
         check=CHECK,
         verdict=Verdict.WARN,
         code=Code.LOG_ENTRIES_UNKNOWN,
         subject="bmc",
-        cause=f"{count}, {len(loud)} kinds that are new, newest: {shown}{quiet}",
+        cause=f"{count}, {len(loud)} new kinds, newest: {shown}{quiet}",
         measured=Quantity(len(loud), "new kinds"),
-        remedy="look them up with the vendor, mend what they name, and add them to the table of known ones",
+        remedy="look them up with the vendor, repair what they name, and add them to the table of known entries",
     )
 
 

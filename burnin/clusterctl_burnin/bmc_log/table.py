@@ -26,7 +26,7 @@ class Weight(enum.Enum):
     FATAL = "fatal"
     DEGRADED = "degraded"
     NOISE = "noise"
-    MENDED = "mended"
+    REPAIRED = "repaired"
 
 
 class Component(enum.Enum):
@@ -67,7 +67,7 @@ class Rule(pydantic.BaseModel):
     component: Component
     weight: Weight
     lasting: bool = False
-    mends: tuple[str, ...] = ()
+    repairs: tuple[str, ...] = ()
     ids: tuple[_Regex, ...] = ()
     text: tuple[_Regex, ...] = ()
     sensors: frozenset[str] = frozenset()
@@ -117,8 +117,8 @@ def parse_table(text: str, *, where: str) -> LogTable:
         here = document.where("rules", index)
         if rule.name in names[:index]:
             raise UsageError(f"{rule.name!r} stands twice", where=here, remedy="give each rule a name of its own")
-        if unknown := [name for name in rule.mends if name not in names]:
-            raise UsageError(f"mends {unknown[0]!r}, which is no rule", where=here, remedy="name rules of this table")
+        if unknown := [name for name in rule.repairs if name not in names]:
+            raise UsageError(f"repairs {unknown[0]!r}, which is no rule", where=here, remedy="name rules of this table")
         if not (rule.ids or rule.text):
             raise UsageError("fits nothing", where=here, remedy="give it ids or text")
     return LogTable(file.rules, timedelta(days=file.recent_days))

@@ -35,7 +35,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         ),
         measured=limit.quantity(offset),
         expected=limit.at_most,
-        remedy="see that chrony or systemd-timesyncd runs on the node and reaches its time server" if wrong else "",
+        remedy="check that chrony or systemd-timesyncd runs on the node and reaches its time server" if wrong else "",
         deterministic=False,
     )
 

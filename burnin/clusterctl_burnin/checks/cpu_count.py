@@ -28,11 +28,14 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         return
     others = ", ".join(f"{socket.designation} {socket.status}" for socket in sockets if not socket.works)
     cause = f"{working} of {wanted} processors work" + (f": {others}" if others else "")
-    remedy = "have the processor reseated or replaced by the vendor's technician"
+    remedy = "let the vendor's technician reseat or replace the processor"
     if any("Disabled" in socket.status for socket in sockets if not socket.works):
-        remedy = f"see why in the BMC's event log, and switch it on in the BIOS set-up; if it stays off, {remedy}"
+        remedy = (
+            "find the reason in the BMC's event log, and enable the processor in the BIOS setup; if it stays "
+            f"off, {remedy}"
+        )
     if working > wanted:
-        remedy = "see whether the node is of another model than its SKU says; correct the SKU if it is not"
+        remedy = "check that the node has its SKU's model; correct the SKU if it has not"
     yield Finding(
         check=_NAME,
         verdict=Verdict.FAIL,

@@ -42,7 +42,7 @@ _ONE = (
 )
 _ALL = (
     "set the BIOS's system profile to performance and the governor to performance (cpupower frequency-info), "
-    "see in the BMC that no power cap is set and all power supplies work, then power the machine off and on"
+    "check in the BMC that no power cap is set and all power supplies work, then power the machine off and on"
 )
 
 

@@ -37,7 +37,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         check=_NAME,
         verdict=Verdict.FAIL if low else Verdict.PASS,
         code=Code.CPU_SHARE_LOW if low else Code.PASSED,
-        cause=_cause(tries) if low else "work gets its processor",
+        cause=_cause(tries) if low else "work of the highest priority gets a whole processor",
         measured=limit.quantity(best * 100),
         expected=limit.at_least,
         remedy=_REMEDY if low else "",
@@ -49,7 +49,7 @@ def _cause(tries: tuple[Try, ...]) -> str:
     """With how much else wanted the processors: work that outranks it needs another hand than a quota."""
     most = max(one.runnable for one in tries)
     others = f"{most} tasks at most wanted its {tries[0].cpus} processors"
-    return f"work of the highest priority gets a part of a processor only, while {others}"
+    return f"work of the highest priority gets only a part of a processor, while {others}"
 
 
 def _samples(node: str, population: str, readings: Readings) -> Iterator[Sample]:

@@ -22,7 +22,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     limit = expected.limits[DISK_FREE_MIN]
     filesystems = parse_df(readings.text(DF))
     full = [f for f in filesystems if f.free < limit.value * _GIB]
-    remedy = "see what fills it (du -x -h --max-depth=2), remove it, or install the node again"
+    remedy = "find what fills it (du -x -h --max-depth=2) and remove it, or install the node again"
     for filesystem in full:
         yield Finding(
             check=_NAME,

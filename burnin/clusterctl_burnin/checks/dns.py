@@ -19,11 +19,11 @@ _NAME = "dns"
 _ANSWERED = frozenset({"address", "none", "nxdomain"})
 _CODES = frozenset({*_ANSWERED, "formerr", "servfail", "notimp", "refused"})
 _DEAD = (
-    "see that the name server runs and that the node reaches it (route, firewall, port 53), or take it out of the "
+    "check that the name server runs and that the node reaches it (route, firewall, port 53), or remove it from the "
     "host's resolv.conf (network.nameservers of site.yml)"
 )
-_UNKNOWN = "see that the name server has a record for the name, or correct checks.names in site.yml"
-_NONE = "give the host name servers (network.nameservers of site.yml, or the installer's), then see /etc/resolv.conf"
+_UNKNOWN = "check that the name server has a record for the name, or correct checks.names in site.yml"
+_NONE = "give the host name servers (network.nameservers of site.yml, or the installer's), then check /etc/resolv.conf"
 
 
 def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
@@ -32,7 +32,7 @@ def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
         yield _no_server(told)
         return
     if not told.answers:
-        raise UnmeasuredError("no name server was asked")
+        raise UnmeasuredError("the node asked no name server")
     found = [finding for server in told.servers for finding in _server(server, told)]
     yield from found
     if not found:

@@ -16,8 +16,8 @@ SERVICE = Probe("docker_service", ("systemctl", "is-active", "docker.service"))
 """It exits 3 for what is not active: its word is judged, not its exit code."""
 _NAME = "docker"
 _REMEDY = (
-    "run journalctl -b -u docker on the node and mend what it says, then systemctl restart docker; if it is masked or "
-    "disabled, systemctl unmask and enable it"
+    "run journalctl -b -u docker on the node and repair what it reports, then systemctl restart docker; "
+    "if it is masked or disabled, systemctl unmask and enable it"
 )
 
 
@@ -27,7 +27,7 @@ def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
     if info.errors:
         yield _down(service, info.errors[0])
     elif service != "active":
-        yield _down(service, f"version {info.version} answers all the same, started by somebody else")
+        yield _down(service, f"version {info.version} answers, but another program started it")
     else:
         yield passed(_NAME, "the Docker daemon answers", measured=info.version)
 

@@ -18,7 +18,7 @@ _NAME = "docker_gpu"
 _LATE = 124
 _REMEDY = (
     "run nvidia-ctk runtime configure --runtime=docker and restart docker, or configure the node again (role "
-    "nvidia_container_toolkit); see nvidia-container-cli info on the node"
+    "nvidia_container_toolkit); run nvidia-container-cli info on the node"
 )
 
 
@@ -29,7 +29,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         return
     ran = parse_container_gpus(readings.text(GPUS))
     if not ran.image:
-        yield not_applicable(_NAME, "the site names no image to see GPUs in (checks.gpu_image)")
+        yield not_applicable(_NAME, "the site names no image for the test (checks.gpu_image)")
         return
     _require_a_run(ran)
     seen = len(set(ran.uuids))
@@ -79,7 +79,7 @@ def _require_a_run(ran: ContainerGpus) -> None:
 def _last(text: str) -> str:
     """Docker's complaint is followed by a hint at its own help."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and "--help" not in line]
-    return lines[-1][:300] if lines else "it said nothing"
+    return lines[-1][:300] if lines else "it printed nothing"
 
 
 CHECK = Check(

@@ -24,7 +24,7 @@ SERVICE = Probe("fabric_manager_service", ("systemctl", "is-active", "nvidia-fab
 VERSION = Probe("fabric_manager_version", ("nv-fabricmanager", "--version"), role="fabric_manager")
 _NAME = "fabric_manager"
 _JOINED = ("Completed", "Success")
-_LOG = "see journalctl -b -u nvidia-fabricmanager and /var/log/fabricmanager.log on the node, mend what they say"
+_LOG = "read journalctl -b -u nvidia-fabricmanager and /var/log/fabricmanager.log on the node, repair what they report"
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
@@ -63,7 +63,7 @@ def _version(readings: Readings, _expected: Expected) -> Iterator[Finding]:
     version = parse_fabric_manager_version(readings.text(VERSION))
     driver = known(read(readings).driver_version, "the driver's version")
     if version != driver:
-        cause = "the fabric manager is of another version than the driver"
+        cause = "the fabric manager and the driver have different versions"
         remedy = "configure the node again (role fabric_manager), then reboot it"
         yield Finding(
             check=_NAME,
@@ -82,7 +82,7 @@ def _gpus(readings: Readings, expected: Expected) -> Iterator[Finding]:
         status = gpu.fabric_status or "no status"
         if (state, status) != _JOINED:
             cause, seen = "the GPU has not joined the NVSwitches", f"{state}, {status}"
-            remedy = f"{_LOG}; reset the GPU or reboot the node; if it stays so, reseat the GPU, then replace it"
+            remedy = f"{_LOG}; reset the GPU or reboot the node; if that does not help, reseat the GPU, then replace it"
             wanted, serial = ", ".join(_JOINED), gpu.serial or ""
             yield Finding(
                 check=_NAME,

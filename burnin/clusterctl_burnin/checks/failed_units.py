@@ -31,7 +31,7 @@ def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
     units = parse_failed_units(readings.text(UNITS))
     for unit in units:
         verdict = Verdict.FAIL if unit in _NEEDED else Verdict.WARN
-        remedy = f"run journalctl -b -u {unit} on the node, mend it, then systemctl restart {unit}"
+        remedy = f"run journalctl -b -u {unit} on the node, repair it, then systemctl restart {unit}"
         yield Finding(
             check=_NAME,
             verdict=verdict,

@@ -112,7 +112,10 @@ def _finding(sensor: FanSensor, code: Code, cause: str) -> Finding:
         subject=sensor.name,
         cause=cause,
         measured=sensor.reading if sensor.speed is None else Quantity(sensor.speed, sensor.unit),
-        remedy=f"see that nothing blocks {part}, clean and reseat it, run the burn-in again; replace it if it stays so",
+        remedy=(
+            f"check that nothing blocks {part}, clean and reseat it, and run the burn-in again; replace it if "
+            "that does not help"
+        ),
     )
 
 

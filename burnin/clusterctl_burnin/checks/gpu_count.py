@@ -18,7 +18,7 @@ _RESEAT = "power the machine off and on; if it is still absent, reseat the GPU o
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     if pci := lost(readings.result(NVIDIA_SMI)):
-        cause, remedy = "nvidia-smi names the GPU and cannot reach it: it has left the PCI bus", _RESEAT
+        cause, remedy = "nvidia-smi lists the GPU but cannot reach it: the GPU has left the PCI bus", _RESEAT
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
@@ -34,7 +34,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         g for g in gpus if expected.sku.gpu_model.lower() not in known(g.model, f"{g.subject}'s model").lower()
     ]
     for gpu in strangers:
-        cause, remedy = "the GPU is of another model than the SKU's", "replace the GPU, or correct the SKU"
+        cause, remedy = "the GPU's model is not the SKU's", "replace the GPU, or correct the SKU"
         model = expected.sku.gpu_model
         yield Finding(
             check=_NAME,
@@ -66,7 +66,7 @@ def _wrong_count(gpus: tuple[GpuReading, ...], expected: Expected) -> Finding:
     cause = f"{len(gpus)} of {wanted} GPUs answer" if len(gpus) < wanted else f"{len(gpus)} GPUs answer, not {wanted}"
     if absent:
         cause += f"; absent: {', '.join(absent)}"
-    remedy = _RESEAT if len(gpus) < wanted else "correct the SKU, or take the surplus GPU out"
+    remedy = _RESEAT if len(gpus) < wanted else "correct the SKU, or remove the surplus GPU"
     return Finding(
         check=_NAME,
         verdict=Verdict.FAIL,

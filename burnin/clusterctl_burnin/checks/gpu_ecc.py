@@ -55,7 +55,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
             )
         errors = known(gpu.uncorrectable_since_boot, "the uncorrectable ECC errors")
         if gpu.sram_threshold_exceeded:
-            cause = "the GPU's SRAM has had more uncorrectable errors than NVIDIA allows"
+            cause = "the GPU's SRAM has more uncorrectable errors than NVIDIA allows"
             yield Finding(
                 check=_NAME,
                 verdict=Verdict.FAIL,
@@ -81,7 +81,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
             )
         elif gpu.sram_uncorrectable_ever:
             cause = "uncorrectable SRAM errors earlier in its life"
-            remedy = "keep an eye on this GPU"
+            remedy = "check this GPU again after the next burn-in"
             yield Finding(
                 check=_NAME,
                 verdict=Verdict.WARN,

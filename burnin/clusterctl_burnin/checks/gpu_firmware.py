@@ -37,10 +37,12 @@ def _of_one_kind(gpus: Sequence[GpuReading]) -> Iterator[Finding]:
         usual = told.most_common(1)[0][0] if told else ""
         for gpu, version in zip(gpus, versions, strict=True):
             if version is None:
-                error = UnmeasuredError(f"nvidia-smi does not tell the GPU's {what}", remedy="see nvidia-smi -q")
+                error = UnmeasuredError(
+                    (f"nvidia-smi does not report the GPU's {what}"), remedy="read the output of nvidia-smi -q"
+                )
                 yield inconclusive(_NAME, error, gpu.subject, gpu.serial or "")
             elif version != usual:
-                cause, serial = f"the GPU's {what} is not that of most GPUs of the node", gpu.serial or ""
+                cause, serial = f"the GPU's {what} differs from most GPUs of the node", gpu.serial or ""
                 yield Finding(
                     check=_NAME,
                     verdict=Verdict.FAIL,
@@ -59,7 +61,7 @@ def _of_the_driver(log: SmiLog) -> Iterator[Finding]:
     for gpu in log.gpus:
         driver = known(log.driver_version, "the driver's version")
         if gpu.gsp_firmware is not None and gpu.gsp_firmware != driver:
-            cause, serial = "the GPU's GSP firmware is not of the driver's version", gpu.serial or ""
+            cause, serial = "the GPU's GSP firmware does not have the driver's version", gpu.serial or ""
             yield Finding(
                 check=_NAME,
                 verdict=Verdict.FAIL,

@@ -13,7 +13,7 @@ from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.probe import Readings
 from clusterctl_burnin.probes.nvidia_smi import GPU_MEMORY_TEMPERATURE_MAX, NVIDIA_SMI, each, read
 
-_COOL = "look at the machine's fans, air baffles and inlet, then at the GPU's heat sink"
+_COOL = "check the machine's fans, air baffles and inlet, then the GPU's heat sink"
 GPU_TEMPERATURE = Metric("gpu_temperature", "°C", Bad.HIGH, 0.0, 10.0, _COOL)
 GPU_MEMORY_TEMPERATURE = Metric("gpu_memory_temperature", "°C", Bad.HIGH, 0.0, 10.0, _COOL)
 
@@ -21,7 +21,7 @@ GPU_IDLE_MEMORY_MAX = LimitKey("gpu_idle_memory_max", "MiB")
 GPU_TEMPERATURE_MAX = LimitKey("gpu_temperature_max", "°C")
 
 _NAME = "gpu_idle"
-_COOL = "see that the fans run, no blanking panel is missing and the room's air is cold"
+_COOL = "check that the fans run, that no blanking panel is missing and that the inlet air is cold"
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
@@ -43,7 +43,7 @@ def _busy(gpu: GpuReading, limits: Limits) -> Iterator[Finding]:
             verdict=Verdict.FAIL,
             code=Code.GPU_BUSY,
             subject=gpu.subject,
-            cause=f"the GPU is in use by {', '.join(names) or 'a process that nvidia-smi does not name'}",
+            cause=f"the GPU runs {', '.join(names) or 'a process that nvidia-smi does not name'}",
             measured=limit.quantity(used),
             expected=limit.at_most,
             remedy="end the processes on the GPU, or reboot the node, and run the burn-in again",

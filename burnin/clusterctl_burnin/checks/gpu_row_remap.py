@@ -28,7 +28,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     def bad(gpu: GpuReading) -> Iterator[Finding]:
         subject, serial = gpu.subject, gpu.serial or ""
         if known(gpu.remap_failed, "whether a row remapping failed"):
-            cause = "a faulty memory row could not be replaced by a spare one"
+            cause = "the GPU could not replace a faulty memory row by a spare row"
             remedy = "replace the GPU"
             yield Finding(
                 check=_NAME,
@@ -42,7 +42,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
             return
         if known(gpu.remap_pending, "whether a row remapping is pending"):
             cause, remedy = (
-                "a faulty memory row waits to be replaced at the next reset",
+                "the GPU replaces a faulty memory row only at its next reset",
                 "reset the GPU or reboot the node",
             )
             yield Finding(
@@ -56,7 +56,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
             )
         rows = known(gpu.remapped_uncorrectable, "the remapped rows")
         if rows > limit.value:
-            cause = "too many memory rows were replaced after uncorrectable errors"
+            cause = "the GPU has replaced too many memory rows after uncorrectable errors"
             remedy = "replace the GPU"
             yield Finding(
                 check=_NAME,

@@ -21,7 +21,7 @@ from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each, read
 GPU_TEMPERATURE_ABOVE_OTHERS_MAX = LimitKey("gpu_temperature_above_others_max", "°C")
 
 _NAME = "gpu_temperature"
-_REMEDY = "see that the GPU's heat sink, its air duct or its coolant flows as its neighbours' do; then replace the GPU"
+_REMEDY = "compare the GPU's heat sink, air duct and coolant flow with its neighbours'; then replace the GPU"
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:

@@ -22,8 +22,8 @@ from clusterctl_burnin.probes.nvidia_smi import missing
 TOPOLOGY = Probe("gpu_topology", ("nvidia-smi", "topo", "-m"), timeout=20, role="nvidia_driver")
 _NAME = "gpu_topology"
 _NEAR = ("PIX", "PXB")
-_NVLINK = "see nvidia-smi nvlink --status and the fabric manager's log; reboot the node, then reseat the GPU"
-_SLOT = "see that each adapter is in the slot that the machine's manual pairs with its GPU, and that none is missing"
+_NVLINK = "read nvidia-smi nvlink --status and the fabric manager's log; reboot the node, then reseat the GPU"
+_SLOT = "check that each adapter is in the slot that the machine's manual pairs with its GPU, and that none is missing"
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
@@ -35,7 +35,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         found += _far(table, readings, expected)
     yield from found
     if not found:
-        yield passed(_NAME, f"{len(table.gpus)} GPUs are connected as they should be")
+        yield passed(_NAME, f"{len(table.gpus)} GPUs have the planned connections")
 
 
 def _apart(table: GpuTopology, wanted: str) -> Iterator[Finding]:
@@ -46,7 +46,7 @@ def _apart(table: GpuTopology, wanted: str) -> Iterator[Finding]:
         pairs = [pair for pair in bad if worst in pair]
         bad = [pair for pair in bad if worst not in pair]
         seen = ", ".join(sorted({table.links[pair] for pair in pairs}))
-        cause = f"the GPU is not joined by all NVLinks to {len(pairs)} of the other GPUs"
+        cause = f"the GPU lacks NVLinks to {len(pairs)} of the other GPUs"
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,

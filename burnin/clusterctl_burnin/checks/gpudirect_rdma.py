@@ -31,7 +31,7 @@ _RELEASE = re.compile(r"^kernel (\d+)\.(\d+)", re.MULTILINE)
 _GROUP = re.compile(r"^/sys/kernel/iommu_groups/(\d+)/type (\S+)$", re.MULTILINE)
 _ACS = "run systemctl restart clusterctl-pcie-acs-off on the node (role gpudirect_rdma), or switch ACS off in the BIOS"
 _IOMMU = "boot with iommu=pt on the kernel's command line (role gpudirect_rdma), or switch the IOMMU off in the BIOS"
-_VERSION = "see /proc/driver/nvidia/version on the node"
+_VERSION = "read /proc/driver/nvidia/version on the node"
 _SHARE = "load nvidia-peermem, or install NVIDIA's open kernel modules (roles gpudirect_rdma, nvidia_driver)"
 
 
@@ -58,11 +58,14 @@ def _handed_out(readings: Readings, told: str) -> Iterator[Finding]:
     if release is None:
         raise ParseError("it does not name the kernel's release", where=KERNEL.name)
     if "nvidia" not in modules:
-        cause, remedy = "the NVIDIA driver's kernel module is not loaded", "see dmesg, then configure the node again"
+        cause, remedy = (
+            "the NVIDIA driver's kernel module is not loaded",
+            ("read dmesg on the node, then configure the node again"),
+        )
         yield Finding(check=_NAME, verdict=Verdict.FAIL, code=Code.DRIVER_NOT_LOADED, cause=cause, remedy=remedy)
     elif "nvidia_peermem" not in modules and "nvidia_peer_memory" not in modules:
         if "NVRM version:" not in told:
-            raise UnmeasuredError("the driver does not tell which kernel modules it has", remedy=_VERSION)
+            raise UnmeasuredError("the driver does not report its kernel modules", remedy=_VERSION)
         recent = (int(release[1]), int(release[2])) >= _DMA_BUF_SINCE
         if "Open Kernel Module" not in told or not recent:
             why = (
@@ -70,14 +73,14 @@ def _handed_out(readings: Readings, told: str) -> Iterator[Finding]:
                 if recent
                 else f"Linux {release[1]}.{release[2]} is too old"
             )
-            cause = f"adapters cannot get at GPU memory: nvidia-peermem is not loaded, and for dma-buf {why}"
+            cause = f"adapters cannot reach GPU memory: nvidia-peermem is not loaded, and for dma-buf {why}"
             yield Finding(
                 check=_NAME, verdict=Verdict.FAIL, code=Code.GPU_MEMORY_NOT_SHARED, cause=cause, remedy=_SHARE
             )
 
 
 def _redirected(tree: PciTree, expected: Expected) -> Iterator[Finding]:
-    """One finding for all ports: what switched ACS on did so everywhere, or nobody switched it off."""
+    """One finding for all ports: whatever switched ACS on did so everywhere, or no service switched it off."""
     above = {bridge.address: bridge for _, device in endpoints(tree, expected) for bridge in tree.above(device)}
     unknown = [address for address, bridge in above.items() if bridge.port is None]
     if unknown:
@@ -108,7 +111,7 @@ def _translated(tree: PciTree, told: str, expected: Expected) -> Iterator[Findin
             continue
         kind = types.get(device.iommu_group)
         if kind is None:
-            error = UnmeasuredError(f"the kernel does not tell the type of IOMMU group {device.iommu_group}")
+            error = UnmeasuredError(f"the kernel does not report the type of IOMMU group {device.iommu_group}")
             yield inconclusive(_NAME, error, subject)
         elif kind != "identity":
             bad.setdefault(kind, []).append(subject)

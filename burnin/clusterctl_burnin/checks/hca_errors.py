@@ -54,11 +54,11 @@ _DOWNED = "LinkDownedCounter"
 _DOWN_PERIOD_S = 12 * 3600
 _CLEAN = (
     "clean and reseat the cable or transceiver at both ends and run the burn-in again; "
-    "if it stays, replace the cable, then the adapter"
+    "if that does not help, replace the cable, then the adapter"
 )
 _FLAPS = (
-    "reseat the cable or transceiver at both ends and look at the switch port's own log; "
-    "if it goes on, replace the cable, then the adapter"
+    "reseat the cable or transceiver at both ends and read the switch port's log; "
+    "if errors come back, replace the cable, then the adapter"
 )
 _PRIVILEGE = (
     "install infiniband-diags and let the probes run as root: perfquery asks the adapter by management datagrams"
@@ -123,15 +123,17 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 def _samples(port: PortCounters | None, adapter: Adapter) -> tuple[Sample, Sample]:
     """The port's two readings; `UnmeasuredError` where they do not tell."""
     if not adapter.ports[0].up:
-        raise UnmeasuredError("the port is not active: its counters tell nothing", remedy="bring the link up first")
+        raise UnmeasuredError("the port is not active, so its counters prove nothing", remedy="bring the link up first")
     if port is None or port.first is None or port.last is None:
-        said = port.complaint if port else "the adapter was not asked"
+        said = port.complaint if port else "the node did not ask the adapter"
         raise UnmeasuredError(f"the port counters cannot be read: {said}", remedy=_PRIVILEGE)
     for counter in HIGHEST:
         if port.last.counters[counter] < port.first.counters[counter]:
-            raise UnmeasuredError("the counters were cleared while they were watched", remedy="run the burn-in again")
+            raise UnmeasuredError(
+                "something cleared the counters during the measurement", remedy="run the burn-in again"
+            )
         if port.first.stopped(counter):
-            raise UnmeasuredError(f"{counter} stands at its highest value and counts no further", remedy=_CLEAR)
+            raise UnmeasuredError(f"{counter} has reached its highest value and counts no further", remedy=_CLEAR)
     return port.first, port.last
 
 
@@ -145,8 +147,8 @@ def _flaps(first: Sample, last: Sample, up: float, limits: Limits) -> Found | No
     allowed = limit.value * max(1.0, up / _DOWN_PERIOD_S)
     if not now and total <= allowed:
         return None
-    times = f"{total} times in the {_span(up)} that the node is up"
-    cause = f"the link goes down and up: {times}" + (f", {now} of them while it was watched" if now else "")
+    times = f"{total} times in the {_span(up)} since the node's boot"
+    cause = f"the link goes down and up: {times}" + (f", {now} of them during the measurement" if now else "")
     return Code.HCA_LINK_DOWNS, cause, Quantity(total, "times"), limit.at_most, _FLAPS
 
 

@@ -41,12 +41,12 @@ def _mixed(adapters: Iterable[Adapter]) -> Iterator[Finding]:
     for kind, versions in kinds.items():
         if len(versions) > 1:
             has = "; ".join(f"{version}: {', '.join(names)}" for version, names in sorted(versions.items()))
-            remedy = "bring all to one version (clusterctl firmware)"
+            remedy = "update all adapters to one version (clusterctl firmware)"
             yield Finding(
                 check=_NAME,
                 verdict=Verdict.WARN,
                 code=Code.HCA_FIRMWARE_DIFFERS,
-                cause=f"adapters of one kind ({kind}) differ",
+                cause=f"adapters of one kind ({kind}) have different firmware",
                 measured=has,
                 expected="one",
                 remedy=remedy,
@@ -81,12 +81,14 @@ def _older(adapter: Adapter, wanted: str) -> bool:
     """Versions compare number by number. The first one stands for the chip: 28 is ConnectX-7."""
     version = known(adapter.firmware or None, f"{adapter.name}'s firmware")
     if not _VERSION.fullmatch(version):
-        raise UnmeasuredError(f"{adapter.name} tells {version!r} as its firmware", remedy="look at it with mstflint")
+        raise UnmeasuredError(
+            (f"{adapter.name} reports {version!r} as its firmware"), remedy="query the adapter with mstflint"
+        )
     have, need = _numbers(version), _numbers(wanted)
     if have[0] != need[0]:
         raise UnmeasuredError(
             f"{adapter.name} has firmware {version}, of another chip than the limits' {wanted}",
-            remedy="see that the adapter is of the SKU's model, or correct hca_firmware_min in the limits",
+            remedy="check that the adapter has the SKU's model, or correct hca_firmware_min in the limits",
         )
     return have < need
 

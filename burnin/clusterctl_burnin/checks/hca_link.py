@@ -47,7 +47,7 @@ def _bad(adapter: Adapter, port: IbPort, rate: int) -> Iterator[Finding]:
         )
     elif port.rate != rate:
         cause = "the port runs at another rate than the SKU's"
-        remedy = "clean or replace the cable or transceiver; see that both ends support the rate"
+        remedy = "clean or replace the cable or transceiver; check that both ends support the rate"
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
@@ -63,10 +63,12 @@ def _bad(adapter: Adapter, port: IbPort, rate: int) -> Iterator[Finding]:
 def _down(port: IbPort) -> tuple[str, str]:
     """Why a port is not active, as far as the host can tell, and what to do."""
     if port.physical == "LinkUp":
-        return "the link is up, but no subnet manager has configured the port", "see that the subnet manager runs"
+        return "the link is up, but no subnet manager has configured the port", "check that the subnet manager runs"
     if port.physical == "Disabled":
         return "the port is disabled", "enable it with ibportstate or mlxlink"
-    return "the port finds no link partner", "see that the cable is plugged in at both ends, reseat it, then replace it"
+    return "the port finds no link partner", (
+        "check that the cable is plugged in at both ends, reseat it, then replace it"
+    )
 
 
 CHECK = Check(_NAME, (IBSTAT,), _judge, area=Area.INFINIBAND)

@@ -25,9 +25,9 @@ _STUBS = frozenset({"127.0.0.53", "127.0.0.54"})
 def _judge(readings: Readings, expected: Expected) -> Iterable[Finding]:
     wanted = expected.network
     if not isinstance(wanted, HostNetwork):
-        raise UnmeasuredError(f"what its network should be is not known: {wanted.message}", remedy=wanted.remedy)
+        raise UnmeasuredError(f"the planned network of the host is unknown: {wanted.message}", remedy=wanted.remedy)
     if not wanted:
-        return (not_applicable(NAME, "the site says nothing of this host's network"),)
+        return (not_applicable(NAME, "the site does not describe this host's network"),)
     resolver = _resolver(readings) if wanted.nameservers or wanted.search else Resolver()
     routes = *parse_default_routes(readings.text(ROUTES)), *parse_default_routes(readings.text(ROUTES_6))
     seen = SeenNetwork(parse_ip_addr(readings.text(ADDRESSES)), routes, resolver.servers, resolver.search)

@@ -17,7 +17,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     lines = [line.strip() for line in readings.text(SERIAL).splitlines() if not line.startswith("#")]
     serial = lines[-1] if lines else ""
     if not serial:
-        raise UnmeasuredError("the node's firmware tells no serial number", remedy="set it with the vendor's tool")
+        raise UnmeasuredError("the node's firmware reports no serial number", remedy="set it with the vendor's tool")
     host = readings.host.split(".")[0]
     if serial.upper() != expected.serial.upper():
         cause = f"another machine answers at the address of {expected.name}"

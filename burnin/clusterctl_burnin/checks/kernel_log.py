@@ -37,7 +37,7 @@ from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI
 DMESG = Probe("dmesg", ("dmesg", "-T", "-x"), timeout=20, max_bytes=16 * 1024 * 1024)
 """With facility and level; the kernel's buffer has at most some MiB."""
 _NAME = "kernel_log"
-_UNKNOWN = "look the message up with the vendor, then add it to the table of known ones"
+_UNKNOWN = "look the message up with the vendor, then add it to the table of known messages"
 _WORTH = frozenset({"warn", "err", "crit", "alert", "emerg", ""})
 """Levels of messages that should be known; what the kernel calls a notice is one. Empty: the level is not told."""
 _QUOTED = 5
@@ -47,7 +47,7 @@ _NVIDIA = re.compile("NVRM:|SXid|available PCIe bandwidth, limited")
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     result = readings.text(DMESG)
     if len(result) >= DMESG.max_bytes or not result.endswith("\n"):
-        raise UnmeasuredError("the kernel log was not read to its end", remedy="reboot the node")
+        raise UnmeasuredError("the kernel log could not be read to its end", remedy="reboot the node")
     log = read_kernel_log(result)
     messages = log.messages(_notable)
     found = [
@@ -74,7 +74,7 @@ def _judged(text: str) -> bool:
 
 
 def _strangers(log: KernelLog, known_lines: KnownLines) -> Iterator[Finding]:
-    """One warning over all kinds of messages, at level warn or above, that nobody has judged or called known."""
+    """One warning over all kinds of messages, at level warn or above, that no table judges or calls known."""
     known, kinds = known_lines.test(), Counter[str]()
     strangers = [kind for kind in log.kinds if _strange(kind, known)]
     for kind, times in log.counts(strangers).items():
@@ -82,7 +82,7 @@ def _strangers(log: KernelLog, known_lines: KnownLines) -> Iterator[Finding]:
     if kinds:
         most = "; ".join(f"{text[:300]} ({times} times)" for text, times in kinds.most_common(_QUOTED))
         more = f"; and {len(kinds) - _QUOTED} more" if len(kinds) > _QUOTED else ""
-        cause = f"messages of {len(kinds)} kinds that are not known: {most}{more}"
+        cause = f"the kernel logged messages of {len(kinds)} unknown kinds: {most}{more}"
         remedy = (
             "look them up; write those that are harmless into kernel_log.yml of the site (docs/reference/kernel-log.md)"
         )
@@ -105,8 +105,8 @@ def _strange(kind: LineKind, known: KnownTest) -> bool:
 def _lost_beginning(log: KernelLog) -> Iterator[Finding]:
     """The kernel's buffer is a ring: what it has overwritten was not judged."""
     if not any(kind.message.text.startswith("Linux version ") for kind in log.kinds):
-        cause = "the kernel's buffer has lost its earliest messages since the boot: they were not judged"
-        remedy = "boot with log_buf_len=16M; see journalctl -k -b on the node for what is lost"
+        cause = "the kernel's buffer has lost the earliest messages since the boot, so they were not judged"
+        remedy = "boot with log_buf_len=16M; read the lost messages with journalctl -k -b on the node"
         yield Finding(check=_NAME, verdict=Verdict.WARN, code=Code.KERNEL_LOG_CUT, cause=cause, remedy=remedy)
 
 
@@ -161,7 +161,7 @@ def _switch_errors(messages: Sequence[Message]) -> Iterator[Finding]:
         elif sxid.text.startswith("Fatal") or (row and row.fatal and not sxid.text.startswith("Non-fatal")):
             verdict, remedy = Verdict.FAIL, "reboot the node; if it comes back, replace the NVSwitch's tray"
         else:
-            verdict, remedy = Verdict.WARN, "keep an eye on this NVSwitch"
+            verdict, remedy = Verdict.WARN, "check this NVSwitch again after the next burn-in"
         cause = f"SXid {sxid.code} at {sxid.at}: {row.meaning if row else sxid.text[:120]}"
         subject = f"nvswitch {sxid.pci}"
         yield Finding(
@@ -180,7 +180,7 @@ def _links(messages: Sequence[Message]) -> Iterator[Finding]:
     """Adapters behind a narrower PCIe link than they could use."""
     adapters = [m for m in messages if m.text.startswith("mlx5_core ")]
     for link in {limited.pci: limited for limited in limited_links(adapters)}.values():
-        cause = f"the adapter's PCIe bandwidth is limited by a {link.link} link"
+        cause = f"a {link.link} link limits the adapter's PCIe bandwidth"
         remedy = "power off, reseat the adapter and its riser or cable; update the PCIe switch's firmware"
         yield Finding(
             check=_NAME,

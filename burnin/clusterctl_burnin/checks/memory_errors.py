@@ -43,15 +43,15 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     yield from bad
     if not bad:
         yield passed(
-            _NAME, "no memory module has had an error", measured=Quantity(0, "errors"), expected=exactly(0, "errors")
+            _NAME, "no memory module reports an error", measured=Quantity(0, "errors"), expected=exactly(0, "errors")
         )
 
 
 def _require_all(counted: Sequence[MemoryErrors], installed: int) -> None:
-    """A module that nobody watches has no errors, and proves nothing."""
+    """Raise `UnmeasuredError` where a module is not watched: its lack of errors proves nothing."""
     watched = sum(errors.placed for errors in counted)
     if not watched:
-        raise UnmeasuredError("no driver counts memory errors: EDAC knows of no memory module", remedy=_NO_DRIVER)
+        raise UnmeasuredError("no driver counts memory errors: EDAC knows no memory module", remedy=_NO_DRIVER)
     if watched < installed:
         told = f"EDAC counts the errors of {watched} of {installed} memory modules"
         raise UnmeasuredError(told, remedy=_NO_DRIVER)
@@ -62,7 +62,7 @@ def _bad(errors: MemoryErrors, limits: Limits) -> Iterator[Finding]:
     since = f"in {errors.seconds / 3600:.1f} hours"
     replace = f"{_FIND}, reseat the module, run the burn-in again; if it has another error, replace it"
     if errors.uncorrected:
-        cause = f"{errors.uncorrected} uncorrected memory errors {since}: data was lost"
+        cause = f"the memory module had {errors.uncorrected} uncorrected errors {since} and lost data"
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
@@ -76,9 +76,9 @@ def _bad(errors: MemoryErrors, limits: Limits) -> Iterator[Finding]:
     if not errors.corrected:
         return
     rate = errors.corrected * _DAY_S / max(errors.seconds, 1)
-    cause = f"{errors.corrected} corrected memory errors {since}"
+    cause = f"the memory module had {errors.corrected} corrected errors {since}"
     if exceeds(errors.corrected, errors.seconds, limit.value / _DAY_S):
-        cause += ", more than a sound module has"
+        cause += ", more than a healthy module has"
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
@@ -90,7 +90,7 @@ def _bad(errors: MemoryErrors, limits: Limits) -> Iterator[Finding]:
             remedy=replace,
         )
     elif not errors.uncorrected:
-        watch = f"keep an eye on it; {_FIND}, and replace the module if errors go on"
+        watch = f"{_FIND}, and replace the module if later burn-ins find more errors"
         yield Finding(
             check=_NAME,
             verdict=Verdict.WARN,

@@ -27,7 +27,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     if installed < expected.sku.memory_gib:
         yield _short(modules, installed, expected.sku.memory_gib)
     elif usable < floor:
-        cause = "the kernel uses less memory than is installed: the firmware has mapped a module out"
+        cause = "the kernel uses less memory than is installed: the firmware has disabled a module"
         remedy = "look for a failed memory module in the BMC's event log, reseat or replace it"
         yield Finding(
             check=_NAME,
@@ -49,8 +49,8 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 def _short(modules: tuple[MemoryModule, ...], installed: float, wanted: int) -> Finding:
     empty = ", ".join(m.locator for m in modules if not m.gib) or "none"
-    cause = f"less memory is installed than the SKU asks for; empty slots: {empty}"
-    remedy = "see that each slot of the SKU holds its module, reseat or replace what is not seen"
+    cause = f"the node has less memory than its SKU; empty slots: {empty}"
+    remedy = "check that each slot of the SKU holds its module; reseat or replace missing modules"
     return Finding(
         check=_NAME,
         verdict=Verdict.FAIL,

@@ -36,15 +36,15 @@ def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
 
 
 def _bad(name: str, container: Container | None) -> Iterator[Finding]:
-    subject, log = f"container {name}", f"run docker logs {name} on the node and mend what it says"
+    subject, log = f"container {name}", f"run docker logs {name} on the node and repair what it reports"
     if container is None:
-        remedy = f"start {name} on the node again, as the site does it"
+        remedy = f"start {name} on the node again"
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
             code=Code.CONTAINER_ABSENT,
             subject=subject,
-            cause="there is no such container",
+            cause="the container does not exist",
             measured="absent",
             expected="running",
             remedy=remedy,
@@ -65,7 +65,7 @@ def _bad(name: str, container: Container | None) -> Iterator[Finding]:
             deterministic=False,
         )
     elif container.health == "starting":
-        error = UnmeasuredError("its health is not known yet: it is starting", remedy=f"{log}; burn in again")
+        error = UnmeasuredError("the container is starting, so its health is unknown", remedy=f"{log}; burn in again")
         yield inconclusive(_NAME, error, subject)
 
 

@@ -25,7 +25,9 @@ def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
     wanted = [entry for entry in parse_mount_table(readings.text(WANTED), where="/etc/fstab") if _asked_for(entry)]
     mounted = {entry.target: entry for entry in parse_mount_table(readings.text(MOUNTED), where="/proc/self/mounts")}
     if "/" not in mounted:
-        raise UnmeasuredError("the node's list of mounts has no root file system", remedy="see it in the evidence")
+        raise UnmeasuredError(
+            "the node's list of mounts has no root file system", remedy="read the list in the evidence"
+        )
     bad = [finding for entry in wanted for finding in _bad(entry, mounted.get(entry.target))]
     yield from bad
     if not bad:
@@ -46,7 +48,8 @@ def _bad(wanted: MountEntry, found: MountEntry | None) -> Iterator[Finding]:
     if found is None:
         cause = f"{how} of /etc/fstab is not mounted"
         remedy = (
-            f"run mount {wanted.target} on the node and mend what it says: a drive or file server that is not there, "
+            f"run mount {wanted.target} on the node and repair what it reports: a drive or file server that is "
+            "not there, "
             "or a file system that needs fsck"
         )
         yield Finding(

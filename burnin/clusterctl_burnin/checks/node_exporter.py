@@ -25,7 +25,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         return
     match = _UNAME.search(result.stdout)
     if match is None:
-        raise ParseError("what answers on port 9100 is not node_exporter: no node_uname_info", where="node_exporter")
+        raise ParseError("port 9100 answers, but not as node_exporter: no node_uname_info", where="node_exporter")
     host = match["host"].split(".")[0]
     if host != expected.name:
         cause = "the metrics carry another host's name"

@@ -21,12 +21,12 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         return
     if result.rc != 0 and _NO_DRIVER in result.stdout + result.stderr:
         cause = "nvidia-smi cannot talk to the NVIDIA driver: its kernel module is not loaded"
-        remedy = "see dmesg for why the module does not load, then configure the node again"
+        remedy = "read dmesg on the node for the reason, then configure the node again"
         yield Finding(check=_NAME, verdict=Verdict.FAIL, code=Code.DRIVER_NOT_LOADED, cause=cause, remedy=remedy)
         return
     version = known(read(readings).driver_version, "the driver's version")
     if expected.driver_version and version != expected.driver_version:
-        cause = "the driver is not the version that was configured"
+        cause = "the driver does not have the configured version"
         remedy = "configure the node again and reboot it, so that the new module is loaded"
         yield Finding(
             check=_NAME,

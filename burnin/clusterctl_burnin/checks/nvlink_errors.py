@@ -98,7 +98,9 @@ def _watched(first: GpuLinkErrors | None, last: GpuLinkErrors, seconds: float, l
     for link, counters in last.links.items():
         grown = {error: count - first.links[link].get(error, 0) for error, count in counters.items()}
         if min(grown.values()) < 0:
-            raise UnmeasuredError("the counters were cleared while they were watched", remedy="run the burn-in again")
+            raise UnmeasuredError(
+                "something cleared the counters during the measurement", remedy="run the burn-in again"
+            )
         added.update(grown)
         total.update(counters)
         if any(counters.values()):

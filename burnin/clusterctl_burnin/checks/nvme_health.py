@@ -33,7 +33,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     if not bad:
         worst = max(drive.health.used for drive in drives if drive.health)
         limit = expected.limits[NVME_USED_MAX]
-        cause = f"{len(drives)} NVMe drives are well"
+        cause = f"{len(drives)} NVMe drives are healthy"
         yield passed(_NAME, cause, measured=limit.quantity(worst), expected=limit.at_most)
 
 
@@ -41,9 +41,7 @@ def _none(expected: Expected) -> Finding:
     if expected.sku.data_drive_count == 0:
         return not_applicable(_NAME, "the SKU asks for no data drive, and there is no NVMe drive")
     told = f"no NVMe drive answers; the SKU asks for {expected.sku.data_drive_count} data drives"
-    remedy = (
-        "see in lsblk and in the BMC's list which drives are there; take nvme_health out of the suite if none is NVMe"
-    )
+    remedy = "compare lsblk with the BMC's list of drives; take nvme_health out of the suite if none is NVMe"
     return inconclusive(_NAME, UnmeasuredError(told, remedy=remedy))
 
 
@@ -71,8 +69,8 @@ def _bad(drive: NvmeDrive, limits: Limits) -> Iterator[Finding]:
         )
     elif drive.health.media_errors:
         count = str(drive.health.media_errors)
-        cause = f"it could not read back what was written {count} times in its life"
-        remedy = "write and read it once in full (fio) and look again; replace it if the number grows"
+        cause = f"the drive failed {count} times in its life to read back what was written"
+        remedy = "write and read the drive once in full (fio) and check again; replace it if the number grows"
         yield Finding(
             check=_NAME,
             verdict=Verdict.WARN,
@@ -85,7 +83,9 @@ def _bad(drive: NvmeDrive, limits: Limits) -> Iterator[Finding]:
         )
 
 
-_COOL = "see that the fans turn and that the bays beside it are closed, let it cool, then run the burn-in again"
+_COOL = (
+    "check that the fans turn and that the bays beside it are closed, let the drive cool, then run the burn-in again"
+)
 
 
 def _replace(drive: NvmeDrive) -> str:
@@ -95,9 +95,9 @@ def _replace(drive: NvmeDrive) -> str:
 def _complaints(health: DriveHealth, limit: Limit) -> Iterator[str]:
     yield from health.warnings
     if health.spare < health.spare_threshold and not health.warnings:
-        yield "it has fewer spare blocks than it should ever have"
+        yield "the drive has fewer spare blocks than its threshold"
     if health.used > limit.value:
-        yield "most of the writing that its maker warrants is done"
+        yield "the drive has taken most of the writing that its maker warrants"
 
 
 def _told(health: DriveHealth) -> str:

@@ -29,7 +29,7 @@ _GONE = "install the running kernel's package again, or reboot into the one that
 def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
     host = parse_host_os(readings.text(HOST_OS))
     if host.os_release is None:
-        raise UnmeasuredError("the host has no /etc/os-release", remedy="see which OS was installed on the node")
+        raise UnmeasuredError("the host has no /etc/os-release", remedy="check which OS is installed on the node")
     release = host.os_release.get("VERSION_CODENAME", "")
     words = host.os_release.get("PRETTY_NAME") or release
     found = [*_release(host, release, words), *_kernel(host)]
@@ -44,7 +44,7 @@ def _release(host: HostOs, release: str, words: str) -> Iterator[Finding]:
     wanted = host.wanted.release
     if wanted and not release:
         cause = "its /etc/os-release names no VERSION_CODENAME"
-        raise UnmeasuredError(cause, remedy="see /etc/os-release on the node")
+        raise UnmeasuredError(cause, remedy="read /etc/os-release on the node")
     if wanted and release != wanted:
         cause = f"the host runs {words}, not the release that the site wants"
         yield Finding(
@@ -72,7 +72,7 @@ def _kernel(host: HostOs) -> Iterator[Finding]:
             remedy=_KERNEL,
         )
     elif coming and coming != host.kernel:
-        cause = "its next boot takes another kernel than the one that runs and that its drivers were built for"
+        cause = "the next boot starts another kernel than the running one, for which the drivers were built"
         yield Finding(
             check=NAME,
             verdict=Verdict.WARN,
@@ -83,7 +83,7 @@ def _kernel(host: HostOs) -> Iterator[Finding]:
             remedy=_NEXT,
         )
     elif host.installed and host.kernel not in host.installed:
-        cause = "the kernel that runs is not installed any more: its modules cannot be loaded"
+        cause = "the running kernel is no longer installed, so its modules cannot be loaded"
         yield Finding(
             check=NAME,
             verdict=Verdict.WARN,

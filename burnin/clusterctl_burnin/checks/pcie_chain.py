@@ -26,8 +26,8 @@ from clusterctl_burnin.probes.lspci import (
 
 _NAME = "pcie_chain"
 _REMEDY = (
-    "power off, reseat the board of the PCIe switch and its cables, update the switch's firmware, then look at the "
-    "link again; if it stays so, replace the board"
+    "power off, reseat the board of the PCIe switch and its cables, update the switch's firmware, then check the "
+    "link again; if that does not help, replace the board"
 )
 
 
@@ -56,7 +56,7 @@ def _upstream(tree: PciTree, device: PciDevice) -> Iterator[PciDevice]:
     if not above or any(bridge.port is None for bridge in above):
         raise UnmeasuredError(f"lspci does not show what {device.address} is connected to", remedy=PRIVILEGE)
     if above[-1].port is not Port.ROOT:
-        raise UnmeasuredError(f"lspci shows no root port above {device.address}", remedy="see lspci -t on the node")
+        raise UnmeasuredError(f"lspci shows no root port above {device.address}", remedy="read lspci -t on the node")
     yield from (bridge for bridge in above if bridge.port is Port.UPSTREAM)
 
 
@@ -66,7 +66,7 @@ def _link(bridge: PciDevice, below: list[str], limits: Limits) -> Iterator[Findi
         error = UnmeasuredError(f"lspci does not show the link of {bridge.address}", remedy=PRIVILEGE)
         yield inconclusive(_NAME, error, subject)
     elif bridge.current.width < limits[PCIE_WIDTH_MIN].value or bridge.current.speed < limits[PCIE_SPEED_MIN].value:
-        cause = f"the link of the PCIe switch above {', '.join(below)} is narrower or slower than it should be"
+        cause = f"the link of the PCIe switch above {', '.join(below)} is narrower or slower than its limit"
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,

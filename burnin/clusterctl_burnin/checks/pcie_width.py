@@ -19,7 +19,7 @@ MELLANOX = Probe("lspci_mellanox", ("lspci", "-D", "-vv", "-d", "15b3:"), role="
 _NAME = "pcie_width"
 _PRIVILEGE = "let the probes run with sudo: lspci needs it to see links"
 _REMEDY = (
-    "power off, reseat the {0} and its riser or cable, then look at the link again; if it stays narrow, replace it"
+    "power off, reseat the {0} and its riser or cable, then check the link again; if it stays narrow, replace the {0}"
 )
 
 
@@ -40,7 +40,7 @@ def _gpus(readings: Readings, expected: Expected) -> Iterator[Finding]:
     def narrow(gpu: GpuReading) -> Iterator[Finding]:
         width = known(gpu.pcie_width, "the PCIe width")
         if width < limit.value:
-            cause, remedy = "the GPU's PCIe link is narrower than it should be", _REMEDY.format("GPU")
+            cause, remedy = "the GPU's PCIe link is narrower than its limit", _REMEDY.format("GPU")
             serial = gpu.serial or ""
             yield Finding(
                 check=_NAME,
@@ -66,7 +66,7 @@ def _adapters(readings: Readings, expected: Expected) -> Iterator[Finding]:
             error = UnmeasuredError(f"lspci does not show the link of {card.address}", remedy=_PRIVILEGE)
             yield inconclusive(_NAME, error, _subject(card))
         elif _poor(card.current, expected.limits):
-            cause, remedy = "the adapter's PCIe link is narrower or slower than it should be", _REMEDY.format("adapter")
+            cause, remedy = "the adapter's PCIe link is narrower or slower than its limit", _REMEDY.format("adapter")
             want = f"x{expected.limits[PCIE_WIDTH_MIN]} at {expected.limits[PCIE_SPEED_MIN]} GT/s"
             yield Finding(
                 check=_NAME,

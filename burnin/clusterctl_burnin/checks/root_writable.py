@@ -68,7 +68,7 @@ def _refused(text: str) -> str:
 def _root(mounts: tuple[Mount, ...]) -> Mount:
     roots = [mount for mount in mounts if mount.target == "/"]
     if not roots:
-        raise UnmeasuredError("findmnt does not show a root file system", remedy="see its output in the evidence")
+        raise UnmeasuredError("findmnt does not show a root file system", remedy="read its output in the evidence")
     return roots[-1]
 
 

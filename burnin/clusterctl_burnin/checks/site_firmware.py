@@ -22,7 +22,7 @@ BOARDS = Probe("adapter_boards", ("adapter-boards",))
 _NAME = "site_firmware"
 _BURN = "burn the firmware of the limits' list (clusterctl firmware) and reboot, or correct the list"
 _FLASH = "bring the GPU to a VBIOS of the limits' list with the machine vendor's update and reboot, or correct the list"
-_STRANGER = "see that it is the board that was ordered; replace it, or add it to the limits' list"
+_STRANGER = "check that it is the ordered board; replace it, or add it to the limits' list"
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
@@ -36,7 +36,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
             found += look(readings, expected, wanted) if wanted else ()
         except (UnmeasuredError, ParseError) as error:
             found.append(inconclusive(_NAME, error))
-    yield from found or (passed(_NAME, "all firmware is what the limits name"),)
+    yield from found or (passed(_NAME, "all firmware is in the limits' list"),)
 
 
 def _adapters(readings: Readings, expected: Expected, wanted: PartRequirements) -> Iterator[Finding]:
@@ -81,7 +81,7 @@ def _part(
             serial=serial,
         )
     elif version not in wish.versions:
-        cause, listed = f"{what} is none that the limits name for {kind}", " or ".join(wish.versions)
+        cause, listed = f"{what} is not in the limits' list for {kind}", " or ".join(wish.versions)
         yield Finding(
             check=_NAME,
             verdict=wish.verdict,

@@ -36,7 +36,7 @@ def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
 def _finding(process: StuckProcess) -> Finding:
     where = f" in {process.waits_in}" if process.waits_in else ""
     what = "a thread of the kernel" if process.kernel else "a process"
-    cause = f"{what} hangs in the kernel{where}, and did not run once in {process.seconds:g} s"
+    cause = f"{what} hangs in the kernel{where} and did not run for {process.seconds:g} s"
     verdict = Verdict.WARN if process.kernel else Verdict.FAIL
     subject = f"{process.name} (process {process.pid})"
     return Finding(
@@ -54,16 +54,14 @@ def _finding(process: StuckProcess) -> Finding:
 def _remedy(function: str) -> str:
     """What to look at, by the kernel's function that it waits in."""
     if function.startswith(_FILE_SERVER):
-        return "see that the file servers of its mounts answer (findmnt, rpcinfo), mend that, then reboot the node"
+        return "check that the file servers of its mounts answer (findmnt, rpcinfo), repair them, then reboot the node"
     if function.startswith(_DISK):
         return (
             "look for I/O errors in the kernel log and in the drives' health, replace the drive, then reboot the node"
         )
     if function.startswith(_GPU):
         return "look for Xid messages in the kernel log, then power the node off and on"
-    return (
-        "see in /proc/PID/stack what it waits for, and in the kernel log which driver complains; then reboot the node"
-    )
+    return "read /proc/PID/stack for what it waits for, and the kernel log for the driver; then reboot the node"
 
 
 CHECK = Check(_NAME, (STUCK,), _judge, area=Area.NODE, causes=(Cause("identity"),))

@@ -18,7 +18,10 @@ _NAME = "swap_off"
 def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
     swaps = parse_swaps(readings.text(SWAPON))
     for name, size in swaps:
-        cause, remedy = f"{name} is used as swap", "run swapoff -a, take it out of /etc/fstab, configure the node again"
+        cause, remedy = (
+            f"{name} is used as swap",
+            ("run swapoff -a, remove swap from /etc/fstab, configure the node again"),
+        )
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,

@@ -19,13 +19,14 @@ from clusterctl_burnin.probes.nvidia_smi import missing
 MODULES = Probe("transceivers", ("transceivers",), timeout=60.0)
 _NAME = "transceivers"
 _CLEAN = (
-    "clean and inspect the fibre's ends and both transceivers, reseat them, then look again; if it stays, replace the "
+    "clean and inspect the fibre's ends and both transceivers, reseat them, then check again; if that "
+    "does not help, replace the "
     "cable, then the transceiver at the far end"
 )
-_REPLACE = "reseat the transceiver; if it stays, replace it"
+_REPLACE = "reseat the transceiver; if that does not help, replace it"
 _NO_TOOL = 127
 _INSTALL = "install mstflint (role ib_tools) or NVIDIA's MFT on the node, then run the burn-in again"
-_COOL = "see that air passes the ports and the fans turn; if only this one is hot, replace it"
+_COOL = "check that air passes the ports and the fans turn; if only this transceiver is hot, replace it"
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
@@ -45,13 +46,15 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 def _bad(module: Transceiver) -> Iterator[Finding]:
     if not module.part:
-        told = module.said or f"{module.port} tells of no module"
-        remedy = f"see that a transceiver or cable is in {module.port}, reseat it, then run mlxlink -d {module.port} -m"
+        told = module.said or f"{module.port} reports no module"
+        remedy = (
+            f"check that a transceiver or cable is in {module.port}, reseat it, then run mlxlink -d {module.port} -m"
+        )
         yield inconclusive(_NAME, UnmeasuredError(told, remedy=remedy), module.port)
         return
     if module.optical and (module.received is None or module.sent is None):
-        told = f"{_who(module)} does not tell its light"
-        remedy = "update the adapter's and the transceiver's firmware; replace it if it never does"
+        told = f"{_who(module)} does not report its light"
+        remedy = "update the firmware of adapter and transceiver; replace the transceiver if that does not help"
         yield inconclusive(_NAME, UnmeasuredError(told, remedy=remedy), module.port)
     yield from _outside(
         module, module.temperature, (Code.TRANSCEIVER_TEMPERATURE, "is too hot or too cold", "°C", _COOL)
@@ -59,7 +62,7 @@ def _bad(module: Transceiver) -> Iterator[Finding]:
     yield from _outside(
         module,
         module.received,
-        (Code.TRANSCEIVER_LIGHT_RECEIVED, "gets light that is too weak or too strong", "dBm", _CLEAN),
+        (Code.TRANSCEIVER_LIGHT_RECEIVED, "receives light that is too weak or too strong", "dBm", _CLEAN),
     )
     yield from _outside(
         module,

@@ -63,7 +63,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     if not found:
         yield passed(
             _NAME,
-            "all its disks are there and it takes data",
+            "all disks of the pool are online, and it takes data",
             subject=promised.pool,
             measured="ONLINE",
             expected="ONLINE",
@@ -72,13 +72,13 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 def _health(promised: PoolRecord, pools: list[PoolStatus]) -> Iterator[Finding]:
     if not pools:
-        remedy = f"run zpool import on the node, and zpool import {promised.pool} where it shows the pool"
+        remedy = f"run zpool import on the node, then zpool import {promised.pool} if it lists the pool"
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
             code=Code.POOL_ABSENT,
             subject=promised.pool,
-            cause="the pool is not there",
+            cause="the pool is absent",
             measured="none",
             expected="ONLINE",
             remedy=remedy,
@@ -89,7 +89,7 @@ def _health(promised: PoolRecord, pools: list[PoolStatus]) -> Iterator[Finding]:
     yield from (_lost(pool, disk) for disk in lost)
     yield from (_unsound(disk) for disk in pool.disks if any(disk.errors) and disk not in lost)
     if pool.state != "ONLINE" and not lost:
-        remedy = pool.action or f"see zpool status {pool.name} on the node"
+        remedy = pool.action or f"read zpool status {pool.name} on the node"
         cause = pool.status or f"the pool is {pool.state}"
         yield Finding(
             check=_NAME,
@@ -102,13 +102,13 @@ def _health(promised: PoolRecord, pools: list[PoolStatus]) -> Iterator[Finding]:
             remedy=remedy,
         )
     if pool.errors != "No known data errors":
-        remedy = f"see zpool status -v {pool.name} for the files, bring them back from elsewhere, then zpool clear"
+        remedy = f"list the files with zpool status -v {pool.name}, restore them from a copy, then zpool clear"
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
             code=Code.POOL_DATA_LOST,
             subject=pool.name,
-            cause=f"data is lost: {pool.errors}",
+            cause=f"the pool has lost data: {pool.errors}",
             remedy=remedy,
         )
 
@@ -131,8 +131,8 @@ def _lost(pool: PoolStatus, disk: PoolDevice) -> Finding:
 
 def _unsound(disk: PoolDevice) -> Finding:
     measured = "/".join(map(str, disk.errors))
-    remedy = "see dmesg and nvme smart-log of the disk; replace it if the errors come back after zpool clear"
-    cause = "errors of reading, writing and checksums since the pool was imported"
+    remedy = "read dmesg and nvme smart-log of the disk; replace the disk if the errors come back after zpool clear"
+    cause = "the disk has read, write or checksum errors since the pool was imported"
     return Finding(
         check=_NAME,
         verdict=Verdict.WARN,
@@ -153,8 +153,8 @@ def _mount(promised: PoolRecord, readings: Readings) -> Iterator[Finding]:
     found = _filesystem(parse_findmnt(readings.text(MOUNTS)), promised.mountpoint)
     if found is None or found.target != promised.mountpoint or not _on(promised, found):
         source = found.source if found and found.target == promised.mountpoint else "nothing"
-        cause = f"on {promised.mountpoint} there is {source}, not the pool"
-        remedy = f"run zfs mount -a on the node; see systemctl status zfs-mount and zpool status {promised.pool}"
+        cause = f"{promised.mountpoint} holds {source}, not the pool"
+        remedy = f"run zfs mount -a on the node; read systemctl status zfs-mount and zpool status {promised.pool}"
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
@@ -166,7 +166,7 @@ def _mount(promised: PoolRecord, readings: Readings) -> Iterator[Finding]:
             remedy=remedy,
         )
     elif "ro" in found.options:
-        remedy = f"see zpool status {promised.pool} on the node: a pool without enough disks takes no data"
+        remedy = f"read zpool status {promised.pool} on the node: a pool without enough disks takes no data"
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
@@ -181,10 +181,10 @@ def _mount(promised: PoolRecord, readings: Readings) -> Iterator[Finding]:
 
 def _write(promised: PoolRecord, readings: Readings, expected: Expected) -> Iterator[Finding]:
     limit = expected.limits[ZPOOL_WRITE_MAX]
-    remedy = f"see zpool status and zpool iostat -v {promised.pool} 5 on the node for the disk that is slow or lost"
+    remedy = f"find the slow or lost disk with zpool status and zpool iostat -v {promised.pool} 5 on the node"
     told = readings.probes.get(WRITE.name)
     if told is not None and told.status is Status.TIMEOUT:
-        raise UnmeasuredError(f"a write to the pool locks up: no end within {WRITE.timeout:g} s", remedy=remedy)
+        raise UnmeasuredError(f"a write to the pool hangs: it did not end within {WRITE.timeout:g} s", remedy=remedy)
     said = readings.text(WRITE).strip()
     if said.startswith("refused: "):
         cause = f"the pool takes no file: {said.removeprefix('refused: ').splitlines()[0]}"
@@ -199,7 +199,7 @@ def _write(promised: PoolRecord, readings: Readings, expected: Expected) -> Iter
             remedy=remedy,
         )
     elif (seconds := _seconds(said)) > limit.value:
-        cause = "16 MiB take too long to be written"
+        cause = "the pool takes too long to write 16 MiB"
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
@@ -253,7 +253,7 @@ def _root(told: ProbeResult) -> str:
     root = told.stdout.strip()
     if told.rc != 0 or not root.startswith("/"):
         raise UnmeasuredError(
-            f"Docker does not tell where its data lies: {told.complaint}", remedy="see the check docker"
+            f"Docker does not report its data folder: {told.complaint}", remedy="follow the remedy of the check docker"
         )
     return root
 

@@ -62,7 +62,7 @@ class Hunt:
         self._beliefs = None
 
     def drop(self, host: str) -> None:
-        """The host is gone: it is in no further group, and what went wrong with it in this round accuses nobody."""
+        """The host is gone: it is in no further group, and what went wrong with it in this round accuses no host."""
         if host not in self._hosts:
             raise ValueError(f"{host} is not in this hunt")
         self._record.apply(Dropped(host, max(self._record.rounds, default=0)))
@@ -83,20 +83,20 @@ class Hunt:
     def _groups(self, number: int) -> tuple[Group, ...]:
         beliefs = self._believed()
         undecided = self._undecided(beliefs)
-        crew = planning.RoundPlan(set(self.present), self._clean(beliefs, number), self._met(undecided))
-        times, clean = self._record.times(), frozenset(crew.clean)
+        plan = planning.RoundPlan(set(self.present), self._clean(beliefs, number), self._met(undecided))
+        times, clean = self._record.times(), frozenset(plan.clean)
         weights: dict[str, float] = {}
         for case in undecided:
             paths = self._paths(case, times)
-            planning.place_paths(crew, paths, self._rules)
+            planning.place_paths(plan, paths, self._rules)
             for host, weight in () if paths else planning.suspects(case).items():
                 weights[host] = max(weight, weights.get(host, 0.0))
         for host in self._missed(beliefs):
             weights.setdefault(host, 0.0)
         if weights:
-            planning.place_suspects(crew, weights, self._rules, self._size(number), number)
-        planning.place_others(crew, self._wanting(weights), self._hosts, number - 1, self._rules)
-        return tuple(group for group in crew.groups if times.get(group, 0) < self._often(group, clean))
+            planning.place_suspects(plan, weights, self._rules, self._size(number), number)
+        planning.place_others(plan, self._wanting(weights), self._hosts, number - 1, self._rules)
+        return tuple(group for group in plan.groups if times.get(group, 0) < self._often(group, clean))
 
     def _often(self, group: Group, clean: frozenset[str]) -> int:
         """The same group again tells whether it is chance, where somebody in it is in doubt and others are not."""
@@ -148,7 +148,7 @@ class Hunt:
 
     def _missed(self, beliefs: Mapping[Rail, Posterior]) -> list[str]:
         """Who was asked and not measured, or never passed though others are to blame for that: tried again among proven
-        partners, so that nobody else is missed with it.
+        partners, so that no other host is missed with it.
         """
         common = any(belief.common >= self._rules.sure for belief in beliefs.values())
         told = self._record.measured() if common else self._record.passed()

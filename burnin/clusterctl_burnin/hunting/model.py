@@ -59,7 +59,7 @@ class Noise:
     host            a host is bad
     path            a host has a bad path to some other host
     fleeting_share  of the bad hosts, those that come and go
-    common          everything goes wrong for a reason that is nobody's among the hosts (a switch, the test, a limit)
+    common          everything goes wrong for a reason outside the hosts (a switch, the test, a limit)
     """
 
     false_alarm: float = 0.01
@@ -82,7 +82,7 @@ class Rules:
     size          hosts in a group of a screening round; 0: about √N
     rounds        the hunt ends after so many, settled or not
     repeats       the same group is asked so often at most
-    alone         likewise, as long as nobody in the hunt is proven: only further hosts would tell more
+    alone         likewise, as long as no host in the hunt is proven: only further hosts would tell more
     somebody      it is known that somebody here is bad (jobs went wrong): false alarms alone explain nothing
     """
 

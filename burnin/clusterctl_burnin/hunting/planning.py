@@ -59,15 +59,15 @@ def doubtful_paths(case: Case) -> dict[Part, float]:
     return {part: p for part, p in paths.items() if OF_THE_WORST * worst <= p}
 
 
-def place_paths(crew: RoundPlan, paths: Mapping[Part, float], rules: Rules) -> None:
+def place_paths(plan: RoundPlan, paths: Mapping[Part, float], rules: Rules) -> None:
     """The hosts between which a path may be bad, in four blocks, two by two, so that the odds of a failure are even."""
-    hosts = sorted({host for part in paths for host in part} & crew.free)
+    hosts = sorted({host for part in paths for host in part} & plan.free)
     if len(hosts) < 2:
         return
     if rules.most == 2:
         for path in sorted(paths, key=lambda path: (-paths[path], path)):
-            if crew.free.issuperset(path):
-                crew.place(path)
+            if plan.free.issuperset(path):
+                plan.place(path)
         return
     if len(hosts) == 2:
         splits: list[list[list[str]]] = [[hosts]]
@@ -79,37 +79,37 @@ def place_paths(crew: RoundPlan, paths: Mapping[Part, float], rules: Rules) -> N
         return sum(p for (one, other), p in paths.items() for block in split if one in block and other in block)
 
     for block in min(splits, key=lambda split: abs(covered(split) - 0.5)):
-        members = [host for host in block if host in crew.free]
-        padding = crew_mates(crew, members, rules.least - len(members))
+        members = [host for host in block if host in plan.free]
+        padding = clean_partners(plan, members, rules.least - len(members))
         if len(members) > 1 and len(members) + len(padding) >= rules.least:
-            crew.place([*members, *padding])
+            plan.place([*members, *padding])
 
 
-def crew_mates(crew: RoundPlan, members: Sequence[str], wanted: int) -> list[str]:
-    return [name for name in crew.clean if name not in members][: max(0, wanted)]
+def clean_partners(plan: RoundPlan, members: Sequence[str], wanted: int) -> list[str]:
+    return [name for name in plan.clean if name not in members][: max(0, wanted)]
 
 
-def place_suspects(crew: RoundPlan, weights: Mapping[str, float], rules: Rules, size: int, number: int) -> None:
+def place_suspects(plan: RoundPlan, weights: Mapping[str, float], rules: Rules, size: int, number: int) -> None:
     """Place each suspect with up to `size` − 1 proven partners of its own. If proven nodes are too few for half of
     the suspects, place all free nodes in smaller groups.
     """
-    waiting = sorted((name for name in weights if name in crew.free), key=lambda name: (-weights[name], name))
-    crew.clean = [name for name in crew.clean if name not in weights]
-    served = min(len(waiting), len(crew.clean) // (rules.least - 1))
+    waiting = sorted((name for name in weights if name in plan.free), key=lambda name: (-weights[name], name))
+    plan.clean = [name for name in plan.clean if name not in weights]
+    served = min(len(waiting), len(plan.clean) // (rules.least - 1))
     if 2 * served < len(waiting):
-        smaller = max(rules.least, min(size, len(crew.free)) // 2)
-        turn = number if rules.most == 2 else len(crew.free) + size
-        for group in screening_groups(sorted(crew.free), turn, rules.least, smaller):
-            crew.place(group)
+        smaller = max(rules.least, min(size, len(plan.free)) // 2)
+        turn = number if rules.most == 2 else len(plan.free) + size
+        for group in screening_groups(sorted(plan.free), turn, rules.least, smaller):
+            plan.place(group)
         return
-    each = min(size - 1, max(rules.least - 1, len(crew.clean) // max(1, served)))
+    each = min(size - 1, max(rules.least - 1, len(plan.clean) // max(1, served)))
     for name in waiting[:served]:
-        crew.place([name, *crew.partners(name, each)])
+        plan.place([name, *plan.partners(name, each)])
 
 
-def place_others(crew: RoundPlan, wanting: Iterable[str], everyone: Sequence[str], number: int, rules: Rules) -> None:
+def place_others(plan: RoundPlan, wanting: Iterable[str], everyone: Sequence[str], number: int, rules: Rules) -> None:
     """Place the nodes to screen by their class of the plane; add proven partners where a group is too small."""
-    mine = set(wanting) & crew.free
+    mine = set(wanting) & plan.free
     if not mine:
         return
     groups = screening_groups(everyone, number, rules.least, rules.most, rules.size)
@@ -120,10 +120,10 @@ def place_others(crew: RoundPlan, wanting: Iterable[str], everyone: Sequence[str
     left = set(mine)
     there = [part for part in parts if part]
     for group in paired(there) if rules.most == 2 else joined(there, rules.least, size):
-        crew.place(group)
+        plan.place(group)
         left.difference_update(group)
-    padding = crew_mates(crew, sorted(left), rules.least - len(left))
-    if not crew.clean:  # where everything goes wrong, a partner that nothing is known of tells more than none
-        padding = sorted(crew.free - left)[: rules.least - len(left)]
+    padding = clean_partners(plan, sorted(left), rules.least - len(left))
+    if not plan.clean:  # where everything goes wrong, a partner that nothing is known of tells more than none
+        padding = sorted(plan.free - left)[: rules.least - len(left)]
     if left and len(left) + len(padding) >= rules.least:
-        crew.place([*left, *padding])
+        plan.place([*left, *padding])

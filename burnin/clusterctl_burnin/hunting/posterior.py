@@ -44,7 +44,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Posterior:
-    """The cases of one rail, and how probable it is that nobody among the hosts is to blame but something common."""
+    """The cases of one rail, and how probable it is that no host is to blame but something common."""
 
     cases: tuple[Case, ...]
     common: float

@@ -14,7 +14,7 @@ from clusterctl_burnin.loads.model import Outcome
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A host that is gone, since round `round`: what went wrong with it in that round is held against nobody."""
+    """A host that is gone, since round `round`: what went wrong with it in that round counts against no host."""
 
     host: str
     round: int

@@ -35,16 +35,16 @@ class Action(enum.Enum):
 
 
 _REMEDIES = {
-    Action.NOTE: "keep an eye on this GPU",
+    Action.NOTE: "check this GPU again after the next burn-in",
     Action.APPLICATION: "if it comes back without a program that could cause it, run a GPU diagnosis",
     Action.SECONDARY: "look for the error before it: this one is a consequence",
     Action.RESET: "drain the node and reset the GPU; if it comes back, replace the GPU",
     Action.REBOOT: "power the node off and on; if it comes back within 30 days, reseat the GPU, then replace it",
-    Action.RESEAT: "power off, look at power leads and PCIe seating of the GPU, then run the burn-in again",
+    Action.RESEAT: "power off, check power leads and PCIe seating of the GPU, then run the burn-in again",
     Action.SUPPORT: "collect nvidia-bug-report.sh and open a case with NVIDIA",
-    Action.UPDATE: "bring driver and firmware to versions that belong together",
+    Action.UPDATE: "install matching versions of driver and firmware",
     Action.NVLINK: "run nvidia-smi nvlink -e; if it names the same link after a reboot, replace the GPU or its tray",
-    Action.VERDICT: "do what the driver says in the message",
+    Action.VERDICT: "follow the driver's message",
 }
 
 _RECOVERY = {

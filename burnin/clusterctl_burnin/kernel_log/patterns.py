@@ -24,7 +24,7 @@ PATTERNS = (
         "hca",
         re.compile(r"mlx5_core (?P<part>[0-9a-f:.]+):.*timeout\. Will cause a leak of a command resource"),
         Verdict.FAIL,
-        "the adapter's firmware has stopped to answer",
+        "the adapter's firmware does not answer",
         "reboot the node; if it comes back, replace the adapter",
     ),
     Pattern(
@@ -39,14 +39,14 @@ PATTERNS = (
         re.compile(r"mlx5_core (?P<part>[0-9a-f:.]+):.*Detected insufficient power on the PCIe slot"),
         Verdict.FAIL,
         "the adapter's slot gives too little power",
-        "see that the slot's or riser's power lead is plugged in",
+        "check that the slot's or riser's power lead is plugged in",
     ),
     Pattern(
         "hca",
         re.compile(r"mlx5_core (?P<part>[0-9a-f:.]+):.*Port module event.*High Temp"),
         Verdict.FAIL,
         "a transceiver is too hot",
-        "see that air reaches the adapter and no blanking panel is missing",
+        "check that air reaches the adapter and no blanking panel is missing",
     ),
     Pattern(
         "node",
@@ -70,7 +70,7 @@ PATTERNS = (
             r"nvme (?P<part>nvme\d+): (?:I/O .* timeout|controller is down|Device not ready|Removing after probe)"
         ),
         Verdict.FAIL,
-        "a drive has stopped to answer",
+        "a drive does not answer",
         "update its firmware, reseat it, then replace it",
     ),
     Pattern(
@@ -95,7 +95,7 @@ PATTERNS = (
         re.compile(r"invoked oom-killer|Out of memory: Killed process"),
         Verdict.WARN,
         "the kernel ran out of memory and killed a process",
-        "see which process it was; reboot the node before it goes to gold",
+        "find which process it was; reboot the node before it goes to gold",
     ),
     Pattern(
         "gpu",
@@ -148,14 +148,14 @@ PATTERNS = (
         ),
         Verdict.FAIL,
         "a processor was slowed down by heat",
-        "see that the fans run, the heat sink sits and the room's air is cold",
+        "check that the fans run, the heat sink is seated and the inlet air is cold",
     ),
     Pattern(
         "node",
         re.compile(r"Hardware error from APEI.*(?:fatal|uncorrect)|mce: \[Hardware Error\]: (?:Machine check|CPU \d+)"),
         Verdict.FAIL,
         "the processor reported a hardware error",
-        "look into the BMC's event log for the part and replace it",
+        "find the part in the BMC's event log and replace it",
     ),
     Pattern(
         "node",
@@ -169,14 +169,14 @@ PATTERNS = (
         re.compile(r"(?:Buffer I/O error on dev|I/O error, dev|md/raid.*: Disk failure on) (?P<part>\w+)"),
         Verdict.FAIL,
         "a drive does not read or write",
-        "look at smartctl -a of the drive; reseat it, then replace it",
+        "read smartctl -a of the drive; reseat it, then replace it",
     ),
     Pattern(
         "node",
         re.compile(r"WARNING: Pool '[^']+' has encountered an uncorrectable I/O failure"),
         Verdict.FAIL,
-        "a ZFS pool has lost its disks and stands still",
-        "see zpool status on the node, seat or replace the disk, then zpool clear",
+        "a ZFS pool has lost its disks and is suspended",
+        "read zpool status on the node, reseat or replace the disk, then zpool clear",
     ),
     Pattern(
         "node",
@@ -189,7 +189,7 @@ PATTERNS = (
         "node",
         re.compile(r"task \S+:\d+ blocked for more than \d+ seconds"),
         Verdict.WARN,
-        "a process stood still in the kernel",
+        "a process hung in the kernel",
         "read the stack below the message: a file system, or the GPU's driver",
     ),
     Pattern(
@@ -197,7 +197,7 @@ PATTERNS = (
         re.compile(r"nfs: server \S+ not responding|LustreError: .*(?:evicted|ETIMEDOUT|-110)|LNetError"),
         Verdict.WARN,
         "shared storage did not answer",
-        "where several nodes say so in the same minute, look at the storage; else at this node's network",
+        "if several nodes log this in the same minute, check the storage; else check this node's network",
     ),
     Pattern(
         "hca",

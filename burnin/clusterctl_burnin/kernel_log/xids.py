@@ -24,7 +24,7 @@ EXCEPTION, PAGE_FAULT = 13, 31
 OFF_THE_BUS = 79
 MEMORY = frozenset({DOUBLE_BIT, ROW_REPLACED, ROW_NOT_REPLACED, 94, 95})
 """Errors of a GPU's memory."""
-_UNKNOWN = "look the message up with the vendor, then add it to the table of known ones"
+_UNKNOWN = "look the message up with the vendor, then add it to the table of known messages"
 _DIAGNOSE = "drain the node and run dcgmi diag -r 3 on it; replace the GPU if it fails there"
 _PID = re.compile(r"\bpid='?(\d+)")
 _CLUSTER = re.compile(r"\(?GPC (\d+), TPC (\d+)")
@@ -77,9 +77,11 @@ def _one(group: Sequence[Xid]) -> GpuError:
 def _repeated(error: GpuError, group: Sequence[Xid], groups: Mapping[tuple[str, int], Sequence[Xid]]) -> GpuError:
     """A program's fault until several programs have it in the same place of the hardware."""
     if error.first.code == EXCEPTION and (cluster := _shared_cluster(group)):
-        meaning = f"{error.meaning}, of several processes on the same cluster ({cluster}): the GPU, not a program"
+        meaning = (
+            f"{error.meaning}, of several processes on the same cluster ({cluster}): the GPU is faulty, not a program"
+        )
     elif error.first.code == PAGE_FAULT and _processes(group) > 1 and _alone(error.first, groups):
-        meaning = f"{error.meaning}, of several processes on this GPU alone: the GPU, not a program"
+        meaning = f"{error.meaning}, of several processes on this GPU alone: the GPU is faulty, not a program"
     else:
         return error
     return replace(error, verdict=Verdict.FAIL, meaning=meaning, remedy=_DIAGNOSE)

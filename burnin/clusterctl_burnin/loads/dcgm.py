@@ -31,8 +31,8 @@ _MUST_RUN: Mapping[int, frozenset[str]] = {
 _OTHER_NAMES = {"gpu_memory": "memory"}
 _PERSISTENCE = "persistence mode"
 _CONFIGURE = "configure the node again (roles nvidia_driver and cuda_dcgm), then run the burn-in again"
-_WHY = "run dcgmi diag --run {} --verbose on the node: it tells why"
-_ENGINE = "run systemctl status nvidia-dcgm and see /var/log/nvidia-dcgm on the node, then run the burn-in again"
+_WHY = "run dcgmi diag --run {} --verbose on the node: it prints the reason"
+_ENGINE = "run systemctl status nvidia-dcgm and read /var/log/nvidia-dcgm on the node, then run the burn-in again"
 
 
 def findings(level: int, result: ProbeResult, serials: Mapping[int, str], expected: Expected) -> Iterator[Finding]:
@@ -92,10 +92,10 @@ def _of_gpu(level: int, gpu: int, serial: str, results: Sequence[TestResult]) ->
         yield _failed(subject, serial, [one for one in failed if one not in configured])
     elif idle or not (passed or failed):
         tests = ", ".join(idle or skipped)
-        cause = f"dcgmi diag did not run what level {level} consists of: {tests}"
+        cause = f"dcgmi diag did not run these tests of level {level}: {tests}"
         if configured:
             cause += f" ({_words(configured)})"
-        remedy = f"{_CONFIGURE}; dcgmi diag --run {level} --verbose tells why it skips a test"
+        remedy = f"{_CONFIGURE}; dcgmi diag --run {level} --verbose prints why it skips a test"
         yield inconclusive(NAME, UnmeasuredError(cause, remedy=remedy), subject, serial)
     elif configured or told:
         yield _warned(subject, serial, configured or told)
@@ -141,7 +141,11 @@ def _failed(subject: str, serial: str, results: Sequence[TestResult]) -> Finding
 def _warned(subject: str, serial: str, results: Sequence[TestResult]) -> Finding:
     tests = ", ".join(dict.fromkeys(one.test for one in results))
     config = all(_configuration(one) for one in results if one.status is DiagStatus.FAIL)
-    remedy = _CONFIGURE if config and any(one.status is DiagStatus.FAIL for one in results) else "keep an eye on it"
+    remedy = (
+        _CONFIGURE
+        if config and any(one.status is DiagStatus.FAIL for one in results)
+        else ("check it again after the next burn-in")
+    )
     return Finding(
         check=NAME,
         verdict=Verdict.WARN,
@@ -157,7 +161,7 @@ def _warned(subject: str, serial: str, results: Sequence[TestResult]) -> Finding
 
 def _unexplained(result: ProbeResult) -> Finding:
     """A failure that its words do not explain is none that passed."""
-    said = f"dcgmi diag tells of no failed test and ends with exit code {result.rc}: {result.complaint}"
+    said = f"dcgmi diag reports no failed test, but ends with exit code {result.rc}: {result.complaint}"
     return inconclusive(NAME, UnmeasuredError(said, remedy=_ENGINE))
 
 

@@ -12,8 +12,8 @@ from clusterctl_burnin.loads.model import Member, Outcome, Trial
 from clusterctl_burnin.registry import GROUP_LOADS
 
 _ELSEWHERE = {
-    NodeStatus.PATH: "look at the cables and switches between the two, then run the burn-in again",
-    NodeStatus.COMMON: "look at the switches, at the load's program and at its limits, then run the burn-in again",
+    NodeStatus.PATH: "check the cables and switches between the two nodes, then run the burn-in again",
+    NodeStatus.COMMON: "check the switches, the load's program and its limits, then run the burn-in again",
 }
 _AGAIN = "run the burn-in again, with other nodes beside it"
 
@@ -37,7 +37,7 @@ def _of_member(load: str, member: Member, blames: Sequence[Blame], limits: Limit
         yield _bad(load, member, found, limits)
     silent = _silent_devices(load, member, blames)
     if not blames:
-        yield _unmeasured(load, "node", "there was nobody to measure it with", limits)
+        yield _unmeasured(load, "node", "no partner was there to measure the node with", limits)
     elif silent:
         yield _unmeasured(load, "node", f"no partner had a device to measure {', '.join(silent)} with", limits)
     elif not bad:
@@ -69,7 +69,7 @@ def _passed(load: str, name: str, blames: Sequence[Blame], limits: Limits) -> Fi
     cause = f"{cause} on {rails} rails; the slowest is shown" if rails else cause
     if chance:
         stories = "; ".join(dict.fromkeys(_story(trial, name) for trial in chance))
-        cause += f". It went wrong and was well again, so that it passes for chance: {stories}"
+        cause += f". It failed once and then passed, which counts as chance: {stories}"
     return Finding(
         check=load,
         verdict=Verdict.WARN if chance else Verdict.PASS,
@@ -77,7 +77,7 @@ def _passed(load: str, name: str, blames: Sequence[Blame], limits: Limits) -> Fi
         cause=cause,
         measured=floor.quantity(slowest) if floor else None,
         expected=floor.at_least if floor else None,
-        remedy="look at it again after the next burn-in" if chance else "",
+        remedy="check it again after the next burn-in" if chance else "",
         limits=limits.digest,
         evidence=tuple(dict.fromkeys(digest for trial in (*trials, *chance) for digest in trial.evidence)),
     )
@@ -132,13 +132,13 @@ def _remedy(load: str, found: Blame) -> str:
 def _cause(load: str, member: Member, found: Blame) -> str:
     stories = "; ".join(dict.fromkeys(_story(trial, member.name) for trial in found.trials))
     if found.status is NodeStatus.PATH:
-        return f"{load} goes wrong between this node and {found.partner}, and with nobody else of either: {stories}"
+        return f"{load} fails between this node and {found.partner}, and with no other partner of either: {stories}"
     if found.status is NodeStatus.COMMON:
-        return f"{load} goes wrong with every node, so that none of them can be blamed: {stories}"
+        return f"{load} fails with every node, so the cause is common to them: {stories}"
     if found.status is NodeStatus.BAD:
-        return f"{load} goes wrong with this node, whoever it is measured with: {stories}"
+        return f"{load} fails with this node, whichever partner it has: {stories}"
     if found.status is NodeStatus.SUSPECT:
-        return f"{load} went wrong, and it is not known whose fault it is: {stories}"
+        return f"{load} failed, and the faulty node is unknown: {stories}"
     return f"{load} did not measure the node by itself: {stories}"
 
 

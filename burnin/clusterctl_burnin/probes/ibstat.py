@@ -15,7 +15,7 @@ def infiniband(readings: Readings) -> tuple[Adapter, ...]:
 
 
 def serial_of(adapter: Adapter, expected: Expected) -> str:
-    """The serial by which the BMC knows the adapter, found by its GUID; empty where nobody told."""
+    """The serial by which the BMC knows the adapter, found by its GUID; empty where it is unknown."""
     guids = {adapter.node_guid, *(port.guid for port in adapter.ports)}
     told = (expected.inventory.hcas if expected.inventory else None) or ()
     return next((hca.serial for hca in told if hca.serial and hca.guid in guids), "")

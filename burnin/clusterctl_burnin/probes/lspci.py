@@ -33,7 +33,7 @@ def read_tree(readings: Readings) -> PciTree:
     """Raises `UnmeasuredError` where lspci was not read to its end, or ran without privileges."""
     text = readings.text(LSPCI)
     if len(text) >= LSPCI.max_bytes:
-        raise UnmeasuredError("lspci said more than is read", remedy="see lspci -vvv on the node")
+        raise UnmeasuredError("lspci printed more than the probe reads", remedy="read lspci -vvv on the node")
     tree = parse_pci_tree(text)
     if all(device.port is None for device in tree.devices):
         raise UnmeasuredError("lspci shows no PCI Express capability of any device", remedy=PRIVILEGE)

@@ -66,6 +66,6 @@ def each(check: str, readings: Readings, expected: Expected, judge: JudgeGpu) ->
 def missing(check: str, listed: int, wanted: int, things: str) -> Iterator[Finding]:
     """INCONCLUSIVE where a check saw fewer things than there should be."""
     if listed < wanted:
-        cause = f"{listed} of {wanted} {things} were there to be measured"
-        remedy = f"bring the missing {things} back first"
+        cause = f"{listed} of {wanted} {things} could be measured"
+        remedy = f"restore the missing {things} first"
         yield inconclusive(check, UnmeasuredError(cause, remedy=remedy, code=Code.PARTS_MISSING, fault=things))

@@ -17,7 +17,7 @@ SOURCE = "clusterctl burnin (session)"
 
 class Session(pydantic.BaseModel):
     """`started`, `finished`: the node's clock; `sent`, `received`: the controller's. `driver_version`: the NVIDIA
-    driver that was to be there; empty where nobody said. `load`: of one node, which the session ran; empty for the
+    driver that was to be there; empty where none was named. `load`: of one node, which the session ran; empty for the
     checks' session. `commands`: its probes' command lines by their names, which depend on the method and the suite.
     `suite`: all that was asked for, also what the suite's file took over from another one (`Suite.told`); empty where
     an older version wrote it.

@@ -34,8 +34,8 @@ def export(ctx: click.Context, /, target: Path, folder: Path, *, as_json: bool, 
     from clusterctl_cli.context import open_context, select_nodes
 
     context = open_context(folder)
-    limit = select_nodes(context, options, "limit")
-    result = recordings.run_export(context, recordings.ExportRequest(target=target, limit=limit))
+    request = recordings.ExportRequest(target=target, limit=select_nodes(context, options, "limit"))
+    result = recordings.run_export(context, request)
     if as_json:
         nodes = [asdict(node) for node in result.nodes]
         missing = [{"name": name, "why": why} for name, why in result.not_exported.items()]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl.operations.documents import as_usage
+from clusterctl.fleet.durations import parse_duration
 from clusterctl_cli.formats import DOCUMENTS, format_option
-from clusterctl_cli.options import FILE
-from clusterctl_cli.spans import in_words, span
+from clusterctl_cli.options import FILE, gathered
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,20 +23,44 @@ _NAMED = 40
 _MEASURE = "adaptive routing: what is loaded is measured from port counters, not computed; see `cable coverage`"
 
 
+def _duration(_ctx: click.Context, _param: click.Parameter, value: str) -> timedelta:
+    """Return the duration that an option names, which is above zero."""
+    found = parse_duration(value)
+    if not found:
+        raise click.BadParameter(f"{value!r} is no duration: give one like 90s, 10min, 4h or 1d")
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BurnplanOptions:
+    """The options of `burnplan`."""
+
+    fts: Path
+    fabric: Path
+    opensm_log: Path | None
+    window: timedelta
+    stage: timedelta
+    pair_round: timedelta
+    rounds: int
+    every_pair: bool
+    adaptive: bool
+    as_json: bool
+
+
 @click.command("burnplan", short_help="Plan flows that load every link, from forwarding tables.")
 @click.option("--fts", type=FILE, required=True, help="Output of dump_fts, gzipped or not.")
 @click.option("--fabric", type=FILE, required=True, help="Output of ibnetdiscover or iblinkinfo of the same moment.")
 @click.option("--opensm-log", type=FILE, help="The subnet manager's log: who made the tables.")
 @click.option(
-    "--window", callback=span, metavar="SPAN", default="4h", show_default=True, help="The time that there is."
+    "--window", callback=_duration, metavar="SPAN", default="4h", show_default=True, help="The time that there is."
 )
 @click.option(
-    "--stage", callback=span, metavar="SPAN", default="10min", show_default=True, help="How long each stage runs."
+    "--stage", callback=_duration, metavar="SPAN", default="10min", show_default=True, help="How long each stage runs."
 )
 @click.option(
     "--round",
     "pair_round",
-    callback=span,
+    callback=_duration,
     metavar="SPAN",
     default="2min",
     show_default=True,
@@ -47,39 +71,26 @@ _MEASURE = "adaptive routing: what is loaded is measured from port counters, not
 @click.option("--adaptive", is_flag=True, help="The switches route adaptively.")
 @format_option(*DOCUMENTS)
 @click.pass_context
-def burnplan(
-    ctx: click.Context,
-    /,
-    *,
-    fts: Path,
-    fabric: Path,
-    opensm_log: Path | None,
-    window: timedelta,
-    adaptive: bool,
-    as_json: bool,
-    **lengths: Any,
-) -> None:
+@gathered(BurnplanOptions)
+def burnplan(ctx: click.Context, options: BurnplanOptions) -> None:
     """Plan stages of flows that load every link in both directions, one flow on each, and rounds of pairs.
 
     Exit code 0: every directed link is reached, over balanced tables; 1: not so, and it says which and why; 2: a file
     could not be read or understood, or the burn takes longer than the window.
     """
-    from clusterctl.cabling.burn.plan import Lengths, check_window, plan_burn  # here, not above: keeps --help fast
-    from clusterctl.formats.infiniband.opensm import parse_dump_fts, parse_opensm_log
-    from clusterctl.operations.documents import lines_in
-    from clusterctl.operations.fabric_files import fabric_in
+    from clusterctl.cabling.burn.plan import Lengths, check_window  # here, not above: keeps --help fast
+    from clusterctl.operations.fabric_plans import BurnPlanRequest, run_burn_plan
 
-    with as_usage():
-        log = parse_opensm_log(lines_in(opensm_log), file=str(opensm_log)) if opensm_log else None
-        tables = parse_dump_fts(lines_in(fts), file=str(fts))
-        plan = plan_burn(fabric_in(fabric), tables, log, Lengths(**lengths))
-    adaptive = adaptive or plan.routing.adaptive
-    if as_json:
-        check_window(plan, window)
+    lengths = Lengths(options.stage, options.pair_round, options.rounds, every_pair=options.every_pair)
+    request = BurnPlanRequest(tables=options.fts, fabric=options.fabric, opensm_log=options.opensm_log, lengths=lengths)
+    plan = run_burn_plan(request)
+    adaptive = options.adaptive or plan.routing.adaptive
+    if options.as_json:
+        check_window(plan, options.window)
         _print_document(plan, adaptive=adaptive)
     else:
-        click.echo(f"the burn takes {in_words(plan.duration)} of a window of {in_words(window)}")
-        check_window(plan, window)
+        click.echo(f"the burn takes {_duration_text(plan.duration)} of a window of {_duration_text(options.window)}")
+        check_window(plan, options.window)
         _print_for_people(plan, adaptive=adaptive)
     ctx.exit(0 if plan.sound else 1)
 
@@ -159,3 +170,11 @@ def _print_gaps(plan: BurnPlan, console: Console) -> None:
             console.print(Text(f"  {link}"))
         if len(links) > _NAMED:
             console.print(Text(f"  … and {len(links) - _NAMED} more, all named with --json"))
+
+
+def _duration_text(length: timedelta) -> str:
+    """Return a duration like `4 h 30 min`."""
+    minutes, seconds = divmod(round(length.total_seconds()), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = (f"{hours} h" if hours else "", f"{minutes} min" if minutes else "", f"{seconds} s" if seconds else "")
+    return " ".join(part for part in parts if part) or "0 s"

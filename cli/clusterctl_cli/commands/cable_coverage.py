@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl.operations.documents import as_usage
 from clusterctl_cli.formats import DOCUMENTS, format_option
-from clusterctl_cli.options import FILE
+from clusterctl_cli.options import FILE, gathered
 
 if TYPE_CHECKING:
-    from clusterctl.cabling.burn.verdicts import BurnVerdict, LoadVerdict
-    from clusterctl.fleet.fabric.limits import FabricLimits
-    from clusterctl.fleet.fabric.topology import PortId
+    from clusterctl.operations.link_health import CoverageResult
 
-_Label = Callable[["PortId"], str]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoverageOptions:
+    """The options of `coverage`."""
+
+    before: Path
+    after: Path
+    fabric: Path
+    seconds: float | None
+    limits: str
+    as_json: bool
 
 
 @click.command("coverage", short_help="Judge which links a burn loaded, and how well.")
@@ -28,87 +35,70 @@ _Label = Callable[["PortId"], str]
 @click.option("--limits", default="ndr", show_default=True, help="Fabric limits by name, or a file of your own.")
 @format_option(*DOCUMENTS)
 @click.pass_context
-def coverage(
-    ctx: click.Context,
-    *,
-    before: Path,
-    after: Path,
-    fabric: Path,
-    seconds: float | None,
-    limits: str,
-    as_json: bool,
-) -> None:
+@gathered(CoverageOptions)
+def coverage(ctx: click.Context, options: CoverageOptions) -> None:
     """Judge each direction of each link by what passed it between two readings of the counters, during a burn.
 
     This is how coverage is known where switches route adaptively. Exit code 0: every direction was loaded and reached
     its limit; 1: some were not, or did not; 2: a file could not be read or understood.
     """
-    from clusterctl.cabling.burn.verdicts import (
-        coverage_from_counters,
-        judge_burn,  # here, not above: keeps --help fast
+    from clusterctl.operations import link_health
+
+    request = link_health.ReadingsRequest(
+        before=options.before,
+        after=options.after,
+        fabric=options.fabric,
+        seconds=options.seconds,
+        limits=options.limits,
     )
-    from clusterctl.cabling.health.findings import fabric_labels
-    from clusterctl.cabling.health.symptoms import Window
-    from clusterctl.operations.fabric_files import fabric_in, limits_named, moments, reading
-
-    figures, given = limits_named(limits), fabric_in(fabric)
-    with as_usage():
-        first = reading(before, given)[1]
-        seen, last = reading(after, given)
-    window = Window(first, last, moments((before, after), (first, last), seconds)[-1], figures)
-    found = judge_burn(coverage_from_counters(seen, window), figures)
-    label = fabric_labels(seen, None).plain
-    if as_json:
-        _print_document(found, figures, window.seconds, label)
+    result = link_health.run_coverage(request)
+    if options.as_json:
+        _print_document(result)
     else:
-        _print_for_people(found, figures, label)
-    ctx.exit(0 if found.verdict.admits else 1)
+        _print_for_people(result)
+    ctx.exit(result.exit_code)
 
 
-def _print_document(found: BurnVerdict, limits: FabricLimits, seconds: float, label: _Label) -> None:
+def _print_document(result: CoverageResult) -> None:
     from clusterctl_cli.formats import print_document
 
     document: dict[str, object] = {
-        "verdict": found.verdict.value,
-        "directions": len(found.directions),
-        "loaded": found.loaded,
-        "at_goal": found.at_goal,
-        "goal": limits.value("burn_goal"),
-        "seconds": seconds,
-        "limits": {"name": limits.name, "digest": limits.digest},
-        "usual": [{"gbps": of.gbps, "both_ways": of.both_ways, "share": share} for of, share in found.usual.items()],
+        "verdict": result.verdict.value,
+        "directions": len(result.directions),
+        "loaded": result.loaded,
+        "at_goal": result.at_goal,
+        "goal": result.goal,
+        "seconds": result.seconds,
+        "limits": asdict(result.limits),
+        "usual": [asdict(usual) for usual in result.usual],
         "links": [
             {
-                "from": label(one.load.source),
-                "to": label(one.load.target),
-                "share": one.load.share,
+                "from": one.source,
+                "to": one.target,
+                "share": one.share,
                 "verdict": one.verdict.value,
                 "why": one.why,
             }
-            for one in found.directions
+            for one in result.directions
         ],
     }
     print_document(document)
 
 
-def _print_for_people(found: BurnVerdict, limits: FabricLimits, label: _Label) -> None:
+def _print_for_people(result: CoverageResult) -> None:
     from rich.text import Text
 
     from clusterctl_cli.cabling_face import wide_console
 
     console = wide_console()
-    for one in _worst_first(found):
-        what = f"{one.verdict.name} {label(one.load.source)} → {label(one.load.target)}: {one.why}"
+    for one in sorted((one for one in result.directions if one.why), key=lambda one: -one.verdict.rank):
+        what = f"{one.verdict.name} {one.source} → {one.target}: {one.why}"
         console.print(Text(what, style="yellow" if one.verdict.admits else "red"))
-    if not found.usual:
-        console.print(Text("too few links of a kind to judge them beside each other: by the limits alone"))
-    for of, share in found.usual.items():
-        ways = "both ways at once" if of.both_ways else "one way"
-        console.print(Text(f"usual: {share:.1f} % of {of.gbps:g} Gb/s, {ways}"))
-    counts = f"{found.loaded} of {len(found.directions)} directions were loaded"
-    goal = f"{found.at_goal} reached the goal of {limits['burn_goal']}"
-    console.print(Text(f"{counts}, {goal}", style="green" if found.verdict.admits else "red"))
-
-
-def _worst_first(found: BurnVerdict) -> list[LoadVerdict]:
-    return sorted((one for one in found.directions if one.why), key=lambda one: -one.verdict.rank)
+    if not result.usual:
+        console.print(Text("too few links of a kind to compare them: judged by the limits alone"))
+    for usual in result.usual:
+        ways = "both ways at once" if usual.both_ways else "one way"
+        console.print(Text(f"usual: {usual.share:.1f} % of {usual.gbps:g} Gb/s, {ways}"))
+    counts = f"{result.loaded} of {len(result.directions)} directions were loaded"
+    goal = f"{result.at_goal} reached the goal of {result.goal_text}"
+    console.print(Text(f"{counts}, {goal}", style="green" if result.verdict.admits else "red"))

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl_cli.options import FILE, dry_run_option, site_option, verbose_option, yes_option
+from clusterctl_cli.options import FILE, dry_run_option, gathered, site_option, verbose_option, yes_option
 
 if TYPE_CHECKING:
     from clusterctl.operations.link_isolation import DisableResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisableOptions:
+    """The options of `disable`."""
+
+    findings: Path | None
+    ports: tuple[str, ...]
+    fabric: Path
+    reason: str
+    deadline: float
+    yes: bool
+    dry_run: bool
+    folder: Path
 
 
 @click.command("disable", short_help="Take bad links between switches out of use.")
@@ -23,17 +38,8 @@ if TYPE_CHECKING:
 @dry_run_option
 @site_option
 @verbose_option
-def disable(
-    *,
-    findings: Path | None,
-    ports: tuple[str, ...],
-    fabric: Path,
-    reason: str,
-    deadline: float,
-    yes: bool,
-    dry_run: bool,
-    folder: Path,
-) -> int:
+@gathered(DisableOptions)
+def disable(options: DisableOptions) -> int:
     """Disable the ports of bad links between switches, and print a repair request by rack.
 
     At most the smaller of 10 links and 0.5 % (at least 1) are out at a time, one uplink of each switch, never the last
@@ -49,11 +55,15 @@ def disable(
     from clusterctl_cli.stopping import stoppable
 
     request = operation.DisableRequest(
-        fabric=fabric, reason=reason, ports=ports, findings=findings, deadline_s=deadline
+        fabric=options.fabric,
+        reason=options.reason,
+        ports=options.ports,
+        findings=options.findings,
+        deadline_s=options.deadline,
     )
-    context = open_context(folder)
+    context = open_context(options.folder)
     preview = operation.preview_disable(context, request)
-    if not approve(preview, Flags(yes=yes or not preview.effects, dry_run=dry_run)):
+    if not approve(preview, Flags(yes=options.yes or not preview.effects, dry_run=options.dry_run)):
         return 1 if preview.skipped else 0
     with stoppable() as cancelled:
         result = operation.run_disable(context, request, Control(preview.digest, print_event, cancelled))

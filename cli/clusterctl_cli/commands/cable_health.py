@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl.operations.documents import as_usage
 from clusterctl_cli.formats import DOCUMENTS, format_option
-from clusterctl_cli.options import FILE
+from clusterctl_cli.options import FILE, gathered
 
 if TYPE_CHECKING:
     from clusterctl.cabling.health.findings import HealthFinding, PortRate
     from clusterctl.cabling.health.judge import Health
-    from clusterctl.fleet.fabric.limits import FabricLimits
+    from clusterctl.operations.link_health import LimitsUsed
 
 _FABRIC_HELP = "Output of ibnetdiscover or iblinkinfo; a db_csv tells it itself."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthOptions:
+    """The options of `health`."""
+
+    before: Path
+    after: Path
+    fabric: Path | None
+    plan: Path | None
+    seconds: float | None
+    limits: str
+    rates: bool
+    as_json: bool
 
 
 @click.command("health", short_help="Judge links by two readings of their counters.")
@@ -30,18 +44,8 @@ _FABRIC_HELP = "Output of ibnetdiscover or iblinkinfo; a db_csv tells it itself.
 @click.option("--rates", is_flag=True, help="With --json: also what passed every port, by direction.")
 @format_option(*DOCUMENTS)
 @click.pass_context
-def health(
-    ctx: click.Context,
-    *,
-    before: Path,
-    after: Path,
-    fabric: Path | None,
-    plan: Path | None,
-    seconds: float | None,
-    limits: str,
-    rates: bool,
-    as_json: bool,
-) -> None:
+@gathered(HealthOptions)
+def health(ctx: click.Context, options: HealthOptions) -> None:
     """Judge links by what their counters gathered between two readings.
 
     The time in between comes from --seconds, or from a comment with the time in both files, as
@@ -49,28 +53,25 @@ def health(
 
     Exit code 0: every link is proven healthy; 1: some are not; 2: a file could not be read or understood.
     """
-    from clusterctl.cabling.health.findings import fabric_labels, port_rates
-    from clusterctl.cabling.health.judge import judge_health  # here, not above: keeps --help fast
-    from clusterctl.cabling.health.symptoms import Window
-    from clusterctl.operations.fabric_files import fabric_in, limits_named, moments, plan_in, reading
+    from clusterctl.operations import link_health
 
-    figures = limits_named(limits)
-    shared = fabric_in(fabric) if fabric else None
-    with as_usage():
-        earlier, first = reading(before, shared)
-        later, last = reading(after, shared)
-    planned = plan_in(plan) if plan else None
-    window = Window(first, last, moments((before, after), (first, last), seconds)[-1], figures)
-    places = fabric_labels(later, planned)
-    found = judge_health(later, window, places, earlier)
-    if as_json:
-        _print_document(found, figures, port_rates(later, window, places) if rates else ())
+    request = link_health.ReadingsRequest(
+        before=options.before,
+        after=options.after,
+        fabric=options.fabric,
+        plan=options.plan,
+        seconds=options.seconds,
+        limits=options.limits,
+    )
+    result = link_health.run_health(request)
+    if options.as_json:
+        _print_document(result.health, result.limits, result.rates if options.rates else ())
     else:
-        _print_for_people(found)
-    ctx.exit(0 if found.verdict.admits and not found.stop else 1)
+        _print_for_people(result.health)
+    ctx.exit(result.exit_code)
 
 
-def _print_document(found: Health, limits: FabricLimits, rates: Iterable[PortRate]) -> None:
+def _print_document(found: Health, limits: LimitsUsed, rates: Iterable[PortRate]) -> None:
     from clusterctl_cli.formats import print_document
 
     document: dict[str, object] = {

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl.operations.documents import content
 from clusterctl_cli.formats import DOCUMENTS, format_option
-from clusterctl_cli.options import FILE
+from clusterctl_cli.options import FILE, gathered
 
 if TYPE_CHECKING:
     from clusterctl.cabling.lint.linter import LintResult
     from clusterctl.cabling.lint.plan_index import Problem
 
 _LINES_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LintOptions:
+    """The options of `lint`."""
+
+    files: tuple[Path, ...]
+    fabric: Path | None
+    radix: int | None
+    oversubscription: float
+    any_rail: bool
+    separate_rails: bool
+    ethernet: bool
+    as_json: bool
 
 
 @click.command("lint", short_help="Check wiring plans before a cable is laid.")
@@ -34,40 +48,28 @@ _LINES_SHOWN = 4
 @click.option("--ethernet", is_flag=True, help="The files are Ethernet plans: no rails, no tiers.")
 @format_option(*DOCUMENTS)
 @click.pass_context
-def lint(
-    ctx: click.Context,
-    /,
-    *,
-    files: tuple[Path, ...],
-    fabric: Path | None,
-    radix: int | None,
-    oversubscription: float,
-    any_rail: bool,
-    separate_rails: bool,
-    ethernet: bool,
-    as_json: bool,
-) -> None:
+@gathered(LintOptions)
+def lint(ctx: click.Context, options: LintOptions) -> None:
     """Check wiring plans: wiring.csv, .topo or .ndt, gzipped or not. Several FILES are parts of one plan.
 
     Exit code 0: nothing is wrong; 1: something is; 2: a file could not be read or understood.
     """
-    from clusterctl.cabling.lint.linter import lint as judge
-    from clusterctl.cabling.lint.linter import lint_ethernet
-    from clusterctl.cabling.lint.plan_index import Rules
-    from clusterctl.formats.file_text import text_in
-    from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
-    from clusterctl.formats.wiring.plan import decode_draft
-    from clusterctl.operations.fabric_files import fabric_in
+    from clusterctl.operations import cabling
     from clusterctl_cli.formats import print_document
 
-    if ethernet:
-        linted = lint_ethernet([read_ethernet_csv(text_in(content(f), str(f)), str(f)) for f in files])
-    else:
-        rules = Rules(radix, oversubscription, rails=not any_rail, separate_rails=separate_rails)
-        drafts = [decode_draft(content(file), file=str(file)) for file in files]
-        linted = judge(drafts, rules, fabric_in(fabric) if fabric else None)
-    if as_json:
-        print_document(_as_json(files, linted))
+    linted = cabling.run_lint(
+        cabling.LintRequest(
+            files=options.files,
+            fabric=options.fabric,
+            radix=options.radix,
+            oversubscription=options.oversubscription,
+            any_rail=options.any_rail,
+            separate_rails=options.separate_rails,
+            ethernet=options.ethernet,
+        )
+    )
+    if options.as_json:
+        print_document(_as_json(options.files, linted))
     else:
         _print(linted)
     ctx.exit(1 if linted.flaws else 0)

@@ -62,7 +62,8 @@ def _print_for_people(result: ObserveResult) -> None:
 def _text(change: FabricChange) -> str:
     what = change.kind.value.removeprefix("fabric.").removesuffix("_seen")
     if change.kind is Kind.FABRIC_FAULT_SEEN and change.data["seen"]:
-        return f"wrong: {change.data['cause']} → {change.data['action']}"
+        fault = change.data["fault"]
+        return f"wrong: {fault['cause']} → {fault['action']}"
     if change.kind is Kind.FABRIC_FAULT_SEEN:
         return f"not found any more: {change.known_cause or change.subject}"
     if not change.data["seen"]:

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from clusterctl_cli.formats import DOCUMENTS, format_option
+from clusterctl_cli.options import gathered
 
 if TYPE_CHECKING:
-    from clusterctl.cabling.generate.shape import Shape
-    from clusterctl.fleet.fabric.wiring import WiringPlan
+    from clusterctl.operations.fabric_plans import FatTreeResult
 
 _POSITIVE = click.IntRange(min=1)
-_TWIN_CAGES_FROM = 64
-"""Ports of a switch from which on two of them share a cage, unless a person says otherwise: NDR switches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """The options of `plan`."""
+
+    hosts: int
+    rails: int
+    radix: int
+    tiers: int | None
+    adapters: str | None
+    twin_cages: bool | None
+    out: Path | None
+    force: bool
+    hosts_per_rack: int
+    host_units: int
+    switches_per_rack: int
+    racks_per_row: int
+    host_prefix: str
+    as_json: bool
 
 
 @click.command("plan", short_help="Write the wiring plan of a standard fat tree.")
@@ -35,78 +54,59 @@ _TWIN_CAGES_FROM = 64
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write.  [default: stdout]")
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
 @format_option(*DOCUMENTS)
-def plan(
-    *,
-    hosts: int,
-    rails: int,
-    radix: int,
-    tiers: int | None,
-    adapters: str | None,
-    twin_cages: bool | None,
-    out: Path | None,
-    force: bool,
-    as_json: bool,
-    **room: Any,
-) -> None:
+@gathered(PlanOptions)
+def plan(options: PlanOptions) -> None:
     """Write the wiring plan of a standard shape: a rail-optimised, non-blocking fat tree.
 
     One tier is one leaf for each rail; two tiers join all leaves by spines; three tiers join pods by core switches.
     Devices are named by rack position. With --json the counts are printed, and the plan only goes to --out.
     """
-    from clusterctl.cabling.generate.fat_tree import PortNaming, generate
     from clusterctl.cabling.generate.racks import RackLayout
-    from clusterctl.cabling.generate.shape import FabricSize, fewest_tiers, shape_of
-    from clusterctl.formats.wiring.csv_plan import wiring_csv
-    from clusterctl.operations.documents import write_document
+    from clusterctl.operations import fabric_plans
     from clusterctl_cli.formats import print_document
 
-    shape = shape_of(FabricSize(hosts, rails, radix, tiers or fewest_tiers(hosts, rails, radix)))
-    names = tuple(adapters.split(",")) if adapters else tuple(f"mlx5_{number}" for number in range(rails))
-    twins = (radix >= _TWIN_CAGES_FROM and radix % 4 == 0) if twin_cages is None else twin_cages
-    made = generate(shape, PortNaming(names, twins), RackLayout(**room))
-    if out is not None:
-        write_document(out, wiring_csv(made), option="--out", force=force)
-    elif not as_json:
-        click.echo(wiring_csv(made), nl=False)
-    if as_json:
-        print_document({**_counts(shape, made), "file": str(out) if out else None})
-    else:
-        _tell(shape, made)
+    result = fabric_plans.run_fat_tree(
+        fabric_plans.FatTreeRequest(
+            hosts=options.hosts,
+            rails=options.rails,
+            radix=options.radix,
+            tiers=options.tiers,
+            adapters=tuple(options.adapters.split(",")) if options.adapters else (),
+            twin_cages=options.twin_cages,
+            layout=RackLayout(
+                options.hosts_per_rack,
+                options.host_units,
+                options.switches_per_rack,
+                options.racks_per_row,
+                options.host_prefix,
+            ),
+            out=options.out,
+            force=options.force,
+        )
+    )
+    if options.as_json:
+        print_document({**asdict(result.counts), "file": str(options.out) if options.out else None})
+        return
+    if options.out is None:
+        click.echo(result.csv, nl=False)
+    _print_counts(result)
 
 
-def _counts(shape: Shape, made: WiringPlan) -> dict[str, int | bool]:
-    return {
-        "hosts": shape.wanted.hosts,
-        "rails": shape.wanted.rails,
-        "tiers": shape.wanted.tiers,
-        "pods": shape.pods,
-        "leaf_switches": shape.leaves,
-        "spine_switches": shape.spines,
-        "core_switches": shape.cores,
-        "links": len(made.cables),
-        "host_links": sum(cable.destination.device in made.hosts for cable in made.cables),
-        "networks": shape.networks,
-        "even_pods": shape.even,
-    }
-
-
-def _tell(shape: Shape, made: WiringPlan) -> None:
-    """On stderr, since the plan itself may be on stdout."""
-    count = _counts(shape, made)
-    switches = [
-        f"{count[f'{role}_switches']} {role}" for role in ("leaf", "spine", "core") if count[f"{role}_switches"]
-    ]
-    racks = len({location.rack for location in made.locations.values()})
-    click.echo(f"{' + '.join(switches)} switches, {count['links']} links, {racks} racks", err=True)
-    if not shape.even:
+def _print_counts(result: FatTreeResult) -> None:
+    """Print on stderr, since the plan itself may be on stdout."""
+    counts = result.counts
+    tiers = {"leaf": counts.leaf_switches, "spine": counts.spine_switches, "core": counts.core_switches}
+    switches = " + ".join(f"{count} {tier}" for tier, count in tiers.items() if count)
+    click.echo(f"{switches} switches, {counts.links} links, {result.racks} racks", err=True)
+    if not counts.even_pods:
         click.echo(
             "note: its pods differ in size, so OpenSM falls back from ftree to another routing; "
             "plan as many hosts as fill all pods",
             err=True,
         )
-    if shape.networks > 1:
+    if counts.networks > 1:
         click.echo(
-            f"note: {shape.networks} separate networks, one for each rail: each needs its own subnet manager; "
+            f"note: {counts.networks} separate networks, one for each rail: each needs its own subnet manager; "
             "lint this plan with --separate-rails",
             err=True,
         )

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl.operations.judging import collector_paused
 from clusterctl_cli.cabling_options import guids_option, host_gbps_option
 from clusterctl_cli.formats import DOCUMENTS, format_option
-from clusterctl_cli.options import FILE
+from clusterctl_cli.options import FILE, gathered
 
 if TYPE_CHECKING:
     from clusterctl.cabling.explain.verify import Recheck
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecheckOptions:
+    """The options of `recheck`."""
+
+    plan: Path
+    before: Path
+    after: Path
+    guids: Path | None
+    host_gbps: float | None
+    as_json: bool
 
 
 @click.command("recheck", short_help="Compare two fabrics with a plan: what is repaired.")
@@ -24,34 +36,23 @@ if TYPE_CHECKING:
 @host_gbps_option
 @format_option(*DOCUMENTS)
 @click.pass_context
-def recheck(
-    ctx: click.Context,
-    /,
-    *,
-    plan: Path,
-    before: Path,
-    after: Path,
-    guids: Path | None,
-    host_gbps: float | None,
-    as_json: bool,
-) -> None:
+@gathered(RecheckOptions)
+def recheck(ctx: click.Context, options: RecheckOptions) -> None:
     """Compare two recorded fabrics with a plan: which findings are gone, which are left, which are new.
 
     Exit code 0: everything is as planned now; 1: something is not; 2: a file could not be read or understood.
     """
-    from clusterctl.cabling.explain.verify import recheck as compare  # here, not above: keeps --help fast
-    from clusterctl.cabling.explain.verify import verify
-    from clusterctl.operations.fabric_files import fabric_in, guids_in, plan_in
+    from clusterctl.operations import cabling
 
-    with collector_paused():
-        planned, known = plan_in(plan), guids_in(guids)
-        first, second = (verify(planned, fabric_in(file), known, host_gbps=host_gbps) for file in (before, after))
-        found = compare(first, second)
-    if as_json:
-        _print_document(found)
+    request = cabling.RecheckRequest(
+        plan=options.plan, before=options.before, after=options.after, guids=options.guids, host_gbps=options.host_gbps
+    )
+    result = cabling.run_recheck(request)
+    if options.as_json:
+        _print_document(result.found)
     else:
-        _print(found)
-    ctx.exit(1 if second.explanations else 0)
+        _print(result.found)
+    ctx.exit(result.exit_code)
 
 
 def _print_document(found: Recheck) -> None:

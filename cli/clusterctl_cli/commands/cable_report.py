@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from clusterctl.operations.documents import as_usage, content
-from clusterctl_cli.options import FILE
+from clusterctl_cli.options import FILE, gathered
 
 if TYPE_CHECKING:
     from clusterctl.cabling.health.judge import Health
@@ -18,6 +19,20 @@ if TYPE_CHECKING:
     from clusterctl_cli.pictures.matrix import Matrix
     from clusterctl_cli.pictures.page import Sheet
     from clusterctl_cli.pictures.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOptions:
+    """The options of `report`."""
+
+    plan: Path
+    fabric: Path
+    counters: tuple[Path, ...]
+    seconds: float | None
+    limits: str
+    pairs: Path | None
+    html: Path
+    force: bool
 
 
 @click.command("report", short_help="Write the fabric as one HTML page.")
@@ -35,18 +50,8 @@ if TYPE_CHECKING:
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), required=True, help="The file to write.")
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
 @click.pass_context
-def report(
-    ctx: click.Context,
-    *,
-    plan: Path,
-    fabric: Path,
-    counters: tuple[Path, ...],
-    seconds: float | None,
-    limits: str,
-    pairs: Path | None,
-    html: Path,
-    force: bool,
-) -> None:
+@gathered(ReportOptions)
+def report(ctx: click.Context, options: ReportOptions) -> None:
     """Write one HTML page: the fabric by tier and rack with bad links, findings by rack, counters over time, and the
     matrix of pairs.
 
@@ -57,14 +62,18 @@ def report(
     from clusterctl.operations.fabric_files import fabric_in, plan_in  # here, not above: keeps --help fast
     from clusterctl_cli.pictures.page import page
 
-    planned, seen = plan_in(plan), fabric_in(fabric)
-    judged = _health(planned, seen, counters, seconds, limits) if counters else None
-    given = (("the plan", plan), ("the fabric", fabric), *(("counters", one) for one in counters))
-    sheet = _sheet(planned, seen, judged, given, pairs)
-    write_document(html, page(sheet), option="--html", force=force)
-    click.echo(f"written: {html}", err=True)
+    planned, seen = plan_in(options.plan), fabric_in(options.fabric)
+    judged = _health(planned, seen, options.counters, options.seconds, options.limits) if options.counters else None
+    given = (
+        ("the plan", options.plan),
+        ("the fabric", options.fabric),
+        *(("counters", one) for one in options.counters),
+    )
+    sheet = _sheet(planned, seen, judged, given, options.pairs)
+    write_document(options.html, page(sheet), option="--html", force=options.force)
+    click.echo(f"written: {options.html}", err=True)
     ill = judged is not None and (not judged[0].verdict.admits or bool(judged[0].stop))
-    ctx.exit(1 if ill or sheet.verification.explanations else 0)
+    ctx.exit(1 if ill or not sheet.verification.as_planned else 0)
 
 
 def _sheet(

@@ -5,18 +5,30 @@ With --ethernet or --live, network cables against LLDP neighbours.
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl.operations.judging import collector_paused
 from clusterctl_cli.cabling_options import guids_option, host_gbps_option
 from clusterctl_cli.formats import DOCUMENTS, format_option
-from clusterctl_cli.options import FILE, site_option, verbose_option
+from clusterctl_cli.options import FILE, gathered, site_option, verbose_option
 
-if TYPE_CHECKING:
-    from clusterctl.cabling.explain.verify import Verification
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyOptions:
+    """The options of `verify`."""
+
+    plan: Path | None
+    fabric: Path | None
+    ethernet: Path | None
+    lldp: tuple[Path, ...]
+    live: bool
+    deadline: float
+    folder: Path
+    guids: Path | None
+    host_gbps: float | None
+    as_json: bool
 
 
 @click.command("verify", short_help="Compare a fabric with its plan: which cables to move.")
@@ -39,21 +51,8 @@ if TYPE_CHECKING:
 @format_option(*DOCUMENTS)
 @verbose_option
 @click.pass_context
-def verify(
-    ctx: click.Context,
-    /,
-    *,
-    plan: Path | None,
-    fabric: Path | None,
-    ethernet: Path | None,
-    lldp: tuple[Path, ...],
-    live: bool,
-    deadline: float,
-    folder: Path,
-    guids: Path | None,
-    host_gbps: float | None,
-    as_json: bool,
-) -> None:
+@gathered(VerifyOptions)
+def verify(ctx: click.Context, options: VerifyOptions) -> None:
     """Compare a wiring plan with a recorded fabric and say which cables to move.
 
     Without --plan, the wiring rule is inferred from the fabric, and the cables that break it are named.
@@ -63,60 +62,29 @@ def verify(
 
     Exit code 0: everything is as planned; 1: something is not; 2: a file could not be read or understood.
     """
-    if ethernet is not None or lldp or live:
+    if options.ethernet is not None or options.lldp or options.live:
         from clusterctl.operations.network_cables import NetworkCablesRequest
         from clusterctl_cli.commands.cable_ethernet import verify_network_cables
 
-        request = NetworkCablesRequest(plan=ethernet, recorded=lldp, deadline_s=deadline)
-        ctx.exit(verify_network_cables(request, folder if live else None, as_json=as_json))
-    if fabric is None:
-        from clusterctl.fleet.errors import UsageError
-
-        raise UsageError(
-            "it is required", where="--fabric", remedy="clusterctl cable verify --help shows what it takes"
-        )
-    with collector_paused():
-        if plan is not None:
-            ctx.exit(_planned(plan, fabric, guids, host_gbps, as_json))
-        ctx.exit(_unplanned(fabric, guids, host_gbps, as_json))
-
-
-def _planned(plan: Path, fabric: Path, guids: Path | None, host_gbps: float | None, as_json: bool) -> int:
-    from clusterctl.cabling.explain.verify import verify as compare  # here, not above: keeps --help fast
-    from clusterctl.operations.fabric_files import fabric_in, guids_in, plan_in
-
-    verification = compare(plan_in(plan), fabric_in(fabric), guids_in(guids), host_gbps=host_gbps)
-    if as_json:
-        _print_document(verification)
-    else:
-        from clusterctl_cli.cabling_face import print_verification
-
-        print_verification(verification)
-    return 1 if verification.explanations else 0
-
-
-def _unplanned(fabric: Path, guids: Path | None, host_gbps: float | None, as_json: bool) -> int:
-    """What was inferred is said first: it decides what is called wrong."""
-    from clusterctl.cabling.infer.plan import verify_unplanned
-    from clusterctl.operations.fabric_files import fabric_in, guids_in
-
-    found = verify_unplanned(fabric_in(fabric), guids_in(guids), host_gbps=host_gbps)
-    inference = found.inference
-    if as_json:
-        inferred = {"rules": list(inference.rules), "judged": inference.judged, "not_judged": inference.unjudged}
-        _print_document(found.verification, inferred=inferred)
-    else:
-        from clusterctl_cli.cabling_face import print_verification
-
-        click.echo("no --plan: held against the rules that most cables follow")
-        for rule in inference.rules:
-            click.echo(f"  {rule}")
-        print_verification(found.verification)
-    return 1 if found.verification.explanations else 0
-
-
-def _print_document(verification: Verification, **more: object) -> None:
+        request = NetworkCablesRequest(plan=options.ethernet, recorded=options.lldp, deadline_s=options.deadline)
+        ctx.exit(verify_network_cables(request, options.folder if options.live else None, as_json=options.as_json))
+    from clusterctl.operations import cabling
+    from clusterctl_cli.cabling_face import print_verification
     from clusterctl_cli.cabling_json import verification_json
     from clusterctl_cli.formats import print_document
 
-    print_document({**verification_json(verification), **more})
+    result = cabling.run_verify(
+        cabling.VerifyRequest(
+            fabric=options.fabric, plan=options.plan, guids=options.guids, host_gbps=options.host_gbps
+        )
+    )
+    if options.as_json:
+        inferred = {} if result.inferred is None else {"inferred": asdict(result.inferred)}
+        print_document(verification_json(result) | inferred)
+    else:
+        if result.inferred is not None:  # printed first: the rules decide what is called wrong
+            click.echo("no --plan: compared with the rules that most cables follow")
+            for rule in result.inferred.rules:
+                click.echo(f"  {rule}")
+        print_verification(result)
+    ctx.exit(result.exit_code)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 import click
 
 from clusterctl_cli.formats import format_option, print_document
-from clusterctl_cli.options import dry_run_option, verbose_option, yes_option
+from clusterctl_cli.options import dry_run_option, gathered, verbose_option, yes_option
 
 boot_folder_option = click.option(
     "--boot-folder",
@@ -25,6 +26,22 @@ def image() -> None:
     """Root file systems that the PXE installer writes to disks (docs/how-to/images.md)."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildOptions:
+    """The options of `build`."""
+
+    name: str | None
+    suite: str | None
+    mirror: str
+    keyring: str
+    packages: str
+    small: bool
+    if_missing: bool
+    boot_folder: Path
+    dry_run: bool
+    as_json: bool
+
+
 @image.command()
 @click.argument("name", required=False)
 @click.option("--suite", help="bookworm, jammy or noble; without it this machine's own release.")
@@ -37,19 +54,8 @@ def image() -> None:
 @dry_run_option
 @format_option()
 @verbose_option
-def build(
-    *,
-    name: str | None,
-    suite: str | None,
-    mirror: str,
-    keyring: str,
-    packages: str,
-    small: bool,
-    if_missing: bool,
-    boot_folder: Path,
-    dry_run: bool,
-    as_json: bool,
-) -> int:
+@gathered(BuildOptions)
+def build(options: BuildOptions) -> int:
     """Build the image NAME (`debian-12`, or what you call it), and the deployer that writes it to disks. Needs root.
 
     The name stands for the new image from then on; machines that are being written keep the old one. Takes minutes.
@@ -59,22 +65,22 @@ def build(
     from clusterctl_cli.approval import print_event
 
     request = images.BuildRequest(
-        boot_folder=boot_folder,
-        name=name or "",
-        suite=suite or "",
-        mirror=mirror,
-        keyring=keyring,
-        packages=tuple(package.strip() for package in packages.split(",") if package.strip()),
-        small=small,
-        if_missing=if_missing,
+        boot_folder=options.boot_folder,
+        name=options.name or "",
+        suite=options.suite or "",
+        mirror=options.mirror,
+        keyring=options.keyring,
+        packages=tuple(package.strip() for package in options.packages.split(",") if package.strip()),
+        small=options.small,
+        if_missing=options.if_missing,
     )
     preview = images.preview_build(request)
     for effect in preview.effects:
         click.echo(effect.text, err=True)
-    if dry_run:
+    if options.dry_run:
         return 0
     made = images.run_build(request, Control(preview.digest, print_event))
-    if as_json:
+    if options.as_json:
         print_document({"image": made.manifest})
     else:
         click.echo(f"{made.name} is {made.digest[:12]} now: provisioning.image in site.yml may name it")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.event import Stream
 from clusterctl_cli.formats import format_option, print_document
-from clusterctl_cli.options import optional_nodes_argument, read_options
+from clusterctl_cli.options import gathered, optional_nodes_argument, read_options
 from clusterctl_cli.watching import View, watch, watch_option
 
 if TYPE_CHECKING:
@@ -21,6 +23,19 @@ if TYPE_CHECKING:
     from clusterctl.operations.context import SiteContext
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodesOptions:
+    """The options of `nodes`."""
+
+    nodes: tuple[str, ...]
+    digest: str | None
+    part: str | None
+    selectors: tuple[str, ...]
+    watching: bool
+    folder: Path
+    as_json: bool
+
+
 @click.command()
 @optional_nodes_argument
 @click.option("--evidence", "digest", metavar="DIGEST", help="Print one piece of evidence, raw (12 digits suffice).")
@@ -28,16 +43,8 @@ if TYPE_CHECKING:
 @watch_option
 @read_options
 @format_option()
-def nodes(
-    nodes: tuple[str, ...],
-    *,
-    digest: str | None,
-    part: str | None,
-    selectors: tuple[str, ...],
-    watching: bool,
-    folder: Path,
-    as_json: bool,
-) -> int:
+@gathered(NodesOptions)
+def nodes(options: NodesOptions) -> int:
     """List the fleet: where each node stands, since when, and what keeps it back.
 
     With NODE (names or shell patterns), print the history of each node, its last reports, and the evidence that they
@@ -46,25 +53,29 @@ def nodes(
     from clusterctl.operations.selection import choose
     from clusterctl_cli.context import open_context
 
-    context = open_context(folder)
-    if digest is not None or part is not None:
-        _print_one(context, _only(nodes), digest, part, as_json=as_json)
+    context = open_context(options.folder)
+    if options.digest is not None or options.part is not None:
+        _print_one(context, _only(options.nodes), options.digest, options.part, as_json=options.as_json)
         return 0
-    if as_json and not watching:
+    if options.as_json and not options.watching:
         from clusterctl.operations.operation import current_time
         from clusterctl_cli import render
 
-        found, now = choose(context.nodes(), nodes, selectors), current_time()
-        if nodes:
-            print_document({"nodes": [_details_json(context, node) for node in _states(context, nodes, selectors)]})
+        found, now = choose(context.nodes(), options.nodes, options.selectors), current_time()
+        if options.nodes:
+            print_document(
+                {"nodes": [_details_json(context, node) for node in _states(context, options.nodes, options.selectors)]}
+            )
         else:
             print_document({"nodes": [render.node_json(node, now) for node in found]})
         return 0
 
     def look() -> View:
-        return _details(context, nodes, selectors) if nodes else _list(context, selectors)
+        return (
+            _details(context, options.nodes, options.selectors) if options.nodes else _list(context, options.selectors)
+        )
 
-    if watching:
+    if options.watching:
         return watch(look)
     click.echo(look().text)
     return 0
@@ -95,7 +106,7 @@ def _states(context: SiteContext, names: tuple[str, ...], selectors: tuple[str, 
 
 
 def _events(context: SiteContext, state: NodeState) -> list[Event]:
-    return list(context.journal.history("node", state.id))
+    return list(context.journal.history(Stream.NODE, state.id))
 
 
 def _details_json(context: SiteContext, state: NodeState) -> dict[str, object]:
@@ -158,7 +169,7 @@ def _print_part(context: SiteContext, part: Part, *, as_json: bool) -> None:
             where="--part",
             remedy="give a serial, or a slot as `clusterctl nodes NODE --json` has it in its inventory",
         )
-    events = list(context.journal.history("part", part.serial))
+    events = list(context.journal.history(Stream.PART, part.serial))
     if as_json:
         history = [event_json(event) for event in events]
         print_document({"subject": part.subject, "serial": part.serial, "history": history})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import click
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl_cli.formats import Format, written
-from clusterctl_cli.options import site_option, verbose_option
+from clusterctl_cli.options import gathered, site_option, verbose_option
 
 if TYPE_CHECKING:
     from clusterctl.operations.context import SiteContext
@@ -17,6 +18,20 @@ if TYPE_CHECKING:
 _FILE = click.Path(dir_okay=False, path_type=Path)
 FORMS = ("terminal", "markdown", "html", "json", "yaml")
 ORDER_FORMS = ("md", "csv")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOptions:
+    """The options of `report`."""
+
+    name: str | None
+    work_orders: bool
+    form: str | None
+    html: Path | None
+    output: Path | None
+    force: bool
+    folder: Path
+    as_json: bool
 
 
 @click.command()
@@ -36,42 +51,34 @@ ORDER_FORMS = ("md", "csv")
 @site_option
 @click.option("--json", "as_json", is_flag=True, help="Short form of -o json.")
 @verbose_option
-def report(
-    *,
-    name: str | None,
-    work_orders: bool,
-    form: str | None,
-    html: Path | None,
-    output: Path | None,
-    force: bool,
-    folder: Path,
-    as_json: bool,
-) -> None:
+@gathered(ReportOptions)
+def report(options: ReportOptions) -> None:
     """Print the acceptance report: what is gold and on which evidence, what is not and why, by rack.
 
     With NODE its sheet alone, fit to be handed to the vendor: serials, what was measured, by which limit and its
     source, commands with their output, and its time line. HTML is one page that needs nothing else.
     """
-    if html is not None and (form is not None or output is not None or as_json):
+    if options.html is not None and (options.form is not None or options.output is not None or options.as_json):
         raise UsageError("it names format and file already", where="--html", remedy="leave the others out")
-    if html is not None:
-        form, output = "html", html
-    if name is not None and work_orders:
-        raise UsageError("work orders are of all nodes", where=name, remedy="leave out NODE or --work-orders")
-    form = _form(form, work_orders=work_orders, as_json=as_json)
+    output = options.html if options.html is not None else options.output
+    wanted = "html" if options.html is not None else options.form
+    if options.name is not None and options.work_orders:
+        raise UsageError("work orders are of all nodes", where=options.name, remedy="leave out NODE or --work-orders")
+    form = _form(wanted, work_orders=options.work_orders, as_json=options.as_json)
     from clusterctl_cli.context import open_context
 
-    context = open_context(folder)
-    if work_orders:
+    context = open_context(options.folder)
+    if options.work_orders:
         text = _work_orders(context, form)
     else:
-        text = _fleet(context, form) if name is None else _node(context, name, form)
+        text = _fleet(context, form) if options.name is None else _node(context, options.name, form)
     if output is None:
         click.echo(text, nl=not text.endswith("\n"))
         return
     from clusterctl.operations.documents import write_document
 
-    write_document(output, text, option="--html" if html is not None else "--output", force=force)
+    option = "--html" if options.html is not None else "--output"
+    write_document(output, text, option=option, force=options.force)
     click.echo(f"written: {output}", err=True)
 
 

@@ -12,8 +12,8 @@ from clusterctl_cli.options import nodes_argument, read_options
 from clusterctl_cli.watching import View, watch, watch_option
 
 if TYPE_CHECKING:
-    from clusterctl.fleet.state import NodeState
     from clusterctl.operations.context import SiteContext
+    from clusterctl.operations.explanation import Explanation
 
 
 @click.command()
@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 @format_option()
 def why(nodes: tuple[str, ...], *, selectors: tuple[str, ...], watching: bool, folder: Path, as_json: bool) -> int:
     """Explain why nodes are where they are, what to do about it, and which evidence that rests on."""
+    from clusterctl.operations.explanation import explain
     from clusterctl.operations.selection import selected, selected_names
     from clusterctl_cli.context import open_context
 
     context = open_context(folder)
     names = selected(context, selected_names(context, nodes, selectors))
     if as_json and not watching:
-        print_document({"nodes": [_json(context, state) for state in context.states(names)]})
+        print_document({"nodes": [_json(explain(context, state)) for state in context.states(names)]})
         return 0
     if watching:
         return watch(lambda: _look(context, names))
@@ -37,35 +38,27 @@ def why(nodes: tuple[str, ...], *, selectors: tuple[str, ...], watching: bool, f
     return 0
 
 
-def _json(context: SiteContext, state: NodeState) -> dict[str, Any]:
-    from clusterctl.fleet.bmc.accounts import rotation
+def _json(explanation: Explanation) -> dict[str, Any]:
     from clusterctl.fleet.decisions.waiver import waiver_of
-    from clusterctl.operations.operation import current_time
-    from clusterctl.operations.reports import repeated
     from clusterctl_cli import render
     from clusterctl_cli.render_why import password_json
 
-    now, waivers = current_time(), state.waivers
-    return render.node_json(state, now) | {
-        "findings": [render.finding_json(finding, waiver_of(finding, waivers, now)) for finding in state.findings],
-        "bmc_password": password_json(rotation(context.journal.history("node", state.id))),
-        "repeated": repeated(context, state),
+    node, now = explanation.node, explanation.at
+    return render.node_json(node, now) | {
+        "findings": [render.finding_json(one, waiver_of(one, node.waivers, now)) for one in explanation.findings],
+        "bmc_password": password_json(explanation.password),
+        "repeated": list(explanation.repeated),
     }
 
 
 def _look(context: SiteContext, names: list[str]) -> View:
     from rich.console import Console
 
-    from clusterctl.fleet.bmc.accounts import rotation
-    from clusterctl.operations.operation import current_time
-    from clusterctl.operations.reports import repeated
+    from clusterctl.operations.explanation import explain
     from clusterctl_cli.render_why import why_text
 
-    console, states = Console(highlight=False), context.states(names)
+    console, explanations = Console(highlight=False), [explain(context, state) for state in context.states(names)]
     with console.capture() as captured:
-        for state in states:
-            evidence = context.evidence(digest for finding in state.findings for digest in finding.evidence)
-            password = rotation(context.journal.history("node", state.id))
-            text = why_text(state, evidence, current_time(), password, repeated(context, state))
-            console.print(text, soft_wrap=True)
-    return View(captured.get().rstrip("\n"), [state.last_seq for state in states])
+        for explanation in explanations:
+            console.print(why_text(explanation), soft_wrap=True)
+    return View(captured.get().rstrip("\n"), [explanation.node.last_seq for explanation in explanations])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from clusterctl_cli.formats import format_option, print_document
+from clusterctl_cli.options import gathered
 from clusterctl_lab.commands.replay import replay
 from clusterctl_lab.vendor import Vendor
 
@@ -25,6 +26,24 @@ def lab() -> None:
 
 
 lab.add_command(replay)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpOptions:
+    """The options of `up`."""
+
+    name: str
+    hosts: int
+    rails: int
+    subnet: str
+    site: Path
+    installed: bool
+    faults: tuple[str, ...]
+    short: bool
+    seed: int
+    vendors: tuple[str, ...]
+    metal: str
+    installer: str | None
 
 
 @lab.command()
@@ -65,39 +84,38 @@ lab.add_command(replay)
     type=click.Choice(["maas", "pxe"]),
     help="Installer of virtual machines: the lab's MAAS, or clusterctl's PXE (the default with --metal qemu).",
 )
-def up(
-    *,
-    name: str,
-    hosts: int,
-    rails: int,
-    subnet: str,
-    site: Path,
-    installed: bool,
-    faults: tuple[str, ...],
-    short: bool,
-    seed: int,
-    vendors: tuple[str, ...],
-    metal: str,
-    installer: str | None,
-) -> None:
+@gathered(UpOptions)
+def up(options: UpOptions) -> None:
     """Start a lab and write its site directory; return when everything answers. Needs root."""
     from clusterctl_lab.launch import up as start
     from clusterctl_lab.preflight import changes, check_machine
     from clusterctl_lab.settings import LabSettings
 
     settings = LabSettings(
-        *(name, str(site.resolve()), hosts, rails, subnet, installed, short, faults, seed, vendors, metal),
-        installer=installer or "",
+        *(
+            options.name,
+            str(options.site.resolve()),
+            options.hosts,
+            options.rails,
+            options.subnet,
+            options.installed,
+            options.short,
+            options.faults,
+            options.seed,
+            options.vendors,
+            options.metal,
+        ),
+        installer=options.installer or "",
     )
-    _say(f"lab {name} changes on this machine, until `clusterctl lab down{_option(name)}`:")
+    _say(f"lab {options.name} changes on this machine, until `clusterctl lab down{_option(options.name)}`:")
     for line in changes(settings):
         _say(f"  {line}")
     if settings.virtual:
         check_machine(virtual=True)
         settings = replace(settings, os_image=_ready_image())
     start(settings, _say)
-    way = f"clusterctl bootstrap --site {click.format_filename(site)}"
-    click.echo(f"lab {name} is up: {hosts} machines; next: {way}")
+    way = f"clusterctl bootstrap --site {click.format_filename(options.site)}"
+    click.echo(f"lab {options.name} is up: {options.hosts} machines; next: {way}")
 
 
 @lab.command()

@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
 
 import click
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl_cli.options import gathered
 
 _LISTEN_REMEDY = "write ADDRESS:PORT, like 127.0.0.1:443"
 _RANGE_REMEDY = "write two numbers of seconds, like 0.05-0.3"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayOptions:
+    """The options of `replay`."""
+
+    trees: tuple[Path, ...]
+    listen: str
+    user: str
+    password_file: Path | None
+    copies: int
+    seed: int
+    latency: str | None
+    out: Path
 
 
 @click.command()
@@ -44,17 +60,8 @@ _RANGE_REMEDY = "write two numbers of seconds, like 0.05-0.3"
     show_default="./replay",
     help="A new folder for the certificate authority, the password and the list of BMCs; removed at the end.",
 )
-def replay(
-    *,
-    trees: tuple[Path, ...],
-    listen: str,
-    user: str,
-    password_file: Path | None,
-    copies: int,
-    seed: int,
-    latency: str | None,
-    out: Path,
-) -> None:
+@gathered(ReplayOptions)
+def replay(options: ReplayOptions) -> None:
     """Serve recorded BMCs. Each TREE is a recording of the DMTF's Redfish Mockup Creator.
 
     A TREE is a folder (an index.json for each resource) or an archive of it. Power, boot, sessions and clearing the
@@ -65,10 +72,19 @@ def replay(
     from clusterctl_lab.replay import ReplayOrder
     from clusterctl_lab.replay import replay as serve
 
-    address, port = _place(listen)
-    password = password_file.read_text(encoding="utf-8").rstrip("\n") if password_file else secrets.token_urlsafe(15)
-    settings = ReplaySettings(address, port, user, password, _range(latency) if latency else None)
-    serve(ReplayOrder(trees, out.resolve(), settings, copies, seed), lambda words: click.echo(words, err=True))
+    address, port = _place(options.listen)
+    password = (
+        options.password_file.read_text(encoding="utf-8").rstrip("\n")
+        if options.password_file
+        else secrets.token_urlsafe(15)
+    )
+    settings = ReplaySettings(
+        address, port, options.user, password, _range(options.latency) if options.latency else None
+    )
+    serve(
+        ReplayOrder(options.trees, options.out.resolve(), settings, options.copies, options.seed),
+        lambda words: click.echo(words, err=True),
+    )
 
 
 def _place(text: str) -> tuple[IPv4Address, int]:

@@ -206,7 +206,7 @@ grep -qsF "$line" /etc/fstab || echo "$line" >>/etc/fstab
 _FIND_MOUNT = f"sed -i '/^{_LOST} /d' /etc/fstab"
 
 _NOBODY = "192.0.2.53"
-"""An address that is nobody's (RFC 5737)."""
+"""An address without a host (RFC 5737)."""
 
 _LOSE_NAMES = f"""
 [ -e /etc/resolv.conf.was ] || cp -L /etc/resolv.conf /etc/resolv.conf.was

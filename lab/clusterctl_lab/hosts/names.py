@@ -36,7 +36,7 @@ class LabNames:
 
     @property
     def alias(self) -> str:
-        """Marks the uplink as ours, so that nobody else's interface is ever removed."""
+        """Marks the uplink as ours, so that no foreign interface is ever removed."""
         return f"clusterctl-lab:{self.lab}"
 
     @property

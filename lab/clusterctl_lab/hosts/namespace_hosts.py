@@ -108,7 +108,7 @@ class NamespaceHosts:
         await self._switch.add_addresses(addresses)
 
     async def remove_addresses(self, addresses: Iterable[str]) -> None:
-        """Addresses that nobody answers at any more, not even to ARP."""
+        """Addresses at which no host answers any more, not even to ARP."""
         await self._switch.remove_addresses(addresses)
 
     def installed(self, machine: Machine) -> bool:

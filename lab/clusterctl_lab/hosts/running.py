@@ -31,7 +31,7 @@ Skeleton = Mapping[str, tuple[bytes, int]]
 
 
 class ExitReason(enum.Enum):
-    """Why a host stopped although nobody took its power."""
+    """Why a host stopped although its power is on."""
 
     REBOOT = "reboot"
     POWEROFF = "poweroff"

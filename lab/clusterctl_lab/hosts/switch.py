@@ -71,7 +71,7 @@ class Switch:
         await self._on_machine(wiring.services(self._names.uplink, addresses))
 
     async def remove_addresses(self, addresses: Iterable[str]) -> None:
-        """Nobody has these addresses any more; those that are gone already are no error."""
+        """Remove the addresses; those that are gone already are no error."""
         await self._on_machine(wiring.no_services(self._names.uplink, addresses))
 
     async def recable(self, booted: Machine, now: Machine) -> None:

@@ -43,7 +43,7 @@ def services(name: str, addresses: Iterable[str]) -> str:
 
 
 def no_services(name: str, addresses: Iterable[str]) -> str:
-    """Run on the machine: addresses of the lab that nobody has any more."""
+    """Run on the machine: addresses of the lab that no host has any more."""
     return _lines(*(f"address flush to {address}/32 dev {name}" for address in addresses))
 
 

@@ -1,7 +1,8 @@
 """A virtual machine as QEMU's arguments: pure text.
 
 q35 with UEFI (OVMF), in software emulation: `/dev/kvm` may be there and still not boot a stock kernel.
-`-no-reboot`: a guest's reset ends the process, and the world starts the next boot with what its BMC says then.
+`-no-reboot`: a virtual machine's reset ends the process, and the world starts the next boot with what its BMC says
+then.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def _rail(number: int, machine: Machine) -> Iterator[str]:
 
 
 def _drive(number: int, drive: Drive, devices: Sequence[str], places: Places) -> Iterator[str]:
-    """Thin: what the guest discards or zeroes takes no room. Has a port of its own, to be pulled out of."""
+    """Thin: what the virtual machine discards or zeroes takes no room. Has a port of its own, to be pulled out of."""
     name = f"drive{number}"
     image = UNREADABLE if drive.failed else "file"
     options = "format=raw,if=none,cache=unsafe,discard=unmap,detect-zeroes=unmap"

@@ -1,6 +1,6 @@
 """What a virtual machine's OS may read of its machine while it runs: a folder of ours that it mounts read-only (9p).
 
-What is written here is seen inside at once: that is how a fault reaches the tools of a running guest.
+What is written here is seen inside at once: that is how a fault reaches the tools of a running virtual machine.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from clusterctl_lab.machine import Machine
 
 TAG = "clusterctl-lab"
-"""The name under which the guest finds it."""
+"""The name under which the virtual machine finds it."""
 
 
 @dataclass(frozen=True, slots=True)

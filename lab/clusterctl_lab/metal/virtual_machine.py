@@ -34,7 +34,7 @@ class Qmp:
         self.ended_by = ""
 
     def command(self, name: str, **arguments: str) -> None:
-        """Ask for something whose answer nobody needs; one that is about to end does not hear it."""
+        """Send a request whose answer is not needed; one that is about to end does not hear it."""
         if self._process.stdin is not None and not self._process.stdin.is_closing():
             self._process.stdin.write(json.dumps({"execute": name, "arguments": arguments}).encode() + b"\n")
 
@@ -82,7 +82,7 @@ class VirtualMachine:
     pulled: set[str]
 
     async def ended(self) -> ExitReason:
-        """Wait for its end; CRASH where the guest did not ask for it."""
+        """Wait for its end; CRASH where the virtual machine did not ask for it."""
         await self.qmp.listen()
         await self.process.wait()
         await self.console.close()

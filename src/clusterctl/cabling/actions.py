@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.fleet.node import Guid
@@ -22,10 +23,11 @@ class MovePlug:
 
 @dataclass(frozen=True, slots=True)
 class PlugIn:
-    """Connect two ports: with a new cable, or with a loose one."""
+    """Connect two ports: with a new cable, or with a loose one. `action` tells it from a `TakeOut` in JSON."""
 
     a: PortName
     b: PortName
+    action: Literal["plug in"] = field(default="plug in", kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class TakeOut:
 
     a: PortName
     b: PortName
+    action: Literal["take out"] = field(default="take out", kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,70 +1,105 @@
-"""Reports, inventories and states as JSON, and back."""
+"""Payloads of events and states of nodes as JSON, and back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
+from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
+from clusterctl.fleet.event import Kind, Payload
 from clusterctl.fleet.finding import Report
 from clusterctl.fleet.node import Inventory
+from clusterctl.fleet.payloads import decisions, hardware, node, runs
 from clusterctl.fleet.state import NodeState, NodeSummary, summarise
 
-# Adapters take tens of milliseconds to build: each is built when it is first needed.
+PAYLOADS: Mapping[Kind, type[Payload]] = {
+    payload.kind: payload for module in (node, decisions, hardware, runs) for payload in module.PAYLOADS
+}
+"""The payload type of each kind of event."""
+_KINDS = {kind.value: kind for kind in Kind}
 
 
-@cache
-def _report_adapter() -> TypeAdapter[Report]:
-    return TypeAdapter(Report)
+_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
 
 
-@cache
-def _inventory_adapter() -> TypeAdapter[Inventory]:
-    return TypeAdapter(Inventory)
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """Return the adapter of a type. To build one takes up to tens of milliseconds: each is built when first needed."""
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
 
 
-@cache
-def _state_adapter() -> TypeAdapter[NodeState]:
-    return TypeAdapter(NodeState)
+def payload_to_json(payload: Payload) -> str:
+    """Return a payload as JSON, for the journal."""
+    return _adapter(type(payload)).dump_json(payload).decode()
 
 
-@cache
-def _summary_adapter() -> TypeAdapter[NodeSummary]:
-    return TypeAdapter(NodeSummary)
+def payload_to_data(payload: Payload) -> dict[str, Any]:
+    """Return a payload as JSON-able data, for output."""
+    return dict(_adapter(type(payload)).dump_python(payload, mode="json"))
+
+
+def payload_from_json(seq: int, kind: str, version: int, text: str | bytes) -> Payload:
+    """Return the payload of event `seq`. Raise `UsageError` where a newer program wrote it, and
+    `EnvironmentBrokenError` where it is not what its kind says.
+    """
+    known = PAYLOADS.get(_KINDS[kind]) if kind in _KINDS else None
+    if known is None or version > known.version:
+        raise UsageError(
+            f"the journal holds an event {kind} version {version} that this clusterctl does not know",
+            where=f"event {seq}",
+            remedy="use the newer clusterctl that wrote it",
+        )
+    try:
+        payload: Payload = _adapter(known).validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, first["loc"])) or "the payload"
+        raise EnvironmentBrokenError(
+            f"the payload of {kind} is malformed: {field}: {first['msg']}",
+            where=f"event {seq}",
+            remedy="restore the journal from its last backup",
+        ) from None
+    return payload
 
 
 def report_to_data(report: Report) -> dict[str, Any]:
-    """A report as JSON-able data, for an event."""
-    return dict(_report_adapter().dump_python(report, mode="json"))
+    """Return a report as JSON-able data."""
+    return dict(_adapter(Report).dump_python(report, mode="json"))
 
 
 def report_from_data(data: Mapping[str, Any]) -> Report:
-    return _report_adapter().validate_python(data, strict=False)
+    """Return the report that `report_to_data` wrote."""
+    report: Report = _adapter(Report).validate_python(data, strict=False)
+    return report
 
 
 def inventory_to_data(inventory: Inventory) -> dict[str, Any]:
-    """An inventory as JSON-able data, for an event."""
-    return dict(_inventory_adapter().dump_python(inventory, mode="json"))
+    """Return an inventory as JSON-able data."""
+    return dict(_adapter(Inventory).dump_python(inventory, mode="json"))
 
 
 def inventory_from_data(data: Mapping[str, Any]) -> Inventory:
-    """What an older version wrote and this one does not know (`psus_ok`) is left out; what it did not is unmeasured."""
-    return _inventory_adapter().validate_python(data, strict=False)
+    """Return the inventory that `inventory_to_data` wrote."""
+    inventory: Inventory = _adapter(Inventory).validate_python(data, strict=False)
+    return inventory
 
 
 def state_to_json(state: NodeState) -> str:
-    return _state_adapter().dump_json(state).decode()
+    return _adapter(NodeState).dump_json(state).decode()
 
 
 def state_from_json(text: str | bytes) -> NodeState:
-    return _state_adapter().validate_json(text)
+    state: NodeState = _adapter(NodeState).validate_json(text)
+    return state
 
 
 def summary_to_json(state: NodeState) -> str:
-    return _summary_adapter().dump_json(summarise(state)).decode()
+    return _adapter(NodeSummary).dump_json(summarise(state)).decode()
 
 
 def summary_from_json(text: str | bytes) -> NodeSummary:
-    return _summary_adapter().validate_json(text)
+    summary: NodeSummary = _adapter(NodeSummary).validate_json(text)
+    return summary

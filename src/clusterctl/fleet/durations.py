@@ -1,4 +1,4 @@
-"""Until when a person's word counts: `2026-12-01`, `2026-12-01T18:00`, `12h`, `3d`."""
+"""Durations and moments as operators write them: `90s`, `12h`, `3d`; `2026-12-01`, `2026-12-01T18:00`."""
 
 from __future__ import annotations
 
@@ -7,35 +7,47 @@ from datetime import UTC, datetime, timedelta
 
 from clusterctl.fleet.errors import UsageError
 
-FORMS = "give a date (2026-12-01), a time (2026-12-01T18:00, UTC unless it says otherwise) or a span (12h, 3d, 2w)"
-_SPAN = re.compile(r"(\d{1,4})(min|h|d|w)")
-_UNITS = {"min": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+FORMS = "give a date (2026-12-01), a time (2026-12-01T18:00, UTC unless it says otherwise) or a duration (12h, 3d, 2w)"
+_DURATION = re.compile(r"(\d{1,6})(s|min|h|d|w)")
+_UNITS = {
+    "s": timedelta(seconds=1),
+    "min": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+}
+
+
+def parse_duration(text: str) -> timedelta | None:
+    """Return the duration that `text` names (`90s`, `10min`, `4h`, `1d`, `2w`); None where it names none."""
+    found = _DURATION.fullmatch(text.strip())
+    return int(found[1]) * _UNITS[found[2]] if found else None
 
 
 def parse_until(text: str, now: datetime, *, longest: timedelta | None = None) -> datetime:
-    """The moment that `text` names, in UTC; a date means its first moment.
+    """Return the moment that `text` names, in UTC; a date means its first moment, a duration begins now.
 
-    Raises `UsageError` for what is no moment, is not to come, or lies further off than `longest`.
+    Raises `UsageError` for what is no moment, is not to come, or is further off than `longest`.
     """
     moment = _moment(text.strip(), now)
     if moment <= now:
-        raise UsageError(f"{text} is {in_words(moment)}, which is past", where="--until", remedy=FORMS)
+        raise UsageError(f"{text} is {utc_text(moment)}, which is past", where="--until", remedy=FORMS)
     if longest is not None and moment - now > longest:
-        remedy = f"give at most {longest.days}d; it can be said again before it ends"
+        remedy = f"give at most {longest.days}d; it can be repeated before it ends"
         raise UsageError(f"{text} is more than {longest.days} days from now", where="--until", remedy=remedy)
     return moment
 
 
-def in_words(moment: datetime) -> str:
-    """`2026-12-01 18:00 UTC`."""
+def utc_text(moment: datetime) -> str:
+    """Return the moment like `2026-12-01 18:00 UTC`."""
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _moment(text: str, now: datetime) -> datetime:
-    span = _SPAN.fullmatch(text)
-    if span is not None:
-        return now + int(span[1]) * _UNITS[span[2]]
     try:
+        duration = parse_duration(text)
+        if duration is not None:
+            return now + duration
         moment = datetime.fromisoformat(text)
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):

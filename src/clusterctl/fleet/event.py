@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from clusterctl.fleet.finding import Digest
 
-Data = Mapping[str, Any]
-"""JSON-able values only; no secret ever."""
+
+class Stream(enum.StrEnum):
+    """What an event is about. `subject` names one thing within its stream."""
+
+    NODE = "node"
+    PART = "part"
+    FABRIC = "fabric"
+    CAMPAIGN = "campaign"
+    RUN = "run"
 
 
 class Kind(enum.StrEnum):
-    """What happened. A kind's data may grow; a change of meaning raises its version in `VERSIONS`."""
+    """What happened. `codec.PAYLOADS` has the payload type of each kind."""
 
     NODE_DESCRIBED = "node.described"
     NODE_IDENTIFIED = "node.identified"
     NODE_ADDRESSED = "node.addressed"
     HOST_KEY_PINNED = "node.host_key_pinned"
     BMC_PASSWORD_CHANGED = "bmc.password_changed"  # noqa: S105 — no password
-    BMC_PASSWORD_TOLD = "bmc.password_told"  # noqa: S105 — likewise
+    BMC_PASSWORD_SHARED = "bmc.password_shared"  # noqa: S105 — likewise
     STEP_STARTED = "step.started"
     INSTALL_PROGRESS = "install.progress"
     REINSTALL_ORDERED = "reinstall.ordered"
@@ -51,7 +57,7 @@ class Kind(enum.StrEnum):
     WAVES_STOPPED = "run.waves_stopped"
     CAMPAIGN_STARTED = "campaign.started"
     CAMPAIGN_ASKED = "campaign.asked"
-    CAMPAIGN_TOLD = "campaign.told"
+    CAMPAIGN_ANSWERED = "campaign.answered"
     CAMPAIGN_DROPPED = "campaign.dropped"
     CAMPAIGN_ENDED = "campaign.ended"
     FABRIC_DEVICE_SEEN = "fabric.device_seen"
@@ -60,35 +66,56 @@ class Kind(enum.StrEnum):
     FABRIC_FAULT_SEEN = "fabric.fault_seen"
 
 
-VERSIONS: Mapping[Kind, int] = dict.fromkeys(Kind, 1)
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """What one kind of event says. Subclasses hold JSON-able values and no secret; `str()` gives a line for operators.
+
+    A payload may gain fields with defaults; a change of meaning raises `version`.
+    """
+
+    kind: ClassVar[Kind]
+    version: ClassVar[int] = 1
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+    def __str__(self) -> str:
+        return self.kind.value
 
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:
     """An event before the journal has given it a `seq` and a time.
 
-    `stream` is `node`, `part`, `fabric`, `campaign` or `run`; `subject` the node id, part serial, run or campaign id,
-    or the fabric's GUID, link, serial or fault in it.
+    `subject`: the node id, part serial, run or campaign id, or the fabric's GUID, link, serial or fault.
     """
 
-    stream: str
+    stream: Stream
     subject: str
-    kind: Kind
-    data: Data = field(default_factory=dict)
+    payload: Payload
     evidence: tuple[Digest, ...] = ()
+
+    @property
+    def kind(self) -> Kind:
+        return self.payload.kind
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One line of the journal. `at` is UTC; `actor` a person or `clusterctl`; `run` the id of the run."""
+    """One line of the journal. `at` is UTC; `actor` an operator or `clusterctl`; `run` the id of the run."""
 
     seq: int
-    stream: str
+    stream: Stream
     subject: str
-    kind: Kind
-    version: int
     at: datetime
     run: str
     actor: str
-    data: Data
+    payload: Payload
     evidence: tuple[Digest, ...] = ()
+
+    @property
+    def kind(self) -> Kind:
+        return self.payload.kind
+
+
+def node_event(node: str, payload: Payload, evidence: tuple[Digest, ...] = ()) -> NewEvent:
+    """Return an event in the stream of one node."""
+    return NewEvent(Stream.NODE, node, payload, evidence)

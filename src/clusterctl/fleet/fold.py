@@ -1,67 +1,211 @@
-"""What people's decisions do to a node's state: the part of the fold that is theirs."""
+"""The fold: the state of a node from its events. The stored `node_state` always equals this fold."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime
+from functools import singledispatch
 
-from clusterctl.fleet.codec import inventory_from_data, report_from_data
-from clusterctl.fleet.decisions.reinstall import REBOOT, START
+from clusterctl.fleet.acts import Act, Intent, voided, with_intent, with_result
 from clusterctl.fleet.decisions.waiver import Waiver
-from clusterctl.fleet.event import Event, Kind
+from clusterctl.fleet.event import Event, Payload
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.node import Location, NodeId, Serial, Stage, Step
-from clusterctl.fleet.state import NodeState, OpenAct, OperatorHold
+from clusterctl.fleet.payloads.decisions import (
+    HoldLifted,
+    HoldSet,
+    NodeMerged,
+    NodeReleased,
+    NodeRetired,
+    ReinstallOrdered,
+    RevalidationOrdered,
+    WaiverGranted,
+    WaiverRevoked,
+)
+from clusterctl.fleet.payloads.node import (
+    ActIntended,
+    ActObserved,
+    HostKeyPinned,
+    InstallProgress,
+    NodeAddressed,
+    NodeDescribed,
+    NodeHeld,
+    NodeIdentified,
+    NodeQuarantined,
+    ReportRecorded,
+    StageAdvanced,
+    StepStarted,
+)
+from clusterctl.fleet.stages import Move, require
+from clusterctl.fleet.state import NodeState, OperatorHold
 
 
-def _hold_set(state: NodeState, event: Event) -> NodeState:
-    until = event.data.get("until")
-    ends = datetime.fromisoformat(until) if until else None
-    return replace(state, hold=OperatorHold(event.data["reason"], event.actor, event.at, ends))
+def fold(events: Iterable[Event], node: NodeId) -> NodeState:
+    """Return the state of `node` after `events` (its own stream, in `seq` order)."""
+    state = NodeState(node)
+    for event in events:
+        state = apply(state, event)
+    return state
 
 
-def _hold_lifted(state: NodeState, _event: Event) -> NodeState:
+def apply(state: NodeState, event: Event) -> NodeState:
+    """Return the state after one more event. Raise `ConflictError` where the stage table does not have its move."""
+    changed = _applied(event.payload, state, event)
+    return replace(changed, events=state.events + 1, last_seq=event.seq)
+
+
+@singledispatch
+def _applied(_payload: Payload, state: NodeState, _event: Event) -> NodeState:
+    """Return the state after one kind of event. Kinds without a function of their own only count."""
+    return state
+
+
+@_applied.register
+def _described(payload: NodeDescribed, state: NodeState, event: Event) -> NodeState:
+    return replace(
+        state,
+        name=payload.name,
+        bmc=payload.bmc,
+        location=Location(payload.rack, payload.unit),
+        expected_serial=payload.serial or None,
+        boot_mac=payload.boot_mac or None,
+        since=state.since or event.at,
+    )
+
+
+@_applied.register
+def _identified(payload: NodeIdentified, state: NodeState, _event: Event) -> NodeState:
+    inventory = payload.inventory
+    return replace(
+        state, serial=inventory.serial, inventory=inventory, sku=payload.sku, root_disk=payload.root_disk or None
+    )
+
+
+@_applied.register
+def _addressed(payload: NodeAddressed, state: NodeState, _event: Event) -> NodeState:
+    return replace(state, address=payload.address)
+
+
+@_applied.register
+def _host_key(payload: HostKeyPinned, state: NodeState, _event: Event) -> NodeState:
+    return replace(state, host_key=payload.public)
+
+
+@_applied.register
+def _started(_payload: StepStarted, state: NodeState, _event: Event) -> NodeState:
+    return replace(state, attempts=state.attempts + 1)
+
+
+@_applied.register
+def _intended(payload: ActIntended, state: NodeState, event: Event) -> NodeState:
+    intent = Intent(payload.act, payload.target, event.seq, payload.details)
+    reinstall = "" if payload.act is Act.INSTALL_START else state.reinstall
+    return replace(state, reinstall=reinstall, intents=with_intent(state.intents, intent))
+
+
+@_applied.register
+def _observed(payload: ActObserved, state: NodeState, event: Event) -> NodeState:
+    intents = with_result(state.intents, payload.act, payload.result, event.seq, payload.component)
+    return replace(state, intents=intents)
+
+
+@_applied.register
+def _progress(payload: InstallProgress, state: NodeState, _event: Event) -> NodeState:
+    earlier = state.progress if state.progress_at == payload.at else ()
+    return replace(state, progress_at=payload.at, progress=(*earlier, payload.message))
+
+
+@_applied.register
+def _reported(payload: ReportRecorded, state: NodeState, event: Event) -> NodeState:
+    report = payload.report
+    return replace(
+        state,
+        reports={**state.reports, report.step: report},
+        reported_at={**state.reported_at, report.step: event.at},
+    )
+
+
+@_applied.register
+def _advanced(payload: StageAdvanced, state: NodeState, event: Event) -> NodeState:
+    moved = replace(_moved(state, event, Move.ADVANCE, payload.to), verdict=payload.verdict)
+    return replace(moved, revalidation="", admitted_at=event.at) if moved.stage is Stage.GOLD else moved
+
+
+@_applied.register
+def _held(payload: NodeHeld, state: NodeState, event: Event) -> NodeState:
+    require(state.stage, Move.STOP, state.stage, state.name)
+    return replace(
+        state,
+        verdict=payload.verdict,
+        since=event.at,
+        cause=payload.cause,
+        remedy=payload.remedy,
+        stopped_at=payload.step,
+        stopped_by="",
+    )
+
+
+@_applied.register
+def _quarantined(payload: NodeQuarantined, state: NodeState, event: Event) -> NodeState:
+    require(state.stage, Move.QUARANTINE, Stage.QUARANTINED, state.name)
+    return replace(
+        state,
+        stage=Stage.QUARANTINED,
+        verdict=payload.verdict,
+        since=event.at,
+        cause=payload.cause,
+        remedy=payload.remedy,
+        stopped_at=payload.step,
+        stopped_by=event.actor if payload.by_operator else "",
+    )
+
+
+@_applied.register
+def _released(payload: NodeReleased, state: NodeState, event: Event) -> NodeState:
+    """An open reboot is closed: what the node was rebooted for is repaired."""
+    fresh = replace(state, intents=voided(state.intents, Act.CONFIGURE_REBOOT))
+    return _moved(fresh, event, Move.RELEASE, payload.to)
+
+
+@_applied.register
+def _hold_set(payload: HoldSet, state: NodeState, event: Event) -> NodeState:
+    return replace(state, hold=OperatorHold(payload.reason, event.actor, event.at, payload.until))
+
+
+@_applied.register
+def _hold_lifted(_payload: HoldLifted, state: NodeState, _event: Event) -> NodeState:
     return replace(state, hold=None)
 
 
-def _waived(state: NodeState, event: Event) -> NodeState:
-    """A waiver of the same check and subject replaces the one before."""
-    data = event.data
-    until = datetime.fromisoformat(data["until"])
-    waiver = Waiver(data["check"], data["subject"], data["reason"], event.actor, event.at, until)
-    return replace(state, waivers=(*_others(state, event), waiver))
+@_applied.register
+def _waived(payload: WaiverGranted, state: NodeState, event: Event) -> NodeState:
+    """A waiver replaces the one before it for the same check and subject."""
+    waiver = Waiver(payload.check, payload.subject, payload.reason, event.actor, event.at, payload.until)
+    return replace(state, waivers=(*_other_waivers(state, payload), waiver))
 
 
-def _revoked(state: NodeState, event: Event) -> NodeState:
-    return replace(state, waivers=_others(state, event))
+@_applied.register
+def _revoked(payload: WaiverRevoked, state: NodeState, _event: Event) -> NodeState:
+    return replace(state, waivers=_other_waivers(state, payload))
 
 
-def _others(state: NodeState, event: Event) -> tuple[Waiver, ...]:
-    meant = (event.data["check"], event.data["subject"])
+def _other_waivers(state: NodeState, payload: WaiverGranted | WaiverRevoked) -> tuple[Waiver, ...]:
+    meant = (payload.check, payload.subject)
     return tuple(waiver for waiver in state.waivers if (waiver.check, waiver.subject) != meant)
 
 
-def _merged(state: NodeState, event: Event) -> NodeState:
-    """Another machine from now on: what was known of, done to and answered for on the old one no longer counts."""
+@_applied.register
+def _merged(payload: NodeMerged, state: NodeState, event: Event) -> NodeState:
+    """Another machine from now on: what was known of the old one, done to it and waived on it no longer counts."""
     return replace(
-        state,
-        stage=Stage.SEEN,
-        since=event.at,
-        verdict=Verdict.INCONCLUSIVE,
-        cause="",
-        remedy="",
-        stopped_at=None,
-        stopped_by="",
-        serial=Serial(event.data["new"]),
+        _moved(state, event, Move.MERGE, Stage.SEEN),
+        serial=payload.new,
         former_serials=_with(state.former_serials, state.serial),
         inventory=None,
         sku="",
         root_disk=None,
         address="",
-        attempts=0,
-        acts={},
-        open_acts=(),
+        intents=(),
         reports={},
         reported_at={},
         waivers=(),
@@ -71,189 +215,55 @@ def _merged(state: NodeState, event: Event) -> NodeState:
     )
 
 
-def _reinstall(state: NodeState, event: Event) -> NodeState:
-    """Back to before its install; what was found of the OS that goes keeps it back no longer."""
-    return replace(
-        state,
-        stage=Stage.DISCOVERED,
-        since=event.at,
-        verdict=Verdict.INCONCLUSIVE,
-        cause="",
-        remedy="",
-        stopped_at=None,
-        stopped_by="",
-        attempts=0,
-        reinstall=event.data["reason"],
-        revalidation="",
-        admitted_at=None,
-    )
+@_applied.register
+def _reinstall(payload: ReinstallOrdered, state: NodeState, event: Event) -> NodeState:
+    moved = _moved(state, event, Move.REINSTALL, Stage.DISCOVERED)
+    return replace(moved, reinstall=payload.reason, revalidation="", admitted_at=None)
 
 
-def _revalidate(state: NodeState, event: Event) -> NodeState:
-    """Back to before `since`: what that step and those after it have reported no longer counts."""
+@_applied.register
+def _revalidate(payload: RevalidationOrdered, state: NodeState, event: Event) -> NodeState:
+    """Back to before `since`: the reports of that step and of those after it no longer count."""
     steps = list(Step)
-    gone = {step.value for step in steps[steps.index(Step(event.data["since"])) :]}
+    gone = {step.value for step in steps[steps.index(payload.since) :]}
     return replace(
-        state,
-        stage=Stage(event.data["to"]),
-        since=event.at,
-        verdict=Verdict.INCONCLUSIVE,
-        cause="",
-        remedy="",
-        stopped_at=None,
-        stopped_by="",
-        attempts=0,
-        revalidation=event.data["reason"],
+        _moved(state, event, Move.REVALIDATE, payload.to),
+        revalidation=payload.reason,
         reports={step: report for step, report in state.reports.items() if step not in gone},
         reported_at={step: at for step, at in state.reported_at.items() if step not in gone},
     )
 
 
-def _retired(state: NodeState, event: Event) -> NodeState:
+@_applied.register
+def _retired(payload: NodeRetired, state: NodeState, event: Event) -> NodeState:
     """For good. Where the machine lives on as another node, its serial belongs to that one now."""
-    into = event.data["into"]
     retired = replace(
-        state,
-        stage=Stage.RETIRED,
-        since=event.at,
+        _moved(state, event, Move.RETIRE, Stage.RETIRED),
         verdict=Verdict.NOT_APPLICABLE,
-        cause=_farewell(event),
-        remedy="",
-        stopped_at=None,
-        stopped_by="",
-        attempts=0,
-        open_acts=(),
+        cause=_retirement(payload, event.actor),
+        intents=(),
         hold=None,
         waivers=(),
     )
-    if not into:
+    if not payload.into:
         return retired
     return replace(retired, serial=None, former_serials=_with(state.former_serials, state.serial))
 
 
-def _farewell(event: Event) -> str:
-    data = event.data
-    if data["into"]:
-        return f"{event.actor} said that it is one machine with {data['into']}: {data['reason']}"
-    wiped = ", its drives erased" if data["wiped"] else ""
-    return f"retired by {event.actor}{wiped}: {data['reason']}"
+def _retirement(payload: NodeRetired, actor: str) -> str:
+    if payload.into:
+        return f"{actor} said that it is one machine with {payload.into}: {payload.reason}"
+    wiped = ", its drives erased" if payload.wiped else ""
+    return f"retired by {actor}{wiped}: {payload.reason}"
 
 
-def _with(serials: tuple[Serial, ...], serial: Serial | None) -> tuple[Serial, ...]:
-    return serials if serial is None else (*serials, serial)
-
-
-PEOPLES_HANDLERS: Mapping[Kind, Callable[[NodeState, Event], NodeState]] = {
-    Kind.HOLD_SET: _hold_set,
-    Kind.HOLD_LIFTED: _hold_lifted,
-    Kind.WAIVER_GRANTED: _waived,
-    Kind.WAIVER_REVOKED: _revoked,
-    Kind.NODE_MERGED: _merged,
-    Kind.NODE_RETIRED: _retired,
-    Kind.REINSTALL_ORDERED: _reinstall,
-    Kind.REVALIDATION_ORDERED: _revalidate,
-}
-
-
-def fold(events: Iterable[Event], node: NodeId) -> NodeState:
-    """The state of `node` after `events` (its own stream, in `seq` order)."""
-    state = NodeState(node)
-    for event in events:
-        state = apply(state, event)
-    return state
-
-
-def apply(state: NodeState, event: Event) -> NodeState:
-    """One more event. Kinds that say nothing about a node's state only count."""
-    handler = _HANDLERS.get(event.kind)
-    changed = handler(state, event) if handler else state
-    return replace(changed, events=state.events + 1, last_seq=event.seq)
-
-
-def _described(state: NodeState, event: Event) -> NodeState:
-    data = event.data
+def _moved(state: NodeState, event: Event, move: Move, to: Stage) -> NodeState:
+    """Return the state at stage `to`, where nothing is measured yet and nothing keeps the node back."""
+    require(state.stage, move, to, state.name)
     return replace(
         state,
-        name=data["name"],
-        bmc=data["bmc"],
-        location=Location(data.get("rack", ""), data.get("unit")),
-        expected_serial=data.get("serial") or None,
-        boot_mac=data.get("boot_mac") or None,
-        since=state.since or event.at,
-    )
-
-
-def _identified(state: NodeState, event: Event) -> NodeState:
-    data = event.data
-    inventory = inventory_from_data(data["inventory"])
-    return replace(
-        state,
-        serial=inventory.serial,
-        inventory=inventory,
-        sku=data["sku"],
-        root_disk=data.get("root_disk") or None,
-    )
-
-
-def _addressed(state: NodeState, event: Event) -> NodeState:
-    return replace(state, address=event.data["address"])
-
-
-def _host_key(state: NodeState, event: Event) -> NodeState:
-    return replace(state, host_key=event.data["public"])
-
-
-def _started(state: NodeState, _event: Event) -> NodeState:
-    return replace(state, attempts=state.attempts + 1)
-
-
-def _intended(state: NodeState, event: Event) -> NodeState:
-    act, target = event.data["act"], event.data["target"]
-    over = {act, REBOOT} if act == START else {act}  # whoever is installed anew leaves its last boot behind
-    return replace(
-        state,
-        reinstall="" if act == START else state.reinstall,
-        acts={**state.acts, act: state.acts.get(act, 0) + 1},
-        open_acts=(*(a for a in state.open_acts if a.act not in over), OpenAct(act, target, event.seq)),
-    )
-
-
-def _observed(state: NodeState, event: Event) -> NodeState:
-    return replace(state, open_acts=tuple(a for a in state.open_acts if a.act != event.data["act"]))
-
-
-def _progress(state: NodeState, event: Event) -> NodeState:
-    at, words = datetime.fromisoformat(event.data["at"]), event.data["words"]
-    earlier = state.progress if state.progress_at == at else ()
-    return replace(state, progress_at=at, progress=(*earlier, words))
-
-
-def _reported(state: NodeState, event: Event) -> NodeState:
-    report = report_from_data(event.data["report"])
-    return replace(
-        state,
-        reports={**state.reports, report.step: report},
-        reported_at={**state.reported_at, report.step: event.at},
-    )
-
-
-def _advanced(state: NodeState, event: Event) -> NodeState:
-    moved = _moved(state, event, Verdict(event.data["verdict"]))
-    return replace(moved, revalidation="", admitted_at=event.at) if moved.stage is Stage.GOLD else moved
-
-
-def _released(state: NodeState, event: Event) -> NodeState:
-    """By a person who has mended it: what it was rebooted for before that is over."""
-    fresh = replace(state, open_acts=tuple(act for act in state.open_acts if act.act != REBOOT))
-    return _moved(fresh, event, Verdict.INCONCLUSIVE)
-
-
-def _moved(state: NodeState, event: Event, verdict: Verdict) -> NodeState:
-    """To another stage, where nothing keeps it back."""
-    return replace(
-        state,
-        stage=Stage(event.data["to"]),
-        verdict=verdict,
+        stage=to,
+        verdict=Verdict.INCONCLUSIVE,
         since=event.at,
         cause="",
         remedy="",
@@ -263,40 +273,5 @@ def _moved(state: NodeState, event: Event, verdict: Verdict) -> NodeState:
     )
 
 
-def _stopped(state: NodeState, event: Event, stage: Stage) -> NodeState:
-    return replace(
-        state,
-        stage=stage,
-        verdict=Verdict(event.data["verdict"]),
-        since=event.at,
-        cause=event.data["cause"],
-        remedy=event.data["remedy"],
-        stopped_at=Step(event.data["step"]),
-        stopped_by=event.actor if event.data.get("by_person") else "",
-    )
-
-
-def _held(state: NodeState, event: Event) -> NodeState:
-    return _stopped(state, event, state.stage)
-
-
-def _quarantined(state: NodeState, event: Event) -> NodeState:
-    return _stopped(state, event, Stage.QUARANTINED)
-
-
-_HANDLERS: Mapping[Kind, Callable[[NodeState, Event], NodeState]] = {
-    Kind.NODE_DESCRIBED: _described,
-    Kind.NODE_IDENTIFIED: _identified,
-    Kind.NODE_ADDRESSED: _addressed,
-    Kind.HOST_KEY_PINNED: _host_key,
-    Kind.STEP_STARTED: _started,
-    Kind.ACT_INTENDED: _intended,
-    Kind.ACT_OBSERVED: _observed,
-    Kind.INSTALL_PROGRESS: _progress,
-    Kind.REPORT_RECORDED: _reported,
-    Kind.STAGE_ADVANCED: _advanced,
-    Kind.NODE_HELD: _held,
-    Kind.NODE_QUARANTINED: _quarantined,
-    Kind.NODE_RELEASED: _released,
-    **PEOPLES_HANDLERS,
-}
+def _with(serials: tuple[Serial, ...], serial: Serial | None) -> tuple[Serial, ...]:
+    return serials if serial is None else (*serials, serial)

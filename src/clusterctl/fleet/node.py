@@ -13,7 +13,7 @@ Guid = NewType("Guid", str)  # 16 hex digits, lower case, no 0x
 
 
 class Step(enum.Enum):
-    """The steps, in the order of a node's way."""
+    """The steps that lead to gold, in their order."""
 
     DISCOVER = "discover"
     INSTALL = "install"
@@ -46,9 +46,10 @@ class Stage(enum.Enum):
         return _NEXT_STEP.get(self)
 
 
-_WAY = (Stage.SEEN, Stage.DISCOVERED, Stage.INSTALLED, Stage.CONFIGURED, Stage.CABLED, Stage.BURNED_IN, Stage.GOLD)
-_NEXT_STEP = dict(zip(_WAY, Step, strict=False))
-_LEADS_TO = dict(zip(Step, _WAY[1:], strict=True))
+PATH = (Stage.SEEN, Stage.DISCOVERED, Stage.INSTALLED, Stage.CONFIGURED, Stage.CABLED, Stage.BURNED_IN, Stage.GOLD)
+"""The stages from first sight to gold, in order."""
+_NEXT_STEP = dict(zip(PATH, Step, strict=False))
+_LEADS_TO = dict(zip(Step, PATH[1:], strict=True))
 
 
 @dataclass(frozen=True, slots=True)

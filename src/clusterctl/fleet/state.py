@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from clusterctl.fleet.acts import Act, Intent, Intents, intent_of
 from clusterctl.fleet.decisions.waiver import Waiver
-from clusterctl.fleet.durations import in_words
+from clusterctl.fleet.durations import utc_text
 from clusterctl.fleet.finding import Finding, Report, Verdict
 from clusterctl.fleet.node import Inventory, Location, Mac, NodeId, Serial, Stage, Step
 
@@ -25,17 +26,8 @@ class OperatorHold:
         return self.until is None or now < self.until
 
     def __str__(self) -> str:
-        until = "until released" if self.until is None else f"until {in_words(self.until)}"
+        until = "until released" if self.until is None else f"until {utc_text(self.until)}"
         return f"held by {self.by} {until}: {self.reason}"
-
-
-@dataclass(frozen=True, slots=True)
-class OpenAct:
-    """A side effect that was intended and whose result nobody wrote down: look at the world before acting again."""
-
-    act: str
-    target: str
-    seq: int
 
 
 class _StageView:
@@ -67,6 +59,7 @@ class NodeState(_StageView):
     stopped_by     the person who said so; empty where the gate did
     hold, waivers  people's words that count until they are taken back or end
     former_serials of machines that were this node before their chassis or board was swapped
+    intents        the last intent of each act on it, and its result
     attempts       how often the step that comes next was started since the node last moved
     inventory      what its BMC last told of it
     boot_mac       of the port that it boots from, by the site's word; None where the BMC is to tell
@@ -95,8 +88,7 @@ class NodeState(_StageView):
     address: str = ""
     host_key: str = ""
     attempts: int = 0
-    acts: Mapping[str, int] = field(default_factory=dict)
-    open_acts: tuple[OpenAct, ...] = ()
+    intents: Intents = ()
     reports: Mapping[str, Report] = field(default_factory=dict)
     reported_at: Mapping[str, datetime] = field(default_factory=dict)
     events: int = 0
@@ -111,6 +103,15 @@ class NodeState(_StageView):
     progress: tuple[str, ...] = ()
     revalidation: str = ""
     admitted_at: datetime | None = None
+
+    @property
+    def open_acts(self) -> Intents:
+        """Return the intents without a result: look at the machine before acting again."""
+        return tuple(intent for intent in self.intents if intent.open)
+
+    def intent(self, act: Act) -> Intent | None:
+        """Return the last intent of an act; None where it was never intended."""
+        return intent_of(self.intents, act)
 
     @property
     def macs(self) -> tuple[Mac, ...]:

@@ -12,7 +12,7 @@ from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.site.kept_passwords import PasswordVault
 from clusterctl.edges.site.logins import ROTATED
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.event import Kind
+from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.node import NodeId, Stage
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import Access, AccountAdapters
@@ -136,7 +136,7 @@ def check(context: SiteContext, patterns: Sequence[str], control: Control) -> Re
 def _changed(context: SiteContext) -> dict[str, datetime]:
     """Return when the journal last saw the password of each node changed."""
     names = {str(node.id): node.name for node in context.journal.summaries()}
-    events = context.journal.latest("node", Kind.BMC_PASSWORD_CHANGED)
+    events = context.journal.latest(Stream.NODE, Kind.BMC_PASSWORD_CHANGED)
     return {names[event.subject]: event.at for event in events if event.subject in names}
 
 

@@ -15,6 +15,7 @@ from clusterctl.edges.ansible.transports import AnsiblePlaybooks, Transport
 from clusterctl.edges.ansible.workspace import PlayLimits, RunSettings
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.disk import disk_explained
+from clusterctl.edges.firmware_images import ImageFiles
 from clusterctl.edges.infiniband import CounterReader, IbnetdiscoverReader, IbPorts
 from clusterctl.edges.installers import Backend, Installers
 from clusterctl.edges.maas import MaasInstaller, MaasPowerLogins, MaasSettings, StateLimits
@@ -24,10 +25,11 @@ from clusterctl.edges.scheduler import CommandScheduler, ListedScheduler, SlurmS
 from clusterctl.edges.site import Site
 from clusterctl.edges.ssh import ParamikoShell
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.stagger import Stagger
 from clusterctl.operations.gold_pool import GoldPool, gold_pool
 from clusterctl.operations.selection import matching
-from clusterctl.ports import Bmcs, FabricReader, Installer, Playbooks, Pool, PortAdmin, Shell
+from clusterctl.ports import Bmcs, FabricReader, Images, Installer, Playbooks, Pool, PortAdmin, Shell
 from clusterctl.ports import CounterReader as FabricCounters
 from clusterctl.ports.accounts import AccountBmcs, PowerLogins
 from clusterctl.ports.scheduler import Scheduler
@@ -73,6 +75,8 @@ class Adapters(AccountAdapters, Protocol):
     def fabric_ports(self) -> PortAdmin: ...
     @property
     def counters(self) -> FabricCounters: ...
+    @property
+    def images(self) -> Images: ...
     @property
     def pool(self) -> Pool: ...
     @property
@@ -173,6 +177,11 @@ class SiteAdapters:
     def counters(self) -> CounterReader:
         return CounterReader(CLOCK, self._origin, command=self._settings.fabric.ibqueryerrors)
 
+    @property
+    def images(self) -> ImageFiles:
+        """The firmware images that baselines name."""
+        return ImageFiles()
+
     @cached_property
     def pool(self) -> GoldPool:
         return gold_pool(self._site)
@@ -191,6 +200,11 @@ class SiteAdapters:
                 return ListedScheduler(frozenset(matching((node.name for node in self._site.nodes), patterns, where)))
             case None:
                 return None
+
+
+def counter_reader(command: tuple[str, ...]) -> CounterReader:
+    """Return a reader of the fabric's error counters that needs no site."""
+    return CounterReader(CLOCK, Origin.REAL, command)
 
 
 def state_dir(site: Site) -> Path:

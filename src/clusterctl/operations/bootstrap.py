@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.errors import CancelledError, UsageError
-from clusterctl.fleet.event import Kind, NewEvent
-from clusterctl.fleet.fabric.history import FabricFault
+from clusterctl.fleet.event import NewEvent, Stream
 from clusterctl.fleet.gate import Decision
 from clusterctl.fleet.node import NodeId, Stage, Step
+from clusterctl.fleet.payloads import runs
+from clusterctl.fleet.payloads.hardware import FabricFault
 from clusterctl.fleet.state import NodeSummary, summarise
 from clusterctl.operations import accounts
 from clusterctl.operations.adapters import Access, Adapters
@@ -94,6 +95,10 @@ def preview(context: SiteContext, request: RunRequest) -> Preview:
     """Return what the steps would do with each selected node. Raises `UsageError` for unfit partners."""
     nodes = _select(context, request)
     _partners(context, request, nodes)
+    return _preview(context, request, nodes)
+
+
+def _preview(context: SiteContext, request: RunRequest, nodes: Sequence[NodeSummary]) -> Preview:
     now = CLOCK.now()
     overwritten = [
         node
@@ -116,9 +121,9 @@ def preview(context: SiteContext, request: RunRequest) -> Preview:
 
 def run(context: SiteContext, request: RunRequest, control: Control) -> RunResult:
     """Run the steps until each node has gone as far as it can. Events: `RunStarted`, `StepProgress`, `StepStopped`."""
-    control.require(preview(context, request))
     nodes = _select(context, request)
     partners = _partners(context, request, nodes)
+    control.require(_preview(context, request, nodes))
     context.describe()
     chosen = {node.name for node in nodes}
     nodes = [node for node in context.journal.summaries() if node.name in chosen]
@@ -157,7 +162,7 @@ def run_steps(
         lent = [context.journal.state(node.id) for node in partners if node.id in claims.granted]
         fit = [partner for partner in lent if partner.in_pool(CLOCK.now())]
         factory = StepFactory(context, adapters, control.cancelled, fit, read_only=request.read_only)
-        context.journal.append([_run_event(context, Kind.RUN_STARTED, verbs=[step.value for step in steps])])
+        context.journal.append([NewEvent(Stream.RUN, context.run, runs.RunStarted(steps=tuple(steps)))])
         control.on_event(RunStarted(nodes=tuple(n for n in nodes if n.id not in claims.refused), steps=steps))
 
         def watch(progress: Progress) -> None:
@@ -170,7 +175,7 @@ def run_steps(
             control.on_event(StepStopped(step=step, reason=reason))
 
         lost = factory.pipeline(steps, Observer(watch, stopped)).run(mine, claims.granted)
-        context.journal.append([_run_event(context, Kind.RUN_FINISHED)])
+        context.journal.append([NewEvent(Stream.RUN, context.run, runs.RunFinished())])
         factory.publish()
     return {names[node]: holder for node, holder in {**claims.refused, **lost}.items()}
 
@@ -229,10 +234,6 @@ def _partners(context: SiteContext, request: RunRequest, nodes: Sequence[NodeSum
             raise UsageError(f"{name} cannot be a partner: {why}", where="--partner", remedy=remedy)
     moving = {node.name for node in nodes if node.next_step}
     return [known[name] for name in request.partners if name not in moving]
-
-
-def _run_event(context: SiteContext, kind: Kind, **data: object) -> NewEvent:
-    return NewEvent("run", context.run, kind, data)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from clusterctl.fleet.decisions.decision import said
-from clusterctl.fleet.decisions.permissions import log_permitted
+from clusterctl.fleet.decisions.permissions import require_serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Failure, Outcome
@@ -34,7 +34,7 @@ def _question(_request: ClearLogRequest, names: Sequence[str]) -> str:
 def _check(_context: SiteContext, request: ClearLogRequest, nodes: Sequence[NodeState]) -> None:
     said(request.reason)
     for node in nodes:
-        log_permitted(node)
+        require_serial(node)
 
 
 def _act(work: Work[ClearLogRequest]) -> Iterator[Outcome]:
@@ -42,7 +42,7 @@ def _act(work: Work[ClearLogRequest]) -> Iterator[Outcome]:
     batch = context.site.settings.batch.discover
     deadline = Deadline.after(CLEAR_S * -(-len(work.nodes) // batch), work.cancelled)
     clearing = EventLogClearer(work.adapters.bmcs, context.site.bmc_address, context.journal, batch)
-    permits = [(node, log_permitted(node)) for node in work.nodes]
+    permits = [(node, require_serial(node)) for node in work.nodes]
     acts = IntentLog(context.journal, work.claims)
     return map(_outcome, clearing.clear(permits, said(work.request.reason), acts, deadline))
 

@@ -54,12 +54,12 @@ INTRODUCE_S = 300.0
 
 
 def policy(said: WaveSettings, batch: int) -> WavePolicy:
-    """The waves of one step, as the site says them."""
+    """Return the waves of one step by the site's settings."""
     return WavePolicy(**(asdict(said) | {"at_once": said.at_once or batch}))
 
 
 class StepFactory:
-    """Builds the steps of a run, between the adapters and the journal."""
+    """Builds the steps of a run from the site, the adapters and the journal."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class StepFactory:
         self._read_only = read_only
 
     def pipeline(self, way: Sequence[Step], observer: Observer) -> Pipeline:
-        """The steps of `way`, in order, under the site's policy, batch sizes, waves and deadlines."""
+        """Return the steps of `way`, in order, with the site's policy, batch sizes, waves and deadlines."""
         build: Mapping[Step, Callable[[], StepRunner]] = {
             Step.DISCOVER: self._discover,
             Step.INSTALL: self._install,
@@ -101,7 +101,7 @@ class StepFactory:
         return Pipeline([build[step]() for step in way], recorder, limits, self._cancelled, observer)
 
     def publish(self) -> None:
-        """Write the gold pool for those who schedule on it."""
+        """Publish the gold pool for schedulers."""
         publish(self._context, self._adapters.pool)
 
     def _policy(self) -> Policy:
@@ -208,7 +208,7 @@ class StepFactory:
         )
 
     def _serials(self) -> Mapping[str, str]:
-        """Whose serials are known, retired nodes' too: a machine comes back by a person's word only."""
+        """Return the nodes by serial, retired ones too: a machine comes back by an operator's decision only."""
         return {node.serial: node.name for node in self._context.journal.summaries() if node.serial}
 
     def _variables(self, hosts: Sequence[HostAddress]) -> Mapping[str, Any]:

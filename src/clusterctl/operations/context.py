@@ -20,11 +20,12 @@ from clusterctl.edges.journal import Holder, open_journal
 from clusterctl.edges.site import Site, SiteNode, contents, load_site
 from clusterctl.edges.site.load import check_journal_file
 from clusterctl.fleet.errors import ConflictError, UsageError
-from clusterctl.fleet.event import Kind, NewEvent
-from clusterctl.fleet.fabric.history import STREAM as FABRIC
-from clusterctl.fleet.fabric.history import FabricFault, standing_faults
+from clusterctl.fleet.event import Kind, NewEvent, Stream, node_event
+from clusterctl.fleet.fabric.history import open_faults
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.node import Location, NodeId, Serial
+from clusterctl.fleet.payloads.hardware import FabricFault
+from clusterctl.fleet.payloads.node import NodeDescribed
 from clusterctl.fleet.state import NodeState, NodeSummary, summarise
 from clusterctl.operations.adapters import Access, Adapters, SiteAdapters
 from clusterctl.ports import Journal
@@ -92,7 +93,7 @@ class SiteContext:
 
     def faults(self) -> tuple[FabricFault, ...]:
         """Return the fabric's faults that concern no single node, as of its last reading."""
-        return standing_faults(self.journal.latest(FABRIC, Kind.FABRIC_FAULT_SEEN))
+        return open_faults(self.journal.latest(Stream.FABRIC, Kind.FABRIC_FAULT_SEEN))
 
     def unseen(self, name: str) -> NodeState:
         """Return a node without events, as the site describes it."""
@@ -163,6 +164,12 @@ def _description(node: SiteNode, known: NodeSummary | None) -> NewEvent | None:
     described = (node.bmc, Location(node.rack, node.unit), node.serial or None, node.boot_mac)
     if known is not None and described == (known.bmc, known.location, known.expected_serial, known.boot_mac):
         return None
-    data = {"name": node.name, "bmc": node.bmc, "serial": node.serial, "rack": node.rack, "unit": node.unit}
-    data |= {"boot_mac": node.boot_mac} if node.boot_mac else {}
-    return NewEvent("node", known.id if known else uuid.uuid4().hex[:12], Kind.NODE_DESCRIBED, data)
+    payload = NodeDescribed(
+        name=node.name,
+        bmc=node.bmc,
+        rack=node.rack,
+        unit=node.unit,
+        serial=Serial(node.serial) if node.serial else None,
+        boot_mac=node.boot_mac,
+    )
+    return node_event(known.id if known else uuid.uuid4().hex[:12], payload)

@@ -6,7 +6,7 @@ All decisions are sound and all nodes are free, or nothing is written.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -66,8 +66,12 @@ class DecisionRequest:
 
 def preview(context: SiteContext, request: DecisionRequest) -> Preview:
     """Return what is decided about each node."""
+    return _preview(context, request, _names(context, request))
+
+
+def _preview(context: SiteContext, request: DecisionRequest, names: Sequence[str]) -> Preview:
     decide = _decide(context, request)
-    decisions = [decide(node) for node in context.states(_names(context, request))]
+    decisions = [decide(node) for node in context.states(names)]
     return Preview(
         operation=request.decision.value,
         question="Go on?",
@@ -78,8 +82,8 @@ def preview(context: SiteContext, request: DecisionRequest) -> Preview:
 
 def run(context: SiteContext, request: DecisionRequest, control: Control) -> Result:
     """Decide about the nodes as they stand once they are claimed, write it and publish the gold pool."""
-    control.require(preview(context, request))
     names = _names(context, request)
+    control.require(_preview(context, request, names))
     if not {*names} <= {node.name for node in context.journal.summaries()}:
         context.describe()
     nodes = context.states(names)

@@ -80,7 +80,7 @@ def read(context: SiteContext, limit: tuple[str, ...], control: Control) -> Drif
 
 
 def select(context: SiteContext, limit: tuple[str, ...]) -> tuple[list[NodeState], dict[str, str]]:
-    """Whom to look at, and why others that were named are not."""
+    """Return the nodes that are read, and why other named nodes are not."""
     known = {node.name: node for node in context.nodes() if node.stage is not Stage.RETIRED}
     names = sorted(matching(known, limit))
     if not limit:
@@ -97,7 +97,7 @@ def _read(
     asked: Sequence[tuple[NodeState, HostAddress]],
     cancelled: threading.Event,
 ) -> Iterator[NodeDrift]:
-    """In batches, as the step configures; a host of which nothing was heard is unmeasured."""
+    """Read in batches, as the step configures; a host without a report is unmeasured."""
     settings = context.site.settings
     size = settings.batch.configure
     for at in range(0, len(asked), size):
@@ -115,7 +115,7 @@ def _batch(
     deadline: Deadline,
 ) -> Iterator[NodeDrift]:
     left = {host.name for host in batch}
-    why = "the check ended without a word about it"
+    why = "the check ended without a report about it"
     try:
         for play in playbooks.run(playbook, batch, variables, deadline):
             left.discard(play.value.host)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from clusterctl.fleet.bmc.accounts import Rotation, rotation
+from clusterctl.fleet.event import Stream
 from clusterctl.fleet.finding import Digest, Finding, Origin
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import SiteContext
@@ -53,9 +54,9 @@ class Explanation:
         return tuple(self.node.findings)
 
 
-def explain(context: SiteContext, name: str) -> Explanation:
-    """Explain a node of the journal. Raises `UsageError` for a name without one."""
-    node, now = context.node(name), current_time()
+def explain(context: SiteContext, node: NodeState) -> Explanation:
+    """Return what a node's standing rests on."""
+    now = current_time()
     found = context.evidence(digest for finding in node.findings for digest in finding.evidence)
     sources = {
         digest: EvidenceSource(source=item.source, where=item.where, at=item.at, origin=item.origin)
@@ -66,6 +67,6 @@ def explain(context: SiteContext, name: str) -> Explanation:
         at=now,
         held=node.held(now),
         evidence=sources,
-        password=rotation(context.journal.history("node", node.id)),
+        password=rotation(context.journal.history(Stream.NODE, node.id)),
         repeated=tuple(repeated(context, node)),
     )

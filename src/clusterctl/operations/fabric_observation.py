@@ -13,14 +13,14 @@ from clusterctl.cabling.explain.findings import faults_of_fabric
 from clusterctl.cabling.explain.verify import verify
 from clusterctl.cabling.names import Hosts
 from clusterctl.edges.clock import CLOCK
-from clusterctl.edges.infiniband import CounterReader
 from clusterctl.edges.site.contents import wiring_plan
+from clusterctl.fleet.codec import payload_to_data
 from clusterctl.fleet.event import Kind
-from clusterctl.fleet.fabric.history import Look
+from clusterctl.fleet.fabric.history import FabricReading
 from clusterctl.fleet.fabric.wiring import PortName
-from clusterctl.fleet.finding import Evidence, Origin
+from clusterctl.fleet.finding import Evidence
 from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, has_fabric, storable
-from clusterctl.operations.adapters import Access
+from clusterctl.operations.adapters import Access, counter_reader
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.documents import as_usage, content
 from clusterctl.operations.fabric_files import most_broken_percent
@@ -64,10 +64,15 @@ def run(context: SiteContext, request: ObserveRequest, control: Control) -> Obse
         telemetry = decode_telemetry(data, seen, file=name) if has_fabric(data, file=name) else None
     causes = {fault.subject: fault.cause for fault in context.faults()}
     verification = verify(wiring_plan(context.site), seen, fabric_hosts(context.journal))
-    look = Look(seen, telemetry, faults_of_fabric(verification, most_broken_percent()))
+    look = FabricReading(seen, telemetry, faults_of_fabric(verification, most_broken_percent()))
     new = FabricRecord(context.journal).write(look, evidence)
     changes = tuple(
-        FabricChange(kind=event.kind, subject=event.subject, data=event.data, known_cause=causes.get(event.subject, ""))
+        FabricChange(
+            kind=event.kind,
+            subject=event.subject,
+            data=payload_to_data(event.payload),
+            known_cause=causes.get(event.subject, ""),
+        )
         for event in new
     )
     return ObserveResult(devices=len(seen.devices), links=len(seen.links), changes=changes)
@@ -103,8 +108,7 @@ class CountersResult:
 def read_counters(request: CountersRequest, control: Control) -> CountersResult:
     """Read the error counters of the whole fabric; clears none."""
     at = CLOCK.now()
-    reader = CounterReader(CLOCK, Origin.REAL, request.command)
-    found = reader.ibqueryerrors(Deadline.after(request.deadline_s, control.cancelled))
+    found = counter_reader(request.command).ibqueryerrors(Deadline.after(request.deadline_s, control.cancelled))
     return CountersResult(at=at, text=found.value)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.pool import FilePool, InventoryFile
 from clusterctl.edges.scheduler import SlurmScheduler
-from clusterctl.edges.scheduler.gold_feature import Featured, publish_feature
+from clusterctl.edges.scheduler.slurm import Featured, publish_feature
 from clusterctl.edges.site import Site
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.reporting.spares import Spares

@@ -51,8 +51,8 @@ class PlannedNetwork:
 
     name: str
     address: str
-    document: dict[str, Any]
-    files: dict[str, str]
+    document: Mapping[str, Any]
+    files: Mapping[str, str]
     problem: str = ""
 
     def json(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from clusterctl.edges.os_images import BootFolder, Recipe, build, default_name, own_suite
-from clusterctl.edges.os_images.prune import Outdated, outdated, remove
+from clusterctl.edges.os_images.store import Outdated, outdated, remove
 from clusterctl.operations.operation import Control, Effect, Event, Outcome, Preview, Result
 
 

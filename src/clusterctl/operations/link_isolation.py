@@ -20,7 +20,7 @@ from clusterctl.cabling.isolation import Cut, CutPlan, Isolation, Pair, Refusal,
 from clusterctl.cabling.mass_failure import mass_failure
 from clusterctl.edges.site.contents import wiring_plan
 from clusterctl.fleet.errors import EdgeError, UsageError
-from clusterctl.fleet.fabric.history import STREAM
+from clusterctl.fleet.event import Stream
 from clusterctl.fleet.fabric.limits import FabricLimits
 from clusterctl.fleet.fabric.port_acts import Out, standing
 from clusterctl.fleet.fabric.telemetry import Telemetry
@@ -199,7 +199,7 @@ def _disable_plan(
     wiring, judged = wiring_plan(context.site), fabric_in(request.fabric)
     labels = fabric_labels(judged, wiring)
     wanted = _bad_links(request, judged, labels)
-    out = standing(context.journal.latest(STREAM))
+    out = standing(context.journal.latest(Stream.FABRIC))
     seen = parse_ibnetdiscover(adapters.fabric.ibnetdiscover(deadline).value, file="ibnetdiscover")
     known = {one.port for one in out}
     fabric = Fabric(seen.devices, tuple(link for link in seen.links if known.isdisjoint((link.a, link.b))))
@@ -283,7 +283,7 @@ def _enable_preview(ports: Sequence[Out]) -> Preview:
 
 
 def _disabled_ports(context: SiteContext, request: EnableRequest) -> tuple[Out, ...]:
-    out = {one.label: one for one in standing(context.journal.latest(STREAM))}
+    out = {one.label: one for one in standing(context.journal.latest(Stream.FABRIC))}
     if not request.ports:
         return tuple(out.values())
     wanted = [f"{device} port {port}" for device, _, port in (text.rpartition(":") for text in request.ports)]

@@ -7,17 +7,18 @@ from contextlib import closing
 from typing import Any
 
 from clusterctl.edges.clock import CLOCK
+from clusterctl.fleet.acts import Act
 from clusterctl.fleet.decisions import decision as orders
+from clusterctl.fleet.decisions.permissions import settings_permitted
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Stage
-from clusterctl.fleet.settings.plan import permitted
 from clusterctl.fleet.waves import Machine
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Preview, Result
 from clusterctl.operations.selection import selected
 from clusterctl.operations.waves import WavePlan, WaveRequest, WaveRun, node_ids
 from clusterctl.steps.executor.reachability import SshAccess
-from clusterctl.steps.settings.nic_firmware import ACT, NicFirmwareWork
+from clusterctl.steps.settings.nic_firmware import NicFirmwareWork
 
 NAME = "nic-firmware"
 WAVE_S = 3 * 3600.0
@@ -28,24 +29,24 @@ IMAGES = "nic_firmware_images"
 
 def preview(context: SiteContext, request: WaveRequest) -> Preview:
     """Return the waves; which adapters need an image is read on each machine, before its turn."""
-    orders.said(request.reason)
     _variables(context)
     return _plan(context, request).preview(NAME)
 
 
 def run(context: SiteContext, request: WaveRequest, control: Control) -> Result:
     """Burn the images that the site names, wave by wave; interrupted, the same request looks first and goes on."""
-    control.require(preview(context, request))
+    variables, plan = _variables(context), _plan(context, request)
+    control.require(plan.preview(NAME))
     ssh = context.site.settings.ssh
     reach = SshAccess(ssh.user, context.site.path(ssh.private_key))
     with closing(context.adapters()) as adapters:
-        work = NicFirmwareWork(adapters.playbooks, context.journal, reach.address, _variables(context), WAVE_S)
+        work = NicFirmwareWork(adapters.playbooks, context.journal, reach.address, variables, WAVE_S)
         return WaveRun(
             operation=NAME,
             context=context,
             adapters=adapters,
             request=request,
-            plan=_plan(context, request),
+            plan=plan,
             work=work,
             done=DONE,
         ).run(control)
@@ -64,7 +65,8 @@ def _variables(context: SiteContext) -> Mapping[str, Any]:
 
 
 def _plan(context: SiteContext, request: WaveRequest) -> WavePlan:
-    """Return who may be changed, one machine of each SKU first."""
+    """Return the machines that may be changed, one of each SKU first."""
+    orders.said(request.reason)
     names = set(selected(context, request.nodes or ("*",)))
     nodes = [node for node in context.nodes() if node.name in names and node.stage is not Stage.RETIRED]
     known, skipped, able = node_ids(context), dict[str, str](), dict[str, Machine]()
@@ -73,7 +75,12 @@ def _plan(context: SiteContext, request: WaveRequest) -> WavePlan:
             skipped[node.name] = "the journal has no event of it yet; clusterctl discover first"
             continue
         try:
-            permitted(context.journal.state(known[node.name]), CLOCK.now(), from_pool=request.from_pool, acts={ACT})
+            settings_permitted(
+                context.journal.state(known[node.name]),
+                CLOCK.now(),
+                from_pool=request.from_pool,
+                acts={Act.NIC_FIRMWARE_PLAY},
+            )
         except UsageError as error:
             skipped[node.name] = f"{error.message}; {error.remedy}"
         else:

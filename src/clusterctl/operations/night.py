@@ -14,12 +14,13 @@ from clusterctl.edges.night_record import read_record, write_record
 from clusterctl.edges.site import Site, contents
 from clusterctl.fleet.decisions.revalidate import order_event
 from clusterctl.fleet.errors import ClaimLostError, ClusterctlError, EnvironmentBrokenError, UsageError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import NewEvent, Stream
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.nightly.policy import TOGETHER, Candidate, NightPolicy, choose, overdue, require_affordable
 from clusterctl.fleet.nightly.record import NightRecord
 from clusterctl.fleet.nightly.window import Opening, Window, parse_window
 from clusterctl.fleet.node import Stage, Step
+from clusterctl.fleet.payloads.runs import NightEnded, NightStarted
 from clusterctl.fleet.reporting.spares import Spares
 from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.operations.adapters import Adapters, require_scheduler, state_dir
@@ -282,7 +283,7 @@ class NightRun:
                 self.lender.relabel(state.name, f"{_check(state)}:{state.last_seq}")
 
     def _left_over(self, night: Night) -> list[str]:
-        """What a night that was killed had taken and not done: it comes first."""
+        """Return the nodes that a killed night had taken and not tested: they come first."""
         begun = [state for state in self.context.journal.states() if _unfinished(state)]
         if not begun or self.left() < self.policy.turn:
             return []
@@ -333,13 +334,12 @@ def tonights(site: Site, policy: NightPolicy) -> Site:
 
 
 def _started(context: SiteContext, policy: NightPolicy, closes: datetime) -> NewEvent:
-    data = {"closes": closes.isoformat(), "percent": policy.percent}
-    return NewEvent("run", context.run, Kind.NIGHT_STARTED, data)
+    return NewEvent(Stream.RUN, context.run, NightStarted(closes=closes, percent=policy.percent))
 
 
 def _ended(context: SiteContext, night: Night, failed: Sequence[str]) -> NewEvent:
-    data = {"tested": night.tested, "failed": list(failed), "stuck": night.stuck, "ended": night.ended}
-    return NewEvent("run", context.run, Kind.NIGHT_ENDED, data)
+    payload = NightEnded(tested=tuple(night.tested), failed=tuple(failed), stuck=night.stuck, ended=night.ended)
+    return NewEvent(Stream.RUN, context.run, payload)
 
 
 def _unfinished(state: NodeState) -> bool:

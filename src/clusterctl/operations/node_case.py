@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from clusterctl.fleet.event import Event, Kind
-from clusterctl.fleet.event_text import event_text
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin
 from clusterctl.fleet.hardware.parts import MACHINE, Part, part_of
 from clusterctl.fleet.node import Dimm, Drive, Gpu, Hca, Stage
+from clusterctl.fleet.payloads.node import StageAdvanced
 from clusterctl.fleet.state import NodeState
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.limits.reading import Behind, limits_behind
@@ -113,7 +113,7 @@ def case(node: NodeState, evidence: Mapping[Digest, Evidence], limits: Limits | 
     """`limits`: those of the node's SKU today, None where it has none; `events`: its own, of the kinds in `SHOWN`."""
     found = node.inventory
     machine = f"{found.manufacturer} {found.model}" if found else "not identified"
-    moments = tuple(Moment(e.at, event_text(e), e.actor, _mark(e)) for e in events if e.kind in SHOWN)
+    moments = tuple(Moment(e.at, str(e.payload), e.actor, _mark(e)) for e in events if e.kind in SHOWN)
     charges = tuple(_charge(node, finding, evidence, limits) for finding in node.findings)
     return Case(node, machine, charges, moments[-MOMENTS:], max(0, len(moments) - MOMENTS))
 
@@ -151,7 +151,7 @@ def _exhibit(item: Evidence, named: Iterable[str]) -> Exhibit:
 
 
 def _model(node: NodeState, part: Part) -> str:
-    """What the part is, as the BMC calls it; of the whole machine, its model."""
+    """Return the part's model by the BMC's inventory; of the whole machine, its model."""
     found = node.inventory
     if found is None:
         return ""
@@ -170,5 +170,5 @@ def _model(node: NodeState, part: Part) -> str:
 def _mark(event: Event) -> str:
     if event.kind in (Kind.NODE_QUARANTINED, Kind.NODE_HELD, Kind.NODE_RETIRED, Kind.HOLD_SET):
         return "bad"
-    gold = event.kind is Kind.STAGE_ADVANCED and event.data.get("to") == Stage.GOLD.value
+    gold = isinstance(event.payload, StageAdvanced) and event.payload.to is Stage.GOLD
     return "good" if gold else "way"

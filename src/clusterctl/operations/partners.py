@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from clusterctl.edges.clock import CLOCK
-from clusterctl.fleet.event import Kind
+from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.partners import ENOUGH, choose
+from clusterctl.fleet.payloads.node import StageAdvanced
 from clusterctl.fleet.state import NodeSummary
 from clusterctl.operations.context import SiteContext
 from clusterctl.ports import Deadline, Journal, Pool
@@ -89,12 +90,12 @@ def _run_was_killed(journal: Journal, node: NodeId) -> bool:
     """Return whether the run that made the node gold never came to its end."""
     runs = [
         event.run
-        for event in journal.history("node", node)
-        if event.kind is Kind.STAGE_ADVANCED and event.data["to"] == Stage.GOLD.value
+        for event in journal.history(Stream.NODE, node)
+        if isinstance(event.payload, StageAdvanced) and event.payload.to is Stage.GOLD
     ]
     if not runs:
         return False
-    return Kind.RUN_FINISHED not in {event.kind for event in journal.history("run", runs[-1])}
+    return Kind.RUN_FINISHED not in {event.kind for event in journal.history(Stream.RUN, runs[-1])}
 
 
 def _soon() -> Deadline:

@@ -11,7 +11,7 @@ from clusterctl.edges.doctor import NoSiteError, examine
 from clusterctl.edges.maas.api import MaasApi
 from clusterctl.edges.maas.host import HostFacts, SiteNeeds, check_host
 from clusterctl.edges.site import Site, load_site
-from clusterctl.edges.site.init import write_site
+from clusterctl.edges.site.roles import write_site
 from clusterctl.fleet.diagnosis import Diagnosis, Health
 from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError
 from clusterctl.operations.adapters import known_bmcs, maas_settings

@@ -9,17 +9,15 @@ from pathlib import Path
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.os_images import BootFolder
 from clusterctl.edges.os_images.initramfs import PROBE, script
-from clusterctl.edges.pxe.answer_outfit import AnswerOutfit
-from clusterctl.edges.pxe.arming import Armoury
+from clusterctl.edges.pxe.attempt_store import AttemptStore
 from clusterctl.edges.pxe.checks import examine
-from clusterctl.edges.pxe.desk import Desk
-from clusterctl.edges.pxe.image_outfit import ImageOutfit
+from clusterctl.edges.pxe.install_profiles import AnswerProfile, AttemptFactory, ImageProfile
 from clusterctl.edges.pxe.installer import PxeInstaller
 from clusterctl.edges.pxe.service import PxeService
 from clusterctl.edges.pxe.settings import Dhcp, Method, PxeSettings
 from clusterctl.edges.site import Site, load_site
 from clusterctl.fleet.diagnosis import Diagnosis, Health
-from clusterctl.fleet.errors import ClusterctlError, UsageError
+from clusterctl.fleet.errors import UsageError
 from clusterctl.operations.adapters import backend_of, state_dir
 from clusterctl.operations.operation import Control, Event
 from clusterctl.ports import Bmcs
@@ -28,20 +26,20 @@ from clusterctl.ports import Bmcs
 def pxe_installer(site: Site, bmcs: Bmcs, stack: contextlib.ExitStack) -> PxeInstaller:
     """Return the installer of a run; `stack` closes its service."""
     settings = pxe_settings(site)
-    desk = Desk(state_dir(site) / "pxe" / "machines")
-    service = pxe_service(site, settings, desk)
+    attempts = AttemptStore(state_dir(site) / "pxe" / "machines")
+    service = pxe_service(site, settings, attempts)
     stack.callback(service.close)
-    return PxeInstaller(armoury(settings), desk, service, bmcs)
+    return PxeInstaller(factory(settings), attempts, service, bmcs)
 
 
-def armoury(settings: PxeSettings) -> Armoury:
+def factory(settings: PxeSettings) -> AttemptFactory:
     image = settings.method is Method.IMAGE
-    outfit = ImageOutfit(settings, BootFolder(settings.boot_folder)) if image else AnswerOutfit(settings, CLOCK)
-    return Armoury(settings, outfit, CLOCK)
+    profile = ImageProfile(settings, BootFolder(settings.boot_folder)) if image else AnswerProfile(settings, CLOCK)
+    return AttemptFactory(settings, profile, CLOCK)
 
 
-def pxe_service(site: Site, settings: PxeSettings, desk: Desk) -> PxeService:
-    return PxeService(settings, state_dir(site) / "pxe", desk, CLOCK, lambda: script(PROBE).decode())
+def pxe_service(site: Site, settings: PxeSettings, attempts: AttemptStore) -> PxeService:
+    return PxeService(settings, state_dir(site) / "pxe", attempts, CLOCK, lambda: script(PROBE).decode())
 
 
 def pxe_settings(site: Site) -> PxeSettings:
@@ -85,23 +83,17 @@ LOOK_S = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PxeCheck:
-    """`trouble`: what keeps the service from being examined as a whole; None where nothing does."""
+    """The diagnoses. `exit_code`: that of the first error; else 1 where something was not measured or is doubtful."""
 
     found: tuple[Diagnosis, ...]
-    trouble: ClusterctlError | None
-
-    @property
-    def exit_code(self) -> int:
-        if self.trouble is not None:
-            return self.trouble.exit_code
-        return 1 if any(item.health in (Health.NOT_MEASURED, Health.WARN) for item in self.found) else 0
+    exit_code: int
 
 
 def serve(folder: Path, control: Control) -> None:
     """Serve until cancelled. Raises where a part of the service dies: systemd starts it again."""
     site = load_site(folder)
     settings = pxe_settings(site)
-    service = pxe_service(site, settings, Desk(state_dir(site) / "pxe" / "machines"))
+    service = pxe_service(site, settings, AttemptStore(state_dir(site) / "pxe" / "machines"))
     with contextlib.closing(service):
         service.serve()
         control.on_event(Event(text=f"serving {site.settings.name} at {settings.base} on {settings.interface}"))
@@ -113,9 +105,10 @@ def check(folder: Path) -> PxeCheck:
     """Return what is missing before machines can be installed."""
     site = load_site(folder)
     settings = pxe_settings(site)
-    service = pxe_service(site, settings, Desk(state_dir(site) / "pxe" / "machines"))
-    found, trouble = examine(armoury(settings), service, _without_address(site))
-    return PxeCheck(found=tuple(found), trouble=trouble)
+    service = pxe_service(site, settings, AttemptStore(state_dir(site) / "pxe" / "machines"))
+    found, trouble = examine(factory(settings), service, _without_address(site))
+    doubtful = any(item.health in (Health.NOT_MEASURED, Health.WARN) for item in found)
+    return PxeCheck(found=tuple(found), exit_code=trouble.exit_code if trouble is not None else int(doubtful))
 
 
 def _without_address(site: Site) -> list[str]:

@@ -11,9 +11,10 @@ from pathlib import Path
 from clusterctl.edges.disk import disk_explained, write_whole
 from clusterctl.edges.site import contents, load_site
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.event import Event, Kind
+from clusterctl.fleet.event import Event, Stream
 from clusterctl.fleet.fold import fold
 from clusterctl.fleet.node import Step
+from clusterctl.fleet.payloads.node import ReportRecorded
 from clusterctl.fleet.state import NodeSummary
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.selection import matching
@@ -109,7 +110,7 @@ def _last_burnin(context: SiteContext, node: NodeSummary, probes: Iterable[Probe
     """Return the node's last burn-in, as the node stood then, and how many pieces of evidence are lost; or the reason
     why there is none.
     """
-    events = list(context.journal.history("node", node.id))
+    events = list(context.journal.history(Stream.NODE, node.id))
     until_then = list(dropwhile(lambda event: not _is_burnin(event), reversed(events)))[::-1]
     if not until_then:
         return "no burn-in of it is recorded"
@@ -122,7 +123,7 @@ def _last_burnin(context: SiteContext, node: NodeSummary, probes: Iterable[Probe
 
 
 def _is_burnin(event: Event) -> bool:
-    return event.kind is Kind.REPORT_RECORDED and event.data["report"]["step"] == Step.BURNIN.value
+    return isinstance(event.payload, ReportRecorded) and event.payload.report.step == Step.BURNIN.value
 
 
 def _make_folder(target: Path) -> None:

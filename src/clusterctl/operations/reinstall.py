@@ -35,16 +35,24 @@ class ReinstallRequest:
 
 def preview(context: SiteContext, request: ReinstallRequest) -> Preview:
     """Return what would be overwritten. Raises `UsageError` where that may not be."""
+    return _preview(_listed(context, request), request)
+
+
+def _listed(context: SiteContext, request: ReinstallRequest) -> NodeState:
     node = context.node(request.node)
     require_listed(context, [node.name])
+    return node
+
+
+def _preview(node: NodeState, request: ReinstallRequest) -> Preview:
     text = _effect(node, request)
     return Preview(operation="reinstall", question="Go on?", effects=(Effect(node=node.name, text=text),))
 
 
 def run(context: SiteContext, request: ReinstallRequest, control: Control) -> RunResult:
     """Order the replacement and carry it out; a node that is ordered already is carried on with."""
-    control.require(preview(context, request))
-    node = context.node(request.node)
+    node = _listed(context, request)
+    control.require(_preview(node, request))
     if not node.reinstall:
         _order(context, node, request, control)
     steps = RunRequest(steps=(Step.INSTALL,), limit=(node.name,))

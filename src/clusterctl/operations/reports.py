@@ -10,12 +10,13 @@ from pathlib import Path
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.site import contents
-from clusterctl.fleet.event import Event, Kind
-from clusterctl.fleet.fabric.history import STREAM, FabricFault, standing_faults
+from clusterctl.fleet.event import Event, Kind, Stream
+from clusterctl.fleet.fabric.history import open_faults
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.hardware.parts import serials_in
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import NodeId, Stage
+from clusterctl.fleet.payloads.hardware import FabricFault
 from clusterctl.fleet.reporting.figures import Figure, figures
 from clusterctl.fleet.reporting.offenders import (
     KINDS,
@@ -148,7 +149,7 @@ def fleet_report(context: SiteContext) -> FleetReport:
 
 def node_case(context: SiteContext, node: NodeState) -> Case:
     """Return one node's findings with limits and evidence, and its time line."""
-    events = context.journal.history("node", node.id)
+    events = context.journal.history(Stream.NODE, node.id)
     return case(node, _evidence(context, [node]), _limits_by_sku(context).get(node.sku), events)
 
 
@@ -157,9 +158,9 @@ def site_work_orders(context: SiteContext) -> WorkOrders:
     now, settings = CLOCK.now(), context.site.settings
     fleet = [node for node in context.nodes() if node.stage is not Stage.RETIRED]
     states = [context.journal.state(node.id) for node in fleet if node.stopped_at is not None]
-    events = list(context.journal.latest(STREAM, Kind.FABRIC_FAULT_SEEN))
+    events = list(context.journal.latest(Stream.FABRIC, Kind.FABRIC_FAULT_SEEN))
     proofs = {event.subject: event.evidence for event in events}
-    faults = [(fault, proofs[fault.subject]) for fault in standing_faults(events)]
+    faults = [(fault, proofs[fault.subject]) for fault in open_faults(events)]
     return WorkOrders(
         site=settings.name,
         simulated=settings.simulated,
@@ -256,7 +257,7 @@ def _events(context: SiteContext, wanted: set[NodeId]) -> Mapping[NodeId, Sequen
     """Return the events of these nodes, by one query: a thousand queries take longer than the page."""
     by_node: dict[NodeId, list[Event]] = defaultdict(list)
     for event in context.journal.recent(SHOWN, _EVER) if wanted else ():
-        if event.stream == "node" and event.subject in wanted:
+        if event.stream is Stream.NODE and event.subject in wanted:
             by_node[NodeId(event.subject)].append(event)
     return by_node
 

@@ -132,7 +132,7 @@ def _order(plan: _Plan, request: RevalidateRequest) -> tuple[Step, ...]:
         orders = [_decide(plan.context, journal.state(node.id), request, plan.because) for node in plan.nodes]
         for order in orders:
             journal.append(order.events, claim=claims[order.node.id])
-            since.append(Step(order.events[0].data["since"]))
+            since.append(journal.state(order.node.id).next_step or Step.BURNIN)
     steps = list(Step)
     return tuple(steps[min(map(steps.index, since)) :])
 

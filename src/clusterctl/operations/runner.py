@@ -60,7 +60,9 @@ class NodeOperation(Generic[RequestT]):
 
     def preview(self, context: SiteContext, request: RequestT) -> Preview:
         """Return what the operation would do. Raises `UsageError` where it may not be done to one of the nodes."""
-        nodes = self._nodes(context, request)
+        return self._preview(context, request, self._nodes(context, request))
+
+    def _preview(self, context: SiteContext, request: RequestT, nodes: Sequence[NodeState]) -> Preview:
         names = [node.name for node in nodes]
         effects = tuple(Effect(node=node.name, text=self.effect(request, node)) for node in nodes)
         return Preview(
@@ -72,9 +74,10 @@ class NodeOperation(Generic[RequestT]):
 
     def run(self, context: SiteContext, request: RequestT, control: Control) -> Result:
         """Act on the nodes; return each one's outcome, by name."""
-        control.require(self.preview(context, request))
+        chosen = self._nodes(context, request)
+        control.require(self._preview(context, request, chosen))
         context.describe()
-        nodes = self._nodes(context, request)
+        nodes = context.named(node.name for node in chosen)
         outcomes = []
         with closing(context.adapters()) as adapters, claimed(context, nodes) as claims:
             fresh = tuple(context.journal.state(node.id) for node in nodes)

@@ -7,13 +7,13 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from clusterctl.edges.clock import CLOCK
-from clusterctl.edges.firmware_images import ImageFiles
 from clusterctl.fleet.decisions import decision as orders
+from clusterctl.fleet.decisions.permissions import settings_permitted
 from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.settings.drift import Drift, in_words, not_right
-from clusterctl.fleet.settings.plan import Todo, permitted, todo
+from clusterctl.fleet.settings.plan import Todo, todo
 from clusterctl.fleet.state import NodeSummary
 from clusterctl.fleet.waves import Machine
 from clusterctl.operations.adapters import Access, Adapters
@@ -21,7 +21,7 @@ from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Failure, Preview, Result
 from clusterctl.operations.selection import selected
 from clusterctl.operations.waves import WavePlan, WaveRequest, WaveRun, node_ids
-from clusterctl.ports import Deadline
+from clusterctl.ports import Deadline, Images
 from clusterctl.steps.settings.apply_baseline import BaselineApplier, BaselineWork
 from clusterctl.steps.settings.machine_session import SettingsServices, SettingsTimeouts
 from clusterctl.steps.settings.read_baseline import BaselineQuery, BaselineReader, BaselineReading
@@ -105,7 +105,7 @@ def run(context: SiteContext, request: WaveRequest, control: Control) -> Result:
     pace = SettingsTimeouts(poll=timing.settings_poll_s, show=timing.settings_report_s)
     with closing(context.adapters()) as adapters:
         applier = BaselineApplier(
-            SettingsServices(adapters.bmcs, context.site.bmc_address, context.journal, ImageFiles(), pace)
+            SettingsServices(adapters.bmcs, context.site.bmc_address, context.journal, adapters.images, pace)
         )
         return WaveRun(
             operation=NAME,
@@ -137,7 +137,7 @@ def _plan(context: SiteContext, request: WaveRequest, control: Control) -> tuple
         node = context.journal.state(known[one.name])
         begun |= {node.name} if node.open_acts else set()
         try:
-            permitted(node, CLOCK.now(), from_pool=request.from_pool)
+            settings_permitted(node, CLOCK.now(), from_pool=request.from_pool)
         except UsageError as error:
             skipped[one.name] = f"{error.message}; {error.remedy}"
         else:
@@ -152,17 +152,17 @@ def _plan(context: SiteContext, request: WaveRequest, control: Control) -> tuple
                 todos[seen.name] = plan
             elif plan.by_hand:
                 skipped[seen.name] = "by hand: " + "; ".join(map(in_words, plan.by_hand))
-    _check_images(todos.values())
+        _check_images(adapters.images, todos.values())
     effects = {name: "; ".join(plan_text(plan)) for name, plan in todos.items()}
     machines = {name: Machine(known[name], kind=selection.skus[name]) for name in todos}
     return WavePlan(effects=effects, machines=machines, policy=request.policy, skipped=skipped), todos
 
 
-def _check_images(plans: Iterable[Todo]) -> None:
+def _check_images(images: Images, plans: Iterable[Todo]) -> None:
     """Open each image that would be sent, before any machine is touched. Raises `UsageError` for a missing one."""
     wishes = (wish for plan in plans for wish in (*plan.bmc, *plan.host))
     for image in dict.fromkeys(wish.image for wish in wishes if wish.image is not None):
-        with ImageFiles().opened(image):
+        with images.opened(image):
             pass
 
 

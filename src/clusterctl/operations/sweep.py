@@ -10,8 +10,8 @@ from clusterctl.edges.redfish import KnownBmcs
 from clusterctl.edges.redfish.sweep import CandidateProbe, Progress, ScanResult, TcpState
 from clusterctl.edges.redfish.sweep import sweep as sweep_networks
 from clusterctl.edges.site import Site, load_site
+from clusterctl.edges.site.logins import SweepLogins
 from clusterctl.edges.site.sheet_update import sheet_update
-from clusterctl.edges.site.sweep_logins import SweepLogins
 from clusterctl.fleet.bmc.observation import Lease, Listed, Outcome, Planned
 from clusterctl.fleet.bmc.reconciliation import Reconciliation, join
 from clusterctl.fleet.bmc.targets import MOST, targets

@@ -1,4 +1,4 @@
-"""What the site lets us trust on its mere word: said in every run, plan and report."""
+"""What the site trusts without proof: every run, plan and report states it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clusterctl.ports import BmcAddress
 
 
 def diagnosis(site: Site) -> Diagnosis:
-    """The same for `doctor`."""
+    """Return the notices as a diagnosis of `doctor`."""
     found = notices(site)
     if not found:
         return ok("trust", "all that a run talks to proves who it is")
@@ -22,7 +22,7 @@ def diagnosis(site: Site) -> Diagnosis:
 
 
 def notices(site: Site) -> tuple[str, ...]:
-    """One sentence for each thing that is not proven: plain HTTP, BMCs that will be believed on first use."""
+    """Return one sentence for each thing that is not proven: plain HTTP, BMCs that are trusted on first use."""
     return tuple(_notices(site))
 
 
@@ -88,7 +88,7 @@ def _of_journal(url: str) -> Iterator[str]:
 
 
 def _is_here(host: str | None) -> bool:
-    """True for the controller itself: a socket, or its loopback."""
+    """Return whether it is the controller itself: a socket, or its loopback address."""
     if host in (None, "localhost"):
         return True
     try:

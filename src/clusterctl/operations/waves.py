@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from clusterctl.edges.clock import CLOCK
+from clusterctl.fleet.acts import Act
 from clusterctl.fleet.decisions import decision as orders
+from clusterctl.fleet.decisions.permissions import settings_permitted
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import NodeId, Serial
-from clusterctl.fleet.settings.plan import permitted
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waves import Ending, Machine, WavePolicy, planned
 from clusterctl.operations.adapters import Adapters
@@ -54,7 +55,7 @@ class WaveWork(Protocol):
     """
 
     @property
-    def acts(self) -> frozenset[str]: ...
+    def acts(self) -> frozenset[Act]: ...
     @property
     def seconds(self) -> float: ...
     def run(
@@ -159,7 +160,7 @@ class WaveRun:
             if node.id not in claims.granted:
                 continue
             try:
-                serial = permitted(node, CLOCK.now(), from_pool=self.request.from_pool, acts=self.work.acts)
+                serial = settings_permitted(node, CLOCK.now(), from_pool=self.request.from_pool, acts=self.work.acts)
             except UsageError as error:
                 skipped[name] = f"{error.message}; {error.remedy}"
                 continue

@@ -7,7 +7,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import cast
 
-from clusterctl.fleet.decisions.decision import living, said
+from clusterctl.fleet.decisions.decision import said
+from clusterctl.fleet.decisions.permissions import require_living
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Drive
 from clusterctl.fleet.state import NodeState
@@ -37,7 +38,10 @@ class WipeRequest:
 def preview(context: SiteContext, request: WipeRequest) -> Preview:
     """Return the drives that would be erased, each as one effect. Raises `UsageError` where that cannot be."""
     node = context.node(request.node)
-    drives = _erasable(context, node, request)
+    return _preview(node, _erasable(context, node, request))
+
+
+def _preview(node: NodeState, drives: Sequence[Drive]) -> Preview:
     return Preview(
         operation=NAME,
         question=f"Erase {len(drives)} drives of {node.name} ({node.location}, serial {node.serial}) beyond recovery, "
@@ -50,8 +54,8 @@ def preview(context: SiteContext, request: WipeRequest) -> Preview:
 
 def run(context: SiteContext, request: WipeRequest, control: Control) -> Result:
     """Erase the drives of the proven machine, switch it off and retire it; interrupted, the same request goes on."""
-    control.require(preview(context, request))
     node = context.node(request.node)
+    control.require(_preview(node, _erasable(context, node, request)))
     require_serial(node, request.serial)
     with closing(context.adapters()) as adapters, claimed(context, [node]) as claims:
         eraser = cast("Eraser", adapters.installer)
@@ -92,7 +96,7 @@ def drive_text(drive: Drive) -> str:
 
 def _erasable(context: SiteContext, node: NodeState, request: WipeRequest) -> Sequence[Drive]:
     """Return the drives that would be erased. Raises `UsageError` where that cannot be."""
-    living(node)
+    require_living(node)
     said(request.reason)
     require_listed(context, [node.name])
     drives = node.inventory.drives if node.inventory is not None else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from clusterctl.fleet.event import Event, Kind, NewEvent
+from clusterctl.fleet.event import Event, Kind, NewEvent, Stream
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState, NodeSummary
@@ -58,8 +58,8 @@ class Journal(Protocol):
         ...
 
     def state(self, node: NodeId) -> NodeState: ...
-    def history(self, stream: str, subject: str) -> Iterator[Event]: ...
-    def latest(self, stream: str, kind: Kind | None = None) -> Iterator[Event]:
+    def history(self, stream: Stream, subject: str) -> Iterator[Event]: ...
+    def latest(self, stream: Stream, kind: Kind | None = None) -> Iterator[Event]:
         """The last event of each kind of each subject, oldest first; `kind`: only of that one."""
         ...
 

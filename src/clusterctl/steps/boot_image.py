@@ -11,19 +11,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from clusterctl.fleet.acts import Act, ImageDetails
 from clusterctl.fleet.bmc.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError, OutcomeUnknownError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import node_event
 from clusterctl.fleet.finding import Evidence
 from clusterctl.fleet.node import Serial
+from clusterctl.fleet.payloads.node import ActIntended, ActObserved
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Journal
-from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog, failure
 from clusterctl.steps.executor.parallel import each
-from clusterctl.steps.power import FAILED, UNSURE
-
-BOOT, EJECT = "media.boot", "media.eject"
-"""The acts' names in the journal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,50 +49,50 @@ class ImageBooter:
 
         An interrupted boot is left as intended: the same order again reads first, and goes on.
         """
-        return self._each(BOOT, nodes, _Order(uri, reason, acts, deadline))
+        return self._each(Act.MEDIA_BOOT, nodes, _Order(uri, reason, acts, deadline))
 
     def eject(
         self, nodes: Sequence[tuple[NodeState, Serial]], uri: str, reason: str, acts: IntentLog, deadline: Deadline
     ) -> Iterator[ImageBootResult]:
         """Eject the image from each node's virtual drives."""
-        return self._each(EJECT, nodes, _Order(uri, reason, acts, deadline))
+        return self._each(Act.MEDIA_EJECT, nodes, _Order(uri, reason, acts, deadline))
 
-    def _each(self, act: str, nodes: Sequence[tuple[NodeState, Serial]], order: _Order) -> Iterator[ImageBootResult]:
+    def _each(self, act: Act, nodes: Sequence[tuple[NodeState, Serial]], order: _Order) -> Iterator[ImageBootResult]:
         calls = [partial(self._one, act, node, serial, order) for node, serial in nodes]
         return each(calls, self.workers, order.acts.lease.keep)
 
-    def _one(self, act: str, node: NodeState, serial: Serial, order: _Order) -> ImageBootResult:
+    def _one(self, act: Act, node: NodeState, serial: Serial, order: _Order) -> ImageBootResult:
         fenced = order.acts.fenced([node.id], order.deadline)
         inserted: bool | None = None
         try:
             fenced.check(f"booting {node.name} from an image")
-            intent = {"act": act, "target": serial, "reason": order.reason, "uri": order.uri}
-            order.acts.note(node.id, Kind.ACT_INTENDED, intent)
+            intent = ActIntended(act=act, target=serial, reason=order.reason, details=ImageDetails(uri=order.uri))
+            order.acts.note(node.id, intent)
             with self.bmcs.open(self.address_of(node.name), fenced) as bmc:
-                if act == EJECT:
+                if act is Act.MEDIA_EJECT:
                     evidence = bmc.eject_media(order.uri, serial, fenced).evidence
                 else:
                     evidence = _boot(bmc, order.uri, serial, fenced)
-            inserted = act == BOOT
-            self._note(node, act, "inserted, booted" if inserted else "ejected", evidence, order.acts)
+            inserted = act is Act.MEDIA_BOOT
+            observed = ActObserved(act=act, message="inserted, booted" if inserted else "ejected")
+            self._note(node, observed, evidence, order.acts)
         except (CancelledError, ClaimLostError) as error:
             return ImageBootResult(node.name, inserted, error)
         except ClusterctlError as error:
             return self._failed(act, node, error, order.acts)
         return ImageBootResult(node.name, inserted)
 
-    def _failed(self, act: str, node: NodeState, error: ClusterctlError, acts: IntentLog) -> ImageBootResult:
-        word = UNSURE if isinstance(error, OutcomeUnknownError) else FAILED
+    def _failed(self, act: Act, node: NodeState, error: ClusterctlError, acts: IntentLog) -> ImageBootResult:
         try:
-            self._note(node, act, f"{word}: {error.message}", (), acts)
+            self._note(node, ActObserved(act=act, result=failure(error), message=error.message), (), acts)
         except ClaimLostError as lost:
             return ImageBootResult(node.name, None, lost)
         return ImageBootResult(node.name, None, error)
 
-    def _note(self, node: NodeState, act: str, result: str, evidence: Sequence[Evidence], acts: IntentLog) -> None:
+    def _note(self, node: NodeState, observed: ActObserved, evidence: Sequence[Evidence], acts: IntentLog) -> None:
         self.journal.store(evidence)
         digests = tuple(item.digest for item in evidence)
-        event = NewEvent("node", node.id, Kind.ACT_OBSERVED, {"act": act, "result": result}, digests)
+        event = node_event(node.id, observed, digests)
         self.journal.append([event], claim=acts.lease.claim(node.id))
 
 

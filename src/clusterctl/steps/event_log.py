@@ -6,18 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from clusterctl.fleet.acts import Act
 from clusterctl.fleet.bmc.logs import LogArchive
-from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError, EdgeError, OutcomeUnknownError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError, EdgeError
+from clusterctl.fleet.event import Payload, node_event
 from clusterctl.fleet.finding import Digest, Evidence, Observed
 from clusterctl.fleet.node import Serial
+from clusterctl.fleet.payloads.node import ActIntended, ActObserved
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Journal
-from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog, failure
 from clusterctl.steps.executor.parallel import each
-from clusterctl.steps.power import FAILED, UNSURE
-
-ACT = "log.clear"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +56,8 @@ class EventLogClearer:
                 kept = self._keep(seen.evidence)
                 if not seen.value.count:
                     return ClearResult(node.name, 0, kept)
-                intent = {"act": ACT, "target": seen.value.serial, "reason": reason}
-                self._note(node, Kind.ACT_INTENDED, intent, kept, intents)
+                intent = ActIntended(act=Act.LOG_CLEAR, target=seen.value.serial, reason=reason)
+                self._note(node, intent, kept, intents)
                 return self._clear(bmc, node, seen, intents, fenced)
         except ClusterctlError as error:
             return ClearResult(node.name, error=error)
@@ -73,17 +72,14 @@ class EventLogClearer:
         except (CancelledError, ClaimLostError):
             raise
         except ClusterctlError as error:
-            word = UNSURE if isinstance(error, OutcomeUnknownError) else FAILED
-            self._note(node, Kind.ACT_OBSERVED, {"act": ACT, "result": f"{word}: {error.message}"}, (), intents)
+            self._note(node, ActObserved(act=Act.LOG_CLEAR, result=failure(error), message=error.message), (), intents)
             return ClearResult(node.name, 0, kept, error)
-        data = {"act": ACT, "result": f"{archive.count} entries, kept"}
-        self._note(node, Kind.ACT_OBSERVED, data, (*kept, *self._keep(done.evidence)), intents)
+        observed = ActObserved(act=Act.LOG_CLEAR, message=f"{archive.count} entries, kept")
+        self._note(node, observed, (*kept, *self._keep(done.evidence)), intents)
         return ClearResult(node.name, archive.count, kept)
 
-    def _note(
-        self, node: NodeState, kind: Kind, data: dict[str, str], digests: tuple[Digest, ...], intents: IntentLog
-    ) -> None:
-        self.journal.append([NewEvent("node", node.id, kind, data, digests)], claim=intents.lease.claim(node.id))
+    def _note(self, node: NodeState, payload: Payload, digests: tuple[Digest, ...], intents: IntentLog) -> None:
+        self.journal.append([node_event(node.id, payload, digests)], claim=intents.lease.claim(node.id))
 
     def _keep(self, evidence: Sequence[Evidence]) -> tuple[Digest, ...]:
         self.journal.store(evidence)

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from functools import partial
 
 from clusterctl.fleet.decisions.permissions import PowerOrder
-from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError, OutcomeUnknownError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError
+from clusterctl.fleet.event import node_event
 from clusterctl.fleet.finding import Digest, Observed
 from clusterctl.fleet.node import Serial
+from clusterctl.fleet.payloads.node import ActIntended, ActObserved
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Journal, Power
-from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog, failure
 from clusterctl.steps.executor.parallel import each
-
-FAILED, UNSURE = "failed", "unknown"
-"""How a result in the journal begins where the order did not succeed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +65,11 @@ class PowerSwitch:
         fenced = intents.fenced([node.id], deadline)
         try:
             fenced.check(f"switching {node.name}")
-            intents.note(node.id, Kind.ACT_INTENDED, {"act": order.act, "target": serial, "reason": reason})
+            intents.note(node.id, ActIntended(act=order.act, target=serial, reason=reason))
             with self.bmcs.open(self.address_of(node.name), fenced) as bmc:
                 seen = _carry_out(bmc, order, serial, fenced)
-            self._note(node, order, seen.value.value, self._keep(seen), intents)
+            observed = ActObserved(act=order.act, message=seen.value.value)
+            self._note(node, observed, self._keep(seen), intents)
         except (CancelledError, ClaimLostError) as error:
             return PowerResult(node.name, Power.UNKNOWN, error)
         except ClusterctlError as error:
@@ -78,18 +77,15 @@ class PowerSwitch:
         return PowerResult(node.name, seen.value)
 
     def _failed(self, node: NodeState, order: PowerOrder, error: ClusterctlError, intents: IntentLog) -> PowerResult:
-        word = UNSURE if isinstance(error, OutcomeUnknownError) else FAILED
         try:
-            self._note(node, order, f"{word}: {error.message}", (), intents)
+            observed = ActObserved(act=order.act, result=failure(error), message=error.message)
+            self._note(node, observed, (), intents)
         except ClaimLostError as lost:
             return PowerResult(node.name, Power.UNKNOWN, lost)
         return PowerResult(node.name, Power.UNKNOWN, error)
 
-    def _note(
-        self, node: NodeState, order: PowerOrder, result: str, digests: tuple[Digest, ...], intents: IntentLog
-    ) -> None:
-        data = {"act": order.act, "result": result}
-        event = NewEvent("node", node.id, Kind.ACT_OBSERVED, data, digests)
+    def _note(self, node: NodeState, observed: ActObserved, digests: tuple[Digest, ...], intents: IntentLog) -> None:
+        event = node_event(node.id, observed, digests)
         self.journal.append([event], claim=intents.lease.claim(node.id))
 
     def _keep(self, seen: Observed[Power]) -> tuple[Digest, ...]:

@@ -9,11 +9,13 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from clusterctl.fleet.decisions.identity import ERASE, leaving, retired
+from clusterctl.fleet.acts import Act, ActResult, Intents, intent_of
+from clusterctl.fleet.decisions.identity import leaving, retired
 from clusterctl.fleet.errors import AuthenticationError, EdgeError
-from clusterctl.fleet.event import Event, Kind, NewEvent
+from clusterctl.fleet.event import NewEvent, node_event
 from clusterctl.fleet.finding import Digest, Evidence, Observed
 from clusterctl.fleet.node import Drive, Inventory
+from clusterctl.fleet.payloads.node import ActIntended, ActObserved
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import (
     BmcAddress,
@@ -26,28 +28,21 @@ from clusterctl.ports import (
     Journal,
     Power,
 )
-from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog, failure
 
-POWER_OFF = "retire.power_off"
-ERASING, ERASED, FAILED = "erasing", "erased", "failed"
-"""How a result of an erase begins in the journal."""
 ERASABLE = (InstallState.INSTALLED, InstallState.FAILED)
 BUSY = (InstallState.INSTALLING, InstallState.PREPARING, InstallState.RELEASING)
 
 
-def erasing_seen(events: Iterable[Event]) -> bool:
+def erasing_seen(intents: Intents) -> bool:
     """Return whether the last erase was seen to go on: only then does a released machine mean erased.
 
-    Other acts on the machine afterwards, and another machine in its place, make that void.
+    Other acts on the machine afterwards make that void.
     """
-    seen = False
-    for event in events:
-        act = event.data.get("act", "")
-        if event.kind is Kind.ACT_OBSERVED and act == ERASE:
-            seen = event.data["result"].startswith((ERASING, ERASED))
-        elif event.kind is Kind.NODE_MERGED or (event.kind is Kind.ACT_INTENDED and act != POWER_OFF):
-            seen = False
-    return seen
+    erase = intent_of(intents, Act.RETIRE_ERASE)
+    if erase is None or erase.result not in (ActResult.BEGUN, ActResult.DONE):
+        return False
+    return all(other.seq <= erase.observed for other in intents if other.act is not Act.RETIRE_POWER_OFF)
 
 
 def check_same(node: NodeState, seen: Inventory) -> None:
@@ -151,9 +146,9 @@ class _Wipe:
 
     def run(self) -> None:
         status = self._look()
-        begun = erasing_seen(self.services.journal.history("node", self.node.id))
+        begun = erasing_seen(self.services.journal.state(self.node.id).intents)
         if status.value.state is InstallState.ERASING and not begun:
-            self._note(ERASING, status)
+            self._note(ActResult.BEGUN, status)
         elif not begun or status.value.state in ERASABLE:
             self._begin(status.value)
         digests = self._watch() + self._switch_off()
@@ -163,15 +158,15 @@ class _Wipe:
         """Begin to erase, which cannot be undone: all is proven right before, and the node is out of use then."""
         check_erasable(self.node, status)
         proof = self._prove()
-        intent = {"act": ERASE, "target": self.target.serial}
-        self._write(leaving(self.node, self.reason), NewEvent("node", self.node.id, Kind.ACT_INTENDED, intent, proof))
+        intent = ActIntended(act=Act.RETIRE_ERASE, target=self.target.serial)
+        self._write(leaving(self.node, self.reason), node_event(self.node.id, intent, proof))
         try:
             answer = self.services.eraser.erase(self.target, self._fenced(ANSWER_S))
         except EdgeError as error:
-            self.intents.observed(self.node.id, ERASE, f"{FAILED}: {error.message}")
+            self.intents.observed(self.node.id, Act.RETIRE_ERASE, error.message, failure(error))
             raise
         if answer.value.state is InstallState.ERASING:
-            self._note(ERASING, answer)
+            self._note(ActResult.BEGUN, answer)
 
     def _prove(self) -> Digests:
         """Return the evidence that this machine answers at the BMC's address, with the drives that the operator saw."""
@@ -199,18 +194,18 @@ class _Wipe:
             else:
                 troubles = 0
                 if status.value.state is InstallState.READY:
-                    return self._note(ERASED, status)
+                    return self._note(ActResult.DONE, status)
                 if status.value.state not in (InstallState.ERASING, InstallState.RELEASING):
-                    self._note(FAILED, status)
+                    self._note(ActResult.FAILED, status)
                     raise erase_failed(self.node, status.value)
             self.deadline.sleep(self.services.poll_s, f"waiting until the drives of {self.node.name} are erased")
 
     def _switch_off(self) -> Digests:
-        self.intents.intend(self.node.id, POWER_OFF, self.target.serial)
+        self.intents.intend(self.node.id, Act.RETIRE_POWER_OFF, self.target.serial)
         fenced = self._fenced(BMC_S)
         with self.services.bmcs.open(self.target.bmc, fenced) as bmc:
             power = bmc.set_power(Power.OFF, self.target.serial, fenced)
-        self.intents.observed(self.node.id, POWER_OFF, power.value.value)
+        self.intents.observed(self.node.id, Act.RETIRE_POWER_OFF, power.value.value)
         return self._keep(power.evidence)
 
     def _look(self) -> Observed[InstallStatus]:
@@ -219,11 +214,11 @@ class _Wipe:
     def _fenced(self, seconds: float) -> Deadline:
         return self.intents.fenced([self.node.id], self.deadline.within(seconds))
 
-    def _note(self, word: str, status: Observed[InstallStatus]) -> Digests:
+    def _note(self, result: ActResult, status: Observed[InstallStatus]) -> Digests:
         """Record what became of the erase, with its evidence."""
         digests = self._keep(status.evidence)
-        data = {"act": ERASE, "result": f"{word}: {status.value.detail}"}
-        self._write(NewEvent("node", self.node.id, Kind.ACT_OBSERVED, data, digests))
+        observed = ActObserved(act=Act.RETIRE_ERASE, result=result, message=status.value.detail)
+        self._write(node_event(self.node.id, observed, digests))
         return digests
 
     def _write(self, *events: NewEvent) -> None:

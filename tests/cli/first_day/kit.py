@@ -24,7 +24,7 @@ from clusterctl_lab.machine import Machine
 from clusterctl_lab.site_files import Keys, SiteFacts, render
 from clusterctl_lab.vendor import Vendor
 from clusterctl_lab.world import Delays, World
-from tests.lab.loop_thread import LoopThread
+from lab.tests.loop_thread import LoopThread
 
 PASSWORD = "of-no-use-elsewhere"
 LAYOUT = Layout(IPv4Network("127.181.0.0/16"))

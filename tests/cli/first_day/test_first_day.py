@@ -156,7 +156,7 @@ def table(day: Day) -> str:
     )
     names = " | ".join(f"`{name}`" for name in columns)
     nobody = ", ".join(f"`{name}`" for name in silent)
-    return f"| | {names} |\n|---{'|---' * len(columns)}|\n{rows}\nNo BMC hears of {nobody}.\n"
+    return f"| | {names} |\n|---{'|---' * len(columns)}|\n{rows}\nNo BMC receives a request from {nobody}.\n"
 
 
 def kind(asked: Asked) -> str:

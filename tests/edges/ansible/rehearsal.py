@@ -24,9 +24,9 @@ from clusterctl_lab.hosts.namespace_hosts import HostSettings, NamespaceHosts
 from clusterctl_lab.image import ensure_image
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
+from lab.tests.loop_thread import LoopThread
 from tests.edges.ansible import nccl_archive
 from tests.edges.ansible.support import key_pair
-from tests.lab.loop_thread import LoopThread
 
 USER = "ops"
 GPU_TOOLS = ("nvidia-smi", "lspci")

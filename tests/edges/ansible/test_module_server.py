@@ -15,7 +15,7 @@ import pytest
 
 from clusterctl.edges.ansible.host_transport.programs import module_server
 from clusterctl.edges.ansible.host_transport.programs.local_connection import run_in_server
-from tests.lab.lab_kit import eventually
+from lab.tests.lab_kit import eventually
 
 STARTER = """
 import os, sys

@@ -10,8 +10,9 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from clusterctl.edges.journal import SqlJournal
-from clusterctl.edges.journal.owner import HOSTS_OWN, Owner
+from clusterctl.edges.journal.claims import HOSTS_OWN, Owner
 from clusterctl.fleet.errors import ClaimLostError
+from clusterctl.fleet.event import Stream
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Claim
 from tests.edges.journal.claimant import claimant
@@ -76,7 +77,7 @@ def test_an_old_token_never_writes(opened: Open) -> None:
     for claim in (old[N1], Claim(N1, "r1", 0), Claim(N1, "r1", new.token + 1)):
         with pytest.raises(ClaimLostError, match="held by clusterctl bootstrap of alice"):
             first.append([added()], claim=claim)
-    assert not list(first.history("node", N1))
+    assert not list(first.history(Stream.NODE, N1))
     second.append([added()], claim=new)
     first.append([added("n2")], claim=old[N2])
 

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -17,40 +18,44 @@ from sqlalchemy import create_engine, text
 
 from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.fleet.errors import ConflictError, EnvironmentBrokenError, UsageError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.finding import Evidence, Origin, Verdict
 from clusterctl.fleet.fold import fold
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import summarise
 from tests.edges.journal.conftest import Open
 from tests.edges.journal.life import N1, StepClock, added, report, started
+from tests.events import advances, data_of, new_event
 
 WAIVER = {"check": "gpu_ecc", "subject": "gpu 3", "reason": "harmless"}
 EVENTS = st.sampled_from(
     [
         added(),
         started(step="install"),
-        NewEvent("node", "n1", Kind.NODE_ADDRESSED, {"address": "192.0.2.9"}),
-        NewEvent("node", "n1", Kind.HOST_KEY_PINNED, {"public": "ssh-ed25519 AAAA"}),
-        NewEvent("node", "n1", Kind.ACT_INTENDED, {"act": "install.start", "target": "S1"}),
-        NewEvent("node", "n1", Kind.ACT_OBSERVED, {"act": "install.start", "result": "installing"}),
+        new_event("node", "n1", Kind.NODE_ADDRESSED, {"address": "192.0.2.9"}),
+        new_event("node", "n1", Kind.HOST_KEY_PINNED, {"public": "ssh-ed25519 AAAA"}),
+        new_event("node", "n1", Kind.ACT_INTENDED, {"act": "install.start", "target": "S1"}),
+        new_event("node", "n1", Kind.ACT_OBSERVED, {"act": "install.start", "message": "installing"}),
         report("n1", "install", Verdict.PASS),
         report("n1", "cable", Verdict.FAIL),
-        NewEvent("node", "n1", Kind.STAGE_ADVANCED, {"to": "installed", "verdict": "pass"}),
-        NewEvent(
+        *advances("n1", "installed"),
+        new_event(
             "node", "n1", Kind.NODE_HELD, {"step": "cable", "cause": "c", "remedy": "r", "verdict": "inconclusive"}
         ),
-        NewEvent(
+        new_event(
             "node", "n1", Kind.NODE_QUARANTINED, {"step": "cable", "cause": "c", "remedy": "r", "verdict": "fail"}
         ),
-        NewEvent("node", "n1", Kind.NODE_RELEASED, {"to": "configured", "reason": "cable replaced"}),
-        NewEvent("node", "n1", Kind.HOLD_SET, {"reason": "ticket", "until": "2026-02-01T00:00:00+00:00"}),
-        NewEvent("node", "n1", Kind.HOLD_LIFTED, {"reason": "done"}),
-        NewEvent("node", "n1", Kind.WAIVER_GRANTED, {**WAIVER, "until": "2026-02-01T00:00:00+00:00"}),
-        NewEvent("node", "n1", Kind.WAIVER_REVOKED, WAIVER),
-        NewEvent("node", "n1", Kind.NODE_MERGED, {"old": "S1", "new": "S2", "reason": "board", "from": ""}),
-        NewEvent("node", "n1", Kind.NODE_RETIRED, {"reason": "sold", "into": "n2", "wiped": False}),
-        NewEvent("part", "GPU1", Kind.ACT_OBSERVED, {"act": "seen"}),
+        new_event("node", "n1", Kind.NODE_RELEASED, {"to": "configured", "reason": "cable replaced"}),
+        new_event(
+            "node", "n1", Kind.REINSTALL_ORDERED, {"reason": "x", "serial": "S1", "root_disk": "D", "was": "cabled"}
+        ),
+        new_event("node", "n1", Kind.HOLD_SET, {"reason": "ticket", "until": "2026-02-01T00:00:00+00:00"}),
+        new_event("node", "n1", Kind.HOLD_LIFTED, {"reason": "done"}),
+        new_event("node", "n1", Kind.WAIVER_GRANTED, {**WAIVER, "until": "2026-02-01T00:00:00+00:00"}),
+        new_event("node", "n1", Kind.WAIVER_REVOKED, WAIVER),
+        new_event("node", "n1", Kind.NODE_MERGED, {"old": "S1", "new": "S2", "reason": "board", "node": "node-n1"}),
+        new_event("node", "n1", Kind.NODE_RETIRED, {"reason": "sold", "into": "n2", "wiped": False}),
+        new_event("part", "GPU1", Kind.ACT_OBSERVED, {"act": "log.clear", "result": "done"}),
     ]
 )
 
@@ -58,11 +63,15 @@ EVENTS = st.sampled_from(
 @settings(deadline=None)
 @given(st.lists(st.lists(EVENTS, max_size=4), max_size=8))
 def test_stored_state_equals_the_fold(batches: list[list[NewEvent]]) -> None:
-    """After any events in any batches, the stored state is what folding the stored events gives; so is a rebuild."""
+    """After any events in any batches, the stored state is what folding the stored events gives; so is a rebuild.
+
+    A batch with a move that the stage table does not have leaves nothing.
+    """
     book = open_journal("sqlite://", StepClock())
     for batch in batches:
-        book.append(batch)
-    expected = fold(book.history("node", N1), N1)
+        with suppress(ConflictError):  # what the stage table does not allow
+            book.append(batch)
+    expected = fold(book.history(Stream.NODE, N1), N1)
     assert book.state(N1) == expected
     assert book.summaries() == tuple(summarise(state) for state in book.states())
     book.rebuild()
@@ -95,7 +104,7 @@ def test_opened_by_many_at_once_it_is_made_once(url: str) -> None:
 def test_events_keep_their_order_and_actor(book: SqlJournal) -> None:
     """`seq` grows, times are UTC, and each event names its run and actor."""
     book.append([added(), started()])
-    first, second = book.history("node", "n1")
+    first, second = book.history(Stream.NODE, "n1")
     assert (first.seq < second.seq, second.run, second.actor) == (True, "r1", "clusterctl")
     assert first.at.tzinfo is not None
 
@@ -127,16 +136,16 @@ def test_evidence_is_kept_once_and_comes_back_whole(book: SqlJournal) -> None:
 
 def test_a_failed_append_leaves_nothing(book: SqlJournal) -> None:
     """A batch is written whole or not at all."""
-    with pytest.raises(KeyError):
-        book.append([added(), NewEvent("node", "n1", Kind.STAGE_ADVANCED, {})])
-    assert list(book.history("node", "n1")) == []
+    with pytest.raises(ConflictError, match="cannot advance to gold"):
+        book.append([added(), new_event("node", "n1", Kind.STAGE_ADVANCED, {"to": "gold", "verdict": "pass"})])
+    assert list(book.history(Stream.NODE, "n1")) == []
     assert book.states() == ()
 
 
 def test_two_that_name_a_new_node_at_once_do_not_make_two_of_it(book: SqlJournal) -> None:
     """A second node of the same name is refused as a conflict, so that the later one reads again; nothing is written."""
     book.append([added()])
-    twin = NewEvent("node", "n2", Kind.NODE_DESCRIBED, dict(added().data))
+    twin = NewEvent(Stream.NODE, "n2", added().payload)
     with pytest.raises(ConflictError):
         book.append([twin])
     assert [state.id for state in book.states()] == ["n1"]
@@ -147,7 +156,7 @@ def test_a_newer_event_or_journal_is_refused(book: SqlJournal, opened: Open, url
     book.append([added()])
     execute(url, "UPDATE event SET version = 99")
     with pytest.raises(UsageError, match="version 99"):
-        list(book.history("node", "n1"))
+        list(book.history(Stream.NODE, "n1"))
     execute(url, "UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(UsageError, match="version 9999") as refusal:
         opened()
@@ -194,7 +203,7 @@ def test_opened_twice_in_one_process_no_lock_is_lost(tmp_path: Path) -> None:
     program = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM event').fetchall()"
     subprocess.run([sys.executable, "-c", program, tmp_path / "journal.db"], check=True)
     assert (tmp_path / "journal.db-wal").exists()
-    first.append([NewEvent("node", "n1", Kind.NODE_ADDRESSED, {"address": "192.0.2.9"})])
+    first.append([new_event("node", "n1", Kind.NODE_ADDRESSED, {"address": "192.0.2.9"})])
     assert second.state(N1).address == "192.0.2.9"
 
 
@@ -221,15 +230,19 @@ def test_the_latest_of_a_stream(book: SqlJournal) -> None:
     """The last event of each subject and kind of one stream, in their order."""
     seen = Kind.FABRIC_LINK_SEEN
     for width in (4, 1):
-        book.append([NewEvent("fabric", "b", seen, {"width": width}), NewEvent("fabric", "a", seen, {"width": width})])
-    book.append([added(), NewEvent("fabric", "a", Kind.FABRIC_DEVICE_SEEN)])
-    latest = [(event.subject, event.kind, event.data.get("width")) for event in book.latest("fabric")]
+        book.append(
+            [new_event("fabric", "b", seen, {"width": width}), new_event("fabric", "a", seen, {"width": width})]
+        )
+    book.append([added(), new_event("fabric", "a", Kind.FABRIC_DEVICE_SEEN)])
+    latest = [(event.subject, event.kind, data_of(event).get("width")) for event in book.latest(Stream.FABRIC)]
     assert latest == [("b", seen, 1), ("a", seen, 1), ("a", Kind.FABRIC_DEVICE_SEEN, None)]
 
 
 def test_what_happened_of_late(book: SqlJournal) -> None:
     """Events of some kinds over all subjects and streams, from a moment on, in their order."""
-    first, second = book.append([NewEvent("node", "n1", Kind.RUN_STARTED), NewEvent("run", "r1", Kind.RUN_STARTED)])
+    first, second = book.append(
+        [*(new_event(stream, "x", Kind.RUN_STARTED, {"steps": ["discover"]}) for stream in ("node", "run"))]
+    )
     book.append([added()])
     assert [event.seq for event in book.recent([Kind.RUN_STARTED], first.at)] == [first.seq, second.seq]
     assert list(book.recent([Kind.RUN_STARTED], second.at + timedelta(seconds=1))) == []

@@ -15,6 +15,7 @@ from sqlalchemy import create_engine, inspect, text
 from clusterctl.edges.journal import Holder, open_journal
 from clusterctl.edges.journal.tables import SCHEMA_VERSION, metadata
 from clusterctl.fleet.errors import EnvironmentBrokenError
+from clusterctl.fleet.event import Stream
 from clusterctl.fleet.fold import fold
 from clusterctl.fleet.node import NodeId, Stage
 from tests.edges.journal.freeze import DATA
@@ -74,7 +75,7 @@ def test_it_is_brought_up_and_nothing_is_lost(version: str, url: str) -> None:
     assert before
     states = book.states()
     assert [state.stage for state in states] == [Stage.GOLD, Stage.QUARANTINED, Stage.SEEN]
-    assert list(states) == [fold(book.history("node", NodeId(node)), NodeId(node)) for node in ("n1", "n2", "n3")]
+    assert list(states) == [fold(book.history(Stream.NODE, NodeId(node)), NodeId(node)) for node in ("n1", "n2", "n3")]
     assert [summary.name for summary in book.summaries()] == [state.name for state in states]
     assert book.evidence(EVIDENCE.digest) == EVIDENCE
     (written,) = book.append([added()])

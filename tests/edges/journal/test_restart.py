@@ -13,11 +13,13 @@ import pytest
 
 from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.fleet.errors import ClaimLostError, EnvironmentBrokenError
+from clusterctl.fleet.event import Stream
 from clusterctl.fleet.finding import Evidence
 from clusterctl.fleet.node import NodeId
 from tests.edges.journal.cutting_proxy import Cut, CuttingProxy, cutting_proxy
 from tests.edges.journal.life import EVIDENCE, N1, StepClock, added, started
 from tests.edges.journal.postgres import PostgresServer
+from tests.events import data_of
 
 WRITERS = 3
 
@@ -47,8 +49,8 @@ def test_an_append_whose_line_is_cut_is_written_once(
     proxy.cut = cut
     written = book.append([started(), started(step="install")], claim=claim)
     assert proxy.cuts == 1
-    assert list(book.history("node", N1))[1:] == list(written)
-    assert [event.data["step"] for event in written] == ["discover", "install"]
+    assert list(book.history(Stream.NODE, N1))[1:] == list(written)
+    assert [data_of(event)["step"] for event in written] == ["discover", "install"]
     before = book.state(N1)
     book.rebuild()
     assert book.state(N1) == before
@@ -69,7 +71,7 @@ def test_what_was_written_counts_though_the_claim_is_lost_meanwhile(
         assert N1 in thief.claim([N1], "r2").granted
 
     proxy.cut, proxy.meanwhile = Cut.ANSWER, steal
-    assert book.append([added()], claim=claim) == tuple(thief.history("node", N1))
+    assert book.append([added()], claim=claim) == tuple(thief.history(Stream.NODE, N1))
     with pytest.raises(ClaimLostError, match="run r2"):
         book.append([started()], claim=claim)
     thief.close()
@@ -122,8 +124,8 @@ def test_writers_outlive_a_restart(postgresql: PostgresServer, url: str, mode: s
         counts = [done.result() for done in writing]
     book = open_journal(url, StepClock())
     for name, count in zip(names, counts, strict=True):
-        events = list(book.history("node", name))
-        assert [event.data.get("step", "1") for event in events] == [str(number) for number in range(1, count + 1)]
+        events = list(book.history(Stream.NODE, name))
+        assert [data_of(event).get("step", "1") for event in events] == [str(number) for number in range(1, count + 1)]
     before = book.states()
     book.rebuild()
     assert book.states() == before

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from clusterctl.edges.journal import Holder, SqlJournal, open_journal
+from clusterctl.fleet.acts import Act
 from clusterctl.fleet.errors import EnvironmentBrokenError
-from clusterctl.fleet.event import Kind
+from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import passed
 from clusterctl.fleet.fold import fold
 from clusterctl.fleet.gate import Policy
@@ -46,13 +47,13 @@ class CountingStep:
     def run(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
         for node in nodes:
             if not self.done[f"{self.step.value} {node.id}"]:
-                acts.intend(node.id, f"{self.step.value}.do", node.name)
+                acts.intend(node.id, Act.CONFIGURE_PLAY, node.name)
                 self.begun.append(node.id)
                 if len(self.begun) == 3:
                     self.amid()
                 acts.fenced([node.id], deadline).check("doing it")
                 self.done[f"{self.step.value} {node.id}"] += 1
-                acts.observed(node.id, f"{self.step.value}.do", "done")
+                acts.observed(node.id, Act.CONFIGURE_PLAY, "done")
             yield Outcome(node.id, (passed("x", "done"),))
 
 
@@ -72,7 +73,7 @@ def assert_whole(book: SqlJournal, done: Counter[str]) -> None:
     steps = ("discover", "install", "configure")
     assert done == Counter([f"{step} {node}" for step in steps for node in NODES])
     for node in NODES:
-        events = list(book.history("node", node))
+        events = list(book.history(Stream.NODE, node))
         kinds = Counter(event.kind for event in events)
         assert kinds[Kind.STAGE_ADVANCED] == len(steps)
         assert kinds[Kind.ACT_OBSERVED] == len(steps)
@@ -95,7 +96,7 @@ def test_a_run_outlives_a_restart(postgresql: PostgresServer, mode: str) -> None
     book.append([added(node) for node in NODES])
     bootstrap(book, the_steps(done, lambda: postgresql.restart(mode)))
     assert_whole(book, done)
-    intents = [event.kind for node in NODES for event in book.history("node", node)].count(Kind.ACT_INTENDED)
+    intents = [event.kind for node in NODES for event in book.history(Stream.NODE, node)].count(Kind.ACT_INTENDED)
     assert intents == 3 * len(NODES)
     book.close()
 
@@ -124,6 +125,6 @@ def assert_whole_after_two(book: SqlJournal, done: Counter[str]) -> None:
     assert set(done.values()) == {1}
     assert len(done) == 3 * len(NODES)
     for node in NODES:
-        events = list(book.history("node", node))
+        events = list(book.history(Stream.NODE, node))
         assert Counter(event.kind for event in events)[Kind.STAGE_ADVANCED] == 3
         assert book.state(NodeId(node)) == fold(events, NodeId(node))

@@ -18,8 +18,8 @@ from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.world import Delays, World
+from lab.tests.loop_thread import LoopThread
 from tests.edges.maas.testca import Ca
-from tests.lab.loop_thread import LoopThread
 
 BMC_PORT, MAAS_PORT = 44443, 45243
 API_KEY = "consumerkey:tokenkey:secretkey"

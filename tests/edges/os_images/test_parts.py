@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.os_images.apt import bare
-from clusterctl.edges.os_images.kernel import newest_kernel
-from clusterctl.edges.os_images.loaders import LOADERS, place_loaders
-from clusterctl.edges.os_images.modules import choose
-from clusterctl.edges.os_images.newc import write_newc
+from clusterctl.edges.os_images.ensure import LOADERS, place_loaders
+from clusterctl.edges.os_images.initramfs import choose, write_newc
 from clusterctl.edges.os_images.recipe import Recipe, default_name
+from clusterctl.edges.os_images.rootfs import newest_kernel
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
 
 DEPENDENCIES = """\

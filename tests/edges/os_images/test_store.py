@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.os_images.manifest import DeployerManifest, ImageManifest
-from clusterctl.edges.os_images.store import BootFolder, OsImage
+from clusterctl.edges.os_images.store import BootFolder, DeployerManifest, ImageManifest, OsImage
 from clusterctl.fleet.errors import EnvironmentBrokenError, ParseError, UsageError
 
 BUILT = datetime(2026, 11, 22, 10, tzinfo=UTC)

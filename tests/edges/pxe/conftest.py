@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.edges.pxe.kit import Desktop, serving
+from tests.edges.pxe.kit import ServedAttempts, serving
 
 
 @pytest.fixture
-def desktop(tmp_path: Path) -> Iterator[Desktop]:
+def served(tmp_path: Path) -> Iterator[ServedAttempts]:
     with serving(tmp_path) as found:
         yield found

@@ -13,7 +13,7 @@ import requests
 
 from clusterctl.edges.pxe.app import AppSettings, build
 from clusterctl.edges.pxe.attempt import Attempt, AttemptState, BootFiles, Payload
-from clusterctl.edges.pxe.desk import Desk, new_token
+from clusterctl.edges.pxe.attempt_store import AttemptStore, new_token
 from clusterctl.edges.pxe.server import Server
 from clusterctl.fleet.hardware.disk_contract import DiskContract
 from clusterctl.fleet.node import Mac, Serial
@@ -65,10 +65,10 @@ def report(serial: str = SERIAL, disks: tuple[str, ...] = (ROOT_DISK, "DATA1")) 
 
 
 @dataclass(frozen=True)
-class Desktop:
+class ServedAttempts:
     """The service as a machine sees it."""
 
-    desk: Desk
+    attempts: AttemptStore
     attempt: Attempt
     base: str
     boot_folder: Path
@@ -82,20 +82,20 @@ class Desktop:
 
     @property
     def now(self) -> Attempt:
-        found = self.desk.find(self.attempt.node)
+        found = self.attempts.find(self.attempt.node)
         assert found is not None
         return found
 
 
 @contextmanager
-def serving(folder: Path, downloads_at_once: int = 4) -> Iterator[Desktop]:
+def serving(folder: Path, downloads_at_once: int = 4) -> Iterator[ServedAttempts]:
     boot_folder = folder / "boot"
     boot_folder.mkdir()
-    desk = Desk(folder / "pxe" / "machines")
-    attempt = desk.put(armed(), {"overlay.tar": b"a tar"})
+    attempts = AttemptStore(folder / "pxe" / "machines")
+    attempt = attempts.put(armed(), {"overlay.tar": b"a tar"})
     settings = AppSettings("http://192.0.2.1:8080", boot_folder, HELLO, downloads_at_once)
-    server = Server(build(settings, desk, TickingClock()), "127.0.0.1", 0)
+    server = Server(build(settings, attempts, TickingClock()), "127.0.0.1", 0)
     try:
-        yield Desktop(desk, attempt, f"http://127.0.0.1:{server.port}", boot_folder)
+        yield ServedAttempts(attempts, attempt, f"http://127.0.0.1:{server.port}", boot_folder)
     finally:
         server.close()

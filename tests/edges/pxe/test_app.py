@@ -10,28 +10,28 @@ import pytest
 
 from clusterctl.edges.pxe.attempt import AttemptState
 from clusterctl.edges.pxe.files import Downloads, locate
-from tests.edges.pxe.kit import HELLO, KEY, MAC, OTHER_KEY, ROOT_DISK, SERIAL, Desktop, report
+from tests.edges.pxe.kit import HELLO, KEY, MAC, OTHER_KEY, ROOT_DISK, SERIAL, ServedAttempts, report
 
 
-def test_a_whole_install(desktop: Desktop) -> None:
+def test_a_whole_install(served: ServedAttempts) -> None:
     """From the boot script to the last word: each word is answered, each leaves its milestone, in order."""
-    script = desktop.get(f"/boot/{MAC.replace(':', '-')}.ipxe?serial={SERIAL}&uuid=1").text
+    script = served.get(f"/boot/{MAC.replace(':', '-')}.ipxe?serial={SERIAL}&uuid=1").text
     assert "kernel --name vmlinuz http://192.0.2.1:8080/files/deployer/d1/vmlinuz" in script
     assert "BOOTIF=01-02-00-00-00-00-01" in script
-    assert desktop.now.state is AttemptState.SEEN
-    assert desktop.get(f"/t/{desktop.attempt.token}/probe.sh").text == HELLO
-    answer = desktop.say("report", report())
+    assert served.now.state is AttemptState.SEEN
+    assert served.get(f"/t/{served.attempt.token}/probe.sh").text == HELLO
+    answer = served.say("report", report())
     assert answer.status_code == 200
     lines = dict(line.split("=", 1) for line in answer.text.splitlines())
     assert lines.keys() == {"root", "time", "image", "sha256", "size", "hostname"}
     assert lines["root"] == "/dev/nvme0n1"
     assert lines["image"] == "/files/images/debian-12/d1/rootfs.tar.zst"
-    assert desktop.get(f"/t/{desktop.attempt.token}/overlay.tar").content == b"a tar"
-    assert desktop.say("progress", "writing the image").status_code == 200
-    assert desktop.say("host-key", f"{KEY} root@node001\n").status_code == 200
-    assert desktop.say("log", b"\x1f\x8b...").status_code == 200
-    assert desktop.say("done").status_code == 200
-    now = desktop.now
+    assert served.get(f"/t/{served.attempt.token}/overlay.tar").content == b"a tar"
+    assert served.say("progress", "writing the image").status_code == 200
+    assert served.say("host-key", f"{KEY} root@node001\n").status_code == 200
+    assert served.say("log", b"\x1f\x8b...").status_code == 200
+    assert served.say("done").status_code == 200
+    now = served.now
     assert now.state is AttemptState.DONE
     assert now.host_key == KEY
     assert now.root == "/dev/nvme0n1"
@@ -44,22 +44,22 @@ def test_a_whole_install(desktop: Desktop) -> None:
         "it made its SSH host key",
         "the OS is on its disk",
     ]
-    assert desktop.desk.log(now) == b"\x1f\x8b..."
+    assert served.attempts.log(now) == b"\x1f\x8b..."
 
 
-def test_done_is_final(desktop: Desktop) -> None:
+def test_done_is_final(served: ServedAttempts) -> None:
     """After its last word a machine may repeat it and bring its log; all else is 404, and it boots from its disk."""
-    desktop.say("report", report())
-    desktop.say("done")
-    assert desktop.say("done").status_code == 200
-    assert desktop.say("log", "late").status_code == 200
+    served.say("report", report())
+    served.say("done")
+    assert served.say("done").status_code == 200
+    assert served.say("log", "late").status_code == 200
     for name in ("report", "progress", "host-key"):
-        assert desktop.say(name, report()).status_code == 404, name
-    assert desktop.say("failed", "no").status_code == 200
-    assert desktop.now.state is AttemptState.DONE
+        assert served.say(name, report()).status_code == 404, name
+    assert served.say("failed", "no").status_code == 200
+    assert served.now.state is AttemptState.DONE
     for name in ("probe.sh", "overlay.tar"):
-        assert desktop.get(f"/t/{desktop.attempt.token}/{name}").status_code == 404
-    script = desktop.get(f"/boot/{MAC}.ipxe?serial={SERIAL}").text
+        assert served.get(f"/t/{served.attempt.token}/{name}").status_code == 404
+    script = served.get(f"/boot/{MAC}.ipxe?serial={SERIAL}").text
     assert "kernel" not in script
     assert "node001 is installed" in script
     assert script.endswith("exit 1\n")
@@ -68,147 +68,147 @@ def test_done_is_final(desktop: Desktop) -> None:
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        (report(serial="SN0002"), "says that its serial is SN0002, its BMC says SN0001"),
+        (report(serial="SN0002"), "reports serial SN0002, its BMC SN0001"),
         (report(disks=("DATA1", "DATA2")), "the machine sees no drive with the root disk's serial"),
         (report(disks=(ROOT_DISK, ROOT_DISK)), "the machine sees 2 drives with the root disk's serial"),
     ],
 )
-def test_the_wrong_machine_is_not_written(desktop: Desktop, said: str, why: str) -> None:
+def test_the_wrong_machine_is_not_written(served: ServedAttempts, said: str, why: str) -> None:
     """Another serial, or none or two root disks: 409 with one line why, and the token is dead."""
-    answer = desktop.say("report", said)
+    answer = served.say("report", said)
     assert answer.status_code == 409
     assert why in answer.text
     assert answer.text.count("\n") == 1
-    assert desktop.now.state is AttemptState.REFUSED
-    assert desktop.say("report", report()).status_code == 404
-    assert desktop.get(f"/t/{desktop.attempt.token}/overlay.tar").status_code == 404
+    assert served.now.state is AttemptState.REFUSED
+    assert served.say("report", report()).status_code == 404
+    assert served.get(f"/t/{served.attempt.token}/overlay.tar").status_code == 404
 
 
-def test_another_machine_gets_no_script(desktop: Desktop) -> None:
+def test_another_machine_gets_no_script(served: ServedAttempts) -> None:
     """The card is right and the serial told by SMBIOS is not: no installer, and the attempt is refused in words."""
-    script = desktop.get(f"/boot/{MAC}.ipxe?serial=SN0099").text
+    script = served.get(f"/boot/{MAC}.ipxe?serial=SN0099").text
     assert "kernel" not in script
-    assert desktop.attempt.token not in script
-    assert desktop.now.state is AttemptState.REFUSED
-    assert "SN0099" in desktop.now.reason
+    assert served.attempt.token not in script
+    assert served.now.state is AttemptState.REFUSED
+    assert "SN0099" in served.now.reason
 
 
-def test_a_strange_card_boots_on(desktop: Desktop) -> None:
+def test_a_strange_card_boots_on(served: ServedAttempts) -> None:
     for name in ("02-00-00-00-00-99.ipxe", "nonsense.ipxe", "02-00-00-00-00-01.txt"):
-        text = desktop.get(f"/boot/{name}?serial={SERIAL}").text
+        text = served.get(f"/boot/{name}?serial={SERIAL}").text
         assert "kernel" not in text
         assert text.endswith("exit 1\n")
-    assert desktop.now.state is AttemptState.ARMED
+    assert served.now.state is AttemptState.ARMED
 
 
-def test_a_boot_in_the_midst_of_writing_ends_the_attempt(desktop: Desktop) -> None:
+def test_a_boot_in_the_midst_of_writing_ends_the_attempt(served: ServedAttempts) -> None:
     """Its power was cut: it is not given the same installer again, and the next run knows at once."""
-    desktop.say("report", report())
-    assert "kernel" not in desktop.get(f"/boot/{MAC}.ipxe").text
-    assert desktop.now.state is AttemptState.WRITING  # who tells no serial changes nothing
-    assert "kernel" not in desktop.get(f"/boot/{MAC}.ipxe?serial={SERIAL}").text
-    assert desktop.now.state is AttemptState.FAILED
-    assert "in the midst of writing" in desktop.now.reason
+    served.say("report", report())
+    assert "kernel" not in served.get(f"/boot/{MAC}.ipxe").text
+    assert served.now.state is AttemptState.WRITING  # who tells no serial changes nothing
+    assert "kernel" not in served.get(f"/boot/{MAC}.ipxe?serial={SERIAL}").text
+    assert served.now.state is AttemptState.FAILED
+    assert "while its disk was written" in served.now.reason
 
 
-def test_lost_answers_are_asked_for_again(desktop: Desktop) -> None:
+def test_lost_answers_are_asked_for_again(served: ServedAttempts) -> None:
     """The same report and the same host key twice are fine; another host key, or another root disk, is not."""
-    first = desktop.say("report", report())
-    again = desktop.say("report", report())
+    first = served.say("report", report())
+    again = served.say("report", report())
     assert [line for line in again.text.splitlines() if not line.startswith("time=")] == [
         line for line in first.text.splitlines() if not line.startswith("time=")
     ]
-    assert desktop.say("host-key", KEY).status_code == 200
-    assert desktop.say("host-key", KEY).status_code == 200
-    assert desktop.say("host-key", OTHER_KEY).status_code == 409
-    assert desktop.now.host_key == KEY
-    assert desktop.say("report", report(disks=("DATA1", ROOT_DISK))).status_code == 409
-    assert desktop.now.state is AttemptState.REFUSED
+    assert served.say("host-key", KEY).status_code == 200
+    assert served.say("host-key", KEY).status_code == 200
+    assert served.say("host-key", OTHER_KEY).status_code == 409
+    assert served.now.host_key == KEY
+    assert served.say("report", report(disks=("DATA1", ROOT_DISK))).status_code == 409
+    assert served.now.state is AttemptState.REFUSED
 
 
-def test_order_is_kept(desktop: Desktop) -> None:
+def test_order_is_kept(served: ServedAttempts) -> None:
     """Nothing is done, and no key pinned, before the report was accepted; what is no key is no key."""
-    assert desktop.say("done").status_code == 409
-    assert desktop.say("host-key", KEY).status_code == 409
-    desktop.say("report", report())
+    assert served.say("done").status_code == 409
+    assert served.say("host-key", KEY).status_code == 409
+    served.say("report", report())
     for key in ("", "ssh-rsa AAAA", "ssh-ed25519 AAAA", f"{KEY}\n{OTHER_KEY}"):
-        assert desktop.say("host-key", key).status_code == 409, key
+        assert served.say("host-key", key).status_code == 409, key
 
 
 @pytest.mark.parametrize(
     "said", ["", "nonsense", "disk=/dev/sda", "serial=A\nserial=B", "serial=A\ndisk=/dev/sda\tx\ty\tz\tm\tf"]
 )
-def test_a_report_that_is_none(desktop: Desktop, said: str) -> None:
+def test_a_report_that_is_none(served: ServedAttempts, said: str) -> None:
     """It is not understood, so nothing is written; the machine may try again."""
-    assert desktop.say("report", said).status_code == 409
-    assert desktop.now.state is AttemptState.ARMED
+    assert served.say("report", said).status_code == 409
+    assert served.now.state is AttemptState.ARMED
 
 
-def test_strangers_hear_nothing(desktop: Desktop) -> None:
+def test_strangers_hear_nothing(served: ServedAttempts) -> None:
     """Without a live token every path below /t/ is 404, with the same words."""
     answers = {
         (answer.status_code, answer.text)
         for name in ("report", "progress", "done", "log", "anything")
-        for answer in [desktop.say(name, "x", token="0" * 64), desktop.get(f"/t/{'0' * 64}/{name}")]
+        for answer in [served.say(name, "x", token="0" * 64), served.get(f"/t/{'0' * 64}/{name}")]
     }
     answers |= {
-        (desktop.get(f"/t/x/{name}").status_code, "not found\n") for name in ("probe.sh", "overlay.tar", "user-data")
+        (served.get(f"/t/x/{name}").status_code, "not found\n") for name in ("probe.sh", "overlay.tar", "user-data")
     }
     assert answers == {(404, "not found\n")}
-    assert desktop.get("/").status_code == 404
+    assert served.get("/").status_code == 404
 
 
-def test_too_much_is_refused(desktop: Desktop) -> None:
-    assert desktop.say("progress", "x" * 5000).status_code == 413
-    assert desktop.say("log", bytes((8 << 20) + 1)).status_code == 413
-    assert desktop.say("log", bytes(8 << 20)).status_code == 200
+def test_too_much_is_refused(served: ServedAttempts) -> None:
+    assert served.say("progress", "x" * 5000).status_code == 413
+    assert served.say("log", bytes((8 << 20) + 1)).status_code == 413
+    assert served.say("log", bytes(8 << 20)).status_code == 200
 
 
-def test_words_are_made_plain(desktop: Desktop) -> None:
+def test_words_are_made_plain(served: ServedAttempts) -> None:
     """Control characters, escape sequences and length of foreign words end at the desk."""
-    desktop.say("progress", "a\x1b[31mred\nb\x00" + "x" * 1000)
-    assert desktop.now.milestones[-1].words.startswith("a[31mred b")
-    assert len(desktop.now.milestones[-1].words) == 300
+    served.say("progress", "a\x1b[31mred\nb\x00" + "x" * 1000)
+    assert served.now.milestones[-1].words.startswith("a[31mred b")
+    assert len(served.now.milestones[-1].words) == 300
 
 
-def test_files_whole_and_in_ranges(desktop: Desktop) -> None:
-    (desktop.boot_folder / "deployer" / "d1").mkdir(parents=True)
-    (desktop.boot_folder / "deployer" / "d1" / "vmlinuz").write_bytes(bytes(range(256)))
-    (desktop.boot_folder / "deployer" / "current").symlink_to("d1")
-    assert desktop.get("/files/deployer/current/vmlinuz").content == bytes(range(256))
-    part = desktop.get("/files/deployer/d1/vmlinuz", headers={"Range": "bytes=10-19"})
+def test_files_whole_and_in_ranges(served: ServedAttempts) -> None:
+    (served.boot_folder / "deployer" / "d1").mkdir(parents=True)
+    (served.boot_folder / "deployer" / "d1" / "vmlinuz").write_bytes(bytes(range(256)))
+    (served.boot_folder / "deployer" / "current").symlink_to("d1")
+    assert served.get("/files/deployer/current/vmlinuz").content == bytes(range(256))
+    part = served.get("/files/deployer/d1/vmlinuz", headers={"Range": "bytes=10-19"})
     assert (part.status_code, part.content) == (206, bytes(range(10, 20)))
 
 
-def test_nothing_outside_the_boot_folder(desktop: Desktop, tmp_path: Path) -> None:
+def test_nothing_outside_the_boot_folder(served: ServedAttempts, tmp_path: Path) -> None:
     """Neither by dots, nor encoded ones, nor by a link that leads out; folders and devices are no files."""
     (tmp_path / "other").write_text("private")
-    (desktop.boot_folder / "link").symlink_to(tmp_path / "other")
-    (desktop.boot_folder / "folder").mkdir()
-    os.mkfifo(desktop.boot_folder / "fifo")
+    (served.boot_folder / "link").symlink_to(tmp_path / "other")
+    (served.boot_folder / "folder").mkdir()
+    os.mkfifo(served.boot_folder / "fifo")
     for path in ("../other", "folder/../../other", "/etc/passwd", "link", "folder", "", "fifo", "a\0b"):
-        assert locate(desktop.boot_folder, path) is None, path
+        assert locate(served.boot_folder, path) is None, path
     for path in ("%2e%2e/other", "..%2fother", "link", "folder", "%2fetc/passwd"):
-        assert desktop.get(f"/files/{path}").status_code == 404, path
+        assert served.get(f"/files/{path}").status_code == 404, path
 
 
-def test_the_brake_on_images(desktop: Desktop) -> None:
+def test_the_brake_on_images(served: ServedAttempts) -> None:
     """Beyond so many images at once: 503 and when to ask again; other files always come, and places come free again."""
-    image = desktop.boot_folder / "images" / "x"
+    image = served.boot_folder / "images" / "x"
     image.parent.mkdir()
     with image.open("wb") as file:
         file.truncate(256 << 20)
-    (desktop.boot_folder / "vmlinuz").write_bytes(b"k")
-    slow = [desktop.get("/files/images/x", stream=True) for _ in range(4)]
+    (served.boot_folder / "vmlinuz").write_bytes(b"k")
+    slow = [served.get("/files/images/x", stream=True) for _ in range(4)]
     assert [answer.status_code for answer in slow] == [200] * 4
-    beyond = desktop.get("/files/images/x")
+    beyond = served.get("/files/images/x")
     assert beyond.status_code == 503
     assert int(beyond.headers["Retry-After"]) > 0
-    assert desktop.get("/files/vmlinuz").status_code == 200
+    assert served.get("/files/vmlinuz").status_code == 200
     for answer in slow:
         answer.close()
     for _ in range(600):
-        if desktop.get("/files/images/x", headers={"Range": "bytes=0-9"}).status_code == 206:
+        if served.get("/files/images/x", headers={"Range": "bytes=0-9"}).status_code == 206:
             return
         threading.Event().wait(0.1)
     pytest.fail("no place came free")

@@ -11,20 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.pxe.checks import dhcp_servers
-from clusterctl.edges.pxe.dhcp_servers import offers
+from clusterctl.edges.pxe.checks import dhcp_servers, offers
 from clusterctl.edges.pxe.settings import Dhcp
 from clusterctl.fleet.diagnosis import Health
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.formats.dhcp import DhcpOffer
+from lab.tests.lab_kit import needs_lab
 from tests.edges.pxe.test_dnsmasq import settings
-from tests.lab.lab_kit import needs_lab
 
 NETWORK = Path(__file__).with_name("network.sh")
 ASK = """
 import json
-from clusterctl.edges.pxe.dhcp_servers import offers
-before = offers("prov0", patience_s=0.5)
+from clusterctl.edges.pxe.checks import offers
+before = offers("prov0", answer_s=0.5)
 import os, subprocess, sys, time
 machine = open(sys.argv[1]).read().strip()
 other = ["nsenter", "--net", "--target", machine]
@@ -75,7 +74,7 @@ def test_a_server_that_nobody_told_of_is_found(tmp_path: Path) -> None:
 def test_an_interface_that_is_not_there_is_unmeasured() -> None:
     """Said with its name, never taken for silence."""
     with pytest.raises(EnvironmentBrokenError, match="prov9"):
-        offers("prov9", patience_s=0.1)
+        offers("prov9", answer_s=0.1)
 
 
 OTHER = DhcpOffer(IPv4Address("192.0.2.5"), IPv4Address("192.0.2.100"), IPv4Address("192.0.2.5"), "theirs.efi")
@@ -85,8 +84,8 @@ OTHER = DhcpOffer(IPv4Address("192.0.2.5"), IPv4Address("192.0.2.100"), IPv4Addr
     ("dhcp", "others", "health", "words"),
     [
         (Dhcp.RESERVE, (), Health.OK, "no other"),
-        (Dhcp.RESERVE, (OTHER,), Health.WARN, "192.0.2.5 tells it to boot theirs.efi"),
-        (Dhcp.PROXY, (OTHER,), Health.OK, "192.0.2.5 gives addresses"),
+        (Dhcp.RESERVE, (OTHER,), Health.WARN, "192.0.2.5 sends it the boot file theirs.efi"),
+        (Dhcp.PROXY, (OTHER,), Health.OK, "192.0.2.5 assigns addresses"),
         (Dhcp.PROXY, (), Health.NOT_MEASURED, "no server offers"),
     ],
 )

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.pxe import dnsmasq_process
-from clusterctl.edges.pxe.dnsmasq import Places, configuration, reservation
-from clusterctl.edges.pxe.dnsmasq_process import Dnsmasq
-from clusterctl.edges.pxe.interface import found_in
+from clusterctl.edges.pxe import dnsmasq as dnsmasq_process
+from clusterctl.edges.pxe.dnsmasq import Dnsmasq, DnsmasqFiles, configuration, reservation
+from clusterctl.edges.pxe.server import found_in
 from clusterctl.edges.pxe.settings import Dhcp, PxeSettings
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from tests.edges.pxe.kit import MAC
@@ -35,7 +34,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_the_configuration(name: str, tmp_path: Path) -> None:
     """As it is written down, and dnsmasq itself understands it."""
-    text = configuration(CASES[name], NETWORK, Places(Path("/hosts"), Path("/leases"), Path("/boot/tftp")))
+    text = configuration(CASES[name], NETWORK, DnsmasqFiles(Path("/hosts"), Path("/leases"), Path("/boot/tftp")))
     golden = DATA / f"dnsmasq-{name}.conf"
     if os.environ.get("WRITE_GOLDENS"):
         golden.write_text(text)

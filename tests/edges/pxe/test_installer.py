@@ -9,11 +9,10 @@ from typing import Self
 
 import pytest
 
-from clusterctl.edges.pxe.arming import Armoury
 from clusterctl.edges.pxe.attempt import AttemptState
-from clusterctl.edges.pxe.counter import Counter
-from clusterctl.edges.pxe.desk import Desk
-from clusterctl.edges.pxe.image_outfit import ImageOutfit
+from clusterctl.edges.pxe.attempt_store import AttemptStore
+from clusterctl.edges.pxe.boot_handlers import BootHandlers
+from clusterctl.edges.pxe.install_profiles import AttemptFactory, ImageProfile
 from clusterctl.edges.pxe.installer import PxeInstaller
 from clusterctl.edges.pxe.settings import Dhcp, PxeSettings
 from clusterctl.edges.redaction import KNOWN, MASK
@@ -142,11 +141,11 @@ class World:
 
     def __post_init__(self) -> None:
         settings = PxeSettings("prov0", "192.0.2.1", self.folder, dhcp=self.dhcp, image="debian-12", silence_s=600)
-        self.desk = Desk(self.folder / "pxe" / "machines")
-        self.counter = Counter(self.desk, self.clock)
+        self.attempts = AttemptStore(self.folder / "pxe" / "machines")
+        self.handlers = BootHandlers(self.attempts, self.clock)
         self.installer = PxeInstaller(
-            Armoury(settings, ImageOutfit(settings, self.store), self.clock),
-            self.desk,
+            AttemptFactory(settings, ImageProfile(settings, self.store), self.clock),
+            self.attempts,
             self.service,
             FakeBmcs(self.bmc),
         )
@@ -158,12 +157,12 @@ class World:
         return self.installer.observe([TARGET], SOON)[TARGET.name]
 
     def token(self) -> str:
-        attempt = self.desk.find(TARGET.name)
+        attempt = self.attempts.find(TARGET.name)
         assert attempt is not None
         return attempt.token
 
     def say(self, name: str, body: str = "") -> int:
-        return self.counter.post(self.token(), name, body.encode(), "192.0.2.17").status
+        return self.handlers.post(self.token(), name, body.encode(), "192.0.2.17").status
 
     def begin(self) -> None:
         self.installer.prepare(TARGET, SOON)
@@ -198,7 +197,7 @@ def test_the_whole_way(world: World) -> None:
     began = world.installer.start(TARGET, SOON)
     assert began.value.state is InstallState.INSTALLING
     assert world.bmc.orders == [f"boot {BootOnce(BootSource.PXE)}", "cycle", "closed"]
-    assert "kernel" in world.counter.boot("http://x", OTHER_MAC, SERIAL)
+    assert "kernel" in world.handlers.boot("http://x", OTHER_MAC, SERIAL)
     assert world.say("report", report()) == 200
     assert world.say("host-key", KEY) == 200
     assert world.state() is InstallState.INSTALLING
@@ -264,13 +263,13 @@ def test_silence_is_a_failure(world: World) -> None:
     world.clock.time += timedelta(seconds=2)
     status = world.look().value
     assert status.state is InstallState.FAILED
-    assert "told nothing for 10 minutes; last: its serial is right" in status.detail
+    assert "was silent for 10 minutes; last: its serial is right" in status.detail
     old = world.token()
     assert world.say("done") == 404
     assert world.installer.release(TARGET, SOON).value.state is InstallState.READY
     world.installer.start(TARGET, SOON)
     assert world.token() != old
-    assert world.counter.post(old, "progress", b"I am back", "").status == 404
+    assert world.handlers.post(old, "progress", b"I am back", "").status == 404
 
 
 def test_who_waits_for_an_image_is_not_silent(world: World) -> None:
@@ -279,11 +278,11 @@ def test_who_waits_for_an_image_is_not_silent(world: World) -> None:
     world.say("report", report())
     for _ in range(5):
         world.clock.time += timedelta(seconds=500)
-        world.counter.asked("192.0.2.99")
-        world.counter.asked("192.0.2.17")
+        world.handlers.image_requested("192.0.2.99")
+        world.handlers.image_requested("192.0.2.17")
         assert world.state() is InstallState.INSTALLING
     world.clock.time += timedelta(seconds=700)
-    world.counter.asked("192.0.2.99")
+    world.handlers.image_requested("192.0.2.99")
     assert world.state() is InstallState.FAILED
 
 
@@ -315,7 +314,7 @@ def test_no_secret_is_told(world: World) -> None:
     """Neither status nor evidence nor repr has the token, and whatever prints it would be masked."""
     world.begin()
     found = world.look()
-    attempt = world.desk.find(TARGET.name)
+    attempt = world.attempts.find(TARGET.name)
     for text in (repr(found), repr(attempt), *(item.content.decode() for item in found.evidence)):
         assert world.token() not in text
     assert KNOWN(f"at /t/{world.token()}") == f"at /t/{MASK}"
@@ -332,7 +331,7 @@ def test_an_exchanged_machine_begins_anew(world: World) -> None:
 
 
 def test_a_killed_run_goes_on_where_it_was(world: World, tmp_path: Path) -> None:
-    """Another process reads the same desk: what was armed, seen or written stays so."""
+    """Another process reads the same attempts: what was armed, seen or written stays so."""
     world.begin()
     world.say("report", report())
     after = World(tmp_path, clock=world.clock, bmc=world.bmc)
@@ -354,7 +353,7 @@ def test_what_is_missing_is_said_first(world: World, target: InstallTarget, says
     with pytest.raises(UsageError, match=says):
         world.installer.prepare(target, SOON)
     assert world.bmc.orders == []
-    assert world.desk.find(TARGET.name) is None
+    assert world.attempts.find(TARGET.name) is None
 
 
 def test_without_an_image_nothing_begins(world: World) -> None:
@@ -377,11 +376,11 @@ def test_beside_another_dhcp_server_the_address_is_seen(tmp_path: Path) -> None:
 def test_the_card_that_booted_gets_the_address(world: World) -> None:
     """The host asks by DHCP on that card alone: another card with its own request would take the reservation away."""
     world.begin()
-    world.counter.boot("http://x", OTHER_MAC, SERIAL)
-    tar = world.counter.document(world.token(), "overlay.tar")
+    world.handlers.boot("http://x", OTHER_MAC, SERIAL)
+    tar = world.handlers.document(world.token(), "overlay.tar")
     assert tar is not None
     assert f"PermanentMACAddress={OTHER_MAC}\n".encode() in tar
     assert MAC.encode() not in tar
-    attempt = world.desk.find(TARGET.name)
+    attempt = world.attempts.find(TARGET.name)
     assert attempt is not None
     assert attempt.state is AttemptState.SEEN

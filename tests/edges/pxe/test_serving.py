@@ -18,16 +18,16 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.pxe.desk import Desk
+from clusterctl.edges.pxe.attempt_store import AttemptStore
 from clusterctl.edges.pxe.service import PxeService
 from clusterctl.edges.site import load_site
 from clusterctl.operations.adapters import state_dir
 from clusterctl.operations.pxe import pxe_service, pxe_settings
 from clusterctl_cli.main import run
+from lab.tests.lab_kit import needs_lab
 from tests.edges.pxe.kit import MAC
 from tests.edges.pxe.test_installer import TARGET
 from tests.edges.site.ready import write_ready_site
-from tests.lab.lab_kit import needs_lab
 from tests.processes import gone
 
 HERE = Path(__file__).parent
@@ -57,7 +57,7 @@ def pxe_site(folder: Path) -> Path:
 def service_of(site: Path) -> PxeService:
     """As a run beside it has it."""
     read = load_site(site)
-    return pxe_service(read, pxe_settings(read), Desk(state_dir(read) / "pxe" / "machines"))
+    return pxe_service(read, pxe_settings(read), AttemptStore(state_dir(read) / "pxe" / "machines"))
 
 
 def eventually(look: Callable[[], bool], what: str) -> None:

@@ -20,7 +20,7 @@ def job(series: Series = Series.NOBLE, **changes: Any) -> AnswerJob:
         "user": "ops",
         "authorized_key": "ssh-ed25519 AAAAC3Nza controller",
         "series": series,
-        "told_at": datetime(2026, 1, 1, tzinfo=UTC),
+        "time": datetime(2026, 1, 1, tzinfo=UTC),
         "iso": "noble/ubuntu.iso",
     }
     return AnswerJob(**(given | changes))

@@ -50,7 +50,7 @@ def test_a_clock_that_may_be_right_is_left_alone_until_the_service_tells_the_tim
     syslog.write_text("main-menu[1]: WARNING **: Menu item 'netcfg' failed.\n")
     with serving({}) as service:
         for written in (now - timedelta(minutes=20), now - timedelta(days=2), now + timedelta(days=400)):
-            program = debian_program(service, bookworm.folder, told_at=written)
+            program = debian_program(service, bookworm.folder, time=written)
             bookworm.run(program, "begin", SYSLOG=str(syslog))
         wait_until(lambda: len(bookworm.done("power")) == 3)
     written = [str(int((now + timedelta(days=days)).timestamp())) for days in (-2, 400)]

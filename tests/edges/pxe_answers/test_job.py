@@ -35,7 +35,7 @@ from tests.formats.host_networks import NETWORKS
         ("authorized_key", ""),
         ("authorized_key", "ssh-ed25519 AAAA\nssh-rsa BBBB"),
         ("files", {"/etc/../etc/shadow x": ""}),
-        ("told_at", datetime(2026, 1, 1)),  # noqa: DTZ001 - that it has no zone is the point
+        ("time", datetime(2026, 1, 1)),  # noqa: DTZ001 - that it has no zone is the point
     ],
 )
 def test_what_could_break_out_of_a_line_is_refused(field: str, value: Any) -> None:

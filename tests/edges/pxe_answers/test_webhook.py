@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterctl.edges.pxe.answers import words_of
-from clusterctl.edges.pxe.answers.webhook import LONGEST
+from clusterctl.edges.pxe.answers import message_of
+from clusterctl.edges.pxe.report import LONGEST
 
 
 def report(**changes: Any) -> str:
@@ -47,12 +47,12 @@ def report(**changes: Any) -> str:
 )  # fmt: skip
 def test_one_line_of_words(body: str, words: str) -> None:
     """What happened, where, how it ended; never a token, never what a terminal would obey."""
-    assert words_of(body) == words
+    assert message_of(body) == words
 
 
 @given(st.one_of(st.binary(), st.text().map(lambda text: report(name=text, description=text * 40))))
 def test_whatever_comes_it_is_one_line_of_bounded_length(body: bytes | str) -> None:
     """Reports are best effort, and anyone on the provisioning network who knows a token may send them."""
-    words = words_of(body)
+    words = message_of(body)
     assert len(words) <= LONGEST
     assert words.isprintable()

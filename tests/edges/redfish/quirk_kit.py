@@ -22,9 +22,9 @@ from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.vendor import Vendor
 from clusterctl_lab.world import Delays, World
+from lab.tests.loop_thread import LoopThread
 from tests.edges.redfish.conftest import QUICK as PACE
 from tests.edges.redfish.conftest import FixedClock
-from tests.lab.loop_thread import LoopThread
 
 PASSWORD = "of-no-use-elsewhere"
 LAYOUT = Layout(IPv4Network("127.175.0.0/16"))

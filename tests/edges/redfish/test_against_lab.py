@@ -26,9 +26,9 @@ from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.world import Delays, World
+from lab.tests.loop_thread import LoopThread
 from tests.edges.redfish.replay import certificate
 from tests.fleet.skus import H100_X8
-from tests.lab.loop_thread import LoopThread
 from tests.real_site import no_gold_on_a_real_site
 
 PASSWORD = "of-no-use-elsewhere"

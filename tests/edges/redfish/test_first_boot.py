@@ -54,5 +54,5 @@ def test_on_read_again_and_off(bmcs: RedfishBmcs, served: tuple[Bmc, BmcAddress]
     verdicts = {finding.check: finding.verdict for finding in outcome.findings}
     assert verdicts["root_disk"] is verdicts["drive_count"] is Verdict.PASS
     assert server.tree[SYSTEM]["PowerState"] == "Off"
-    assert [act for _, act in book.written] == ["power_on_for_inventory"] * 2
+    assert [act for _, act in book.written] == ["discover.boot"] * 2
     assert server.open_sessions == 0

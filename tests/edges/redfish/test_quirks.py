@@ -18,8 +18,8 @@ from clusterctl_lab.bmc_quirk import BmcQuirk
 from clusterctl_lab.boot import BootTarget
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.vendor import Vendor
+from lab.tests.lab_kit import eventually
 from tests.edges.redfish.quirk_kit import IMAGE, OPERATIONS, Site, failure, machine, served, soon, whole
-from tests.lab.lab_kit import eventually
 
 SPOILS = (BmcQuirk.BROKEN_JSON, BmcQuirk.MISSING_MEMBERS, BmcQuirk.WRONG_TYPES)
 """They tell less, or nonsense: what cannot be read is said, and what is told is right."""

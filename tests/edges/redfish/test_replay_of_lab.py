@@ -17,8 +17,8 @@ from clusterctl.ports import BmcAddress, Deadline, Power
 from clusterctl_lab.certificates import LabCa
 from clusterctl_lab.emulators.redfish.replay import ReplaySettings, load_recording, make_copies, serve_replay
 from clusterctl_lab.world import Delays
-from tests.lab.loop_thread import LoopThread
-from tests.lab.shapes import RECORDINGS
+from lab.tests.emulators.redfish.shapes import RECORDINGS
+from lab.tests.loop_thread import LoopThread
 
 PASSWORD = "of-no-use-elsewhere"
 FIRST = IPv4Address("127.96.0.1")

@@ -33,8 +33,8 @@ from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.vendor import Vendor
 from clusterctl_lab.world import Delays, World
+from lab.tests.loop_thread import LoopThread
 from tests.edges.redfish.conftest import FixedClock
-from tests.lab.loop_thread import LoopThread
 
 LAYOUT = Layout(IPv4Network("127.180.0.0/16"))
 PASSWORD = "of-no-use-elsewhere"

@@ -17,8 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from clusterctl.edges.hostkeys import HostKeys
-from clusterctl.edges.site.init import write_site
-from clusterctl.edges.site.roles import shipped_roles
+from clusterctl.edges.site.roles import shipped_roles, write_site
 
 BMC_PASSWORD = "bmc-pass-7f3a"
 MAAS_KEY = "consumer-1a:token-2b:secret-3c"

@@ -11,7 +11,7 @@ import pytest
 from clusterctl.edges.redaction import KNOWN
 from clusterctl.edges.site import Site, load_site
 from clusterctl.edges.site.kept_passwords import KeptPasswords, PasswordVault
-from clusterctl.edges.site.sweep_logins import SweepLogins
+from clusterctl.edges.site.logins import SweepLogins
 from clusterctl.fleet.bmc.accounts import PasswordRule
 from clusterctl.fleet.bmc.observation import Greeting
 from clusterctl.fleet.errors import ClusterctlError, UsageError

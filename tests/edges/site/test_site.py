@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.site import contents, load_site
-from clusterctl.edges.site.init import write_site
+from clusterctl.edges.site.roles import write_site
 from clusterctl.fleet.errors import UsageError
 from clusterctl.site.nodes import expand_range
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.site import load_site
-from clusterctl.edges.site.init import write_site
-from clusterctl.edges.site.roles import check_roles, role_order, shipped_roles
+from clusterctl.edges.site.roles import check_roles, role_order, shipped_roles, write_site
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.roles.specification import misplaced
 from tests.edges.site.ready import filled_in, write_ready_site

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from clusterctl.edges.scheduler import SlurmScheduler
-from clusterctl.edges.scheduler.gold_feature import publish_feature
+from clusterctl.edges.scheduler.slurm import publish_feature
 from clusterctl.fleet.finding import Origin
 from clusterctl.operations.gold_pool import Feature
 from clusterctl.ports import Deadline

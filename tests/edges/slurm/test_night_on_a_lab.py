@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from lab.tests.lab_kit import RunningLab, clusterctl, needs_lab, running_lab
 from tests.edges.slurm.cluster import SlurmCluster, missing, running_slurm
-from tests.lab.lab_kit import RunningLab, clusterctl, needs_lab, running_lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak, needs_lab, pytest.mark.timeout(2400)]
 

@@ -21,8 +21,8 @@ from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.vendor import Vendor
 from clusterctl_lab.world import Delays, World
+from lab.tests.loop_thread import LoopThread
 from tests.edges.sweep.kit import QUICK, OneLogin
-from tests.lab.loop_thread import LoopThread
 
 PASSWORD = "of-no-use-elsewhere"
 LAYOUT = Layout(IPv4Network("127.177.0.0/16"))

@@ -12,13 +12,8 @@ import pytest
 from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.edges.site.kept_passwords import KeptPasswords, PasswordVault
 from clusterctl.fleet.bmc.accounts import Account, AccountSight, PasswordRule, Trust, rotation
-from clusterctl.fleet.errors import (
-    AuthenticationError,
-    ClusterctlError,
-    EdgeError,
-    UnreachableError,
-)
-from clusterctl.fleet.event import Event, Kind, NewEvent
+from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, EdgeError, UnreachableError
+from clusterctl.fleet.event import Event, Kind, NewEvent, Stream
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import NodeId, Serial
 from clusterctl.fleet.state import NodeState
@@ -26,6 +21,7 @@ from clusterctl.ports import BmcAddress, Claim, Deadline
 from clusterctl.ports.accounts import Generation, PowerTarget, Told
 from clusterctl.steps.accounts.rotation import PasswordRotation, RotationPolicy, RotationResult
 from clusterctl.steps.executor.intent_log import IntentLog
+from tests.events import data_of
 from tests.steps.fakes import FixedClock, identified, seen
 
 FACTORY = "factory-pass-1"
@@ -238,7 +234,7 @@ class Site:
         return done, seams
 
     def events(self, kind: Kind) -> list[dict[str, Any]]:
-        return [dict(event.data) for event in self.book.history("node", self.node) if event.kind is kind]
+        return [dict(data_of(event)) for event in self.book.history(Stream.NODE, self.node) if event.kind is kind]
 
     def sound(self) -> None:
         """The password is on disk, proven, taken by the BMC, and MAAS's."""
@@ -246,7 +242,7 @@ class Site:
         assert last is not None
         assert last.proven
         assert last.password == self.bmc.password == self.maas.password
-        told = rotation(self.book.history("node", self.node))
+        told = rotation(self.book.history(Stream.NODE, self.node))
         assert told is not None
         assert (told.number, told.owed) == (last.number, False)
         assert self.book.state(self.node).open_acts == ()
@@ -277,12 +273,12 @@ def test_changed_proven_told(site: Site) -> None:
     site.sound()
     assert len(site.bmc.password) == 16
     assert site.events(Kind.ACT_INTENDED)[0] == {
-        "act": "accounts.rotate",
+        "act": "password.change",
         "target": PATH,
-        "number": "1",
-        "proof": "its serial S1",
+        "reason": "",
+        "details": {"number": 1, "proof": "its serial S1"},
     }
-    everything = str([event.data for event in site.book.history("node", site.node)])
+    everything = str([data_of(event) for event in site.book.history(Stream.NODE, site.node)])
     assert site.bmc.password not in everything
     assert FACTORY not in everything
 
@@ -368,7 +364,7 @@ def test_refused(site: Site) -> None:
     site.bmc.refusal = EdgeError("the BMC refuses a new password for root: HTTP 400")
     done, _ = site.run()
     assert done.error is site.bmc.refusal
-    assert site.events(Kind.ACT_OBSERVED)[-1]["result"].startswith("failed: the BMC refuses")
+    assert site.events(Kind.ACT_OBSERVED)[-1]["message"].startswith("the BMC refuses")
     site.bmc.refusal = None
     assert site.run()[0].error is None
     site.sound()
@@ -388,7 +384,7 @@ def test_a_factory_bmc_that_tells_nothing(site: Site) -> None:
     """Its own factory password proves it; the serial is read right after the change."""
     site.bmc.must_change, site.bmc.trust, site.own = True, Trust.FIRST_USE, frozenset({"n1"})
     assert site.run()[0].error is None
-    assert site.events(Kind.ACT_INTENDED)[0]["proof"] == "its own factory password"
+    assert site.events(Kind.ACT_INTENDED)[0]["details"]["proof"] == "its own factory password"
     assert site.events(Kind.BMC_PASSWORD_CHANGED)[0]["serial"] == "S1"
     site.sound()
 
@@ -410,7 +406,7 @@ def test_maas_that_fails_is_owed(site: Site) -> None:
     done, _ = site.run()
     assert done.number == 1
     assert done.error is site.maas.trouble
-    told = rotation(site.book.history("node", site.node))
+    told = rotation(site.book.history(Stream.NODE, site.node))
     assert told is not None
     assert told.owed
     site.maas.trouble = None

@@ -10,13 +10,13 @@ from datetime import datetime, timedelta
 import pytest
 
 from clusterctl.edges.journal import SqlJournal
-from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.event import Event
+from clusterctl.fleet.event import Event, Stream
 from clusterctl.fleet.event import Kind as EventKind
 from clusterctl.fleet.finding import Finding, Report, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.gate import Confirm, Policy, Quarantine, decide
 from clusterctl.fleet.node import NodeId, Serial
+from clusterctl.fleet.payloads.node import Figure
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress
 from clusterctl.steps.burnin.fleet_figures import RECENT, FleetFigures
@@ -25,7 +25,7 @@ from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl_burnin.check import Check
 from clusterctl_burnin.checks.cpu_share import CPU_SHARE
 from clusterctl_burnin.checks.gpu_idle import GPU_TEMPERATURE
-from clusterctl_burnin.figures import from_data, to_data
+from clusterctl_burnin.figures import from_payload, to_payload
 from clusterctl_burnin.fleet_metrics import METRICS
 from clusterctl_burnin.fleet_stats import Sample
 from clusterctl_burnin.limits.reading import shipped_limits
@@ -95,9 +95,9 @@ def test_only_a_nodes_last_figures_count_and_none_of_its_own_past(book: SqlJourn
     """A node that was hot and has been mended is like its fleet."""
     reported(book, *(under_test(i) for i in range(30)), under_test(99, HOT))
     assert FleetFigures(book, FixedClock()).findings([under_test(99)]) == {}
-    events = list(book.latest("node", EventKind.FIGURES_MEASURED))
+    events = list(book.latest(Stream.NODE, EventKind.FIGURES_MEASURED))
     reported(book, under_test(3))
-    assert len(list(book.latest("node", EventKind.FIGURES_MEASURED))) == len(events) == 31
+    assert len(list(book.latest(Stream.NODE, EventKind.FIGURES_MEASURED))) == len(events) == 31
 
 
 @pytest.mark.parametrize("why", ["too few", "another SKU", "long ago", "not compared"])
@@ -130,14 +130,11 @@ def test_one_confirming_run_comes_before_the_quarantine() -> None:
 
 
 def test_figures_survive_the_journal() -> None:
-    """As they were; of metrics that nobody compares any more nothing is said; nonsense is refused."""
+    """As they were; figures of metrics that are no longer compared are left out."""
     samples = under_test(1).figures
-    assert tuple(from_data("id1", "lab", to_data(samples))) == samples
-    old = {"metric": "wind", "subject": "node", "serial": "", "value": 1.0}
-    assert list(from_data("id1", "lab", [old])) == []
-    for nonsense in ({}, {**old, "value": "much"}):
-        with pytest.raises(ParseError, match="no figure"):
-            list(from_data("id1", "lab", [nonsense]))
+    assert tuple(from_payload("id1", "lab", to_payload(samples))) == samples
+    old = Figure(metric="wind", subject="node", serial="", value=1.0)
+    assert list(from_payload("id1", "lab", [old])) == []
 
 
 def test_limits_compare_every_metric_or_those_that_they_list() -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.journal import Holder, SqlJournal, open_journal
-from clusterctl.fleet.event import Event, Kind
-from clusterctl.fleet.fabric.history import STREAM, Look, changes, standing_faults
+from clusterctl.fleet.event import Event, Kind, Stream
+from clusterctl.fleet.fabric.history import FabricReading, changes, open_faults
 from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.gate import Policy
@@ -25,6 +25,7 @@ from clusterctl.steps.executor.pipeline import Pipeline
 from clusterctl.steps.executor.recorder import Recorder
 from clusterctl.steps.executor.step_queue import StepLimits
 from tests.cabling.bench import Bench, plan, port
+from tests.events import data_of
 from tests.formats.infiniband import printers
 from tests.steps.fakes import NOW, FixedClock, identified
 
@@ -73,7 +74,7 @@ class Site:
         return {state.name: state for state in self.book.states()}
 
     def written(self) -> list[Event]:
-        return list(self.book.latest(STREAM))
+        return list(self.book.latest(Stream.FABRIC))
 
 
 @pytest.fixture
@@ -105,21 +106,21 @@ def test_a_broken_trunk_holds_no_node_and_is_told(site: Site) -> None:
     far = site.reader.bench.far(trunk)
     site.reader.bench.unplug(trunk)
     assert {state.stage for state in site.run().values()} == {Stage.CABLED}
-    (fault,) = standing_faults(site.written())
+    (fault,) = open_faults(site.written())
     assert (fault.kind, fault.nodes, fault.links) == ("missing_link", (), 1)
     assert set(fault.subjects) == {str(trunk), str(far)}
     assert "leaf-0 port 33" in fault.action
     site.reader.bench.plug(trunk, far)
     identified(site.book, "node004", "S-node004", "configured")
     site.run()
-    assert standing_faults(site.written()) == ()
+    assert open_faults(site.written()) == ()
 
 
 def test_a_slow_trunk_is_the_fabrics_too(site: Site) -> None:
     """It is told with its rate, and no node waits for it."""
     site.reader.bench.rates = {port("leaf-0", 33): (4, "HDR")}
     assert {state.stage for state in site.run().values()} == {Stage.CABLED}
-    (fault,) = standing_faults(site.written())
+    (fault,) = open_faults(site.written())
     assert fault.kind == "down_speed"
     assert "200 Gb/s" in fault.cause
 
@@ -130,7 +131,7 @@ def test_a_hosts_cable_is_the_nodes(site: Site) -> None:
     states = site.run()
     assert states["node002"].stage is Stage.QUARANTINED
     assert {states[name].stage for name in ("node001", "node003")} == {Stage.CABLED}
-    assert standing_faults(site.written()) == ()
+    assert open_faults(site.written()) == ()
 
 
 def test_a_broken_fabric_holds_everybody_and_blames_nobody(site: Site) -> None:
@@ -145,7 +146,7 @@ def test_a_broken_fabric_holds_everybody_and_blames_nobody(site: Site) -> None:
     assert {state.stage for state in states.values()} == {Stage.CONFIGURED}
     assert all(state.stopped_at is Step.CABLE for state in states.values())
     assert all("12 of 24 links are bad (50.0 %, at most 10 %)" in state.cause for state in states.values())
-    (fault,) = standing_faults(site.written())
+    (fault,) = open_faults(site.written())
     assert (fault.kind, fault.subjects) == ("island", ("leaf-1",))
     site.reader.bench.cables = whole
     assert {state.stage for state in site.run().values()} == {Stage.CABLED}
@@ -156,7 +157,7 @@ def test_hosts_that_are_off_break_no_fabric(site: Site) -> None:
     for name in ("node004", "node005", "node006"):
         site.reader.bench.unplug_device(name)
     assert {state.stage for state in site.run().values()} == {Stage.CABLED}
-    assert standing_faults(site.written()) == ()
+    assert open_faults(site.written()) == ()
 
 
 def test_what_is_not_understood_is_not_written(site: Site) -> None:
@@ -172,10 +173,10 @@ def test_what_is_not_understood_is_not_written(site: Site) -> None:
 def test_half_a_reading_is_completed(site: Site) -> None:
     """A run that was killed while it wrote is made good by the next one: each device and link once."""
     seen = site.reader.bench.fabric()
-    first = changes({}, Look(seen))
+    first = changes({}, FabricReading(seen))
     site.book.append(first[: len(first) // 2])
     site.run()
-    events = [event for one in site.written() for event in site.book.history(STREAM, one.subject)]
+    events = [event for one in site.written() for event in site.book.history(Stream.FABRIC, one.subject)]
     assert len(events) == len({(event.kind, event.subject) for event in events}) == len(first)
 
 
@@ -185,8 +186,8 @@ def test_an_older_reading_says_nothing() -> None:
     record, seen = FabricRecord(book), Bench().fabric()
     late = Evidence("ibnetdiscover", "controller", NOW, Origin.REAL, b"late")
     early = replace(late, at=NOW - timedelta(seconds=1), content=b"early")
-    assert record.write(Look(seen), (late,))
-    assert record.write(Look(Fabric(seen.devices, ())), (early,)) == ()
-    gone = [event for event in book.latest(STREAM, Kind.FABRIC_LINK_SEEN) if not event.data["seen"]]
+    assert record.write(FabricReading(seen), (late,))
+    assert record.write(FabricReading(Fabric(seen.devices, ())), (early,)) == ()
+    gone = [event for event in book.latest(Stream.FABRIC, Kind.FABRIC_LINK_SEEN) if not data_of(event)["seen"]]
     assert gone == []
     book.close()

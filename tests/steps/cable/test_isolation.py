@@ -7,14 +7,16 @@ from datetime import UTC, datetime
 import pytest
 
 from clusterctl.edges.journal import Holder, open_journal
+from clusterctl.fleet.acts import Act
 from clusterctl.fleet.errors import EdgeError, UnreachableError, UsageError
-from clusterctl.fleet.event import Kind
-from clusterctl.fleet.fabric.port_acts import CLAIM, DISABLE, Out, intended, standing
+from clusterctl.fleet.event import Kind, Stream
+from clusterctl.fleet.fabric.port_acts import CLAIM, Out, intended, standing
 from clusterctl.fleet.fabric.topology import Fabric, Link, PortId, PortState
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.node import Guid
 from clusterctl.ports import Deadline
 from clusterctl.steps.cable.isolation import Isolator, claimed
+from tests.events import data_of
 from tests.formats.infiniband import printers
 
 NOW = datetime(2026, 1, 31, 8, tzinfo=UTC)
@@ -74,11 +76,11 @@ def test_intent_then_act_then_look(journal):
     world = World()
     assert hands(world, journal).disable(OUT, Deadline.after(60))
     assert world.disabled == {LINK.a}
-    first, second = journal.history("fabric", f"{LINK.a.guid}/{LINK.a.number}")
+    first, second = journal.history(Stream.FABRIC, f"{LINK.a.guid}/{LINK.a.number}")
     assert (first.kind, second.kind) == (Kind.ACT_INTENDED, Kind.ACT_OBSERVED)
-    assert second.data["seen"] == "Disabled"
+    assert data_of(second)["message"] == "Disabled"
     assert any(b"Switch" in journal.evidence(digest).content for digest in first.evidence)
-    (out,) = standing(journal.latest("fabric"))
+    (out,) = standing(journal.latest(Stream.FABRIC))
     assert (out.port, out.peer, out.sure) == (LINK.a, LINK.b, True)
 
 
@@ -89,7 +91,7 @@ def test_another_cable_is_left_alone(journal):
     with pytest.raises(EdgeError, match="it leads to"):
         hands(world, journal).disable(OUT, Deadline.after(60))
     assert world.acts == []
-    assert standing(journal.latest("fabric")) == ()
+    assert standing(journal.latest(Stream.FABRIC)) == ()
 
 
 def test_another_switch_at_that_lid_is_left_alone(journal):
@@ -108,12 +110,12 @@ def test_another_switch_at_that_lid_is_left_alone(journal):
 def test_after_a_kill_it_looks_first(journal):
     """A run killed between act and look: the next one sees the port out, writes that, and does not act again."""
     world = World()
-    journal.append([intended(DISABLE, OUT)])
-    assert [out.sure for out in standing(journal.latest("fabric"))] == [False]
+    journal.append([intended(Act.PORT_DISABLE, OUT)])
+    assert [out.sure for out in standing(journal.latest(Stream.FABRIC))] == [False]
     world.disabled.add(LINK.a)
     assert not hands(world, journal).disable(OUT, Deadline.after(60))
     assert world.acts == []
-    assert [out.sure for out in standing(journal.latest("fabric"))] == [True]
+    assert [out.sure for out in standing(journal.latest(Stream.FABRIC))] == [True]
 
 
 def test_in_use_only_once_proven(journal):
@@ -123,9 +125,9 @@ def test_in_use_only_once_proven(journal):
     isolator.disable(OUT, Deadline.after(60))
     isolator.enable(OUT, Deadline.after(60))
     assert world.disabled == set()
-    assert [out.sure for out in standing(journal.latest("fabric"))] == [False]
+    assert [out.sure for out in standing(journal.latest(Stream.FABRIC))] == [False]
     isolator.proven(OUT, "BER below 1e-14", ())
-    assert standing(journal.latest("fabric")) == ()
+    assert standing(journal.latest(Stream.FABRIC)) == ()
 
 
 def test_a_wrong_cable_after_repair(journal):
@@ -137,7 +139,7 @@ def test_a_wrong_cable_after_repair(journal):
     with pytest.raises(EdgeError, match="disabled again"):
         isolator.enable(OUT, Deadline.after(60))
     assert world.disabled == {LINK.a}
-    assert [out.sure for out in standing(journal.latest("fabric"))] == [True]
+    assert [out.sure for out in standing(journal.latest(Stream.FABRIC))] == [True]
 
 
 def test_a_link_that_stays_down(journal):

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from clusterctl.fleet.acts import Act, ActResult, Intent
 from clusterctl.fleet.finding import Finding, Observed, Report, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Location, NodeId, Step
-from clusterctl.fleet.state import NodeState, OpenAct
+from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
-from clusterctl.steps.configure.step import ACT, UNFINISHED, Configure
+from clusterctl.steps.configure.step import UNFINISHED, Configure
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
 from clusterctl.steps.executor.step import Outcome
 from tests.steps.fakes import FakeBmc, FakeBmcs, address_of, inventory, seen
@@ -40,8 +41,8 @@ class FakePlaybooks:
 class NoActs:
     """Intents are not written, and nothing is fenced."""
 
-    def intend(self, node: NodeId, act: str, target: str) -> None: ...
-    def observed(self, node: NodeId, act: str, result: str) -> None: ...
+    def intend(self, node: NodeId, act: Act, target: str) -> None: ...
+    def observed(self, node: NodeId, act: Act, message: str, result: ActResult) -> None: ...
     def fenced(self, nodes: Sequence[NodeId], deadline: Deadline) -> Deadline:
         return deadline
 
@@ -90,12 +91,12 @@ def ended(verdict: Verdict) -> Mapping[str, Report]:
     }
 
 
-BEGUN = replace(NODE, acts={ACT: 1})
-OPEN = (OpenAct(ACT, "S1", 7),)
+BEGUN = replace(NODE, intents=(Intent(Act.CONFIGURE_PLAY, "S1", 7, result=ActResult.DONE),))
+OPEN = (Intent(Act.CONFIGURE_PLAY, "S1", 7),)
 PLAYED_BEFORE = {
     "never": (NODE, []),
-    "killed in its first play": (replace(BEGUN, open_acts=OPEN), ["n1"]),
-    "killed in a later play": (replace(BEGUN, open_acts=OPEN, reports=ended(Verdict.PASS)), ["n1"]),
+    "killed in its first play": (replace(BEGUN, intents=OPEN), ["n1"]),
+    "killed in a later play": (replace(BEGUN, intents=OPEN, reports=ended(Verdict.PASS)), ["n1"]),
     "killed before it was written how the play ended": (BEGUN, ["n1"]),
     "a task failed": (replace(BEGUN, reports=ended(Verdict.FAIL)), ["n1"]),
     "to its end": (replace(BEGUN, reports=ended(Verdict.PASS)), []),

@@ -11,14 +11,15 @@ import pytest
 
 from clusterctl.edges.journal import Holder, open_journal
 from clusterctl.edges.journal.journal import SqlJournal
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.acts import Act
+from clusterctl.fleet.event import Kind, Payload, Stream
 from clusterctl.fleet.finding import Finding, Observed, Verdict
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
-from clusterctl.steps.configure.reboots import REBOOT
 from clusterctl.steps.configure.step import Configure
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
+from tests.events import data_of, new_event
 from tests.steps.fakes import FakeBmc, FakeBmcs, FixedClock, address_of, identified, inventory, seen
 
 NODE = NodeId("id-n1")
@@ -83,9 +84,9 @@ class Written(IntentLog):
         super().__init__(book, book.claim([NODE], "r").granted)
         self._world = world
 
-    def note(self, node: NodeId, kind: Kind, data: Mapping[str, str]) -> None:
+    def note(self, node: NodeId, payload: Payload) -> None:
         self._world.tick()
-        super().note(node, kind, data)
+        super().note(node, payload)
         self._world.tick()
 
 
@@ -95,8 +96,8 @@ def book(tmp_path: Path) -> Iterator[SqlJournal]:
     identified(journal, "n1", "S1", "installed")
     journal.append(
         [
-            NewEvent("node", NODE, Kind.NODE_ADDRESSED, {"address": "10.0.0.1"}),
-            NewEvent("node", NODE, Kind.HOST_KEY_PINNED, {"public": "ssh-ed25519 A"}),
+            new_event("node", NODE, Kind.NODE_ADDRESSED, {"address": "10.0.0.1"}),
+            new_event("node", NODE, Kind.HOST_KEY_PINNED, {"public": "ssh-ed25519 A"}),
         ]
     )
     yield journal
@@ -111,10 +112,14 @@ def run(book: SqlJournal, world: World, *, reboots: bool = True) -> Finding:
     return next(finding for finding in outcome.findings if finding.check == "configure")
 
 
-def acts(book: SqlJournal) -> list[tuple[str, str]]:
+def acts(book: SqlJournal) -> list[tuple[str, ...]]:
     """What was intended of reboots, and what came of it."""
-    events = [event for event in book.history("node", NODE) if event.data.get("act") == REBOOT]
-    return [(event.kind.value, event.data.get("target") or event.data["result"]) for event in events]
+    events = [event for event in book.history(Stream.NODE, NODE) if data_of(event).get("act") == Act.CONFIGURE_REBOOT]
+    data = [(event.kind.value, data_of(event)) for event in events]
+    return [
+        (kind, one["target"], one["details"]["boot_id"]) if "target" in one else (kind, one["result"], one["message"])
+        for kind, one in data
+    ]
 
 
 def test_a_node_is_rebooted_once_and_proven(book: SqlJournal) -> None:
@@ -124,8 +129,8 @@ def test_a_node_is_rebooted_once_and_proven(book: SqlJournal) -> None:
     assert (finding.verdict, finding.cause) == (Verdict.PASS, "configured, 3 changes, rebooted for ofed")
     assert world.playbooks == ["configure.yml", "reboot.yml", "configure.yml"]
     assert acts(book) == [
-        ("act.intended", "S1 boot 00000000-0000-0000-0000-000000000000"),
-        ("act.observed", "rebooted, and nothing more is asked for"),
+        ("act.intended", "S1", "00000000-0000-0000-0000-000000000000"),
+        ("act.observed", "done", "rebooted, and nothing more is asked for"),
     ]
 
 
@@ -137,7 +142,7 @@ def test_a_role_that_asks_again_has_failed(book: SqlJournal) -> None:
     assert "ofed asks for a reboot again" in finding.cause
     assert run(book, world).verdict is Verdict.FAIL
     assert world.boots == 1
-    book.append([NewEvent("node", NODE, Kind.NODE_RELEASED, {"to": "installed"})])
+    book.append([new_event("node", NODE, Kind.NODE_RELEASED, {"to": "installed", "reason": "repaired"})])
     run(book, world)
     assert world.boots == 2
 
@@ -166,7 +171,7 @@ def test_what_is_installed_anew_may_ask_anew(book: SqlJournal) -> None:
     """Its last boot was another system's."""
     world = World(comes_back=False)
     run(book, world)
-    book.append([NewEvent("node", NODE, Kind.ACT_INTENDED, {"act": "install.start", "target": "S1"})])
+    book.append([new_event("node", NODE, Kind.ACT_INTENDED, {"act": "install.start", "target": "S1"})])
     world.boots, world.comes_back, world.content = 7, True, False
     world.playbooks.clear()
     run(book, world)
@@ -188,4 +193,4 @@ def test_killed_anywhere_there_is_one_reboot(book: SqlJournal, dies_after: int, 
         finding = run(book, world)
     assert finding.verdict is (Verdict.PASS if content else Verdict.FAIL)
     assert world.boots == 1
-    assert [act.act for act in book.state(NODE).open_acts] == ([] if content else [REBOOT])
+    assert [act.act for act in book.state(NODE).open_acts] == ([] if content else [Act.CONFIGURE_REBOOT])

@@ -17,6 +17,7 @@ from clusterctl.ports import Deadline, LogEntry
 from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.step import Outcome
+from tests.events import data_of
 from tests.fleet.skus import H100_X8
 from tests.steps.fakes import FakeBmc, FakeBmcs, address_of, inventory, seen
 
@@ -44,8 +45,8 @@ def test_the_machine_is_identified_and_matched() -> None:
     """Serial, SKU and root disk become facts; every finding points at its evidence; the session is closed."""
     bmc = FakeBmc(inventory("S1"))
     outcome = discover(bmc)
-    assert outcome.facts[0].data["sku"] == "lab"
-    assert outcome.facts[0].data["root_disk"] == "DISK-S1"
+    assert data_of(outcome.facts[0])["sku"] == "lab"
+    assert data_of(outcome.facts[0])["root_disk"] == "DISK-S1"
     assert by_check(outcome)["identity"].verdict is Verdict.PASS
     assert all(finding.evidence for finding in outcome.findings)
     assert bmc.closed == 1

@@ -8,16 +8,17 @@ from typing import Any, cast
 
 import pytest
 
+from clusterctl.fleet.acts import Act, ActResult, Intent
 from clusterctl.fleet.errors import ClaimLostError, UnreachableError
 from clusterctl.fleet.event import NewEvent
 from clusterctl.fleet.finding import Finding, Observed, Report, Verdict
 from clusterctl.fleet.node import Gpu, Hca, Inventory, NodeId, Serial
-from clusterctl.fleet.state import NodeState, OpenAct
+from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Claim, Deadline, Journal, Post, Power
-from clusterctl.steps.discover.inventory_boot import ACT
 from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.step import Outcome
+from tests.events import data_of
 from tests.steps.discover.test_discover import NODE, SKU
 from tests.steps.fakes import FakeBmc, FakeBmcs, address_of, inventory
 
@@ -37,7 +38,7 @@ class Book:
     lease_s: float = 120.0
 
     def append(self, events: Sequence[NewEvent], *, claim: Claim | None = None) -> tuple[()]:
-        self.written += [(event.kind.value, str(event.data.get("act"))) for event in events]
+        self.written += [(event.kind.value, str(data_of(event).get("act"))) for event in events]
         return ()
 
     def renew(self, claims: Sequence[Claim]) -> dict[NodeId, str]:
@@ -98,9 +99,9 @@ def test_on_read_again_and_off(before: Inventory) -> None:
     book = Book()
     (outcome,) = discover(bmc, book)
     assert bmc.switched == [Power.ON, Power.OFF]
-    assert book.written == [("act.intended", ACT), ("act.observed", ACT)]
+    assert book.written == [("act.intended", Act.INVENTORY_BOOT), ("act.observed", Act.INVENTORY_BOOT)]
     assert verdicts(outcome)["gpu_count"] is Verdict.PASS
-    assert outcome.facts[0].data["inventory"]["gpus"]
+    assert data_of(outcome.facts[0])["inventory"]["gpus"]
     assert len(outcome.evidence) == 5
 
 
@@ -111,7 +112,7 @@ def test_on_read_again_and_off(before: Inventory) -> None:
         (replace(ASLEEP, on=None), NODE),
         (replace(ASLEEP, serial=Serial("S2")), NODE),
         (replace(ASLEEP, model="R750"), NODE),
-        (ASLEEP, replace(NODE, acts={ACT: 1})),
+        (ASLEEP, replace(NODE, intents=(Intent(Act.INVENTORY_BOOT, "S1", 7, result=ActResult.DONE),))),
         (replace(STALE, gpus=GPUS[:7], stale=""), NODE),
     ],
     ids=["all-told", "power-unknown", "another-machine", "no-sku", "done-before", "one-gpu-missing"],
@@ -135,12 +136,12 @@ def test_a_machine_that_is_on_is_only_waited_for() -> None:
 
 def test_what_a_killed_run_has_switched_on_is_switched_off() -> None:
     """Its intent stands in the journal: the next run reads, and finishes it."""
-    node = replace(NODE, acts={ACT: 1}, open_acts=(OpenAct(ACT, "S1", 7),))
+    node = replace(NODE, intents=(Intent(Act.INVENTORY_BOOT, "S1", 7),))
     bmc = FakeBmc(replace(WHOLE, on=True), after_boot=WHOLE)
     book = Book()
     discover(bmc, book, node)
     assert bmc.switched == [Power.ON, Power.OFF]
-    assert book.written[-1] == ("act.observed", ACT)
+    assert book.written[-1] == ("act.observed", Act.INVENTORY_BOOT)
 
 
 def test_a_bmc_that_is_lost_meanwhile() -> None:
@@ -169,7 +170,7 @@ def test_a_node_that_another_run_has_taken() -> None:
 
 def test_what_is_missing_from_a_stale_inventory_is_unmeasured() -> None:
     """Seven of eight, told by a BMC that has not looked: neither is believed."""
-    node = replace(NODE, acts={ACT: 1})
+    node = replace(NODE, intents=(Intent(Act.INVENTORY_BOOT, "S1", 7, result=ActResult.DONE),))
     (outcome,) = discover(FakeBmc(STALE, state=Power.OFF), Book(), node)
     (found,) = [finding for finding in outcome.findings if finding.check == "gpu_count"]
     assert (found.verdict, found.deterministic) == (Verdict.INCONCLUSIVE, False)
@@ -196,7 +197,7 @@ def test_several_skus_that_only_gpus_tell_apart() -> None:
         (ASLEEP, NODE),
         (STALE, NODE),
         (replace(STALE, gpus=GPUS), NODE),
-        (replace(WHOLE, on=True), replace(NODE, acts={ACT: 1}, open_acts=(OpenAct(ACT, "S1", 7),))),
+        (replace(WHOLE, on=True), replace(NODE, intents=(Intent(Act.INVENTORY_BOOT, "S1", 7),))),
     ],
     ids=["nothing-told", "seven-of-eight", "all-told-long-ago", "switched-on-by-a-killed-run"],
 )
@@ -210,7 +211,7 @@ def test_read_only(before: Inventory, node: NodeState) -> None:
     assert report.verdict is Verdict.INCONCLUSIVE
     assert [finding.check for finding in report.roots()] == ["inventory"]
     assert "--read-only" in report.roots()[0].remedy
-    assert outcome.facts[0].data["inventory"]["stale"]
+    assert data_of(outcome.facts[0])["inventory"]["stale"]
 
 
 def test_read_only_where_all_is_known() -> None:

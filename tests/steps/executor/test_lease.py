@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import pytest
 
 from clusterctl.edges.journal import Holder, SqlJournal, open_journal
+from clusterctl.fleet.acts import Act
 from clusterctl.fleet.errors import CancelledError, ClaimLostError
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Claim, Deadline, Journal
@@ -156,5 +157,5 @@ def test_an_intent_that_is_refused_is_remembered(book: SqlJournal) -> None:
     acts = IntentLog(journal, book.claim([N1], "r1").granted)
     steal(book, acts.lease.claim(N1))
     with pytest.raises(ClaimLostError):
-        acts.intend(N1, "install.start", "S1")
+        acts.intend(N1, Act.INSTALL_START, "S1")
     assert "run thief" in acts.lease.lost[N1]

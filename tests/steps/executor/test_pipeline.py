@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.fleet.acts import Act
 from clusterctl.fleet.errors import CancelledError, EdgeError, EnvironmentBrokenError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.gate import Policy
@@ -26,6 +27,7 @@ from clusterctl.steps.executor.pipeline import Observer, Pipeline, Progress
 from clusterctl.steps.executor.recorder import Recorder
 from clusterctl.steps.executor.step import Outcome
 from clusterctl.steps.executor.step_queue import LINGERS, StepLimits, StepQueue
+from tests.events import data_of, new_event
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SEEN = Evidence("fake", "lab", NOW, Origin.REAL, b"seen")
@@ -63,7 +65,7 @@ class FakeStep:
                 assert self.waits_for[node.name].wait(10)
             if node.name in self.silent:
                 continue
-            acts.intend(node.id, f"{self.step.value}.do", node.name)
+            acts.intend(node.id, Act.CONFIGURE_PLAY, node.name)
             left = self.verdicts.get(node.name, [])
             verdict = left.pop(0) if left else Verdict.PASS
             if self.tells:
@@ -84,7 +86,7 @@ class FakeStep:
 def fleet(book: SqlJournal, count: int) -> list[NodeState]:
     for index in range(count):
         data = {"name": f"n{index}", "bmc": f"192.0.2.{index}"}
-        book.append([NewEvent("node", f"id{index}", Kind.NODE_DESCRIBED, data)])
+        book.append([new_event("node", f"id{index}", Kind.NODE_DESCRIBED, data)])
     return list(book.states())
 
 
@@ -122,7 +124,7 @@ def test_nodes_go_through_all_steps(book: SqlJournal) -> None:
     """Every node ends where the last step leads, and each step was written down as started before it reported."""
     run(book, [FakeStep(Step.DISCOVER), FakeStep(Step.INSTALL)], fleet(book, 3))
     assert set(stages(book).values()) == {"installed"}
-    kinds = [event.kind for event in book.history("node", "id0")]
+    kinds = [event.kind for event in book.history(Stream.NODE, "id0")]
     assert kinds == [
         Kind.NODE_DESCRIBED,
         *(Kind.STEP_STARTED, Kind.ACT_INTENDED, Kind.REPORT_RECORDED, Kind.STAGE_ADVANCED) * 2,
@@ -214,8 +216,8 @@ def test_too_many_failures_hold_the_others_back(book: SqlJournal) -> None:
     bad = installs(verdicts={f"n{index}": [Verdict.FAIL] * 9 for index in range(20)})
     left = run(book, [FakeStep(Step.DISCOVER), bad], nodes, waves=CAREFUL, stops=stops)
     assert stops == ["5 of the last 5 machines failed, more than the 20 % that are accepted"]
-    (event,) = book.history("run", "r")
-    assert (event.kind, event.data) == (Kind.WAVES_STOPPED, {"step": "install", "reason": stops[0]})
+    (event,) = book.history(Stream.RUN, "r")
+    assert (event.kind, data_of(event)) == (Kind.WAVES_STOPPED, {"step": "install", "reason": stops[0]})
     never_begun = [state for state in book.states() if Step.INSTALL.value not in state.reports]
     assert {state.id for state in never_begun} <= left.keys()
     assert len(never_begun) >= 20 - CAREFUL.of_at_least - CAREFUL.at_once
@@ -361,7 +363,7 @@ def test_a_node_that_was_taken_over_is_left_alone_and_the_rest_goes_on(book: Sql
     assert list(lost) == ["id1"]
     assert "run thief" in lost[NodeId("id1")]
     assert not book.state(NodeId("id1")).cause
-    assert Kind.REPORT_RECORDED not in [event.kind for event in book.history("node", "id1")]
+    assert Kind.REPORT_RECORDED not in [event.kind for event in book.history(Stream.NODE, "id1")]
 
 
 def test_a_node_that_is_stopped_is_given_back_while_the_run_goes_on(book: SqlJournal) -> None:
@@ -384,7 +386,7 @@ def test_a_node_that_a_person_holds_is_not_touched(book: SqlJournal) -> None:
     """No step is begun on it, and nothing is written of it; one whose hold has ended goes its way."""
     fleet(book, 3)
     for node, until in (("id0", None), ("id1", "2026-01-01T00:00:00+00:00"), ("id2", "2027-01-01T00:00:00+00:00")):
-        book.append([NewEvent("node", node, Kind.HOLD_SET, {"reason": "ticket 7", "until": until})])
+        book.append([new_event("node", node, Kind.HOLD_SET, {"reason": "ticket 7", "until": until})])
     nodes = list(book.states())
     step = FakeStep(Step.DISCOVER)
     assert run(book, [step], nodes) == {}
@@ -401,8 +403,8 @@ def test_what_is_waived_advances_and_stays_what_it_is(book: SqlJournal) -> None:
     assert book.state(node.id).stage is Stage.QUARANTINED
     until = "2026-02-01T00:00:00+00:00"
     waiver = {"check": "x", "subject": "", "reason": "known", "until": until}
-    book.append([NewEvent("node", node.id, Kind.WAIVER_GRANTED, waiver)])
-    book.append([NewEvent("node", node.id, Kind.NODE_RELEASED, {"to": "seen", "reason": "waived"})])
+    book.append([new_event("node", node.id, Kind.WAIVER_GRANTED, waiver)])
+    book.append([new_event("node", node.id, Kind.NODE_RELEASED, {"to": "seen", "reason": "waived"})])
     run(book, [FakeStep(Step.DISCOVER, verdicts, beside=passing)], [book.state(node.id)])
     after = book.state(node.id)
     assert (after.stage, after.verdict) == (Stage.DISCOVERED, Verdict.WARN)

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from clusterctl.edges.journal import SqlJournal
-from clusterctl.fleet.event import Kind
+from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.hardware.disk_contract import SeenDrive
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import InstallState, InstallStatus, Milestone
+from tests.events import data_of
 from tests.steps.fakes import FakeInstaller, FakeShell
 from tests.steps.install.test_install import greeting, install
 
@@ -23,7 +24,7 @@ OURS, DATA = SeenDrive("/dev/sda", "DISK-SN-n1"), SeenDrive("/dev/sdb", "D1", ""
 
 
 def told(book: SqlJournal, kind: Kind) -> list[Any]:
-    return [event.data for event in book.history("node", "id-n1") if event.kind is kind]
+    return [data_of(event) for event in book.history(Stream.NODE, "id-n1") if event.kind is kind]
 
 
 def findings(
@@ -75,7 +76,7 @@ def test_what_the_machine_tells_is_written_once(book: SqlJournal) -> None:
     install(book, first, FakeShell({"n1": greeting("n1")}), ["n1"])
     later = FakeInstaller({"n1": InstallState.INSTALLED}, tells=InstallStatus(InstallState.ABSENT, milestones=miles))
     install(book, later, FakeShell({"n1": greeting("n1")}), ["n1"])
-    assert [data["words"] for data in told(book, Kind.INSTALL_PROGRESS)] == ["fetched", "wrote", "key", "done"]
+    assert [data["message"] for data in told(book, Kind.INSTALL_PROGRESS)] == ["fetched", "wrote", "key", "done"]
     assert book.state(NodeId("id-n1")).progress == ("done",)
 
 

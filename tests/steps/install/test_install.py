@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clusterctl.edges.journal import SqlJournal
+from clusterctl.fleet.acts import Act
 from clusterctl.fleet.errors import (
     AuthenticationError,
     EdgeError,
@@ -12,13 +13,15 @@ from clusterctl.fleet.errors import (
     UnreachableError,
     UntrustedError,
 )
+from clusterctl.fleet.event import Stream
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Deadline, InstallState, LogEntry
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.step import Outcome
-from clusterctl.steps.install.job import INSTALLERS_NETWORK, START
+from clusterctl.steps.install.job import INSTALLERS_NETWORK
 from clusterctl.steps.install.step import HostAccess, Install, InstallServices
+from tests.events import data_of
 from tests.steps.fakes import FakeBmc, FakeBmcs, FakeInstaller, FakeShell, address_of, identified, inventory
 
 ACCESS = HostAccess(
@@ -61,14 +64,14 @@ def test_a_machine_goes_from_unknown_to_installed(book: SqlJournal) -> None:
     outcome = install(book, installer, FakeShell({"n1": greeting("n1")}), ["n1"])["n1"]
     assert installer.calls == [("prepare", "n1"), ("start", "n1")]
     assert outcome.findings[0].verdict is Verdict.PASS
-    assert outcome.facts[0].data == {"address": "192.0.2.100"}
+    assert data_of(outcome.facts[0]) == {"address": "192.0.2.100"}
     assert book.state(NodeId("id-n1")).host_key == "public n1"
 
 
 def test_intents_stand_before_acts(book: SqlJournal) -> None:
     """The journal holds intent and result of each act, and the key that the host is given before it is."""
     install(book, FakeInstaller(), FakeShell({"n1": greeting("n1")}), ["n1"])
-    words = [(e.kind.value, e.data.get("act")) for e in book.history("node", "id-n1")][3:]
+    words = [(e.kind.value, data_of(e).get("act")) for e in book.history(Stream.NODE, "id-n1")][3:]
     assert words == [
         ("act.intended", "install.prepare"),
         ("act.observed", "install.prepare"),
@@ -212,8 +215,8 @@ def test_an_installer_that_keeps_refusing_is_a_failure(book: SqlJournal) -> None
 
 def acts(book: SqlJournal) -> list[tuple[str, str]]:
     """What the journal says of the starts of n1's install."""
-    told = [event for event in book.history("node", "id-n1") if event.data.get("act") == START]
-    return [(event.kind.value, event.data.get("result", "")) for event in told]
+    told = [event for event in book.history(Stream.NODE, "id-n1") if data_of(event).get("act") == Act.INSTALL_START]
+    return [(event.kind.value, data_of(event).get("message", "")) for event in told]
 
 
 def test_what_came_of_an_act_is_written_before_it_is_intended_again(book: SqlJournal) -> None:
@@ -221,7 +224,7 @@ def test_what_came_of_an_act_is_written_before_it_is_intended_again(book: SqlJou
     identified(book, "n1", "SN-n1")
     node = NodeId("id-n1")
     killed = book.claim([node], "killed").granted
-    IntentLog(book, killed).intend(node, START, "SN-n1")
+    IntentLog(book, killed).intend(node, Act.INSTALL_START, "SN-n1")
     book.release(killed.values())
     installer = FakeInstaller({"n1": InstallState.READY}, errors=[OutcomeUnknownError("the answer was lost")])
     install(book, installer, FakeShell({"n1": greeting("n1")}), ["n1"])

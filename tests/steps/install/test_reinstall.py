@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from clusterctl.edges.journal import SqlJournal
-from clusterctl.fleet.decisions.reinstall import START, ordered
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.acts import Act
+from clusterctl.fleet.decisions.reinstall import ordered
+from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.node import Inventory, NodeId
 from clusterctl.ports import InstallState
-from clusterctl.steps.install.job import RELEASE
+from tests.events import new_event
 from tests.steps.fakes import FakeBmc, FakeInstaller, FakeShell, inventory
 from tests.steps.install.test_install import greeting, install
 
@@ -49,12 +50,12 @@ def test_what_is_installed_is_given_back_and_installed(book: SqlJournal) -> None
     ("acts", "state", "calls"),
     [
         ((), InstallState.INSTALLED, ["release", "start"]),
-        ((RELEASE,), InstallState.INSTALLED, ["release", "start"]),
-        ((RELEASE,), InstallState.READY, ["start"]),
-        ((RELEASE,), InstallState.ABSENT, ["prepare", "start"]),
-        ((RELEASE, START), InstallState.READY, ["start"]),
-        ((RELEASE, START), InstallState.INSTALLING, []),
-        ((RELEASE, START), InstallState.INSTALLED, []),
+        ((Act.INSTALL_RELEASE,), InstallState.INSTALLED, ["release", "start"]),
+        ((Act.INSTALL_RELEASE,), InstallState.READY, ["start"]),
+        ((Act.INSTALL_RELEASE,), InstallState.ABSENT, ["prepare", "start"]),
+        ((Act.INSTALL_RELEASE, Act.INSTALL_START), InstallState.READY, ["start"]),
+        ((Act.INSTALL_RELEASE, Act.INSTALL_START), InstallState.INSTALLING, []),
+        ((Act.INSTALL_RELEASE, Act.INSTALL_START), InstallState.INSTALLED, []),
     ],
 )
 def test_killed_anywhere_it_is_finished(
@@ -65,7 +66,7 @@ def test_killed_anywhere_it_is_finished(
     """
     first_install(book)
     for act in acts:
-        book.append([NewEvent("node", N1, Kind.ACT_INTENDED, {"act": act, "target": "SN-n1"})])
+        book.append([new_event("node", N1, Kind.ACT_INTENDED, {"act": act, "target": "SN-n1"})])
     installer, verdict = again(book, state)
     assert [call for call, _ in installer.calls] == calls
     assert verdict is Verdict.PASS

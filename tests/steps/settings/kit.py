@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Self
 
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, UnreachableError
-from clusterctl.fleet.event import Event, NewEvent
+from clusterctl.fleet.event import Event, NewEvent, Stream
 from clusterctl.fleet.finding import Evidence, Observed
 from clusterctl.fleet.fold import fold
 from clusterctl.fleet.node import Firmware, NodeId, Serial
@@ -20,6 +20,7 @@ from clusterctl.ports import BmcAddress, Claim, Claims, Deadline, Post, Power
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.settings.apply_baseline import BaselineApplier, BaselineResult
 from clusterctl.steps.settings.machine_session import SettingsServices, SettingsTimeouts
+from tests.events import written
 from tests.steps.fakes import NOW, address_of, seen
 
 SERIAL = Serial("N1")
@@ -264,16 +265,14 @@ class Book:
     def append(self, events: Sequence[NewEvent], *, claim: Claim | None = None) -> tuple[Event, ...]:
         for new in events:
             seq = len(self.events) + 1
-            self.events.append(
-                Event(seq, new.stream, new.subject, new.kind, 1, NOW, "r", "alice", new.data, new.evidence)
-            )
+            self.events.append(written(new, seq, NOW, "alice"))
         return tuple(self.events[-len(events) :])
 
     def history(self, stream: str, subject: str) -> Iterator[Event]:
         return iter([event for event in self.events if (event.stream, event.subject) == (stream, subject)])
 
     def state(self, node: NodeId) -> NodeState:
-        return fold(self.history("node", node), node)
+        return fold(self.history(Stream.NODE, node), node)
 
     def store(self, evidence: Iterable[Evidence]) -> None:
         pass

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from clusterctl.fleet.errors import OutcomeUnknownError
-from clusterctl.fleet.event import Kind
+from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.node import NodeId, Serial
 from clusterctl.fleet.settings.baseline import Baseline, BiosWish, FirmwareWish, Restarts
 from clusterctl.fleet.settings.updates import TaskState
 from clusterctl.ports import Power
+from tests.events import data_of
 from tests.steps.fakes import identified
 from tests.steps.settings.kit import ALL, BIOS, BMC, NIC, Book, KilledError, Machine, Seams, settle, wish
 
@@ -35,8 +36,8 @@ def journal() -> Book:
 def acts(book: Book) -> list[str]:
     """What was begun and what came of it, in order."""
     kinds = {Kind.ACT_INTENDED: "about to", Kind.ACT_OBSERVED: "seen"}
-    events = [event for event in book.history("node", NodeId("id-n1")) if event.kind in kinds]
-    return [f"{kinds[event.kind]} {event.data['act'].removeprefix('settings.')}" for event in events]
+    events = [event for event in book.history(Stream.NODE, NodeId("id-n1")) if event.kind in kinds]
+    return [f"{kinds[event.kind]} {data_of(event)['act'].removeprefix('settings.')}" for event in events]
 
 
 @pytest.mark.parametrize("power", [Power.ON, Power.OFF])

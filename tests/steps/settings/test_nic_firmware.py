@@ -9,15 +9,18 @@ from typing import Any
 import pytest
 
 from clusterctl.edges.journal import SqlJournal
+from clusterctl.fleet.acts import Act
+from clusterctl.fleet.decisions.permissions import settings_permitted
 from clusterctl.fleet.errors import EdgeError
+from clusterctl.fleet.event import Stream
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import NodeId, Serial
-from clusterctl.fleet.settings.plan import permitted
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.settings.apply_baseline import BaselineResult
-from clusterctl.steps.settings.nic_firmware import ACT, NicFirmwareWork
+from clusterctl.steps.settings.nic_firmware import NicFirmwareWork
+from tests.events import data_of
 from tests.steps.fakes import NOW, identified, seen
 
 IMAGES = {"nic_firmware_images": {"MT_0000000838": {"version": "28.43.1014"}}}
@@ -69,11 +72,11 @@ def test_it_is_written_before_it_is_done_and_closed_with_its_evidence(book: SqlJ
     playbooks = FakePlaybooks(book)
     settled = run(book, playbooks, "n1", "n2")
 
-    assert playbooks.begun == [ACT, ACT]
+    assert playbooks.begun == [Act.NIC_FIRMWARE_PLAY, Act.NIC_FIRMWARE_PLAY]
     assert {name: one.error for name, one in settled.items()} == {"n1": None, "n2": None}
     assert book.state(NodeId("id-n1")).open_acts == ()
-    last = list(book.history("node", NodeId("id-n1")))[-1]
-    assert (last.data["act"], last.data["result"]) == (ACT, "over")
+    last = list(book.history(Stream.NODE, NodeId("id-n1")))[-1]
+    assert (data_of(last)["act"], data_of(last)["result"]) == (Act.NIC_FIRMWARE_PLAY, "done")
     assert [book.evidence(digest) for digest in last.evidence] == list(seen("play"))
 
 
@@ -112,7 +115,7 @@ def test_what_was_interrupted_stays_open_and_keeps_nobody_from_going_on(book: Sq
         run(book, FakePlaybooks(book, broken=True), "n1")
     node = book.state(NodeId("id-n1"))
 
-    assert [act.act for act in node.open_acts] == [ACT]
-    assert permitted(node, NOW, from_pool=False, acts={ACT}) == "S-n1"
-    with pytest.raises(Exception, match=ACT):
-        permitted(node, NOW, from_pool=False)
+    assert [act.act for act in node.open_acts] == [Act.NIC_FIRMWARE_PLAY]
+    assert settings_permitted(node, NOW, from_pool=False, acts={Act.NIC_FIRMWARE_PLAY}) == "S-n1"
+    with pytest.raises(Exception, match=Act.NIC_FIRMWARE_PLAY):
+        settings_permitted(node, NOW, from_pool=False)

@@ -20,7 +20,7 @@ from clusterctl_burnin.tools import PYTORCH
 NAME = "gpu_load"
 NO_TORCH = f"{PYTORCH}, then run the burn-in again"
 _DIAGNOSE = "run dcgmi diag -r 3 on the node; if either names the GPU again, replace it"
-_HOT = "see that the GPU's heat sink, its air duct or its coolant flows as its neighbours' do; then replace the GPU"
+_HOT = "compare the GPU's heat sink, air duct and coolant flow with its neighbours'; then replace the GPU"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,11 @@ class _Bench:
     def _corrupt(self, gpu: LoadedGpu) -> Finding | None:
         remedy = f"take the node out of service, {_DIAGNOSE}"
         if gpu.mismatches:
-            cause = "the GPU computes wrong results: the same product came out otherwise"
+            cause = "the GPU computes wrong results: it repeated a product with another result"
             wrong = Quantity(gpu.mismatches, f"of {gpu.repeats} products")
             return self._bad(gpu, Bad(Code.WRONG_RESULT, cause, wrong, exactly(0, "products"), remedy))
         if gpu.index in self.odd.odd:
-            cause = "the GPU computes wrong results: its product is not that of the node's other GPUs"
+            cause = "the GPU computes wrong results: its product differs from the node's other GPUs"
             return self._bad(gpu, Bad(Code.WRONG_RESULT, cause, gpu.digest[:12], "the others' digest", remedy))
         return None
 
@@ -76,13 +76,13 @@ class _Bench:
         if gpu.ended is Ended.HUNG:
             words = f"it got no further than {gpu.phase}"
         else:
-            words = gpu.error or f"its process ended without a word in {gpu.phase}, exit code {gpu.exit_code}"
+            words = gpu.error or f"its process ended without a message in {gpu.phase}, exit code {gpu.exit_code}"
         if gpu.began and others and not gpu.out_of_memory:
             cause = f"the GPU {'hung' if gpu.ended is Ended.HUNG else 'failed'} under load: {words}"
             code = Code.GPU_HUNG if gpu.ended is Ended.HUNG else Code.GPU_LOAD_FAILED
             remedy = f"look for its Xid in the kernel log; {_DIAGNOSE}"
             return self._bad(gpu, Bad(code, cause, gpu.phase, "done", remedy))
-        remedy = NO_TORCH if gpu.phase == "import" else "see who else uses the GPUs, and run the burn-in again"
+        remedy = NO_TORCH if gpu.phase == "import" else "find what else uses the GPUs, and run the burn-in again"
         return inconclusive(NAME, UnmeasuredError(f"gpu-load: {words}", remedy=remedy), gpu.subject, gpu.serial)
 
     def _braked(self, gpu: LoadedGpu) -> Finding | None:
@@ -106,19 +106,21 @@ class _Bench:
         return self._bad(gpu, replace(found[0], cause="; ".join(one.cause for one in found)))
 
     def _untold(self, gpu: LoadedGpu) -> Finding | None:
-        """What nobody measured is not healthy; FP8 alone may be missing, and is then told of the node."""
+        """An unmeasured GPU is not healthy; FP8 alone may be missing, and is then told of the node."""
         for measure in MEASURES:
             if measure.figure in gpu.figures or measure.phase == "fp8":
                 continue
             if measure.phase == "peer" and len(self.load.gpus) == 1:
                 continue
-            why = gpu.not_measured.get(measure.phase, "it was not told")
+            why = gpu.not_measured.get(measure.phase, "the program did not report it")
             return self._unmeasured(gpu, f"its {measure.name} was not measured: {why}", measure.remedy)
         if not gpu.repeats or not gpu.digest:
             return self._unmeasured(gpu, "no product was repeated", "run the burn-in again")
         if not gpu.samples:
-            why = self.load.smi_said or "nvidia-smi did not tell of it"
-            return self._unmeasured(gpu, f"nobody watched it under load: {why}", "look for a hung nvidia-smi")
+            why = self.load.smi_said or "nvidia-smi did not report the GPU"
+            return self._unmeasured(
+                gpu, (f"nvidia-smi did not observe the GPU under load: {why}"), "look for a hung nvidia-smi"
+            )
         return None
 
     def _unmeasured(self, gpu: LoadedGpu, cause: str, remedy: str) -> Finding:
@@ -131,7 +133,7 @@ def findings(load: GpuLoad, expected: Expected) -> Iterator[Finding]:
         yield not_applicable(NAME, "the SKU has no GPU")
         return
     if load.trouble:
-        remedy = NO_TORCH if load.python_absent else "look at the driver (nvidia-smi) and run the burn-in again"
+        remedy = NO_TORCH if load.python_absent else "check the driver (nvidia-smi) and run the burn-in again"
         raise UnmeasuredError(f"gpu-load: {load.trouble}", remedy=remedy)
     braked = [gpu.index for gpu in load.gpus if braked_by_server(gpu.reasons)]
     powerless = frozenset(braked) if len(braked) > 1 else frozenset[int]()
@@ -150,13 +152,14 @@ def _well(load: GpuLoad, expected: Expected) -> Finding:
     """A warning where FP8 was not measured."""
     limit = expected.limits[GPU_GEMM_BF16_MIN]
     slowest = min(gpu.figures["gemm_bf16_tflops"] for gpu in load.gpus)
-    cause = f"{len(load.gpus)} GPUs computed the same under load, none was held back; the slowest is shown"
+    cause = f"{len(load.gpus)} GPUs computed equal results under load, none was throttled; the slowest is shown"
     whys = list(dict.fromkeys(gpu.not_measured["fp8"] for gpu in load.gpus if "fp8" in gpu.not_measured))
     verdict, remedy = Verdict.PASS, ""
     if whys:
         verdict, cause = Verdict.WARN, f"{cause}. FP8 was not measured: {'; '.join(whys)}"
         remedy = (
-            "put a newer PyTorch (pytorch_version of the role pytorch) into the Python that methods.gpu_load.python of "
+            "install a newer PyTorch (pytorch_version of the role pytorch) into the Python that "
+            "methods.gpu_load.python of "
             "the limits file names"
         )
     return Finding(
@@ -186,7 +189,7 @@ def _powerless(count: int) -> Finding:
 
 
 def _unsettled() -> Finding:
-    cause = "GPUs of the node compute different results from the same numbers, and no majority tells which is wrong"
+    cause = "GPUs of the node compute different results from the same numbers, and no majority shows which is wrong"
     remedy = f"take the node out of service, {_DIAGNOSE}"
     return Finding(
         check=NAME,

@@ -19,8 +19,8 @@ GPU_PEER_MIN = LimitKey("gpu_peer_min", "GB/s")
 GPU_BELOW_BEST_MAX = LimitKey("gpu_below_best_max", "%")
 
 _CLOCK = "compare its clocks and power limit with the others' (nvidia-smi -q -d CLOCK,POWER), reset it, then replace it"
-_PCIE = "look at width and speed of its PCIe link (nvidia-smi -q -d PCIE), reseat the GPU tray, then replace the GPU"
-_NVLINK = "look at its NVLinks (nvidia-smi nvlink -s) and at the fabric manager, then replace the GPU"
+_PCIE = "check width and speed of its PCIe link (nvidia-smi -q -d PCIE), reseat the GPU tray, then replace the GPU"
+_NVLINK = "check its NVLinks (nvidia-smi nvlink -s) and the fabric manager, then replace the GPU"
 
 
 @dataclass(frozen=True, slots=True)

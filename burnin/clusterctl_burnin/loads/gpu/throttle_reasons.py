@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 HW_SLOWDOWN, SW_THERMAL, HW_THERMAL, POWER_BRAKE = 0x8, 0x20, 0x40, 0x80
-_COOL = "see that the GPU's heat sink, its air duct or its coolant flows as its neighbours' do; then replace the GPU"
-POWER = "look at the power supplies and at the GPU tray's power cables"
+_COOL = "compare the GPU's heat sink, air duct and coolant flow with its neighbours'; then replace the GPU"
+POWER = "check the power supplies and the GPU tray's power cables"
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ def _job(members: tuple[Member, ...], limits: Limits, lasts: Lasts, user: str) -
 LOAD = GroupLoad(
     name=NAME,
     limit=ALL_REDUCE_BUSBW_MIN,
-    remedy="look at the node's GPUs, NVLinks and kernel log; run its checks again, then power it off and on",
+    remedy="check the node's GPUs, NVLinks and kernel log; run its checks again, then power it off and on",
     sizes=_sizes,
     job=_job,
     read=read,

@@ -22,7 +22,7 @@ from clusterctl_burnin.sweep import at_most
 ALL_REDUCE_RAIL_BUSBW_MIN = LimitKey("all_reduce_rail_busbw_min", "GB/s")
 
 NAME = "all_reduce_rail"
-_NO_GPU = "see nvidia-smi topo -m on the node: it does not tell which GPU is nearest to the adapter"
+_NO_GPU = "read nvidia-smi topo -m on the node: it does not show which GPU is nearest to the adapter"
 
 
 def rails(members: Sequence[Member], method: RailMethod, interface: str, user: str) -> Round:
@@ -108,7 +108,7 @@ def _job(members: tuple[Member, ...], limits: Limits, lasts: Lasts, user: str) -
 LOAD = GroupLoad(
     name=NAME,
     limit=ALL_REDUCE_RAIL_BUSBW_MIN,
-    remedy="look at the adapter's PCIe link and cable, and at the GPU beside it; reseat the cable, then the adapter",
+    remedy="check the adapter's PCIe link and cable, and the GPU beside it; reseat the cable, then the adapter",
     sizes=_sizes,
     job=_job,
     read=read,

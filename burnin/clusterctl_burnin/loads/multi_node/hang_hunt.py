@@ -44,7 +44,7 @@ def _job(members: tuple[Member, ...], limits: Limits, lasts: Lasts, user: str) -
 LOAD = GroupLoad(
     name=NAME,
     limit=None,
-    remedy="look at the node's kernel log, GPUs and adapters from the time of the hang; power it off and on",
+    remedy="check the node's kernel log, GPUs and adapters at the time of the hang; power it off and on",
     sizes=_sizes,
     job=_job,
     read=read,

@@ -30,7 +30,7 @@ _BUILD = (
     "install a perftest that is built with CUDA (role ofed with NVIDIA's repository, or one built on site), or take "
     "gpu_memory out of methods.ib_write_bw in the limits file"
 )
-_NO_GPU = "see nvidia-smi topo -m on the node: it does not tell which GPU is nearest to the adapter"
+_NO_GPU = "read nvidia-smi topo -m on the node: it does not show which GPU is nearest to the adapter"
 
 
 def pair(server: Member, client: Member, method: PairMethod, user: str, seconds: int | None = None) -> Round:
@@ -173,7 +173,7 @@ def _job(members: tuple[Member, ...], limits: Limits, lasts: Lasts, user: str) -
 LOAD = GroupLoad(
     name=NAME,
     limit=IB_WRITE_BW_MIN,
-    remedy="look at the adapter's PCIe link, cable and error counters; reseat the cable, then the adapter",
+    remedy="check the adapter's PCIe link, cable and error counters; reseat the cable, then the adapter",
     sizes=_two,
     job=_job,
     read=read,

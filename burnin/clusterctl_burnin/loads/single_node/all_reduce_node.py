@@ -23,8 +23,8 @@ ALL_REDUCE_NODE_BUSBW_MIN = LimitKey("all_reduce_node_busbw_min", "GB/s")
 
 NAME = "all_reduce_node"
 _HERE = Member("node", "localhost", ())
-_LOOK = "see nvidia-smi nvlink --status, the fabric manager's log and the kernel log; power the node off and on"
-_INSTALL = "see that the role nccl_tests has run on the node, then run the burn-in again"
+_LOOK = "read nvidia-smi nvlink --status, the fabric manager's log and the kernel log; power the node off and on"
+_INSTALL = "check that the role nccl_tests has run on the node, then run the burn-in again"
 
 
 def _probes(limits: Limits, seconds: int | None) -> tuple[Probe, ...]:
@@ -52,10 +52,10 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         return
     outcome, value, detail = measured(result.stdout, 1, expected.limits.methods.all_reduce_node.ranks, limit.value)
     if outcome is Outcome.UNMEASURED:
-        raise UnmeasuredError(detail, remedy="see the raw output in the evidence")
+        raise UnmeasuredError(detail, remedy="read the raw output in the evidence")
     causes = {
-        Outcome.PASSED: "the GPUs sum fast enough over their NVLinks",
-        Outcome.SLOW: "the GPUs sum slowly over their NVLinks",
+        Outcome.PASSED: "the GPUs' all-reduce over NVLink is fast enough",
+        Outcome.SLOW: "the GPUs' all-reduce over NVLink is slow",
     }
     yield Finding(
         check=NAME,

@@ -54,7 +54,7 @@ def _level(argv: tuple[str, ...]) -> int:
     told = argv[argv.index("--run") + 1] if "--run" in argv[:-1] else ""
     if told.isdecimal() and int(told) in NORMAL_S:
         return int(told)
-    raise UnmeasuredError(f"{' '.join(argv)} tells no level of DCGM's from 1 to 4", remedy="run the burn-in again")
+    raise UnmeasuredError(f"{' '.join(argv)} names no level of DCGM from 1 to 4", remedy="run the burn-in again")
 
 
 def _serials(readings: Readings) -> Mapping[int, str]:

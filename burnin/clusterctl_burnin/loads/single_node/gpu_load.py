@@ -23,7 +23,7 @@ ASIDE = 300.0
 """Seconds for all but the load: PyTorch's start, and eight GPUs' copies one after the other."""
 KILLING = 20.0
 """Seconds that the program is left for its own end, before it is killed from outside."""
-_COOL = "look at the machine's fans, air baffles and inlet, then at the GPU's heat sink"
+_COOL = "check the machine's fans, air baffles and inlet, then the GPU's heat sink"
 _CLOCK = "compare power limit, clocks and temperature of the node's GPUs with the others'"
 GEMM = Metric("gpu_gemm_bf16", "TFLOP/s", Bad.LOW, 0.03, 0.0, _CLOCK)
 MEMORY = Metric("gpu_memory_rate", "GB/s", Bad.LOW, 0.03, 0.0, _CLOCK)

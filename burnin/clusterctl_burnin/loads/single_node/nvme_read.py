@@ -36,7 +36,7 @@ IOPS = Metric(
     "compare the drive's model, firmware, temperature and PCIe link with the others', then reseat it, then replace it",
 )
 _MISSING = "install fio (the role burnin_tools does), then run the burn-in again"
-_AGAIN = "see what fio says in the evidence, run nvme smart-log on the drive, then run the burn-in again"
+_AGAIN = "read fio's output in the evidence, run nvme smart-log on the drive, then run the burn-in again"
 
 
 def _probes(limits: Limits, seconds: int | None) -> tuple[Probe, ...]:
@@ -77,7 +77,7 @@ def _of_drive(drive: DriveRead, limit: Limit) -> Finding | None:
         return inconclusive(_NAME, error, subject, drive.serial)
     if drive.iops < limit.value:
         slow = "" if drive.p99_ms is None else f"; one read of a hundred takes {drive.p99_ms:.3g} ms or more"
-        diagnosis = Code.DRIVE_SLOW, f"it reads too slowly{slow}", limit.quantity(drive.iops)
+        diagnosis = Code.DRIVE_SLOW, f"the drive reads too slowly{slow}", limit.quantity(drive.iops)
         return _failed(drive, subject, diagnosis, limit)
     return None
 
@@ -85,7 +85,9 @@ def _of_drive(drive: DriveRead, limit: Limit) -> Finding | None:
 def _failed(drive: DriveRead, subject: str, diagnosis: tuple[Code, str, Quantity | None], limit: Limit) -> Finding:
     """A second run may find the drive cool again: the gate asks for one. `diagnosis`: code, cause, measured."""
     code, cause, measured = diagnosis
-    remedy = f"see its temperature and PCIe link, reseat the drive with serial {drive.serial} ({drive.model}), run the "
+    remedy = (
+        f"check its temperature and PCIe link, reseat the drive with serial {drive.serial} ({drive.model}), run the "
+    )
     return Finding(
         check=_NAME,
         verdict=Verdict.FAIL,
@@ -94,7 +96,7 @@ def _failed(drive: DriveRead, subject: str, diagnosis: tuple[Code, str, Quantity
         cause=cause,
         measured=measured,
         expected=limit.at_least,
-        remedy=f"{remedy}burn-in again; replace it if it stays so",
+        remedy=f"{remedy}burn-in again; replace it if that does not help",
         serial=drive.serial,
         deterministic=False,
     )
@@ -102,9 +104,7 @@ def _failed(drive: DriveRead, subject: str, diagnosis: tuple[Code, str, Quantity
 
 def _too_few(count: int, wanted: int) -> Finding:
     told = f"{count} NVMe data drives could be read from; the SKU asks for {wanted} data drives"
-    remedy = (
-        "see in lsblk and in the BMC's list which drives are there; take nvme_read out of the suite if none is NVMe"
-    )
+    remedy = "compare lsblk with the BMC's list of drives; take nvme_read out of the suite if none is NVMe"
     return inconclusive(_NAME, UnmeasuredError(told, remedy=remedy))
 
 

@@ -44,7 +44,7 @@ _MODULE = "find the socket by that label in the server's manual, or in the BMC's
 _MODULE += "burn-in again; if it is wrong again, replace it"
 _PROCESSOR = "look for the part in the BMC's event log and in the kernel log (EDAC, mce); if they name none, exchange "
 _PROCESSOR += "the package's memory with the other's, run the burn-in again, and replace what the fault moves with"
-_COOL = "see that fans turn and air baffles are in place, then look at the package's heat sink"
+_COOL = "check that fans turn and air baffles are in place, then the package's heat sink"
 
 
 def _probes(limits: Limits, seconds: int | None) -> tuple[Probe, ...]:
@@ -98,7 +98,7 @@ def _module(errors: ModuleErrors, seconds: float, wrong: Sequence[str], limits: 
     )
     if wrong or exceeds(errors.corrected, seconds, limit.value / _DAY_S):
         return bad
-    remedy = "keep an eye on it, and replace the module if errors go on"
+    remedy = "replace the module if later burn-ins find more errors"
     return replace(bad, verdict=Verdict.WARN, code=Code.MEMORY_CORRECTED, remedy=remedy)
 
 
@@ -112,12 +112,12 @@ def _package(told: PackageLoad, *, named: bool) -> Iterator[Finding]:
         bad = replace(bad, code=Code.CPU_MACHINE_CHECK, cause=cause)
         yield replace(bad, measured=raised, expected=exactly(0, "exceptions"))
     elif told.wrong and not named:
-        yield replace(bad, cause=f"the package, or memory beside it, has wrong results: {_first(told.wrong)}")
+        yield replace(bad, cause=f"the package, or memory beside it, computes wrong results: {_first(told.wrong)}")
     elif not told.wrong and (why := _unmeasured(told)):
-        remedy = "see what stress-ng says in the evidence, then run the burn-in again"
+        remedy = "read stress-ng's output in the evidence, then run the burn-in again"
         yield inconclusive(_NAME, UnmeasuredError(f"{subject}: {why}", remedy=remedy), subject)
     if told.throttled:
-        cause = f"heat slowed it down {told.throttled} times under load"
+        cause = f"heat slowed the package down {told.throttled} times under load"
         hot = replace(bad, verdict=Verdict.WARN, code=Code.CPU_THROTTLED, cause=cause, remedy=_COOL)
         yield replace(hot, measured=Quantity(told.throttled, "times"), expected=exactly(0, "times"))
 
@@ -135,7 +135,7 @@ def _first(wrong: Sequence[str]) -> str:
 def _unmeasured(told: PackageLoad) -> str:
     """Why it proves nothing; empty where it does."""
     if told.code is None:
-        return f"stress-ng did not end in time and was killed; the last that it said: {told.complaint}"
+        return f"stress-ng did not end in time and was killed; its last output: {told.complaint}"
     if told.code != 0:
         return f"stress-ng ended with exit code {told.code}: {told.complaint}"
     idle = [kind for kind in _KINDS if kind not in told.stressors or not told.stressors[kind].done]

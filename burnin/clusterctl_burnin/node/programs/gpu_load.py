@@ -128,8 +128,8 @@ def number(cell: str) -> float | None:
         return None
 
 
-class Crew:
-    """The processes, one per GPU, and what they told so far."""
+class Workers:
+    """The worker processes, one per GPU, and what they printed so far."""
 
     def __init__(self, gpus: list[Gpu]) -> None:
         self.gpus = gpus
@@ -188,23 +188,23 @@ class Crew:
         end(self.processes.values())
 
 
-def drive(crew: Crew, watch: Watch, limit: float) -> None:
+def drive(workers: Workers, watch: Watch, limit: float) -> None:
     """Load on all GPUs at once, then each one's copies alone. How each of them ended stands in `ended`."""
-    everybody = set(range(len(crew.gpus)))
-    ready = crew.until("ready", everybody, min(limit, time.monotonic() + START))
+    everybody = set(range(len(workers.gpus)))
+    ready = workers.until("ready", everybody, min(limit, time.monotonic() + START))
     threading.Thread(target=watch.run, daemon=True).start()
     for at in ready:
-        crew.say("go", at)
-    loaded = crew.until("loaded", ready, limit)
+        workers.say("go", at)
+    loaded = workers.until("loaded", ready, limit)
     watch.over.set()
     done: set[int] = set()
     for at in sorted(loaded):
-        crew.say("alone", at)
-        done |= crew.until("done", {at}, min(limit, time.monotonic() + TURN))
-    for at, gpu in enumerate(crew.gpus):
-        gpu["ended"] = "ok" if at in done else "failed" if at in crew.ended else "hung"
+        workers.say("alone", at)
+        done |= workers.until("done", {at}, min(limit, time.monotonic() + TURN))
+    for at, gpu in enumerate(workers.gpus):
+        gpu["ended"] = "ok" if at in done else "failed" if at in workers.ended else "hung"
         gpu["began"] = at in ready
-        gpu["exit_code"] = crew.processes[at].poll()
+        gpu["exit_code"] = workers.processes[at].poll()
         for word in ("ready", "loaded", "done"):
             gpu.pop(word, None)
 
@@ -229,14 +229,14 @@ def main(work: str, argv: Sequence[str], ask: Ask = smi) -> dict[str, Any]:
         return {**document, "trouble": trouble}
     if not os.access(said.python, os.X_OK):
         return {**document, "trouble": f"there is no Python at {said.python}", "python_absent": True}
-    crew, watch = Crew(gpus), Watch(ask)
+    workers, watch = Workers(gpus), Watch(ask)
     spec = {name: document[name] for name in ("seconds", "matrix_size", "buffer_mib")}
     try:
-        crew.start([said.python, "-I", "-c", work], {**spec, "device": said.device.partition(":")[0]})
-        drive(crew, watch, limit)
+        workers.start([said.python, "-I", "-c", work], {**spec, "device": said.device.partition(":")[0]})
+        drive(workers, watch, limit)
     finally:
         watch.over.set()
-        crew.kill()
+        workers.kill()
     told = [{**gpu, **watch.seen.get(gpu["uuid"], {"samples": 0, "reasons": {}})} for gpu in gpus]
     return {**document, "smi_said": watch.said, "gpus": told}
 

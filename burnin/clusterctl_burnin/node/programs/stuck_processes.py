@@ -2,8 +2,8 @@
 
 Standard library only, Python 3.9. /proc is read (proc_pid_stat(5), proc_pid_status(5)), and whoever is in state D is
 looked at again and again until SECONDS are over: told is who was in that state each time and has not run once since the
-first look: its context switches are the same. Where nobody is left to be watched the answer comes at once. A process's
-arguments are left out: they may hold secrets.
+first look: its context switches are the same. Where no process is left to be watched the answer comes at once. A
+process's arguments are left out: they may hold secrets.
 """
 
 from __future__ import annotations

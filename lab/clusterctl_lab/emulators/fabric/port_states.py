@@ -1,9 +1,9 @@
 """What tools have set at the ports: read from ibsim, and set again where plugging a cable has undone it.
 
 ibsim keeps a port's physical state and lets nothing pass a port that is not up, but it leaves the link at both ends
-`Active` and tells nobody. So the lab pulls the cable of a disabled port for as long as it is disabled: both ends read
-`Down`, the far one `Polling`, and the subnet manager hears of it, as from a real switch. In ibsim a pulled cable resets
-both ports, so that the disabled one has to be disabled again.
+`Active` and reports it nowhere. So the lab pulls the cable of a disabled port for as long as it is disabled: both ends
+read `Down`, the far one `Polling`, and the subnet manager hears of it, as from a real switch. In ibsim a pulled cable
+resets both ports, so that the disabled one has to be disabled again.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Faults:
     version          what MAAS says it is
     rack_connected   False: no rack controller can reach BMCs or boot anything, and calls are to come again after
                      `retry_after` seconds
-    dhcp_off         nobody hands out addresses
+    dhcp_off         no server hands out addresses
     stuck, failing_scripts   hostnames
     deaf_tags        tags that MAAS says it put on, and did not
     unsynced         series whose images are not there yet; `rack_without`: those that only the rack lacks

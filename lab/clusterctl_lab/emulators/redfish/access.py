@@ -48,7 +48,7 @@ class Access:
         return lockout is not None and self._wrong >= lockout.tries and not self._forgiven(lockout)
 
     def restart(self) -> None:
-        """The BMC starts anew: nobody is logged in."""
+        """End all sessions, as a restart of the BMC does."""
         self.sessions.clear()
         self._wrong = 0
 

@@ -47,7 +47,7 @@ class Listener:
                 await self._listen(certificate)
 
     async def stay_away(self, seconds: float) -> None:
-        """The BMC restarts: its connections end and nobody listens for a while."""
+        """End all connections and refuse new ones for a while: the BMC restarts."""
         async with self._one_at_a_time:
             if self._socket is None or self._shown is None:
                 return

@@ -45,7 +45,7 @@ class BmcServers:
         self._closed = False
 
     async def show(self, machine: Machine) -> None:
-        """The machine was broken or mended: its BMC dies, hangs or works again."""
+        """Take over the machine's state: its BMC dies, hangs or works again."""
         if not self._closed:
             await self._listeners[machine.name].show(machine)
 

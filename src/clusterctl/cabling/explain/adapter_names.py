@@ -17,6 +17,7 @@ from clusterctl.cabling.names import ObservedCable
 from clusterctl.fleet.fabric.topology import PortId
 from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.fleet.natural_order import natural_key
+from clusterctl.fleet.node import Guid
 
 _AGREEING = 3
 """Hosts that must agree before their names count as permuted: fewer may have exchanged cables."""
@@ -118,27 +119,31 @@ def renamed_ports(names: Mapping[PortId, PortName], maps: Iterable[NameMap]) -> 
 
 
 def names_differ(
-    maps: Iterable[NameMap], respelled: Mapping[str, str], renamed: Mapping[str, str]
+    maps: Iterable[NameMap],
+    respelled: Mapping[str, str],
+    renamed: Mapping[str, str],
+    guids: Mapping[str, tuple[Guid, ...]],
 ) -> Iterator[Explanation]:
     """Yield one explanation for all names that differ where the cables are right, and one for each unproven map.
 
-    `respelled`: other spellings of planned names; `renamed`: unknown names of switches that their neighbours identify.
+    `respelled`: other spellings of planned names; `renamed`: unknown names of switches that neighbours identify, and
+    `guids` these switches.
     """
     maps = tuple(maps)
     proven = [found for found in maps if found.proven]
     devices = {**respelled, **renamed}
     if proven or devices:
-        yield _right(proven, devices)
+        yield _right(proven, devices, guids)
     for found in maps:
         if not found.proven:
             yield _unproven(found)
 
 
-def _right(maps: list[NameMap], devices: Mapping[str, str]) -> Explanation:
+def _right(maps: list[NameMap], devices: Mapping[str, str], guids: Mapping[str, tuple[Guid, ...]]) -> Explanation:
     parts = [f"{_hosts(found.hosts)}: {_pairs(found.names)}" for found in maps]
     if devices:
         parts.append(f"{len(devices)} devices: {_pairs(devices)}")
-    steps = [Rename(seen, PortName(planned, ""), ()) for seen, planned in devices.items()]
+    steps = [Rename(seen, PortName(planned, ""), guids.get(seen, ())) for seen, planned in devices.items()]
     steps += [
         Rename(f"{host} {seen}", PortName(host, planned), ())
         for found in maps

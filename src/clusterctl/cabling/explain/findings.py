@@ -8,9 +8,9 @@ from dataclasses import replace
 from clusterctl.cabling.explain.explanation import RATE_KINDS, Explanation, FaultKind
 from clusterctl.cabling.explain.verify import HostLinks, Verification
 from clusterctl.cabling.mass_failure import cabling_mass_failure
-from clusterctl.fleet.fabric.history import FabricFault
 from clusterctl.fleet.finding import Digest, Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.payloads.hardware import FabricFault
 from clusterctl.fleet.quantity import Quantity, exactly
 
 CABLE = "cable"

@@ -139,7 +139,7 @@ def verify(
     right = [c for c in seen.difference.right if c.ends.isdisjoint(seen.assumed) and c.ends.isdisjoint(unproven)]
     factory = factory_names(seen, labels)
     found = (
-        *names_differ(seen.maps, seen.respelled, factory),
+        *names_differ(seen.maps, seen.respelled, factory, seen.guids),
         *misnamed(seen, labels, set(factory)),
         *duplicates(seen, labels),
         *unknown_adapters(seen, labels),

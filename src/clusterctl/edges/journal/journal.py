@@ -9,19 +9,19 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Connection, RowMapping, func, insert, select
+from sqlalchemy import Connection, RowMapping, Select, func, insert, select
 
 from clusterctl.edges.journal import claims, states
 from clusterctl.edges.journal.claims import Holder
-from clusterctl.edges.journal.database import RECONNECT_S, Database, connect
-from clusterctl.edges.journal.rows import event_of
-from clusterctl.edges.journal.schema import bring_up
+from clusterctl.edges.journal.database import RECONNECT_S, Database, bring_up, connect
+from clusterctl.edges.journal.states import event_of
 from clusterctl.edges.journal.tables import event as events_table
 from clusterctl.edges.journal.tables import evidence as evidence_table
 from clusterctl.edges.journal.tables import node_state as states_table
-from clusterctl.fleet.codec import state_from_json, summary_from_json
-from clusterctl.fleet.event import VERSIONS, Event, Kind, NewEvent
+from clusterctl.fleet.codec import payload_to_json, state_from_json, summary_from_json
+from clusterctl.fleet.event import Event, Kind, NewEvent, Stream
 from clusterctl.fleet.finding import Digest, Evidence, Origin
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState, NodeSummary
@@ -113,29 +113,29 @@ class SqlJournal:
     def state(self, node: NodeId) -> NodeState:
         return self._database.read(lambda connection: states.load(connection, node))
 
-    def history(self, stream: str, subject: str) -> Iterator[Event]:
-        query = select(events_table).where(events_table.c.stream == stream, events_table.c.subject == subject)
-        query = query.order_by(events_table.c.seq)
-        rows = self._database.read(lambda connection: connection.execute(query).mappings().all())
-        return (event_of(row) for row in rows)
+    def history(self, stream: Stream, subject: str) -> Iterator[Event]:
+        mine = (events_table.c.stream == stream.value) & (events_table.c.subject == subject)
+        return self._events(select(events_table).where(mine))
 
-    def latest(self, stream: str, kind: Kind | None = None) -> Iterator[Event]:
-        last = select(func.max(events_table.c.seq)).where(events_table.c.stream == stream)
+    def latest(self, stream: Stream, kind: Kind | None = None) -> Iterator[Event]:
+        last = select(func.max(events_table.c.seq)).where(events_table.c.stream == stream.value)
         if kind is not None:
             last = last.where(events_table.c.kind == kind.value)
         last = last.group_by(events_table.c.subject, events_table.c.kind)
-        query = select(events_table).where(events_table.c.seq.in_(last)).order_by(events_table.c.seq)
-        rows = self._database.read(lambda connection: connection.execute(query).mappings().all())
-        return (event_of(row) for row in rows)
+        return self._events(select(events_table).where(events_table.c.seq.in_(last)))
 
     def recent(self, kinds: Collection[Kind], since: datetime) -> Iterator[Event]:
-        wanted = events_table.c.kind.in_([kind.value for kind in kinds]) & (events_table.c.at >= since.isoformat())
-        query = select(events_table).where(wanted).order_by(events_table.c.seq)
-        rows = self._database.read(lambda connection: connection.execute(query).mappings().all())
+        late = events_table.c.kind.in_([kind.value for kind in kinds]) & (events_table.c.at >= since.isoformat())
+        return self._events(select(events_table).where(late))
+
+    def _events(self, query: Select[Any]) -> Iterator[Event]:
+        """Return the events of a query in their order; each is decoded when it is asked for."""
+        ordered = query.order_by(events_table.c.seq)
+        rows = self._database.read(lambda connection: connection.execute(ordered).mappings().all())
         return (event_of(row) for row in rows)
 
     def rebuild(self) -> None:
-        """Write every node state anew from its events."""
+        """Write every node state again from its events."""
         self._database.write(states.rebuild)
 
     @property
@@ -160,23 +160,23 @@ class SqlJournal:
         self._database.engine.dispose()
 
     def _insert(self, connection: Connection, new: NewEvent, key: str) -> Event:
-        at, version = self._clock.now(), VERSIONS[new.kind]
+        at = self._clock.now()
         row = insert(events_table).values(
-            stream=new.stream,
+            stream=new.stream.value,
             subject=new.subject,
             kind=new.kind.value,
-            version=version,
+            version=new.payload.version,
             at=at.isoformat(),
             run=self._holder.run,
             actor=self._holder.actor,
-            data=json.dumps(new.data, separators=(",", ":")),
+            data=payload_to_json(new.payload),
             evidence=json.dumps(list(new.evidence)),
             idempotency_key=key,
         )
         inserted = connection.execute(row).inserted_primary_key
         seq = int(inserted[0]) if inserted is not None else 0
         run, actor = self._holder.run, self._holder.actor
-        return Event(seq, new.stream, new.subject, new.kind, version, at, run, actor, new.data, new.evidence)
+        return Event(seq, new.stream, new.subject, at, run, actor, new.payload, new.evidence)
 
 
 def _unpacked(row: RowMapping) -> Evidence:

@@ -1,31 +1,49 @@
-"""The stored node states: always the fold of the node's events, written in the events' own transaction."""
+"""Rows of the tables as events and node states. A stored state is always the fold of its node's events."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from datetime import datetime
 
 from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy.engine import RowMapping
 
-from clusterctl.edges.journal.rows import event_of
 from clusterctl.edges.journal.tables import event as events_table
 from clusterctl.edges.journal.tables import node_state as states_table
-from clusterctl.fleet.codec import state_from_json, state_to_json, summary_to_json
-from clusterctl.fleet.event import Event
+from clusterctl.fleet.codec import payload_from_json, state_from_json, state_to_json, summary_to_json
+from clusterctl.fleet.event import Event, Stream
+from clusterctl.fleet.finding import Digest
 from clusterctl.fleet.fold import apply, fold
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState
 
 
+def event_of(row: RowMapping) -> Event:
+    """Return a row of the event table as an event. Raise what `payload_from_json` raises for a payload."""
+    return Event(
+        seq=row["seq"],
+        stream=Stream(row["stream"]),
+        subject=row["subject"],
+        at=datetime.fromisoformat(row["at"]),
+        run=row["run"],
+        actor=row["actor"],
+        payload=payload_from_json(row["seq"], row["kind"], row["version"], row["data"]),
+        evidence=tuple(Digest(digest) for digest in json.loads(row["evidence"])),
+    )
+
+
 def load(connection: Connection, node: NodeId) -> NodeState:
+    """Return the stored state of a node; an empty one where the journal does not know it."""
     row = connection.execute(select(states_table.c.state).where(states_table.c.node == node)).scalar()
     return NodeState(node) if row is None else state_from_json(row)
 
 
 def move(connection: Connection, events: Iterable[Event]) -> None:
-    """Take the states of all nodes that `events` speak of along."""
+    """Apply `events` to the stored states of their nodes, in the events' own transaction."""
     moved: dict[NodeId, NodeState] = {}
     for event in events:
-        if event.stream == "node":
+        if event.stream is Stream.NODE:
             node = NodeId(event.subject)
             moved[node] = apply(moved.get(node) or load(connection, node), event)
     for state in moved.values():
@@ -33,11 +51,12 @@ def move(connection: Connection, events: Iterable[Event]) -> None:
 
 
 def rebuild(connection: Connection) -> None:
-    """Write every node state anew from its events."""
+    """Write every node state again from its events."""
     connection.execute(delete(states_table))
-    nodes = connection.execute(select(events_table.c.subject).where(events_table.c.stream == "node").distinct())
+    of_nodes = events_table.c.stream == Stream.NODE.value
+    nodes = connection.execute(select(events_table.c.subject).where(of_nodes).distinct())
     for node in nodes.scalars().all():
-        query = select(events_table).where(events_table.c.stream == "node", events_table.c.subject == node)
+        query = select(events_table).where(of_nodes, events_table.c.subject == node)
         rows = connection.execute(query.order_by(events_table.c.seq)).mappings().all()
         _save(connection, fold((event_of(row) for row in rows), NodeId(node)))
 

@@ -7,14 +7,32 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from clusterctl.edges.disk import disk_explained
+from clusterctl.edges.disk import disk_explained, write_whole
 from clusterctl.edges.os_images.apt import own_suite
 from clusterctl.edges.os_images.bootstrap import require_tools
 from clusterctl.edges.os_images.initramfs import build_deployer, own_content
-from clusterctl.edges.os_images.loaders import place_loaders
 from clusterctl.edges.os_images.recipe import Recipe, default_name
 from clusterctl.edges.os_images.rootfs import build_rootfs
 from clusterctl.edges.os_images.store import BootFolder, OsImage
+from clusterctl.fleet.errors import EnvironmentBrokenError
+
+_PACKAGED = Path("/usr/lib/ipxe")
+LOADERS = ("ipxe.efi", "snponly.efi", "undionly.kpxe")
+
+
+def place_loaders(tftp: Path, packaged: Path = _PACKAGED) -> None:
+    """Copy them into the boot folder. Raises `EnvironmentBrokenError` where the package is not installed."""
+    missing = [name for name in LOADERS if not (packaged / name).is_file()]
+    if missing:
+        raise EnvironmentBrokenError(
+            f"the network boot loaders are missing: {', '.join(missing)}",
+            where=str(packaged),
+            remedy="Install them: apt-get install ipxe.",
+        )
+    tftp.mkdir(mode=0o755, parents=True, exist_ok=True)
+    for name in LOADERS:
+        write_whole(tftp / name, (packaged / name).read_bytes(), mode=0o644, over=True)
+
 
 DEFAULT_BOOT_FOLDER = Path("/var/lib/clusterctl/boot")
 

@@ -3,22 +3,146 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
-from collections.abc import Iterable, Iterator
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files as resources
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 from clusterctl.edges.os_images.bootstrap import Variant, bootstrap
-from clusterctl.edges.os_images.kernel import newest_kernel
-from clusterctl.edges.os_images.manifest import DeployerManifest
-from clusterctl.edges.os_images.modules import WANTED, Chosen, choose
-from clusterctl.edges.os_images.newc import write_newc
 from clusterctl.edges.os_images.recipe import Recipe
-from clusterctl.edges.os_images.store import INITRD, KERNEL
+from clusterctl.edges.os_images.rootfs import newest_kernel
+from clusterctl.edges.os_images.store import INITRD, KERNEL, DeployerManifest
 from clusterctl.edges.processes import Surroundings, run
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.ports import Deadline
+
+_ALIGN = 4
+_CONSOLE = (5, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """`device`: major and minor number, for a device."""
+
+    name: str
+    mode: int
+    content: bytes = b""
+    device: tuple[int, int] = (0, 0)
+
+
+def write_newc(root: Path, out: BinaryIO) -> None:
+    """Everything below `root`, in the order of names, owned by root, all times 0; and the device /dev/console, which
+    the kernel opens for init before anything is mounted.
+    """
+    for inode, entry in enumerate(_entries(root), start=1):
+        _write(out, inode, entry)
+    _write(out, 0, _Entry("TRAILER!!!", 0))
+
+
+def _entries(root: Path) -> Iterator[_Entry]:
+    for path in _below(root):
+        mode = path.lstat().st_mode
+        yield _Entry(str(path.relative_to(root)), mode, _content(path, mode))
+    yield _Entry("dev/console", stat.S_IFCHR | 0o600, device=_CONSOLE)
+
+
+def _below(root: Path) -> Iterator[Path]:
+    """A folder before what it holds; links to folders are not followed."""
+    for path in sorted(root.iterdir()):
+        yield path
+        if path.is_dir() and not path.is_symlink():
+            yield from _below(path)
+
+
+def _content(path: Path, mode: int) -> bytes:
+    if stat.S_ISLNK(mode):
+        return os.fsencode(path.readlink())
+    return path.read_bytes() if stat.S_ISREG(mode) else b""
+
+
+def _write(out: BinaryIO, inode: int, entry: _Entry) -> None:
+    name = os.fsencode(entry.name) + b"\0"
+    links = 2 if stat.S_ISDIR(entry.mode) else 1
+    fields = (inode, entry.mode, 0, 0, links, 0, len(entry.content), 0, 0, *entry.device, len(name), 0)
+    header = b"070701" + b"".join(f"{value:08X}".encode() for value in fields)
+    _padded(out, header + name)
+    _padded(out, entry.content)
+
+
+def _padded(out: BinaryIO, content: bytes) -> None:
+    out.write(content + bytes(-len(content) % _ALIGN))
+
+
+_VIRTUAL = ("virtio_pci", "virtio_net", "virtio_blk", "virtio_scsi", "virtio_rng", "e1000e", "e1000")
+_DISKS = ("nvme", "ahci", "ata_piix", "sd_mod")
+_FILES = (
+    *("ext4", "crc32c_generic", "crc32c_intel", "crc32c_cryptoapi", "vfat"),
+    *("nls_cp437", "nls_ascii", "nls_iso8859-1", "nls_utf8"),
+)
+_PORTS = (
+    *("mlx5_core", "mlx4_core", "mlx4_en"),  # NVIDIA
+    *("ixgbe", "ixgbevf", "i40e", "iavf", "ice", "igb", "igc", "idpf"),  # Intel
+    *("bnxt_en", "bnx2x", "bnx2", "tg3"),  # Broadcom
+    *("qede", "qed", "qlcnic", "cxgb4", "enic", "be2net", "sfc", "ionic", "atlantic", "r8169", "ena", "gve"),
+    *("vmxnet3", "hv_netvsc"),
+)
+_CONTROLLERS = (
+    *("vmd", "megaraid_sas", "mpt3sas", "mpi3mr", "smartpqi", "hpsa", "aacraid", "arcmsr", "pm80xx", "mvsas", "isci"),
+    *("libahci_platform", "sata_nv", "sata_sil24", "sata_mv", "vmw_pvscsi", "hv_storvsc", "pci_hyperv"),
+)
+WANTED = (*_VIRTUAL, *_DISKS, *_FILES, *_PORTS, *_CONTROLLERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """`files`: below the kernel's module folder, as modules.dep writes them. `absent`: asked for, and neither a module
+    of this kernel nor built in.
+    """
+
+    files: tuple[str, ...]
+    absent: tuple[str, ...]
+
+
+def choose(wanted: Iterable[str], dependencies: str, built_in: str) -> Chosen:
+    """The modules `wanted` by name with all that they need. `dependencies` is the text of modules.dep, `built_in` that
+    of modules.builtin.
+    """
+    needs = dict(_parse(dependencies))
+    paths = {_name(path): path for path in needs}
+    inside = {_name(path) for path in built_in.split()}
+    asked = [name.replace("-", "_") for name in wanted]
+    files: set[str] = set()
+    for name in asked:
+        if name in paths:
+            _take(paths[name], needs, files)
+    absent = tuple(name for name in asked if name not in paths and name not in inside)
+    return Chosen(tuple(sorted(files)), absent)
+
+
+def _take(path: str, needs: Mapping[str, tuple[str, ...]], files: set[str]) -> None:
+    if path in files:
+        return
+    files.add(path)
+    for needed in needs.get(path, ()):
+        _take(needed, needs, files)
+
+
+def _parse(dependencies: str) -> Iterable[tuple[str, tuple[str, ...]]]:
+    for line in dependencies.splitlines():
+        path, colon, needed = line.partition(":")
+        if colon:
+            yield path.strip(), tuple(needed.split())
+
+
+def _name(path: str) -> str:
+    """`kernel/fs/nls/nls_iso8859-1.ko.xz` is the module nls_iso8859_1."""
+    return PurePosixPath(path).name.partition(".ko")[0].replace("-", "_")
+
 
 SCRIPTS = ("deploy.sh", "words.sh", "http.sh", "machine.sh", "disk.sh", "system.sh", "udhcpc.sh")
 PROBE = "probe.sh"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from clusterctl.fleet.errors import UsageError
 
 RECIPE_VERSION = 2
-"""Raise it when `rootfs`, `furnish` or `initramfs` change what they make: caches are then built anew."""
+"""Raise it when `rootfs`, `customise` or `initramfs` change what they make: caches are then built anew."""
 
 SUITES = {
     "bookworm": ("debian", "12"),

@@ -8,14 +8,26 @@ from pathlib import Path
 
 from clusterctl.edges.os_images.apt import bare, sources
 from clusterctl.edges.os_images.bootstrap import Variant, bootstrap
-from clusterctl.edges.os_images.furnish import OF_NO_USE_IN_EMULATION, furnish, write_seed
-from clusterctl.edges.os_images.kernel import newest_kernel
-from clusterctl.edges.os_images.manifest import ImageManifest
+from clusterctl.edges.os_images.customise import OF_NO_USE_IN_EMULATION, customise, write_seed
 from clusterctl.edges.os_images.recipe import Recipe
-from clusterctl.edges.os_images.store import ROOTFS
+from clusterctl.edges.os_images.store import ROOTFS, ImageManifest
 from clusterctl.edges.processes import Surroundings, run
 from clusterctl.fleet.errors import EnvironmentBrokenError
+from clusterctl.fleet.natural_order import natural_key
 from clusterctl.ports import Deadline
+
+_PREFIX = "vmlinuz-"
+
+
+def newest_kernel(root: Path) -> str:
+    """The release of the newest kernel in `root`'s /boot: `6.1.0-10-amd64` is newer than `6.1.0-9-amd64`."""
+    found = sorted((path.name for path in root.glob(f"boot/{_PREFIX}*")), key=natural_key)
+    if not found:
+        raise EnvironmentBrokenError(
+            "there is no kernel in it", where=str(root / "boot"), remedy="Report this: its packages brought none."
+        )
+    return found[-1].removeprefix(_PREFIX)
+
 
 PACK_SECONDS = 1800
 _BLOCK = 1 << 20
@@ -27,7 +39,7 @@ def build_rootfs(recipe: Recipe, workplace: Path) -> tuple[Path, ImageManifest]:
     write_seed(seed, small=recipe.small)
     left_out = OF_NO_USE_IN_EMULATION if recipe.small else ()
     bootstrap(recipe, recipe.all_packages, Variant.INSTALLED, root, seed=seed, left_out=left_out)
-    furnish(root, [bare(line) for line in sources(recipe)], small=recipe.small)
+    customise(root, [bare(line) for line in sources(recipe)], small=recipe.small)
     finished.mkdir()
     packed = finished / ROOTFS
     _pack(root, packed, small=recipe.small)

@@ -14,14 +14,77 @@ import fcntl
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
+
+import pydantic
 
 from clusterctl.edges.disk import disk_explained
-from clusterctl.edges.os_images.manifest import DeployerManifest, ImageManifest, read_deployer, read_image
-from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.errors import ParseError, UsageError
+
+_DIGEST = r"^[0-9a-f]{64}$"
+
+
+class _Manifest(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(frozen=True, extra="ignore")
+
+    def to_bytes(self) -> bytes:
+        return f"{self.model_dump_json(indent=2)}\n".encode()
+
+
+class ImageManifest(_Manifest):
+    """Of `rootfs.tar.zst`: `digest` is its SHA-256, `size` its bytes, `kernel` the release that it boots
+    (`6.1.0-56-amd64`), `packages` how many are installed, `recipe` the digest of what it was built from, `built` UTC.
+    """
+
+    name: str
+    digest: str = pydantic.Field(pattern=_DIGEST)
+    size: int = pydantic.Field(gt=0)
+    os: str
+    kernel: str
+    built: datetime
+    packages: int
+    small: bool = False
+    recipe: str
+
+
+class DeployerManifest(_Manifest):
+    """Of `vmlinuz` and `initrd`: `digest` is the SHA-256 over both, in this order; `size` the bytes of both."""
+
+    digest: str = pydantic.Field(pattern=_DIGEST)
+    size: int = pydantic.Field(gt=0)
+    os: str
+    kernel: str
+    built: datetime
+    modules: int
+    recipe: str
+
+
+def read_image(text: bytes, where: str) -> ImageManifest:
+    """Raises `ParseError` where it is none."""
+    return _read(ImageManifest, text, where)
+
+
+def read_deployer(text: bytes, where: str) -> DeployerManifest:
+    """Raises `ParseError` where it is none."""
+    return _read(DeployerManifest, text, where)
+
+
+_M = TypeVar("_M", bound=_Manifest)
+
+
+def _read(kind: type[_M], text: bytes, where: str) -> _M:
+    try:
+        return kind.model_validate_json(text)
+    except pydantic.ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        field = ".".join(map(str, first["loc"]))
+        raise ParseError(f"not understood: {field} {first['msg']}".replace("  ", " "), where=where) from None
+
 
 MANIFEST = "manifest.json"
 ROOTFS = "rootfs.tar.zst"
@@ -186,3 +249,35 @@ def _text(path: Path) -> bytes | None:
 def _plain(name: str) -> bool:
     """Whether a name is only a name, and no path."""
     return bool(name) and "/" not in name and not name.startswith(".")
+
+
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """A folder with a digest, and the bytes that it holds."""
+
+    path: Path
+    size: int
+
+
+def outdated(store: BootFolder) -> tuple[Outdated, ...]:
+    """What `current` does not point to, where it points to something that is there."""
+    shelves = [store.path / "deployer", *sorted((store.path / "images").glob("*"))]
+    return tuple(old for shelf in shelves if (shelf / CURRENT).is_dir() for old in _old(shelf))
+
+
+def remove(store: BootFolder, old: Sequence[Outdated]) -> None:
+    """Delete them. One that has become current since is left alone."""
+    with store.writing(), disk_explained("an old image cannot be removed", store.path):
+        still = {each.path for each in outdated(store)}
+        for each in old:
+            if each.path in still:
+                shutil.rmtree(each.path)
+
+
+def _old(shelf: Path) -> list[Outdated]:
+    current = (shelf / CURRENT).resolve()
+    return [
+        Outdated(path, sum(file.stat().st_size for file in path.iterdir()))
+        for path in sorted(shelf.iterdir())
+        if path.is_dir() and not path.is_symlink() and path.resolve() != current
+    ]

@@ -1,7 +1,7 @@
-"""Our own PXE: machines boot over the network, tell who they are, and get an OS on the disk that is meant."""
+"""clusterctl's own PXE: machines boot over the network, report themselves, and get an OS on the expected disk."""
 
 from clusterctl.edges.pxe.app import AppSettings, build
-from clusterctl.edges.pxe.desk import Desk
+from clusterctl.edges.pxe.attempt_store import AttemptStore
 from clusterctl.edges.pxe.server import Server
 
-__all__ = ["AppSettings", "Desk", "Server", "build"]
+__all__ = ["AppSettings", "AttemptStore", "Server", "build"]

@@ -1,7 +1,7 @@
-"""The HTTP service that machines speak with while they are installed (plain HTTP on the provisioning network).
+"""The HTTP service that machines use while they are installed (plain HTTP on the provisioning network).
 
-Whoever asks learns nothing without a live token: all else is answered 404, or is no secret. Tokens stand in paths, so
-no request is logged.
+Secrets need the token of a running attempt; without one the answer is 404. Tokens are part of paths, so no request is
+logged.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from clusterctl.edges.pxe import files, scripts
-from clusterctl.edges.pxe.counter import Counter, Reply
-from clusterctl.edges.pxe.desk import Desk
+from clusterctl.edges.pxe.attempt_store import AttemptStore
+from clusterctl.edges.pxe.boot_handlers import BootHandlers, Reply
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.formats.identifiers import read_mac
 from clusterctl.ports import Clock
 
 DOCUMENTS = frozenset({"overlay.tar", "user-data", "meta-data", "vendor-data", "network-config", "preseed.cfg"})
-MOST_BYTES = {
+MAX_BYTES = {
     "report": 256 << 10,
     "progress": 4 << 10,
     "host-key": 4 << 10,
@@ -32,14 +32,14 @@ MOST_BYTES = {
     "webhook": 64 << 10,
     "log": 8 << 20,
 }
-"""What a machine may post, and how much of it."""
+"""The names that a machine may post to, and the largest body of each."""
 
 _NOT_FOUND = Reply(404, "not found\n")
 
 
 @dataclass(frozen=True, slots=True)
 class AppSettings:
-    """`base` is the service's own URL as machines reach it; `probe` the text of probe.sh."""
+    """Settings. `base` is the URL by which machines reach the service, `probe` the text of probe.sh."""
 
     base: str
     boot_folder: Path
@@ -47,9 +47,9 @@ class AppSettings:
     downloads_at_once: int = 16
 
 
-def build(settings: AppSettings, desk: Desk, clock: Clock) -> Starlette:
-    """The service, for any ASGI server."""
-    service = _Service(settings, Counter(desk, clock))
+def build(settings: AppSettings, attempts: AttemptStore, clock: Clock) -> Starlette:
+    """Return the service, for any ASGI server."""
+    service = _Service(settings, BootHandlers(attempts, clock))
     return Starlette(
         routes=[
             Route("/boot.ipxe", service.entry),
@@ -64,9 +64,9 @@ def build(settings: AppSettings, desk: Desk, clock: Clock) -> Starlette:
 
 
 class _Service:
-    def __init__(self, settings: AppSettings, counter: Counter) -> None:
+    def __init__(self, settings: AppSettings, handlers: BootHandlers) -> None:
         self._settings = settings
-        self._counter = counter
+        self._handlers = handlers
         self._downloads = files.Downloads(settings.downloads_at_once)
 
     async def entry(self, request: Request) -> Response:
@@ -74,40 +74,40 @@ class _Service:
         return PlainTextResponse(scripts.entry(self._settings.base))
 
     async def boot(self, request: Request) -> Response:
-        """The script of the machine with this card."""
+        """Return the script of the machine with this card."""
         name, dot, kind = request.path_params["name"].rpartition(".")
         try:
             mac = read_mac(name if dot and kind == "ipxe" else "")
         except ValueError:
             return PlainTextResponse(scripts.nothing("that is no MAC address"), 404)
         serial = request.query_params.get("serial", "")
-        script = await run_in_threadpool(self._counter.boot, self._settings.base, mac, serial)
+        script = await run_in_threadpool(self._handlers.boot, self._settings.base, mac, serial)
         return PlainTextResponse(script)
 
     async def file(self, request: Request) -> Response:
         path = request.path_params["path"]
         if path.startswith(files.IMAGES) and request.client is not None:
-            await run_in_threadpool(self._counter.asked, request.client.host)
+            await run_in_threadpool(self._handlers.image_requested, request.client.host)
         return await run_in_threadpool(files.answer, self._settings.boot_folder, path, self._downloads)
 
     async def probe(self, request: Request) -> Response:
-        known = await run_in_threadpool(self._counter.knows, request.path_params["token"])
+        known = await run_in_threadpool(self._handlers.is_running, request.path_params["token"])
         return PlainTextResponse(self._settings.probe) if known else _response(_NOT_FOUND)
 
     async def document(self, request: Request) -> Response:
         token, name = request.path_params["token"], request.path_params["name"]
         if name not in DOCUMENTS:
             return _response(_NOT_FOUND)
-        content = await run_in_threadpool(self._counter.document, token, name)
+        content = await run_in_threadpool(self._handlers.document, token, name)
         if content is None:
             return _response(_NOT_FOUND)
         return Response(content, media_type="application/octet-stream")
 
     async def post(self, request: Request) -> Response:
-        """Words of a machine; more than it may say is refused before it is read whole."""
+        """Handle a post of a machine; a body that is too large is refused before it is read completely."""
         token, name = request.path_params["token"], request.path_params["name"]
-        most = MOST_BYTES.get(name)
-        if most is None or not await run_in_threadpool(self._counter.heard, token):
+        most = MAX_BYTES.get(name)
+        if most is None or not await run_in_threadpool(self._handlers.may_post, token):
             return _response(_NOT_FOUND)
         try:
             body = await _body(request, most)
@@ -116,11 +116,11 @@ class _Service:
         if body is None:
             return _response(Reply(413, f"at most {most} bytes\n"))
         host = request.client.host if request.client is not None else ""
-        return _response(await run_in_threadpool(self._counter.post, token, name, body, host))
+        return _response(await run_in_threadpool(self._handlers.post, token, name, body, host))
 
 
 async def _body(request: Request, most: int) -> bytes | None:
-    """None where it is longer."""
+    """Return the body; None where it is larger than `most`."""
     content = bytearray()
     async for chunk in request.stream():
         content += chunk
@@ -134,6 +134,6 @@ def _response(reply: Reply) -> Response:
 
 
 async def _broken(request: Request, error: Exception) -> Response:
-    """The controller's own trouble: the machine tries again, and learns nothing of it."""
+    """Answer an error of the controller with 503: the machine tries again and sees no details."""
     del request, error
     return PlainTextResponse("not now\n", 503, headers={"Retry-After": "5"})

@@ -1,4 +1,4 @@
-"""One machine's install as it stands on the desk, and the moves that it can make. Pure: the time is an argument."""
+"""The install attempt of one machine, and its state changes. Pure: the time is an argument."""
 
 from __future__ import annotations
 
@@ -14,13 +14,18 @@ from clusterctl.fleet.node import Mac, Serial
 from clusterctl.fleet.secret import NeverPickled
 from clusterctl.ports import Milestone
 
-MOST_MILESTONES = 256
-LONGEST_WORDS = 300
+MAX_MILESTONES = 256
+MAX_TEXT = 300
 
 
 class AttemptState(enum.Enum):
-    """READY: known, nothing begun. ARMED: the next boot over the network gets the installer. SEEN: it has fetched it.
-    WRITING: its report was accepted. The last three rest, and their token is dead.
+    """The states of an attempt.
+
+    READY    the machine is known, and no attempt has begun
+    ARMED    the next boot over the network gets the installer
+    SEEN     the machine has fetched the installer
+    WRITING  its report was accepted
+    DONE, FAILED, REFUSED  the attempt has ended, and its token is invalid
     """
 
     READY = "ready"
@@ -60,12 +65,12 @@ class Payload:
 class Attempt(NeverPickled):
     """One attempt, or READY: none yet.
 
-    token      what the machine proves with that it is meant, a secret while the attempt runs
-    started    whether the BMC was seen to start the machine for this attempt
-    documents  what was prepared for the machine to fetch, by name
-    drives     what it saw before anything was written; `root` is the one that it was told to write
-    address    from which it spoke to us last; `card` is the one by which it booted
-    asked      when it asked for its image last, which it may do for long, in a queue
+    token      authenticates the machine; a secret while the attempt runs
+    started    whether the BMC has started the machine for this attempt
+    documents  names of the documents prepared for the machine
+    drives     the drives that it reported before anything was written; `root` is the one that it writes
+    address    from which it sent its last post; `card` is the one by which it booted
+    asked      when it asked for its image last; it may wait in a queue for long
     """
 
     node: str
@@ -96,70 +101,71 @@ class Attempt(NeverPickled):
 
     @property
     def last_heard(self) -> datetime | None:
-        """When it, or we about it, said anything last."""
+        """Return the time of the last sign of life, or of the last change."""
         told = self.milestones[-1].at if self.milestones else self.at
         return max((at for at in (told, self.asked) if at is not None), default=None)
 
 
-def told(attempt: Attempt, words: str, now: datetime, address: str = "") -> Attempt:
-    """With another milestone; a machine that talks too much overwrites its last one."""
-    kept = attempt.milestones[: MOST_MILESTONES - 1]
+def with_milestone(attempt: Attempt, words: str, now: datetime, address: str = "") -> Attempt:
+    """Return the attempt with another milestone. Beyond `MAX_MILESTONES` the last one is replaced."""
+    kept = attempt.milestones[: MAX_MILESTONES - 1]
     return replace(attempt, milestones=(*kept, Milestone(now, plain(words))), address=address or attempt.address)
 
 
-def booted(attempt: Attempt, mac: Mac, serial: str, now: datetime) -> Attempt:
-    """It asks for its boot script. Another serial than the BMC's is refused; a boot in the midst of writing ends the
-    attempt, whose disk is half-written then. Who tells no serial may look, and changes nothing.
+def with_boot(attempt: Attempt, mac: Mac, serial: str, now: datetime) -> Attempt:
+    """Return the attempt after the machine has asked for its boot script.
+
+    A serial other than the BMC's is refused. A boot while the disk is being written ends the attempt: the disk is
+    incomplete. A request without a serial changes nothing.
     """
     if not attempt.running or not serial:
         return attempt
     if not same_identity(serial, attempt.serial):
-        return ended(
-            attempt, AttemptState.REFUSED, f"the machine with {mac} says that its serial is {plain(serial)}", now
-        )
+        return finished(attempt, AttemptState.REFUSED, f"the machine with {mac} reports serial {plain(serial)}", now)
     if attempt.state is AttemptState.WRITING:
-        why = "it started over the network again in the midst of writing: its power was cut, or its installer crashed"
-        return ended(attempt, AttemptState.FAILED, why, now)
-    seen = told(attempt, f"its firmware booted over the network, by {mac}", now)
+        why = "it booted over the network again while its disk was written: its power was cut, or its installer crashed"
+        return finished(attempt, AttemptState.FAILED, why, now)
+    seen = with_milestone(attempt, f"its firmware booted over the network, by {mac}", now)
     return replace(seen, state=AttemptState.SEEN, card=mac)
 
 
-def reported(attempt: Attempt, report: MachineReport, address: str, now: datetime) -> Attempt:
-    """Its report, judged: WRITING with the root disk that it may overwrite, or REFUSED. A repeated one changes nothing,
-    and one of another root disk than the first is refused.
+def with_report(attempt: Attempt, report: MachineReport, address: str, now: datetime) -> Attempt:
+    """Judge the report: WRITING with the root disk that the machine may overwrite, or REFUSED.
+
+    A repeated report changes nothing. A report with another root disk than the first one is refused.
     """
     verdict = judge(report, attempt.serial, attempt.disk)
     if isinstance(verdict, Refusal):
-        return ended(replace(attempt, drives=report.drives), AttemptState.REFUSED, verdict.why, now)
+        return finished(replace(attempt, drives=report.drives), AttemptState.REFUSED, verdict.why, now)
     if attempt.state is AttemptState.WRITING:
         if attempt.root == verdict.path:
             return attempt
         why = f"it reports its root disk as {verdict.path} now, and as {attempt.root} before"
-        return ended(attempt, AttemptState.REFUSED, why, now)
-    seen = told(attempt, f"its serial is right; the OS goes to {verdict}", now, address)
+        return finished(attempt, AttemptState.REFUSED, why, now)
+    seen = with_milestone(attempt, f"its serial is right; the OS goes to {verdict}", now, address)
     return replace(seen, state=AttemptState.WRITING, drives=report.drives, root=verdict.path)
 
 
-def host_key_told(attempt: Attempt, key: str, now: datetime) -> Attempt:
-    """Raises `ConflictError` where it told another one before."""
+def with_host_key(attempt: Attempt, key: str, now: datetime) -> Attempt:
+    """Return the attempt with its host key. Raises `ConflictError` where it has another one already."""
     if attempt.host_key == key:
         return attempt
     if attempt.host_key:
-        raise ConflictError("another host key was told in this attempt", where=attempt.node)
-    return replace(told(attempt, "it made its SSH host key", now), host_key=key)
+        raise ConflictError("this attempt has reported another host key already", where=attempt.node)
+    return replace(with_milestone(attempt, "it made its SSH host key", now), host_key=key)
 
 
-def ended(attempt: Attempt, state: AttemptState, reason: str, now: datetime) -> Attempt:
-    """The attempt is over, with words for why; its token is dead."""
+def finished(attempt: Attempt, state: AttemptState, reason: str, now: datetime) -> Attempt:
+    """Return the attempt, ended with this reason; its token is invalid."""
     words = {AttemptState.DONE: "the OS is on its disk", AttemptState.REFUSED: "refused: "}.get(state, "failed: ")
-    over = told(attempt, words if state is AttemptState.DONE else f"{words}{reason}", now)
+    over = with_milestone(attempt, words if state is AttemptState.DONE else f"{words}{reason}", now)
     return replace(over, state=state, reason=plain(reason))
 
 
 def plain(words: str) -> str:
-    """One line of printable text, cut to a length: foreign words are kept, never obeyed."""
+    """Return one line of printable text of limited length: text from machines is shown, never interpreted."""
     shown = "".join(
         " " if char.isspace() else char for char in words if char.isspace() or unicodedata.category(char)[0] != "C"
     )
     text = " ".join(shown.split())
-    return text if len(text) <= LONGEST_WORDS else f"{text[: LONGEST_WORDS - 1]}…"
+    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"

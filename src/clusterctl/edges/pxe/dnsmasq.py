@@ -1,14 +1,24 @@
-"""What dnsmasq is told (dnsmasq(8), 2.86 to 2.90): it answers machines of ours alone, and gives them iPXE. Pure."""
+"""dnsmasq (2.86 to 2.90): its configuration, which answers known machines only and sends them iPXE, and its process."""
 
 from __future__ import annotations
 
+import collections
 import ipaddress
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from clusterctl.edges import processes
 from clusterctl.edges.pxe.settings import Dhcp, PxeSettings
+from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.fleet.node import Mac
+from clusterctl.ports import Deadline
 
 LEASE = "12h"
 UEFI_X64 = (7, 9)
@@ -18,29 +28,29 @@ BIOS = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """Where dnsmasq's files lie."""
+class DnsmasqFiles:
+    """The files of dnsmasq."""
 
     hosts: Path
     leases: Path
     tftp: Path
 
 
-def configuration(settings: PxeSettings, network: ipaddress.IPv4Network, places: Places) -> str:
-    """The configuration file, an option a line.
+def configuration(settings: PxeSettings, network: ipaddress.IPv4Network, files: DnsmasqFiles) -> str:
+    """Return the configuration file.
 
-    It stays root: its files lie in the site's state, which is nobody else's, and the kernel forgets whom it is to kill
-    with us once a process changes its user or group (PR_SET_PDEATHSIG in prctl(2)).
+    dnsmasq keeps running as root: only root may read its files in the site's state, and the kernel drops the death
+    signal of a process that changes its user or group (PR_SET_PDEATHSIG in prctl(2)).
     """
-    return "".join(f"{line}\n" for line in _lines(settings, network, places))
+    return "".join(f"{line}\n" for line in _lines(settings, network, files))
 
 
 def reservation(node: str, macs: Sequence[Mac], address: str) -> str:
-    """A machine that is answered, by any of its cards; one line of a file in dhcp-hostsdir."""
+    """Return the line of a file in dhcp-hostsdir that has the machine answered on each of its cards."""
     return f"{','.join((*macs, *([address] if address else []), node))}\n"
 
 
-def _lines(settings: PxeSettings, network: ipaddress.IPv4Network, places: Places) -> Iterator[str]:
+def _lines(settings: PxeSettings, network: ipaddress.IPv4Network, files: DnsmasqFiles) -> Iterator[str]:
     yield "port=0"
     yield f"interface={settings.interface}"
     yield "except-interface=lo"
@@ -50,11 +60,11 @@ def _lines(settings: PxeSettings, network: ipaddress.IPv4Network, places: Places
     yield "pid-file="
     yield "user=root"
     yield "group=root"
-    yield f"dhcp-hostsdir={places.hosts}"
-    yield f"dhcp-leasefile={places.leases}"
+    yield f"dhcp-hostsdir={files.hosts}"
+    yield f"dhcp-leasefile={files.leases}"
     yield "dhcp-ignore=tag:!known"
     yield "enable-tftp"
-    yield f"tftp-root={places.tftp}"
+    yield f"tftp-root={files.tftp}"
     yield "dhcp-userclass=set:ipxe,iPXE"
     yield "dhcp-match=set:ipxe,175"
     yield from (f"dhcp-match=set:efi64,option:client-arch,{arch}" for arch in UEFI_X64)
@@ -68,7 +78,7 @@ def _lines(settings: PxeSettings, network: ipaddress.IPv4Network, places: Places
 
 
 def _reserving(settings: PxeSettings, network: ipaddress.IPv4Network) -> Iterator[str]:
-    """The network's only DHCP server, for addresses that are written down."""
+    """Yield the options of the network's only DHCP server, with reserved addresses."""
     yield f"dhcp-range={network.network_address},static,{network.netmask},{LEASE}"
     yield "dhcp-authoritative"
     yield f"dhcp-option=option:router{',' + settings.gateway if settings.gateway else ''}"
@@ -82,9 +92,112 @@ def _reserving(settings: PxeSettings, network: ipaddress.IPv4Network) -> Iterato
 
 
 def _beside(settings: PxeSettings, network: ipaddress.IPv4Network) -> Iterator[str]:
-    """Another server gives the addresses; we say only what to boot (PXE 2.1, 2.2: proxyDHCP, ports 67 and 4011)."""
+    """Yield the options of a proxyDHCP server: another server assigns addresses (PXE 2.1, 2.2: ports 67 and 4011)."""
     yield f"dhcp-range={network.network_address},proxy,{network.netmask}"
     yield f'pxe-service=tag:!ipxe,X86-64_EFI,"iPXE",{settings.loader}'
     yield 'pxe-service=tag:!ipxe,X86PC,"iPXE",undionly.kpxe'
     yield f'pxe-service=tag:ipxe,X86-64_EFI,"clusterctl",{settings.base}/boot.ipxe'
     yield f'pxe-service=tag:ipxe,X86PC,"clusterctl",{settings.base}/boot.ipxe'
+
+
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+_ENVIRONMENT = {"PATH": PATH, "LC_ALL": "C"}
+START_S = 60.0
+STOP_S = 10.0
+LAST_LINES = 40
+_STARTED = "started, "
+_BAD_SIGNS = ("cannot", "failed to", "unknown", "not accessible", "inaccessible", "in use")
+"""Parts of the log lines that give the reason for its end (src/log.c, die())."""
+_LOG = logging.getLogger(__name__)
+
+
+class Dnsmasq:
+    """Runs until `close`. Raises `EnvironmentBrokenError` with its last message where it does not start.
+
+    The thread that starts dnsmasq reads its log until it ends: the kernel kills dnsmasq when that thread ends, and so
+    when this process ends.
+    """
+
+    def __init__(self, configuration: Path) -> None:
+        self._configuration = configuration
+        self._lines: collections.deque[str] = collections.deque(maxlen=LAST_LINES)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ready = threading.Event()
+        test(configuration)
+        self._thread = threading.Thread(target=self._live, name="pxe-dnsmasq", daemon=True)
+        self._thread.start()
+        self._ready.wait(START_S)
+        if not self.alive or not self._has_started:
+            self.close()
+            raise self.trouble("dnsmasq does not start")
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid if self._process is not None else 0
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def _has_started(self) -> bool:
+        return any(_STARTED in line for line in self._lines)
+
+    def trouble(self, what: str) -> EnvironmentBrokenError:
+        """Return the error with dnsmasq's last message."""
+        messages = [line.partition(": ")[2] for line in self._lines if any(sign in line.lower() for sign in _BAD_SIGNS)]
+        last = messages[0] if messages else (self._lines[-1] if self._lines else "it printed nothing")
+        return EnvironmentBrokenError(
+            f"{what}: {last}",
+            where=str(self._configuration),
+            remedy="end the other DHCP or TFTP server on that interface, then run it again",
+        )
+
+    def close(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            processes.end(self._process, STOP_S, terminate=True)
+        self._thread.join(STOP_S)
+
+    def _live(self) -> None:
+        try:
+            argv = processes.killed_with_us(tool(), "--keep-in-foreground", f"--conf-file={self._configuration}")
+            self._process = processes.start(argv, _ENVIRONMENT, missing="apt-get install util-linux", errors=True)
+            for line in self._process.stderr or ():
+                self._lines.append(line.decode(errors="replace").strip())
+                _LOG.debug("%s", self._lines[-1])
+                if self._has_started:
+                    self._ready.set()
+            self._process.wait()
+        except EnvironmentBrokenError as error:
+            self._lines.append(str(error))
+        finally:
+            self._ready.set()
+
+
+def tool() -> str:
+    """Return the path of dnsmasq. Raises `EnvironmentBrokenError` with the package to install."""
+    found = shutil.which("dnsmasq", path=PATH)
+    if found is None:
+        raise EnvironmentBrokenError("dnsmasq is missing", where="dnsmasq", remedy="apt-get install dnsmasq-base")
+    return found
+
+
+def test(configuration: Path) -> None:
+    """Run `dnsmasq --test`. Raises `EnvironmentBrokenError` with its message where the file is invalid."""
+    argv = (tool(), "--test", f"--conf-file={configuration}")
+    ran = processes.run(argv, Deadline.after(START_S), processes.Surroundings(variables=_ENVIRONMENT))
+    if ran.exit_status != 0:
+        raise EnvironmentBrokenError(
+            ran.stderr.strip().removeprefix("dnsmasq: "),
+            where=str(configuration),
+            remedy="correct provisioning in site.yml: interface, address, gateway, nameservers",
+        )
+
+
+def reread(pid: int, configuration: Path) -> None:
+    """Have the dnsmasq of that configuration read its hosts again (SIGHUP), if it still runs."""
+    try:
+        if str(configuration).encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+            os.kill(pid, signal.SIGHUP)
+    except (OSError, ValueError):
+        return

@@ -1,4 +1,4 @@
-"""The boot folder as machines see it: regular files below it, whole or in ranges; so many images at once, no more."""
+"""The boot folder over HTTP: its regular files, whole or in ranges, and a limited number of images at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ IMAGES = "images/"
 
 
 class Downloads:
-    """How many images may leave at once: the brake on the controller's disk and network."""
+    """Limits the number of images sent at once, and with it the load on the controller's disk and network."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -23,7 +23,7 @@ class Downloads:
         self._lock = Lock()
 
     def begin(self) -> bool:
-        """False where no more may begin now; else `end` must follow."""
+        """Return whether another download may begin; if so, the caller calls `end` after it."""
         with self._lock:
             if self._running >= self._most:
                 return False
@@ -36,7 +36,7 @@ class Downloads:
 
 
 def locate(folder: Path, path: str) -> tuple[Path, os.stat_result] | None:
-    """The regular file of that name within the folder, links followed; None where there is none, or it lies outside."""
+    """Return the regular file of that name in the folder, links followed; None where there is none inside it."""
     if "\0" in path or path.startswith("/"):
         return None
     try:
@@ -51,7 +51,7 @@ def locate(folder: Path, path: str) -> tuple[Path, os.stat_result] | None:
 
 
 def answer(folder: Path, path: str, downloads: Downloads) -> Response:
-    """The file; 404; or 503 with Retry-After for an image too many."""
+    """Return the file; 404; or 503 with Retry-After when too many images are sent."""
     found = locate(folder, path)
     if found is None:
         return PlainTextResponse("there is no such file\n", 404)
@@ -60,7 +60,7 @@ def answer(folder: Path, path: str, downloads: Downloads) -> Response:
         return _File(file, stat_result=status, media_type="application/octet-stream")
     if not downloads.begin():
         busy = {"Retry-After": str(RETRY_AFTER_S)}
-        return PlainTextResponse("too many images are on their way: ask again\n", 503, headers=busy)
+        return PlainTextResponse("too many images are being sent: try again\n", 503, headers=busy)
     return _Counted(file, status, downloads)
 
 
@@ -69,7 +69,7 @@ class _File(FileResponse):
 
 
 class _Counted(_File):
-    """Gives its place free when it is sent, or the machine is gone."""
+    """Ends its download when the file is sent, or when the machine has disconnected."""
 
     def __init__(self, file: Path, status: os.stat_result, downloads: Downloads) -> None:
         super().__init__(file, stat_result=status, media_type="application/octet-stream")

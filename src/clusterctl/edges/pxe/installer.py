@@ -1,65 +1,132 @@
-"""Installs machines through our own PXE. Each call looks at the desk first, acts where it must, and returns at once."""
+"""Installs machines over clusterctl's own PXE service. Each call reads the attempt first and returns at once."""
 
 from __future__ import annotations
 
+import json
+import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from datetime import timedelta
-from typing import Protocol
+from dataclasses import asdict, replace
+from datetime import datetime, timedelta
+from typing import Any, Protocol
 
-from clusterctl.edges.pxe.arming import Armoury
-from clusterctl.edges.pxe.attempt import Attempt, AttemptState, ended, told
-from clusterctl.edges.pxe.desk import Desk
+from clusterctl.edges.pxe.attempt import Attempt, AttemptState, finished, with_milestone
+from clusterctl.edges.pxe.attempt_store import AttemptStore
+from clusterctl.edges.pxe.install_profiles import AttemptFactory
 from clusterctl.edges.pxe.settings import Dhcp
-from clusterctl.edges.pxe.telling import ABSENT, log_evidence, record_evidence, status_of
+from clusterctl.edges.redaction import KNOWN
 from clusterctl.fleet.bmc.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import EdgeError, UsageError
-from clusterctl.fleet.finding import Evidence, Observed
+from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.hardware.disk_contract import same_identity
-from clusterctl.ports import Bmcs, Deadline, InstallStatus, InstallTarget, Power
+from clusterctl.ports import Bmcs, Deadline, InstallState, InstallStatus, InstallTarget, Power
+
+STATES = {
+    AttemptState.READY: InstallState.READY,
+    AttemptState.ARMED: InstallState.INSTALLING,
+    AttemptState.SEEN: InstallState.INSTALLING,
+    AttemptState.WRITING: InstallState.INSTALLING,
+    AttemptState.DONE: InstallState.INSTALLED,
+    AttemptState.FAILED: InstallState.FAILED,
+    AttemptState.REFUSED: InstallState.FAILED,
+}
+ABSENT = InstallStatus(InstallState.ABSENT, "the machine has no install record")
+MAX_LOG_BYTES = 16 << 20
+_GZIP = b"\x1f\x8b"
+
+
+def status_of(attempt: Attempt, target: InstallTarget) -> InstallStatus:
+    """Return the status. An attempt whose machine has not been started is READY: the caller starts it."""
+    waiting = attempt.state is AttemptState.ARMED and not attempt.started
+    state = InstallState.READY if waiting else STATES[attempt.state]
+    last = attempt.milestones[-1].words if attempt.milestones else ""
+    over = state in (InstallState.INSTALLED, InstallState.FAILED)
+    return InstallStatus(
+        state,
+        attempt.reason or last or attempt.state.value,
+        attempt.id,
+        _addresses(attempt, target) if over else (),
+        attempt.host_key,
+        attempt.milestones,
+        attempt.drives,
+        makes_key=True,
+    )
+
+
+def record_evidence(attempt: Attempt, where: str, at: datetime, origin: Origin) -> Evidence:
+    """Return the record as evidence, without its secrets and its long fields."""
+    record = asdict(attempt)
+    for name in ("token", "boot", "documents"):
+        del record[name]
+    content = json.dumps(record, default=_plainly, indent=1)
+    return Evidence(f"pxe attempt {attempt.node}", where, at, origin, KNOWN(content).encode())
+
+
+def log_evidence(attempt: Attempt, log: bytes, at: datetime, origin: Origin) -> Evidence:
+    """Return the machine's own log as evidence, decompressed."""
+    return Evidence("the installer's log", attempt.node, at, origin, KNOWN.bytes(_unpacked(log)))
+
+
+def _unpacked(log: bytes) -> bytes:
+    """Decompress at most `MAX_LOG_BYTES`; return a log that is no gzip as it is."""
+    if not log.startswith(_GZIP):
+        return log
+    try:
+        return zlib.decompressobj(wbits=31).decompress(log, MAX_LOG_BYTES)
+    except zlib.error:
+        return log
+
+
+def _addresses(attempt: Attempt, target: InstallTarget) -> tuple[str, ...]:
+    """Return the addresses of the host, the likeliest first: those of the site, else the one that it posted from."""
+    given = target.network.answering(target.address) or (target.address, attempt.address)
+    return tuple(dict.fromkeys(filter(None, given)))
+
+
+def _plainly(value: Any) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(getattr(value, "value", value))
 
 
 class Service(Protocol):
-    """DHCP, TFTP and HTTP, while machines may ask."""
+    """DHCP, TFTP and HTTP for the machines that are installed."""
 
     def ensure(self) -> None:
-        """Have it served, by us or by another process; raises `EnvironmentBrokenError` where it cannot be."""
+        """Serve, unless another process does. Raises `EnvironmentBrokenError`."""
         ...
 
     def answer(self, target: InstallTarget) -> None:
-        """Have DHCP know the machine."""
+        """Add the machine to those that DHCP answers."""
         ...
 
 
 class PxeInstaller:
     """Meets `Installer`. Safe to use from many threads, for different machines."""
 
-    def __init__(self, armoury: Armoury, desk: Desk, service: Service, bmcs: Bmcs) -> None:
-        self._settings = armoury.settings
-        self._desk = desk
+    def __init__(self, factory: AttemptFactory, attempts: AttemptStore, service: Service, bmcs: Bmcs) -> None:
+        self._settings = factory.settings
+        self._attempts = attempts
         self._service = service
         self._bmcs = bmcs
-        self._armoury = armoury
-        self._clock = armoury.clock
+        self._factory = factory
+        self._clock = factory.clock
 
     def prepare(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
-        """Nothing has to be inventoried: READY, once all is there that the install will need."""
+        """Record the machine as READY, once everything that the install needs is present."""
         self._check(target)
         self._service.ensure()
         found = self._find(target)
         if found is None:
-            deadline.check(f"putting {target.name} on the desk")
-            found = self._desk.put(_ready(target), {})
+            deadline.check(f"recording {target.name} for its install")
+            found = self._attempts.put(_ready(target), {})
         self._service.answer(target)
-        return self._told(found, target)
+        return self._status(found, target)
 
     def start(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
-        """Arm the machine, and have its BMC start it from the network; one on its way, or done, is left alone."""
+        """Arm the machine and start it from the network by its BMC. A running or completed attempt is left alone."""
         found = self._find(target)
         if found is None:
-            raise EdgeError("the machine is not on the desk", where=target.name, remedy="prepare it first")
+            raise EdgeError("the machine has no install record", where=target.name, remedy="prepare it first")
         if found.state is AttemptState.DONE or (found.running and found.started):
-            return self._told(found, target)
+            return self._status(found, target)
         if found.state in (AttemptState.FAILED, AttemptState.REFUSED):
             raise EdgeError(
                 f"its last attempt ended: {found.reason}", where=target.name, remedy="release it, then try again"
@@ -68,46 +135,46 @@ class PxeInstaller:
         self._service.ensure()
         if not found.running:
             deadline.check(f"arming {target.name}")
-            found = self._desk.put(*self._armoury.arm(target))
+            found = self._attempts.put(*self._factory.arm(target))
         self._service.answer(target)
         evidence = self._boot(target, deadline)
-        started = self._desk.change(target.name, self._started, of=found.id)
-        seen = self._told(started or found, target)
+        started = self._attempts.change(target.name, self._started, of=found.id)
+        seen = self._status(started or found, target)
         return Observed(seen.value, (*evidence, *seen.evidence))
 
     def observe(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
-        """From the desk alone. Whoever is silent for too long has failed."""
-        deadline.check("looking at the desk")
+        """Return the status of each machine by its record. A machine that is silent for too long has failed."""
+        deadline.check("reading the install records")
         found = {target.name: self._find(target) for target in targets}
         if any(attempt is not None and attempt.running for attempt in found.values()):
             self._service.ensure()
-        return {target.name: self._told(self._heard(found[target.name]), target) for target in targets}
+        return {target.name: self._status(self._timed_out(found[target.name]), target) for target in targets}
 
     def release(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
-        """Disarm: the token is dead, and the machine may be armed anew."""
+        """Disarm the machine: its token is invalid, and the machine may be armed again."""
         deadline.check(f"disarming {target.name}")
-        return self._told(self._desk.put(_ready(target), {}), target)
+        return self._status(self._attempts.put(_ready(target), {}), target)
 
-    # --- looking ------------------------------------------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------------------------------
 
     def _find(self, target: InstallTarget) -> Attempt | None:
-        """The node's record, unless it is of a machine that stood in its place before."""
-        found = self._desk.find(target.name)
+        """Return the node's record, unless it belongs to an earlier machine in the same place."""
+        found = self._attempts.find(target.name)
         if found is None or not same_identity(found.serial, target.serial):
             return None
         return found
 
-    def _heard(self, attempt: Attempt | None) -> Attempt | None:
-        """The attempt, ended where the machine has been silent for too long."""
+    def _timed_out(self, attempt: Attempt | None) -> Attempt | None:
+        """Return the attempt; end it first if the machine has been silent for too long."""
         if attempt is None or not self._silent(attempt):
             return attempt
         minutes = self._settings.silence_s / 60
-        why = f"the machine told nothing for {minutes:g} minutes; last: {attempt.milestones[-1].words}"
+        why = f"the machine was silent for {minutes:g} minutes; last: {attempt.milestones[-1].words}"
 
         def give_up(now: Attempt) -> Attempt:
-            return ended(now, AttemptState.FAILED, why, self._clock.now()) if self._silent(now) else now
+            return finished(now, AttemptState.FAILED, why, self._clock.now()) if self._silent(now) else now
 
-        return self._desk.change(attempt.node, give_up, of=attempt.id)
+        return self._attempts.change(attempt.node, give_up, of=attempt.id)
 
     def _silent(self, attempt: Attempt) -> bool:
         heard = attempt.last_heard
@@ -115,12 +182,12 @@ class PxeInstaller:
             return False
         return self._clock.now() - heard > timedelta(seconds=self._settings.silence_s)
 
-    def _told(self, attempt: Attempt | None, target: InstallTarget) -> Observed[InstallStatus]:
+    def _status(self, attempt: Attempt | None, target: InstallTarget) -> Observed[InstallStatus]:
         if attempt is None:
             return Observed(ABSENT)
         at, origin, where = self._clock.now(), self._settings.origin, self._settings.base
         evidence = [record_evidence(attempt, where, at, origin)]
-        log = self._desk.log(attempt) if attempt.state in (AttemptState.FAILED, AttemptState.REFUSED) else None
+        log = self._attempts.log(attempt) if attempt.state in (AttemptState.FAILED, AttemptState.REFUSED) else None
         if log is not None:
             evidence.append(log_evidence(attempt, log, at, origin))
         return Observed(status_of(attempt, target), tuple(evidence))
@@ -140,10 +207,10 @@ class PxeInstaller:
                 where=target.name,
                 remedy="give the sheet a column address, or set provisioning.dhcp: proxy beside another DHCP server",
             )
-        self._armoury.check(target)
+        self._factory.check(target)
 
     def _boot(self, target: InstallTarget, deadline: Deadline) -> tuple[Evidence, ...]:
-        """Over the network once, whatever it does now; the BMC proves at each act that it is in the machine meant."""
+        """Boot the machine over the network once. The BMC's machine is verified by its serial before each act."""
         with self._bmcs.open(target.bmc, deadline) as bmc:
             wished = bmc.boot_once(BootOnce(BootSource.PXE), target.serial, deadline)
             power = bmc.power(deadline)
@@ -157,7 +224,7 @@ class PxeInstaller:
         if attempt.started:
             return attempt
         words = "its BMC has started it, to boot over the network once"
-        return replace(told(attempt, words, self._clock.now()), started=True)
+        return replace(with_milestone(attempt, words, self._clock.now()), started=True)
 
 
 def _ready(target: InstallTarget) -> Attempt:

@@ -1,7 +1,7 @@
-"""What makes a written image this host: name, network, who may log in. One tar, the same for the same words. Pure.
+"""The files that turn a written image into this host: name, network, login. One reproducible tar. Pure.
 
-Users are made at each boot by systemd-sysusers and -tmpfiles, from files that need not know the image's own users; keys
-lie in a folder of root's, so that no user has to exist when the tar is laid over the image.
+systemd-sysusers and -tmpfiles create the user at each boot, from files that are independent of the image's own users.
+Keys lie in a folder of root, so that no user has to exist when the tar is unpacked over the image.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ KEYS = "etc/ssh/authorized_keys.d"
 
 
 @dataclass(frozen=True, slots=True)
-class Guest:
-    """A host to be: `network` is path → text of its network's files."""
+class OverlayHost:
+    """The host that the overlay is for; `network` holds its network files, text by path."""
 
     name: str
     user: str
@@ -38,13 +38,13 @@ class _File:
     mode: int = 0o644
 
 
-def overlay(guest: Guest) -> bytes:
-    """The tar: all of root's, without times. Raises `UsageError` where nobody could log in."""
-    if not guest.authorized_key:
+def overlay(host: OverlayHost) -> bytes:
+    """Return the tar: owned by root, without times. Raises `UsageError` where there is no key for a login."""
+    if not host.authorized_key:
         raise UsageError(
-            "no public key is given for logging in", where=guest.name, remedy="set ssh.private_key in site.yml"
+            "no public key is given for logging in", where=host.name, remedy="set ssh.private_key in site.yml"
         )
-    found = {file.path: file for file in _files(guest)}
+    found = {file.path: file for file in _files(host)}
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for path in sorted(_folders(found)):
@@ -61,25 +61,25 @@ def overlay(guest: Guest) -> bytes:
     return stream.getvalue()
 
 
-def _files(guest: Guest) -> Iterator[_File]:
-    yield _File("etc/hostname", f"{guest.name}\n")
-    yield _File("etc/hosts", _hosts(guest.name))
-    yield from (_File(path.lstrip("/"), text) for path, text in guest.network.items())
-    yield from _login(guest)
-    if guest.nameservers:
-        search = f"search {' '.join(guest.search)}\n" if guest.search else ""
-        yield _File("etc/resolv.conf", search + "".join(f"nameserver {server}\n" for server in guest.nameservers))
-    if guest.time_servers:
-        yield _File("etc/systemd/timesyncd.conf.d/10-clusterctl.conf", f"[Time]\nNTP={' '.join(guest.time_servers)}\n")
-    if guest.apt_proxy:
-        yield _File("etc/apt/apt.conf.d/90clusterctl-proxy", f'Acquire::http::Proxy "{guest.apt_proxy}";\n')
+def _files(host: OverlayHost) -> Iterator[_File]:
+    yield _File("etc/hostname", f"{host.name}\n")
+    yield _File("etc/hosts", _hosts(host.name))
+    yield from (_File(path.lstrip("/"), text) for path, text in host.network.items())
+    yield from _login(host)
+    if host.nameservers:
+        search = f"search {' '.join(host.search)}\n" if host.search else ""
+        yield _File("etc/resolv.conf", search + "".join(f"nameserver {server}\n" for server in host.nameservers))
+    if host.time_servers:
+        yield _File("etc/systemd/timesyncd.conf.d/10-clusterctl.conf", f"[Time]\nNTP={' '.join(host.time_servers)}\n")
+    if host.apt_proxy:
+        yield _File("etc/apt/apt.conf.d/90clusterctl-proxy", f'Acquire::http::Proxy "{host.apt_proxy}";\n')
 
 
-def _login(guest: Guest) -> Iterator[_File]:
-    """Keys only, never a password; the user may become root."""
-    user = guest.user
+def _login(host: OverlayHost) -> Iterator[_File]:
+    """Yield the files for the login: by key, never by password; the user may become root."""
+    user = host.user
     root = "prohibit-password" if user == "root" else "no"
-    yield _File(f"{KEYS}/{user}", f"{guest.authorized_key.strip()}\n")
+    yield _File(f"{KEYS}/{user}", f"{host.authorized_key.strip()}\n")
     yield _File(
         "etc/ssh/sshd_config.d/10-clusterctl.conf",
         "PasswordAuthentication no\n"
@@ -100,12 +100,12 @@ def _hosts(name: str) -> str:
 
 
 def _links() -> Mapping[str, str]:
-    """The network service begins at boot."""
+    """Return the links that start the network service at boot."""
     return {"etc/systemd/system/multi-user.target.wants/systemd-networkd.service": f"/{UNITS}/systemd-networkd.service"}
 
 
 def _folders(files: Mapping[str, _File]) -> set[str]:
-    """Those that an image may lack; `etc` it has, with whatever mode it gave it."""
+    """Return the folders that an image may lack. It has `etc`, whose mode stays."""
     paths = (*files, *_links())
     return {"/".join(parts[:depth]) for path in paths for parts in [path.split("/")] for depth in range(2, len(parts))}
 

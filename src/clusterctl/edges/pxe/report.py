@@ -1,21 +1,24 @@
-"""What a machine tells of itself before anything is written, and whether it may be written. Pure."""
+"""The reports of machines: their hardware before anything is written, and the progress of installers. Pure."""
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass
+from typing import Any
 
 from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.hardware.disk_contract import DiskContract, SeenDrive, same_identity
 from clusterctl.fleet.node import Serial
 
-MOST_LINES = 4096
+MAX_LINES = 4096
 _DISK_FIELDS = 6
 _ALONE = frozenset({"serial", "uuid", "manufacturer", "product", "clock"})
 
 
 @dataclass(frozen=True, slots=True)
 class MachineReport:
-    """By SMBIOS and the kernel of the installer. `clock` is the machine's own, in seconds since 1970."""
+    """The machine by SMBIOS and the installer's kernel. `clock` is its own, in seconds since 1970."""
 
     serial: str
     uuid: str = ""
@@ -28,15 +31,15 @@ class MachineReport:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why the machine must not be written."""
+    """The reason why the machine must not be written."""
 
     why: str
 
 
 def parse(text: str) -> MachineReport:
-    """Lines `name=value` as probe.sh prints them; names that nobody knows are left out. Raises `ParseError`."""
+    """Parse lines `name=value` as probe.sh prints them; unknown names are ignored. Raises `ParseError`."""
     lines = text.replace("\r", "").split("\n")
-    if len(lines) > MOST_LINES:
+    if len(lines) > MAX_LINES:
         raise ParseError("the report is too long")
     alone: dict[str, str] = {}
     macs: list[str] = []
@@ -51,10 +54,10 @@ def parse(text: str) -> MachineReport:
             drives.append(_drive(value))
         elif name in _ALONE:
             if name in alone:
-                raise ParseError(f"the report tells {name} twice")
+                raise ParseError(f"the report has {name} twice")
             alone[name] = value.strip()
     if "serial" not in alone:
-        raise ParseError("the report tells no serial")
+        raise ParseError("the report has no serial")
     return MachineReport(
         alone["serial"],
         alone.get("uuid", ""),
@@ -67,11 +70,9 @@ def parse(text: str) -> MachineReport:
 
 
 def judge(report: MachineReport, serial: Serial, disk: DiskContract) -> SeenDrive | Refusal:
-    """The drive that may be overwritten: only where the machine is the one that is meant, and one drive alone fits."""
+    """Return the drive that may be overwritten, if the serial is the expected one and one drive alone matches."""
     if not same_identity(report.serial, serial):
-        return Refusal(
-            f"the machine that booted says that its serial is {report.serial or 'unknown'}, its BMC says {serial}"
-        )
+        return Refusal(f"the machine that booted reports serial {report.serial or 'unknown'}, its BMC {serial}")
     try:
         return disk.choose(report.drives)
     except EdgeError as error:
@@ -81,7 +82,7 @@ def judge(report: MachineReport, serial: Serial, disk: DiskContract) -> SeenDriv
 def _drive(value: str) -> SeenDrive:
     fields = [part.strip() for part in value.split("\t")]
     if len(fields) != _DISK_FIELDS or not fields[0].startswith("/dev/"):
-        raise ParseError(f"a disk of a report has {_DISK_FIELDS} fields, parted by tabs: {value[:80]!r}")
+        raise ParseError(f"a disk of a report has {_DISK_FIELDS} fields, separated by tabs: {value[:80]!r}")
     path, serial, wwn, size, model, fingerprint = fields
     return SeenDrive(path, serial, wwn, model, _whole(size), fingerprint)
 
@@ -90,3 +91,39 @@ def _whole(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise ParseError(f"no whole number: {text[:40]!r}")
     return int(text)
+
+
+LONGEST = 300
+_TOKEN = re.compile(r"/t/[0-9a-f]{16,}")
+_ASKED = re.compile(r"_(GET|POST|PUT|DELETE)$")
+"""Ends the names of requests that subiquity's own screen repeats."""
+
+
+def message_of(body: bytes | str) -> str:
+    """Return one line (`start subiquity/Late/run`) for a report of subiquity (curtin's web hook).
+
+    Empty where the report cannot be parsed, or is the successful end of a step whose start was reported.
+
+    The keys are curtin's: `event_type` (start, finish, …), `name` (where in the installer), `description` (the text of
+    a command, too), `result` of what finished, `level`, `origin`, `timestamp`. Never raises: reports are best effort.
+    """
+    try:
+        report = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(report, dict):
+        return ""
+    event, name, description, result = (_text(report, key) for key in ("event_type", "name", "description", "result"))
+    if _ASKED.search(name) or (event, result) == ("finish", "SUCCESS"):
+        return ""
+    about = "" if description == name else description
+    words = ": ".join(part for part in (f"{event} {name}".strip(), result, about) if part)
+    return words if len(words) <= LONGEST else words[: LONGEST - 1] + "…"
+
+
+def _text(report: dict[str, Any], key: str) -> str:
+    """Return the first line of a value, printable and without tokens."""
+    value = report.get(key)
+    lines = value.strip().splitlines() if isinstance(value, str) else []
+    line = "".join(letter if letter.isprintable() else " " for letter in lines[0][: 4 * LONGEST]) if lines else ""
+    return _TOKEN.sub("/t/…", line)

@@ -1,7 +1,7 @@
-"""The scripts that iPXE runs (ipxe.org/scripting). Pure; all text of others is made plain before it is shown.
+"""The scripts that iPXE runs (ipxe.org/scripting). Pure; foreign text is made printable before it is shown.
 
-A script that ends by `exit 1` gives the machine back to its firmware as "this did not boot": UEFI then tries the next
-entry of its boot order, where `exit 0` would have it stop at its menu (UEFI 2.10, 3.1.1).
+A script that ends with `exit 1` returns to the firmware as a failed boot: UEFI then tries the next entry of its boot
+order. After `exit 0` it would stop at its menu (UEFI 2.10, 3.1.1).
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from clusterctl.edges.pxe.attempt import BootFiles, plain
 from clusterctl.fleet.node import Mac
 
 HEAD = "#!ipxe\n"
-MOST_CARDS = 64
+MAX_CARDS = 64
 
 
 def entry(base: str) -> str:
-    """What every machine runs first: it asks for the script of each of its cards, the one that booted first."""
+    """Return the script that every machine runs first: it asks for the script of each card, the booted card first."""
     asks = "?serial=${serial:uristring}&uuid=${uuid}"
     return (
         f"{HEAD}"
@@ -25,7 +25,7 @@ def entry(base: str) -> str:
         "isset ${net${i}/mac} || goto none\n"
         f"chain --autofree {base}/boot/${{net${{i}}/mac:hexhyp}}.ipxe{asks} ||\n"
         "inc i\n"
-        f"iseq ${{i}} {MOST_CARDS} || goto next\n"
+        f"iseq ${{i}} {MAX_CARDS} || goto next\n"
         ":none\n"
         "echo clusterctl: no installer for this machine, on to the next boot entry\n"
         "exit 1\n"
@@ -33,9 +33,9 @@ def entry(base: str) -> str:
 
 
 def installer(base: str, node: str, boot: BootFiles, mac: Mac) -> str:
-    """Loads kernel and initrd and starts them; where one does not come it tries again, as a controller may restart.
+    """Return the script that loads kernel and initrd and starts them. It tries again: the controller may restart.
 
-    `initrd=` names what an EFI-stub kernel older than 5.7 asks its loader for.
+    `initrd=` is the name by which an EFI-stub kernel before 5.7 asks its loader for it.
     """
     arguments = boot.arguments.replace("{mac}", mac).replace("{bootif}", bootif(mac))
     return (
@@ -50,7 +50,7 @@ def installer(base: str, node: str, boot: BootFiles, mac: Mac) -> str:
         ":again\n"
         "inc tries\n"
         "iseq ${tries} 10 && goto failed ||\n"
-        "echo clusterctl: that did not come, once more in 5 s\n"
+        "echo clusterctl: the download failed, trying again in 5 s\n"
         "sleep 5\n"
         "goto load\n"
         ":failed\n"
@@ -60,15 +60,15 @@ def installer(base: str, node: str, boot: BootFiles, mac: Mac) -> str:
 
 
 def nothing(why: str) -> str:
-    """For a machine that is not to be installed (now): it says why, and boots on."""
+    """Return the script for a machine that is not installed now: it prints the reason and boots on."""
     return f"{HEAD}echo clusterctl: {_shown(why)}\nexit 1\n"
 
 
 def bootif(mac: Mac) -> str:
-    """The booting card as PXELINUX and after it initramfs-tools, dracut and casper have it: `01-aa-bb-…`."""
+    """Return the booting card in the form of PXELINUX, initramfs-tools, dracut and casper: `01-aa-bb-…`."""
     return f"01-{mac.replace(':', '-').lower()}"
 
 
 def _shown(words: str) -> str:
-    """In a script `${…}` is expanded, and a line is split at `||`, `&&` and `;`; a sentence needs none of them."""
+    """Remove the characters that a script expands (`${…}`) or splits at (`||`, `&&`, `;`)."""
     return "".join(char if char.isalnum() or char in " .,:_-/()'" else " " for char in plain(words)).replace("'", "")

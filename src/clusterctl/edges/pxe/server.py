@@ -1,7 +1,9 @@
-"""The HTTP service on its address, in a thread of the running command."""
+"""The HTTP service on its address, in a thread of the running command; and the network of that address."""
 
 from __future__ import annotations
 
+import ipaddress
+import json
 import socket
 import threading
 import time
@@ -9,17 +11,19 @@ import time
 import uvicorn
 from starlette.applications import Starlette
 
+from clusterctl.edges.processes import Surroundings, run
 from clusterctl.fleet.errors import EnvironmentBrokenError
+from clusterctl.ports import Deadline
 
 SILENT_S = 90
-"""Seconds after which a connection is dropped whose other end acknowledges nothing: a machine that lost its power in
-the midst of a download does not keep its place."""
+"""Seconds without an acknowledgement after which a connection is dropped: a machine that lost its power during a
+download frees its slot."""
 START_S = 60.0
-FAREWELL_S = 3
+CLOSE_S = 3
 
 
 class Server:
-    """Serves until `close`. Raises `EnvironmentBrokenError` where the address cannot be had."""
+    """Serves until `close`. Raises `EnvironmentBrokenError` where the address is not available."""
 
     def __init__(self, app: Starlette, address: str, port: int) -> None:
         self._socket = listen(address, port)
@@ -31,7 +35,7 @@ class Server:
             lifespan="off",
             server_header=False,
             timeout_keep_alive=15,
-            timeout_graceful_shutdown=FAREWELL_S,
+            timeout_graceful_shutdown=CLOSE_S,
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._serve, name="pxe-http", daemon=True)
@@ -39,9 +43,9 @@ class Server:
         self._await_start(address)
 
     def close(self) -> None:
-        """Answer what is being asked, for a few seconds; a machine whose download is cut off asks again."""
+        """Finish running requests for a few seconds. A machine whose download is interrupted asks again."""
         self._server.should_exit = True
-        self._thread.join(4 * FAREWELL_S)
+        self._thread.join(4 * CLOSE_S)
         self._socket.close()
 
     @property
@@ -62,7 +66,7 @@ class Server:
 
 
 def listen(address: str, port: int) -> socket.socket:
-    """A listening socket; port 0: any that is free."""
+    """Return a listening socket; port 0 is any free port."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -75,6 +79,36 @@ def listen(address: str, port: int) -> socket.socket:
         raise EnvironmentBrokenError(
             f"cannot serve there: {error.strerror}",
             where=f"{address}:{port}",
-            remedy="give provisioning an address of this controller and a port that nobody uses",
+            remedy="give provisioning an address of this controller and a free port",
         ) from None
     return sock
+
+
+SECONDS = 30
+
+
+def network_of(interface: str, address: str) -> ipaddress.IPv4Network:
+    """Return the network of this address on the interface (iproute2). Raises `EnvironmentBrokenError`."""
+    argv = ("ip", "-json", "-4", "address", "show", "dev", interface)
+    ran = run(argv, Deadline.after(SECONDS), Surroundings(missing="install iproute2"))
+    if ran.exit_status != 0:
+        raise _missing(interface, ran.stderr.strip() or "there is no such interface")
+    return found_in(ran.stdout, interface, address)
+
+
+def found_in(text: str, interface: str, address: str) -> ipaddress.IPv4Network:
+    """Return the network of the address in the output of `ip -json address show`."""
+    listed = [item for link in json.loads(text or "[]") for item in link.get("addr_info", [])]
+    for item in listed:
+        if item.get("local") == address:
+            return ipaddress.IPv4Interface(f"{address}/{item['prefixlen']}").network
+    has = ", ".join(f"{item['local']}/{item['prefixlen']}" for item in listed) or "no address"
+    raise _missing(interface, f"it has {has}, not {address}")
+
+
+def _missing(interface: str, why: str) -> EnvironmentBrokenError:
+    return EnvironmentBrokenError(
+        why,
+        where=f"interface {interface}",
+        remedy="assign provisioning.address to it, or correct provisioning.interface and .address in site.yml",
+    )

@@ -12,11 +12,9 @@ from pathlib import Path
 
 from clusterctl.edges.disk import disk_explained, write_whole
 from clusterctl.edges.pxe.app import AppSettings, build
-from clusterctl.edges.pxe.desk import Desk
-from clusterctl.edges.pxe.dnsmasq import Places, configuration, reservation
-from clusterctl.edges.pxe.dnsmasq_process import Dnsmasq, reread
-from clusterctl.edges.pxe.interface import network_of
-from clusterctl.edges.pxe.server import Server
+from clusterctl.edges.pxe.attempt_store import AttemptStore
+from clusterctl.edges.pxe.dnsmasq import Dnsmasq, DnsmasqFiles, configuration, reread, reservation
+from clusterctl.edges.pxe.server import Server, network_of
 from clusterctl.edges.pxe.settings import Dhcp, PxeSettings
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.ports import Clock, InstallTarget
@@ -24,7 +22,7 @@ from clusterctl.ports import Clock, InstallTarget
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who serves: where, its process, its dnsmasq's."""
+    """The serving process: its URL, its pid, and the pid of its dnsmasq."""
 
     base: str
     pid: int
@@ -32,15 +30,17 @@ class Holder:
 
 
 class PxeService:
-    """Serves the desk from `ensure` until `close`, unless another process does. Thread-safe.
+    """Serves the machines of one site from `ensure` until `close`, unless another process does. Thread-safe.
 
     `folder` is the site's `state/pxe`; `probe` the text of probe.sh.
     """
 
-    def __init__(self, settings: PxeSettings, folder: Path, desk: Desk, clock: Clock, probe: Callable[[], str]) -> None:
+    def __init__(
+        self, settings: PxeSettings, folder: Path, attempts: AttemptStore, clock: Clock, probe: Callable[[], str]
+    ) -> None:
         self._settings = settings
         self._folder = folder
-        self._desk = desk
+        self._attempts = attempts
         self._clock = clock
         self._probe = probe
         self._guard = threading.Lock()
@@ -51,7 +51,7 @@ class PxeService:
     def ensure(self) -> None:
         with self._guard:
             if self._lock is None and not self._take():
-                self._agree()
+                self._check_holder()
                 return
             if self._server is None or self._dnsmasq is None:
                 self._start()
@@ -63,7 +63,7 @@ class PxeService:
                 )
 
     def serve(self) -> None:
-        """As `ensure`, but by this process: raises `EnvironmentBrokenError` where another one does."""
+        """Serve in this process. Raises `EnvironmentBrokenError` where another process serves."""
         with self._guard:
             taken = self._lock is not None or self._take()
         if not taken:
@@ -71,23 +71,23 @@ class PxeService:
             raise EnvironmentBrokenError(
                 f"process {holder.pid if holder else '?'} serves this site already",
                 where=str(self._file),
-                remedy="end it, or leave it to it",
+                remedy="end that process, or use its service",
             )
         self.ensure()
 
     @property
     def holder(self) -> Holder | None:
-        """Who serves the desk now; None where nobody does. Looks, and takes nothing."""
+        """Return the serving process; None where no process serves."""
         with self._guard:
             if self._lock is not None:
                 return self._holder()
             if not self._file.exists() or self._take():
-                self._give_free()
+                self._release()
                 return None
         return self._holder()
 
     def answer(self, target: InstallTarget) -> None:
-        """Have DHCP know the machine, by all its cards."""
+        """Add the machine, with all its cards, to those that DHCP answers."""
         address = target.address if self._settings.dhcp is Dhcp.RESERVE else ""
         line = reservation(target.name, target.macs, address).encode()
         file = self._hosts / target.name
@@ -107,12 +107,12 @@ class PxeService:
             if self._dnsmasq is not None:
                 self._dnsmasq.close()
             self._server = self._dnsmasq = None
-            self._give_free()
+            self._release()
 
-    # --- the one who serves -------------------------------------------------------------------------------------------
+    # --- lock and serving process -------------------------------------------------------------------------------------
 
     def _take(self) -> bool:
-        """Have the lock; the kernel gives it free when we die."""
+        """Take the lock; the kernel releases it when this process ends."""
         self._make(self._folder)
         with disk_explained("cannot be locked", self._file):
             descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -124,13 +124,13 @@ class PxeService:
         self._lock = descriptor
         return True
 
-    def _give_free(self) -> None:
+    def _release(self) -> None:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
-    def _agree(self) -> None:
-        """Another process serves: it must do so where our machines are told to look."""
+    def _check_holder(self) -> None:
+        """Raise where the process that serves does not serve at the URL of this site."""
         holder = self._holder()
         if holder is not None and holder.base != self._settings.base:
             raise EnvironmentBrokenError(
@@ -141,21 +141,21 @@ class PxeService:
 
     def _holder(self) -> Holder | None:
         try:
-            return Holder(**json.loads(self._told.read_bytes()))
+            return Holder(**json.loads(self._state_file.read_bytes()))
         except (OSError, ValueError, TypeError):
-            return None  # it has only begun, and tells in a moment
+            return None  # it has just started and has not written the file
 
     def _start(self) -> None:
         network = network_of(self._settings.interface, self._settings.address)
         app = AppSettings(
             self._settings.base, self._settings.boot_folder, self._probe(), self._settings.downloads_at_once
         )
-        server = Server(build(app, self._desk, self._clock), self._settings.address, self._settings.port)
+        server = Server(build(app, self._attempts, self._clock), self._settings.address, self._settings.port)
         try:
             for path in (self._dhcp, self._hosts):
                 self._make(path)
-            places = Places(self._hosts, self._dhcp / "leases", self._settings.boot_folder / "tftp")
-            text = configuration(self._settings, network, places)
+            files = DnsmasqFiles(self._hosts, self._dhcp / "leases", self._settings.boot_folder / "tftp")
+            text = configuration(self._settings, network, files)
             write_whole(self._configuration, text.encode(), mode=0o600, over=True)
             self._dnsmasq = Dnsmasq(self._configuration)
         except BaseException:
@@ -163,16 +163,16 @@ class PxeService:
             raise
         self._server = server
         holder = Holder(self._settings.base, os.getpid(), self._dnsmasq.pid)
-        write_whole(self._told, json.dumps(asdict(holder)).encode(), mode=0o600, over=True)
+        write_whole(self._state_file, json.dumps(asdict(holder)).encode(), mode=0o600, over=True)
 
-    # --- places -------------------------------------------------------------------------------------------------------
+    # --- files --------------------------------------------------------------------------------------------------------
 
     @property
     def _file(self) -> Path:
         return self._folder / "service.lock"
 
     @property
-    def _told(self) -> Path:
+    def _state_file(self) -> Path:
         return self._folder / "service.json"
 
     @property

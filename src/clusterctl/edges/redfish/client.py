@@ -11,9 +11,8 @@ from typing import Any, BinaryIO, Self
 
 from clusterctl.edges.redaction import Redaction
 from clusterctl.edges.redfish.accounts import Accounts
-from clusterctl.edges.redfish.bios import BiosSettings
+from clusterctl.edges.redfish.bios import BiosSettings, LogClearer
 from clusterctl.edges.redfish.boot import BootOverride, VirtualMedia
-from clusterctl.edges.redfish.logs import LogClearer
 from clusterctl.edges.redfish.pins import KnownBmcs
 from clusterctl.edges.redfish.power import PowerOnStagger, PowerSwitch, at_once, power_of
 from clusterctl.edges.redfish.session import Access, Session

@@ -10,6 +10,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from clusterctl.edges.processes import ProcessResult, Surroundings, run
 from clusterctl.fleet.errors import EdgeError, ParseError, UsageError
@@ -142,3 +143,25 @@ def _not_to_be_given(node: SlurmNode | None) -> str:
     if node.state not in ("drained", "draining"):
         return f"Slurm says {node.state}{node.sign}: it is not drained"
     return "" if node.reason.startswith(PREFIX) else f"its drain is not ours any more: {node.reason or 'no reason'}"
+
+
+class Featured(Protocol):
+    """What keeps nodes' features."""
+
+    def features(self, deadline: Deadline) -> Mapping[str, tuple[str, ...]]: ...
+    def set_features(self, node: str, features: Collection[str], deadline: Deadline) -> None: ...
+
+
+def publish_feature(
+    slurm: Featured, feature: str, nodes: Collection[str], gold: Collection[str], deadline: Deadline
+) -> tuple[str, ...]:
+    """Give `feature` to the gold ones of `nodes`, take it from the others, leave all other features as they are; the
+    gold nodes that the scheduler does not know.
+    """
+    there = slurm.features(deadline)
+    for name in sorted(set(nodes) & there.keys()):
+        had = there[name]
+        if (feature in had) is not (name in gold):
+            kept = [one for one in had if one != feature]
+            slurm.set_features(name, [*kept, feature] if name in gold else kept, deadline)
+    return tuple(sorted(set(gold) - there.keys()))

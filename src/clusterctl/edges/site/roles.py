@@ -6,6 +6,7 @@ import fnmatch
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from clusterctl.edges.resources import resource
@@ -13,7 +14,7 @@ from clusterctl.edges.site.load import Site
 from clusterctl.edges.site.textfile import read_text, read_yaml
 from clusterctl.fleet.errors import EnvironmentBrokenError, ParseError, UsageError
 from clusterctl.fleet.roles.problems import Problem, unknown_names, unknown_role, wrong_choice, wrong_variables
-from clusterctl.fleet.roles.selection import Group, Member, Wanted
+from clusterctl.fleet.roles.selection import Group, Member, Wanted, recommended_section
 from clusterctl.fleet.roles.specification import Roles
 from clusterctl.formats.site.role_specs import Place, parse_placement, parse_role
 from clusterctl.formats.site.yaml_document import PathKey
@@ -152,3 +153,33 @@ def _some(names: list[str]) -> str:
     first = list(dict.fromkeys(names))
     more = len(first) - NAMED
     return ", ".join(first[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+_GITIGNORE = "secrets/*\n!secrets/README.md\nstate/\n"
+
+
+def write_site(folder: Path) -> tuple[Path, ...]:
+    """Write a commented site into `folder` (new or empty); the files written."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError("is there already and not empty", where=str(folder), remedy="name a new directory")
+    templates = resource("site")
+    secrets = folder / "secrets"
+    secrets.mkdir(parents=True)
+    secrets.chmod(0o700)
+    (folder / "limits").mkdir()
+    (folder / "skus").mkdir()
+    files = {
+        folder / "site.yml": _site_file((templates / "site.yml").read_text(encoding="utf-8")),
+        folder / "bmcs.csv": (templates / "bmcs.csv").read_text(encoding="utf-8"),
+        folder / "wiring.csv": (templates / "wiring.csv").read_text(encoding="utf-8"),
+        secrets / "README.md": (templates / "secrets.md").read_text(encoding="utf-8"),
+        folder / ".gitignore": _GITIGNORE,
+    }
+    for file, text in files.items():
+        file.write_text(text, encoding="utf-8")
+    return tuple(files)
+
+
+def _site_file(template: str) -> str:
+    section = recommended_section(role_order(), shipped_roles(), GIVEN)
+    return template.replace("# @CONFIGURE@\n", section)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from clusterctl.fleet.errors import EdgeError, UsageError
-from clusterctl.fleet.event import Event, Kind
+from clusterctl.fleet.event import Event
 from clusterctl.fleet.node import Serial
+from clusterctl.fleet.payloads.node import BmcPasswordChanged, BmcPasswordShared
 from clusterctl.fleet.state import NodeState
 
 
@@ -108,11 +109,11 @@ def rotation(events: Iterable[Event]) -> Rotation | None:
     """From a node's events, oldest first; None where its password was never changed."""
     found: Rotation | None = None
     for event in events:
-        if event.kind is Kind.BMC_PASSWORD_CHANGED:
-            found = Rotation(event.data["number"], event.data["user"], event.at, owed=True)
-        elif event.kind is Kind.BMC_PASSWORD_TOLD and found is not None and event.data["number"] == found.number:
-            by_name = bool(event.data.get("sought_by_name"))
-            found = Rotation(found.number, found.user, found.at, owed=False, sought_by_name=by_name)
+        match event.payload:
+            case BmcPasswordChanged(number=number, user=user):
+                found = Rotation(number, user, event.at, owed=True)
+            case BmcPasswordShared(number=number, sought_by_name=by_name) if found and number == found.number:
+                found = Rotation(found.number, found.user, found.at, owed=False, sought_by_name=by_name)
     return found
 
 

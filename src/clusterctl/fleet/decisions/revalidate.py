@@ -7,11 +7,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from clusterctl.fleet.decisions.decision import LEADS_BACK, Order, living, said
+from clusterctl.fleet.decisions.decision import Order, said
+from clusterctl.fleet.decisions.permissions import require_living, require_no_hold, require_no_open_act
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import NewEvent, node_event
 from clusterctl.fleet.hardware.parts import part_named
 from clusterctl.fleet.node import Stage, Step
+from clusterctl.fleet.payloads.decisions import RevalidationOrdered
+from clusterctl.fleet.stages import BEFORE
 from clusterctl.fleet.state import NodeState
 
 ENDANGERED = ("gpu_count", "gpu_ecc", "pcie_width", "nvlink", "hca_count", "hca_link")
@@ -67,8 +70,9 @@ def revalidate(
     `checks`: what the suite looks at; `suite`: its name, and why it is this one, where it is not the site's. Raises
     `UsageError` where it does not look at what an open chassis endangers, or the node must not be touched.
     """
-    living(node)
-    _free(node, now)
+    require_living(node)
+    require_no_hold(node, now)
+    require_no_open_act(node)
     blind = [check for check in ENDANGERED if check not in checks] if done.opened else []
     if blind:
         raise UsageError(
@@ -89,8 +93,8 @@ def revalidate(
 
 def order_event(node: NodeState, since: Step, reason: str, parts: Sequence[str] = ()) -> NewEvent:
     """From here on the node stands before `since`, and what was reported from there on no longer counts."""
-    data = {"since": since.value, "to": LEADS_BACK[since].value, "was": node.stage.value}
-    return NewEvent("node", node.id, Kind.REVALIDATION_ORDERED, {**data, "reason": reason, "parts": list(parts)})
+    payload = RevalidationOrdered(since=since, to=BEFORE[since], was=node.stage, reason=reason, parts=tuple(parts))
+    return node_event(node.id, payload)
 
 
 def _part(node: NodeState, name: str) -> tuple[str, Step]:
@@ -105,15 +109,6 @@ def _part(node: NodeState, name: str) -> tuple[str, Step]:
         remedy = f"name its slot or serial, or one of {', '.join(kind.rstrip('_') for kind in _KINDS)}, with a number"
         raise UsageError(f"{node.name} has no part {name!r}", where="--repaired", remedy=remedy)
     return str(part) if part.serial else part.subject, known or Step.DISCOVER
-
-
-def _free(node: NodeState, now: datetime) -> None:
-    if node.held(now):
-        remedy = f"clusterctl release {node.name} --reason '…' first"
-        raise UsageError(f"it is {node.hold}: no step may touch it", where=node.name, remedy=remedy)
-    if node.open_acts:
-        remedy = f"let that end, or run it again: clusterctl nodes {node.name} shows what it was"
-        raise UsageError(f"{node.open_acts[0].act} was begun on it and is not over", where=node.name, remedy=remedy)
 
 
 def _since(node: NodeState, done: Repair) -> Step:

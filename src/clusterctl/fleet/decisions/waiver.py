@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from clusterctl.fleet.durations import in_words
+from clusterctl.fleet.durations import utc_text
 from clusterctl.fleet.finding import Finding, Report, Verdict
 
 LONGEST = timedelta(days=90)
@@ -48,7 +48,7 @@ class Waiver:
         return f"{self.check} of {self.subject}" if self.subject else self.check
 
     def __str__(self) -> str:
-        return f"waived by {self.by} until {in_words(self.until)}: {self.reason}"
+        return f"waived by {self.by} until {utc_text(self.until)}: {self.reason}"
 
 
 def same_part(one: str, other: str) -> bool:

@@ -1,92 +1,49 @@
-"""What is wrong with a fabric and no node's fault: cables between switches, whole switches. In the stream `fabric`."""
+"""The history of a fabric's switches, adapters, links, transceivers and faults: the journal's stream `fabric`.
+
+Only changes are written. Subjects: a device's GUID; a link's ends, `GUID/port-GUID/port`; a transceiver's serial; a
+fault's own.
+"""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from clusterctl.fleet.event import Data, Event, Kind, NewEvent
+from clusterctl.fleet.event import Event, Kind, NewEvent, Stream
 from clusterctl.fleet.fabric.telemetry import Telemetry
 from clusterctl.fleet.fabric.topology import Fabric, Link, PortId
 from clusterctl.fleet.finding import Digest
+from clusterctl.fleet.payloads.hardware import (
+    FabricDeviceSeen,
+    FabricFault,
+    FabricFaultSeen,
+    FabricLinkSeen,
+    FabricSeen,
+    FabricTransceiverSeen,
+)
 
-_HEX_DIGITS = 16
-
-
-@dataclass(frozen=True, slots=True)
-class FabricFault:
-    """As `cable verify` explains it: `subjects` are the devices or ports that it is about, `nodes` the hosts that it
-    keeps back (none, where only switches are at its ends), `links` how many it explains, `rack` where the work is.
-    """
-
-    kind: str
-    subjects: tuple[str, ...]
-    cause: str
-    action: str
-    rack: str
-    links: int
-    nodes: tuple[str, ...] = ()
-
-    @property
-    def subject(self) -> str:
-        """The same for the same thing in every reading, and short however much it is about."""
-        return f"{self.kind}/{hashlib.sha256(self.fault.encode()).hexdigest()[:_HEX_DIGITS]}"
-
-    @property
-    def fault(self) -> str:
-        """Return the identity that findings of nodes carry as `Finding.fault` for the same fault."""
-        return "\n".join((self.kind, *self.subjects))
-
-    @property
-    def data(self) -> Data:
-        return {
-            "seen": True,
-            "kind": self.kind,
-            "subjects": list(self.subjects),
-            "cause": self.cause,
-            "action": self.action,
-            "rack": self.rack,
-            "links": self.links,
-            "nodes": list(self.nodes),
-        }
-
-
-def standing_faults(events: Iterable[Event]) -> tuple[FabricFault, ...]:
-    """The fold of the stream's events, in `seq` order (the last of each subject will do): those seen last, by rack."""
-    last = {event.subject: event.data for event in events if event.kind is Kind.FABRIC_FAULT_SEEN}
-    found = [_fault(data) for data in last.values() if data["seen"]]
-    return tuple(sorted(found, key=lambda fault: (not fault.rack, fault.rack)))
-
-
-def _fault(data: Data) -> FabricFault:
-    return FabricFault(
-        kind=data["kind"],
-        subjects=tuple(data["subjects"]),
-        cause=data["cause"],
-        action=data["action"],
-        rack=data["rack"],
-        links=data["links"],
-        nodes=tuple(data["nodes"]),
-    )
-
-
-STREAM = "fabric"
-GONE: Data = {"seen": False}
-_KINDS = (Kind.FABRIC_DEVICE_SEEN, Kind.FABRIC_LINK_SEEN, Kind.FABRIC_TRANSCEIVER_SEEN, Kind.FABRIC_FAULT_SEEN)
-Known = Mapping[tuple[Kind, str], Data]
+Key = tuple[Kind, str]
+"""Kind and subject."""
+Known = Mapping[Key, FabricSeen]
 """What was last written of each subject."""
 
 
-def known(events: Iterable[Event]) -> dict[tuple[Kind, str], Data]:
-    """The fold of the stream's events, in `seq` order (the last one of each subject will do)."""
-    return {(event.kind, event.subject): event.data for event in events if event.kind in _KINDS}
+def known(events: Iterable[Event]) -> dict[Key, FabricSeen]:
+    """Return the fold of the stream's events, in `seq` order (the last one of each subject is enough)."""
+    return {(event.kind, event.subject): event.payload for event in events if isinstance(event.payload, FabricSeen)}
+
+
+def open_faults(events: Iterable[Event]) -> tuple[FabricFault, ...]:
+    """Return the faults that the last reading saw, by rack. Of the events, the last of each subject is enough."""
+    last = {event.subject: event.payload for event in events if isinstance(event.payload, FabricFaultSeen)}
+    found = [payload.fault for payload in last.values() if payload.fault is not None]
+    return tuple(sorted(found, key=lambda fault: (not fault.rack, fault.rack)))
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """One reading of the fabric. What is None it does not tell, and nothing is said of that: transceivers and firmware
-    without `telemetry`, faults where it was not held against a plan.
+class FabricReading:
+    """One reading of the fabric. Nothing is concluded from a part that is None: transceivers and firmware need
+    `telemetry`, faults need a comparison with a plan.
     """
 
     fabric: Fabric
@@ -94,18 +51,22 @@ class Look:
     faults: tuple[FabricFault, ...] | None = None
 
 
-def changes(before: Known, look: Look, evidence: tuple[Digest, ...] = ()) -> tuple[NewEvent, ...]:
-    """What is new in this reading, or gone."""
-    telemetry = look.telemetry
-    now: dict[tuple[Kind, str], Data] = dict(_devices(look.fabric, telemetry, before))
-    now |= {(Kind.FABRIC_LINK_SEEN, link_name(link)): _link(link) for link in look.fabric.links}
+def changes(before: Known, reading: FabricReading, evidence: tuple[Digest, ...] = ()) -> tuple[NewEvent, ...]:
+    """Return what is new in this reading, or gone."""
+    telemetry = reading.telemetry
+    now: dict[Key, FabricSeen] = dict(_devices(reading.fabric, telemetry, before))
+    now |= {(Kind.FABRIC_LINK_SEEN, link_name(link)): _link(link) for link in reading.fabric.links}
     if telemetry is not None and telemetry.transceivers:
         now |= _transceivers(telemetry)
-    now |= {(Kind.FABRIC_FAULT_SEEN, fault.subject): fault.data for fault in look.faults or ()}
-    told = {kind for kind, _ in now} | ({Kind.FABRIC_FAULT_SEEN} if look.faults is not None else set())
-    gone = {key: GONE for key, data in before.items() if key[0] in told and key not in now and data != GONE}
-    news = [(key, data) for key, data in (*now.items(), *gone.items()) if before.get(key) != data]
-    return tuple(NewEvent(STREAM, subject, kind, data, evidence) for (kind, subject), data in news)
+    now |= {(Kind.FABRIC_FAULT_SEEN, fault.subject): FabricFaultSeen(fault=fault) for fault in reading.faults or ()}
+    read = {kind for kind, _ in now} | ({Kind.FABRIC_FAULT_SEEN} if reading.faults is not None else set())
+    gone = {
+        key: type(payload)(seen=False)
+        for key, payload in before.items()
+        if key[0] in read and key not in now and payload.seen
+    }
+    news = [(key, payload) for key, payload in (*now.items(), *gone.items()) if before.get(key) != payload]
+    return tuple(NewEvent(Stream.FABRIC, subject, payload, evidence) for (_, subject), payload in news)
 
 
 def link_name(link: Link) -> str:
@@ -116,36 +77,33 @@ def port_name(port: PortId) -> str:
     return f"{port.guid}/{port.number}"
 
 
-def _devices(
-    fabric: Fabric, telemetry: Telemetry | None, before: Known
-) -> Iterator[tuple[tuple[Kind, str], dict[str, object]]]:
-    """A firmware that this reading does not tell is still the one that was told last."""
+def _devices(fabric: Fabric, telemetry: Telemetry | None, before: Known) -> Iterator[tuple[Key, FabricDeviceSeen]]:
+    """Where this reading has no firmware of a device, the last one that was read stays."""
     for guid, device in fabric.devices.items():
         key = (Kind.FABRIC_DEVICE_SEEN, str(guid))
         firmware = telemetry.firmware.get(guid) if telemetry is not None else None
         if firmware is None:
-            firmware = before.get(key, {}).get("firmware", "")
-        data = {"seen": True, "kind": device.kind.value, "description": device.description, "firmware": firmware}
-        yield key, data
+            last = before.get(key)
+            firmware = last.firmware if isinstance(last, FabricDeviceSeen) else ""
+        yield (
+            key,
+            FabricDeviceSeen(device=device.kind.value, description=device.description, firmware=firmware),
+        )
 
 
-def _link(link: Link) -> Data:
-    return {"seen": True, "width": link.width, "speed": link.speed}
+def _link(link: Link) -> FabricLinkSeen:
+    return FabricLinkSeen(width=link.width, speed=link.speed)
 
 
-def _transceivers(telemetry: Telemetry) -> dict[tuple[Kind, str], Data]:
-    """By serial, which both ends of a cable share; what has no serial has no history."""
+def _transceivers(telemetry: Telemetry) -> dict[Key, FabricSeen]:
+    """By serial, which both ends of a cable share; a transceiver without a serial has no history."""
     ports: dict[str, list[str]] = {}
     for port, found in sorted(telemetry.transceivers.items()):
         ports.setdefault(found.serial, []).append(port_name(port))
     return {
-        (Kind.FABRIC_TRANSCEIVER_SEEN, found.serial): {
-            "seen": True,
-            "vendor": found.vendor,
-            "part": found.part,
-            "firmware": found.firmware,
-            "ports": ports[found.serial],
-        }
+        (Kind.FABRIC_TRANSCEIVER_SEEN, found.serial): FabricTransceiverSeen(
+            vendor=found.vendor, part=found.part, firmware=found.firmware, ports=tuple(ports[found.serial])
+        )
         for found in telemetry.transceivers.values()
         if found.serial
     }

@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from clusterctl.fleet.event import Event, Kind, NewEvent
-from clusterctl.fleet.fabric.history import STREAM, port_name
+from clusterctl.fleet.acts import Act, PortDetails
+from clusterctl.fleet.event import Event, NewEvent, Stream
+from clusterctl.fleet.fabric.history import port_name
 from clusterctl.fleet.fabric.topology import PortId
 from clusterctl.fleet.finding import Digest
 from clusterctl.fleet.node import Guid, NodeId
+from clusterctl.fleet.payloads.node import ActIntended, ActObserved
 
 CLAIM = NodeId("fabric")
 """Who acts on ports claims this, so that no two runs spend one budget."""
-DISABLE, ENABLE = "disable", "enable"
+PORT_ACTS = (Act.PORT_DISABLE, Act.PORT_ENABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,40 +39,37 @@ class Out:
     gbps: float = 0.0
 
 
-def intended(act: str, out: Out, evidence: tuple[Digest, ...] = ()) -> NewEvent:
-    return _event(Kind.ACT_INTENDED, act, out, {}, evidence)
+def intended(act: Act, out: Out, evidence: tuple[Digest, ...] = ()) -> NewEvent:
+    details = PortDetails(label=out.label, gbps=out.gbps)
+    payload = ActIntended(act=act, target=port_name(out.peer), reason=out.why, details=details)
+    return NewEvent(Stream.FABRIC, port_name(out.port), payload, evidence)
 
 
-def observed(act: str, out: Out, seen: str, evidence: tuple[Digest, ...] = ()) -> NewEvent:
-    """`seen`: the port's physical state, and what proves it sound where it was enabled."""
-    return _event(Kind.ACT_OBSERVED, act, out, {"seen": seen}, evidence)
+def observed(act: Act, out: Out, seen: str, evidence: tuple[Digest, ...] = ()) -> NewEvent:
+    """`seen`: the port's physical state, and what proves that it works where it was enabled."""
+    return NewEvent(Stream.FABRIC, port_name(out.port), ActObserved(act=act, message=seen), evidence)
 
 
 def standing(events: Iterable[Event]) -> tuple[Out, ...]:
-    """The fold of the stream's events, in `seq` order (the last of each kind of each port will do)."""
-    last: dict[str, dict[Kind, Event]] = {}
+    """Return the fold of the stream's events, in `seq` order (the last of each kind of each port is enough)."""
+    last: dict[str, tuple[ActIntended, bool]] = {}
     for event in events:
-        if event.kind in (Kind.ACT_INTENDED, Kind.ACT_OBSERVED) and event.data.get("act") in (DISABLE, ENABLE):
-            last.setdefault(event.subject, {})[event.kind] = event
-    found = (_out(kinds) for kinds in last.values())
+        match event.payload:
+            case ActIntended(act=act) as intent if act in PORT_ACTS:
+                last[event.subject] = (intent, False)
+            case ActObserved(act=act) if act in PORT_ACTS and event.subject in last:
+                last[event.subject] = (last[event.subject][0], True)
+    found = (_out(subject, intent, sure=sure) for subject, (intent, sure) in last.items())
     return tuple(out for out in found if out is not None)
 
 
-def _out(kinds: dict[Kind, Event]) -> Out | None:
+def _out(subject: str, intent: ActIntended, *, sure: bool) -> Out | None:
     """None for a port whose last act was to enable it, and that was seen to be so."""
-    event = max(kinds.values(), key=lambda one: one.seq)
-    sure = event.kind is Kind.ACT_OBSERVED
-    if sure and event.data["act"] == ENABLE:
+    enabling = intent.act is Act.PORT_ENABLE
+    if (sure and enabling) or not isinstance(intent.details, PortDetails):
         return None
-    enabling = event.data["act"] == ENABLE
-    label, why = event.data["label"], event.data["why"]
-    gbps = float(event.data.get("gbps", 0.0))
-    return Out(_port(event.subject), _port(event.data["peer"]), label, why, sure, enabling, gbps)
-
-
-def _event(kind: Kind, act: str, out: Out, more: dict[str, str], evidence: tuple[Digest, ...]) -> NewEvent:
-    data = {"act": act, "peer": port_name(out.peer), "label": out.label, "why": out.why, "gbps": out.gbps, **more}
-    return NewEvent(STREAM, port_name(out.port), kind, data, evidence)
+    details = intent.details
+    return Out(_port(subject), _port(intent.target), details.label, intent.reason, sure, enabling, details.gbps)
 
 
 def _port(name: str) -> PortId:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from itertools import chain
 
 from clusterctl.fleet.decisions.waiver import same_part
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import NewEvent, Stream, node_event
 from clusterctl.fleet.finding import Finding
 from clusterctl.fleet.node import Cpu, Dimm, Drive, Gpu, Hca, Inventory, NodeId, Psu, Serial
+from clusterctl.fleet.payloads.hardware import PartGone, PartReplaced, PartSeen
 from clusterctl.fleet.state import NodeState
 
 MACHINE = "machine"
@@ -93,21 +94,21 @@ def part_changes(node: NodeState, found: Inventory) -> tuple[NewEvent, ...]:
     came = {serial: place for serial, place in new.items() if old.get(serial) != place}
     left = {serial: place for serial, place in old.items() if serial not in new and place.component not in blind}
     return (
-        *(_part_event(node, Kind.PART_SEEN, serial, place, _at(left, place)) for serial, place in came.items()),
-        *(_part_event(node, Kind.PART_GONE, serial, place, _at(came, place)) for serial, place in left.items()),
+        *(_event(PartSeen, node, serial, place, _at(left, place)) for serial, place in came.items()),
+        *(_event(PartGone, node, serial, place, _at(came, place)) for serial, place in left.items()),
         *_replaced(node.id, left, came),
     )
 
 
 def _replaced(node: NodeId, left: Mapping[Serial, _Place], came: Mapping[Serial, _Place]) -> Iterator[NewEvent]:
     for serial, place in left.items():
-        data = {"component": place.component, "slot": place.slot, "old": serial, "new": _at(came, place)}
-        yield NewEvent("node", node, Kind.PART_REPLACED, data)
+        payload = PartReplaced(component=place.component, slot=place.slot, old=serial, new=_at(came, place))
+        yield node_event(node, payload)
 
 
-def _part_event(node: NodeState, kind: Kind, serial: Serial, place: _Place, other: str) -> NewEvent:
-    data = {"component": place.component, "slot": place.slot, "model": place.model, "node": node.name, "other": other}
-    return NewEvent("part", serial, kind, data)
+def _event(payload: type[PartSeen | PartGone], node: NodeState, serial: Serial, place: _Place, other: str) -> NewEvent:
+    where = payload(component=place.component, slot=place.slot, model=place.model, node=node.name, other=other)
+    return NewEvent(Stream.PART, serial, where)
 
 
 def _at(parts: Mapping[Serial, _Place], place: _Place) -> str:

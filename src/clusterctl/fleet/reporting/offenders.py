@@ -12,8 +12,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from clusterctl.fleet.event import Event, Kind
+from clusterctl.fleet.event import Event, Kind, Stream
 from clusterctl.fleet.node import NodeId
+from clusterctl.fleet.payloads.node import NodeQuarantined
 
 WINDOW = timedelta(days=28)
 REPEATED = 2
@@ -83,14 +84,14 @@ def offenders(events: Iterable[Event], machines: Collection[str], now: datetime)
     found: dict[NodeId, list[Offence]] = {}
     outages = _Outages(since)
     for event in events:
-        if event.stream != "node" or event.at < since:
+        if event.stream is not Stream.NODE or event.at < since:
             continue
         node = NodeId(event.subject)
         outages.hear(node, event)
         if event.kind in (Kind.NODE_MERGED, Kind.NODE_RETIRED):
             found.pop(node, None)
-        elif event.kind is Kind.NODE_QUARANTINED:
-            offence = _offence(node, event)
+        elif isinstance(event.payload, NodeQuarantined):
+            offence = _offence(node, event.at, event.payload)
             found.setdefault(node, []).append(offence)
             all_of_them.append(offence)
     out = outages.until(now)
@@ -99,11 +100,8 @@ def offenders(events: Iterable[Event], machines: Collection[str], now: datetime)
     return Offenders(tuple(nodes), _parts(all_of_them, machines))
 
 
-def _offence(node: NodeId, event: Event) -> Offence:
-    data = event.data
-    return Offence(
-        node, event.at, data.get("check", ""), data.get("subject", ""), data.get("serial", ""), data.get("cause", "")
-    )
+def _offence(node: NodeId, at: datetime, payload: NodeQuarantined) -> Offence:
+    return Offence(node, at, payload.check, payload.subject, payload.serial, payload.cause)
 
 
 def _parts(offences: Sequence[Offence], machines: Collection[str]) -> tuple[BadPart, ...]:

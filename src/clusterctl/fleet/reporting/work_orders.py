@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from clusterctl.fleet.decisions.waiver import waiver_of
-from clusterctl.fleet.fabric.history import FabricFault
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName
 from clusterctl.fleet.finding import Digest, Finding, Verdict
 from clusterctl.fleet.finding_code import Code
@@ -16,6 +15,7 @@ from clusterctl.fleet.gate import waiting
 from clusterctl.fleet.hardware.parts import MACHINE, Part, part_of
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Location, Stage, Step
+from clusterctl.fleet.payloads.hardware import FabricFault
 from clusterctl.fleet.state import NodeState
 
 _LIMITED = 4

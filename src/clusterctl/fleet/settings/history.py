@@ -1,31 +1,15 @@
-"""What the journal remembers of settings that were being applied when a run ended: pure, from a node's events.
+"""What the journal remembers of settings that were being applied when a run ended: pure, from a node's intents.
 
 An act stays open until it is over: `sending` (nobody knows whether the BMC took it), then `following` (it did).
 """
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from clusterctl.fleet.event import Event, Kind
+from clusterctl.fleet.acts import Act, ActResult, FlashDetails, FlashState, Intent, Intents, PowerDetails, intent_of
 from clusterctl.fleet.settings.baseline import FirmwareWish
-
-FIRMWARE, BIOS, REBOOT = "settings.firmware", "settings.bios", "settings.reboot"
-ACTS = frozenset({FIRMWARE, BIOS, REBOOT})
-OVER = "over"
-"""How the result of an act begins that went well."""
-
-
-class FlashState(enum.Enum):
-    """How far a flash came: SENDING, FOLLOWING its task, OVER: the BMC has it; FAILED."""
-
-    SENDING = "sending"
-    FOLLOWING = "following"
-    OVER = "over"
-    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,41 +42,26 @@ class Memory:
         return found if found and wish.image and found.sha256 == wish.image.sha256 else None
 
 
-def remember(events: Iterable[Event], serial: str) -> Memory:
-    """From a node's history; what was done to another machine that stood in its place does not count."""
-    memory = Memory()
-    for event in events:
-        if event.kind is Kind.NODE_MERGED:
-            memory = Memory()
-        elif event.kind is Kind.ACT_INTENDED and event.data.get("target") == serial:
-            memory = _intended(memory, event.data)
-        elif event.kind is Kind.ACT_OBSERVED:
-            memory = _observed(memory, event.data)
-    return memory
+def remember(intents: Intents, serial: str) -> Memory:
+    """Return what a node's intents record of its settings; an act on another machine in its place does not count."""
+    mine = tuple(intent for intent in intents if intent.target == serial)
+    reboot = intent_of(mine, Act.SETTINGS_REBOOT)
+    was, booted = "", 0
+    if reboot is not None:
+        booted = reboot.done
+        if isinstance(reboot.details, PowerDetails) and reboot.result is not ActResult.DONE:
+            was = "on" if reboot.details.was_on else "off"
+    flashes = {
+        sent.component: Flash(
+            sent.sha256, sent.version, _state(intent, sent), frozenset(sent.before), sent.tasks, booted > intent.seq
+        )
+        for intent in mine
+        if isinstance(sent := intent.details, FlashDetails)
+    }
+    return Memory(flashes, was)
 
 
-def _intended(memory: Memory, data: Mapping[str, Any]) -> Memory:
-    if data["act"] == REBOOT:
-        return replace(memory, was=str(data.get("was", "on")))
-    if data["act"] != FIRMWARE:
-        return memory
-    flash = Flash(
-        data["sha256"],
-        data["version"],
-        FlashState(data["step"]),
-        frozenset(data["before"]),
-        tuple(data.get("tasks", ())),
-    )
-    return replace(memory, flashes={**memory.flashes, data["component"]: flash})
-
-
-def _observed(memory: Memory, data: Mapping[str, Any]) -> Memory:
-    good = str(data["result"]).startswith(OVER)
-    if data["act"] == REBOOT and good:
-        gone = {name: replace(flash, rebooted=True) for name, flash in memory.flashes.items()}
-        return replace(memory, was="", flashes=gone)
-    if data["act"] != FIRMWARE or data.get("component") not in memory.flashes:
-        return memory
-    name = data["component"]
-    flash = replace(memory.flashes[name], step=FlashState.OVER if good else FlashState.FAILED)
-    return replace(memory, flashes={**memory.flashes, name: flash})
+def _state(intent: Intent, sent: FlashDetails) -> FlashState:
+    if intent.open:
+        return sent.state
+    return FlashState.OVER if intent.result is ActResult.DONE else FlashState.FAILED

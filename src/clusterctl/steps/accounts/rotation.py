@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from clusterctl.fleet.acts import Act, ActResult, PasswordDetails
 from clusterctl.fleet.bmc.accounts import AccountSight, PasswordRule, Rotation, expected_serial, proof, rotation, same
 from clusterctl.fleet.errors import (
     AuthenticationError,
@@ -20,17 +21,16 @@ from clusterctl.fleet.errors import (
     ParseError,
     PasswordChangeError,
 )
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import NewEvent, Stream, node_event
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.node import Serial
+from clusterctl.fleet.payloads.node import ActIntended, ActObserved, BmcPasswordChanged, BmcPasswordShared
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Deadline, Journal
 from clusterctl.ports.accounts import AccountBmcs, AccountClient, Generation, PowerLogins, PowerTarget, Told, Vault
-from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog, failure
 from clusterctl.steps.executor.parallel import each
-from clusterctl.steps.executor.step import node_event
 
-CHANGE, SHARE = "accounts.rotate", "accounts.tell_installer"
 """The intents' names in the journal."""
 FAILED = "failed"
 
@@ -109,7 +109,7 @@ class PasswordRotation:
         except (CancelledError, ClaimLostError) as error:
             return RotationResult(node.name, error=error)
         except ClusterctlError as error:
-            return self._failed(CHANGE, RotationResult(node.name), node, error, intents)
+            return self._failed(Act.PASSWORD_CHANGE, RotationResult(node.name), node, error, intents)
         done = RotationResult(node.name, change.generation.number, finished=change.finished, error=change.doubt)
         if change.doubt is not None:
             return done
@@ -118,7 +118,7 @@ class PasswordRotation:
         except (CancelledError, ClaimLostError) as error:
             return replace(done, error=error)
         except ClusterctlError as error:
-            return self._failed(SHARE, done, node, error, intents)
+            return self._failed(Act.PASSWORD_SHARE, done, node, error, intents)
 
     def _changed(self, node: NodeState, intents: IntentLog, deadline: Deadline) -> _Change:
         """Return the password that the BMC takes now."""
@@ -144,8 +144,8 @@ class PasswordRotation:
             own = node.name in self.rule.own_logins or (last is not None and last.proven)
             why = proof(node, sight, own_login=own)
             generation = self._drawn(node, pending, sight)
-            intent = {"act": CHANGE, "target": sight.account.path, "number": str(generation.number), "proof": why}
-            intents.note(node.id, Kind.ACT_INTENDED, intent)
+            details = PasswordDetails(number=generation.number, proof=why)
+            intents.note(node.id, ActIntended(act=Act.PASSWORD_CHANGE, target=sight.account.path, details=details))
             evidence = bmc.change(sight.account, generation.password, deadline).evidence
         change = self._verify(node, generation, intents, deadline, evidence)
         return replace(change, finished=pending is not None)
@@ -232,18 +232,17 @@ class PasswordRotation:
         if not serial:
             return ""
         target = PowerTarget(node.name, Serial(serial), node.macs, self.address_of(node.name))
-        intents.intend(node.id, SHARE, serial)
+        intents.intend(node.id, Act.PASSWORD_SHARE, serial)
         given = self.power_logins().give(target, deadline)
         result = str(given.value.value)
         by_name = given.value is Told.UNKNOWN and not node.macs
-        told = node_event(
-            node.id, Kind.BMC_PASSWORD_TOLD, number=generation.number, result=result, sought_by_name=by_name
-        )
-        self._append(node, [self._observed(node, SHARE, result), told], intents, given.evidence)
+        payload = BmcPasswordShared(number=generation.number, result=result, sought_by_name=by_name)
+        shared = node_event(node.id, payload)
+        self._append(node, [self._observed(node, Act.PASSWORD_SHARE, result), shared], intents, given.evidence)
         return result
 
     def _rotation(self, node: NodeState) -> Rotation | None:
-        return rotation(self.journal.history("node", node.id))
+        return rotation(self.journal.history(Stream.NODE, node.id))
 
     def _write(
         self,
@@ -253,20 +252,15 @@ class PasswordRotation:
         intents: IntentLog,
         evidence: tuple[Evidence, ...] = (),
     ) -> None:
-        changed = node_event(
-            node.id,
-            Kind.BMC_PASSWORD_CHANGED,
-            number=generation.number,
-            user=generation.user,
-            serial=generation.serial,
-        )
-        self._append(node, [self._observed(node, CHANGE, result), changed], intents, evidence)
+        payload = BmcPasswordChanged(number=generation.number, user=generation.user, serial=generation.serial)
+        changed = node_event(node.id, payload)
+        self._append(node, [self._observed(node, Act.PASSWORD_CHANGE, result), changed], intents, evidence)
 
     def _failed(
-        self, act: str, done: RotationResult, node: NodeState, error: ClusterctlError, intents: IntentLog
+        self, act: Act, done: RotationResult, node: NodeState, error: ClusterctlError, intents: IntentLog
     ) -> RotationResult:
         try:
-            self._append(node, [self._observed(node, act, f"{FAILED}: {error.message}")], intents, ())
+            self._append(node, [self._observed(node, act, error.message, failure(error))], intents, ())
         except ClaimLostError as lost:
             return replace(done, error=lost)
         return replace(done, error=error)
@@ -279,8 +273,8 @@ class PasswordRotation:
         first = replace(events[0], evidence=digests)
         self.journal.append([first, *events[1:]], claim=intents.lease.claim(node.id))
 
-    def _observed(self, node: NodeState, act: str, result: str) -> NewEvent:
-        return node_event(node.id, Kind.ACT_OBSERVED, act=act, result=result)
+    def _observed(self, node: NodeState, act: Act, message: str, result: ActResult = ActResult.DONE) -> NewEvent:
+        return node_event(node.id, ActObserved(act=act, result=result, message=message))
 
 
 def _unwritten(last: Generation, node: NodeState, told: Rotation | None) -> bool:

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Protocol
 
-from clusterctl.fleet.event import Event, Kind, NewEvent
+from clusterctl.fleet.event import Event, Kind, NewEvent, Payload, Stream
 from clusterctl.fleet.finding import Digest, Evidence
+from clusterctl.fleet.payloads.runs import (
+    CampaignAnswered,
+    CampaignAsked,
+    CampaignDropped,
+    CampaignEnded,
+    CampaignStarted,
+)
 from clusterctl.ports import Clock
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest
 from clusterctl_burnin.campaign import Campaign, CampaignEvent, Plan, Told, from_data, one_after_the_other, to_data
 from clusterctl_burnin.hunting.model import Round
 from clusterctl_burnin.hunting.record import Dropped
 
-STREAM = "campaign"
 FRESH = timedelta(hours=24)
 """What a killed run measured longer ago is measured again: the nodes may have been changed meanwhile."""
 _KINDS = (
     Kind.CAMPAIGN_STARTED,
     Kind.CAMPAIGN_ASKED,
-    Kind.CAMPAIGN_TOLD,
+    Kind.CAMPAIGN_ANSWERED,
     Kind.CAMPAIGN_DROPPED,
     Kind.CAMPAIGN_ENDED,
 )
@@ -63,22 +69,22 @@ class CampaignLog:
         """Write a round, once: what is left of a round that was begun before is that round."""
         if one.number > self._asked:
             self._asked = one.number
-            self._write(Kind.CAMPAIGN_ASKED, to_data(one))
+            self._write(_payload(one))
 
     def told(self, told: Told, evidence: Sequence[Evidence]) -> None:
         """Write an answer, its evidence first: what an event names is there."""
         self._journal.store(evidence)
-        self._write(Kind.CAMPAIGN_TOLD, to_data(told), tuple(item.digest for item in evidence))
+        self._write(_payload(told), tuple(item.digest for item in evidence))
 
     def dropped(self, event: Dropped) -> None:
-        self._write(Kind.CAMPAIGN_DROPPED, to_data(event))
+        self._write(_payload(event))
 
     def ended(self) -> None:
         """Write that it is over: its nodes' reports have the result, and no run continues it."""
-        self._write(Kind.CAMPAIGN_ENDED, {})
+        self._write(CampaignEnded())
 
-    def _write(self, kind: Kind, data: Mapping[str, Any], evidence: tuple[Digest, ...] = ()) -> None:
-        self._journal.append([NewEvent(STREAM, self._subject, kind, data, evidence)])
+    def _write(self, payload: Payload, evidence: tuple[Digest, ...] = ()) -> None:
+        self._journal.append([NewEvent(Stream.CAMPAIGN, self._subject, payload, evidence)])
 
 
 class CampaignStore:
@@ -107,21 +113,22 @@ class CampaignStore:
         self, subject: str, plan: Plan, load: str, left: Sequence[_Left], history: Sequence[CampaignEvent]
     ) -> None:
         """Write in one append that the new campaign has what the old ones had, and that those are over."""
-        kinds = {Round: Kind.CAMPAIGN_ASKED, Told: Kind.CAMPAIGN_TOLD, Dropped: Kind.CAMPAIGN_DROPPED}
-        carried = [NewEvent(STREAM, subject, kinds[type(event)], to_data(event)) for event in history]
-        over = [NewEvent(STREAM, one.started.subject, Kind.CAMPAIGN_ENDED, {"by": subject}) for one in left]
-        started = NewEvent(STREAM, subject, Kind.CAMPAIGN_STARTED, _what(plan, load))
+        carried = [NewEvent(Stream.CAMPAIGN, subject, _payload(event)) for event in history]
+        over = [NewEvent(Stream.CAMPAIGN, one.started.subject, CampaignEnded(by=subject)) for one in left]
+        started = NewEvent(Stream.CAMPAIGN, subject, _what(plan, load))
         self._journal.append([started, *carried, *over])
 
     def _left(self) -> list[_Left]:
         found: dict[str, _Left] = {}
         for event in self._journal.recent(_KINDS, self._clock.now() - FRESH):
-            if event.kind is Kind.CAMPAIGN_STARTED:
-                found[event.subject] = _Left(event, [])
-            elif event.kind is Kind.CAMPAIGN_ENDED:
-                found.pop(event.subject, None)
-            elif event.subject in found:
-                found[event.subject].events.append(from_data(event.data))
+            match event.payload:
+                case CampaignStarted():
+                    found[event.subject] = _Left(event, [])
+                case CampaignEnded():
+                    found.pop(event.subject, None)
+                case CampaignAsked(record=record) | CampaignAnswered(record=record) | CampaignDropped(record=record):
+                    if event.subject in found:
+                        found[event.subject].events.append(from_data(record))
         return [one for subject, one in found.items() if subject not in self._ours]
 
     def _return_evidence(self, history: Iterable[CampaignEvent], nodes: Sequence[NodeUnderTest]) -> None:
@@ -134,16 +141,32 @@ class CampaignStore:
                     by_name[name].keep(kept)
 
 
-def _what(plan: Plan, load: str) -> dict[str, str | int | None]:
+def _payload(event: CampaignEvent) -> Payload:
+    """Return what the journal keeps of an event of the campaign."""
+    record = to_data(event)
+    match event:
+        case Round():
+            return CampaignAsked(record=record)
+        case Told():
+            return CampaignAnswered(record=record)
+        case Dropped():
+            return CampaignDropped(record=record)
+
+
+def _what(plan: Plan, load: str) -> CampaignStarted:
     suite = plan.suite
-    how = {"pair_seconds": suite.pair_seconds, "group_iterations": suite.group_iterations}
-    if suite.hang_seconds is not None:
-        how["hang_seconds"] = suite.hang_seconds
-    return {"load": load, "suite": suite.name, "limits": plan.limits.digest, **how}
+    return CampaignStarted(
+        load=load,
+        suite=suite.name,
+        limits=plan.limits.digest,
+        pair_seconds=suite.pair_seconds,
+        group_iterations=suite.group_iterations,
+        hang_seconds=suite.hang_seconds,
+    )
 
 
 def _same(started: Event, plan: Plan, load: str) -> bool:
-    return dict(started.data) == _what(plan, load)
+    return started.payload == _what(plan, load)
 
 
 def _returned(events: Sequence[CampaignEvent], here: frozenset[str]) -> list[CampaignEvent]:

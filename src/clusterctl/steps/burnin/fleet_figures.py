@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
-from clusterctl.fleet.event import Event, Kind
+from clusterctl.fleet.event import Event, Kind, Stream
 from clusterctl.fleet.finding import Finding
 from clusterctl.fleet.node import NodeId
+from clusterctl.fleet.payloads.node import FiguresMeasured
 from clusterctl.ports import Clock
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest
 from clusterctl_burnin import figures
@@ -22,7 +23,7 @@ RECENT = timedelta(days=28)
 class FiguresJournal(Protocol):
     """What is needed of the journal."""
 
-    def latest(self, stream: str, kind: Kind | None = None) -> Iterator[Event]: ...
+    def latest(self, stream: Stream, kind: Kind | None = None) -> Iterator[Event]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,8 @@ class FleetFigures:
 
     def _others(self, population: str, here: set[NodeId]) -> Iterator[Sample]:
         since = self.clock.now() - RECENT
-        for event in self.journal.latest("node", Kind.FIGURES_MEASURED):
-            if event.at >= since and event.data["population"] == population and event.subject not in here:
-                yield from figures.from_data(event.subject, population, event.data["figures"])
+        for event in self.journal.latest(Stream.NODE, Kind.FIGURES_MEASURED):
+            match event.payload:
+                case FiguresMeasured(population=measured, figures=found) if measured == population:
+                    if event.at >= since and event.subject not in here:
+                        yield from figures.from_payload(event.subject, population, found)

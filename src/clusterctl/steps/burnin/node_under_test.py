@@ -14,15 +14,16 @@ from clusterctl.fleet.errors import (
     ParseError,
     UntrustedError,
 )
-from clusterctl.fleet.event import Kind as EventKind
+from clusterctl.fleet.event import node_event
 from clusterctl.fleet.finding import Evidence, Finding, Origin, worst
 from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.node import Serial
+from clusterctl.fleet.payloads.node import FiguresMeasured
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Shell
-from clusterctl.steps.executor.step import Outcome, node_event
+from clusterctl.steps.executor.step import Outcome
 from clusterctl_burnin.alike import Traits
-from clusterctl_burnin.figures import to_data
+from clusterctl_burnin.figures import to_payload
 from clusterctl_burnin.fleet_stats import Sample
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.loads.model import Member
@@ -85,8 +86,8 @@ class NodeUnderTest:
 
     def outcome(self, suite: Suite) -> Outcome:
         """Return what is to be recorded of it, its figures among that."""
-        data = {"population": self.sku.name, "figures": to_data(self.figures)}
-        facts = (node_event(self.state.id, EventKind.FIGURES_MEASURED, **data),) if self.figures else ()
+        measured = FiguresMeasured(population=self.sku.name, figures=to_payload(self.figures))
+        facts = (node_event(self.state.id, measured),) if self.figures else ()
         return Outcome(self.state.id, tuple(self.findings), tuple(self.evidence.values()), facts, suite.name)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from datetime import UTC, datetime
 
-from clusterctl.fleet.event import NewEvent
-from clusterctl.fleet.fabric.history import STREAM, Look, changes, known
+from clusterctl.fleet.event import NewEvent, Stream
+from clusterctl.fleet.fabric.history import FabricReading, changes, known
 from clusterctl.fleet.finding import Evidence
 from clusterctl.ports import Journal
 
@@ -25,7 +25,7 @@ class FabricRecord:
         self._lock = threading.Lock()
         self._newest = datetime.min.replace(tzinfo=UTC)
 
-    def write(self, look: Look, evidence: tuple[Evidence, ...]) -> tuple[NewEvent, ...]:
+    def write(self, look: FabricReading, evidence: tuple[Evidence, ...]) -> tuple[NewEvent, ...]:
         """Keep the evidence, write the changes and return them. A reading older than the last one is ignored."""
         self._journal.store(evidence)
         taken = max(item.at for item in evidence)
@@ -33,7 +33,7 @@ class FabricRecord:
             if taken < self._newest:
                 return ()
             self._newest = taken
-            new = changes(known(self._journal.latest(STREAM)), look, tuple(item.digest for item in evidence))
+            new = changes(known(self._journal.latest(Stream.FABRIC)), look, tuple(item.digest for item in evidence))
             for start in range(0, len(new), _AT_ONCE):
                 self._journal.append(new[start : start + _AT_ONCE])
             return new

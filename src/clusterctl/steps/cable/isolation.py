@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from clusterctl.fleet.acts import Act
 from clusterctl.fleet.errors import ClaimLostError, EdgeError, UsageError
 from clusterctl.fleet.event import NewEvent
-from clusterctl.fleet.fabric.port_acts import CLAIM, DISABLE, ENABLE, Out, intended, observed
+from clusterctl.fleet.fabric.port_acts import CLAIM, Out, intended, observed
 from clusterctl.fleet.fabric.topology import Fabric, PortId
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
@@ -36,14 +37,14 @@ class Isolator:
         """Disable the port; False where it was disabled. Raise `EdgeError` where another cable is there now."""
         fabric, proof = self.fabric(deadline)
         lid, who = self._lid(fabric, out.port, deadline)
-        if self._is_disabled(DISABLE, lid, out, deadline):
+        if self._is_disabled(Act.PORT_DISABLE, lid, out, deadline):
             return False
         peer = peer_of(fabric, out.port)
         if peer != out.peer:
             found = f"{peer.guid} port {peer.number}" if peer else "nothing"
             message = f"it leads to {found}, not to {out.peer.guid} port {out.peer.number} as it did when it was judged"
             raise EdgeError(message, where=out.label, remedy=_MOVED)
-        self._set(DISABLE, lid, out, (*proof, *who), deadline)
+        self._set(Act.PORT_DISABLE, lid, out, (*proof, *who), deadline)
         return True
 
     def enable(self, out: Out, deadline: Deadline) -> None:
@@ -51,11 +52,11 @@ class Isolator:
         fabric, proof = self.fabric(deadline)
         lid, who = self._lid(fabric, out.port, deadline)
         if self.admin.state(lid, out.port.number, deadline).value.disabled:
-            self._write(intended(ENABLE, out, (*proof, *who)))
+            self._write(intended(Act.PORT_ENABLE, out, (*proof, *who)))
             deadline.check("enabling a port")
             self.admin.set_disabled(lid, out.port.number, False, deadline)
         else:
-            self._write(intended(ENABLE, out, (*proof, *who)))
+            self._write(intended(Act.PORT_ENABLE, out, (*proof, *who)))
         while (peer := peer_of(self.fabric(deadline)[0], out.port)) is None:
             deadline.sleep(_REREAD_S, f"waiting for the link of {out.label}")
         if peer != out.peer:
@@ -74,25 +75,25 @@ class Isolator:
 
     def proven(self, out: Out, proof: str, evidence: tuple[Evidence, ...]) -> None:
         """Record that the link works, with the proof."""
-        self._write(observed(ENABLE, out, proof, self._kept(evidence)))
+        self._write(observed(Act.PORT_ENABLE, out, proof, self._kept(evidence)))
 
     def back_out(self, out: Out, deadline: Deadline) -> None:
         """Disable a port again that was enabled and does not work."""
         lid, who = self._lid(self.fabric(deadline)[0], out.port, deadline)
-        if not self._is_disabled(DISABLE, lid, out, deadline):
-            self._set(DISABLE, lid, out, who, deadline)
+        if not self._is_disabled(Act.PORT_DISABLE, lid, out, deadline):
+            self._set(Act.PORT_DISABLE, lid, out, who, deadline)
 
-    def _is_disabled(self, act: str, lid: int, out: Out, deadline: Deadline) -> bool:
+    def _is_disabled(self, act: Act, lid: int, out: Out, deadline: Deadline) -> bool:
         """Return whether the port is disabled already, as after a killed run, and record it."""
         state = self.admin.state(lid, out.port.number, deadline)
         if state.value.disabled:
             self._write(observed(act, out, state.value.physical, self._kept(state.evidence)))
         return state.value.disabled
 
-    def _set(self, act: str, lid: int, out: Out, proof: tuple[Digest, ...], deadline: Deadline) -> None:
+    def _set(self, act: Act, lid: int, out: Out, proof: tuple[Digest, ...], deadline: Deadline) -> None:
         self._write(intended(act, replace(out, sure=False), proof))
-        deadline.check(f"{act} of {out.label}")
-        after = self.admin.set_disabled(lid, out.port.number, act == DISABLE, deadline)
+        deadline.check(f"{act.value} of {out.label}")
+        after = self.admin.set_disabled(lid, out.port.number, act is Act.PORT_DISABLE, deadline)
         self._write(observed(act, out, after.value.physical, self._kept(after.evidence)))
 
     def _lid(self, fabric: Fabric, port: PortId, deadline: Deadline) -> tuple[int, tuple[Digest, ...]]:

@@ -10,7 +10,7 @@ from clusterctl.cabling.explain.verify import verify
 from clusterctl.cabling.mass_failure import cabling_mass_failure
 from clusterctl.cabling.names import Hosts
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.fabric.history import Look
+from clusterctl.fleet.fabric.history import FabricReading
 from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.fleet.fabric.wiring import WiringPlan
 from clusterctl.fleet.finding import Digest, Finding, Observed, Verdict
@@ -94,7 +94,7 @@ class Cable:
             else:
                 found |= held_by_fabric(stop.reason, names, digests)
         faults = faults_of_fabric(verification, wiring.most_broken_percent)
-        self._record.write(Look(seen, faults=faults), reading.evidence)
+        self._record.write(FabricReading(seen, faults=faults), reading.evidence)
         return found
 
 

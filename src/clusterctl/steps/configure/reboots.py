@@ -12,17 +12,16 @@ import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from clusterctl.fleet.decisions.reinstall import REBOOT
+from clusterctl.fleet.acts import Act, ActResult, Intent, RebootDetails
 from clusterctl.fleet.finding import Evidence, Finding, Observed, Verdict
 from clusterctl.fleet.finding_code import Code
-from clusterctl.fleet.state import NodeState, OpenAct
+from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Playbooks, PlayOutcome
 from clusterctl.steps.executor.intent_log import IntentLog
 
 PLAYBOOK = "reboot.yml"
 LONGEST_S = 1800.0
 """So long a node may take to come up; GPU servers take ten minutes to POST."""
-_BOOT = " boot "
 
 
 class Need(enum.Enum):
@@ -40,24 +39,19 @@ class RebootRequest:
     host: HostAddress
     play: Observed[PlayOutcome]
 
-    @property
-    def target(self) -> str:
-        """Which machine, and which boot of it is to end."""
-        return f"{_machine(self.node)}{_BOOT}{self.play.value.boot_id}"
 
-
-def open_reboot(node: NodeState) -> OpenAct | None:
+def open_reboot(node: NodeState) -> Intent | None:
     """The reboot that was intended and of which nobody has written what came of it."""
-    return next((act for act in node.open_acts if act.act == REBOOT), None)
+    intent = node.intent(Act.CONFIGURE_REBOOT)
+    return intent if intent is not None and intent.open else None
 
 
 def need(node: NodeState, boot_id: str) -> Need:
     """`boot_id`: the boot in which the node asks. What another machine was rebooted for in its place is not its."""
-    act = open_reboot(node)
-    if act is None:
+    intent = open_reboot(node)
+    if intent is None or intent.target != _machine(node) or not isinstance(intent.details, RebootDetails):
         return Need.REBOOT
-    machine, _, left = act.target.rpartition(_BOOT)
-    return Need.IN_VAIN if machine == _machine(node) and left != boot_id else Need.REBOOT
+    return Need.REBOOT if intent.details.boot_id == boot_id else Need.IN_VAIN
 
 
 def _machine(node: NodeState) -> str:
@@ -89,14 +83,16 @@ class Reboots:
     def _intend(self, one: RebootRequest, intents: IntentLog) -> None:
         """What came of an earlier intent is written down first: it is still the same boot."""
         if open_reboot(one.node) is not None:
-            intents.observed(one.node.id, REBOOT, "what it was to end still runs, or another machine stands there")
-        intents.intend(one.node.id, REBOOT, one.target)
+            message = "the boot that was to end still runs, or another machine stands there"
+            intents.observed(one.node.id, Act.CONFIGURE_REBOOT, message, ActResult.FAILED)
+        details = RebootDetails(boot_id=one.play.value.boot_id)
+        intents.intend(one.node.id, Act.CONFIGURE_REBOOT, _machine(one.node), details)
 
 
 def settle(node: NodeState, intents: IntentLog, words: str, *, rebooted: bool) -> None:
     """Write what came of the node's reboot, where one is open: `rebooted` now, or in an earlier run."""
     if rebooted or open_reboot(node) is not None:
-        intents.observed(node.id, REBOOT, words)
+        intents.observed(node.id, Act.CONFIGURE_REBOOT, words)
 
 
 def in_vain(play: PlayOutcome) -> Finding:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from clusterctl.fleet.acts import Act, ActResult
 from clusterctl.fleet.finding import Finding, Observed, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Step
@@ -26,7 +27,6 @@ from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess, host_unreachable
 from clusterctl.steps.executor.step import Outcome, with_evidence
 
-ACT = "configure.play"
 UNFINISHED = "configure_unfinished_on"
 """Variable of `configure.yml`: the nodes whose services may run with older settings than those that were written."""
 Play = Observed[PlayOutcome]
@@ -43,7 +43,7 @@ def _is_unfinished(node: NodeState) -> bool:
     """Whether a play over it was begun that did not end well, as far as is known: what it wrote may not be in force."""
     report = node.reports.get(Step.CONFIGURE.value)
     ended_well = report is not None and report.verdict is Verdict.PASS
-    return any(act.act == ACT for act in node.open_acts) or (ACT in node.acts and not ended_well)
+    return (play := node.intent(Act.CONFIGURE_PLAY)) is not None and (play.open or not ended_well)
 
 
 class Configure:
@@ -100,7 +100,7 @@ class Configure:
         """Each node with what the roles did to it."""
         by_name = {node.name: node for node in nodes}
         for node in by_name.values():
-            intents.intend(node.id, ACT, node.serial or node.name)
+            intents.intend(node.id, Act.CONFIGURE_PLAY, node.serial or node.name)
         if not by_name:
             return
         addresses = [hosts[name] for name in by_name]
@@ -108,7 +108,8 @@ class Configure:
         variables = {**self._variables(addresses), **plays_before(by_name.values())}
         for play in self._playbooks.run(self._playbook, addresses, variables, fenced):
             node = by_name[play.value.host]
-            intents.observed(node.id, ACT, "ok" if play.value.ok else play.value.failed_task)
+            result = ActResult.DONE if play.value.ok else ActResult.FAILED
+            intents.observed(node.id, Act.CONFIGURE_PLAY, play.value.failed_task, result)
             yield node, play
 
     def _rebooted(self, asked: Sequence[RebootRequest], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:

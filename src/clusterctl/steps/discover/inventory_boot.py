@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from clusterctl.fleet.acts import Act
 from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError, UnreachableError
 from clusterctl.fleet.finding import Evidence, Finding, Observed, Verdict
 from clusterctl.fleet.finding_code import Code
@@ -15,7 +16,6 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcClient, Deadline, Post, Power
 from clusterctl.steps.executor.intent_log import IntentLog
 
-ACT = "power_on_for_inventory"
 POST_S = 900.0
 """Seconds that the self-test of a machine with terabytes of memory may take."""
 SHARE = 0.8
@@ -39,12 +39,12 @@ class InventoryBoot:
         Raise what reading, switching and the fence raise. The machine is switched off before, unless the run was
         stopped: then the next run finishes it by the journal.
         """
-        ours = any(act.act == ACT for act in self.node.open_acts)
+        ours = any(act.act is Act.INVENTORY_BOOT for act in self.node.open_acts)
         if first.value.on and not ours:
             return self._read(first, deadline)
         fenced = self.intents.fenced([self.node.id], deadline)
         serial = first.value.serial
-        self.intents.intend(self.node.id, ACT, serial)
+        self.intents.intend(self.node.id, Act.INVENTORY_BOOT, serial)
         on = self.bmc.set_power(Power.ON, serial, fenced)
         try:
             again = self._read(first, deadline)
@@ -60,7 +60,7 @@ class InventoryBoot:
         """Switch it off, as it was found. Also when the time for the step is over: an idle machine burns power."""
         limit = self.intents.fenced([self.node.id], Deadline.after(OFF_S, deadline.cancelled))
         seen = self.bmc.set_power(Power.OFF, first.value.serial, limit)
-        self.intents.observed(self.node.id, ACT, seen.value.value)
+        self.intents.observed(self.node.id, Act.INVENTORY_BOOT, seen.value.value)
         return seen.evidence
 
     def _read(self, first: Observed[Inventory], deadline: Deadline) -> Observed[Inventory]:
@@ -93,9 +93,9 @@ def reason(node: NodeState, inventory: Inventory, expected: frozenset[str]) -> s
 
     `expected`: the kinds of parts (`gpus`, `hcas` …) that its SKU has.
     """
-    if any(act.act == ACT for act in node.open_acts):
+    if any(act.act is Act.INVENTORY_BOOT for act in node.open_acts):
         return "an earlier run has switched it on for its inventory"
-    if inventory.on is None or node.acts.get(ACT, 0):
+    if inventory.on is None or node.intent(Act.INVENTORY_BOOT) is not None:
         return ""
     if inventory.stale:
         return inventory.stale

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
-from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import (
     AuthenticationError,
     CancelledError,
@@ -16,12 +15,13 @@ from clusterctl.fleet.errors import (
     ParseError,
     PasswordChangeError,
 )
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import NewEvent, node_event
 from clusterctl.fleet.finding import Evidence, Finding, Observed, Verdict
 from clusterctl.fleet.hardware.matching import choose_sku, fitting_skus, match, root_disk
 from clusterctl.fleet.hardware.parts import part_changes
 from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.node import Inventory, Step
+from clusterctl.fleet.payloads.node import NodeIdentified
 from clusterctl.fleet.settings.drift import drift
 from clusterctl.fleet.settings.drift import findings as drift_findings
 from clusterctl.fleet.state import NodeState
@@ -31,7 +31,7 @@ from clusterctl.steps.discover import findings, inventory_boot
 from clusterctl.steps.discover.inventory_boot import InventoryBoot, as_it_stands, left_alone
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import bmc_unreadable
-from clusterctl.steps.executor.step import Outcome, node_event, with_evidence
+from clusterctl.steps.executor.step import Outcome, with_evidence
 from clusterctl_burnin.bmc_log.judge import judge_log
 
 ChangePassword = Callable[[NodeState, IntentLog, Deadline], RotationResult]
@@ -196,8 +196,8 @@ def _baseline_drift(
 def _identified(node: NodeState, inventory: Inventory, sku: Sku) -> tuple[NewEvent, ...]:
     """Return the node's new attributes, and which parts came and went, of a machine whose identity is proven."""
     try:
-        disk = root_disk(inventory, sku.root_disk).serial or ""
+        disk = root_disk(inventory, sku.root_disk).serial
     except ClusterctlError:
-        disk = ""
-    data = {"inventory": inventory_to_data(inventory), "sku": sku.name, "root_disk": disk}
-    return (node_event(node.id, Kind.NODE_IDENTIFIED, **data), *part_changes(node, inventory))
+        disk = None
+    identified = NodeIdentified(inventory=inventory, sku=sku.name, root_disk=disk)
+    return (node_event(node.id, identified), *part_changes(node, inventory))

@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
-from clusterctl.fleet.errors import ClaimLostError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.acts import Act, ActResult, AnyDetails
+from clusterctl.fleet.errors import ClaimLostError, ClusterctlError, OutcomeUnknownError
+from clusterctl.fleet.event import Payload, node_event
 from clusterctl.fleet.node import NodeId
+from clusterctl.fleet.payloads.node import ActIntended, ActObserved, InstallProgress
 from clusterctl.ports import Claim, Deadline, Journal
 from clusterctl.steps.executor.lease import Lease
 
 
 def _ignore(_node: NodeId, _message: str) -> None:
     """Drop the message."""
+
+
+def failure(error: ClusterctlError) -> ActResult:
+    """Return the result of an act that raised `error`."""
+    return ActResult.UNKNOWN if isinstance(error, OutcomeUnknownError) else ActResult.FAILED
 
 
 class IntentLog:
@@ -27,9 +34,9 @@ class IntentLog:
         self._on_message = on_message
         self.lease = Lease(journal, claims)
 
-    def intend(self, node: NodeId, act: str, target: str) -> None:
+    def intend(self, node: NodeId, act: Act, target: str, details: AnyDetails | None = None) -> None:
         """Write that `act` is about to be done to `target`. Raise `ClaimLostError` when another run has the node."""
-        self.note(node, Kind.ACT_INTENDED, {"act": act, "target": target})
+        self.note(node, ActIntended(act=act, target=target, details=details))
 
     def fenced(self, nodes: Iterable[NodeId], deadline: Deadline) -> Deadline:
         """Return the deadline to act on `nodes` with: an edge checks it before each request, and stops if one is lost.
@@ -38,19 +45,19 @@ class IntentLog:
         """
         return deadline.fenced(self.lease.fence(nodes))
 
-    def observed(self, node: NodeId, act: str, result: str) -> None:
+    def observed(self, node: NodeId, act: Act, message: str, result: ActResult = ActResult.DONE) -> None:
         """Write what came of it."""
-        self.note(node, Kind.ACT_OBSERVED, {"act": act, "result": result})
+        self.note(node, ActObserved(act=act, result=result, message=message))
 
-    def progress(self, node: NodeId, at: datetime, words: str) -> None:
+    def progress(self, node: NodeId, at: datetime, message: str) -> None:
         """Write what a machine reported about its install, and when."""
-        self.note(node, Kind.INSTALL_PROGRESS, {"at": at.isoformat(), "words": words})
-        self._on_message(node, words)
+        self.note(node, InstallProgress(at=at, message=message))
+        self._on_message(node, message)
 
-    def note(self, node: NodeId, kind: Kind, data: Mapping[str, str]) -> None:
+    def note(self, node: NodeId, payload: Payload) -> None:
         """Write a fact that must be durable before the next side effect."""
         try:
-            self._journal.append([NewEvent("node", node, kind, data)], claim=self.lease.claim(node))
+            self._journal.append([node_event(node, payload)], claim=self.lease.claim(node))
         except ClaimLostError as error:
             self.lease.lose(node, error.message)
             raise

@@ -15,11 +15,13 @@ from functools import partial
 from queue import Empty, Queue
 
 from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError, EnvironmentBrokenError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import NewEvent, Stream
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.gate import Advance, Confirm, Decision
 from clusterctl.fleet.node import NodeId, Step
+from clusterctl.fleet.payloads.node import StepStarted
+from clusterctl.fleet.payloads.runs import WavesStopped
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waves import Ending, ending, held_back
 from clusterctl.ports import Claim, Deadline
@@ -186,8 +188,8 @@ class Pipeline:
         if isinstance(decision, Confirm) and how is not Ending.RUINED:
             return
         if why := queue.waves.end(machine(state), how):
-            data = {"step": step.value, "reason": why}
-            self._journal.append([NewEvent("run", run, Kind.WAVES_STOPPED, data) for run in runs])
+            payload = WavesStopped(step=step, reason=why)
+            self._journal.append([NewEvent(Stream.RUN, run, payload) for run in runs])
             self._observer.on_stop(step, why)
 
     def _run_batch(self, queue: StepQueue, batch: list[NodeState], intents: IntentLog) -> None:
@@ -234,7 +236,7 @@ class Pipeline:
         """Record that the step begins. Return the node's state then; None when another run has it."""
         step = queue.runner.step
         try:
-            intents.note(state.id, Kind.STEP_STARTED, {"step": step.value})
+            intents.note(state.id, StepStarted(step=step))
         except ClaimLostError as error:
             self._drop(queue, pending.pop(state.id), error, intents)
             return None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clusterctl.fleet.codec import report_to_data
-from clusterctl.fleet.event import Kind, NewEvent
-from clusterctl.fleet.finding import Report
+from clusterctl.fleet.event import NewEvent, node_event
+from clusterctl.fleet.finding import Finding, Report
 from clusterctl.fleet.gate import Advance, Confirm, Decision, Hold, Policy, Quarantine, complete, decide
 from clusterctl.fleet.node import Step
+from clusterctl.fleet.payloads.node import NodeHeld, NodeQuarantined, ReportRecorded, StageAdvanced
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Claim, Clock, Journal
-from clusterctl.steps.executor.step import Outcome, node_event
+from clusterctl.steps.executor.step import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +30,32 @@ class Recorder:
         self.journal.store(outcome.evidence)
         decision = decide(self.journal.state(outcome.node), report, self.policy, self.clock.now())
         digests = tuple(item.digest for item in outcome.evidence)
-        recorded = NewEvent("node", outcome.node, Kind.REPORT_RECORDED, {"report": report_to_data(report)}, digests)
+        recorded = node_event(outcome.node, ReportRecorded(report=report), digests)
         moved = _event(step, outcome, decision, report)
         self.journal.append([*outcome.facts, recorded, *moved], claim=claim)
         return decision, self.journal.state(outcome.node)
 
 
 def _event(step: Step, outcome: Outcome, decision: Decision, report: Report) -> tuple[NewEvent, ...]:
-    node = outcome.node
     match decision:
         case Advance(to, verdict):
-            return (node_event(node, Kind.STAGE_ADVANCED, to=to.value, verdict=verdict.value),)
+            return (node_event(outcome.node, StageAdvanced(to=to, verdict=verdict)),)
         case Hold(cause, remedy):
-            data = {"step": step.value, "cause": cause, "remedy": remedy, "verdict": report.verdict.value}
-            return (NewEvent("node", node, Kind.NODE_HELD, data),)
+            held = NodeHeld(step=step, cause=cause, remedy=remedy, verdict=report.verdict)
+            return (node_event(outcome.node, held),)
         case Quarantine(finding):
-            data = {"step": step.value, "cause": finding.cause, "remedy": finding.remedy}
-            data |= {"verdict": finding.verdict.value, "check": finding.check, "subject": finding.subject}
-            data |= {"serial": finding.serial}
-            return (NewEvent("node", node, Kind.NODE_QUARANTINED, data, finding.evidence),)
+            return (node_event(outcome.node, _quarantine(step, finding), finding.evidence),)
         case Confirm():
             return ()
+
+
+def _quarantine(step: Step, finding: Finding) -> NodeQuarantined:
+    return NodeQuarantined(
+        step=step,
+        cause=finding.cause,
+        remedy=finding.remedy,
+        verdict=finding.verdict,
+        check=finding.check,
+        subject=finding.subject,
+        serial=finding.serial,
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import NewEvent
 from clusterctl.fleet.finding import Evidence, Finding
 from clusterctl.fleet.node import NodeId, Step
 from clusterctl.fleet.state import NodeState
@@ -55,7 +55,3 @@ def with_evidence(findings: Iterable[Finding], evidence: Sequence[Evidence]) -> 
     """Return the findings, each pointing at all of `evidence` unless it names its own."""
     digests = tuple(item.digest for item in evidence)
     return tuple(finding if finding.evidence else replace(finding, evidence=digests) for finding in findings)
-
-
-def node_event(node: NodeId, kind: Kind, **data: object) -> NewEvent:
-    return NewEvent("node", node, kind, data)

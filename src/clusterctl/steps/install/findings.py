@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from clusterctl.fleet.errors import EdgeError
-from clusterctl.fleet.event import Kind
+from clusterctl.fleet.event import node_event
 from clusterctl.fleet.finding import Evidence, Finding, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.hardware.part_health import label
+from clusterctl.fleet.payloads.node import NodeAddressed
 from clusterctl.ports import Power
 from clusterctl.steps.executor.reachability import BmcState, bmc_unreadable
-from clusterctl.steps.executor.step import Outcome, node_event, with_evidence
+from clusterctl.steps.executor.step import Outcome, with_evidence
 from clusterctl.steps.install.job import Job
 
 
@@ -26,7 +27,7 @@ def installed(job: Job, address: str, greeting: str, evidence: tuple[Evidence, .
         remedy="" if right else f"the host at {address} is not {job.node.name}: check its DHCP lease",
         serial=job.target.serial,
     )
-    facts = (node_event(job.node.id, Kind.NODE_ADDRESSED, address=address),)
+    facts = (node_event(job.node.id, NodeAddressed(address=address)),)
     return Outcome(job.node.id, with_evidence([finding], evidence), evidence, facts)
 
 

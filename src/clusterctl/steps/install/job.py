@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from clusterctl.fleet.decisions.reinstall import START
+from clusterctl.fleet.acts import INSTALL_ACTS, Act, ActResult
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Finding, Observed, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.network.host_network import HostNetwork
+from clusterctl.fleet.payloads.node import HostKeyPinned
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, InstallState, InstallStatus, InstallTarget, Milestone
 from clusterctl.steps.executor.intent_log import IntentLog
@@ -52,9 +52,6 @@ def network_unknown(node: NodeState, error: UsageError) -> Outcome:
     return Outcome(node.id, (finding,))
 
 
-__all__ = ["PREPARE", "RELEASE", "START", "Job"]
-
-PREPARE, RELEASE = "install.prepare", "install.release"
 _OF_EARLIER_RUNS = frozenset({InstallState.FAILED, InstallState.PREPARING, InstallState.INSTALLING})
 
 
@@ -74,12 +71,12 @@ class Job:
         self.unreachable = ""
         self.troubles = 0
         self.stale = True
-        self.ours = node.acts.get(START, 0) > 0
+        self.ours = node.intent(Act.INSTALL_START) is not None
         self.anew = bool(node.reinstall)
         self._intents = intents
         self._pinned = node.host_key
         self._told_at, self._told = node.progress_at, node.progress
-        self._unanswered = {open_act.act for open_act in node.open_acts} & {PREPARE, START, RELEASE}
+        self._unanswered = {open_act.act for open_act in node.open_acts} & INSTALL_ACTS
 
     @property
     def status(self) -> Observed[InstallStatus]:
@@ -98,7 +95,7 @@ class Job:
         before anything is intended again.
         """
         for act in sorted(self._unanswered):
-            self._intents.observed(self.node.id, act, _words(status))
+            self._intents.observed(self.node.id, act, _words(status), _result(status))
         self._unanswered.clear()
         self.stale = self.stale and status.value.state in _OF_EARLIER_RUNS
         if self.last is None or status.value.state is not self.last.value.state:
@@ -108,17 +105,17 @@ class Job:
             self._intents.progress(self.node.id, milestone.at, milestone.words)
 
     def act(
-        self, act: str, call: Callable[[InstallTarget, Deadline], Observed[InstallStatus]], deadline: Deadline
+        self, act: Act, call: Callable[[InstallTarget, Deadline], Observed[InstallStatus]], deadline: Deadline
     ) -> None:
         """Intend, do while the machine is ours, observe."""
         self._intents.intend(self.node.id, act, self.target.serial)
         self._unanswered.add(act)
-        self.ours = self.ours or act == START
-        self.anew = self.anew and act != START
+        self.ours = self.ours or act is Act.INSTALL_START
+        self.anew = self.anew and act is not Act.INSTALL_START
         result = call(self.target, self._intents.fenced([self.node.id], deadline))
         self.last = result
         self.stale = False
-        self._intents.observed(self.node.id, act, _words(result))
+        self._intents.observed(self.node.id, act, _words(result), _result(result))
         self._unanswered.discard(act)
 
     def give_key(self, private: str, public: str) -> None:
@@ -128,7 +125,7 @@ class Job:
     def pin(self) -> None:
         """Write down the key that the host must hold, where it is known: before it is given to it, or talked to."""
         if self.host_key not in ("", self._pinned):
-            self._intents.note(self.node.id, Kind.HOST_KEY_PINNED, {"public": self.host_key})
+            self._intents.note(self.node.id, HostKeyPinned(public=self.host_key))
             self._pinned = self.host_key
 
     def _news(self, milestones: Sequence[Milestone]) -> Iterator[Milestone]:
@@ -146,3 +143,7 @@ class Job:
 
 def _words(status: Observed[InstallStatus]) -> str:
     return f"{status.value.state.value} {status.value.detail}".strip()
+
+
+def _result(status: Observed[InstallStatus]) -> ActResult:
+    return ActResult.FAILED if status.value.state is InstallState.FAILED else ActResult.DONE

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from clusterctl.fleet.acts import Act
 from clusterctl.fleet.decisions.reinstall import check_same
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, UnreachableError, UsageError
 from clusterctl.fleet.finding import Finding, Observed, Verdict
@@ -18,7 +19,7 @@ from clusterctl.steps.executor.reachability import BmcProbe
 from clusterctl.steps.executor.step import Outcome, with_evidence
 from clusterctl.steps.install.confirm import HostAccess, HostVerifier
 from clusterctl.steps.install.findings import another_os, foreign, remedy, stranger
-from clusterctl.steps.install.job import PREPARE, RELEASE, START, Job, TargetNetworks, network_unknown
+from clusterctl.steps.install.job import Job, TargetNetworks, network_unknown
 
 __all__ = ["HostAccess", "Install"]
 
@@ -128,10 +129,10 @@ class Install:
         job.look(status)
         match status.value.state:
             case InstallState.ABSENT:
-                job.act(PREPARE, self._installer.prepare, deadline)
+                job.act(Act.INSTALL_PREPARE, self._installer.prepare, deadline)
             case InstallState.READY:
                 job.pin()
-                job.act(START, self._installer.start, deadline)
+                job.act(Act.INSTALL_START, self._installer.start, deadline)
             case InstallState.INSTALLED if not job.ours:
                 return foreign(job)
             case InstallState.INSTALLED if job.anew:
@@ -139,7 +140,7 @@ class Install:
             case InstallState.INSTALLED:
                 return self._verifier.confirm(job, deadline)
             case InstallState.FAILED if job.stale:
-                job.act(RELEASE, self._installer.release, deadline)
+                job.act(Act.INSTALL_RELEASE, self._installer.release, deadline)
             case InstallState.FAILED:
                 return self._failed(job, status.value.detail or "the installer reports a failure", deadline)
             case _:
@@ -158,7 +159,7 @@ class Install:
         except EdgeError as error:
             return stranger(job, error, seen.evidence)
         job.give_key(*self._access.new_host_key(job.node.name))
-        job.act(RELEASE, self._installer.release, deadline)
+        job.act(Act.INSTALL_RELEASE, self._installer.release, deadline)
         return None
 
     def _failed(self, job: Job, why: str, deadline: Deadline) -> Outcome:

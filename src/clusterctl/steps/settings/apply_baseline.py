@@ -9,16 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from clusterctl.fleet.acts import SETTINGS_ACTS, Act, BiosDetails, FlashState, PowerDetails
 from clusterctl.fleet.errors import ClusterctlError, EdgeError
 from clusterctl.fleet.finding import Evidence
 from clusterctl.fleet.node import Serial
+from clusterctl.fleet.payloads.node import ActObserved
 from clusterctl.fleet.settings.baseline import Baseline
 from clusterctl.fleet.settings.drift import Drift, in_words, not_right
-from clusterctl.fleet.settings.history import ACTS, BIOS, FIRMWARE, OVER, REBOOT, FlashState
 from clusterctl.fleet.settings.plan import Todo, todo
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcClient, Deadline, Post, Power
-from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog, failure
 from clusterctl.steps.executor.parallel import each
 from clusterctl.steps.settings.flash import Flasher
 from clusterctl.steps.settings.machine_session import MachineSession, SettingsServices
@@ -59,7 +60,7 @@ class BaselineWork:
     applier: BaselineApplier
     baselines: Mapping[str, Baseline]
     seconds: float
-    acts: frozenset[str] = ACTS
+    acts: frozenset[Act] = SETTINGS_ACTS
 
     def run(
         self, wave: Sequence[tuple[NodeState, Serial]], intents: IntentLog, deadline: Deadline
@@ -104,23 +105,27 @@ class _Machine:
         for component, flash in self.session.memory().flashes.items():
             if flash.step in (FlashState.SENDING, FlashState.FOLLOWING) and component not in due:
                 self.session.idle()
-                self.session.observed(FIRMWARE, f"{OVER}: {flash.version} runs", component=component)
-        if any(act.act == BIOS for act in self.session.node.open_acts) and not wanted.attributes:
-            self.session.observed(BIOS, f"{OVER}: they are set, or wait for the boot")
+                self.session.observed(
+                    ActObserved(act=Act.SETTINGS_FIRMWARE, message=f"{flash.version} runs", component=component)
+                )
+        if any(act.act is Act.SETTINGS_BIOS for act in self.session.node.open_acts) and not wanted.attributes:
+            self.session.observed(ActObserved(act=Act.SETTINGS_BIOS, message="they are set, or wait for the boot"))
 
     def _attributes(self, wanted: Todo) -> EdgeError | None:
         """Set the BIOS attributes. Return an error instead of raising it: firmware that waits still gets its boot."""
         if not wanted.attributes:
             return None
         values = {name: str(value) for name, value in wanted.attributes.items()}
-        self.session.intend(BIOS, {"attributes": values})
+        self.session.intend(Act.SETTINGS_BIOS, BiosDetails(attributes=values))
         try:
             with self.session.bmc() as bmc:
                 seen = bmc.set_bios(wanted.attributes, self.session.serial, self.session.deadline)
         except EdgeError as error:
-            self.session.observed(BIOS, f"failed: {error.message}")
+            failed = ActObserved(act=Act.SETTINGS_BIOS, result=failure(error), message=error.message)
+            self.session.observed(failed)
             return error
-        self.session.observed(BIOS, f"{OVER}: the next boot applies them", seen.evidence)
+        done = ActObserved(act=Act.SETTINGS_BIOS, message="the next boot applies them")
+        self.session.observed(done, seen.evidence)
         return None
 
     def _reboot(self, was: str) -> None:
@@ -134,7 +139,7 @@ class _Machine:
         with session.bmc() as bmc:
             power = bmc.power(session.deadline).value
             before = was or ("off" if power is Power.OFF else "on")
-            session.intend(REBOOT, {"was": before})
+            session.intend(Act.SETTINGS_REBOOT, PowerDetails(was_on=before == "on"))
             if power is Power.OFF:
                 seen = bmc.set_power(Power.ON, session.serial, session.deadline)
             else:
@@ -150,7 +155,7 @@ class _Machine:
             with session.bmc() as bmc:
                 bmc.set_power(Power.OFF, session.serial, session.deadline)
         words = "; ".join(map(in_words, left))
-        session.observed(REBOOT, f"{OVER}, but {words}" if left else OVER, evidence)
+        session.observed(ActObserved(act=Act.SETTINGS_REBOOT, message=words), evidence)
 
     def _tested(self) -> None:
         """Wait until no self-test runs: a machine may flash itself during one."""

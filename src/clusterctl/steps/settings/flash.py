@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from clusterctl.fleet.acts import Act, ActResult, FlashDetails, FlashState
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError
 from clusterctl.fleet.finding import Evidence
+from clusterctl.fleet.payloads.node import ActObserved
 from clusterctl.fleet.settings.baseline import Baseline, FirmwareWish, Restarts
 from clusterctl.fleet.settings.drift import Stand, firmware_drift
-from clusterctl.fleet.settings.history import FIRMWARE, OVER, Flash, FlashState
+from clusterctl.fleet.settings.history import Flash
 from clusterctl.fleet.settings.updates import Task, TaskState
 from clusterctl.ports import BmcClient, Deadline
 from clusterctl.steps.settings.machine_session import MachineSession
@@ -52,7 +54,7 @@ class Flasher:
             except OutcomeUnknownError:
                 raise  # the intent stays open: the next run looks first
             except EdgeError as error:
-                session.observed(FIRMWARE, f"failed: {error.message}", component=wish.component)
+                session.observed(self._observed(error.message, ActResult.FAILED))
                 raise
         if not given.value:
             raise OutcomeUnknownError(
@@ -73,13 +75,13 @@ class Flasher:
         failed = [task for task in ended if task.state is TaskState.FAILED]
         words = ", ".join(map(str, failed or ended)) or "the BMC reports no task"
         if failed:
-            self.session.observed(FIRMWARE, f"failed: {words}", evidence, component=self.wish.component)
+            self.session.observed(self._observed(words, ActResult.FAILED), evidence)
             raise EdgeError(
                 f"the BMC could not flash {self.wish.component}: {words}",
                 remedy="check that the image is for this machine; see the BMC's log",
             )
         self._back()
-        self.session.observed(FIRMWARE, f"{OVER}: {words}", evidence, component=self.wish.component)
+        self.session.observed(self._observed(words, ActResult.DONE), evidence)
 
     def _back(self) -> None:
         """Wait for a BMC that has flashed itself: it is back once it reports the version, several times in a row."""
@@ -98,16 +100,17 @@ class Flasher:
 
         self.session.until(f"waiting for the BMC to come back with {self.wish.wants}", self.session.pace.back, look)
 
-    def _intend(self, step: FlashState, before: frozenset[str], tasks: tuple[str, ...] = ()) -> None:
+    def _intend(self, state: FlashState, before: frozenset[str], tasks: tuple[str, ...] = ()) -> None:
         image = self.wish.image
-        self.session.intend(
-            FIRMWARE,
-            {
-                "component": self.wish.component,
-                "version": self.wish.wants,
-                "sha256": image.sha256 if image else "",
-                "step": step.value,
-                "before": sorted(before),
-                "tasks": list(tasks),
-            },
+        details = FlashDetails(
+            component=self.wish.component,
+            version=self.wish.wants,
+            sha256=image.sha256 if image else "",
+            state=state,
+            before=tuple(sorted(before)),
+            tasks=tasks,
         )
+        self.session.intend(Act.SETTINGS_FIRMWARE, details)
+
+    def _observed(self, message: str, result: ActResult) -> ActObserved:
+        return ActObserved(act=Act.SETTINGS_FIRMWARE, result=result, message=message, component=self.wish.component)

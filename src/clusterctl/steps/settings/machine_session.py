@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from clusterctl.fleet.acts import Act, AnyDetails
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, ParseError, UntrustedError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import Payload, node_event
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.node import Serial
+from clusterctl.fleet.payloads.node import ActIntended, ActObserved
 from clusterctl.fleet.settings.baseline import Baseline, Bios
 from clusterctl.fleet.settings.drift import Drift, drift
 from clusterctl.fleet.settings.history import Memory, remember
@@ -92,7 +94,7 @@ class MachineSession:
 
     def memory(self) -> Memory:
         """Return what the journal has of this machine's settings."""
-        return remember(self.services.journal.history("node", self.node.id), self.serial)
+        return remember(self.services.journal.state(self.node.id).intents, self.serial)
 
     def drift(self) -> tuple[Drift, ...]:
         """Return how the machine differs from its baseline now."""
@@ -154,17 +156,17 @@ class MachineSession:
 
         return self.until("waiting until the BMC's tasks are over", self.pace.task, look)
 
-    def intend(self, act: str, data: Mapping[str, Any]) -> None:
+    def intend(self, act: Act, details: AnyDetails) -> None:
         """Write what is about to be done."""
-        self._write(Kind.ACT_INTENDED, {"act": act, "target": self.serial, **data})
+        self._write(ActIntended(act=act, target=self.serial, details=details))
 
-    def observed(self, act: str, result: str, evidence: Iterable[Evidence] = (), **data: Any) -> None:
+    def observed(self, observed: ActObserved, evidence: Iterable[Evidence] = ()) -> None:
         """Write what came of it."""
         kept = tuple(evidence)
         self.services.journal.store(kept)
         digests = tuple(item.digest for item in kept)
-        self._write(Kind.ACT_OBSERVED, {"act": act, "result": result, **data}, digests)
+        self._write(observed, digests)
 
-    def _write(self, kind: Kind, data: Mapping[str, Any], digests: tuple[Digest, ...] = ()) -> None:
-        event = NewEvent("node", self.node.id, kind, data, digests)
+    def _write(self, payload: Payload, digests: tuple[Digest, ...] = ()) -> None:
+        event = node_event(self.node.id, payload, digests)
         self.services.journal.append([event], claim=self.intents.lease.claim(self.node.id))

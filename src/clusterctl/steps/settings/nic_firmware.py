@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from clusterctl.fleet.acts import Act, ActResult
 from clusterctl.fleet.errors import EdgeError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import node_event
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import Serial
+from clusterctl.fleet.payloads.node import ActObserved
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Journal, Playbooks, PlayOutcome
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.settings.apply_baseline import BaselineResult
 
-ACT = "nic_firmware.play"
 PLAYBOOK = "nic_firmware.yml"
-OVER = "over"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class NicFirmwareWork:
     address: Callable[[NodeState], HostAddress | None]
     variables: Mapping[str, Any]
     seconds: float
-    acts: frozenset[str] = frozenset({ACT})
+    acts: frozenset[Act] = frozenset({Act.NIC_FIRMWARE_PLAY})
 
     def run(
         self, wave: Sequence[tuple[NodeState, Serial]], intents: IntentLog, deadline: Deadline
@@ -46,7 +46,7 @@ class NicFirmwareWork:
             return
         serials = {node.name: serial for node, serial in wave if node.name in addresses}
         for name, serial in serials.items():
-            intents.intend(nodes[name].id, ACT, serial)
+            intents.intend(nodes[name].id, Act.NIC_FIRMWARE_PLAY, serial)
         told = {**self.variables, "nic_firmware_serials": serials}
         fenced = intents.fenced([nodes[name].id for name in addresses], deadline)
         for play in self.playbooks.run(PLAYBOOK, list(addresses.values()), told, fenced):
@@ -55,10 +55,11 @@ class NicFirmwareWork:
     def _over(self, node: NodeState, play: Observed[PlayOutcome], intents: IntentLog) -> BaselineResult:
         """Record the result, with the play as its evidence."""
         outcome = play.value
-        result = OVER if outcome.ok else f"failed: {outcome.failed_task}: {outcome.message}"
+        result = ActResult.DONE if outcome.ok else ActResult.FAILED
+        message = "" if outcome.ok else f"{outcome.failed_task}: {outcome.message}"
         self.journal.store(play.evidence)
         digests = tuple(item.digest for item in play.evidence)
-        event = NewEvent("node", node.id, Kind.ACT_OBSERVED, {"act": ACT, "result": result}, digests)
+        event = node_event(node.id, ActObserved(act=Act.NIC_FIRMWARE_PLAY, result=result, message=message), digests)
         self.journal.append([event], claim=intents.lease.claim(node.id))
         error = None if outcome.ok else _failed(node.name, outcome)
         return BaselineResult(node.name, error=error, changed=outcome.changed > 0)

@@ -25,7 +25,7 @@ DRIVER_VERSION = os.environ.get("CLUSTERCTL_LAB_DRIVER", "/usr/lib/clusterctl-la
 
 
 class _Told:
-    """Its fields are those of the file; tests/lab holds that they are all there, and no others."""
+    """Its fields are those of the file; a test holds that they are all there, and no others."""
 
     def __init__(self, **told: object) -> None:
         self.__dict__.update(told)

@@ -55,7 +55,7 @@ class Sessions:
         return session
 
     def find(self, token: str) -> Session | None:
-        """None where the token is nobody's, or its time is over."""
+        """Return None where the token is unknown, or has expired."""
         for session in self._of.values():
             if secrets.compare_digest(session.token.encode(), token.encode()):
                 return session if session.alive else None

@@ -15,7 +15,7 @@ _MAKERS = {
     "openbmc": Vendor.OPENBMC,
 }
 UNKNOWN = Vendor.OPENBMC
-"""Who nobody knows words errors as the DMTF's Base registry does, which is how OpenBMC words them."""
+"""An unknown vendor's errors have the texts of the DMTF's Base registry, as OpenBMC's have."""
 
 
 def vendor_of(maker: str) -> Vendor | None:

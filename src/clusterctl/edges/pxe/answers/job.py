@@ -1,4 +1,4 @@
-"""One machine's install by its distribution's own installer: everything that the answers are written from."""
+"""One machine's install by the installer of its distribution: the values that its answers contain."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from datetime import datetime
 from urllib.parse import urlsplit
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.network.host_network import HostNetwork
+from clusterctl.formats.host import netplan, networkd
+from clusterctl.formats.host import network as resolv_conf
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
@@ -22,7 +25,7 @@ _PATH_BELOW_FILES = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
 
 
 class Series(enum.Enum):
-    """The releases that answers are written for."""
+    """The releases that have answers."""
 
     JAMMY = "ubuntu 22.04"
     NOBLE = "ubuntu 24.04"
@@ -32,19 +35,19 @@ class Series(enum.Enum):
 @dataclass(frozen=True, slots=True)
 class AnswerJob:
     """`name` is the host's, of one label. `server` is the install service (`http://10.0.0.1:8080`), `attempt` the URL
-    of this attempt on it (`http://10.0.0.1:8080/t/TOKEN`): numeric addresses, since not each installer has a resolver.
+    of this attempt on it (`http://10.0.0.1:8080/t/TOKEN`): numeric addresses, since some installers have no resolver.
 
     boot_mac       the port that boots, `aa:bb:cc:dd:ee:ff`; the only one that the installer uses
-    user           who may log in with `authorized_key`, and become root; no password is ever set
-    told_at        now, UTC: Debian's installer holds its clock against it before it trusts any package
+    user           logs in with `authorized_key` and may become root; no password is set
+    time           now, UTC: Debian's installer compares its clock with it before it trusts a package
     iso            Ubuntu's live server below the service's `/files/`, of the same release as the kernel that is booted
     console        besides the screen, with its speed where that is not the firmware's: `ttyS1,115200n8`
     mirror         an apt mirror's URL, `http://mirror.example/ubuntu`; empty: the distribution's own
     proxy          an apt cache's URL; empty: none
-    time_servers   what the host keeps its time by; empty: what the distribution brings
-    files          path → text, written on the host as the last thing: its network. Empty: DHCP on the port that booted
+    time_servers   NTP servers of the host; empty: those of the distribution
+    files          path → text, written on the host at the end: its network. Empty: DHCP on the port that booted
 
-    Raises `UsageError` where a value could not stand in a shell, a kernel's command line or a preseed line.
+    Raises `UsageError` where a value is not safe in a shell, a kernel's command line or a preseed line.
     """
 
     name: str
@@ -54,7 +57,7 @@ class AnswerJob:
     user: str
     authorized_key: str
     series: Series
-    told_at: datetime
+    time: datetime
     iso: str = ""
     console: str = "ttyS0"
     mirror: str = ""
@@ -79,8 +82,8 @@ class AnswerJob:
                 self._check_url(what, url)
         if not self.authorized_key or not self.authorized_key.isprintable() or "'" in self.authorized_key:
             raise self._wrong("authorized key", self.authorized_key[:40])
-        if self.told_at.tzinfo is None:
-            raise self._wrong("time", str(self.told_at))
+        if self.time.tzinfo is None:
+            raise self._wrong("time", str(self.time))
 
     def _each(self, what: str, pattern: re.Pattern[str], *values: str) -> None:
         for value in values:
@@ -95,16 +98,30 @@ class AnswerJob:
 
     def _wrong(self, what: str, value: str) -> UsageError:
         return UsageError(
-            f"an installer cannot be told this {what}: {value!r}",
+            f"an installer cannot take this {what}: {value!r}",
             where=self.name,
             remedy="correct it in site.yml, provisioning, or in the list of machines",
         )
 
     @property
     def epoch(self) -> int:
-        """`told_at` in seconds since 1970."""
-        return int(self.told_at.timestamp())
+        """Return `time` in seconds since 1970."""
+        return int(self.time.timestamp())
 
     @property
     def iso_url(self) -> str:
         return f"{self.server}/files/{self.iso}"
+
+
+def network_files(network: HostNetwork, series: Series) -> Mapping[str, str]:
+    """Return the network files for `AnswerJob.files`, text by path; none without network settings.
+
+    Debian's installer installs neither netplan nor systemd-resolved: the host gets networkd's files, and name servers
+    in resolv.conf.
+    """
+    if not network:
+        return {}
+    if series is not Series.BOOKWORM:
+        return {netplan.FILE: netplan.netplan_file(network)} | networkd.udev_rules(network)
+    text = resolv_conf.resolv_conf(network)
+    return networkd.files(network) | ({resolv_conf.FILE: text} if text else {})

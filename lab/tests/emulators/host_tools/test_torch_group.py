@@ -1,0 +1,72 @@
+"""The lab's sum over many nodes: of sound ones it comes to an end, and of the others each is named by its rank."""
+
+from __future__ import annotations
+
+import socket
+from ipaddress import IPv4Network
+from pathlib import Path
+
+import pytest
+
+from clusterctl.formats.nvidia.collectives import CollectiveResult, Stopped, parse_collective, parse_stopped
+from clusterctl_lab.faults import find
+from clusterctl_lab.healthy import build
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Machine
+from lab.tests.emulators.host_tools.tools_kit import ToolBox
+
+NODES = 3
+RANKS = 2
+STALLED = 3
+
+
+def summed(folder: Path, broken: dict[int, str], *, absent: int | None = None) -> tuple[int, str]:
+    """What the first node of a group of three ended with, and said; `broken`: nodes' faults by their number."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    size = ("--nodes", str(NODES), "--ranks", str(RANKS), "--bytes", "4096", "--iterations", "1", "--backend", "gloo")
+    times = ("--seconds", "1", "--stall", "1.5", "--start", "30" if absent is None else "1", "--limit", "50")
+    where = ("--head", "127.0.0.1", "--port", str(port), "--python", "python3", "--interface", "lo", "--devices", "")
+    running = [
+        ToolBox(folder / str(node), machine(node, broken)).start(
+            "torch-group", "--node", str(node), *size, *times, *where
+        )
+        for node in range(NODES)
+        if node != absent
+    ]
+    said = [process.communicate(timeout=60) for process in running]
+    return running[0].returncode, said[0][0]
+
+
+def machine(node: int, broken: dict[int, str]) -> Machine:
+    well = build(node + 1, Layout(IPv4Network("10.88.0.0/16")), "unused")
+    return find(broken[node]).apply(well, "") if node in broken else well
+
+
+def test_sound_nodes_sum_to_the_end(tmp_path: Path) -> None:
+    """In the words of nccl-tests, with each rank and no wrong value."""
+    code, said = summed(tmp_path, {})
+    result = parse_collective(said)
+    assert (code, result.ranks, result.out_of_bounds) == (0, NODES * RANKS, 0)
+    assert parse_stopped(said) == Stopped((), (), stalled=False)
+
+
+def test_wrong_values_are_counted(tmp_path: Path) -> None:
+    """The load hang_hunt checks every sum."""
+    result: CollectiveResult = parse_collective(summed(tmp_path, {1: "wrong-sums"})[1])
+    assert (result.out_of_bounds or 0) >= 1024
+
+
+@pytest.mark.parametrize("node", range(NODES))
+def test_who_stops_amid_it_is_named(node: int, tmp_path: Path) -> None:
+    """Also where it is the first node, which counts for the others."""
+    code, said = summed(tmp_path, {node: "hanging-sum"})
+    ranks = tuple((rank, "it is silent") for rank in range(node * RANKS, (node + 1) * RANKS))
+    assert (code, parse_stopped(said)) == (STALLED, Stopped(ranks, (), stalled=True))
+
+
+def test_who_never_comes_is_named(tmp_path: Path) -> None:
+    """Once the time to come is over."""
+    code, said = summed(tmp_path, {}, absent=2)
+    ranks = tuple((rank, "it never came") for rank in (4, 5))
+    assert (code, parse_stopped(said)) == (STALLED, Stopped(ranks, (), stalled=True))

@@ -1,0 +1,208 @@
+"""The records of machines and their install attempts: one file per machine, complete at any moment.
+
+A run and `clusterctl pxe serve` may use the same folder. Each change is made under one lock (flock(2)), to the
+record as it is at that moment.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+
+from pydantic import TypeAdapter, ValidationError
+
+from clusterctl.edges.disk import disk_explained, write_whole
+from clusterctl.edges.pxe.attempt import Attempt
+from clusterctl.edges.redaction import KNOWN
+from clusterctl.fleet.errors import EnvironmentBrokenError
+from clusterctl.fleet.node import Mac
+
+TOKEN_BYTES = 32
+LOG = "log"
+_RECORD = TypeAdapter(Attempt)
+_Stamp = tuple[int, int, int]
+
+
+class AttemptStore:
+    """The records of one site. Thread-safe; other processes see each change when they read next."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read: dict[str, tuple[_Stamp, Attempt]] = {}
+        self._nodes_by_mark: dict[str, str] = {}
+        self._guard = Lock()
+
+    def find(self, node: str) -> Attempt | None:
+        return self._load(self._folder / f"{node}.json")
+
+    def all(self) -> Mapping[str, Attempt]:
+        """Return all records by node. Files that have not changed are not read again."""
+        with disk_explained("cannot be read", self._folder):
+            files = sorted(self._folder.glob("*.json"))
+        found = (self._load(file) for file in files)
+        return {attempt.node: attempt for attempt in found if attempt is not None}
+
+    def by_mac(self, mac: Mac) -> Attempt | None:
+        """Return the record that names this card; a running attempt goes before other records."""
+        if (known := self._known(mac)) is not None and known.running and mac in known.macs:
+            return known
+        having = [attempt for attempt in self.all().values() if mac in attempt.macs]
+        return self._remembered(mac, next((attempt for attempt in having if attempt.running), next(iter(having), None)))
+
+    def by_token(self, token: str) -> Attempt | None:
+        """Return the attempt with this token, also an ended one: the caller decides what its token still permits."""
+        mark = hashlib.sha256(token.encode()).hexdigest()
+        if (known := self._known(mark)) is not None and _has(known, token):
+            return known
+        return self._remembered(mark, next((attempt for attempt in self.all().values() if _has(attempt, token)), None))
+
+    def put(self, attempt: Attempt, documents: Mapping[str, bytes]) -> Attempt:
+        """Write the record and the documents that the machine may fetch; remove the node's earlier ones."""
+        with self._locked():
+            if documents:
+                self._keep(attempt, documents)
+            self._write(attempt)
+            self._clear(attempt)
+        return attempt
+
+    def change(self, node: str, change: Callable[[Attempt], Attempt], *, of: str = "") -> Attempt | None:
+        """Change the record and return it; None where there is none, or where it is of another attempt than `of`."""
+        with self._locked():
+            found = self._load(self._folder / f"{node}.json")
+            if found is None or (of and found.id != of):
+                return None
+            changed = change(found)
+            if changed != found:
+                self._write(changed)
+            return changed
+
+    def document(self, attempt: Attempt, name: str) -> bytes | None:
+        """Return a prepared document; None where there is none of that name."""
+        if name not in attempt.documents:
+            return None
+        return self._bytes(self._of(attempt) / name)
+
+    def keep_log(self, attempt: Attempt, content: bytes) -> None:
+        """Write the machine's own log of this attempt; a later one replaces it."""
+        with disk_explained("the log cannot be kept", self._of(attempt)):
+            self._of(attempt).mkdir(mode=0o700, exist_ok=True, parents=True)
+            write_whole(self._of(attempt) / LOG, content, mode=0o600, over=True)
+
+    def log(self, attempt: Attempt) -> bytes | None:
+        return self._bytes(self._of(attempt) / LOG) if attempt.id else None
+
+    # --- files ------------------------------------------------------------------------------------------------------
+
+    def _of(self, attempt: Attempt) -> Path:
+        return self._folder / attempt.node / (attempt.id or "none")
+
+    def _keep(self, attempt: Attempt, documents: Mapping[str, bytes]) -> None:
+        folder = self._of(attempt)
+        with disk_explained("cannot be written", folder):
+            for path in (folder.parent, folder):
+                path.mkdir(mode=0o700, exist_ok=True)
+            for name, content in documents.items():
+                write_whole(folder / name, content, mode=0o600, over=True)
+
+    def _clear(self, attempt: Attempt) -> None:
+        """Remove the files of earlier attempts, also those of killed runs."""
+        folder = self._folder / attempt.node
+        for old in folder.iterdir() if folder.is_dir() else ():
+            if old.name != attempt.id:
+                shutil.rmtree(old, ignore_errors=True)
+
+    def _write(self, attempt: Attempt) -> None:
+        file = self._folder / f"{attempt.node}.json"
+        with disk_explained("cannot be written", file):
+            write_whole(file, _RECORD.dump_json(attempt, indent=1) + b"\n", mode=0o600, over=True)
+        _hide(attempt)
+
+    def _load(self, file: Path) -> Attempt | None:
+        try:
+            found = file.stat()
+            stamp = (found.st_ino, found.st_mtime_ns, found.st_size)
+            with self._guard:
+                known = self._read.get(file.name)
+            if known is not None and known[0] == stamp:
+                return known[1]
+            content = file.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _unreadable(file, str(error.strerror)) from None
+        try:
+            attempt = _RECORD.validate_json(content)
+        except ValidationError:
+            raise _unreadable(file, "it is no record of an install attempt") from None
+        with self._guard:
+            self._read[file.name] = (stamp, attempt)
+        _hide(attempt)
+        return attempt
+
+    def _known(self, mark: str) -> Attempt | None:
+        """Return the record that `mark` led to last, as it is now. The caller checks whether it still matches."""
+        with self._guard:
+            node = self._nodes_by_mark.get(mark)
+        return self.find(node) if node is not None else None
+
+    def _remembered(self, mark: str, attempt: Attempt | None) -> Attempt | None:
+        if attempt is not None:
+            with self._guard:
+                self._nodes_by_mark[mark] = attempt.node
+        return attempt
+
+    def _bytes(self, file: Path) -> bytes | None:
+        try:
+            return file.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _unreadable(file, str(error.strerror)) from None
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        file = self._folder / ".lock"
+        with disk_explained("cannot be made", self._folder):
+            for path in (self._folder.parent, self._folder):
+                path.mkdir(mode=0o700, exist_ok=True)
+        with disk_explained("cannot be locked", file):
+            descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def new_token() -> str:
+    """Return a random token in hexadecimal; redaction knows it at once."""
+    token = secrets.token_hex(TOKEN_BYTES)
+    KNOWN.add([token])
+    return token
+
+
+def for_card(name: str, card: Mac) -> str:
+    """Return the name of a document that is for the boot of one card."""
+    return f"{name}.{card.replace(':', '-')}"
+
+
+def _has(attempt: Attempt, token: str) -> bool:
+    return bool(attempt.token) and secrets.compare_digest(attempt.token.encode(), token.encode())
+
+
+def _hide(attempt: Attempt) -> None:
+    if attempt.token:
+        KNOWN.add([attempt.token])
+
+
+def _unreadable(file: Path, why: str) -> EnvironmentBrokenError:
+    return EnvironmentBrokenError(
+        f"cannot be read: {why}", where=str(file), remedy="move the file away; the install of that node starts again"
+    )

@@ -1,0 +1,208 @@
+"""Handlers of the install service: what a machine asks for and posts, and the change that each post makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import load_ssh_public_key
+
+from clusterctl.edges.pxe import scripts
+from clusterctl.edges.pxe.answers import message_of
+from clusterctl.edges.pxe.attempt import (
+    Attempt,
+    AttemptState,
+    finished,
+    plain,
+    with_boot,
+    with_host_key,
+    with_milestone,
+    with_report,
+)
+from clusterctl.edges.pxe.attempt_store import AttemptStore, for_card
+from clusterctl.edges.pxe.report import parse
+from clusterctl.fleet.errors import ConflictError, ParseError
+from clusterctl.fleet.node import Mac
+from clusterctl.ports import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    status: int
+    text: str = ""
+
+
+SIGN_OF_LIFE = timedelta(minutes=1)
+"""A sign of life is recorded at most this often."""
+OK = Reply(200, "ok\n")
+GONE = Reply(404, "not found\n")
+
+
+class BootHandlers:
+    """Handles the requests of one site's machines. Thread-safe."""
+
+    def __init__(self, attempts: AttemptStore, clock: Clock) -> None:
+        self._attempts = attempts
+        self._clock = clock
+        self._posts: Mapping[str, Callable[[Attempt, bytes, str], Reply]] = {
+            "report": self._report,
+            "progress": self._progress,
+            "webhook": self._webhook,
+            "host-key": self._host_key,
+            "log": self._log,
+            "failed": self._failed,
+            "done": self._done,
+        }
+
+    def boot(self, base: str, mac: Mac, serial: str) -> str:
+        """Return the iPXE script for the machine with this card."""
+        attempt = self._attempts.by_mac(mac)
+        if attempt is not None and attempt.running:
+            attempt = self._attempts.change(
+                attempt.node, lambda now: with_boot(now, mac, serial, self._clock.now()), of=attempt.id
+            )
+        if attempt is None:
+            return scripts.nothing("this machine is unknown here")
+        if attempt.running and attempt.boot is not None and attempt.state is not AttemptState.WRITING:
+            return scripts.installer(base, attempt.node, attempt.boot, mac)
+        return scripts.nothing(_unarmed(attempt))
+
+    def image_requested(self, host: str) -> None:
+        """Record that the machine at this address asks for an image: it may wait in a queue and send nothing else."""
+        now = self._now()
+        for attempt in self._attempts.all().values():
+            heard = attempt.last_heard
+            if attempt.running and attempt.address == host and (heard is None or now - heard > SIGN_OF_LIFE):
+                self._move(attempt, lambda found: replace(found, asked=now))
+
+    def is_running(self, token: str) -> bool:
+        """Return whether the token belongs to a running attempt."""
+        attempt = self._attempts.by_token(token)
+        return attempt is not None and attempt.running
+
+    def may_post(self, token: str) -> bool:
+        """Return whether a post with this token is read. An ended attempt may repeat its result and send its log."""
+        return self._attempts.by_token(token) is not None
+
+    def document(self, token: str, name: str) -> bytes | None:
+        """Return the document prepared for the card by which the machine booted, else the one for any of its cards."""
+        attempt = self._attempts.by_token(token)
+        if attempt is None or not attempt.running:
+            return None
+        own = self._attempts.document(attempt, for_card(name, attempt.card)) if attempt.card is not None else None
+        return own if own is not None else self._attempts.document(attempt, name)
+
+    def post(self, token: str, name: str, body: bytes, host: str) -> Reply:
+        attempt = self._attempts.by_token(token)
+        if attempt is None or not (attempt.running or name in _FINAL_POSTS):
+            return GONE
+        return self._posts[name](attempt, body, host)
+
+    # --- posts --------------------------------------------------------------------------------------------------------
+
+    def _report(self, attempt: Attempt, body: bytes, host: str) -> Reply:
+        try:
+            report = parse(_text(body))
+        except ParseError as error:
+            why = plain(error.message)
+            self._move(attempt, lambda now: with_milestone(now, f"its report is invalid: {why}", self._now()))
+            return Reply(409, f"{why}\n")
+        after = self._move(attempt, lambda now: with_report(now, report, host, self._now()))
+        if after is None:
+            return GONE
+        if after.state is not AttemptState.WRITING:
+            return Reply(409, f"{after.reason}\n")
+        return Reply(200, self._answer(after))
+
+    def _progress(self, attempt: Attempt, body: bytes, host: str) -> Reply:
+        return self._add_milestone(attempt, _text(body), host)
+
+    def _webhook(self, attempt: Attempt, body: bytes, host: str) -> Reply:
+        """Handle a report in an installer's own format. A report that cannot be parsed is ignored."""
+        return self._add_milestone(attempt, message_of(body), host)
+
+    def _add_milestone(self, attempt: Attempt, words: str, host: str) -> Reply:
+        if not plain(words):
+            return OK
+        return OK if self._move(attempt, lambda now: with_milestone(now, words, self._now(), host)) else GONE
+
+    def _host_key(self, attempt: Attempt, body: bytes, host: str) -> Reply:
+        del host
+        key = host_key(_text(body))
+        if key is None:
+            return Reply(409, "no public ed25519 key in one line\n")
+        if attempt.state is not AttemptState.WRITING:
+            return Reply(409, "the report comes first\n")
+        try:
+            return OK if self._move(attempt, lambda now: with_host_key(now, key, self._now())) else GONE
+        except ConflictError as error:
+            return Reply(409, f"{error.message}\n")
+
+    def _log(self, attempt: Attempt, body: bytes, host: str) -> Reply:
+        del host
+        self._attempts.keep_log(attempt, body)
+        return OK
+
+    def _failed(self, attempt: Attempt, body: bytes, host: str) -> Reply:
+        del host
+        why = plain(_text(body)) or "the machine gave no reason"
+        over = partial(finished, state=AttemptState.FAILED, reason=why)
+        return OK if self._move(attempt, lambda now: over(now, now=self._now())) else GONE
+
+    def _done(self, attempt: Attempt, body: bytes, host: str) -> Reply:
+        """Only a machine that was let write can be done; the same word again, where the answer was lost, is fine."""
+        del body
+        if attempt.state is AttemptState.DONE:
+            return OK
+        if attempt.state is not AttemptState.WRITING:
+            return Reply(409, "the report comes first\n") if attempt.running else GONE
+        done = partial(finished, state=AttemptState.DONE, reason="")
+        moved = self._move(attempt, lambda now: replace(done(now, now=self._now()), address=host))
+        return OK if moved is not None and moved.state is AttemptState.DONE else GONE
+
+    # --- helpers ------------------------------------------------------------------------------------------------------
+
+    def _move(self, attempt: Attempt, move: Callable[[Attempt], Attempt]) -> Attempt | None:
+        """Change the record as it is now. An attempt that has ended meanwhile stays as it is."""
+        return self._attempts.change(attempt.node, lambda now: move(now) if now.running else now, of=attempt.id)
+
+    def _now(self) -> datetime:
+        return self._clock.now()
+
+    def _answer(self, attempt: Attempt) -> str:
+        lines = [f"root={attempt.root}", f"time={int(self._now().timestamp())}"]
+        if attempt.payload.path:
+            payload = attempt.payload
+            lines += [f"image=/files/{payload.path}", f"sha256={payload.sha256}", f"size={payload.size}"]
+        return "\n".join([*lines, f"hostname={attempt.node}"]) + "\n"
+
+
+_FINAL_POSTS = frozenset({"log", "done", "failed"})
+
+
+def host_key(text: str) -> str | None:
+    """Return `ssh-ed25519 AAAA…` without its comment; None where the text is no ed25519 public key."""
+    parts = text.split()
+    if text.strip().count("\n") or len(parts) < 2 or parts[0] != "ssh-ed25519":
+        return None
+    bare = f"{parts[0]} {parts[1]}"
+    try:
+        key = load_ssh_public_key(bare.encode())
+    except ValueError:
+        return None
+    return bare if isinstance(key, Ed25519PublicKey) else None
+
+
+def _unarmed(attempt: Attempt) -> str:
+    if attempt.state is AttemptState.DONE:
+        return f"{attempt.node} is installed"
+    if attempt.state is AttemptState.READY:
+        return f"{attempt.node} is not to be installed now"
+    return f"{attempt.node} is not installed: {attempt.reason}"
+
+
+def _text(body: bytes) -> str:
+    return body.decode("utf-8", "replace")

@@ -1,0 +1,125 @@
+"""Parts that come and go, and what a fabric consists of: payloads of the streams `part` and `fabric`."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import ClassVar
+
+from clusterctl.fleet.event import Kind, Payload
+
+_HEX_DIGITS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PartPlace(Payload):
+    """Where a part is or was. `other`: the serial of the part that was there before, or is there now."""
+
+    component: str
+    slot: str
+    model: str
+    node: str
+    other: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartSeen(_PartPlace):
+    kind: ClassVar = Kind.PART_SEEN
+
+    def __str__(self) -> str:
+        instead = f", instead of {self.other}" if self.other else ""
+        return f"seen in {self.node}, {self.component} {self.slot}{instead}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartGone(_PartPlace):
+    kind: ClassVar = Kind.PART_GONE
+
+    def __str__(self) -> str:
+        now = f", {self.other} is there" if self.other else ""
+        return f"gone from {self.node}, {self.component} {self.slot}{now}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartReplaced(Payload):
+    """In the node's stream: serial `new` (empty: none) is where serial `old` was."""
+
+    kind: ClassVar = Kind.PART_REPLACED
+    component: str
+    slot: str
+    old: str
+    new: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.component} {self.slot}: {self.new or 'nothing'} for {self.old}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FabricSeen(Payload):
+    """Something of the fabric as one reading has it. `seen` False: it is gone, and all other fields are empty."""
+
+    seen: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FabricDeviceSeen(FabricSeen):
+    kind: ClassVar = Kind.FABRIC_DEVICE_SEEN
+    device: str = ""
+    description: str = ""
+    firmware: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FabricLinkSeen(FabricSeen):
+    kind: ClassVar = Kind.FABRIC_LINK_SEEN
+    width: int = 0
+    speed: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FabricTransceiverSeen(FabricSeen):
+    kind: ClassVar = Kind.FABRIC_TRANSCEIVER_SEEN
+    vendor: str = ""
+    part: str = ""
+    firmware: str = ""
+    ports: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FabricFault:
+    """A fault that is no node's own, as `cable verify` explains it.
+
+    subjects  the devices or ports that it is about
+    rack      where the work is
+    links     how many links it explains
+    nodes     the hosts that it keeps back; none where only switches are at its ends
+    """
+
+    kind: str
+    subjects: tuple[str, ...]
+    cause: str
+    action: str
+    rack: str
+    links: int
+    nodes: tuple[str, ...] = ()
+
+    @property
+    def subject(self) -> str:
+        """A short name that is the same for the same thing in every reading."""
+        return f"{self.kind}/{hashlib.sha256(self.fault.encode()).hexdigest()[:_HEX_DIGITS]}"
+
+    @property
+    def fault(self) -> str:
+        """The identity that findings of nodes carry as `Finding.fault` for the same fault."""
+        return "\n".join((self.kind, *self.subjects))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FabricFaultSeen(FabricSeen):
+    kind: ClassVar = Kind.FABRIC_FAULT_SEEN
+    fault: FabricFault | None = None
+
+
+PAYLOADS: tuple[type[Payload], ...] = (
+    PartSeen, PartGone, PartReplaced, FabricDeviceSeen, FabricLinkSeen, FabricTransceiverSeen, FabricFaultSeen,
+)  # fmt: skip
