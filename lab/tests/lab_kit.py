@@ -86,7 +86,7 @@ def running_lab(name: str, subnet: str, folder: Path, *options: str) -> Iterator
     try:
         yield RunningLab(name, site)
     finally:
-        assert clusterctl("lab", "down", "--name", name).returncode == 0
+        assert clusterctl("lab", "down", "--name", name, timeout_s=600).returncode == 0
 
 
 def leftovers(lab: RunningLab) -> list[str]:
