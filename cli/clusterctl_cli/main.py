@@ -27,6 +27,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "nodes": ("nodes:nodes", "List the fleet; with NODE, print history and evidence."),
         "why": ("why:why", "Explain why a node is where it is, and what to do."),
         "report": ("report:report", "Print the acceptance report."),
+        "inventory": ("inventory:inventory", "Print the fleet as an Ansible inventory."),
     },
     "Steps": {
         "discover": ("discover:discover", "Read inventories over Redfish; --sweep finds BMCs."),

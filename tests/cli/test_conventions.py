@@ -32,7 +32,7 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple
 
 LEAVES = dict(leaves(cli))
 READS = {
-    *("doctor", "plan", "nodes", "why", "report"),
+    *("doctor", "plan", "nodes", "why", "report", "inventory"),
     *("power status", "accounts check", "settings check", "pxe check", "image list", "maas check"),
     *("burnin export", "burnin judge", "burnin script"),
     *("cable plan", "cable lint", "cable verify", "cable recheck", "cable report", "cable counters", "cable health"),
@@ -52,6 +52,7 @@ NO_RESULT = {
     "pxe serve": "runs until it is stopped",
     "image prune": "prints the files that it removes",
     "burnin script": "writes a program",
+    "inventory": "prints JSON, as Ansible requires it",
     "cable counters": "prints a reading that `cable health` compares",
     "cable report": "writes a page",
     "cable disable": "prints a repair request",
