@@ -178,6 +178,7 @@ class Workspace:
             "retry_files_enabled": "false",
             "host_key_checking": "true",
             "nocows": "true",
+            "no_target_syslog": "true",  # modules log their arguments, secrets among them
         }
         config["ssh_connection"] = {
             "pipelining": "true",

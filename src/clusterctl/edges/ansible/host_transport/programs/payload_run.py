@@ -93,6 +93,7 @@ def config(root: Path, home: Path, job: Mapping[str, Any]) -> str:
         "local_tmp": str(root / "tmp"),
         "retry_files_enabled": "false",
         "nocows": "true",
+        "no_target_syslog": "true",  # modules log their arguments, secrets among them
     }
     parts["connection"] = {"pipelining": "true"}
     text = io.StringIO()
