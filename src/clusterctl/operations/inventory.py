@@ -19,16 +19,16 @@ from clusterctl.fleet.node import Stage
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import current_time
-from clusterctl.steps.executor.reachability import SshAccess
+from clusterctl.ports import HostAddress
 
 Variables = Mapping[str, Any]
 
 
 def read(context: SiteContext) -> Mapping[str, Any]:
     """Return the inventory of all nodes but the retired ones: what `--list` of an inventory script prints."""
-    nodes, access = _nodes(context), _access(context)
+    nodes = _nodes(context)
     groups = {name: {"hosts": hosts} for name, hosts in _groups(nodes).items()}
-    return {"_meta": {"hostvars": {node.name: _variables(node, access) for node in nodes}}, **groups}
+    return {"_meta": {"hostvars": {node.name: _variables(context, node) for node in nodes}}, **groups}
 
 
 def read_host(context: SiteContext, name: str) -> Variables:
@@ -38,7 +38,7 @@ def read_host(context: SiteContext, name: str) -> Variables:
     (node,) = context.states([name])
     if node.stage is Stage.RETIRED:
         raise UsageError(f"{name} is retired", where="--host", remedy="name a node that `--list` prints")
-    return _variables(node, _access(context))
+    return _variables(context, node)
 
 
 def _nodes(context: SiteContext) -> list[NodeState]:
@@ -47,9 +47,12 @@ def _nodes(context: SiteContext) -> list[NodeState]:
     return [node for node in found if node.stage is not Stage.RETIRED]
 
 
-def _access(context: SiteContext) -> SshAccess:
+def _address(context: SiteContext, node: NodeState) -> HostAddress | None:
+    """Return where a node is reached; None without an address or a pinned host key: no key is trusted on use."""
+    if not (node.address and node.host_key):
+        return None
     settings = context.site.settings.ssh
-    return SshAccess(settings.user, context.site.path(settings.private_key))
+    return HostAddress(node.name, node.address, settings.user, node.host_key, context.site.path(settings.private_key))
 
 
 def _groups(nodes: Sequence[NodeState]) -> Mapping[str, Sequence[str]]:
@@ -89,9 +92,9 @@ def _identifier(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]", "_", text)
 
 
-def _variables(node: NodeState, access: SshAccess) -> Variables:
+def _variables(context: SiteContext, node: NodeState) -> Variables:
     """Return the variables of a node. One without address or pinned host key has no address, and ssh refuses it."""
-    host = access.address(node)
+    host = _address(context, node)
     reach = {**host_variables(host), "ansible_ssh_args": _ssh_args(host.host_key)} if host else {}
     known = {
         "clusterctl_stage": node.stage.value,
