@@ -26,8 +26,8 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "bootstrap": ("steps:bootstrap", "Take every node the whole way to gold; resumable."),
         "nodes": ("nodes:nodes", "List the fleet; with NODE, print history and evidence."),
         "why": ("why:why", "Explain why a node is where it is, and what to do."),
+        "inventory": ("inventory:inventory", "Print the fleet as a dynamic Ansible inventory."),
         "report": ("report:report", "Print the acceptance report."),
-        "inventory": ("inventory:inventory", "Print the fleet as an Ansible inventory."),
     },
     "Steps": {
         "discover": ("discover:discover", "Read inventories over Redfish; --sweep finds BMCs."),

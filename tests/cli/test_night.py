@@ -96,14 +96,14 @@ def test_a_node_that_another_run_holds_is_given_back(site: Path) -> None:
 
 
 def test_what_a_killed_night_left_is_finished_first(site: Path) -> None:
-    """n3 was ordered and is drained still: it has its turn first. n4 was drained and never ordered: it is given back, and lent
-    again to measure n3 with.
+    """n3 was ordered and is drained still: it has its turn first, beside an idle gold node, which is lent for that time.
+    n4 was drained and never ordered: it is given back.
     """
     append(site, [order_event(open_site(site).node("n3"), Step.BURNIN, "nightly r0")])
     reason = "clusterctl:nightly:r0"
     context, scheduler = open_site(site), FakeScheduler(reasons={"n3": reason, "n4": reason})
     done = night(context, scheduler)
-    assert scheduler.calls[:3] == [("give_back", ("n4",)), ("take", ("n4",)), ("give_back", ("n4",))]
+    assert scheduler.calls[:3] == [("give_back", ("n4",)), ("take", ("n1",)), ("give_back", ("n1",))]
     assert done.tested[0] == "n3"
     assert context.node("n4").stage is Stage.GOLD
     assert context.node("n3").stopped_at is Step.BURNIN
@@ -193,9 +193,9 @@ def test_a_sound_node_whose_mate_failed_is_measured_beside_a_lent_one(site: Path
     lender = PartnerLender(context, scheduler, NIGHTLY)
     watch = _Scripted(lender, SilentOutside(context.site), POLICY, closes, Control())
     watch.run()
-    assert watch.turns[:2] == [(("n1", "n2"), ()), (("n2",), ("n4",))]
+    assert watch.turns[:2] == [(("n1", "n2"), ()), (("n2",), ("n3",))]
     assert context.node("n2").stage is Stage.GOLD
-    assert "n4" not in scheduler.reasons
+    assert "n3" not in scheduler.reasons
 
 
 class _Mute(FakeScheduler):

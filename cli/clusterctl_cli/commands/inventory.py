@@ -1,32 +1,33 @@
-"""`clusterctl inventory --list | --host NODE`: an inventory script of Ansible."""
+"""`clusterctl inventory --list|--host NODE`: the fleet as a dynamic Ansible inventory."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl_cli.completion import complete_nodes
-from clusterctl_cli.formats import print_document
 from clusterctl_cli.options import read_options
 
 
 @click.command()
-@click.option("--list", "whole", is_flag=True, help="Print groups, and the variables of all nodes.")
-@click.option("--host", metavar="NODE", shell_complete=complete_nodes, help="Print the variables of one node.")
+@click.option("--list", "everything", is_flag=True, help="Print all groups and hosts.")
+@click.option("--host", metavar="NODE", shell_complete=complete_nodes, help="Print the variables of one host.")
 @read_options
-def inventory(*, whole: bool, host: str | None, folder: Path) -> None:
-    """Print the fleet as Ansible's dynamic inventory, in JSON.
+def inventory(*, everything: bool, host: str | None, folder: Path) -> None:
+    """Print the fleet as a dynamic Ansible inventory: `ansible-inventory -i inventory/clusterctl --list`.
 
-    Groups are stages, SKUs (sku_NAME), racks (rack_NAME), gold (the gold pool) and held. Retired nodes are left out.
-    Ansible calls it through inventory/clusterctl.sh.
+    Groups are stages (gold, burned_in, …), racks (rack_A01) and SKUs (sku_…). A host is a node with an address and a
+    pinned host key, which is written to the site's state/known_hosts. Holds no secret.
     """
-    if whole == (host is not None):
-        remedy = "give one of --list and --host NODE"
-        raise UsageError("it prints the list or one node", where="clusterctl inventory", remedy=remedy)
-    from clusterctl.operations.inventory import read, read_host
+    from clusterctl.operations import inventory as operation
+    from clusterctl.operations.documents import redacted
     from clusterctl_cli.context import open_context
 
+    if everything == bool(host):
+        raise UsageError("one of --list and --host is required", where="--list", remedy="pass --list, or --host NODE")
     context = open_context(folder)
-    print_document(read(context) if host is None else read_host(context, host))
+    document = operation.host_variables(context, host) if host else operation.list_hosts(context)
+    click.echo(redacted(json.dumps(document, indent=2, ensure_ascii=False)))

@@ -1,124 +1,132 @@
-"""The fleet as an Ansible inventory: groups by stage, SKU and rack, and how Ansible reaches each node.
-
-Source of the form: https://docs.ansible.com/ansible/latest/dev_guide/developing_inventory.html
-"""
+"""The fleet as a dynamic Ansible inventory: stages, SKUs and racks as groups, and how each host is reached."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 import shlex
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from clusterctl.edges.ansible.workspace import host_variables, ssh_options
+from clusterctl.edges.ansible.workspace import inventory, known_hosts_line, ssh_options
+from clusterctl.edges.disk import disk_explained, write_whole
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.state import NodeState
+from clusterctl.operations.adapters import state_dir
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import current_time
 from clusterctl.ports import HostAddress
 
-Variables = Mapping[str, Any]
+KNOWN_HOSTS = "known_hosts"
+"""File in the site's `state` folder: the pinned host keys of all hosts of the inventory."""
+_Hosts = Mapping[str, tuple[NodeState, HostAddress]]
 
 
-def read(context: SiteContext) -> Mapping[str, Any]:
-    """Return the inventory of all nodes but the retired ones: what `--list` of an inventory script prints."""
-    nodes = _nodes(context)
-    groups = {name: {"hosts": hosts} for name, hosts in _groups(nodes).items()}
-    return {"_meta": {"hostvars": {node.name: _variables(context, node) for node in nodes}}, **groups}
+def list_hosts(context: SiteContext) -> dict[str, Any]:
+    """Return all groups and hosts in the form of Ansible's `--list`; write the pinned host keys.
+
+    A host is a node with an address and a pinned host key. Retired nodes are left out.
+    """
+    hosts, file = _hosts(context), _pin(context)
+    groups = _groups([node for node, _ in hosts.values()])
+    nodes = {name: {"address": host.address, "host_key": host.host_key} for name, (_, host) in hosts.items()}
+    variables = {"ssh_access_nodes": nodes, "ssh_access_node_users": [context.site.settings.ssh.user]}
+    return {
+        "_meta": {"hostvars": {name: _variables(node, host, file) for name, (node, host) in hosts.items()}},
+        "all": {"children": sorted(groups), "vars": variables},
+        **{group: {"hosts": names} for group, names in sorted(groups.items())},
+    }
 
 
-def read_host(context: SiteContext, name: str) -> Variables:
-    """Return the variables of one node: what `--host` prints. Raises `UsageError` for a node that `read` leaves out."""
-    if all(node.name != name for node in context.nodes()):
-        raise UsageError(f"there is no node {name!r}", where="--host", remedy="clusterctl nodes lists their names")
-    (node,) = context.states([name])
-    if node.stage is Stage.RETIRED:
-        raise UsageError(f"{name} is retired", where="--host", remedy="name a node that `--list` prints")
-    return _variables(context, node)
+def host_variables(context: SiteContext, name: str) -> dict[str, Any]:
+    """Return the variables of one host, in the form of Ansible's `--host`. Raises `UsageError` for no host."""
+    hosts = _hosts(context)
+    if name not in hosts:
+        remedy = "clusterctl inventory --list prints the hosts: nodes with an address and a pinned host key"
+        raise UsageError(f"{name!r} is no host of the inventory", where="--host", remedy=remedy)
+    return _variables(*hosts[name], _pin(context))
 
 
-def _nodes(context: SiteContext) -> list[NodeState]:
-    known = {node.name: node for node in context.journal.states()}
-    found = [known.get(node.name) or context.unseen(node.name) for node in context.nodes()]
-    return [node for node in found if node.stage is not Stage.RETIRED]
+def _hosts(context: SiteContext) -> _Hosts:
+    states = sorted(context.journal.states(), key=lambda state: state.name)
+    found = {state.name: (state, _address(context, state)) for state in states if state.stage is not Stage.RETIRED}
+    return {name: (state, host) for name, (state, host) in found.items() if host is not None}
 
 
 def _address(context: SiteContext, node: NodeState) -> HostAddress | None:
     """Return where a node is reached; None without an address or a pinned host key: no key is trusted on use."""
     if not (node.address and node.host_key):
         return None
-    settings = context.site.settings.ssh
-    return HostAddress(node.name, node.address, settings.user, node.host_key, context.site.path(settings.private_key))
+    ssh = context.site.settings.ssh
+    return HostAddress(node.name, node.address, ssh.user, node.host_key, context.site.path(ssh.private_key))
 
 
-def _groups(nodes: Sequence[NodeState]) -> Mapping[str, Sequence[str]]:
-    """Return the names of the nodes by group. `gold` is the gold pool, so that no job runs on a node that is held."""
+def _pin(context: SiteContext) -> Path:
+    """Write the pinned host keys where they have changed; return their file."""
+    file = state_dir(context.site) / KNOWN_HOSTS
+    text = "".join(known_hosts_line(host) for _, host in _hosts(context).values()).encode()
+    with disk_explained("the hosts' keys cannot be written", file):
+        if not file.exists() or file.read_bytes() != text:
+            write_whole(file, text, mode=0o600, over=True)
+    return file.resolve()
+
+
+def _groups(nodes: Sequence[NodeState]) -> dict[str, list[str]]:
+    """Return the nodes by group, by names that Ansible takes: `gold`, `held`, `rack_A01`, `sku_lab_xe9680`."""
     now = current_time()
-    held = [node.name for node in nodes if node.held(now)]
-    stages = {
-        _identifier(stage.value): [node.name for node in nodes if node.stage is stage]
-        for stage in Stage
-        if stage is not Stage.RETIRED
-    }
-    pool = [node.name for node in nodes if node.in_pool(now)]
-    skus = _named_groups("sku", ((node.sku, node.name) for node in nodes))
-    racks = _named_groups("rack", ((node.location.rack, node.name) for node in nodes))
-    return {**stages, Stage.GOLD.value: pool, "held": held, **skus, **racks}
+    stages = _members((node.stage.value, node) for node in nodes)
+    held = _members(("held", node) for node in nodes if node.held(now))
+    racks = _named_groups("rack", _members((node.location.rack, node) for node in nodes))
+    skus = _named_groups("sku", _members((node.sku, node) for node in nodes))
+    return {**{_group(stage): names for stage, names in stages.items()}, **held, **racks, **skus}
 
 
-def _named_groups(kind: str, members: Iterable[tuple[str, str]]) -> Mapping[str, Sequence[str]]:
-    """Return groups such as `rack_A01`. Where two names give the same identifier, a digest keeps them apart."""
-    names: dict[str, list[str]] = defaultdict(list)
-    for value, node in members:
+def _members(pairs: Iterable[tuple[str, NodeState]]) -> dict[str, list[str]]:
+    """Return the names of the nodes by value; nodes without a value are left out."""
+    members: dict[str, list[str]] = defaultdict(list)
+    for value, node in pairs:
         if value:
-            names[value].append(node)
-    identifiers: dict[str, list[str]] = defaultdict(list)
-    for value in names:
-        identifiers[f"{kind}_{_identifier(value)}"].append(value)
-    groups = {}
-    for identifier, values in sorted(identifiers.items()):
-        for value in values:
-            digest = f"_{hashlib.sha256(value.encode()).hexdigest()[:8]}" if len(values) > 1 else ""
-            groups[identifier + digest] = names[value]
-    return groups
+            members[value].append(node.name)
+    return members
 
 
-def _identifier(text: str) -> str:
-    """Return the text with `_` for each character that Ansible does not accept in the name of a group."""
+def _named_groups(kind: str, members: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """Return groups such as `rack_A01`. Where two values give the same group, a digest of the value follows."""
+    count = Counter(_group(value) for value in members)
+
+    def name(value: str) -> str:
+        digest = f"_{hashlib.sha256(value.encode()).hexdigest()[:8]}" if count[_group(value)] > 1 else ""
+        return f"{kind}_{_group(value)}{digest}"
+
+    return {name(value): names for value, names in members.items()}
+
+
+def _group(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]", "_", text)
 
 
-def _variables(context: SiteContext, node: NodeState) -> Variables:
-    """Return the variables of a node. One without address or pinned host key has no address, and ssh refuses it."""
-    host = _address(context, node)
-    reach = {**host_variables(host), "ansible_ssh_args": _ssh_args(host.host_key)} if host else {}
-    known = {
+def _variables(node: NodeState, host: HostAddress, known_hosts: Path) -> dict[str, Any]:
+    """Return how Ansible reaches the host, by its pinned key alone, and what the journal knows of the node.
+
+    ssh takes the first value of an option, so `ssh_args` and `host_key_checking` of an ansible.cfg must not precede.
+    """
+    reached: dict[str, Any] = inventory([host])["all"]["hosts"][host.name]
+    return reached | {
+        "ansible_ssh_args": "-o ControlMaster=auto -o ControlPersist=60s",
+        "ansible_host_key_checking": True,
+        "ansible_ssh_common_args": shlex.join(ssh_options(known_hosts)),
         "clusterctl_stage": node.stage.value,
-        "clusterctl_serial": node.serial or node.expected_serial or "",
+        "clusterctl_serial": _literal(node.serial),
         "clusterctl_sku": node.sku,
-        "clusterctl_rack": node.location.rack,
+        "clusterctl_rack": _literal(node.location.rack),
         "clusterctl_unit": node.location.unit,
     }
-    return {name: _literal(value) for name, value in {"ansible_ssh_args": _ssh_args(""), **reach, **known}.items()}
 
 
-def _ssh_args(host_key: str) -> str:
-    """Return arguments of ssh(1) that accept `host_key` and no other key. ssh runs echo to read it: no file is written.
-
-    They are Ansible's `ssh_args`, which come first on its command line: ssh takes the first value of an option.
-    """
-    options = {"ControlMaster": "auto", "ControlPersist": "60s"}
-    if host_key:
-        key = " ".join(host_key.split()[:2])  # without its comment
-        options["KnownHostsCommand"] = f"/bin/echo %H {key}"
-    return shlex.join(ssh_options(Path("/dev/null"), **options))
-
-
-def _literal(value: object) -> object:
+def _literal(value: str | None) -> object:
     """Return the value so that Ansible does not run it as a template: a machine reports its own serial."""
-    is_template = isinstance(value, str) and any(mark in value for mark in ("{{", "{%", "{#"))
+    is_template = value is not None and any(mark in value for mark in ("{{", "{%", "{#"))
     return {"__ansible_unsafe": value} if is_template else value

@@ -43,7 +43,7 @@ def test_every_role_can_be_played_by_its_host(tmp_path: Path, role: str) -> None
         ("ansible.builtin.meta: end_play", "end_play"),
         ("ansible.builtin.copy: {src: /etc/site.key, dest: /x}", "/etc/site.key"),
         ("ansible.builtin.copy: {src: '{{ site_key }}', dest: /x}", "site_key"),
-        ("ansible.builtin.include_tasks: ../../x.yml", "elsewhere"),
+        ("ansible.builtin.include_tasks: ../../x.yml", "another folder"),
         ("ansible.builtin.include_role: {name: '{{ x }}'}", "not known"),
         ("community.general.ini_file: {path: /x}", "collection"),
         ("with_fileglob: [/etc/*]", "with_fileglob"),

@@ -121,7 +121,7 @@ def test_a_machine_that_never_comes_on(bmcs: RedfishBmcs, served: Served, hangs:
 
     served[0].faults["POST", RESET] = [accepted]
     with pytest.raises(EdgeError, match="accepted ResetType On but then shows: PowerState is Off") as caught:
-        switch(bmcs, served, Power.ON, seconds=3)
+        switch(bmcs, served, Power.ON, seconds=8)
     assert caught.value.where.startswith("127.0.0.1")
 
 

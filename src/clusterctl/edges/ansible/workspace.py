@@ -197,17 +197,19 @@ def _is_short(work_dir: Path) -> bool:
 
 def inventory(hosts: Sequence[HostAddress]) -> dict[str, Any]:
     """Return the inventory in the form of Ansible's YAML plugin."""
-    return {"all": {"hosts": {host.name: host_variables(host) for host in hosts}}}
-
-
-def host_variables(host: HostAddress) -> dict[str, Any]:
-    """Return the variables by which Ansible reaches a host."""
     return {
-        "ansible_host": host.address,
-        "ansible_port": host.port,
-        "ansible_user": host.user,
-        "ansible_ssh_private_key_file": host.key_file,
-        "ansible_python_interpreter": "/usr/bin/python3",
+        "all": {
+            "hosts": {
+                host.name: {
+                    "ansible_host": host.address,
+                    "ansible_port": host.port,
+                    "ansible_user": host.user,
+                    "ansible_ssh_private_key_file": host.key_file,
+                    "ansible_python_interpreter": "/usr/bin/python3",
+                }
+                for host in hosts
+            }
+        }
     }
 
 
