@@ -10,7 +10,6 @@ minute.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import subprocess
 import sys
@@ -24,14 +23,15 @@ from sqlalchemy import create_engine, insert
 from clusterctl.edges.journal import open_journal
 from clusterctl.edges.journal.tables import event as events
 from clusterctl.edges.journal.tables import node_state
-from clusterctl.edges.site.roles import write_site
-from clusterctl.fleet.codec import report_to_data, state_to_json, summary_to_json
-from clusterctl.fleet.event import Event, Kind
-from clusterctl.fleet.finding import Origin, Report, passed
+from clusterctl.fleet.codec import payload_to_json, state_to_json, summary_to_json
+from clusterctl.fleet.event import Event, Payload, Stream
+from clusterctl.fleet.finding import Origin, Report, Verdict, passed
 from clusterctl.fleet.fold import fold
-from clusterctl.fleet.node import NodeId, Step
+from clusterctl.fleet.node import NodeId, Stage, Step
+from clusterctl.fleet.payloads.decisions import RevalidationOrdered
+from clusterctl.fleet.payloads.node import NodeDescribed, ReportRecorded, StageAdvanced, StepStarted
 from clusterctl.fleet.quantity import Quantity, exactly
-from tests.events import data_of
+from tests.edges.site.ready import write_ready_site
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -43,26 +43,31 @@ class Clock:
         return START
 
 
-def report(step: str) -> dict[str, object]:
-    """A report as long as a real burn-in's."""
+def report(step: str) -> Report:
+    """Return a report as long as a real burn-in's."""
     findings = tuple(
         passed(f"check_{i}", "as it should be", measured=Quantity(8, "GPUs"), expected=exactly(8, "GPUs"))
         for i in range(20)
     )
-    return report_to_data(Report(step, "bootstrap", findings, frozenset({Origin.REAL})))
+    return Report(step, "bootstrap", findings, frozenset({Origin.REAL}))
 
 
 def story(node: str, name: str, count: int, first: int) -> list[Event]:
-    """`count` events of one node: described, then the steps to gold again and again, as nightly runs do."""
-    kinds = [(Kind.NODE_DESCRIBED, {"name": name, "bmc": "192.0.2.1", "rack": "A01", "unit": 4})]
-    while len(kinds) < count:
+    """Return `count` events of one node: described, then all steps to gold again and again, as a revalidation does."""
+    payloads: list[Payload] = [NodeDescribed(name=name, bmc="192.0.2.1", rack="A01", unit=4)]
+    while len(payloads) < count:
+        if len(payloads) > 1:
+            again = RevalidationOrdered(since=Step.DISCOVER, to=Stage.SEEN, was=Stage.GOLD, reason="nightly")
+            payloads.append(again)
         for step in Step:
-            kinds.append((Kind.STEP_STARTED, {"step": step.value}))
-            kinds.append((Kind.REPORT_RECORDED, {"report": report(step.value)}))
-            kinds.append((Kind.STAGE_ADVANCED, {"to": step.leads_to.value, "verdict": "pass"}))
+            payloads += [
+                StepStarted(step=step),
+                ReportRecorded(report=report(step.value)),
+                StageAdvanced(to=step.leads_to, verdict=Verdict.PASS),
+            ]
     return [
-        Event(first + i, "node", node, kind, 1, START + timedelta(seconds=i), "r", "clusterctl", data)
-        for i, (kind, data) in enumerate(kinds[:count])
+        Event(first + i, Stream.NODE, node, START + timedelta(seconds=i), "r", "clusterctl", payload)
+        for i, payload in enumerate(payloads[:count])
     ]
 
 
@@ -76,19 +81,13 @@ def row(event: Event) -> dict[str, object]:
         "at": event.at.isoformat(),
         "run": event.run,
         "actor": event.actor,
-        "data": json.dumps(data_of(event)),
+        "data": payload_to_json(event.payload),
         "evidence": "[]",
     }
 
 
 def build(folder: Path, nodes: int, count: int) -> Path:
-    write_site(folder)
-    site = folder / "site.yml"
-    text = site.read_text().replace("{env: CLUSTERCTL_BMC_PASSWORD}", "{file: secrets/bmc}")
-    site.write_text(text.replace("secrets/ssh_ed25519", "secrets/bmc"))
-    for name in ("bmc", "maas-api-key"):
-        (folder / "secrets" / name).write_text("secret")
-        (folder / "secrets" / name).chmod(0o600)
+    write_ready_site(folder)
     lines = [
         f"node{i:04d},10.{20 + i // 65536}.{i // 256 % 256}.{i % 256},,A{i // 4},{4 + i % 4 * 8}" for i in range(nodes)
     ]

@@ -102,8 +102,9 @@ class ProgressView:
 
     def _grid(self, nodes: Sequence[NodeSummary]) -> Table:
         table = Table(box=None, pad_edge=False, header_style="bold")
-        for heading in ("node", *(verb.value for verb in self._steps), ""):
+        for heading in ("node", *(verb.value for verb in self._steps)):
             table.add_column(heading, no_wrap=True)
+        table.add_column("", overflow="fold")  # causes stay whole, wrapped
         for node in sorted(nodes, key=lambda n: n.name):
             table.add_row(node.name, *(self._cell(node, verb) for verb in self._steps), self._note(node))
         return table
@@ -119,8 +120,8 @@ class ProgressView:
 
     def _note(self, node: NodeSummary) -> Text:
         if words := self._texts.get(node.name):
-            return Text(words[:70], style="cyan")
-        return Text(node.cause[:70], style="red" if node.stage is Stage.QUARANTINED else "magenta")
+            return Text(words, style="cyan")
+        return Text(node.cause, style="red" if node.stage is Stage.QUARANTINED else "magenta")
 
     def _tally(self, nodes: Sequence[NodeSummary]) -> Table:
         working = Counter(self._working.values())

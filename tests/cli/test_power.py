@@ -108,3 +108,63 @@ def test_another_machine_at_the_address(place: Place) -> None:
     assert code == 1
     assert "belongs to machine EX77777" in told["nodes"][0]["error"]["message"]
     assert server.resets == []
+
+
+ISO = "https://images.example.net/debian-12.iso"
+SLOT = "/redfish/v1/Managers/1/VirtualMedia/CD"
+
+
+def with_virtual_drive(server: Bmc) -> None:
+    """Give the BMC an empty virtual drive and a boot override."""
+    manager = "/redfish/v1/Managers/1"
+    server.tree[manager]["VirtualMedia"] = {"@odata.id": f"{manager}/VirtualMedia"}
+    server.tree[f"{manager}/VirtualMedia"] = {"Members": [{"@odata.id": SLOT}]}
+    actions = {
+        f"#VirtualMedia.{name}": {"target": f"{SLOT}/Actions/VirtualMedia.{name}"}
+        for name in ("InsertMedia", "EjectMedia")
+    }
+    server.tree[SLOT] = {"MediaTypes": ["CD", "DVD"], "Inserted": False, "Image": None, "Actions": actions}
+    server.tree[SYSTEM]["Boot"] = {
+        "BootSourceOverrideEnabled": "Disabled",
+        "BootSourceOverrideTarget": "None",
+        "BootSourceOverrideMode": "UEFI",
+        "BootSourceOverrideTarget@Redfish.AllowableValues": ["None", "Pxe", "Cd", "Hdd"],
+    }
+
+
+def test_booted_once_from_an_image_and_ejected(place: Place) -> None:
+    """The image is in the drive, the next boot is from it, the machine was cycled; `--eject` takes the image out."""
+    site, server = place
+    with_virtual_drive(server)
+    code, told = as_json(site, "power", "boot", "n1", "--iso", ISO, *WHY, "--yes")
+    assert (code, told["nodes"][0]["inserted"]) == (0, True), told
+    assert server.tree[SLOT]["Image"] == ISO
+    assert server.tree[SYSTEM]["Boot"]["BootSourceOverrideTarget"] == "Cd"
+    assert server.resets == ["ForceOff", "On"]
+    assert "ticket 7" in history(site, "n1")
+    code, told = as_json(site, "power", "boot", "n1", "--iso", ISO, "--eject", *WHY, "--yes")
+    assert (code, told["nodes"][0]["text"]) == (0, "ejected"), told
+    assert not server.tree[SLOT]["Inserted"]
+    assert server.resets == ["ForceOff", "On"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("n1", "--iso", "file:///root/x.iso"), "no http or https"),
+        (("n1", "--iso", "https://user:word@images.example.net/x.iso"), "login"),
+        (("n9", "--iso", ISO), "no node matches"),
+        (("--iso", ISO), "no node is named"),
+    ],
+)
+def test_an_image_that_is_refused(place: Place, words: tuple[str, ...], says: str) -> None:
+    """A wrong URL or node is wrong usage; no BMC is asked, and a preview changes nothing."""
+    site, server = place
+    with pytest.raises(UsageError) as caught:
+        run(site, "power", "boot", *words, *WHY, "--yes")
+    assert caught.value.remedy
+    assert "word@" not in str(caught.value)
+    assert says in str(caught.value)
+    shown = run(site, "power", "boot", "n1", "--iso", ISO, *WHY, "--dry-run").stdout
+    assert f"n1: power cycle, boot once from {ISO}" in shown
+    assert server.asked == []
