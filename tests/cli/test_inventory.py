@@ -11,14 +11,16 @@ from typing import Any
 
 import pytest
 
+from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind
 from clusterctl.operations.context import open_site
 from clusterctl.operations.inventory import host_variables, list_hosts
-from tests.cli.site_of_three import run, write
+from tests.cli.site_of_three import append, run, write
 from tests.edges.site.ready import SECRETS
 from tests.events import new_event
 from tests.paths import ROOT
+from tests.steps.fakes import inventory as hardware
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPinnedKeyOfTheHost"
 
@@ -83,6 +85,42 @@ def test_ansible_reads_it(site: Path) -> None:
     found = json.loads(ran.stdout)
     assert found["gold"]["hosts"] == ["n1"]
     assert found["_meta"]["hostvars"]["n2"]["ansible_host"] == "10.0.1.2"
+
+
+def test_groups_of_odd_names_are_valid_and_distinct(site: Path) -> None:
+    """A rack's name may hold any character; two racks never share a group."""
+    data = {"bmc": "192.0.2.1", "unit": 4}
+    racks = {"n1": "hall-2.7", "n2": "hall-2/7"}
+    append(
+        site,
+        [
+            new_event("node", f"id-{name}", Kind.NODE_DESCRIBED, {**data, "name": name, "rack": rack})
+            for name, rack in racks.items()
+        ],
+    )
+    found = listed(site)
+    groups = {name: found[name]["hosts"] for name in found["all"]["children"]}
+    assert all(name.isidentifier() and name.isascii() for name in groups)
+    assert sorted(hosts for name, hosts in groups.items() if name.startswith("rack_hall_2_7_")) == [["n1"], ["n2"]]
+
+
+def test_held_nodes_are_a_group_and_retired_ones_no_hosts(site: Path) -> None:
+    """`gold:!held` is the gold pool. No play reaches a retired node."""
+    run(site, "hold", "n1", "--reason", "its owner tests it", "--yes")
+    append(site, [new_event("node", "id-n2", Kind.NODE_RETIRED, {"reason": "sold"})])
+    found = listed(site)
+    assert (found["gold"]["hosts"], found["held"]["hosts"]) == (["n1"], ["n1"])
+    assert found["_meta"]["hostvars"].keys() == {"n1"}
+
+
+def test_a_serial_is_no_template_and_a_setting_no_way_around_the_pins(site: Path) -> None:
+    """A machine reports its own serial. An ansible.cfg does not switch the check of host keys off."""
+    data = {"inventory": inventory_to_data(hardware("{{ 1 + 1 }}")), "sku": "lab", "root_disk": "D"}
+    append(site, [new_event("node", "id-n2", Kind.NODE_IDENTIFIED, data)])
+    variables = listed(site)["_meta"]["hostvars"]["n2"]
+    assert variables["clusterctl_serial"] == {"__ansible_unsafe": "{{ 1 + 1 }}"}
+    assert variables["ansible_host_key_checking"] is True
+    assert "StrictHostKeyChecking" not in variables["ansible_ssh_args"]
 
 
 def test_it_is_what_the_operation_returns(site: Path) -> None:

@@ -10,7 +10,6 @@ import click
 
 from clusterctl_cli.formats import format_option, print_document
 from clusterctl_cli.options import site_option, verbose_option
-from clusterctl_cli.render import finding_json
 
 if TYPE_CHECKING:
     from clusterctl_burnin.fleet_stats import Unjudged
@@ -45,6 +44,8 @@ def judge(ctx: click.Context, recorded: Path, folder: Path, as_json: bool) -> No
 
 
 def _node_json(node: NodeVerdict) -> dict[str, Any]:
+    from clusterctl_cli.render import finding_json
+
     return {
         "name": node.node,
         "verdict": node.verdict.value,

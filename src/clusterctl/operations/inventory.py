@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shlex
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,8 @@ from clusterctl.fleet.node import Stage
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import state_dir
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.operation import current_time
 from clusterctl.ports import HostAddress
-from clusterctl.steps.executor.reachability import SshAccess
 
 KNOWN_HOSTS = "known_hosts"
 """File in the site's `state` folder: the pinned host keys of all hosts of the inventory."""
@@ -29,10 +31,7 @@ def list_hosts(context: SiteContext) -> dict[str, Any]:
     A host is a node with an address and a pinned host key. Retired nodes are left out.
     """
     hosts, file = _hosts(context), _pin(context)
-    groups: dict[str, list[str]] = {}
-    for name, (node, _) in hosts.items():
-        for group in _groups(node):
-            groups.setdefault(group, []).append(name)
+    groups = _groups([node for node, _ in hosts.values()])
     nodes = {name: {"address": host.address, "host_key": host.host_key} for name, (_, host) in hosts.items()}
     variables = {"ssh_access_nodes": nodes, "ssh_access_node_users": [context.site.settings.ssh.user]}
     return {
@@ -52,11 +51,17 @@ def host_variables(context: SiteContext, name: str) -> dict[str, Any]:
 
 
 def _hosts(context: SiteContext) -> _Hosts:
-    settings = context.site.settings
-    ssh = SshAccess(settings.ssh.user, context.site.path(settings.ssh.private_key))
     states = sorted(context.journal.states(), key=lambda state: state.name)
-    found = {state.name: (state, ssh.address(state)) for state in states if state.stage is not Stage.RETIRED}
+    found = {state.name: (state, _address(context, state)) for state in states if state.stage is not Stage.RETIRED}
     return {name: (state, host) for name, (state, host) in found.items() if host is not None}
+
+
+def _address(context: SiteContext, node: NodeState) -> HostAddress | None:
+    """Return where a node is reached; None without an address or a pinned host key: no key is trusted on use."""
+    if not (node.address and node.host_key):
+        return None
+    ssh = context.site.settings.ssh
+    return HostAddress(node.name, node.address, ssh.user, node.host_key, context.site.path(ssh.private_key))
 
 
 def _pin(context: SiteContext) -> Path:
@@ -69,10 +74,34 @@ def _pin(context: SiteContext) -> Path:
     return file.resolve()
 
 
-def _groups(node: NodeState) -> list[str]:
-    """Return the node's groups by names that Ansible takes: `gold`, `rack_A01`, `sku_lab_xe9680`."""
-    named = (("rack", node.location.rack), ("sku", node.sku))
-    return [_group(node.stage.value), *(f"{kind}_{_group(value)}" for kind, value in named if value)]
+def _groups(nodes: Sequence[NodeState]) -> dict[str, list[str]]:
+    """Return the nodes by group, by names that Ansible takes: `gold`, `held`, `rack_A01`, `sku_lab_xe9680`."""
+    now = current_time()
+    stages = _members((node.stage.value, node) for node in nodes)
+    held = _members(("held", node) for node in nodes if node.held(now))
+    racks = _named_groups("rack", _members((node.location.rack, node) for node in nodes))
+    skus = _named_groups("sku", _members((node.sku, node) for node in nodes))
+    return {**{_group(stage): names for stage, names in stages.items()}, **held, **racks, **skus}
+
+
+def _members(pairs: Iterable[tuple[str, NodeState]]) -> dict[str, list[str]]:
+    """Return the names of the nodes by value; nodes without a value are left out."""
+    members: dict[str, list[str]] = defaultdict(list)
+    for value, node in pairs:
+        if value:
+            members[value].append(node.name)
+    return members
+
+
+def _named_groups(kind: str, members: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """Return groups such as `rack_A01`. Where two values give the same group, a digest of the value follows."""
+    count = Counter(_group(value) for value in members)
+
+    def name(value: str) -> str:
+        digest = f"_{hashlib.sha256(value.encode()).hexdigest()[:8]}" if count[_group(value)] > 1 else ""
+        return f"{kind}_{_group(value)}{digest}"
+
+    return {name(value): names for value, names in members.items()}
 
 
 def _group(text: str) -> str:
@@ -80,13 +109,24 @@ def _group(text: str) -> str:
 
 
 def _variables(node: NodeState, host: HostAddress, known_hosts: Path) -> dict[str, Any]:
-    """Return how Ansible reaches the host, by its pinned key alone, and what the journal knows of the node."""
+    """Return how Ansible reaches the host, by its pinned key alone, and what the journal knows of the node.
+
+    ssh takes the first value of an option, so `ssh_args` and `host_key_checking` of an ansible.cfg must not precede.
+    """
     reached: dict[str, Any] = inventory([host])["all"]["hosts"][host.name]
     return reached | {
+        "ansible_ssh_args": "-o ControlMaster=auto -o ControlPersist=60s",
+        "ansible_host_key_checking": True,
         "ansible_ssh_common_args": shlex.join(ssh_options(known_hosts)),
         "clusterctl_stage": node.stage.value,
-        "clusterctl_serial": node.serial,
+        "clusterctl_serial": _literal(node.serial),
         "clusterctl_sku": node.sku,
-        "clusterctl_rack": node.location.rack,
+        "clusterctl_rack": _literal(node.location.rack),
         "clusterctl_unit": node.location.unit,
     }
+
+
+def _literal(value: str | None) -> object:
+    """Return the value so that Ansible does not run it as a template: a machine reports its own serial."""
+    is_template = value is not None and any(mark in value for mark in ("{{", "{%", "{#"))
+    return {"__ansible_unsafe": value} if is_template else value
