@@ -88,7 +88,7 @@ def asked_on(argv: Sequence[str]) -> Format:
     words = list(argv[: argv.index("--")] if "--" in argv else argv)
     if "--json" in words:
         return Format.JSON
-    for word, after in zip(words, [*words[1:], ""], strict=True):
+    for word, after in zip(words, [*words, ""][1:], strict=True):
         value = after if word in ("-o", "--format") else word.removeprefix("--format=").removeprefix("-o")
         if value in (Format.JSON.value, Format.YAML.value) and word.startswith("-"):
             return Format(value)
