@@ -16,6 +16,7 @@ from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Report, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.operations.context import open_site
+from clusterctl_cli import main as program
 from clusterctl_cli.main import COMMANDS, cli
 from tests.edges.site.ready import write_ready_site
 from tests.events import new_event
@@ -188,3 +189,10 @@ def test_every_command_has_help() -> None:
 def test_an_unknown_command_is_exit_code_2() -> None:
     """A typing error is wrong usage."""
     assert clusterctl("bootsrap").returncode == 2
+
+
+def test_no_command_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    """The program's name alone is wrong usage, answered with the help and never with a traceback."""
+    assert program.run([]) == 2
+    printed = capsys.readouterr()
+    assert (printed.out, "Usage: clusterctl" in printed.err) == ("", True)

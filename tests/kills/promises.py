@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from clusterctl.fleet.event import Event, Kind
+from clusterctl.fleet.event import Event, Kind, Stream
 from lab.tests.lab_kit import eventually
 from tests.e2e.promises import broken_promises, unfolded
 from tests.e2e.site_kit import Site
@@ -49,7 +49,7 @@ def _events(site: Site, subjects: Iterable[tuple[str, str]]) -> Iterator[Event]:
     """Of each stream and subject."""
     with site.journal() as journal:
         for stream, subject in subjects:
-            yield from journal.history(stream, subject)
+            yield from journal.history(Stream(stream), subject)
 
 
 def _unintended(diary: Path) -> Iterator[str]:

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Self
 
-from clusterctl.fleet.event import Event, Kind, NewEvent
+from clusterctl.fleet.event import Event, Kind, NewEvent, Stream
 from clusterctl.fleet.finding import Digest, Evidence, Observed
 from clusterctl.fleet.node import Inventory, NodeId, Serial
 from clusterctl.fleet.settings.baseline import Bios
@@ -107,10 +107,10 @@ class StruckJournal:
     def state(self, node: NodeId) -> NodeState:
         return self.inner.state(node)
 
-    def history(self, stream: str, subject: str) -> Iterator[Event]:
+    def history(self, stream: Stream, subject: str) -> Iterator[Event]:
         return self.inner.history(stream, subject)
 
-    def latest(self, stream: str, kind: Kind | None = None) -> Iterator[Event]:
+    def latest(self, stream: Stream, kind: Kind | None = None) -> Iterator[Event]:
         return self.inner.latest(stream, kind)
 
     def recent(self, kinds: Collection[Kind], since: datetime) -> Iterator[Event]:

@@ -13,7 +13,7 @@ from datetime import datetime
 import pytest
 
 from clusterctl.fleet.errors import OutcomeUnknownError, UnreachableError
-from clusterctl.fleet.event import Event, NewEvent
+from clusterctl.fleet.event import Event, NewEvent, Stream
 from clusterctl.fleet.event import Kind as EventKind
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Observed, Verdict
 from clusterctl.fleet.finding_code import Code
@@ -128,7 +128,7 @@ class Forgetful:
     def evidence(self, digest: Digest) -> Evidence | None:
         return None
 
-    def latest(self, stream: str, kind: EventKind | None = None) -> Iterator[Event]:
+    def latest(self, stream: Stream, kind: EventKind | None = None) -> Iterator[Event]:
         return iter(())
 
     def recent(self, kinds: Collection[EventKind], since: datetime) -> Iterator[Event]:

@@ -50,7 +50,7 @@ class Later:
 class Empty:
     """A journal that knows nobody yet."""
 
-    def latest(self, stream: str, kind: EventKind | None = None) -> Iterator[Event]:
+    def latest(self, stream: Stream, kind: EventKind | None = None) -> Iterator[Event]:
         return iter(())
 
 

@@ -268,7 +268,7 @@ class Book:
             self.events.append(written(new, seq, NOW, "alice"))
         return tuple(self.events[-len(events) :])
 
-    def history(self, stream: str, subject: str) -> Iterator[Event]:
+    def history(self, stream: Stream, subject: str) -> Iterator[Event]:
         return iter([event for event in self.events if (event.stream, event.subject) == (stream, subject)])
 
     def state(self, node: NodeId) -> NodeState:
