@@ -221,7 +221,7 @@ def test_retired_is_final(site: Path) -> None:
     assert "## Retired" in run(site, "report").stdout
     done = run(site, "bootstrap", "--limit", "n1", "--yes", "--json")
     assert json.loads(done.stdout) == {"nodes": [], "left_alone": {}, "fabric": []}
-    with pytest.raises(UsageError, match="out of the site's life"):
+    with pytest.raises(UsageError, match="retired for good"):
         run(site, "release", "n1", *WHY)
 
 
@@ -252,7 +252,7 @@ WRONG = [
     (["hold", "x*", *WHY], "NODE", "no node matches"),
     (["hold", "n1", "--until", "2020-01-01", *WHY], "--until", "is past"),
     (["hold", "n1", "--until", "soon", *WHY], "--until", "no moment"),
-    (["hold", "n1", "--reason", " ", "--yes"], "--reason", "without words"),
+    (["hold", "n1", "--reason", " ", "--yes"], "--reason", "reason is empty"),
     (["waive", "n2", "--check", "gpu_ecc", *WHY], "--until", "needs an end"),
     (["waive", "n2", "--check", "gpu_ecc", "--until", "100d", *WHY], "--until", "more than 90 days"),
     (["waive", "n2", "--check", "identity", "--until", "1d", *WHY], "--check", "never waived"),
