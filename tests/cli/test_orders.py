@@ -252,7 +252,7 @@ WRONG = [
     (["hold", "x*", *WHY], "NODE", "no node matches"),
     (["hold", "n1", "--until", "2020-01-01", *WHY], "--until", "is past"),
     (["hold", "n1", "--until", "soon", *WHY], "--until", "no moment"),
-    (["hold", "n1", "--reason", " ", "--yes"], "--reason", "the reason is empty"),
+    (["hold", "n1", "--reason", " ", "--yes"], "--reason", "reason is empty"),
     (["waive", "n2", "--check", "gpu_ecc", *WHY], "--until", "needs an end"),
     (["waive", "n2", "--check", "gpu_ecc", "--until", "100d", *WHY], "--until", "more than 90 days"),
     (["waive", "n2", "--check", "identity", "--until", "1d", *WHY], "--check", "never waived"),

@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl_lab.hosts import cloud_config
@@ -33,6 +34,9 @@ from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 
 log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 BOOTS_AT_ONCE = 4 * (os.cpu_count() or 1)
 OnExit = Callable[[str, ExitReason], Awaitable[None]]
@@ -125,14 +129,14 @@ class NamespaceHosts:
         async with self._locks[machine.name]:
             if machine.name in self._running:
                 raise EdgeError("runs, and cannot be written to", where=machine.name, remedy="Power it off first.")
-            await asyncio.to_thread(self._disks.write, machine, disk_serial, config)
+            await _to_its_end(self._disks.write, machine, disk_serial, config)
 
     async def erase(self, machine: Machine) -> None:
         """Nothing is on its drives any more."""
         async with self._locks[machine.name]:
             if machine.name in self._running:
                 raise EdgeError("runs, and cannot be erased", where=machine.name, remedy="Power it off first.")
-            await asyncio.to_thread(self._disks.erase, machine)
+            await _to_its_end(self._disks.erase, machine)
 
     async def boot(self, machine: Machine) -> None:
         """Start the OS; returns when init runs, and its machine's ills are upon it. A host that runs is left alone."""
@@ -201,7 +205,7 @@ class NamespaceHosts:
 
     async def _launch(self, machine: Machine) -> RunningHost:
         settings = self._settings
-        disk = await asyncio.to_thread(self._disks.booted, machine)
+        disk = await _to_its_end(self._disks.booted, machine)
         lowers = (settings.extra_lower, settings.image) if settings.extra_lower else (settings.image,)
         paths = HostPaths(self._run(machine), disk.path, lowers, self._names.run_dir / "sysctls")
         files = {**self._settings.skeleton(machine), **boot_files(machine.system)}
@@ -233,3 +237,13 @@ class NamespaceHosts:
         self._watchers.discard(watcher)
         if not watcher.cancelled() and watcher.exception() is not None:
             log.error("%s failed", watcher.get_name(), exc_info=watcher.exception())
+
+
+async def _to_its_end(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Return what the call returns in a thread. A cancelled caller waits for its end: the next one has the disk alone."""
+    work = asyncio.ensure_future(asyncio.to_thread(call, *args, **kwargs))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait([work])
+        raise

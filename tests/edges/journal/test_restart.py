@@ -13,13 +13,13 @@ import pytest
 
 from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.fleet.errors import ClaimLostError, EnvironmentBrokenError
-from clusterctl.fleet.event import Stream
+from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.finding import Evidence
 from clusterctl.fleet.node import NodeId
 from tests.edges.journal.cutting_proxy import Cut, CuttingProxy, cutting_proxy
 from tests.edges.journal.life import EVIDENCE, N1, StepClock, added, started
 from tests.edges.journal.postgres import PostgresServer
-from tests.events import data_of
+from tests.events import data_of, new_event
 
 WRITERS = 3
 
@@ -97,6 +97,10 @@ def test_claims_and_evidence_survive_a_cut_line(proxied: tuple[CuttingProxy, Sql
     assert N1 in book.claim([N1], "r2").granted
 
 
+def message(node: str, count: int) -> NewEvent:
+    return new_event("node", node, Kind.INSTALL_PROGRESS, {"at": "2026-01-01T00:00:00+00:00", "message": str(count)})
+
+
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 def test_writers_outlive_a_restart(postgresql: PostgresServer, url: str, mode: str) -> None:
     """Several processes' worth of writers go on through a restart in order and through a crash: every append is there
@@ -107,9 +111,9 @@ def test_writers_outlive_a_restart(postgresql: PostgresServer, url: str, mode: s
     def write(name: str) -> int:
         book = open_journal(url, StepClock(), Holder(name))
         for count in itertools.count(1):
-            book.append([added(name) if count == 1 else started(name, str(count))])
+            book.append([added(name) if count == 1 else message(name, count)])
             if count == 5:
-                underway.wait()
+                underway.wait(60)
             if over.is_set() and count > 5:
                 book.close()
                 return count
@@ -118,14 +122,16 @@ def test_writers_outlive_a_restart(postgresql: PostgresServer, url: str, mode: s
     names = [f"w{number}" for number in range(WRITERS)]
     with ThreadPoolExecutor(WRITERS) as pool:
         writing = [pool.submit(write, name) for name in names]
-        underway.wait()
+        underway.wait(60)
         postgresql.restart(mode)
         over.set()
         counts = [done.result() for done in writing]
     book = open_journal(url, StepClock())
     for name, count in zip(names, counts, strict=True):
         events = list(book.history(Stream.NODE, name))
-        assert [data_of(event).get("step", "1") for event in events] == [str(number) for number in range(1, count + 1)]
+        assert [data_of(event).get("message", "1") for event in events] == [
+            str(number) for number in range(1, count + 1)
+        ]
     before = book.states()
     book.rebuild()
     assert book.states() == before

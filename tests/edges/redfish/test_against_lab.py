@@ -20,6 +20,7 @@ from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.hardware.matching import match, root_disk
 from clusterctl.fleet.hardware.sku import RootDisk
 from clusterctl.fleet.node import Serial
+from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.ports import BmcAddress, Deadline, Power
 from clusterctl_lab.emulators.redfish import serve_bmcs
 from clusterctl_lab.healthy import build
@@ -110,7 +111,7 @@ def test_a_missing_gpu_is_named(bmcs: RedfishBmcs, tmp_path: Path) -> None:
         after = bmc.inventory(Deadline.after(60)).value
     gone = {gpu.slot for gpu in before.gpus or ()} - {gpu.slot for gpu in after.gpus or ()}
     (failed,) = [finding for finding in match(after, XE9680) if finding.verdict is not Verdict.PASS]
-    assert (failed.check, failed.measured, failed.expected) == ("gpu_count", "7", "8")
+    assert (failed.check, failed.measured, failed.expected) == ("gpu_count", Quantity(7, "GPUs"), exactly(8, "GPUs"))
     assert len(gone) == 1
     assert f"reseat the GPU in slot {gone.pop()};" in failed.remedy
 

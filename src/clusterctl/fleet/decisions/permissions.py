@@ -39,7 +39,7 @@ def require_living(node: NodeState) -> None:
     """Raise `UsageError` for a retired node: the stage table has no way back."""
     if not possible(node.stage, Move.RETIRE):
         remedy = f"if its machine is back under another name: clusterctl merge NAME --serial SERIAL --from {node.name}"
-        raise UsageError(f"{node.name} is retired for good: {node.cause}", where=node.name, remedy=remedy)
+        raise UsageError(f"it is retired for good: {node.cause}", where=node.name, remedy=remedy)
 
 
 def require_serial(node: NodeState) -> Serial:
