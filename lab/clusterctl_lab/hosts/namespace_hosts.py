@@ -240,7 +240,7 @@ class NamespaceHosts:
 
 
 async def _to_its_end(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Return what the call returns in a thread. A cancelled caller waits for its end: the next one has the disk alone."""
+    """Run the call in a thread and return its result. A cancelled caller waits for its end: the disk is then free."""
     work = asyncio.ensure_future(asyncio.to_thread(call, *args, **kwargs))
     try:
         return await asyncio.shield(work)
