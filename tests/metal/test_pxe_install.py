@@ -10,6 +10,7 @@ import json
 import pytest
 
 from clusterctl.fleet.finding import Verdict
+from clusterctl.fleet.quantity import Quantity, exactly
 from lab.tests.lab_kit import eventually
 from tests.metal.install_kit import INSTALL_S, NODES, Installed
 from tests.metal.metal_kit import needs_metal
@@ -49,7 +50,8 @@ def test_a_network_that_is_not_the_sites_is_found(installed: Installed) -> None:
     metal.ssh(NODES[1], "sudo", "ip", "link", "set", "dev", "mgmt0", "mtu", "1300")
     try:
         (finding,) = network_findings(metal, NODES[1])
-        assert (finding.verdict, finding.measured, finding.expected) == (Verdict.FAIL, "1300", "1400")
+        assert (finding.verdict, finding.measured) == (Verdict.FAIL, Quantity(1300, "bytes"))
+        assert finding.expected == exactly(1400, "bytes")
         assert "mgmt0" in finding.subject
     finally:
         metal.ssh(NODES[1], "sudo", "ip", "link", "set", "dev", "mgmt0", "mtu", "1400")
