@@ -6,13 +6,13 @@ Pure: the step runs the rounds and hands their answers to `read`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Digest
 from clusterctl_burnin.hunting.hunt import Hunt
-from clusterctl_burnin.hunting.model import Group, Noise, Result, Round, Rules
+from clusterctl_burnin.hunting.model import Group, Result, Round, Rules, Topology
 from clusterctl_burnin.hunting.node_status import Measured, NodeStatus, measured_groups
 from clusterctl_burnin.hunting.record import Dropped, HuntEvent, event_from_data, event_to_data
 from clusterctl_burnin.limits.limit import Limits
@@ -22,13 +22,13 @@ from clusterctl_burnin.loads.model import Round as Job
 from clusterctl_burnin.registry import GROUP_LOADS
 from clusterctl_burnin.suites.suite import Suite
 
-FURTHER_ROUNDS = 8
-"""The most rounds after the screening; a fault that comes and goes needs several of them."""
+FURTHER_ROUNDS = 16
+"""The most rounds after the screening; few nodes take part in each, and a fault that comes and goes needs several."""
 REPEATS = 4
-"""The most times that the same nodes are measured together."""
-NOISE = Noise(false_alarm=0.001)
-"""Assumed, not measured: a load whose limit has room goes wrong without a cause in one run of a thousand at most."""
-COMMON = Rules(repeats=REPEATS, alone=1, noise=NOISE)
+"""The most times that the same nodes are measured together while no other node can help."""
+PARTNERS = 2
+"""Each node is measured in so many different groups, where there are as many nodes."""
+COMMON = Rules(alone=1, rounds=1)
 _OPEN = frozenset({NodeStatus.SUSPECT, NodeStatus.UNMEASURED})
 
 
@@ -56,11 +56,12 @@ CampaignEvent = Round | Told | Dropped
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a load is run by: the suite, the limits of the SKU, and as whom it runs on the hosts."""
+    """What a load is run by: the suite, the limits of the SKU, as whom it runs on the hosts, and the leaves of these."""
 
     suite: Suite
     limits: Limits
     user: str
+    topology: Topology = field(default_factory=dict)
 
     def campaigns(self, names: Iterable[str]) -> tuple[Campaign, ...]:
         """Of each load of the suite, in order."""
@@ -69,12 +70,11 @@ class Plan:
     def rules(self, load: str) -> Rules:
         """Everyone is measured with `pair_rounds` others, or in `group_rounds` groups of the size of the limits."""
         kind, somebody = GROUP_LOADS[load], self.suite.somebody_is_bad
-        smallest, wanted = kind.sizes(self.limits)
-        least = max(2, smallest)
-        most = max(least, wanted)
+        sizes = kind.sizes(self.limits)
+        least = max(2, sizes.least)
+        most = max(least, sizes.most)
         rounds = self.suite.pair_rounds if kind.in_pairs else self.suite.group_rounds
-        size = 0 if kind.in_pairs else most
-        return replace(COMMON, least=least, most=most, size=size, screening=rounds, somebody=somebody)
+        return replace(COMMON, least=least, most=most, widest=sizes.widest, screening=rounds, somebody=somebody)
 
     def job(self, load: str, members: tuple[Member, ...]) -> Job:
         lasts = Lasts(self.suite.pair_seconds, self.suite.group_iterations, self.suite.hang_seconds)
@@ -145,7 +145,8 @@ class Campaign:
 
     def unsettled(self, names: Iterable[str]) -> frozenset[str]:
         """Likewise, or measured with fewer others than wanted."""
-        wanted, met, mine = self._rules.screening, measured_groups(self._trials), frozenset(names)
+        met, mine = measured_groups(self._trials), frozenset(names)
+        wanted = min(PARTNERS, self._rules.screening)
         return self.unproven(mine) | {name for name in mine if len(met.get(name, ())) < wanted}
 
     def measured(self) -> Measured:
@@ -154,7 +155,7 @@ class Campaign:
     def _rebuilt(self, events: tuple[HuntEvent, ...]) -> Hunt:
         asked = sum(isinstance(event, Round) for event in events)
         self._rules = replace(self._rules, rounds=asked + self._rules.screening + FURTHER_ROUNDS)
-        return Hunt(self._names, self._rules, events)
+        return Hunt(self._names, self._rules, events, self._plan.topology)
 
 
 def _for_hunt(events: Iterable[CampaignEvent]) -> Iterator[HuntEvent]:

@@ -1,13 +1,11 @@
-"""What a hunt has found, and what it cannot tell apart."""
+"""What a hunt has found, what it cannot tell apart, and what to run next."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from clusterctl_burnin.hunting.model import Part, Rail, Rules
-from clusterctl_burnin.hunting.planning import CLEAN
+from clusterctl_burnin.hunting.model import Part, PartKind, Rail, Rules
 from clusterctl_burnin.hunting.posterior import Posterior
 from clusterctl_burnin.hunting.record import Record
 
@@ -20,24 +18,20 @@ class Culprit:
     rails: tuple[Rail, ...]
     probability: float
 
-    @property
-    def is_path(self) -> bool:
-        return len(self.part) == 2
-
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`settled`: every case has an explanation that is as probable as the rules want it, and every host was measured.
+    """`settled`: every failure is explained as surely as the rules want it, and every host was measured often enough.
 
     bad          parts to act on
-    best         the likeliest explanation, whether sure or not: every part in it, with its rail
-    common       rails on which everything goes wrong: none of the hosts is accused
-    suspects     parts that cannot be told apart yet, likeliest first
-    proven       hosts that passed and are not suspected of anything
+    best         the most probable explanation, sure or not: every part in it, with its rail
+    common       rails on which everything fails: no host is accused
+    suspects     parts that cannot be told apart yet, the most probable first
+    proven       hosts that passed and are not suspected
     unmeasured   hosts of which nothing is known: they are not proven
+    thin         hosts that were measured less often than the rules want: a fault that comes and goes may be missed
     gone         hosts that dropped out
-    probability  that the best explanations of all cases hold together (1 where nothing went wrong)
-    advice       what would tell the suspects apart, or measure the unmeasured; empty where there is nothing to do
+    advice       what to run next, or what to look at; empty where there is nothing to do
     """
 
     settled: bool
@@ -47,40 +41,45 @@ class Answer:
     suspects: tuple[Culprit, ...]
     proven: tuple[str, ...]
     unmeasured: tuple[str, ...]
+    thin: tuple[str, ...]
     gone: tuple[str, ...]
-    probability: float
     advice: str
 
 
 def answer(hosts: Sequence[str], record: Record, beliefs: Mapping[Rail, Posterior], rules: Rules) -> Answer:
     common = tuple(rail for rail, belief in beliefs.items() if belief.common >= rules.sure)
-    judged = {rail: belief for rail, belief in beliefs.items() if rail not in common}
-    found = _culprits(judged)
+    found = [culprit for culprit in _culprits(beliefs) if culprit.part.kind is not PartKind.ALL]
     bad = tuple(c for c in found if c.probability >= rules.sure)
-    certainties = [case.certainty for belief in judged.values() for case in belief.cases]
-    certain = min(certainties, default=1.0) >= rules.sure
-    suspects = () if certain else tuple(c for c in found if CLEAN < c.probability < rules.sure)
-    named = {name for culprit in (*bad, *suspects) if not culprit.is_path for name in culprit.part}
-    measured = record.measured()
-    passed = {name for rail in beliefs for group in record.runs(rail)[0] for name in group}
-    unmeasured = tuple(h for h in hosts if h not in record.gone and not measured.get(h))
-    proven = passed - named - set(unmeasured) - record.gone.keys() if not common else set()
+    open_parts = {(part, rail) for rail, b in beliefs.items() for case in b.cases for part in case.open(rules.sure)}
+    suspects = tuple(c for c in found if any((c.part, rail) in open_parts for rail in c.rails))
+    covered = _covered(bad)
+    measured, passed = record.measured(), record.passed()
+    present = [name for name in hosts if name not in record.gone]
+    unmeasured = tuple(name for name in present if not measured.get(name))
+    thin = tuple(n for n in present if 0 < measured.get(n, 0) < rules.screening and n not in covered)
+    suspected = {culprit.part.names[0] for culprit in suspects if culprit.part.kind is PartKind.HOST}
+    proven = () if common else tuple(n for n in present if passed.get(n) and n not in covered and n not in suspected)
     return Answer(
-        settled=certain and bool(record.rounds) and not unmeasured,
+        settled=bool(record.rounds) and not open_parts and not unmeasured and not thin,
         bad=bad,
-        best=_best(judged, somebody=rules.somebody),
+        best=_best(beliefs, somebody=rules.somebody),
         common=common,
         suspects=suspects,
-        proven=tuple(sorted(proven)),
+        proven=proven,
         unmeasured=unmeasured,
+        thin=thin,
         gone=tuple(sorted(record.gone)),
-        probability=math.prod(certainties),
-        advice=_advice(suspects, common, unmeasured, len(proven)),
+        advice=_advice(suspects, common, unmeasured, thin, bool(proven)),
     )
 
 
+def _covered(bad: Sequence[Culprit]) -> set[str]:
+    """Return the hosts that are bad, or that a bad leaf keeps from being measured."""
+    return {n for c in bad if c.part.kind in (PartKind.HOST, PartKind.LEAF) for n in c.part.names}
+
+
 def _culprits(beliefs: Mapping[Rail, Posterior]) -> list[Culprit]:
-    """Each part once where it is equally sure on several rails; likeliest first."""
+    """Return each part once where it is equally sure on several rails; the most probable first."""
     by_rail: dict[tuple[Part, float], list[Rail]] = {}
     for rail, belief in beliefs.items():
         for case in belief.cases:
@@ -91,11 +90,11 @@ def _culprits(beliefs: Mapping[Rail, Posterior]) -> list[Culprit]:
 
 
 def _best(beliefs: Mapping[Rail, Posterior], *, somebody: bool) -> tuple[tuple[Part, Rail], ...]:
-    """`somebody`: some part is known to be bad; where no case has one for its best, the one nearest to it counts."""
+    """`somebody`: some part is known to be bad; where no case has one in its best set, the one nearest to it counts."""
     found = [(part, rail) for rail, b in beliefs.items() for case in b.cases for part in case.sets[0][0]]
     if somebody and not found:
         others = [
-            (probability / case.certainty, sorted(parts), rail)
+            (probability / max(case.sets[0][1], 1e-9), sorted(parts), rail)
             for rail, belief in beliefs.items()
             for case in belief.cases
             for parts, probability in case.sets[1:2]
@@ -105,22 +104,29 @@ def _best(beliefs: Mapping[Rail, Posterior], *, somebody: bool) -> tuple[tuple[P
     return tuple(sorted(found, key=lambda item: (item[0], -1 if item[1] is None else item[1])))
 
 
-def _advice(suspects: Sequence[Culprit], common: Sequence[Rail], unmeasured: Sequence[str], proven: int) -> str:
-    words = []
+def _advice(
+    suspects: Sequence[Culprit], common: Sequence[Rail], unmeasured: Sequence[str], thin: Sequence[str], proven: bool
+) -> str:
+    sentences = []
     if common:
         rails = ", ".join(f"rail {rail}" for rail in common if rail is not None)
-        words.append(f"everything goes wrong{f' on {rails}' if rails else ''}: look at switches, the test, its limits")
-    hosts = sorted({name for culprit in suspects if not culprit.is_path for name in culprit.part})
-    paths = sorted(culprit.part for culprit in suspects if culprit.is_path)
+        sentences.append(f"all runs fail{f' on {rails}' if rails else ''}: check switches, the load, its limits")
+    hosts = sorted({c.part.names[0] for c in suspects if c.part.kind is PartKind.HOST})
+    pairs = sorted(c.part.names for c in suspects if c.part.kind is PartKind.PAIR)
+    leaves = sorted(str(c.part) for c in suspects if c.part.kind in (PartKind.LEAF, PartKind.UPLINK))
+    if leaves:
+        sentences.append(f"run hosts within and across leaves once more, to decide on {_some(leaves)}")
     if hosts and not proven:
-        words.append(f"nobody here is proven: run {_some(hosts)} each with proven hosts from elsewhere")
+        sentences.append(f"no host here is proven: run {_some(hosts)} each with proven hosts from elsewhere")
     elif hosts:
-        words.append(f"run {_some(hosts)} once more, each among proven hosts")
-    if paths and not hosts:
-        words.append(f"run {_some([' with '.join(path) for path in paths])} once more, each pair by itself")
+        sentences.append(f"run {_some(hosts)} once more, each among proven hosts")
+    if pairs and not hosts:
+        sentences.append(f"run {_some([' with '.join(ends) for ends in pairs])} once more, each pair by itself")
     if unmeasured:
-        words.append(f"find out why {_some(unmeasured)} could not be measured")
-    return "; ".join(words)
+        sentences.append(f"find out why {_some(unmeasured)} could not be measured")
+    if thin:
+        sentences.append(f"run {_some(thin)} more often: too few runs to find a fault that comes and goes")
+    return "; ".join(sentences)
 
 
 def _some(names: Sequence[str], most: int = 8) -> str:

@@ -1,33 +1,56 @@
-"""The hunt: `next` says who runs with whom, `tell` takes what came of it, `answer` says what is known, and what not.
+"""The hunt: `next` returns who runs with whom, `tell` takes the results, `answer` returns what is known, and what not.
 
-Pure and deterministic: its state is its events, so that a run that was killed goes on where it stood.
+Pure and deterministic: its state is its events, so that a run that was killed goes on where it was.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+import random
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from clusterctl_burnin.hunting import planning
-from clusterctl_burnin.hunting.affine_plane import screening_groups
 from clusterctl_burnin.hunting.answer import Answer, answer
-from clusterctl_burnin.hunting.model import Group, Part, Rail, Result, Round, Rules
-from clusterctl_burnin.hunting.posterior import Case, Posterior, believe, conditioned
-from clusterctl_burnin.hunting.record import Dropped, HuntEvent, Record, rebuilt
+from clusterctl_burnin.hunting.deal import Meetings, Sizes, deal, even_sizes
+from clusterctl_burnin.hunting.evidence import Evidence
+from clusterctl_burnin.hunting.follow_up import Limits, Pool, follow_up
+from clusterctl_burnin.hunting.model import SHARED, Group, Part, PartKind, Rail, Result, Round, Rules, Topology
+from clusterctl_burnin.hunting.posterior import Case, Posterior, given_bad, posterior
+from clusterctl_burnin.hunting.record import Dropped, HuntEvent, Record, Run, rebuilt
 
 PATIENCE = 2
 """A host that could not be measured is asked so many more times than others before it is left unmeasured."""
 
-ENOUGH_OF_A_PAIR = 3
+
+NARROW = 3
+"""So many rounds have groups of the usual size, which tell hosts and leaves apart. Those after them have large groups
+of hosts that passed, where most pairs of hosts are together at once.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Screening:
+    """Who is screened in a round (`mine`), and who else could take part."""
+
+    mine: list[str]
+    proven: list[str]
+    present: list[str]
+    suspects: set[str]
 
 
 class Hunt:
-    """Which host, path or rail is bad among `hosts` (2 to some thousands). Not thread-safe."""
+    """Which part is bad among `hosts` (2 to some thousands) and what connects them. Not thread-safe."""
 
-    def __init__(self, hosts: Iterable[str], rules: Rules | None = None, events: Iterable[HuntEvent] = ()) -> None:
-        """`events` are those of a hunt of the same hosts that is to go on. Raises ValueError where they are not."""
+    def __init__(
+        self,
+        hosts: Iterable[str],
+        rules: Rules | None = None,
+        events: Iterable[HuntEvent] = (),
+        topology: Topology | None = None,
+    ) -> None:
+        """`events`: of a hunt of the same hosts that is to go on. Raises ValueError where they are not."""
         self._hosts = tuple(sorted(set(hosts)))
         self._rules = rules or Rules()
+        self._topology = topology or {}
         self._record: Record = rebuilt(events)
         self._beliefs: Mapping[Rail, Posterior] | None = None
         if not all(one.hosts <= set(self._hosts) for one in self._record.rounds.values()):
@@ -43,7 +66,7 @@ class Hunt:
         return tuple(host for host in self._hosts if host not in self._record.gone)
 
     def next(self) -> Round | None:
-        """The groups to run now: of the round that is open, those that nothing was told of. None: the hunt is over."""
+        """Return the groups to run now: of the round that is open, those without a result. None: the hunt is over."""
         pending = self._record.untold()
         if pending is not None:
             return pending
@@ -56,107 +79,132 @@ class Hunt:
         return new
 
     def tell(self, results: Iterable[Result]) -> None:
-        """Results in any order, all rails of a group together; ValueError for a group that was never asked."""
+        """Take results in any order, all rails of a group together. Raises ValueError for a group never asked."""
         for result in results:
             self._record.apply(result)
         self._beliefs = None
 
     def drop(self, host: str) -> None:
-        """The host is gone: it is in no further group, and what went wrong with it in this round accuses no host."""
+        """Take the host out: it is in no further group, and what failed with it in this round counts against none."""
         if host not in self._hosts:
             raise ValueError(f"{host} is not in this hunt")
         self._record.apply(Dropped(host, max(self._record.rounds, default=0)))
         self._beliefs = None
 
     def answer(self) -> Answer:
-        """What is known now, after any round."""
+        """Return what is known now, after any round."""
         return answer(self._hosts, self._record, self._believed(), self._rules)
 
     def _believed(self) -> Mapping[Rail, Posterior]:
         if self._beliefs is None:
-            rails = self._record.rails()
-            noise, count = self._rules.noise, len(self._hosts)
-            beliefs = {rail: believe(*self._record.runs(rail), count, noise) for rail in rails}
-            self._beliefs = conditioned(beliefs) if self._rules.somebody else beliefs
+            found: dict[tuple[Run, ...], Posterior] = {}
+            for rail in self._record.rails():
+                runs = self._record.runs(rail)
+                if runs not in found:  # a fault of a whole host shows on all rails alike
+                    evidence = Evidence(runs, self._hosts, self._topology)
+                    found[runs] = posterior(evidence, self._rules.assumptions)
+            beliefs = {rail: found[self._record.runs(rail)] for rail in self._record.rails()}
+            self._beliefs = given_bad(beliefs) if self._rules.somebody else beliefs
         return self._beliefs
 
     def _groups(self, number: int) -> tuple[Group, ...]:
         beliefs = self._believed()
-        undecided = self._undecided(beliefs)
-        plan = planning.RoundPlan(set(self.present), self._clean(beliefs, number), self._met(undecided))
-        times, clean = self._record.times(), frozenset(plan.clean)
-        weights: dict[str, float] = {}
-        for case in undecided:
-            paths = self._paths(case, times)
-            planning.place_paths(plan, paths, self._rules)
-            for host, weight in () if paths else planning.suspects(case).items():
-                weights[host] = max(weight, weights.get(host, 0.0))
-        for host in self._missed(beliefs):
-            weights.setdefault(host, 0.0)
-        if weights:
-            planning.place_suspects(plan, weights, self._rules, self._size(number), number)
-        planning.place_others(plan, self._wanting(weights), self._hosts, number - 1, self._rules)
-        return tuple(group for group in plan.groups if times.get(group, 0) < self._often(group, clean))
+        sure = self._sure(beliefs)
+        cases = self._undecided(beliefs)
+        suspects = self._suspects(cases)
+        passed = self._record.passed()
+        doubtful = suspects | {part.names[0] for part in sure if part.kind is PartKind.HOST}
+        present = self._shuffled(number)
+        proven = [name for name in present if passed.get(name) and name not in doubtful]
+        wanting = self._wanting(sure)
+        sizes = Sizes(self._rules.least, self._rules.most)
+        met = self._met()
+        if wanting:
+            mine = [name for name in present if name in wanting or name in suspects]
+            shared = [part for case in cases for part in case.open(self._rules.sure) if part.kind in SHARED]
+            wide = number > NARROW and not shared and not any(part.kind in SHARED for part in sure)
+            groups = self._screening(_Screening(mine, proven, present, suspects), number, met, wide=wide)
+        else:
+            others = [name for name in present if name not in proven and name not in doubtful - suspects]
+            pool = Pool(proven, others, self._topology, met)
+            groups = tuple(follow_up(cases, pool, Limits(sizes, self._rules.widest, self._rules.sure), number))
+        times = self._record.times()
+        return tuple(g for g in groups if times.get(g, 0) < self._often(g, doubtful, bool(proven)))
 
-    def _often(self, group: Group, clean: frozenset[str]) -> int:
-        """The same group again tells whether it is chance, where somebody in it is in doubt and others are not."""
-        return self._rules.repeats if clean and not clean.issuperset(group) else self._rules.alone
+    def _screening(self, who: _Screening, number: int, met: Meetings, *, wide: bool) -> tuple[Group, ...]:
+        """Return the groups of a screening round: suspects apart; in a wide one, the proven hosts in large groups."""
+        sizes = Sizes(self._rules.least, self._rules.most)
+        good = [name for name in who.mine if name in who.proven]
+        if not wide or self._rules.widest <= self._rules.most or len(good) < 2 * self._rules.most:
+            placed = self._with_partners(who.mine, who)
+            return deal(placed, who.suspects, number - 1, self._topology, sizes, met)
+        narrow = [name for name in who.mine if name not in good]
+        if narrow:
+            narrow = self._apart(narrow, who, good)
+        there = {*narrow}
+        left = [name for name in good if name not in there]
+        groups = deal(narrow, who.suspects, number - 1, self._topology, sizes, met)
+        large = even_sizes(len(left), Sizes(self._rules.least, self._rules.widest))
+        return (*groups, *deal(left, (), 2 * number, self._topology, large, met))
 
-    def _paths(self, case: Case, times: Mapping[Group, int]) -> Mapping[Part, float]:
-        """The paths to measure for it; a pair that ran by itself a few times tells less than its ends with others."""
-        paths = planning.doubtful_paths(case)
-        pairs = self._rules.most == 2
-        return {path: p for path, p in paths.items() if not pairs or times.get(path, 0) < ENOUGH_OF_A_PAIR}
+    def _apart(self, names: list[str], who: _Screening, good: list[str]) -> list[str]:
+        """Return the names with as many proven partners as groups with one suspect each need, if there are so many."""
+        there = {*names}
+        wanted = len(names) * (self._rules.most - 1)
+        partners = [name for name in good if name not in there]
+        enough = wanted if wanted <= len(partners) // 2 else -len(names) % self._rules.most
+        return self._with_partners([*names, *partners[:enough]], who)
 
-    def _met(self, undecided: list[Case]) -> Mapping[str, Mapping[str, int]]:
-        """Whoever was in a run that went wrong, with whom."""
-        met: dict[str, Counter[str]] = defaultdict(Counter)
-        for case in undecided:
-            for group in case.runs:
-                for host in group:
-                    met[host].update(group)
+    def _met(self) -> Meetings:
+        met = Meetings()
+        for one in self._record.rounds.values():
+            for group in one.groups:
+                met.add(group)
         return met
 
-    def _undecided(self, beliefs: Mapping[Rail, Posterior]) -> list[Case]:
-        """The cases that are not sure, of all rails; of a rail that fails as a whole, none."""
-        sure = self._rules.sure
-        return [c for b in beliefs.values() if b.common < sure for c in b.cases if c.certainty < sure]
-
-    def _clean(self, beliefs: Mapping[Rail, Posterior], number: int) -> list[str]:
-        """Proven partners, beginning with another one each round."""
+    def _shuffled(self, number: int) -> list[str]:
+        """Return the hosts that are present, those measured least first, else in another order each round."""
         measured = self._record.measured()
-        blamed: dict[str, float] = {}
-        for belief in beliefs.values():
-            for case in belief.cases:
-                for part, p in case.parts.items():
-                    if len(part) == 1:
-                        blamed[part[0]] = max(p, blamed.get(part[0], 0.0))
-        passed = {host for rail in beliefs for group in self._record.runs(rail)[0] for host in group}
-        clean = [h for h in self.present if h in passed and measured.get(h, 0) and blamed.get(h, 0.0) <= planning.CLEAN]
-        turn = (number * 7) % max(1, len(clean))
-        return clean[turn:] + clean[:turn]
+        names = list(self.present)
+        random.Random(number).shuffle(names)
+        return sorted(names, key=lambda name: measured.get(name, 0))
 
-    def _wanting(self, weights: Mapping[str, float]) -> list[str]:
-        """Who has not been measured often enough, and is not measured apart anyway."""
-        measured, asked = self._record.measured(), self._record.asked()
+    def _often(self, group: Group, doubtful: set[str], proven: bool) -> int:
+        """Return how often the group may run; where it failed and no host is proven, only other hosts tell more."""
+        return self._rules.repeats if proven or doubtful.isdisjoint(group) else self._rules.alone
+
+    def _with_partners(self, names: list[str], who: _Screening) -> list[str]:
+        """Return the names with as many partners as fill their groups."""
+        there = {*names}
+        more = [name for name in who.proven if name not in there][: -len(names) % self._rules.most]
+        short = self._rules.least - len(names) - len(more)
+        there |= {*more}
+        more += [name for name in who.present if name not in there][: max(0, short)]
+        return [*names, *more]
+
+    def _sure(self, beliefs: Mapping[Rail, Posterior]) -> list[Part]:
+        sure = self._rules.sure
+        return [part for b in beliefs.values() for case in b.cases for part, p in case.parts.items() if p >= sure]
+
+    def _undecided(self, beliefs: Mapping[Rail, Posterior]) -> list[Case]:
+        """Return the cases that are in doubt, those of several rails that are alike once."""
+        cases = {case.sets: case for belief in beliefs.values() for case in belief.cases}
+        return [case for case in cases.values() if case.open(self._rules.sure)]
+
+    def _suspects(self, cases: Iterable[Case]) -> set[str]:
+        parts = (part for case in cases for part in case.open(self._rules.sure))
+        return {part.names[0] for part in parts if part.kind is PartKind.HOST}
+
+    def _wanting(self, sure: Iterable[Part]) -> set[str]:
+        """Return the hosts that were not measured often enough, or never passed: those of sure parts need not."""
+        known = {name for part in sure if part.kind in (PartKind.HOST, PartKind.LEAF) for name in part.names}
+        common = any(part.kind is PartKind.ALL for part in sure)
+        measured, asked, passed = self._record.measured(), self._record.asked(), self._record.passed()
         wanted = self._rules.screening
-        return [
-            host
-            for host in self.present
-            if measured.get(host, 0) < wanted and asked.get(host, 0) < wanted + PATIENCE and host not in weights
-        ]
-
-    def _missed(self, beliefs: Mapping[Rail, Posterior]) -> list[str]:
-        """Who was asked and not measured, or never passed though others are to blame for that: tried again among proven
-        partners, so that no other host is missed with it.
-        """
-        common = any(belief.common >= self._rules.sure for belief in beliefs.values())
-        told = self._record.measured() if common else self._record.passed()
-        asked, measured, patience = self._record.asked(), self._record.measured(), self._rules.screening + PATIENCE
-        missed = {host: asked[host] - measured.get(host, 0) for host in self.present if asked.get(host)}
-        wanting = [host for host, times in missed.items() if not told.get(host) and times < patience]
-        return [h for h in wanting if not any(b.of((h,)) >= self._rules.sure for b in beliefs.values())]
-
-    def _size(self, number: int) -> int:
-        groups = screening_groups(self._hosts, number - 1, self._rules.least, self._rules.most, self._rules.size)
-        return max((len(group) for group in groups), default=self._rules.least)
+        return {
+            name
+            for name in self.present
+            if name not in known
+            and asked.get(name, 0) < wanted + PATIENCE
+            and (measured.get(name, 0) < wanted or (not passed.get(name) and not common))
+        }

@@ -7,20 +7,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from clusterctl_burnin.hunting.answer import Answer
-from clusterctl_burnin.hunting.model import BAD, Part, Rail
+from clusterctl_burnin.hunting.follow_up import shows_in
+from clusterctl_burnin.hunting.model import BAD, Part, PartKind, Rail
 from clusterctl_burnin.loads.model import Outcome, Trial
 
-DOUBT = 0.05
-"""A path that is bad with more than this probability keeps both of its ends in doubt."""
+DOUBT = {PartKind.PAIR: 0.05, PartKind.LEAF: 0.05, PartKind.UPLINK: 0.05}
+"""Parts of several hosts keep these in doubt from so probable on; a host by itself, as long as it is in doubt."""
 
 
 class NodeStatus(enum.Enum):
-    """What the trials of one rail say of a node."""
+    """What the trials of one rail say of a node. SHARED: a leaf or its uplinks, which it shares with other nodes, is
+    bad.
+    """
 
     PROVEN = "proven"
     BAD = "bad"
     SUSPECT = "suspect"
     PATH = "path"
+    SHARED = "shared"
     COMMON = "common"
     UNMEASURED = "unmeasured"
 
@@ -30,14 +34,16 @@ class Blame:
     """A node's status on one rail.
 
     trials   that it rests on
-    chance   that went wrong with it, and that nothing here explains but chance
-    partner     the other end of the path, where the status is PATH
+    chance   that failed with it, and that nothing but chance explains
+    partner  the other end of the path, where the status is PATH
+    shared   the part, where the status is SHARED
     """
 
     status: NodeStatus
     trials: tuple[Trial, ...]
     chance: tuple[Trial, ...] = ()
     partner: str = ""
+    shared: Part | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,28 +69,30 @@ def _of_rail(rail: Rail, trials: Iterable[Trial], answer: Answer) -> Mapping[str
     for trial in trials:
         for name in trial.members:
             mine.setdefault(name, []).append(trial)
-    bad = {c.part for c in answer.bad if rail in c.rails}
-    doubtful = {c.part for c in answer.suspects if rail in c.rails and (not c.is_path or c.probability > DOUBT)}
+    bad = [c.part for c in answer.bad if rail in c.rails]
+    doubtful = [c.part for c in answer.suspects if rail in c.rails and c.probability > DOUBT.get(c.part.kind, 0.0)]
     return {name: _of_node(name, its, bad, doubtful, common=rail in answer.common) for name, its in mine.items()}
 
 
-def _of_node(name: str, trials: list[Trial], bad: set[Part], doubtful: set[Part], *, common: bool) -> Blame:
+def _of_node(name: str, trials: list[Trial], bad: list[Part], doubtful: list[Part], *, common: bool) -> Blame:
     passed = tuple(trial for trial in trials if trial.passed)
     failed = tuple(trial for trial in trials if trial.outcome in BAD)
-    paths = [part for part in (*sorted(bad), *sorted(doubtful)) if len(part) == 2 and name in part]
-    if (name,) in bad:
+    mine = {part.kind: part for part in bad if name in part.names}
+    if PartKind.HOST in mine:
         return Blame(NodeStatus.BAD, failed)
     if failed and common:
         return Blame(NodeStatus.COMMON, failed)
-    if failed and ((name,) in doubtful or any(path not in bad for path in paths)):
+    shared = mine.get(PartKind.LEAF) or mine.get(PartKind.UPLINK)
+    if failed and shared is not None:
+        return Blame(NodeStatus.SHARED, failed, shared=shared)
+    if failed and any(name in part.names for part in doubtful):
         return Blame(NodeStatus.SUSPECT, failed)
-    if failed and paths:
-        partner = next(end for end in paths[0] if end != name)
+    if failed and PartKind.PAIR in mine:
+        partner = next(end for end in mine[PartKind.PAIR].names if end != name)
         return Blame(NodeStatus.PATH, tuple(t for t in failed if partner in t.members), partner=partner)
     if not passed:
         return Blame(NodeStatus.UNMEASURED, tuple(trials))
-    explained = [part for part in bad if len(part) == 1]
-    chance = tuple(t for t in failed if not any(part[0] in t.members for part in explained))
+    chance = tuple(t for t in failed if not any(shows_in(part, frozenset(t.members)) for part in bad))
     return Blame(NodeStatus.PROVEN, passed, chance)
 
 

@@ -1,8 +1,8 @@
 """How probable it is that a part is bad, after all that was measured on one rail (Bayes' rule over sets of parts).
 
-A set S of bad parts explains a run g that went wrong with the probability 1 − (1 − f) ∏(1 − p) over the parts of S that
-are in g; f is the rate of false alarms, p how often a bad part shows. Runs that passed speak of each part by itself, so
-only runs that went wrong tie parts together: what shares none of them is judged apart, as a case of its own.
+A set S of bad parts explains a failed run with the probability 1 − (1 − f) ∏(1 − p) over the parts of S that are in it;
+f is the noise of its round, p how often a bad part shows. Passed runs speak of each part by itself, so that only failed
+runs connect parts: what shares none of them is judged apart, as a case of its own.
 """
 
 from __future__ import annotations
@@ -12,79 +12,102 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from clusterctl_burnin.hunting.candidates import Candidate, Runs, candidates
-from clusterctl_burnin.hunting.model import Group, Noise, Part, Rail
+from clusterctl_burnin.hunting.evidence import Candidate, Evidence, near
+from clusterctl_burnin.hunting.model import SHARED, Assumptions, Part, PartKind, Rail
+from clusterctl_burnin.hunting.noise_levels import noise_of_runs
+from clusterctl_burnin.hunting.record import Run
 
-BEAM = 24
+BEAM = 12
 MOST_BAD = 8
-"""Bad parts in one case at most, and one more than runs went wrong; beyond them, false alarms."""
-NEGLIGIBLE = 10.0
-"""A set whose weight is e^10 times smaller than the best one's is left out."""
+"""Bad parts in one case at most, and one more than runs failed; beyond them, noise."""
+MOST_CANDIDATES = 64
+"""So many candidates of a case at most are combined with others: those that explain most by themselves."""
+NEGLIGIBLE = 9.0
+"""A set whose weight is e^9 times smaller than that of the best one is left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Runs that went wrong and share possible culprits. `sets` and `parts` with their probabilities, best first."""
+    """Failed runs that share possible causes. `sets` and `parts` with their probabilities, best first.
 
-    runs: tuple[Group, ...]
+    noise  how probable noise alone is in the round of each run
+    shows  how often each part is assumed to fail a run if it is bad
+    """
+
+    runs: tuple[Run, ...]
+    noise: tuple[float, ...]
     sets: tuple[tuple[frozenset[Part], float], ...]
     parts: Mapping[Part, float]
-    evidence: float
+    shows: Mapping[Part, float]
 
     @property
-    def certainty(self) -> float:
-        """Of the best set."""
-        return self.sets[0][1]
-
-    @property
-    def nobody(self) -> float:
-        """That it is false alarms alone."""
+    def noise_alone(self) -> float:
         return next((p for parts, p in self.sets if not parts), 0.0)
+
+    def open(self, sure: float) -> tuple[Part, ...]:
+        """Return the parts in doubt, the most probable first: those that are not sure, without the least probable ones:
+        they may add up to `1 - sure` for each failed run. What a bad leaf hides cannot be told before it is repaired.
+        """
+        bad = [part for part, p in self.parts.items() if p >= sure and part.kind in (PartKind.LEAF, PartKind.ALL)]
+        hidden = {name for part in bad for name in part.names}
+        everything = any(part.kind is PartKind.ALL for part in bad)
+        unsure = [
+            (part, p)
+            for part, p in self.parts.items()
+            if p < sure and not everything and (part.kind in SHARED or hidden.isdisjoint(part.names))
+        ]
+        doubt = 0.0
+        while unsure and doubt + unsure[-1][1] <= (1 - sure) * len(self.runs):
+            doubt += unsure.pop()[1]
+        return tuple(part for part, _ in unsure)
 
 
 @dataclass(frozen=True, slots=True)
 class Posterior:
-    """The cases of one rail, and how probable it is that no host is to blame but something common."""
+    """The cases of one rail."""
 
     cases: tuple[Case, ...]
-    common: float
+
+    @property
+    def common(self) -> float:
+        """How probable it is that a cause common to all runs is bad."""
+        return max((p for c in self.cases for part, p in c.parts.items() if part.kind is PartKind.ALL), default=0.0)
 
     def of(self, part: Part) -> float:
         return max((case.parts.get(part, 0.0) for case in self.cases), default=0.0)
 
 
-def believe(passed: Sequence[Group], failed: Sequence[Group], hosts: int, noise: Noise) -> Posterior:
-    """Judge the runs of one rail; `hosts`: how many there are in all."""
-    runs = Runs(tuple(passed), tuple(failed))
-    found = candidates(runs, hosts, noise)
-    cases = tuple(_case(runs, members, its, noise) for members, its in _apart(len(failed), found))
-    return Posterior(cases, _common(runs, cases, noise))
+def posterior(evidence: Evidence, assumptions: Assumptions) -> Posterior:
+    """Judge the runs of one rail."""
+    if not evidence.failed:
+        return Posterior(())
+    found = evidence.candidates(assumptions)
+    noise = noise_of_runs(evidence, found, assumptions)
+    cases = _apart(len(noise), near(found, noise))
+    return Posterior(tuple(_case(evidence, runs, its, noise) for runs, its in cases))
 
 
-def conditioned(beliefs: Mapping[Rail, Posterior]) -> Mapping[Rail, Posterior]:
-    """The same, where it is known that some part is bad: false alarms alone, in all cases at once, are no explanation.
+def given_bad(beliefs: Mapping[Rail, Posterior]) -> Mapping[Rail, Posterior]:
+    """The same, where some part is known to be bad: noise alone, in all cases at once, is no explanation.
 
     E being the probability of that, an explanation with bad parts has P / (1 − E), one without (P − E) / (1 − E).
     """
     cases = [case for belief in beliefs.values() for case in belief.cases]
-    nobody = math.prod(case.nobody for case in cases)
-    if not cases or nobody >= 1:
+    noise = math.prod(case.noise_alone for case in cases)
+    if not cases or noise >= 1:
         return beliefs
-    return {
-        rail: replace(belief, cases=tuple(_given_somebody(case, nobody) for case in belief.cases))
-        for rail, belief in beliefs.items()
-    }
+    return {rail: Posterior(tuple(_given(case, noise) for case in belief.cases)) for rail, belief in beliefs.items()}
 
 
-def _given_somebody(case: Case, nobody: float) -> Case:
-    left = 1 - nobody
-    sets = [(parts, (p if parts else max(0.0, p - nobody)) / left) for parts, p in case.sets]
+def _given(case: Case, noise: float) -> Case:
+    left = 1 - noise
+    sets = [(parts, (p if parts else max(0.0, p - noise)) / left) for parts, p in case.sets]
     sets.sort(key=lambda s: (-s[1], sorted(s[0])))
     return replace(case, sets=tuple(sets), parts={part: p / left for part, p in case.parts.items()})
 
 
 def _apart(failed: int, found: Sequence[Candidate]) -> Iterable[tuple[list[int], list[Candidate]]]:
-    """Indices of failed runs that share candidates, with those candidates."""
+    """Return indices of failed runs that share candidates, with those candidates."""
     leader = list(range(failed))
 
     def lead(run: int) -> int:
@@ -104,66 +127,78 @@ def _apart(failed: int, found: Sequence[Candidate]) -> Iterable[tuple[list[int],
     return [(runs, its[first]) for first, runs in sorted(members.items())]
 
 
-def _case(runs: Runs, members: Sequence[int], found: Sequence[Candidate], noise: Noise) -> Case:
-    weights = _weigh(members, found, noise.false_alarm)
+def _case(evidence: Evidence, members: Sequence[int], found: Sequence[Candidate], noise: Sequence[float]) -> Case:
+    found = sorted(found, key=lambda c: (-c.explains(noise), c.part, c.silent))
+    shared = [index for index, candidate in enumerate(found) if candidate.part.kind in SHARED]
+    weights = _weigh(found, noise, len(members), ())
+    if shared:
+        weights |= _weigh(found, noise, len(members), shared)
     best = max(weights.values())
     by_parts: dict[frozenset[Part], float] = defaultdict(float)
+    marginal: dict[Part, float] = defaultdict(float)
+    shown: dict[Part, float] = defaultdict(float)
     for chosen, weight in weights.items():
         if weight > best - NEGLIGIBLE:
-            by_parts[frozenset(found[index].part for index in chosen)] += math.exp(weight - best)
+            probability = math.exp(weight - best)
+            by_parts[frozenset(found[index].part for index in chosen)] += probability
+            for index in chosen:
+                marginal[found[index].part] += probability
+                shown[found[index].part] += probability * (1 - found[index].silent)
     total = math.fsum(by_parts.values())
     sets = sorted(((parts, weight / total) for parts, weight in by_parts.items()), key=lambda s: (-s[1], sorted(s[0])))
-    marginal: dict[Part, float] = defaultdict(float)
-    for parts, probability in sets:
-        for part in parts:
-            marginal[part] += probability
-    ordered = dict(sorted(marginal.items(), key=lambda item: (-item[1], item[0])))
-    return Case(tuple(runs.failed[run] for run in members), tuple(sets), ordered, best + math.log(total))
+    ordered = sorted(marginal.items(), key=lambda item: (-item[1], item[0]))
+    return Case(
+        runs=tuple(evidence.failed[run] for run in members),
+        noise=tuple(noise[run] for run in members),
+        sets=tuple(sets),
+        parts={part: p / total for part, p in ordered},
+        shows={part: shown[part] / p for part, p in ordered},
+    )
 
 
 _State = tuple[float, dict[int, float]]
 """Log weight of a set, and per failed run the probability that nothing in the set shows there (1 where untouched)."""
 
 
-def _weigh(members: Sequence[int], found: Sequence[Candidate], false_alarm: float) -> dict[frozenset[int], float]:
-    """The log weight of every set worth a look, grown part by part from the best ones."""
+def _weigh(
+    found: Sequence[Candidate], noise: Sequence[float], runs: int, first: Sequence[int]
+) -> dict[frozenset[int], float]:
+    """Return the log weight, against noise alone, of every set worth a look, grown part by part from the best ones.
+
+    found  the candidates that explain most by themselves first
+    first  grow from these, shared parts; from nothing and without shared parts where there are none. Both are needed: a
+           leaf explains more than any host by itself, and less than several hosts together
+    """
     nothing: frozenset[int] = frozenset()
-    start = len(members) * math.log(false_alarm)
-    weights = {nothing: start}
-    beam: list[tuple[frozenset[int], _State]] = [(nothing, (start, {}))]
-    for _ in range(min(MOST_BAD, len(members) + 1)):
+    start: _State = (0.0, {})
+    beam = [(frozenset({index}), _with(start, found[index], noise)) for index in first] or [(nothing, start)]
+    weights = {chosen: state[0] for chosen, state in beam}
+    usable = [(i, c) for i, c in enumerate(found) if first or c.part.kind not in SHARED]
+    for size in range(min(MOST_BAD, runs + 1)):
         grown: dict[frozenset[int], _State] = {}
         for chosen, state in beam:
             taken = {found[index].part for index in chosen}
-            for index, candidate in enumerate(found):
+            for index, candidate in usable if size == 0 else usable[:MOST_CANDIDATES]:
                 larger = chosen | {index}
                 if candidate.part not in taken and larger not in grown:
-                    grown[larger] = _with(state, candidate, false_alarm)
+                    grown[larger] = _with(state, candidate, noise)
         weights |= {chosen: state[0] for chosen, state in grown.items()}
         best = max(weights.values())
-        beam = [(chosen, state) for chosen, state in grown.items() if state[0] > best - NEGLIGIBLE]
-        beam = sorted(beam, key=lambda item: (-item[1][0], sorted(item[0])))[:BEAM]
+        kept = [(chosen, state) for chosen, state in grown.items() if state[0] > best - NEGLIGIBLE]
+        beam = sorted(kept, key=lambda item: (-item[1][0], sorted(item[0])))[:BEAM]
         if not beam:
             break
     return weights
 
 
-def _with(state: _State, candidate: Candidate, false_alarm: float) -> _State:
+def _with(state: _State, candidate: Candidate, noise: Sequence[float]) -> _State:
     weight, silent = state
     changed = dict(silent)
     weight += candidate.weight
     for run in candidate.failed:
+        quiet = 1 - noise[run]
         before = silent.get(run, 1.0)
         after = before * candidate.silent
-        weight += math.log(1 - (1 - false_alarm) * after) - math.log(1 - (1 - false_alarm) * before)
+        weight += math.log((1 - quiet * after) / (1 - quiet * before))
         changed[run] = after
     return weight, changed
-
-
-def _common(runs: Runs, cases: Sequence[Case], noise: Noise) -> float:
-    if not runs.failed:
-        return 0.0
-    shown = len(runs.failed) * math.log(noise.steady) + len(runs.passed) * math.log(1 - noise.steady)
-    everything = math.log(noise.common) + shown
-    hosts = sum(case.evidence for case in cases) + len(runs.passed) * math.log(1 - noise.false_alarm)
-    return 1 / (1 + math.exp(max(-700.0, min(700.0, hosts - everything))))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,15 @@ class Dropped:
 HuntEvent = Round | Result | Dropped
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One group of one round on one rail, measured."""
+
+    round: int
+    group: Group
+    failed: bool
+
+
 @dataclass(slots=True)
 class Record:
     """Rounds by number, outcomes by round, group and rail, whom those name, and the hosts that are gone."""
@@ -31,9 +40,11 @@ class Record:
     outcomes: dict[tuple[int, Group], dict[Rail, Outcome]] = field(default_factory=lambda: defaultdict(dict))
     gone: dict[str, int] = field(default_factory=dict)
     named: dict[tuple[int, Group, Rail], Group] = field(default_factory=dict)
+    _runs: dict[Rail, tuple[Run, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def apply(self, event: HuntEvent) -> None:
         """Raises ValueError for a result of a group that was never asked; the same event twice is one."""
+        self._runs.clear()
         match event:
             case Round():
                 if self.rounds.setdefault(event.number, event) != event:
@@ -77,27 +88,31 @@ class Record:
         told = (item for one in self.outcomes.values() for item in one.items())
         return _in_order({rail for rail, outcome in told if outcome is not Outcome.UNMEASURED})
 
-    def runs(self, rail: Rail) -> tuple[list[Group], list[Group]]:
-        """The groups that passed on that rail, and those that went wrong: of these, whom the run named, if anybody."""
-        passed, failed = [], []
-        for (number, group), told in sorted(self.outcomes.items()):
+    def runs(self, rail: Rail) -> tuple[Run, ...]:
+        """Return the runs that were measured on that rail; of one that failed, the hosts that it named, if any.
+
+        A run that failed in the round in which one of its hosts dropped out is left out.
+        """
+        if rail not in self._runs:
+            self._runs[rail] = tuple(self._measured(rail))
+        return self._runs[rail]
+
+    def _measured(self, rail: Rail) -> Iterator[Run]:
+        for number, group in sorted(self.outcomes):
+            told = self.outcomes[number, group]
             outcome = told.get(rail, Outcome.UNMEASURED)
             if outcome is Outcome.PASSED:
-                passed.append(group)
+                yield Run(number, group, failed=False)
             elif outcome in BAD and not any(self.gone.get(host) == number for host in group):
-                failed.append(self.named.get((number, group, rail), group))
-        return passed, failed
+                yield Run(number, self.named.get((number, group, rail), group), failed=True)
 
     def measured(self) -> Mapping[str, int]:
-        """In how many runs each host was measured, on the rail where it was least often."""
-        rails = self.rails()
-        counts = [Counter(host for groups in self.runs(rail) for group in groups for host in group) for rail in rails]
-        return {host: min(count[host] for count in counts) for host in {host for count in counts for host in count}}
+        """Return in how many runs each host was measured, on the rail where it was least often."""
+        return _least([[run.group for run in self.runs(rail)] for rail in self.rails()])
 
     def passed(self) -> Mapping[str, int]:
         """Likewise, in how many it passed."""
-        counts = [Counter(host for group in self.runs(rail)[0] for host in group) for rail in self.rails()]
-        return {host: min(count[host] for count in counts) for host in {host for count in counts for host in count}}
+        return _least([[run.group for run in self.runs(rail) if not run.failed] for rail in self.rails()])
 
     def times(self) -> Mapping[Group, int]:
         """How often each group was asked."""
@@ -113,6 +128,11 @@ def rebuilt(events: Iterable[HuntEvent]) -> Record:
     for event in events:
         record.apply(event)
     return record
+
+
+def _least(groups_by_rail: Sequence[Sequence[Group]]) -> Mapping[str, int]:
+    counts = [Counter(host for group in groups for host in group) for groups in groups_by_rail]
+    return {host: min(count[host] for count in counts) for host in {host for count in counts for host in count}}
 
 
 def _in_order(rails: Iterable[Rail]) -> tuple[Rail, ...]:

@@ -31,13 +31,15 @@ class PairMethod(Strict):
 
 class GroupMethod(Strict):
     """How a group of nodes sums a buffer. It has `group_nodes` nodes where there are as many, never fewer than
-    `min_nodes`.
+    `min_nodes`. `widest_nodes`: the limit also applies to groups of up to so many, in which many pairs of nodes are
+    together at once; 0: it does not.
     """
 
     message_bytes: Positive
     iterations: Positive
     group_nodes: Positive
     min_nodes: Positive
+    widest_nodes: Annotated[int, pydantic.Field(ge=0)] = 0
     timeout_seconds: Positive
 
 

@@ -33,8 +33,16 @@ class Lasts:
         return method.model_copy(update={"iterations": wanted, "timeout_seconds": times * method.timeout_seconds})
 
 
-SizesOf = Callable[[Limits], tuple[int, int]]
-"""How many nodes a group has at least, and where there are enough."""
+@dataclass(frozen=True, slots=True)
+class GroupSizes:
+    """How many nodes a group has at least, where there are enough, and for many pairs of nodes at once (0: none)."""
+
+    least: int
+    most: int
+    widest: int = 0
+
+
+SizesOf = Callable[[Limits], GroupSizes]
 JobOf = Callable[[tuple[Member, ...], Limits, Lasts, str], Round]
 """What the members run, as which user."""
 Read = Callable[[Round, Mapping[str, Answer], Limits], Tried]

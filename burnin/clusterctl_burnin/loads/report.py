@@ -13,6 +13,7 @@ from clusterctl_burnin.registry import GROUP_LOADS
 
 _ELSEWHERE = {
     NodeStatus.PATH: "check the cables and switches between the two nodes, then run the burn-in again",
+    NodeStatus.SHARED: "check the leaf switch, its cables and its links to the spines, then run the burn-in again",
     NodeStatus.COMMON: "check the switches, the load's program and its limits, then run the burn-in again",
 }
 _AGAIN = "run the burn-in again, with other nodes beside it"
@@ -107,6 +108,7 @@ def _bad(load: str, member: Member, found: Blame, limits: Limits) -> Finding:
 
 _CODES = {
     NodeStatus.PATH: Code.LOAD_PATH,
+    NodeStatus.SHARED: Code.LOAD_PATH,
     NodeStatus.COMMON: Code.LOAD_COMMON,
     NodeStatus.SUSPECT: Code.LOAD_UNSETTLED,
 }
@@ -133,6 +135,8 @@ def _cause(load: str, member: Member, found: Blame) -> str:
     stories = "; ".join(dict.fromkeys(_story(trial, member.name) for trial in found.trials))
     if found.status is NodeStatus.PATH:
         return f"{load} fails between this node and {found.partner}, and with no other partner of either: {stories}"
+    if found.status is NodeStatus.SHARED:
+        return f"{load} fails because of {found.shared}, and with no other cause: {stories}"
     if found.status is NodeStatus.COMMON:
         return f"{load} fails with every node, so the cause is common to them: {stories}"
     if found.status is NodeStatus.BAD:

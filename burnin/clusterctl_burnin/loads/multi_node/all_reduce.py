@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.limits.methods import AllReduceMethod
 from clusterctl_burnin.loads import mpi, torch_group
-from clusterctl_burnin.loads.group_load import GroupLoad, Lasts, not_led
+from clusterctl_burnin.loads.group_load import GroupLoad, GroupSizes, Lasts, not_led
 from clusterctl_burnin.loads.model import Answer, Command, Member, Role, Round, Trial, Tried
 from clusterctl_burnin.loads.nccl_outcome import Judged, outcome
 from clusterctl_burnin.probe import Probe, ProbeResult, argv_for, script
@@ -60,8 +60,9 @@ def _outcome(one: Round, result: ProbeResult | None, limits: Limits) -> Judged:
     return outcome(one.members[0].name, result, nodes, ranks, limits[ALL_REDUCE_BUSBW_MIN].value)
 
 
-def _sizes(limits: Limits) -> tuple[int, int]:
-    return limits.methods.all_reduce.min_nodes, limits.methods.all_reduce.group_nodes
+def _sizes(limits: Limits) -> GroupSizes:
+    method = limits.methods.all_reduce
+    return GroupSizes(method.min_nodes, method.group_nodes, method.widest_nodes)
 
 
 def _job(members: tuple[Member, ...], limits: Limits, lasts: Lasts, user: str) -> Round:

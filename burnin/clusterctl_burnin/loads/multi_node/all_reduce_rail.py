@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.limits.methods import RailMethod
 from clusterctl_burnin.loads import mpi
-from clusterctl_burnin.loads.group_load import GroupLoad, Lasts, not_led
+from clusterctl_burnin.loads.group_load import GroupLoad, GroupSizes, Lasts, not_led
 from clusterctl_burnin.loads.model import Answer, Command, Member, Outcome, Role, Round, Trial, Tried
 from clusterctl_burnin.loads.nccl_outcome import Judged, outcome
 from clusterctl_burnin.probe import Probe, Readings, argv_for, script
@@ -95,8 +95,9 @@ def _outcome(one: Round, rail: int, answer: Readings, limits: Limits) -> Judged:
     )
 
 
-def _sizes(limits: Limits) -> tuple[int, int]:
-    return limits.methods.all_reduce_rail.min_nodes, limits.methods.all_reduce_rail.group_nodes
+def _sizes(limits: Limits) -> GroupSizes:
+    method = limits.methods.all_reduce_rail
+    return GroupSizes(method.min_nodes, method.group_nodes, method.widest_nodes)
 
 
 def _job(members: tuple[Member, ...], limits: Limits, lasts: Lasts, user: str) -> Round:

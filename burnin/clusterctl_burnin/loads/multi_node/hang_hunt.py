@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.loads import torch_group
-from clusterctl_burnin.loads.group_load import GroupLoad, Lasts
+from clusterctl_burnin.loads.group_load import GroupLoad, GroupSizes, Lasts
 from clusterctl_burnin.loads.model import Answer, Member, Round, Tried
 
 NAME = "hang_hunt"
@@ -21,8 +21,9 @@ def read(one: Round, answers: Mapping[str, Answer], limits: Limits) -> Tried:
     return torch_group.read(one, answers, limits.methods.hang_hunt.ranks_per_node, 0.0)
 
 
-def _sizes(limits: Limits) -> tuple[int, int]:
-    return limits.methods.hang_hunt.min_nodes, limits.methods.hang_hunt.group_nodes
+def _sizes(limits: Limits) -> GroupSizes:
+    method = limits.methods.hang_hunt
+    return GroupSizes(method.min_nodes, method.group_nodes)
 
 
 def _job(members: tuple[Member, ...], limits: Limits, lasts: Lasts, user: str) -> Round:

@@ -14,7 +14,7 @@ from clusterctl.fleet.errors import ParseError
 from clusterctl.formats.infiniband.perftest import parse_bandwidth
 from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.limits.methods import PairMethod
-from clusterctl_burnin.loads.group_load import GroupLoad, Lasts
+from clusterctl_burnin.loads.group_load import GroupLoad, GroupSizes, Lasts
 from clusterctl_burnin.loads.model import Answer, Command, Member, Outcome, Role, Round, Trial, Tried
 from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status, argv_for, script
 from clusterctl_burnin.sweep import at_most
@@ -160,9 +160,9 @@ def _rate(stdout: str, limits: Limits) -> _Judged:
     return _Judged(Outcome.PASSED if value >= limits[IB_WRITE_BW_MIN].value else Outcome.SLOW, value)
 
 
-def _two(limits: Limits) -> tuple[int, int]:
+def _two(limits: Limits) -> GroupSizes:
     del limits
-    return 2, 2
+    return GroupSizes(2, 2)
 
 
 def _job(members: tuple[Member, ...], limits: Limits, lasts: Lasts, user: str) -> Round:

@@ -1,0 +1,132 @@
+"""The runs of one rail by part: which parts can explain that runs failed, and what speaks against each."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from clusterctl_burnin.hunting.model import SHARED, Assumptions, Part, PartKind, Topology, host, pair
+from clusterctl_burnin.hunting.record import Run
+
+FAR = 8.0
+"""A part that explains a run e^8 times worse than the best one is no candidate for it."""
+
+SMALLEST_LEAF = 3
+"""Of a leaf with fewer hosts, the hosts are suspected instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A part with a way to be bad (always, or now and then).
+
+    silent   the probability that it does not show in a run
+    weight   logarithm: its prior odds, and how improbable it makes the runs that passed
+    failed   the indices of the failed runs that it could have failed
+    """
+
+    part: Part
+    silent: float
+    weight: float
+    failed: tuple[int, ...]
+
+    def explains(self, noise: Sequence[float]) -> float:
+        """Return the log odds of the part alone against noise alone."""
+        return self.weight + sum([math.log((1 - (1 - noise[run]) * self.silent) / noise[run]) for run in self.failed])
+
+
+class Evidence:
+    """The runs of one rail, indexed by host and by leaf. `failed` are those that failed; `hosts`: how many there are."""
+
+    def __init__(self, runs: Sequence[Run], hosts: Sequence[str], topology: Topology) -> None:
+        self.failed = [run for run in runs if run.failed]
+        self.passed = [run for run in runs if not run.failed]
+        self.rounds = sorted({run.round for run in runs})
+        self._hosts = len(hosts)
+        self._leaves = members_by_leaf(hosts, topology)
+        self._leaf_of = {name: leaf for leaf, names in self._leaves.items() for name in names}
+
+    def candidates(self, assumptions: Assumptions) -> list[Candidate]:
+        """Return every part that was in a failed run, each with each way to be bad, in a fixed order."""
+        passed, failed = self._index(self.passed), self._index(self.failed)
+        found = []
+        for part, (good, bad) in self._parts(passed, failed):
+            ways = assumptions.ways(part.kind)
+            prior = assumptions.prior(part.kind, self._hosts) / len(ways)
+            for shows in ways:
+                weight = math.log(prior / (1 - prior)) + good * math.log(1 - shows)
+                found.append(Candidate(part, 1 - shows, weight, bad))
+        return found
+
+    def _index(self, runs: Sequence[Run]) -> Mapping[tuple[PartKind, str], list[int]]:
+        found: dict[tuple[PartKind, str], list[int]] = defaultdict(list)
+        for index, run in enumerate(runs):
+            for name in run.group:
+                found[PartKind.HOST, name].append(index)
+            leaves = {self._leaf_of[name] for name in run.group if name in self._leaf_of}
+            for leaf in leaves:
+                found[PartKind.LEAF, leaf].append(index)
+                if len(leaves) > 1:
+                    found[PartKind.UPLINK, leaf].append(index)
+        return found
+
+    def _parts(
+        self,
+        passed: Mapping[tuple[PartKind, str], list[int]],
+        failed: Mapping[tuple[PartKind, str], list[int]],
+    ) -> Iterator[tuple[Part, tuple[int, tuple[int, ...]]]]:
+        """Yield each part, in how many passed runs it was, and in which failed ones."""
+        if len(self.failed) > 1:
+            yield Part(PartKind.ALL, ()), (len(self.passed), tuple(range(len(self.failed))))
+        for kind, name in sorted(failed):
+            bad = failed[kind, name]
+            good = len(passed.get((kind, name), ()))
+            if kind is PartKind.HOST:
+                yield host(name), (good, tuple(bad))
+            elif len(bad) > 1 and (part := self._part_of(kind, name)) is not None:
+                yield part, (good, tuple(bad))
+        ends = {key[1]: set(value) for key, value in passed.items() if key[0] is PartKind.HOST}
+        together: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for index, run in enumerate(self.failed):
+            for names in itertools.combinations(run.group, 2):
+                together[names].append(index)
+        for (one, other), runs in sorted(together.items()):
+            good = len(ends.get(one, set()) & ends.get(other, set()))
+            yield pair(one, other), (good, tuple(runs))
+
+    def _part_of(self, kind: PartKind, leaf: str) -> Part | None:
+        """Return None for a leaf that is no other part than its hosts, or the uplinks of the other one of two."""
+        if len(self._leaves[leaf]) < SMALLEST_LEAF:
+            return None
+        if kind is PartKind.UPLINK and len(self._leaves) == 2:
+            return Part(kind, self._leaves[leaf], " and ".join(self._leaves)) if leaf == min(self._leaves) else None
+        return Part(kind, self._leaves[leaf], leaf)
+
+
+def members_by_leaf(hosts: Sequence[str], topology: Topology) -> Mapping[str, tuple[str, ...]]:
+    """Return the hosts of each leaf; empty where fewer than two leaves are known, since they then tell nothing apart."""
+    leaves: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(hosts):
+        if name in topology:
+            leaves[topology[name]].append(name)
+    return {leaf: tuple(names) for leaf, names in sorted(leaves.items())} if len(leaves) > 1 else {}
+
+
+def near(found: Sequence[Candidate], noise: Sequence[float]) -> list[Candidate]:
+    """Return the candidates that explain one of their runs nearly as well as the best one for it.
+
+    A leaf explains many runs at once, so that it is no measure for hosts, several of which may explain them together.
+    """
+    scores = [candidate.explains(noise) for candidate in found]
+    best = {shared: [0.0] * len(noise) for shared in (False, True)}
+    for candidate, score in zip(found, scores, strict=True):
+        mine = best[candidate.part.kind in SHARED]
+        for run in candidate.failed:
+            mine[run] = max(mine[run], score)
+    return [
+        candidate
+        for candidate, score in zip(found, scores, strict=True)
+        if any(score > best[candidate.part.kind in SHARED][run] - FAR for run in candidate.failed)
+    ]

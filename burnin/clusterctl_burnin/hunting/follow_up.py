@@ -1,0 +1,141 @@
+"""Follow-up runs for failures that are not explained yet, chosen by how much each is expected to tell.
+
+A run tells as much as its result is uncertain because of the causes in doubt: the entropy of its result, less what
+would be left of it if the cause were known (the mutual information of both).
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from clusterctl_burnin.hunting.deal import Meetings, Sizes
+from clusterctl_burnin.hunting.model import Group, Part, PartKind
+from clusterctl_burnin.hunting.posterior import Case
+
+WORTH = 0.002
+"""Bits: a run that is expected to tell less is not worth its time."""
+HOSTS, PAIRS, RERUNS = 12, 6, 3
+"""So many of a case's hosts, pairs and failed groups are considered for a round."""
+
+
+@dataclass(slots=True)
+class Pool:
+    """The hosts that can still be placed in a round.
+
+    proven  that passed and are not suspected, those first that have waited longest
+    others  that are in doubt themselves; they take part where proven hosts are too few
+    """
+
+    proven: list[str]
+    others: list[str]
+    leaf_of: Mapping[str, str]
+    met: Meetings
+
+    def filled(self, names: Sequence[str], wanted: int, leaves: Collection[str] | None = None) -> list[str]:
+        """Return the names with partners up to `wanted`, first from the leaves given, and first from proven hosts."""
+        group = list(names)
+        for source in (self.proven, self.others):
+            some = [name for name in source if name not in group]
+            preferred = [n for n in some if leaves is not None and self.leaf_of.get(n) in leaves] or some
+            while len(group) < wanted and preferred:
+                best = min(preferred[:24], key=lambda name: self.met.of(name, group))
+                preferred.remove(best)
+                group.append(best)
+        return group
+
+    def take(self, group: Collection[str]) -> None:
+        self.proven = [name for name in self.proven if name not in group]
+        self.others = [name for name in self.others if name not in group]
+
+    def has(self, names: Iterable[str]) -> bool:
+        there = {*self.proven, *self.others}
+        return all(name in there for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a part is decided, and how large groups are; `widest`: groups for many pairs at once."""
+
+    sizes: Sizes
+    widest: int
+    sure: float
+
+
+def follow_up(cases: Sequence[Case], pool: Pool, limits: Limits, number: int) -> list[Group]:
+    """Return the runs of the next round that decide the cases, the most informative first; no host is in two."""
+    chosen: list[Group] = []
+    for case in cases:
+        for _ in range(HOSTS):
+            tests = [(bits(case, group), group) for group in _tests(case, pool, limits, number)]
+            best = max(tests, key=lambda test: (test[0] / len(test[1]), test[1]), default=(0.0, ()))
+            if best[0] < WORTH:
+                break
+            chosen.append(best[1])
+            pool.take(best[1])
+    return chosen
+
+
+def bits(case: Case, group: Collection[str]) -> float:
+    """Return how much a run of the group is expected to tell of the causes of the case."""
+    members = frozenset(group)
+    noise = min(case.noise)
+    passes = {part: 1 - shows for part, shows in case.shows.items() if shows_in(part, members)}
+    by_result: dict[float, float] = defaultdict(float)
+    for parts, probability in case.sets:
+        quiet = 1 - noise
+        for part in parts:
+            quiet *= passes.get(part, 1.0)
+        by_result[1 - quiet] += probability
+    mean = sum(probability * fails for fails, probability in by_result.items())
+    return _entropy(mean) - sum(probability * _entropy(fails) for fails, probability in by_result.items())
+
+
+def shows_in(part: Part, group: frozenset[str]) -> bool:
+    """Return whether the part takes part in a run of the group."""
+    match part.kind:
+        case PartKind.HOST | PartKind.PAIR:
+            return group.issuperset(part.names)
+        case PartKind.LEAF:
+            return not group.isdisjoint(part.names)
+        case PartKind.UPLINK:
+            return not group.isdisjoint(part.names) and not group.issubset(part.names)
+        case PartKind.ALL:
+            return True
+
+
+def _entropy(p: float) -> float:
+    return 0.0 if p <= 0 or p >= 1 else -p * math.log2(p) - (1 - p) * math.log2(1 - p)
+
+
+def _tests(case: Case, pool: Pool, limits: Limits, number: int) -> Iterator[Group]:
+    """Yield groups worth a look: a suspect among partners, a pair, a failed group again, halves, a leaf."""
+    for names, leaves in _seeds(case, limits, number):
+        if pool.has(names):
+            group = pool.filled(names, max(limits.sizes.most, len(names)), leaves)
+            if len(group) >= limits.sizes.least:
+                yield tuple(sorted(group))
+
+
+def _seeds(case: Case, limits: Limits, number: int) -> Iterator[tuple[tuple[str, ...], frozenset[str] | None]]:
+    open_parts = case.open(limits.sure)
+    hosts = [part.names[0] for part in open_parts if part.kind is PartKind.HOST]
+    pairs = [part.names for part in open_parts if part.kind is PartKind.PAIR]
+    for name in hosts[:HOSTS]:
+        yield (name,), None
+    for ends in pairs[:PAIRS]:
+        yield ends, None
+    for run in case.runs[-RERUNS:]:
+        yield run.group, None
+    suspects = sorted({*hosts, *(name for ends in pairs for name in ends)})
+    if len(suspects) > 2:
+        random.Random(number).shuffle(suspects)
+        for half in (suspects[::2], suspects[1::2]):
+            yield tuple(half[: max(limits.sizes.most, limits.widest)]), None
+    for part in open_parts:
+        if part.kind in (PartKind.LEAF, PartKind.UPLINK):
+            yield part.names[: limits.sizes.most], frozenset({part.label})
+            yield part.names[: max(1, limits.sizes.most // 2)], None

@@ -1,0 +1,109 @@
+"""How noisy each round was: noise that comes in bursts fails many groups of a round, whoever is in them.
+
+Each round has one level of noise. How probable each level is and which parts are bad is found in turn: from a start
+where all rounds are quiet, and from one where noise alone explains every failure. The better explanation holds.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from clusterctl_burnin.hunting.evidence import Candidate, Evidence
+from clusterctl_burnin.hunting.model import Assumptions
+
+TURNS = 4
+"""Levels and parts are chosen in turn so often at most; they rarely change after the second time."""
+
+
+def noise_of_runs(evidence: Evidence, found: Sequence[Candidate], assumptions: Assumptions) -> list[float]:
+    """Return for each failed run how probable it is that noise alone failed it, by the other runs of its round."""
+    runs = len(evidence.failed)
+    quiet = [assumptions.noise[0]] * runs
+    raw, _ = _noise(evidence, [1.0] * runs, assumptions)
+    return max((_settled(evidence, found, start, assumptions) for start in (quiet, raw)), key=lambda end: end[0])[1]
+
+
+def _settled(
+    evidence: Evidence, found: Sequence[Candidate], noise: list[float], assumptions: Assumptions
+) -> tuple[float, list[float]]:
+    """Choose parts and noise in turn, from the noise given; return the log weight of the best choice, and its noise."""
+    best = (-math.inf, noise)
+    for _ in range(TURNS):
+        weight, silent = _chosen(found, noise)
+        noise, score = _noise(evidence, silent, assumptions)
+        if weight + score <= best[0] + 1e-9:
+            break
+        best = (weight + score, noise)
+    return best
+
+
+def _chosen(found: Sequence[Candidate], noise: Sequence[float]) -> tuple[float, list[float]]:
+    """Add the part that explains most, until none explains more than it costs.
+
+    Return their log weight, and how probable it is for each failed run that none of them shows. What a part still
+    explains never grows while others are added, so that only the first of the queue is computed again.
+    """
+    silent = [1.0] * len(noise)
+    weight, taken = 0.0, set()
+    queue = [(-candidate.explains(noise), index) for index, candidate in enumerate(found)]
+    queue = [item for item in queue if item[0] < 0]
+    heapq.heapify(queue)
+    while queue:
+        _, index = heapq.heappop(queue)
+        candidate = found[index]
+        if candidate.part in taken:
+            continue
+        gain = candidate.weight + sum(
+            math.log((1 - (1 - noise[run]) * silent[run] * candidate.silent) / (1 - (1 - noise[run]) * silent[run]))
+            for run in candidate.failed
+        )
+        if gain <= 0:
+            continue
+        if queue and -gain > queue[0][0]:
+            heapq.heappush(queue, (-gain, index))
+            continue
+        taken.add(candidate.part)
+        weight += candidate.weight
+        for run in candidate.failed:
+            silent[run] *= candidate.silent
+    return weight, silent
+
+
+def _noise(evidence: Evidence, silent: Sequence[float], assumptions: Assumptions) -> tuple[list[float], float]:
+    """Return the noise of each failed run, given how probable it is that no bad part shows in it, and the log weight."""
+    passed = Counter(run.round for run in evidence.passed)
+    failed: dict[int, list[int]] = defaultdict(list)
+    for index, run in enumerate(evidence.failed):
+        failed[run.round].append(index)
+    noise = [0.0] * len(silent)
+    total, burst = 0.0, 0.0
+    for number in evidence.rounds:
+        shown = {i: [math.log(1 - (1 - n) * silent[i]) for n in assumptions.noise] for i in failed[number]}
+        scores = [
+            math.log(prior) + passed[number] * math.log(1 - level) + sum(logs[k] for logs in shown.values())
+            for k, (prior, level) in enumerate(zip(_priors(burst, assumptions), assumptions.noise, strict=True))
+        ]
+        for index, logs in shown.items():
+            others = _normalised([score - log for score, log in zip(scores, logs, strict=True)])[0]
+            noise[index] = sum(p * level for p, level in zip(others, assumptions.noise, strict=True))
+        levels, weight = _normalised(scores)
+        burst = 1 - levels[0]
+        total += weight
+    return noise, total
+
+
+def _normalised(logs: Sequence[float]) -> tuple[list[float], float]:
+    """Return the probabilities of these log weights, and the logarithm of their sum."""
+    most = max(logs)
+    weights = [math.exp(log - most) for log in logs]
+    return [weight / sum(weights) for weight in weights], most + math.log(sum(weights))
+
+
+def _priors(burst: float, assumptions: Assumptions) -> Sequence[float]:
+    """Return how probable each level is after a round that was noisy with the probability `burst`."""
+    lasting = assumptions.lasting / (1 - assumptions.levels[0])
+    quiet = (1 - burst) * assumptions.levels[0] + burst * (1 - assumptions.lasting)
+    return [quiet, *((1 - burst) * level + burst * lasting * level for level in assumptions.levels[1:])]
