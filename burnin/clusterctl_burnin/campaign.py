@@ -22,7 +22,7 @@ from clusterctl_burnin.loads.model import Round as Job
 from clusterctl_burnin.registry import GROUP_LOADS
 from clusterctl_burnin.suites.suite import Suite
 
-FURTHER_ROUNDS = 16
+FURTHER_ROUNDS = 32
 """The most rounds after the screening; few nodes take part in each, and a fault that comes and goes needs several."""
 REPEATS = 4
 """The most times that the same nodes are measured together while no other node can help."""
@@ -56,7 +56,7 @@ CampaignEvent = Round | Told | Dropped
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a load is run by: the suite, the limits of the SKU, as whom it runs on the hosts, and the leaves of these."""
+    """What a load is run by: suite, limits of the SKU, the user on the hosts, and the leaves of the hosts."""
 
     suite: Suite
     limits: Limits

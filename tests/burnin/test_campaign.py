@@ -33,9 +33,9 @@ def after(count: int, fails: Fails, load: str = PAIRS) -> dict[str, NodeStatus]:
     return statuses(campaign)
 
 
-@pytest.mark.parametrize(("count", "rounds"), [(2, 1), (4, 2), (8, 2), (32, 2), (5, 3), (9, 3), (33, 3)])
+@pytest.mark.parametrize(("count", "rounds"), [(2, 5), (4, 5), (8, 5), (32, 5), (5, 7), (9, 6), (33, 6)])
 def test_a_healthy_batch_is_proven_in_as_many_rounds_as_it_takes(count: int, rounds: int) -> None:
-    """Each is measured with two others, the one that waited too; of two, with all there are."""
+    """Each passes as often as the suite wants, the one that waited too; with two others where there are some."""
     campaign = Campaign(PLAN, PAIRS, names(count))
     assert run(campaign, lambda _: False) == rounds
     assert set(statuses(campaign)) == set(names(count))
@@ -247,7 +247,7 @@ def test_the_hunts_suite_knows_that_somebody_is_bad_and_leads_everyone_through_m
     plan = Plan(shipped_suite("hunt"), PLAN.limits, "ops")
     assert all(plan.rules(load).somebody for load in plan.suite.loads)
     campaign = Campaign(plan, GROUPS, names(64))
-    assert run(campaign, lambda _: False) == 5
+    assert run(campaign, lambda _: False) == 8
     assert set(statuses(campaign).values()) == {NodeStatus.PROVEN}
 
 

@@ -227,14 +227,14 @@ def test_what_a_site_changes_is_changed_and_nothing_else() -> None:
     assert (changed.pair_rounds, changed.group_iterations, changed.pair_seconds) == (3, 7, suite.pair_seconds)
     assert suite.changed(Changes()) == suite
     alone = sum(suite.node_seconds.values())
-    assert (suite.least_seconds - alone, changed.least_seconds - alone) == (3600, 2700)
+    assert (suite.least_seconds - alone, changed.least_seconds - alone) == (3600, 2160)
     assert shipped_suite().least_seconds == sum(shipped_suite().node_seconds.values()) > 0
 
 
 def test_the_bootstrap_suite_asks_for_every_check() -> None:
     """All checks, and all loads but those for nodes under suspicion; its names are what a complete report must have."""
     suite = shipped_suite()
-    assert (suite.pair_seconds, suite.group_iterations, suite.somebody_is_bad) == (None, None, False)
+    assert (suite.pair_seconds, suite.group_iterations, suite.somebody_is_bad) == (None, 8, False)
     assert {check.name for check in suite.checks} == set(CHECKS)
     assert suite.required == frozenset(CHECKS) | (set(NODE_LOADS) - ON_SUSPICION) | {"ib_write_bw", "all_reduce"}
 
@@ -252,11 +252,11 @@ def test_the_bootstrap_suite_asks_for_every_check() -> None:
             "all_reduce: 9",
             r"s.yml:\d+ node_seconds.all_reduce: .*no load",
         ),
-        ("pair_rounds: 2", "pair_rounds: 0", r"s.yml:\d+ pair_rounds"),
-        ("pair_rounds: 2", "pair_rounds: 2\npair_seconds: 1.5", r"s.yml:\d+ pair_seconds"),
-        ("pair_rounds: 2", "pair_rounds: 2\ngroup_rounds: 100", r"s.yml:\d+ group_rounds"),
-        ("pair_rounds: 2", "pair_rounds: 2\nsomebody_is_bad: 1", r"s.yml:\d+ somebody_is_bad"),
-        ("pair_rounds: 2", "pair_rounds: 2\nall_night: true", r"s.yml:\d+ all_night"),
+        ("pair_rounds: 5", "pair_rounds: 0", r"s.yml:\d+ pair_rounds"),
+        ("pair_rounds: 5", "pair_rounds: 5\npair_seconds: 1.5", r"s.yml:\d+ pair_seconds"),
+        ("group_rounds: 5", "group_rounds: 100", r"s.yml:\d+ group_rounds"),
+        ("pair_rounds: 5", "pair_rounds: 5\nsomebody_is_bad: 1", r"s.yml:\d+ somebody_is_bad"),
+        ("pair_rounds: 5", "pair_rounds: 5\nall_night: true", r"s.yml:\d+ all_night"),
     ],
 )
 def test_a_wrong_suite_is_refused_with_its_line(old: str, new: str, words: str) -> None:

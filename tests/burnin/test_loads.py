@@ -196,13 +196,15 @@ def test_good_nodes_pass_with_their_slowest_figure() -> None:
 
 
 def test_the_bad_nodes_device_is_named_and_its_mates_pass() -> None:
-    """A is slow on rail 1 with b and with c, who are fast with d."""
+    """A is slow on rail 1 with each other node, all of which are fast with each other."""
     slow, fast = rails(table(395), table(120)), rails(table(395))
     trials = [
         *measured(together(A, B), fast, slow).trials,
         *measured(together(C, D), fast, fast).trials,
         *measured(together(A, C), fast, slow).trials,
         *measured(together(B, D), fast, fast).trials,
+        *measured(together(A, D), fast, slow).trials,
+        *measured(together(B, C), fast, fast).trials,
     ]
     found = dict(findings([said(LOADS[0], trials)], [A, B, C, D], LIMITS))
     (bad,) = of("ib_write_bw", "a", found)
@@ -211,7 +213,7 @@ def test_the_bad_nodes_device_is_named_and_its_mates_pass() -> None:
         Quantity(120, "Gb/s"),
         True,
     )
-    assert "slow with b; slow with c" in bad.cause
+    assert "slow with b; slow with c; slow with d" in bad.cause
     assert {f.verdict for name in "bcd" for f in found[name]} == {Verdict.PASS}
 
 
@@ -223,6 +225,8 @@ def test_a_hang_is_a_failure_that_may_not_repeat() -> None:
         *measured(together(C, D), fast, fast).trials,
         *measured(together(A, C), hung, hung).trials,
         *measured(together(B, D), fast, fast).trials,
+        *measured(together(A, D), hung, hung).trials,
+        *measured(together(B, C), fast, fast).trials,
     ]
     (bad,) = of("ib_write_bw", "a", dict(findings([said(LOADS[0], trials)], [A, B, C, D], LIMITS)))
     assert (bad.verdict, bad.deterministic) == (Verdict.FAIL, False)

@@ -18,7 +18,7 @@ import pytest
 from clusterctl.fleet.finding import Origin
 from clusterctl.formats.nvidia.collectives import parse_collective, parse_stopped
 from clusterctl_burnin.campaign import Campaign, Plan, Told, from_data, read, to_data
-from clusterctl_burnin.hunting.model import Result
+from clusterctl_burnin.hunting.model import Result, host
 from clusterctl_burnin.loads.model import Member, Outcome, Round, Trial
 from clusterctl_burnin.node.programs import torch_group, torch_group_worker
 from clusterctl_burnin.package_data import text_of
@@ -171,10 +171,10 @@ def test_the_hunt_holds_a_hang_against_the_named_node_alone() -> None:
             outcome = Outcome.HUNG if hung else Outcome.PASSED
             trial = Trial("hang_hunt", one, outcome, {}, missing=("n03",) if hung else ())
             campaign.tell(Told(asked.number, one, (trial,)))
-            assert {c.part for c in campaign.measured().answer.suspects} <= {("n03",)}
+            assert {c.part for c in campaign.measured().answer.suspects} <= {host("n03")}
     answer = campaign.measured().answer
-    assert [culprit.part for culprit in answer.bad] == [("n03",)]
-    assert rounds <= 4
+    assert [culprit.part for culprit in answer.bad] == [host("n03")]
+    assert rounds <= 8  # the suite wants five passes of each node, and three more make up for the hangs
 
 
 def test_whom_a_hang_named_outlives_a_killed_run() -> None:

@@ -38,7 +38,7 @@ class Candidate:
 
 
 class Evidence:
-    """The runs of one rail, indexed by host and by leaf. `failed` are those that failed; `hosts`: how many there are."""
+    """The runs of one rail: those that failed, those that passed, and the parts in them."""
 
     def __init__(self, runs: Sequence[Run], hosts: Sequence[str], topology: Topology) -> None:
         self.failed = [run for run in runs if run.failed]
@@ -106,7 +106,7 @@ class Evidence:
 
 
 def members_by_leaf(hosts: Sequence[str], topology: Topology) -> Mapping[str, tuple[str, ...]]:
-    """Return the hosts of each leaf; empty where fewer than two leaves are known, since they then tell nothing apart."""
+    """Return the hosts of each leaf; empty where fewer than two leaves are known."""
     leaves: dict[str, list[str]] = defaultdict(list)
     for name in sorted(hosts):
         if name in topology:

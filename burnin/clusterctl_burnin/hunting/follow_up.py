@@ -16,10 +16,19 @@ from clusterctl_burnin.hunting.deal import Meetings, Sizes
 from clusterctl_burnin.hunting.model import Group, Part, PartKind
 from clusterctl_burnin.hunting.posterior import Case
 
-WORTH = 0.002
+WORTH = 0.0003
 """Bits: a run that is expected to tell less is not worth its time."""
 HOSTS, PAIRS, RERUNS = 12, 6, 3
 """So many of a case's hosts, pairs and failed groups are considered for a round."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """Hosts to run together with partners that are proven, without some hosts. `leaves`: those of these come first."""
+
+    names: Group
+    without: frozenset[str] = frozenset()
+    leaves: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -34,14 +43,18 @@ class Pool:
     others: list[str]
     leaf_of: Mapping[str, str]
     met: Meetings
+    least: int
 
-    def filled(self, names: Sequence[str], wanted: int, leaves: Collection[str] | None = None) -> list[str]:
-        """Return the names with partners up to `wanted`, first from the leaves given, and first from proven hosts."""
-        group = list(names)
-        for source in (self.proven, self.others):
-            some = [name for name in source if name not in group]
-            preferred = [n for n in some if leaves is not None and self.leaf_of.get(n) in leaves] or some
-            while len(group) < wanted and preferred:
+    def filled(self, seed: Seed, wanted: int) -> list[str]:
+        """Return the seed with proven partners up to `wanted`, as the seed wants them.
+
+        Hosts in doubt take part only where the group were smaller than `least` without them.
+        """
+        group, leaves = list(seed.names), seed.leaves
+        for source, size in ((self.proven, wanted), (self.others, self.least)):
+            some = [name for name in source if name not in group and name not in seed.without]
+            preferred = [n for n in some if self.leaf_of.get(n) in leaves] or some
+            while len(group) < size and preferred:
                 best = min(preferred[:24], key=lambda name: self.met.of(name, group))
                 preferred.remove(best)
                 group.append(best)
@@ -113,29 +126,31 @@ def _entropy(p: float) -> float:
 
 def _tests(case: Case, pool: Pool, limits: Limits, number: int) -> Iterator[Group]:
     """Yield groups worth a look: a suspect among partners, a pair, a failed group again, halves, a leaf."""
-    for names, leaves in _seeds(case, limits, number):
-        if pool.has(names):
-            group = pool.filled(names, max(limits.sizes.most, len(names)), leaves)
+    for seed in _seeds(case, limits, number):
+        if pool.has(seed.names):
+            group = pool.filled(seed, max(limits.sizes.most, len(seed.names)))
             if len(group) >= limits.sizes.least:
                 yield tuple(sorted(group))
 
 
-def _seeds(case: Case, limits: Limits, number: int) -> Iterator[tuple[tuple[str, ...], frozenset[str] | None]]:
-    open_parts = case.open(limits.sure)
-    hosts = [part.names[0] for part in open_parts if part.kind is PartKind.HOST]
-    pairs = [part.names for part in open_parts if part.kind is PartKind.PAIR]
+def _seeds(case: Case, limits: Limits, number: int) -> Iterator[Seed]:
+    unsure = [part for part, p in case.parts.items() if p < limits.sure]
+    hosts = [part.names[0] for part in unsure if part.kind is PartKind.HOST]
+    pairs = [part.names for part in unsure if part.kind is PartKind.PAIR]
     for name in hosts[:HOSTS]:
-        yield (name,), None
+        yield Seed((name,))
     for ends in pairs[:PAIRS]:
-        yield ends, None
+        yield Seed(ends)
+        for name, other in (ends, ends[::-1]):
+            yield Seed((name,), without=frozenset({other}))
     for run in case.runs[-RERUNS:]:
-        yield run.group, None
+        yield Seed(run.group)
     suspects = sorted({*hosts, *(name for ends in pairs for name in ends)})
     if len(suspects) > 2:
-        random.Random(number).shuffle(suspects)
+        random.Random(number).shuffle(suspects)  # noqa: S311
         for half in (suspects[::2], suspects[1::2]):
-            yield tuple(half[: max(limits.sizes.most, limits.widest)]), None
-    for part in open_parts:
+            yield Seed(tuple(half[: max(limits.sizes.most, limits.widest)]))
+    for part in unsure:
         if part.kind in (PartKind.LEAF, PartKind.UPLINK):
-            yield part.names[: limits.sizes.most], frozenset({part.label})
-            yield part.names[: max(1, limits.sizes.most // 2)], None
+            yield Seed(part.names[: limits.sizes.most])
+            yield Seed(part.names[: max(1, limits.sizes.most // 2)], without=frozenset(part.names))

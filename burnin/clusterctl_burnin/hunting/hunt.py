@@ -17,7 +17,7 @@ from clusterctl_burnin.hunting.model import SHARED, Group, Part, PartKind, Rail,
 from clusterctl_burnin.hunting.posterior import Case, Posterior, given_bad, posterior
 from clusterctl_burnin.hunting.record import Dropped, HuntEvent, Record, Run, rebuilt
 
-PATIENCE = 2
+PATIENCE = 3
 """A host that could not be measured is asked so many more times than others before it is left unmeasured."""
 
 
@@ -126,17 +126,17 @@ class Hunt:
             groups = self._screening(_Screening(mine, proven, present, suspects), number, met, wide=wide)
         else:
             others = [name for name in present if name not in proven and name not in doubtful - suspects]
-            pool = Pool(proven, others, self._topology, met)
+            pool = Pool(proven, others, self._topology, met, self._rules.least)
             groups = tuple(follow_up(cases, pool, Limits(sizes, self._rules.widest, self._rules.sure), number))
         times = self._record.times()
         return tuple(g for g in groups if times.get(g, 0) < self._often(g, doubtful, bool(proven)))
 
     def _screening(self, who: _Screening, number: int, met: Meetings, *, wide: bool) -> tuple[Group, ...]:
         """Return the groups of a screening round: suspects apart; in a wide one, the proven hosts in large groups."""
-        sizes = Sizes(self._rules.least, self._rules.most)
+        sizes = self._sizes(who)
         good = [name for name in who.mine if name in who.proven]
         if not wide or self._rules.widest <= self._rules.most or len(good) < 2 * self._rules.most:
-            placed = self._with_partners(who.mine, who)
+            placed = self._with_partners(who.mine, who, sizes.most)
             return deal(placed, who.suspects, number - 1, self._topology, sizes, met)
         narrow = [name for name in who.mine if name not in good]
         if narrow:
@@ -147,13 +147,18 @@ class Hunt:
         large = even_sizes(len(left), Sizes(self._rules.least, self._rules.widest))
         return (*groups, *deal(left, (), 2 * number, self._topology, large, met))
 
+    def _sizes(self, who: _Screening) -> Sizes:
+        """Return the usual sizes, or so much smaller ones that each group has one suspect at most."""
+        least, most = self._rules.least, self._rules.most
+        return Sizes(least, max(least, min(most, len(who.mine) // max(1, len(who.suspects)))))
+
     def _apart(self, names: list[str], who: _Screening, good: list[str]) -> list[str]:
         """Return the names with as many proven partners as groups with one suspect each need, if there are so many."""
         there = {*names}
         wanted = len(names) * (self._rules.most - 1)
         partners = [name for name in good if name not in there]
         enough = wanted if wanted <= len(partners) // 2 else -len(names) % self._rules.most
-        return self._with_partners([*names, *partners[:enough]], who)
+        return self._with_partners([*names, *partners[:enough]], who, self._rules.most)
 
     def _met(self) -> Meetings:
         met = Meetings()
@@ -166,17 +171,17 @@ class Hunt:
         """Return the hosts that are present, those measured least first, else in another order each round."""
         measured = self._record.measured()
         names = list(self.present)
-        random.Random(number).shuffle(names)
+        random.Random(number).shuffle(names)  # noqa: S311
         return sorted(names, key=lambda name: measured.get(name, 0))
 
     def _often(self, group: Group, doubtful: set[str], proven: bool) -> int:
         """Return how often the group may run; where it failed and no host is proven, only other hosts tell more."""
         return self._rules.repeats if proven or doubtful.isdisjoint(group) else self._rules.alone
 
-    def _with_partners(self, names: list[str], who: _Screening) -> list[str]:
+    def _with_partners(self, names: list[str], who: _Screening, size: int) -> list[str]:
         """Return the names with as many partners as fill their groups."""
         there = {*names}
-        more = [name for name in who.proven if name not in there][: -len(names) % self._rules.most]
+        more = [name for name in who.proven if name not in there][: -len(names) % size]
         short = self._rules.least - len(names) - len(more)
         there |= {*more}
         more += [name for name in who.present if name not in there][: max(0, short)]
@@ -196,15 +201,15 @@ class Hunt:
         return {part.names[0] for part in parts if part.kind is PartKind.HOST}
 
     def _wanting(self, sure: Iterable[Part]) -> set[str]:
-        """Return the hosts that were not measured often enough, or never passed: those of sure parts need not."""
+        """Return the hosts that did not pass often enough, except those of sure parts.
+
+        A run that another part failed tells nothing of a host, so that only passed runs count.
+        """
         known = {name for part in sure if part.kind in (PartKind.HOST, PartKind.LEAF) for name in part.names}
-        common = any(part.kind is PartKind.ALL for part in sure)
-        measured, asked, passed = self._record.measured(), self._record.asked(), self._record.passed()
-        wanted = self._rules.screening
+        counted = self._record.measured() if any(p.kind is PartKind.ALL for p in sure) else self._record.passed()
+        asked, wanted = self._record.asked(), self._rules.screening
         return {
             name
             for name in self.present
-            if name not in known
-            and asked.get(name, 0) < wanted + PATIENCE
-            and (measured.get(name, 0) < wanted or (not passed.get(name) and not common))
+            if name not in known and asked.get(name, 0) < wanted + PATIENCE and counted.get(name, 0) < wanted
         }

@@ -78,20 +78,23 @@ def _of_node(name: str, trials: list[Trial], bad: list[Part], doubtful: list[Par
     passed = tuple(trial for trial in trials if trial.passed)
     failed = tuple(trial for trial in trials if trial.outcome in BAD)
     mine = {part.kind: part for part in bad if name in part.names}
-    if PartKind.HOST in mine:
-        return Blame(NodeStatus.BAD, failed)
-    if failed and common:
-        return Blame(NodeStatus.COMMON, failed)
     shared = mine.get(PartKind.LEAF) or mine.get(PartKind.UPLINK)
-    if failed and shared is not None:
-        return Blame(NodeStatus.SHARED, failed, shared=shared)
-    if failed and any(name in part.names for part in doubtful):
-        return Blame(NodeStatus.SUSPECT, failed)
-    if failed and PartKind.PAIR in mine:
+    blame: Blame | None = None
+    if PartKind.HOST in mine:
+        blame = Blame(NodeStatus.BAD, failed)
+    elif failed and common:
+        blame = Blame(NodeStatus.COMMON, failed)
+    elif failed and shared is not None:
+        blame = Blame(NodeStatus.SHARED, failed, shared=shared)
+    elif failed and any(name in part.names for part in doubtful):
+        blame = Blame(NodeStatus.SUSPECT, failed)
+    elif failed and PartKind.PAIR in mine:
         partner = next(end for end in mine[PartKind.PAIR].names if end != name)
-        return Blame(NodeStatus.PATH, tuple(t for t in failed if partner in t.members), partner=partner)
-    if not passed:
-        return Blame(NodeStatus.UNMEASURED, tuple(trials))
+        blame = Blame(NodeStatus.PATH, tuple(t for t in failed if partner in t.members), partner=partner)
+    elif not passed:
+        blame = Blame(NodeStatus.UNMEASURED, tuple(trials))
+    if blame is not None:
+        return blame
     chance = tuple(t for t in failed if not any(shows_in(part, frozenset(t.members)) for part in bad))
     return Blame(NodeStatus.PROVEN, passed, chance)
 

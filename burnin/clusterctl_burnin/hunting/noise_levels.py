@@ -73,7 +73,7 @@ def _chosen(found: Sequence[Candidate], noise: Sequence[float]) -> tuple[float, 
 
 
 def _noise(evidence: Evidence, silent: Sequence[float], assumptions: Assumptions) -> tuple[list[float], float]:
-    """Return the noise of each failed run, given how probable it is that no bad part shows in it, and the log weight."""
+    """Return the noise of each failed run, and the log weight. `silent`: how probable it is that no bad part shows."""
     passed = Counter(run.round for run in evidence.passed)
     failed: dict[int, list[int]] = defaultdict(list)
     for index, run in enumerate(evidence.failed):

@@ -15,7 +15,7 @@ from clusterctl.ports import HostAddress
 from clusterctl.steps.burnin.campaigns import FRESH, CampaignLog, CampaignStore
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SkuLimits
 from clusterctl_burnin.campaign import Campaign, Plan, Told
-from clusterctl_burnin.hunting.model import Round
+from clusterctl_burnin.hunting.model import Round, host
 from clusterctl_burnin.loads.model import Outcome
 from tests.burnin.campaign_kit import PAIRS, PLAN, names, trial
 from tests.steps.discover.test_discover import SKU
@@ -88,7 +88,7 @@ def test_killed_after_any_answer_the_rest_is_measured_and_nothing_twice(book: Sq
             told.append(Told(asked.number, group, (trial(group, Outcome.SLOW if bad(group) else Outcome.PASSED),)))
             straight.tell(told[-1])
     assert sorted(one.group for one in (*before, *after)) == sorted(one.group for one in told)
-    assert {culprit.part for culprit in campaign.measured().answer.bad} == {("node003",)}
+    assert {culprit.part for culprit in campaign.measured().answer.bad} == {host("node003")}
 
 
 def test_what_has_ended_is_not_gone_on_with(book: SqlJournal) -> None:
