@@ -1,154 +1,239 @@
-"""How well the hunt finds what is bad, beside two grids of rows and columns whose failures are intersected.
+"""How well the hunt of a shipped suite finds what is bad, in simulated fleets.
 
-    python -m benchmarks.hunt [--trials 200] [--seed 1]
+    python -m benchmarks.hunt [--suite bootstrap] [--hosts 48] [--trials 500] [--world host-1 …] [--seed 1]
 
-Each line is many simulated fleets. `found`: the likeliest explanation at the end is just what was bad; `named`: the
-bad parts, and no others, reached a probability of 95 %; `accused`: good hosts that did, per hunt; `settled`: hunts that
-said they were sure of everything. A node-round is one node in one round.
+Each line is one world: what is bad in many simulated fleets, each hunted by all loads of several nodes that the suite
+has, with the shipped limits. All shares have 95 % intervals (Wilson).
+
+named       the loads together named just what is bad, as what it is
+false       a load named something that is good
+wrong       every load was settled and nearly all pairs had met, but not just what is bad was named
+host-time   seconds that a host spends in runs of these loads; with the seconds that a run takes to start in brackets
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import math
 import random
-import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
 
-from clusterctl_burnin.hunting.hunt import Hunt
-from clusterctl_burnin.hunting.model import Group, Noise, Part, Result, Rules
-from clusterctl_burnin.loads.model import Outcome
+from clusterctl_burnin.campaign import Campaign, Plan, Told
+from clusterctl_burnin.hunting.answer import MOST_UNMET
+from clusterctl_burnin.hunting.model import Group, Part, PartKind, host, pair
+from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.limits.reading import parse_limits
+from clusterctl_burnin.loads.model import Outcome, Trial
+from clusterctl_burnin.registry import GROUP_LOADS
+from clusterctl_burnin.suites.suite import shipped_suite
 
-Fails = Callable[[Group], bool]
-REPEATABLE = Noise(false_alarm=1e-4)
-"""What is assumed where the simulated test never goes wrong without a cause."""
+SHOWS = 0.7
+"""How often a bad host fails a run. A bad leaf, its uplinks and a bad pair fail nine runs of ten."""
+SHARED_SHOWS = 0.9
+NOISE = 0.001
+BURST_NOISE, BURST_SECONDS, BURST_BEGINS = 0.5, 60.0, 40.0
+"""Each run that touches the burst fails with this probability; it begins in the first seconds of the hunt."""
+RAILS = 2
+"""Simulated rails of a load that tells of them. A host's fault shows on one, that of a leaf on all, or on one."""
+ADAPTER_GBIT, GPU_BUSBW, RAIL_BUSBW = 392e9, 367e9, 47e9
+START_SECONDS = {"ib_write_bw": 2.0, "all_reduce": 8.0, "all_reduce_rail": 8.0}
+"""Assumed, not measured: log in, start the processes, connect."""
+LIMITS_FILE = "h100-sxm-ndr400.yml"
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """How many hosts, how many bad ones (or one bad path), how often a bad part shows, how often a good group fails."""
+    """What is bad: `count` of a kind. `load`: only this load shows it; empty: all do."""
 
-    hosts: int
-    bad: int
-    shows: float = 1.0
-    false_alarms: float = 0.0
-    path: bool = False
+    name: str
+    kind: PartKind | None = None
+    count: int = 1
+    one_rail: bool = False
+    burst: bool = False
+    load: str = ""
 
-    def __str__(self) -> str:
-        what = "1 bad path" if self.path else f"{self.bad} bad"
-        noise = f", shows {self.shows:g}, false alarms {self.false_alarms:.0%}" if self.false_alarms else ""
-        return f"{what} of {self.hosts}{noise}"
+
+WORLDS = {
+    world.name: world
+    for world in (
+        World("nothing"),
+        World("burst", burst=True),
+        *(World(f"host-{count}", PartKind.HOST, count, one_rail=True) for count in (1, 2, 3)),
+        *(World(f"host-{count}-all_reduce", PartKind.HOST, count, load="all_reduce") for count in (1, 2, 3)),
+        World("leaf", PartKind.LEAF),
+        World("leaf-rail", PartKind.LEAF, one_rail=True),
+        World("uplink", PartKind.UPLINK),
+        World("pair", PartKind.PAIR),
+    )
+}
+
+
+class Fleet:
+    """Hosts on leaves of 8 (of 32 from 65 hosts on), and what is bad among them."""
+
+    def __init__(self, world: World, hosts: int, chance: random.Random) -> None:
+        self.world = world
+        self._chance = chance
+        self.names = [f"n{index:04d}" for index in range(hosts)]
+        size = 8 if hosts <= 64 else 32
+        self.topology = {name: f"leaf{index // size:02d}" for index, name in enumerate(self.names)}
+        self.bad = frozenset(self._parts())
+        self.rail = chance.randrange(RAILS)
+        begin = chance.uniform(0, BURST_BEGINS)
+        self._burst = (begin, begin + BURST_SECONDS) if world.burst else (0.0, 0.0)
+
+    def _parts(self) -> Iterator[Part]:
+        match self.world.kind:
+            case PartKind.HOST:
+                yield from map(host, self._chance.sample(self.names, self.world.count))
+            case PartKind.PAIR:
+                yield pair(*self._chance.sample(self.names, 2))
+            case PartKind.LEAF | PartKind.UPLINK as kind:
+                leaf = self._chance.choice(sorted(set(self.topology.values())))
+                yield Part(kind, tuple(name for name in self.names if self.topology[name] == leaf), leaf)
+
+    def failed_rails(self, load: str, group: Group, begin: float, end: float) -> frozenset[int]:
+        """Return the rails on which a run fails."""
+        members = frozenset(group)
+        noise = BURST_NOISE if begin < self._burst[1] and end > self._burst[0] else NOISE
+        if self._chance.random() < noise:
+            return frozenset(range(RAILS))
+        if self.world.load in ("", load) and any(self._shows(part, members) for part in self.bad):
+            return frozenset({self.rail} if self.world.one_rail else range(RAILS))
+        return frozenset()
+
+    def _shows(self, part: Part, members: frozenset[str]) -> bool:
+        match part.kind:
+            case PartKind.HOST | PartKind.PAIR:
+                touched = members.issuperset(part.names)
+            case PartKind.LEAF:
+                touched = not members.isdisjoint(part.names)
+            case _:
+                touched = not members.isdisjoint(part.names) and not members.issubset(part.names)
+        return touched and self._chance.random() < (SHOWS if part.kind is PartKind.HOST else SHARED_SHOWS)
 
 
 @dataclass(frozen=True, slots=True)
 class Hunted:
-    found: bool
     named: bool
+    accused: bool
     settled: bool
-    accused: int
-    rounds: int
-    node_rounds: int
+    load_seconds: float
+    all_seconds: float
 
 
-def fleet(world: World, chance: random.Random) -> tuple[list[str], frozenset[Part], Fails]:
-    names = [f"n{index:04d}" for index in range(world.hosts)]
-    if world.path:
-        bad = frozenset({tuple(sorted(chance.sample(names, 2)))})
-    else:
-        bad = frozenset((name,) for name in chance.sample(names, world.bad))
-
-    def fails(group: Group) -> bool:
-        members = set(group)
-        shown = [chance.random() < world.shows for part in bad if members.issuperset(part)]
-        return any(shown) or chance.random() < world.false_alarms
-
-    return names, bad, fails
+def plan(suite: str, fleet: Fleet) -> Plan:
+    return Plan(shipped_suite(suite), limits(), "ops", fleet.topology)
 
 
-def hunted(world: World, chance: random.Random, rules: Rules) -> Hunted:
-    names, bad, fails = fleet(world, chance)
-    hunt = Hunt(chance.sample(names, len(names)), rules)
-    rounds = node_rounds = 0
-    while (asked := hunt.next()) is not None:
-        rounds += 1
-        node_rounds += len(asked.hosts)
-        told = {group: Outcome.SLOW if fails(group) else Outcome.PASSED for group in asked.groups}
-        hunt.tell(Result(asked.number, group, outcome) for group, outcome in told.items())
-    answer = hunt.answer()
-    named = {culprit.part for culprit in answer.bad}
-    innocent = {name for part in named - bad for name in part}
-    return Hunted(
-        {part for part, _ in answer.best} == bad, named == bad, answer.settled, len(innocent), rounds, node_rounds
+def limits() -> Limits:
+    text = (files("clusterctl_burnin") / "limits" / LIMITS_FILE).read_text(encoding="utf-8")
+    return parse_limits(text, where=LIMITS_FILE)
+
+
+def run_seconds(hunt: Plan, load: str) -> float:
+    """Return how long a healthy run of the load takes, without its start."""
+    methods, suite = hunt.limits.methods, hunt.suite
+    if load == "ib_write_bw":
+        bits = methods.ib_write_bw.iterations * methods.ib_write_bw.message_bytes * 8
+        return suite.pair_seconds or bits / ADAPTER_GBIT
+    method, rate = (methods.all_reduce, GPU_BUSBW) if load == "all_reduce" else (methods.all_reduce_rail, RAIL_BUSBW)
+    return (suite.group_iterations or method.iterations) * 2 * method.message_bytes / rate
+
+
+def hunted(suite: str, fleet: Fleet) -> Hunted:
+    """Hunt with all loads of the suite, a round of each in turn, as the step does."""
+    one = plan(suite, fleet)
+    campaigns = one.campaigns(fleet.names)
+    now = load_seconds = all_seconds = 0.0
+    while True:
+        ran = 0.0
+        for campaign in campaigns:
+            asked = campaign.next()
+            if asked is None:
+                continue
+            working = run_seconds(one, campaign.load)
+            took = working + START_SECONDS[campaign.load]
+            for group in asked.groups:
+                rails = fleet.failed_rails(campaign.load, group, now + ran, now + ran + took)
+                campaign.tell(Told(asked.number, group, tuple(_trials(campaign.load, group, rails))))
+            ran += took
+            load_seconds += working * sum(map(len, asked.groups))
+            all_seconds += took * sum(map(len, asked.groups))
+        now += ran
+        insisting = [campaign for campaign in campaigns if not ran and campaign.insist()]
+        if not ran and not insisting:
+            return _hunted(fleet, campaigns, load_seconds / len(fleet.names), all_seconds / len(fleet.names))
+
+
+def _trials(load: str, group: Group, failed: frozenset[int]) -> Iterator[Trial]:
+    rails: Sequence[int | None] = range(RAILS) if GROUP_LOADS[load].by_rail else (None,)
+    for rail in rails:
+        fails = bool(failed) if rail is None else rail in failed
+        yield Trial(load, group, Outcome.SLOW if fails else Outcome.PASSED, {}, rail=rail, value=1.0)
+
+
+def _hunted(fleet: Fleet, campaigns: Sequence[Campaign], load_seconds: float, all_seconds: float) -> Hunted:
+    answers = [campaign.measured().answer for campaign in campaigns]
+    named = {culprit.part for answer in answers for culprit in answer.bad}
+    common = any(answer.common for answer in answers)
+    rails = {rail for answer in answers for c in answer.bad for rail in c.rails if rail is not None}
+    right_rails = not fleet.world.one_rail or rails <= {fleet.rail}
+    settled = all(answer.settled for answer in answers) and min(answer.unmet for answer in answers) <= MOST_UNMET
+    right = named == fleet.bad and right_rails and not common
+    return Hunted(right, bool(named - fleet.bad) or common or not right_rails, settled, load_seconds, all_seconds)
+
+
+def fleets(world: World, hosts: int, trials: int, seed: int) -> Iterator[Fleet]:
+    for trial in range(trials):
+        yield Fleet(world, hosts, random.Random(f"{seed}-{world.name}-{hosts}-{trial}"))
+
+
+def share(results: Sequence[Hunted], counts: Callable[[Hunted], bool]) -> str:
+    """Return a share with its 95 % interval (Wilson)."""
+    low, high = interval(sum(map(counts, results)), len(results))
+    return f"{sum(map(counts, results)) / len(results):6.1%} ({low:.1%}–{high:.1%})"
+
+
+def interval(count: int, of: int, z: float = 1.96) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a share."""
+    rate, scale = count / of, 1 + z * z / of
+    centre = (rate + z * z / (2 * of)) / scale
+    half = z * math.sqrt(rate * (1 - rate) / of + z * z / (4 * of * of)) / scale
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def line(title: str, results: Sequence[Hunted], seconds: float) -> str:
+    mean = replace(
+        results[0],
+        load_seconds=sum(h.load_seconds for h in results) / len(results),
+        all_seconds=sum(h.all_seconds for h in results) / len(results),
     )
-
-
-def grid(world: World, chance: random.Random) -> Hunted:
-    """Rows, then columns, and whoever failed in both: 6 × 8 and 8 × 6 for 48, likewise for others."""
-    names, bad, fails = fleet(world, chance)
-    chance.shuffle(names)
-    width = next(w for w in range(math.isqrt(len(names) - 1) + 1, len(names) + 1) if len(names) % w == 0 or w * w > 100)
-    rows = [tuple(names[at : at + width]) for at in range(0, len(names), width)]
-    columns = [tuple(names[at::width]) for at in range(width)]
-    failed = [{n for g in groups if fails(g) for n in g} for groups in (rows, columns)]
-    named = {(name,) for name in failed[0] & failed[1]}
-    return Hunted(named == bad, named == bad, True, len(named - bad), 2, 2 * len(names))
-
-
-def line(title: str, results: Iterable[Hunted], seconds: float) -> str:
-    found = list(results)
-    share = 100 * sum(h.found for h in found) / len(found)
-    named = 100 * sum(h.named for h in found) / len(found)
-    decided = 100 * sum(h.settled for h in found) / len(found)
-    rounds = sorted(h.rounds for h in found)
-    spread = f"{statistics.mean(rounds):4.1f} ({rounds[len(rounds) // 2]}, at most {rounds[-1]})"
-    cost = statistics.mean(h.node_rounds for h in found)
-    accused = statistics.mean(h.accused for h in found)
     return (
-        f"  {title:34} found {share:5.1f} %  named {named:5.1f} %  settled {decided:5.1f} %  rounds {spread:20}"
-        f"  node-rounds {cost:7.0f}  accused {accused:5.3f}  {1000 * seconds / len(found):5.0f} ms"
+        f"| {title:24} | {len(results):5} | {share(results, lambda h: h.named):24} "
+        f"| {share(results, lambda h: h.accused):22} | {share(results, lambda h: h.settled and not h.named):22} "
+        f"| {mean.load_seconds:6.1f} ({mean.all_seconds:.1f}) | {seconds / len(results):5.2f} s |"
     )
-
-
-def worlds() -> Iterator[World]:
-    for hosts, bad in itertools.product((48, 511), (1, 2, 3)):
-        yield World(hosts, bad)
-    for hosts in (48, 511):
-        yield World(hosts, 0, 1.0, 0.02)
-        yield World(hosts, 1, 0.7, 0.02)
-        yield World(hosts, 2, 0.7, 0.02)
-    yield World(48, 1, path=True)
-    yield World(48, 1, 1.0, 0.02, path=True)
-
-
-def methods(world: World) -> Iterator[tuple[str, Callable[[random.Random], Hunted]]]:
-    yield "grid, failures intersected", lambda chance: grid(world, chance)
-    plain = world.false_alarms == 0 and not world.path
-    plans = [(1, 2), (1, 24)] if plain else [(4, 5), (5, 5), (6, 8), (4, 24), (8, 24)]
-    noise = REPEATABLE if plain else Noise()
-    if world.bad and not plain:
-        told = Rules(screening=5, rounds=5, somebody=True)
-        yield "likewise, told that somebody is bad, 5, 5", lambda chance: hunted(world, chance, told)
-    for screening, rounds in plans:
-        rules = Rules(screening=screening, rounds=rounds, noise=noise)
-        title = f"hunt, {screening} screening, at most {rounds}"
-        yield title, lambda chance, rules=rules: hunted(world, chance, rules)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trials", type=int, default=200)
+    parser.add_argument("--suite", default="bootstrap")
+    parser.add_argument("--hosts", type=int, default=48)
+    parser.add_argument("--trials", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--hosts", type=int, default=0, help="only fleets of this size")
+    parser.add_argument("--world", nargs="*", choices=sorted(WORLDS), default=list(WORLDS))
     options = parser.parse_args()
-    for world in (w for w in worlds() if options.hosts in (0, w.hosts)):
-        print(world)
-        for title, method in methods(world):
-            begin = time.monotonic()
-            results = [method(random.Random(f"{options.seed}-{world}-{trial}")) for trial in range(options.trials)]
-            print(line(title, results, time.monotonic() - begin), flush=True)
+    print(f"| {options.suite}, {options.hosts} hosts | hunts | named | false | wrong | host-time | of the hunt |")
+    print("|---|---|---|---|---|---|---|")
+    for name in options.world:
+        begin = time.monotonic()
+        found = fleets(WORLDS[name], options.hosts, options.trials, options.seed)
+        results = [hunted(options.suite, fleet) for fleet in found]
+        print(line(name, results, time.monotonic() - begin), flush=True)
 
 
 if __name__ == "__main__":

@@ -140,7 +140,7 @@ def test_who_is_told_that_somebody_is_bad_finds_a_fault_that_hardly_shows() -> N
     for seed, somebody in itertools.product(range(40), found):
         chance = random.Random(seed)
         culprit = chance.choice(names(48))
-        hunt = Hunt(names(48), Rules(most=4, screening=5, rounds=5, somebody=somebody))
+        hunt = Hunt(names(48), Rules(most=4, screening=5, rounds=7, somebody=somebody))
         run(hunt, lambda g, c=chance, bad=culprit: (bad in g and c.random() < 0.7) or c.random() < 0.02)
         found[somebody] += hunt.answer().best == ((host(culprit), None),)
     assert found[True] >= 34

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from clusterctl_burnin.hunting.model import Part, PartKind, Rail, Rules
 from clusterctl_burnin.hunting.posterior import Posterior
 from clusterctl_burnin.hunting.record import Record
+
+MOST_UNMET = 0.05
+"""The share of pairs that were in no run together from which on the answer asks for further rounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,7 @@ class Answer:
     unmeasured   hosts of which nothing is known: they are not proven
     thin         hosts that were measured less often than the rules want: a fault that comes and goes may be missed
     gone         hosts that dropped out
+    unmet        the share of all pairs of hosts that were in no run together: a bad path between them does not show
     advice       what to run next, or what to look at; empty where there is nothing to do
     """
 
@@ -43,6 +49,7 @@ class Answer:
     unmeasured: tuple[str, ...]
     thin: tuple[str, ...]
     gone: tuple[str, ...]
+    unmet: float
     advice: str
 
 
@@ -69,8 +76,18 @@ def answer(hosts: Sequence[str], record: Record, beliefs: Mapping[Rail, Posterio
         unmeasured=unmeasured,
         thin=thin,
         gone=tuple(sorted(record.gone)),
-        advice=_advice(suspects, common, unmeasured, thin, bool(proven)),
+        unmet=(unmet := _unmet(record, proven)),
+        advice=_advice(_Open(suspects, common, unmeasured, thin, unmet if rules.widest else 0.0), proven=bool(proven)),
     )
+
+
+def _unmet(record: Record, proven: Sequence[str]) -> float:
+    """Return the share of the pairs of proven hosts that no measured run had together."""
+    good = {*proven}
+    met: set[tuple[str, str]] = set()
+    for group in {run.group for rail in record.rails()[:1] for run in record.runs(rail)}:
+        met.update(itertools.combinations([name for name in group if name in good], 2))
+    return 1 - len(met) / math.comb(len(good), 2) if len(good) > 1 else 0.0
 
 
 def _covered(bad: Sequence[Culprit]) -> set[str]:
@@ -104,12 +121,21 @@ def _best(beliefs: Mapping[Rail, Posterior], *, somebody: bool) -> tuple[tuple[P
     return tuple(sorted(found, key=lambda item: (item[0], -1 if item[1] is None else item[1])))
 
 
-def _advice(
-    suspects: Sequence[Culprit], common: Sequence[Rail], unmeasured: Sequence[str], thin: Sequence[str], proven: bool
-) -> str:
-    sentences = []
-    if common:
-        rails = ", ".join(f"rail {rail}" for rail in common if rail is not None)
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """What is left open."""
+
+    suspects: Sequence[Culprit]
+    common: Sequence[Rail]
+    unmeasured: Sequence[str]
+    thin: Sequence[str]
+    unmet: float
+
+
+def _advice(left: _Open, *, proven: bool) -> str:
+    sentences, suspects = [], left.suspects
+    if left.common:
+        rails = ", ".join(f"rail {rail}" for rail in left.common if rail is not None)
         sentences.append(f"all runs fail{f' on {rails}' if rails else ''}: check switches, the load, its limits")
     hosts = sorted({c.part.names[0] for c in suspects if c.part.kind is PartKind.HOST})
     pairs = sorted(c.part.names for c in suspects if c.part.kind is PartKind.PAIR)
@@ -122,10 +148,12 @@ def _advice(
         sentences.append(f"run {_some(hosts)} once more, each among proven hosts")
     if pairs and not hosts:
         sentences.append(f"run {_some([' with '.join(ends) for ends in pairs])} once more, each pair by itself")
-    if unmeasured:
-        sentences.append(f"find out why {_some(unmeasured)} could not be measured")
-    if thin:
-        sentences.append(f"run {_some(thin)} more often: too few runs to find a fault that comes and goes")
+    if left.unmeasured:
+        sentences.append(f"find out why {_some(left.unmeasured)} could not be measured")
+    if left.thin:
+        sentences.append(f"run {_some(left.thin)} more often: too few runs to find a fault that comes and goes")
+    if left.unmet > MOST_UNMET:
+        sentences.append(f"raise group_rounds: {left.unmet:.0%} of the pairs of hosts were in no run together")
     return "; ".join(sentences)
 
 

@@ -14,6 +14,8 @@ from clusterctl.edges.hostkeys import HostKeys
 from clusterctl.edges.site import contents
 from clusterctl.edges.site.host_networks import HostNetworks, host_networks
 from clusterctl.edges.site.roles import wanted
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.fabric.wiring import leaves_of_hosts
 from clusterctl.fleet.gate import Policy
 from clusterctl.fleet.hardware.disk_contract import DATA, ROOT
 from clusterctl.fleet.node import Step
@@ -175,10 +177,19 @@ class StepFactory:
             network_of=self._networks.network,
             known_lines=contents.known_lines(self._site),
             requirements=contents.host_requirements(self._site),
+            leaf_of=self._leaves,
             partners=self._partners,
             concurrency=Concurrency(checks=parallel.checks, jobs=parallel.jobs, loads=parallel.loads),
         )
         return Burnin(services, plan)
+
+    @cached_property
+    def _leaves(self) -> Mapping[str, str]:
+        """Return the leaf switches of each node; none where the site has no wiring plan yet."""
+        try:
+            return leaves_of_hosts(contents.wiring_plan(self._site))
+        except UsageError:
+            return {}
 
     @cached_property
     def _networks(self) -> HostNetworks:

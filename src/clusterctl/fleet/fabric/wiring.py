@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Location, Mac
 
 
@@ -64,6 +66,20 @@ class WiringPlan:
     hosts: frozenset[str]
     locations: Mapping[str, Location] = field(default_factory=dict)
     macs: Mapping[PortName, Mac] = field(default_factory=dict)
+
+
+def leaves_of_hosts(plan: WiringPlan) -> Mapping[str, str]:
+    """Return for each host the leaf switches that it is cabled to, in one name: hosts with the same name share them."""
+    switches: dict[str, set[str]] = {}
+    for cable in plan.cables:
+        for own, other in itertools.permutations((cable.source.device, cable.destination.device)):
+            if own in plan.hosts and other not in plan.hosts:
+                switches.setdefault(own, set()).add(other)
+    return {name: _named(sorted(its, key=natural_key)) for name, its in sorted(switches.items())}
+
+
+def _named(switches: Sequence[str]) -> str:
+    return switches[0] if len(switches) == 1 else f"{switches[0]} to {switches[-1]} ({len(switches)} switches)"
 
 
 @dataclass(frozen=True, slots=True)

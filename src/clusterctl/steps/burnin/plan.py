@@ -54,6 +54,7 @@ class BurninPlan:
     limits        by SKU
     driver_of     the GPU driver version that a node is to run
     network_of    the network that a host is to have; raises `UsageError` where one of its ports is not known
+    leaf_of       the leaf switches of each node, as far as the wiring plan knows them
     partners      gold nodes that an operator or the site lends for this run
     """
 
@@ -63,5 +64,6 @@ class BurninPlan:
     network_of: Callable[[NodeState], HostNetwork]
     known_lines: KnownLines = field(default_factory=KnownLines)
     requirements: HostRequirements = field(default_factory=HostRequirements)
+    leaf_of: Mapping[str, str] = field(default_factory=dict)
     partners: Sequence[NodeState] = ()
     concurrency: Concurrency = field(default_factory=Concurrency)

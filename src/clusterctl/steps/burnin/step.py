@@ -143,7 +143,9 @@ class Burnin:
             group.extend(known)
             return known
 
-        plan = Plan(self._suite, nodes[0].limits, self._services.access.user)
+        racks = {n.name: f"rack {n.state.location.rack}" for n in everyone if n.state.location.rack}
+        topology = {**racks, **self._plan.leaf_of}
+        plan = Plan(self._suite, nodes[0].limits, self._services.access.user, topology)
         rounds = LoadRounds(self._services.shell, plan, self._services.campaigns, pool, self._plan.concurrency.jobs)
         measured = rounds.measure(tuple(group), more, deadline)
         return report.findings(measured, [node.member for node in group], plan.limits), {**lost, **rounds.lost}
