@@ -20,6 +20,8 @@ WORTH = 0.0003
 """Bits: a run that is expected to tell less is not worth its time."""
 HOSTS, PAIRS, RERUNS = 12, 6, 3
 """So many of a case's hosts, pairs and failed groups are considered for a round."""
+MANY = 60
+"""Of more suspects than this, halves tell far more than any of them by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +139,10 @@ def _seeds(case: Case, limits: Limits, number: int) -> Iterator[Seed]:
     unsure = [part for part, p in case.parts.items() if p < limits.sure]
     hosts = [part.names[0] for part in unsure if part.kind is PartKind.HOST]
     pairs = [part.names for part in unsure if part.kind is PartKind.PAIR]
-    for name in hosts[:HOSTS]:
+    few = len(unsure) <= MANY
+    for name in hosts[:HOSTS] if few else ():
         yield Seed((name,))
-    for ends in pairs[:PAIRS]:
+    for ends in pairs[:PAIRS] if few else ():
         yield Seed(ends)
         for name, other in (ends, ends[::-1]):
             yield Seed((name,), without=frozenset({other}))
