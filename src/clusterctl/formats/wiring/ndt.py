@@ -23,7 +23,7 @@ _UNCONNECTED = frozenset({"disabled", "down", "no-discover"})
 _PREFIX = re.compile(r"^#\s*(?:Fields:)?\s*")
 _SWITCH = re.compile(r"(?:MF[0-9]+;)([^:;]+):([^/]+)(?:/U1)?$")
 _ADAPTER = re.compile(r"(\S+)\s+(\S*[0-9])$")
-_ADAPTER_PORT = re.compile(r"SAT[0-9]+ (ibp\S+)$")
+_ADAPTER_PORT = re.compile(r"\S+ ((?:ib|mlx|hca)\S+)$", re.IGNORECASE)
 """How some sites write a host's port: a label of their own, then the name that Linux gives to the interface."""
 _LENGTH = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,3})?)\s*m?$", re.IGNORECASE)
 
