@@ -42,10 +42,13 @@ def service_label(item: Resource) -> str:
     return item.text("Location", "PartLocation", "ServiceLabel")
 
 
+_NO_HEALTH = frozenset({"", "absent", "n/a", "na", "none", "not available", "null", "undefined", "unknown"})
+
+
 def well(item: Resource) -> bool | None:
-    """The part's own health, never its roll-up; None where the BMC does not tell."""
-    told = item.text("Status", "Health")
-    return told == "OK" if told else None
+    """Return the part's own health, never its roll-up; None where the BMC does not report it."""
+    word = item.text("Status", "Health").lower()
+    return None if word in _NO_HEALTH else word == "ok"
 
 
 _HEALTH = ("OK", "Warning", "Critical")
