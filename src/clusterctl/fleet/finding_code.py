@@ -52,6 +52,7 @@ class Code(enum.Enum):
     BMC_BROKEN = "bmc_broken", "The BMC answers with an error."
     BMC_HEALTH = "bmc_health", "The BMC's overall health is not OK."
     PART_UNHEALTHY = "part_unhealthy", "The BMC reports a part as failing."
+    PSU_COUNT = "psu_count", "The number of power supplies is not the SKU's."
     POWER_SUPPLY_FAILED = "power_supply_failed", "A power supply fails or has no input."
     SENSOR_TOO_HOT = "sensor_too_hot", "A temperature sensor is above its threshold."
     LOG_ENTRY = "log_entry", "The BMC's event log has an entry that speaks against a part."
