@@ -14,7 +14,7 @@ import pytest
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.night_record import read_record
 from clusterctl.fleet.decisions.revalidate import order_event
-from clusterctl.fleet.errors import EdgeError, EnvironmentBrokenError, UsageError
+from clusterctl.fleet.errors import ConflictError, EdgeError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.nightly.policy import NightPolicy
 from clusterctl.fleet.node import NodeId, RevalidationOrigin, Stage, Step
@@ -235,6 +235,18 @@ def test_a_night_that_breaks_off_is_none(site: Path) -> None:
     assert record is not None
     assert record.ended is None
     assert all(stage is Stage.GOLD for stage, _ in stages(open_site(site)).values())
+
+
+def test_a_night_other_than_the_approved_one_does_not_begin(site: Path) -> None:
+    """A node that was to be first has work now: the operator approves the new preview, or none."""
+    scheduler = FakeScheduler()
+    context = replace(open_site(site), connect=lambda of, _access: SilentOutside(of, scheduler=scheduler))
+    approved = nightly.preview(context, NightRequest()).digest
+    scheduler.busy.add("n1")
+    before = seq(site)
+    with pytest.raises(ConflictError):
+        nightly.run(context, NightRequest(), Control(approved))
+    assert (seq(site), scheduler.calls, read_record(site / "state")) == (before, [], None)
 
 
 def test_outside_of_its_window_nothing_is_done(site: Path) -> None:

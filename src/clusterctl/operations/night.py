@@ -104,7 +104,12 @@ def first_choice(context: SiteContext, request: NightRequest) -> FirstChoice:
 
 
 def preview(context: SiteContext, request: NightRequest) -> Preview:
-    """Return the nodes that the night would take first."""
+    """Return the nodes that the night would take first. Raises as `run`."""
+    with _unfinished_is_no_result():
+        return _preview(context, request)
+
+
+def _preview(context: SiteContext, request: NightRequest) -> Preview:
     first = first_choice(context, request)
     effects = tuple(Effect(node=name, text=f"burn in first, in {first.window}") for name in first.names)
     none = Effect(node="", text=f"burn in no node, in {first.window}: {first.why}")
@@ -112,9 +117,20 @@ def preview(context: SiteContext, request: NightRequest) -> Preview:
 
 
 def run(context: SiteContext, request: NightRequest, control: Control) -> NightResult:
-    """Run one night. A night that did not come to its end raises; timers take exit code 1 for an end."""
-    try:
+    """Run one night. Raises `EnvironmentBrokenError` where a night did not come to its end, `ConflictError` where the
+    preview has changed since its approval.
+    """
+    if control.approved is not None:  # a timer approves whatever nodes are idle when the night begins
+        control.require(preview(context, request))
+    with _unfinished_is_no_result():
         return _run(context, request, control)
+
+
+@contextmanager
+def _unfinished_is_no_result() -> Iterator[None]:
+    """Raise an error with exit code 1 as `EnvironmentBrokenError`: for timers, 1 is the result of a whole night."""
+    try:
+        yield
     except ClusterctlError as error:
         if error.exit_code != 1:
             raise
