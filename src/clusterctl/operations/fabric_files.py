@@ -20,7 +20,7 @@ from clusterctl.formats.site.fabric_limits import parse_fabric_limits
 from clusterctl.formats.site.sheets import parse_guids
 from clusterctl.formats.wiring.plan import decode_plan
 from clusterctl.operations.documents import as_usage, content
-from clusterctl_burnin.limits.reading import shipped_fabric_limits
+from clusterctl_burnin.limits.fabric_reading import shipped_fabric_limits
 
 
 def plan_in(file: Path) -> WiringPlan:
