@@ -15,9 +15,9 @@ from clusterctl.edges.disk import disk_explained, write_whole
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.state import NodeState
-from clusterctl.operations.adapters import state_dir
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import current_time
+from clusterctl.operations.site_facts import state_dir
 from clusterctl.ports import HostAddress
 
 KNOWN_HOSTS = "known_hosts"

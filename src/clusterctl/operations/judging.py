@@ -5,6 +5,7 @@ A bare answer, NODE.json as the node printed it, is completed with what the site
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 from collections.abc import Iterator, Mapping, Sequence
