@@ -19,10 +19,10 @@ from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.nightly.policy import TOGETHER, Candidate, NightPolicy, choose, overdue, require_affordable
 from clusterctl.fleet.nightly.record import NightRecord
 from clusterctl.fleet.nightly.window import Opening, Window, parse_window
-from clusterctl.fleet.node import Stage, Step
+from clusterctl.fleet.node import RevalidationOrigin, Stage, Step
 from clusterctl.fleet.payloads.runs import NightEnded, NightStarted
 from clusterctl.fleet.reporting.spares import Spares
-from clusterctl.fleet.state import NodeState, NodeSummary
+from clusterctl.fleet.state import NodeState, NodeSummary, Revalidation
 from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.bootstrap import RunRequest, run_steps
 from clusterctl.operations.context import SiteContext
@@ -228,10 +228,11 @@ class NightRun:
     def _written(self, names: Sequence[str], night: Night) -> bool:
         """Whether all of them are ordered now; none is where another run holds one."""
         states = self.context.named(names)
+        why = Revalidation(RevalidationOrigin.NIGHT, f"{NIGHTLY} {self.context.run}")
         try:
             with claimed(self.context, states) as claims:
                 for state in states:
-                    event = order_event(state, Step.BURNIN, f"{NIGHTLY} {self.context.run}")
+                    event = order_event(state, Step.BURNIN, why)
                     self.context.journal.append([event], claim=claims[state.id])
         except ClaimLostError as error:
             night.passed_over[error.where] = error.message
@@ -344,9 +345,10 @@ def _ended(context: SiteContext, night: Night, failed: Sequence[str]) -> NewEven
 
 
 def _unfinished(state: NodeState) -> bool:
-    """Ordered by a night, and not stopped since: it stands before its burn-in, or before its admission."""
+    """Return whether a night ordered the node's burn-in and the node waits for it, or for its admission."""
     waits = state.stage in (Stage.CABLED, Stage.BURNED_IN) and state.stopped_at is None
-    return waits and state.revalidation.startswith(f"{NIGHTLY} ") and not state.held(CLOCK.now())
+    by_night = state.revalidation is not None and state.revalidation.origin is RevalidationOrigin.NIGHT
+    return waits and by_night and not state.held(CLOCK.now())
 
 
 def _unmeasured(state: NodeState) -> bool:
