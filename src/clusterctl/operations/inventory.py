@@ -16,7 +16,6 @@ from clusterctl.fleet.node import Stage
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import current_time
-from clusterctl.operations.site_facts import state_dir
 from clusterctl.ports import HostAddress
 
 _NO_FILE = Path("/dev/null")
