@@ -158,8 +158,8 @@ def test_a_secret_in_the_wrong_place_is_not_repeated(tmp_path: Path, place: str)
 def test_our_secret_files_are_private_whatever_the_umask(tmp_path: Path, umask: int) -> None:
     """Host keys, pins, a new site's folder for secrets, the state folder and the journal."""
     from clusterctl.edges.disk import write_once
-    from clusterctl.operations.adapters import state_dir
     from clusterctl.operations.context import open_site
+    from clusterctl.operations.site_facts import state_dir
 
     before = os.umask(umask)
     try:

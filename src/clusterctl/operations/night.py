@@ -23,13 +23,14 @@ from clusterctl.fleet.node import RevalidationOrigin, Stage, Step
 from clusterctl.fleet.payloads.runs import NightEnded, NightStarted
 from clusterctl.fleet.reporting.spares import Spares
 from clusterctl.fleet.state import NodeState, NodeSummary, Revalidation
-from clusterctl.operations.adapters import Adapters, require_scheduler, state_dir
+from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.bootstrap import RunRequest, run_steps
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.gold_pool import publish, spares
 from clusterctl.operations.operation import Control, Effect, Preview
 from clusterctl.operations.partners import SCHEDULER_S, PartnerLender
 from clusterctl.operations.runner import claimed
+from clusterctl.operations.site_facts import require_scheduler, state_dir
 from clusterctl.ports import Deadline
 from clusterctl.ports.scheduler import Occupancy, Use
 from clusterctl.site.scheduling import NightlySettings, zone_named
