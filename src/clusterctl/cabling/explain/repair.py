@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from clusterctl.cabling.actions import Action, MovePlug, PlugIn, TakeOut
 from clusterctl.cabling.difference import Component
@@ -29,6 +30,12 @@ class Repair:
     other: tuple[Pair, ...] = ()
 
     @property
+    def devices(self) -> frozenset[str]:
+        """The devices where something is done."""
+        pairs = (*self.moves, *((self.add,) if self.add else ()), *((self.remove,) if self.remove else ()))
+        return frozenset(port.device for pair in pairs for port in pair)
+
+    @property
     def steps(self) -> tuple[Action, ...]:
         """The repair as single actions."""
         return (
@@ -40,12 +47,57 @@ class Repair:
 
 def repair(component: Component) -> Repair:
     """Return the cheaper of the two repairs of a component; of two equal ones the first by name, marked as a tie."""
+    return _ranked(component)[0]
+
+
+def repairs(components: Iterable[Component], visited: Iterable[str] = ()) -> list[Repair]:
+    """Return one repair for each component, so that all of them together need the fewest devices to visit.
+
+    The number of moved plugs is the same at both ends of a component. `visited`: devices that need a visit anyway.
+    """
+    options = [_ranked(component) for component in components]
+    chosen = [ranked[0] for ranked in options]
+    visits = Counter(device for one in chosen for device in one.devices)
+    visits.update(visited)
+    alike: dict[frozenset[str], list[tuple[int, Repair]]] = defaultdict(list)
+    for number, ranked in enumerate(options):
+        for option in ranked:
+            if len(ranked) > 1:
+                alike[option.devices].append((number, option))
+    changed = True
+    while changed:
+        changed = False
+        for devices in sorted(alike, key=lambda d: (-len(alike[d]), sorted(d))):
+            members = [(number, option) for number, option in alike[devices] if chosen[number].devices != devices]
+            changed |= _switch(members, chosen, visits)
+    return chosen
+
+
+def _switch(members: list[tuple[int, Repair]], chosen: list[Repair], visits: Counter[str]) -> bool:
+    """Take other repairs, all on the same devices, where that leaves fewer devices to visit; return whether it did."""
+    if not members:
+        return False
+    after = visits.copy()
+    for number, option in members:
+        after.subtract(chosen[number].devices)
+        after.update(option.devices)
+    if len(+after) >= len(+visits):
+        return False
+    for number, option in members:
+        visits.subtract(chosen[number].devices)
+        visits.update(option.devices)
+        chosen[number] = replace(option, tie=False, other=())
+    return True
+
+
+def _ranked(component: Component) -> list[Repair]:
+    """Return both repairs, the better first; equally good ones know each other."""
     options = _cycle(component.ports) if component.cycle else _path(component.ports, component.starts_planned)
     ranked = sorted(options, key=lambda option: (_effort(option), option.moves))
-    best = ranked[0]
-    if len(ranked) > 1 and best.moves and _effort(ranked[1]) == _effort(best):
-        return Repair(best.moves, best.add, best.remove, tie=True, other=ranked[1].moves)
-    return best
+    if len(ranked) > 1 and ranked[0].moves and _effort(ranked[1]) == _effort(ranked[0]):
+        first, second = ranked
+        return [replace(first, tie=True, other=second.moves), replace(second, tie=True, other=first.moves)]
+    return ranked
 
 
 def _cycle(ports: tuple[PortName, ...]) -> list[Repair]:
