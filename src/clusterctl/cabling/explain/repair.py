@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import product
 
 from clusterctl.cabling.actions import Action, MovePlug, PlugIn, TakeOut
 from clusterctl.cabling.difference import Component
@@ -50,44 +51,74 @@ def repair(component: Component) -> Repair:
     return _ranked(component)[0]
 
 
+_Pair = tuple[frozenset[str], frozenset[str]]
+"""The devices of both repairs of a component, the better first."""
+_EXACT = 10
+"""Up to so many pairs that share devices, every choice is tried."""
+
+
 def repairs(components: Iterable[Component], visited: Iterable[str] = ()) -> list[Repair]:
     """Return one repair for each component, so that all of them together need the fewest devices to visit.
 
     The number of moved plugs is the same at both ends of a component. `visited`: devices that need a visit anyway.
+    Among many components that share devices, the result may need more devices than the best choice.
     """
     options = [_ranked(component) for component in components]
     chosen = [ranked[0] for ranked in options]
-    visits = Counter(device for one in chosen for device in one.devices)
-    visits.update(visited)
-    alike: dict[frozenset[str], list[tuple[int, Repair]]] = defaultdict(list)
+    fixed = set(visited).union(*(ranked[0].devices for ranked in options if len(ranked) == 1))
+    pairs: dict[_Pair, list[int]] = defaultdict(list)
     for number, ranked in enumerate(options):
-        for option in ranked:
-            if len(ranked) > 1:
-                alike[option.devices].append((number, option))
-    changed = True
-    while changed:
-        changed = False
-        for devices in sorted(alike, key=lambda d: (-len(alike[d]), sorted(d))):
-            members = [(number, option) for number, option in alike[devices] if chosen[number].devices != devices]
-            changed |= _switch(members, chosen, visits)
+        if len(ranked) > 1:
+            pairs[ranked[0].devices - fixed, ranked[1].devices - fixed].append(number)
+    for cluster in _clusters(pairs):
+        for pair in _second_choices(cluster) if len(cluster) <= _EXACT else _exchanged(cluster):
+            for number in pairs[pair]:
+                chosen[number] = replace(options[number][1], tie=False, other=())
     return chosen
 
 
-def _switch(members: list[tuple[int, Repair]], chosen: list[Repair], visits: Counter[str]) -> bool:
-    """Take other repairs, all on the same devices, where that leaves fewer devices to visit; return whether it did."""
-    if not members:
-        return False
-    after = visits.copy()
-    for number, option in members:
-        after.subtract(chosen[number].devices)
-        after.update(option.devices)
-    if len(+after) >= len(+visits):
-        return False
-    for number, option in members:
-        visits.subtract(chosen[number].devices)
-        visits.update(option.devices)
-        chosen[number] = replace(option, tie=False, other=())
-    return True
+def _clusters(pairs: Iterable[_Pair]) -> list[list[_Pair]]:
+    """Return the pairs in groups that share devices."""
+    clusters: list[tuple[set[str], list[_Pair]]] = []
+    for pair in pairs:
+        devices = set(pair[0] | pair[1])
+        apart = [cluster for cluster in clusters if cluster[0].isdisjoint(devices)]
+        together = [cluster for cluster in clusters if not cluster[0].isdisjoint(devices)]
+        joined = devices.union(*(cluster[0] for cluster in together))
+        clusters = [*apart, (joined, [pair, *(one for cluster in together for one in cluster[1])])]
+    return [cluster[1] for cluster in clusters]
+
+
+def _second_choices(cluster: list[_Pair]) -> list[_Pair]:
+    """Return the pairs of which the second repair is taken, by trying every choice."""
+    best = min(
+        product((0, 1), repeat=len(cluster)),
+        key=lambda choice: (
+            len(frozenset().union(*(pair[side] for pair, side in zip(cluster, choice, strict=True)))),
+            sum(choice),
+        ),
+    )
+    return [pair for pair, side in zip(cluster, best, strict=True) if side]
+
+
+def _exchanged(cluster: list[_Pair]) -> list[_Pair]:
+    """Return the pairs of which the second repair is taken: step by step, all that share the devices of one repair."""
+    side = dict.fromkeys(cluster, 0)
+    visits = Counter(device for pair in cluster for device in pair[0])
+    changed = True
+    while changed:
+        changed = False
+        targets = Counter(pair[1 - side[pair]] for pair in cluster)
+        for target, _ in sorted(targets.items(), key=lambda item: (-item[1], sorted(item[0]))):
+            members = [pair for pair in cluster if pair[1 - side[pair]] == target]
+            after = visits.copy()
+            for pair in members:
+                after.subtract(pair[side[pair]])
+                after.update(target)
+            if len(+after) < len(+visits):
+                visits, changed = +after, True
+                side |= {pair: 1 - side[pair] for pair in members}
+    return [pair for pair in cluster if side[pair]]
 
 
 def _ranked(component: Component) -> list[Repair]:
