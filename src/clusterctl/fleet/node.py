@@ -183,6 +183,18 @@ class Temperature:
 
 
 @dataclass(frozen=True, slots=True)
+class Unread:
+    """What a BMC lists but does not give, or garbles. `kind`: the field of the inventory that it belongs to."""
+
+    kind: str
+    where: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
 class Inventory:
     """What a BMC says of its machine. A tuple that is None was not readable: unmeasured, not absent.
 
@@ -190,6 +202,8 @@ class Inventory:
     stale         why all of this may be older than the machine's parts, in words; empty where nothing says so
     rollups       the kinds of parts that are not well; empty where the BMC names none
     on            whether the machine was on meanwhile; None where the BMC does not tell
+    aliases       other serials that the BMC gives for the machine: of its chassis, its boards, its product label
+    unread        what the BMC lists but does not give: the parts above may be more than were read
     """
 
     manufacturer: str
@@ -213,3 +227,5 @@ class Inventory:
     stale: str = ""
     on: bool | None = None
     rollups: tuple[Rollup, ...] = ()
+    aliases: tuple[Serial, ...] = ()
+    unread: tuple[Unread, ...] = ()

@@ -11,6 +11,7 @@ from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish import system
+from clusterctl.formats.redfish.machine import serial_of
 from clusterctl.formats.redfish.system import chassis, host_system, systems
 from clusterctl.formats.redfish.tree import Answers, NotYetReadError, Resource, Tree, Wanted, normal
 
@@ -172,7 +173,7 @@ def read_event_logs(answers: Answers) -> EventLogs | Wanted:
     tree = Tree(answers)
     try:
         host = system.host_system(tree)
-        serial = system.serial_of(tree, host)
+        serial = serial_of(tree, host)
         services = _clearable(tree, (host,)) or _clearable(tree, tree.all(host.links("Links", "ManagedBy")))
         logs = tuple(EventLog(one.path, _target(one), _all_entries(tree, one)) for one in services)
     except NotYetReadError:
