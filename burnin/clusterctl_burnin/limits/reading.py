@@ -17,15 +17,13 @@ from typing import Annotated, Any, Literal
 import pydantic
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.fabric.limits import FabricLimits
 from clusterctl.fleet.finding import Digest
-from clusterctl.formats.site.fabric_limits import parse_fabric_limits
 from clusterctl.formats.site.yaml_document import Document, parse_yaml, validate
 from clusterctl_burnin.fleet_metrics import METRICS
 from clusterctl_burnin.limits.firmware import NOTHING, FirmwareRequirements
 from clusterctl_burnin.limits.limit import VERSION, Limit, Limits, Version
 from clusterctl_burnin.limits.methods import Methods, Strict, Text
-from clusterctl_burnin.package_data import names_in, shipped, text_of
+from clusterctl_burnin.package_data import shipped
 from clusterctl_burnin.registry import keys_of, limit_keys
 
 
@@ -175,18 +173,6 @@ def _over_each(base: Mapping[str, Any], own: Any) -> Any:
     if not isinstance(own, dict):
         return own
     return {**base, **{name: _over(base.get(name, {}), fields) for name, fields in own.items()}}
-
-
-_FOLDER = "limits/fabric"
-
-
-def shipped_fabric_limits(name: str) -> FabricLimits:
-    """By the file's name, without suffix."""
-    known = list(names_in(_FOLDER, suffix=".yml"))
-    if name not in known:
-        remedy = f"take one of {', '.join(known)}, or give the path of a file of your own"
-        raise UsageError(f"no fabric limits are called {name!r}", where="--limits", remedy=remedy)
-    return parse_fabric_limits(text_of(f"{_FOLDER}/{name}.yml"), where=f"{_FOLDER}/{name}.yml")
 
 
 @dataclass(frozen=True, slots=True)

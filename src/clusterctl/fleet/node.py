@@ -27,6 +27,13 @@ class Step(enum.Enum):
         return _LEADS_TO[self]
 
 
+class RevalidationOrigin(enum.Enum):
+    """What ordered a revalidation."""
+
+    OPERATOR = "operator"
+    NIGHT = "night"
+
+
 class Stage(enum.Enum):
     """Where a node stands."""
 
@@ -204,6 +211,8 @@ class Inventory:
     on            whether the machine was on meanwhile; None where the BMC does not tell
     aliases       other serials that the BMC gives for the machine: of its chassis, its boards, its product label
     unread        what the BMC lists but does not give: the parts above may be more than were read
+    posted        when its last self-test ended, as the BMC writes it; empty where the BMC reports the end without a
+                  time; None where the machine has not ended it, or the BMC does not report it
     """
 
     manufacturer: str
@@ -226,6 +235,15 @@ class Inventory:
     firmware: tuple[Firmware, ...] | None = None
     stale: str = ""
     on: bool | None = None
+    posted: str | None = None
     rollups: tuple[Rollup, ...] = ()
     aliases: tuple[Serial, ...] = ()
     unread: tuple[Unread, ...] = ()
+
+    def complete(self, kind: str) -> bool:
+        """Return whether the BMC has given this field, and all parts of it."""
+        return getattr(self, kind) is not None and all(one.kind != kind for one in self.unread)
+
+    def is_machine(self, serial: Serial | None) -> bool:
+        """Return whether the serial is one of the machine's."""
+        return serial is not None and serial in (self.serial, *self.aliases)

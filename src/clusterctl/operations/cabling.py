@@ -14,9 +14,9 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.file_text import text_in
 from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
 from clusterctl.formats.wiring.plan import decode_draft
+from clusterctl.operations.collector import collector_paused
 from clusterctl.operations.documents import content
 from clusterctl.operations.fabric_files import fabric_in, guids_in, plan_in
-from clusterctl.operations.judging import collector_paused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,11 +16,9 @@ from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.fleet.fabric.wiring import WiringPlan
 from clusterctl.formats.file_text import text_in
 from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, has_fabric
-from clusterctl.formats.site.fabric_limits import parse_fabric_limits
 from clusterctl.formats.site.sheets import parse_guids
 from clusterctl.formats.wiring.plan import decode_plan
 from clusterctl.operations.documents import as_usage, content
-from clusterctl_burnin.limits.reading import shipped_fabric_limits
 
 
 def plan_in(file: Path) -> WiringPlan:
@@ -67,11 +65,16 @@ def moments(files: tuple[Path, ...], readings: tuple[Telemetry, ...], seconds: f
 
 def most_broken_percent() -> float:
     """Return the share of a fabric's links beyond which none is judged or changed by itself; a shipped limit."""
+    from clusterctl_burnin.limits.fabric_reading import shipped_fabric_limits
+
     return shipped_fabric_limits("ndr").value("broken_links_max")
 
 
 def limits_named(name: str) -> FabricLimits:
     """Return shipped limits by name, or those in a file of the operator's own."""
+    from clusterctl.formats.site.fabric_limits import parse_fabric_limits
+    from clusterctl_burnin.limits.fabric_reading import shipped_fabric_limits
+
     file = Path(name)
     if file.suffix in (".yml", ".yaml") or file.is_file():
         return parse_fabric_limits(text_in(content(file), name), where=name)

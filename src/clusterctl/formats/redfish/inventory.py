@@ -80,6 +80,7 @@ def read_inventory(answers: Answers) -> Reading | Wanted:
         stale=reader.read("stale", system.stale) or "",
         rollups=reader.read("rollups", system.rollups) or (),
         on=_ON.get(host.text("PowerState")),
+        posted=reader.read("posted", system.posted),
     )
     if tree.wanted:
         return Wanted(tuple(tree.wanted))

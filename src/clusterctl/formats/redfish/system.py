@@ -215,6 +215,12 @@ def read_post(answers: Answers) -> Post | Wanted:
     return post(host)
 
 
+def posted(tree: Tree) -> str | None:
+    """Return when the self-test of the running machine ended, empty where that has no time; None where it did not."""
+    host = host_system(tree)
+    return host.text("BootProgress", "LastStateTime") if post(host) is Post.DONE else None
+
+
 def post(host: Resource) -> Post:
     state = host.text("Oem", "Hpe", "PostState")
     progress = host.text("BootProgress", "LastState")
