@@ -35,7 +35,12 @@ def load_tree(name: str) -> Tree:
     for path, body in listed.items():
         tree[path] = {"@odata.id": path, **_with_links(body)}
         if path != ROOT:
-            tree[path] = {"@odata.id": path, "Id": path.rsplit("/", 1)[-1], "Name": path.rsplit("/", 1)[-1], **tree[path]}
+            tree[path] = {
+                "@odata.id": path,
+                "Id": path.rsplit("/", 1)[-1],
+                "Name": path.rsplit("/", 1)[-1],
+                **tree[path],
+            }
     for path in list(listed):
         _link(tree, path, listed)
     for path in [path for path, body in tree.items() if body.get("$embeds")]:

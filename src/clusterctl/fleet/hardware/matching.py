@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.finding import Finding, Verdict, passed
@@ -90,6 +90,9 @@ def root_disk(inventory: Inventory, rule: RootDisk) -> Drive:
     if inventory.drives is None:
         raise EdgeError("the BMC does not tell the machine's drives", where="root_disk", remedy=ASK_AGAIN)
     fitting = [drive for drive in inventory.drives if fits(drive, rule)]
+    if not inventory.complete("drives"):
+        cause = "the BMC does not give all drives that it lists, so no rule proves which one is the root disk"
+        raise EdgeError(cause, where="root_disk", remedy=ASK_AGAIN)
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
@@ -121,6 +124,8 @@ def judge_drive_count(inventory: Inventory, sku: Sku) -> Finding:
         cause=f"{found} of {sku.data_drive_count} data drives; there are: {describe(inventory.drives)}",
         remedy="reseat the drive whose bay is not listed; if it stays absent, replace it",
     )
+    if found != sku.data_drive_count and not inventory.complete("drives"):
+        return unmeasured("drive_count", f"the BMC gives {found} data drives, and some that it lists could not be read")
     return judged(finding, good=found == sku.data_drive_count)
 
 
@@ -153,6 +158,8 @@ def _failed(drive: Drive) -> Finding:
 def judge_root_disk(inventory: Inventory, sku: Sku) -> Finding:
     if inventory.drives is None:
         return unmeasured("root_disk", "the BMC does not tell its drives")
+    if not inventory.complete("drives"):
+        return unmeasured("root_disk", "the BMC does not give all drives that it lists")
     try:
         drive = root_disk(inventory, sku.root_disk)
     except (EdgeError, UsageError) as error:
@@ -226,19 +233,32 @@ def _sku_model(inventory: Inventory, sku: Sku) -> Finding:
 
 
 def _gpu_count(inventory: Inventory, sku: Sku) -> Finding:
-    return _judge_parts("gpu", "GPU", inventory.gpus, sku.gpu_count, sku.gpu_model)
+    wanted = _ExpectedParts("gpu", "GPU", sku.gpu_count, sku.gpu_model, whole=inventory.complete("gpus"))
+    return _judge_parts(wanted, inventory.gpus)
 
 
 def _hca_count(inventory: Inventory, sku: Sku) -> Finding:
-    return _judge_parts("hca", "HCA", inventory.hcas, sku.hca_count, sku.hca_model)
+    wanted = _ExpectedParts("hca", "HCA", sku.hca_count, sku.hca_model, whole=inventory.complete("hcas"))
+    return _judge_parts(wanted, inventory.hcas)
 
 
-def _judge_parts(name: str, word: str, parts: Sequence[Gpu | Hca] | None, expected: int, model: str) -> Finding:
+@dataclass(frozen=True, slots=True)
+class _ExpectedParts:
+    """Parts that a SKU has. `whole`: the BMC has given all that it lists."""
+
+    name: str
+    word: str
+    count: int
+    model: str
+    whole: bool
+
+
+def _judge_parts(wanted: _ExpectedParts, parts: Sequence[Gpu | Hca] | None) -> Finding:
     """Exactly so many of this model; parts of another model do not count, parts of unknown model decide nothing.
 
     A BMC that lists none at all does not see such parts: whether they are there is for the host to say.
     """
-    check = f"{name}_count"
+    check, word, expected, model = f"{wanted.name}_count", wanted.word, wanted.count, wanted.model
     if parts is None:
         return for_the_host(check, f"the BMC does not tell its {word}s", certain=False)
     if expected and not parts:
@@ -248,6 +268,9 @@ def _judge_parts(name: str, word: str, parts: Sequence[Gpu | Hca] | None, expect
     if unknown and len(right) <= expected <= len(right) + len(unknown):
         slots = ", ".join(part.slot for part in unknown)
         return for_the_host(check, f"the BMC does not tell the model of the {word} in slot {slots}", certain=True)
+    if not wanted.whole and len(right) < expected:
+        cause = f"the BMC gives {len(right)} of {expected} {word}s, and something that it lists could not be read"
+        return for_the_host(check, cause, certain=False)
     kind = f"{word}s {model}".strip()
     others = [part for part in parts if part.model and part not in right]
     wrong = f"{len(right) + len(unknown)} of {expected} {kind}"
@@ -287,6 +310,9 @@ def _part_remedy(
 def _cpu_count(inventory: Inventory, sku: Sku) -> Finding:
     if inventory.cpu_count is None:
         return for_the_host("cpu_count", "the BMC does not tell its CPUs", certain=False)
+    if inventory.cpu_count < sku.cpu_count and not inventory.complete("cpu_count"):
+        cause = f"the BMC gives {inventory.cpu_count} of {sku.cpu_count} CPUs, and a processor could not be read"
+        return for_the_host("cpu_count", cause, certain=False)
     finding = Finding(
         check="cpu_count",
         verdict=Verdict.FAIL,

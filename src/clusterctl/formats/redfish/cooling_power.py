@@ -60,10 +60,15 @@ def _supplies(tree: Tree) -> list[Resource]:
     listing = [one for one in newer if one.has("PowerSupplies")]
     listed = tree.readable_members(listing, "PowerSupplies")
     told = {one.path for one, items in zip(listing, listed, strict=True) if items}
-    older = tree.readable(
-        path for one in units if one.link("PowerSubsystem") not in told and (path := one.link("Power"))
-    )
-    return [*chain.from_iterable(listed), *(item for one in older for item in one.each("PowerSupplies"))]
+    silent = [one for one in units if one.link("PowerSubsystem") not in told and one.link("Power")]
+    older = [item for one in tree.readable(map(_power, silent)) for item in one.each("PowerSupplies")]
+    if older:
+        tree.forgive(path for one in listing if one.path not in told and (path := one.link("PowerSupplies")))
+    return [*chain.from_iterable(listed), *older]
+
+
+def _power(unit: Resource) -> str:
+    return unit.link("Power") or ""
 
 
 _INTAKE = re.compile(r"(\d+-)?(system board |temp_)?(inlet|ambient|intake)( ambient)?( temp)?", re.IGNORECASE)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from clusterctl.fleet.errors import EdgeError, ParseError
-from clusterctl.fleet.node import Inventory
+from clusterctl.fleet.node import Inventory, Unread
 from clusterctl.formats.redfish import cooling_power, network, processors, storage, system, updates
 from clusterctl.formats.redfish.machine import read_machine
 from clusterctl.formats.redfish.tree import Answers, NotYetReadError, Tree, Wanted
 
 T = TypeVar("T")
-MAX_UNREAD = 200
-"""So many unreadable resources are named."""
+MAX_UNREAD = 40
+"""So many unreadable resources of each kind are named."""
 _ON = {"On": True, "Off": False}
 
 
@@ -84,6 +85,16 @@ def read_inventory(answers: Answers) -> Reading | Wanted:
     )
     if tree.wanted:
         return Wanted(tuple(tree.wanted))
-    unread = tuple(dict.fromkeys(tree.unread.values()))[:MAX_UNREAD]
+    unread = _bounded(tree)
     problems = (*reader.problems, *(f"{one.kind}: {one}" for one in unread), *tree.notes)
     return Reading(replace(inventory, unread=unread), tuple(dict.fromkeys(problems)))
+
+
+def _bounded(tree: Tree) -> tuple[Unread, ...]:
+    count = Counter[str]()
+    kept = []
+    for one in tree.unread.values():
+        count[one.kind] += 1
+        if count[one.kind] <= MAX_UNREAD:
+            kept.append(one)
+    return tuple(kept)

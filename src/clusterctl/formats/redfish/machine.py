@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.system import chassis, host_system, programmed, required, systems
@@ -121,7 +122,7 @@ def _product(unit: Resource, host: Resource, items: tuple[Resource, ...]) -> Ite
 def _aliases(tree: Tree, host: Resource, serial: Serial) -> tuple[Serial, ...]:
     """The other serials: of the System and its trays, of products that were read for the serial, of other Systems."""
     others = [one for one in systems(tree) if one.path != host.path]
-    units = (host, *_trays(chassis(tree), host), *others)
+    units = (host, *_trays(tree.attempt(partial(chassis, tree)) or (), host), *others)
     told = [text for one in units for text in (_label(one).serial, one.text("SerialNumber"))]
     if not _label(host).serial:
         told += [one.serial for one in _labels(tree, host)]

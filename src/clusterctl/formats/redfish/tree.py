@@ -249,6 +249,11 @@ class Tree:
         """Keep in `unread` what the error is about."""
         self.unread.setdefault((self.kind, error.where), Unread(self.kind, error.where, error.message))
 
+    def forgive(self, paths: Iterable[str]) -> None:
+        """Take out of `unread` what other resources have given."""
+        for path in paths:
+            self.unread.pop((self.kind, path), None)
+
     def incomplete(self) -> bool:
         """Return whether anything of the current kind could not be read."""
         return any(kind == self.kind for kind, _ in self.unread)
