@@ -27,6 +27,13 @@ class Step(enum.Enum):
         return _LEADS_TO[self]
 
 
+class RevalidationOrigin(enum.Enum):
+    """What ordered a revalidation."""
+
+    OPERATOR = "operator"
+    NIGHT = "night"
+
+
 class Stage(enum.Enum):
     """Where a node stands."""
 
@@ -190,6 +197,8 @@ class Inventory:
     stale         why all of this may be older than the machine's parts, in words; empty where nothing says so
     rollups       the kinds of parts that are not well; empty where the BMC names none
     on            whether the machine was on meanwhile; None where the BMC does not tell
+    posted        when its last self-test ended, as the BMC writes it; empty where the BMC reports the end without a
+                  time; None where the machine has not ended it, or the BMC does not report it
     """
 
     manufacturer: str
@@ -212,4 +221,5 @@ class Inventory:
     firmware: tuple[Firmware, ...] | None = None
     stale: str = ""
     on: bool | None = None
+    posted: str | None = None
     rollups: tuple[Rollup, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 from clusterctl.edges.resources import resource
 from clusterctl.edges.site.baselines import read_baseline
@@ -55,6 +56,8 @@ class SkuFile:
     root_disk: RootDiskRule
     limits: FileName
     baseline: FileName | None = None
+    psus: Positive | Literal["none", "shelf"] | None = None
+    unreported: tuple[Literal["health", "psus", "temperatures"], ...] = ()
 
 
 def read_skus(folder: Path, names: tuple[str, ...], document: Document) -> tuple[Sku, ...]:
@@ -103,7 +106,8 @@ def _read(folder: Path, name: str, named_by: str) -> Sku:
     rule = RootDisk(disk.serial, disk.wwn, disk.model, *sizes)
     baseline = read_baseline(folder, found.baseline, document.where("baseline")) if found.baseline else None
     plain = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
-    return Sku(**(plain | {"root_disk": rule, "baseline": baseline}))
+    rest = {"root_disk": rule, "baseline": baseline, "unreported": frozenset(found.unreported)}
+    return Sku(**(plain | rest))
 
 
 def _require_limits(folder: Path, name: str, document: Document) -> None:

@@ -20,6 +20,7 @@ from clusterctl.fleet.hardware.part_health import (
     judged,
     label,
     unmeasured,
+    unreported,
 )
 from clusterctl.fleet.hardware.sku import RootDisk, Sku
 from clusterctl.fleet.hardware.temperatures import judge_temperatures
@@ -187,8 +188,9 @@ __all__ = ["choose_sku", "fitting_skus", "match", "root_disk"]
 def match(inventory: Inventory, sku: Sku) -> tuple[Finding, ...]:
     """Every aspect, in the order in which a technician would look: what is there, how well it is, and the roll-up."""
     there = (aspect(inventory, sku) for aspect in _ASPECTS)
-    well = (*judge_drives(inventory), *judge_psus(inventory), *judge_parts(inventory), *judge_temperatures(inventory))
-    return _explained((*there, *well, _bmc_health(inventory)))
+    well = (*judge_drives(inventory), *judge_psus(inventory, sku), *judge_parts(inventory))
+    heat = _heat(inventory, sku)
+    return _explained((*there, *well, *heat, _bmc_health(inventory, sku)))
 
 
 def fitting_skus(inventory: Inventory, skus: Iterable[Sku]) -> tuple[Sku, ...]:
@@ -312,11 +314,18 @@ def _memory_size(inventory: Inventory, sku: Sku) -> Finding:
     return judged(finding, good=inventory.memory_gib >= sku.memory_gib)
 
 
-def _bmc_health(inventory: Inventory) -> Finding:
+def _heat(inventory: Inventory, sku: Sku) -> tuple[Finding, ...]:
+    if inventory.temperatures is None and "temperatures" in sku.unreported:
+        cause = "the BMC does not report its temperatures"
+        return (unreported("temperatures", "temperature", cause, sku),)
+    return judge_temperatures(inventory)
+
+
+def _bmc_health(inventory: Inventory, sku: Sku) -> Finding:
     verdicts = {"OK": Verdict.PASS, "Warning": Verdict.WARN, "Critical": Verdict.FAIL}
     verdict = verdicts.get(inventory.health)
     if verdict is None:
-        return unmeasured("bmc_health", "the BMC does not tell its overall health")
+        return unreported("health", "bmc_health", "the BMC does not report its overall health", sku)
     kinds = ", ".join(f"{one.name} {one.health}" for one in inventory.rollups)
     verdict = Verdict.WARN if kinds and verdict is Verdict.PASS else verdict
     good = verdict is Verdict.PASS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from clusterctl.fleet.settings.baseline import Baseline
 
@@ -24,6 +25,10 @@ class Sku:
 
     `limits` names the limits file (`burnin/limits/<name>.yml` or the site's `limits/<name>.yml`); `baseline` is what
     its BIOS and firmware must be, None where the site has not decided it.
+
+    psus        how many power supplies the BMC lists; `none`: another controller has them; `shelf`: the rack's power
+                shelf has them; None: not said
+    unreported  what its BMC does not report: `health` (of the whole machine), `psus` (their health), `temperatures`
     """
 
     name: str
@@ -40,3 +45,5 @@ class Sku:
     root_disk: RootDisk
     limits: str
     baseline: Baseline | None = None
+    psus: int | Literal["none", "shelf"] | None = None
+    unreported: frozenset[str] = frozenset()

@@ -74,6 +74,7 @@ def read_inventory(answers: Answers) -> Reading | Wanted:
         stale=reader.read("stale", system.stale) or "",
         rollups=reader.read("rollups", system.rollups) or (),
         on=_ON.get(host.text("PowerState")),
+        posted=reader.read("posted", system.posted),
     )
     problems = tuple(dict.fromkeys((*reader.problems, *tree.notes)))
     return Wanted(tuple(tree.wanted)) if tree.wanted else Reading(inventory, problems)

@@ -42,10 +42,13 @@ def service_label(item: Resource) -> str:
     return item.text("Location", "PartLocation", "ServiceLabel")
 
 
+_NO_HEALTH = frozenset({"", "absent", "n/a", "na", "none", "not available", "null", "undefined", "unknown"})
+
+
 def well(item: Resource) -> bool | None:
-    """The part's own health, never its roll-up; None where the BMC does not tell."""
-    told = item.text("Status", "Health")
-    return told == "OK" if told else None
+    """Return the part's own health, never its roll-up; None where the BMC does not report it."""
+    word = item.text("Status", "Health").lower()
+    return None if word in _NO_HEALTH else word == "ok"
 
 
 _HEALTH = ("OK", "Warning", "Critical")
@@ -214,6 +217,12 @@ def read_post(answers: Answers) -> Post | Wanted:
     except NotYetReadError:
         return Wanted(tuple(tree.wanted))
     return post(host)
+
+
+def posted(tree: Tree) -> str | None:
+    """Return when the self-test of the running machine ended, empty where that has no time; None where it did not."""
+    host = host_system(tree)
+    return host.text("BootProgress", "LastStateTime") if post(host) is Post.DONE else None
 
 
 def post(host: Resource) -> Post:

@@ -32,7 +32,7 @@ from clusterctl.steps.discover.inventory_boot import InventoryBoot, as_it_stands
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import bmc_unreadable
 from clusterctl.steps.executor.step import Outcome, with_evidence
-from clusterctl_burnin.bmc_log.judge import judge_log
+from clusterctl_burnin.bmc_log.judge import Past, judge_log
 
 ChangePassword = Callable[[NodeState, IntentLog, Deadline], RotationResult]
 
@@ -159,9 +159,7 @@ class Discover:
         sku = choose_sku(inventory, self._plan.skus)
         matched = match(inventory, sku) if sku else (findings.no_sku(inventory, self._plan.skus),)
         parts = tuple(findings.doubted(finding, inventory) for finding in matched)
-        last = node.reports.get(self.step.value)
-        before = last.findings if last else ()
-        judged = judge_log(log.value, inventory, parts, log.evidence[0].at, before=before)
+        judged = judge_log(log.value, inventory, parts, log.evidence[0].at, past=_past(node))
         judged = (findings.boot_ports(node, inventory), *judged, *reading.baseline.value)
         if reading.asleep is not None:
             judged = (reading.asleep, *(findings.following(finding, reading.asleep) for finding in judged))
@@ -169,6 +167,18 @@ class Discover:
         facts = _identified(node, inventory, sku) if sku and identity.verdict is Verdict.PASS else ()
         suite = sku.name if sku else ""
         return Outcome(node.id, with_evidence(found, evidence), evidence, facts, suite=suite)
+
+
+_ON_THE_HOST = (Step.INSTALL, Step.CONFIGURE, Step.BURNIN)
+"""Steps whose report admits a node only after its host answered."""
+
+
+def _past(node: NodeState) -> Past:
+    """Return what the journal knows of the machine: its last discover, and when its host last answered."""
+    last = node.reports.get(Step.DISCOVER.value)
+    answered = [step.value for step in _ON_THE_HOST if (one := node.reports.get(step.value)) and one.verdict.admits]
+    times = [node.reported_at[name] for name in answered if name in node.reported_at]
+    return Past(last.findings if last else (), max(times, default=None))
 
 
 def _baseline_drift(
