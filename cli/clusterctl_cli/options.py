@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import click
 
 from clusterctl_cli.completion import complete_nodes
-from clusterctl_cli.discretion import DiscreetFormatter
 from clusterctl_cli.formats import format_option
+from clusterctl_cli.process_hardening import RedactingFormatter
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -64,8 +64,8 @@ yes_option = click.option("--yes", is_flag=True, help="Do it without a question.
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only preview; change nothing.")
 
 
-DISCREET = ("clusterctl", "paramiko", "urllib3")
-"""Loggers that tell no secret. Others do: requests_oauthlib, oauthlib and redfish print whole headers and bodies."""
+SAFE_LOGGERS = ("clusterctl", "paramiko", "urllib3")
+"""Loggers that log no secret. Others do: requests_oauthlib, oauthlib and redfish log whole headers and bodies."""
 
 
 def verbose_option(function: F) -> F:
@@ -75,9 +75,9 @@ def verbose_option(function: F) -> F:
         level = {0: logging.ERROR, 1: logging.INFO}.get(value, logging.DEBUG)
         shape = "%(asctime)s %(levelname)s %(threadName)s %(name)s: %(message)s"
         handler = logging.StreamHandler()
-        handler.setFormatter(DiscreetFormatter(shape))
+        handler.setFormatter(RedactingFormatter(shape))
         logging.basicConfig(level=max(level, logging.WARNING), handlers=[handler])
-        for name in DISCREET:
+        for name in SAFE_LOGGERS:
             logging.getLogger(name).setLevel(level)
         if not value:  # a silent host is a finding; paramiko logs it as an error, with a traceback
             logging.getLogger("paramiko").setLevel(logging.CRITICAL)

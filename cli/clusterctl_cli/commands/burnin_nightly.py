@@ -39,12 +39,14 @@ def nightly(*, folder: Path, window: str | None, budget: int | None, yes: bool, 
     from clusterctl_cli.stopping import stoppable
 
     context, request = open_context(folder, thorough=True), operation.NightRequest(window=window, budget=budget)
+    approved = None
     if dry_run or not yes:
         preview = operation.preview(context, request)
         if not approve(preview, Flags(yes=yes, dry_run=dry_run, as_json=as_json)):
             return 0
+        approved = preview.digest
     with stoppable() as cancelled, ProgressView(quiet=True) as view:
-        result = operation.run(context, request, Control(None, view.on_event, cancelled))
+        result = operation.run(context, request, Control(approved, view.on_event, cancelled))
     _print(result, as_json=as_json)
     return result.exit_code
 

@@ -98,7 +98,7 @@ def _form(form: str | None, *, work_orders: bool, as_json: bool) -> str:
 
 
 def _fleet(context: SiteContext, form: str) -> str:
-    from clusterctl.operations.judging import collector_paused
+    from clusterctl.operations.collector import collector_paused
     from clusterctl.operations.reports import fleet_report
     from clusterctl_cli.acceptance import acceptance_json, acceptance_text
     from clusterctl_cli.fleet_report import documents, words

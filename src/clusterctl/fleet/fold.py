@@ -38,7 +38,7 @@ from clusterctl.fleet.payloads.node import (
     StepStarted,
 )
 from clusterctl.fleet.stages import Move, require
-from clusterctl.fleet.state import NodeState, OperatorHold
+from clusterctl.fleet.state import NodeState, OperatorHold, Revalidation
 
 
 def fold(events: Iterable[Event], node: NodeId) -> NodeState:
@@ -141,7 +141,7 @@ def _reported(payload: ReportRecorded, state: NodeState, event: Event) -> NodeSt
 @_applied.register
 def _advanced(payload: StageAdvanced, state: NodeState, event: Event) -> NodeState:
     moved = replace(_moved(state, event, Move.ADVANCE, payload.to), verdict=payload.verdict)
-    return replace(moved, revalidation="", admitted_at=event.at) if moved.stage is Stage.GOLD else moved
+    return replace(moved, revalidation=None, admitted_at=event.at) if moved.stage is Stage.GOLD else moved
 
 
 @_applied.register
@@ -224,7 +224,7 @@ def _merged(payload: NodeMerged, state: NodeState, event: Event) -> NodeState:
         reported_at={},
         waivers=(),
         reinstall="",
-        revalidation="",
+        revalidation=None,
         admitted_at=None,
     )
 
@@ -232,7 +232,7 @@ def _merged(payload: NodeMerged, state: NodeState, event: Event) -> NodeState:
 @_applied.register
 def _reinstall(payload: ReinstallOrdered, state: NodeState, event: Event) -> NodeState:
     moved = _moved(state, event, Move.REINSTALL, Stage.DISCOVERED)
-    return replace(moved, reinstall=payload.reason, revalidation="", admitted_at=None)
+    return replace(moved, reinstall=payload.reason, revalidation=None, admitted_at=None)
 
 
 @_applied.register
@@ -242,7 +242,7 @@ def _revalidate(payload: RevalidationOrdered, state: NodeState, event: Event) ->
     gone = {step.value for step in steps[steps.index(payload.since) :]}
     return replace(
         _moved(state, event, Move.REVALIDATE, payload.to),
-        revalidation=payload.reason,
+        revalidation=Revalidation(payload.origin, payload.reason),
         reports={step: report for step, report in state.reports.items() if step not in gone},
         reported_at={step: at for step, at in state.reported_at.items() if step not in gone},
     )

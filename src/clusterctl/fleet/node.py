@@ -27,6 +27,13 @@ class Step(enum.Enum):
         return _LEADS_TO[self]
 
 
+class RevalidationOrigin(enum.Enum):
+    """What ordered a revalidation."""
+
+    OPERATOR = "operator"
+    NIGHT = "night"
+
+
 class Stage(enum.Enum):
     """Where a node stands."""
 

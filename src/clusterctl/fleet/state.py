@@ -11,7 +11,7 @@ from clusterctl.fleet.decisions.waiver import Waiver
 from clusterctl.fleet.durations import utc_text
 from clusterctl.fleet.finding import Finding, Report, Verdict
 from clusterctl.fleet.hardware.sku import RootDisk
-from clusterctl.fleet.node import Inventory, Location, Mac, NodeId, Serial, Stage, Step
+from clusterctl.fleet.node import Inventory, Location, Mac, NodeId, RevalidationOrigin, Serial, Stage, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,14 @@ class OperatorHold:
     def __str__(self) -> str:
         until = "until released" if self.until is None else f"until {utc_text(self.until)}"
         return f"held by {self.by} {until}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Revalidation:
+    """What ordered a node's revalidation, and why."""
+
+    origin: RevalidationOrigin
+    reason: str
 
 
 class _StageView:
@@ -66,7 +74,7 @@ class NodeState(_StageView):
     boot_mac       of the port that it boots from, by the site's word; None where the BMC is to tell
     reports        the last report of each step by its name, and when it was written
     reinstall      why its OS is to be installed anew, as long as that has not begun; empty where nobody ordered it
-    revalidation   why it is proven anew from some step on, until it is gold again; empty where nobody ordered that
+    revalidation   who ordered its revalidation and why, until it is gold again; None where none was ordered
     admitted_at    when it last became gold as this machine, with this OS
     progress_at    until when the machine's own words on its install are written down, and those of that very instant
     """
@@ -103,7 +111,7 @@ class NodeState(_StageView):
     reinstall: str = ""
     progress_at: datetime | None = None
     progress: tuple[str, ...] = ()
-    revalidation: str = ""
+    revalidation: Revalidation | None = None
     admitted_at: datetime | None = None
 
     @property

@@ -20,6 +20,7 @@ from clusterctl.operations.compose import StepFactory
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Effect, Preview
 from clusterctl.operations.partners import unpublished_partners
+from clusterctl.operations.plan import PlannedNode, planned
 from clusterctl.operations.selection import matching
 from clusterctl.operations.trust import notices
 from clusterctl.ports import Claims
@@ -114,9 +115,13 @@ def _preview(context: SiteContext, request: RunRequest, nodes: Sequence[NodeSumm
     return Preview(
         operation=request.steps[-1].value if len(request.steps) == 1 else "bootstrap",
         question=question,
-        effects=tuple(Effect(node=node.name, text="; ".join(filter(None, planned(node)))) for node in nodes),
+        effects=tuple(_effect(planned(node)) for node in nodes),
         warnings=notices(context.site),
     )
+
+
+def _effect(plan: PlannedNode) -> Effect:
+    return Effect(node=plan.node.name, text="; ".join(filter(None, (plan.steps, plan.destroys))))
 
 
 def run(context: SiteContext, request: RunRequest, control: Control) -> RunResult:
@@ -180,33 +185,11 @@ def run_steps(
     return {names[node]: holder for node, holder in {**claims.refused, **lost}.items()}
 
 
-def planned(node: NodeSummary) -> tuple[str, str]:
-    """Return what bootstrap would do with the node, and what of it destroys data."""
-    if node.held(CLOCK.now()):
-        return f"nothing: {node.hold}", ""
-    if node.stage is Stage.RETIRED:
-        return f"nothing: {node.cause}", ""
-    if node.stage is Stage.QUARANTINED:
-        return f"nothing: {node.cause}; clusterctl release it once it is repaired", ""
-    if node.next_step is None:
-        return "nothing: it is gold", ""
-    steps = list(Step)[list(Step).index(node.next_step) :]
-    return " → ".join(step.value for step in steps), _destroyed(node, steps)
-
-
 def arrived(node: NodeSummary, last: Step) -> bool:
     """Return whether the node stands where `last` leads, or beyond, and is not stopped."""
     if node.stopped_at is not None:
         return False
     return node.next_step is None or list(Step).index(node.next_step) > list(Step).index(last)
-
-
-def _destroyed(node: NodeSummary, steps: Sequence[Step]) -> str:
-    if Step.INSTALL not in steps:
-        return ""
-    disk = f"root disk {node.root_disk}" if node.root_disk else "the root disk that its SKU names"
-    machine = f"serial {node.serial}" if node.serial else "once its serial is proven"
-    return f"switches it on and off, overwrites {disk} ({machine})"
 
 
 def _select(context: SiteContext, request: RunRequest) -> list[NodeSummary]:

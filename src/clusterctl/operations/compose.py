@@ -20,12 +20,13 @@ from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waves import WavePolicy
 from clusterctl.operations.accounts import rotator
-from clusterctl.operations.adapters import Adapters, state_dir
+from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.fabric_files import most_broken_percent
 from clusterctl.operations.fabric_observation import fabric_hosts
 from clusterctl.operations.gold_pool import publish
 from clusterctl.operations.host_configuration import driver_of, role_variables
+from clusterctl.operations.site_facts import state_dir
 from clusterctl.ports import Deadline, HostAddress
 from clusterctl.site.configure import WaveSettings
 from clusterctl.steps.admit import Admit
