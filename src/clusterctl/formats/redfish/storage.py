@@ -22,12 +22,24 @@ _WORLD_WIDE = frozenset({"NAA", "EUI", "NGUID"})
 def drives(tree: Tree) -> tuple[Drive, ...]:
     """Return all drives once, by slot."""
     found: dict[str, Drive] = {}
+    controllers = _controllers(tree)
     for item in drive_resources(tree):
-        if (drive := tree.attempt(partial(_drive, item))) is not None:
+        if (drive := tree.attempt(partial(_drive, item, controllers.get(item.path, "")))) is not None:
             found.setdefault(drive.serial or item.path, drive)
     if not found and tree.incomplete():
         raise ParseError("no drive is among what could be read", where=f"{ROOT}/Systems Storage")
     return tuple(sorted(found.values(), key=lambda drive: natural_key(drive.slot)))
+
+
+def _controllers(tree: Tree) -> dict[str, str]:
+    """Return by the drive's path the id and name of the storage that lists it; what it does not tell is left out."""
+    found: dict[str, str] = {}
+    holders = [one for one in host_first(tree) if one.has("Storage")]
+    for storage in chain.from_iterable(tree.readable_members(holders, "Storage")):
+        models = [text for one in storage.each("StorageControllers") for text in (one.text("Model"), one.text("Name"))]
+        words = dict.fromkeys(word for word in (storage.id, storage.text("Name"), *models) if word)
+        found.update(dict.fromkeys(storage.references("Drives"), " ".join(words)))
+    return found
 
 
 def drive_resources(tree: Tree) -> list[Resource]:
@@ -52,7 +64,7 @@ def _linked(storage: Resource) -> tuple[str, ...]:
     return storage.links("Drives")
 
 
-def _drive(item: Resource) -> Drive:
+def _drive(item: Resource, controller: str) -> Drive:
     healthy = _healthy(item)
     size = item.whole("CapacityBytes")
     if size is None and healthy is not False:
@@ -65,6 +77,7 @@ def _drive(item: Resource) -> Drive:
         protocol=item.text("Protocol"),
         healthy=healthy,
         wwn=_world_wide_name(item),
+        controller=controller,
     )
 
 
