@@ -29,6 +29,7 @@ class Code(enum.Enum):
     # Nothing was measured
     NOT_MEASURED = "not_measured", "The reading proves nothing, so the check cannot judge."
     NOT_REPORTED = "not_reported", "A tool or BMC does not report a value that the check needs."
+    NO_LIMIT = "no_limit", "The limits file of the node's SKU has no figure to judge the measurement by."
     DID_NOT_REPORT = "did_not_report", "A required check or a probe did not report."
     NO_SESSION = "no_session", "The node's answer to the whole session is missing or unreadable."
     PROBE_TIMED_OUT = "probe_timed_out", "A tool on the node did not end within its time-out."
