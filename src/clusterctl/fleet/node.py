@@ -129,7 +129,8 @@ class Nic:
 @dataclass(frozen=True, slots=True)
 class Drive:
     """`size_bytes` as the BMC reports it; `serial` is the key that joins BMC, MAAS and host, or the world-wide name
-    `wwn` (NAA, EUI-64, NGUID), which many BMCs do not tell: then it is empty.
+    `wwn` (NAA, EUI-64, NGUID), which many BMCs do not tell: then it is empty. `controller`: id and name of what it
+    hangs on.
     """
 
     slot: str
@@ -139,6 +140,7 @@ class Drive:
     protocol: str = ""
     healthy: bool | None = None
     wwn: str = ""
+    controller: str = ""
 
 
 @dataclass(frozen=True, slots=True)

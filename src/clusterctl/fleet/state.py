@@ -10,6 +10,7 @@ from clusterctl.fleet.acts import Act, Intent, Intents, intent_of
 from clusterctl.fleet.decisions.waiver import Waiver
 from clusterctl.fleet.durations import utc_text
 from clusterctl.fleet.finding import Finding, Report, Verdict
+from clusterctl.fleet.hardware.sku import RootDisk
 from clusterctl.fleet.node import Inventory, Location, Mac, NodeId, RevalidationOrigin, Serial, Stage, Step
 
 
@@ -93,6 +94,7 @@ class NodeState(_StageView):
     inventory: Inventory | None = None
     sku: str = ""
     root_disk: Serial | None = None
+    root_rule: RootDisk | None = None
     address: str = ""
     host_key: str = ""
     attempts: int = 0

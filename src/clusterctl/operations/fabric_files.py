@@ -5,6 +5,7 @@ A wrong file is wrong usage: errors name the file and the line.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -13,17 +14,30 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.limits import FabricLimits
 from clusterctl.fleet.fabric.telemetry import Telemetry
 from clusterctl.fleet.fabric.topology import Fabric
-from clusterctl.fleet.fabric.wiring import WiringPlan
+from clusterctl.fleet.fabric.wiring import PlanDraft, WiringPlan, settle
 from clusterctl.formats.file_text import text_in
 from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, has_fabric
 from clusterctl.formats.site.sheets import parse_guids
-from clusterctl.formats.wiring.plan import decode_plan
+from clusterctl.formats.wiring.plan import decode_draft
 from clusterctl.operations.documents import as_usage, content
 
 
-def plan_in(file: Path) -> WiringPlan:
-    """Return the wiring plan in a file."""
-    return decode_plan(content(file), file=str(file))
+@dataclass(frozen=True, slots=True)
+class PlanFiles:
+    """The files that are parts of one wiring plan, and the sheet of workbooks; none where only one sheet fits."""
+
+    files: tuple[Path, ...] = ()
+    sheet: str = ""
+
+
+def drafts_in(plan: PlanFiles) -> tuple[PlanDraft, ...]:
+    """Return the parts of a wiring plan, with their contradictions."""
+    return tuple(decode_draft(content(file), file=str(file), sheet=plan.sheet) for file in plan.files)
+
+
+def plan_in(plan: PlanFiles) -> WiringPlan:
+    """Return the wiring plan whose parts are in these files. Raises UsageError where they contradict each other."""
+    return settle(*drafts_in(plan))
 
 
 def fabric_in(file: Path) -> Fabric:

@@ -21,10 +21,21 @@ _WORLD_WIDE = frozenset({"NAA", "EUI", "NGUID"})
 def drives(tree: Tree) -> tuple[Drive, ...]:
     """All drives once, by slot."""
     found: dict[str, Drive] = {}
+    controllers = _controllers(tree)
     for item in drive_resources(tree):
-        drive = _drive(item)
+        drive = _drive(item, controllers.get(item.path, ""))
         found.setdefault(drive.serial or item.path, drive)
     return tuple(sorted(found.values(), key=lambda drive: natural_key(drive.slot)))
+
+
+def _controllers(tree: Tree) -> dict[str, str]:
+    """Return by the drive's path the id and name of the storage that lists it; what it does not tell is left out."""
+    found: dict[str, str] = {}
+    for storage in chain.from_iterable(tree.gather((one for one in systems(tree) if one.has("Storage")), "Storage")):
+        models = [text for one in storage.each("StorageControllers") for text in (one.text("Model"), one.text("Name"))]
+        words = dict.fromkeys(word for word in (storage.id, storage.text("Name"), *models) if word)
+        found.update(dict.fromkeys(storage.references("Drives"), " ".join(words)))
+    return found
 
 
 def drive_resources(tree: Tree) -> list[Resource]:
@@ -43,7 +54,7 @@ def drive_resources(tree: Tree) -> list[Resource]:
     return [item for item in found.values() if not item.absent]
 
 
-def _drive(item: Resource) -> Drive:
+def _drive(item: Resource, controller: str) -> Drive:
     healthy = _healthy(item)
     size = item.whole("CapacityBytes")
     if size is None and healthy is not False:
@@ -56,6 +67,7 @@ def _drive(item: Resource) -> Drive:
         protocol=item.text("Protocol"),
         healthy=healthy,
         wwn=_world_wide_name(item),
+        controller=controller,
     )
 
 

@@ -17,7 +17,8 @@ from clusterctl.fleet.errors import (
 )
 from clusterctl.fleet.event import NewEvent, node_event
 from clusterctl.fleet.finding import Evidence, Finding, Observed, Verdict
-from clusterctl.fleet.hardware.matching import choose_sku, fitting_skus, match, root_disk
+from clusterctl.fleet.hardware.drives import root_disk
+from clusterctl.fleet.hardware.matching import choose_sku, fitting_skus, match
 from clusterctl.fleet.hardware.parts import part_changes
 from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.node import Inventory, Step
@@ -205,9 +206,11 @@ def _baseline_drift(
 
 def _identified(node: NodeState, inventory: Inventory, sku: Sku) -> tuple[NewEvent, ...]:
     """Return the node's new attributes, and which parts came and went, of a machine whose identity is proven."""
+    rule = sku.root_disk
     try:
-        disk = root_disk(inventory, sku.root_disk).serial
+        disk = root_disk(inventory, rule, node.root_disk or "").serial
     except ClusterctlError:
         disk = None
-    identified = NodeIdentified(inventory=inventory, sku=sku.name, root_disk=disk)
+    left_open = rule if rule.chosen_by != "bmc" else None
+    identified = NodeIdentified(inventory=inventory, sku=sku.name, root_disk=disk, root_rule=left_open)
     return (node_event(node.id, identified), *part_changes(node, inventory))
