@@ -134,6 +134,8 @@ class Code(enum.Enum):
 
     # Processors and memory
     CPU_COUNT = "cpu_count", "The number of working processors is not the SKU's."
+    CPU_CORES_OFF = "cpu_cores_off", "Cores of a processor are switched off."
+    CPUS_OFFLINE = "cpus_offline", "The kernel does not use some CPUs."
     CPU_CLOCK_LOW = "cpu_clock_low", "Busy processors stay below their clock."
     CPU_SHARE_LOW = "cpu_share_low", "Work of the highest priority gets only a part of a processor."
     CPU_MACHINE_CHECK = "cpu_machine_check", "A processor raised machine check exceptions."

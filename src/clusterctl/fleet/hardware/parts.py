@@ -46,20 +46,20 @@ def part_of(node: NodeState, finding: Finding) -> Part:
     """The part that a finding of the node is about: the machine itself where it names none."""
     if finding.subject == "node":
         return Part(MACHINE, node.serial or "")
-    for part in _fitted(node):
+    for part in fitted(node):
         if (finding.serial and part.serial == finding.serial) or same_part(part.slot, finding.subject):
             return Part(finding.subject, finding.serial or part.serial, part.slot)
     return Part(finding.subject, finding.serial)
 
 
 def _known(node: NodeState) -> Iterator[Part]:
-    yield from _fitted(node)
+    yield from fitted(node)
     for report in node.reports.values():
         yield from (Part(finding.subject, finding.serial) for finding in report.findings if finding.serial)
 
 
-def _fitted(node: NodeState) -> Iterator[Part]:
-    """What its BMC says is in it."""
+def fitted(node: NodeState) -> Iterator[Part]:
+    """Yield the parts that the node's BMC reports."""
     found = node.inventory
     if found is None:
         return
