@@ -29,6 +29,7 @@ class Code(enum.Enum):
     # Nothing was measured
     NOT_MEASURED = "not_measured", "The reading proves nothing, so the check cannot judge."
     NOT_REPORTED = "not_reported", "A tool or BMC does not report a value that the check needs."
+    NO_LIMIT = "no_limit", "The limits file of the node's SKU has no figure to judge the measurement by."
     DID_NOT_REPORT = "did_not_report", "A required check or a probe did not report."
     NO_SESSION = "no_session", "The node's answer to the whole session is missing or unreadable."
     PROBE_TIMED_OUT = "probe_timed_out", "A tool on the node did not end within its time-out."
@@ -60,6 +61,8 @@ class Code(enum.Enum):
     LOG_ENTRIES_UNKNOWN = "log_entries_unknown", "The BMC's event log has entries that the table does not know."
     SETTINGS_DRIFT = "settings_drift", "BIOS settings or firmware differ from the baseline."
     SETTINGS_UNKNOWN = "settings_unknown", "BIOS settings or firmware could not be compared with the baseline."
+    BMC_UNREAD = "bmc_unread", "The BMC lists resources that it does not give, or garbles."
+    MACHINE_RELABELLED = "machine_relabelled", "The machine has a new serial, and another that it has kept."
     BOOT_PORT_UNKNOWN = "boot_port_unknown", "The Ethernet port that the node boots from is unknown."
     NOT_POWERED_ON = "not_powered_on", "The inventory may be incomplete: the machine was not powered on."
 
@@ -132,6 +135,8 @@ class Code(enum.Enum):
 
     # Processors and memory
     CPU_COUNT = "cpu_count", "The number of working processors is not the SKU's."
+    CPU_CORES_OFF = "cpu_cores_off", "Cores of a processor are switched off."
+    CPUS_OFFLINE = "cpus_offline", "The kernel does not use some CPUs."
     CPU_CLOCK_LOW = "cpu_clock_low", "Busy processors stay below their clock."
     CPU_SHARE_LOW = "cpu_share_low", "Work of the highest priority gets only a part of a processor."
     CPU_MACHINE_CHECK = "cpu_machine_check", "A processor raised machine check exceptions."

@@ -33,6 +33,7 @@ from clusterctl.fleet.payloads.node import (
     NodeIdentified,
     NodeQuarantined,
     ReportRecorded,
+    RootDiskProven,
     StageAdvanced,
     StepStarted,
 )
@@ -75,15 +76,27 @@ def _described(payload: NodeDescribed, state: NodeState, event: Event) -> NodeSt
 
 @_applied.register
 def _identified(payload: NodeIdentified, state: NodeState, _event: Event) -> NodeState:
+    """The disk that an installed host has proven stays known: a BMC that does not name it cannot take it back."""
     inventory = payload.inventory
+    proven = state.root_disk if payload.root_rule is not None and state.root_rule is not None else None
     return replace(
-        state, serial=inventory.serial, inventory=inventory, sku=payload.sku, root_disk=payload.root_disk or None
+        state,
+        serial=inventory.serial,
+        inventory=inventory,
+        sku=payload.sku,
+        root_disk=payload.root_disk or proven,
+        root_rule=payload.root_rule,
     )
 
 
 @_applied.register
 def _addressed(payload: NodeAddressed, state: NodeState, _event: Event) -> NodeState:
     return replace(state, address=payload.address)
+
+
+@_applied.register
+def _root_disk_proven(payload: RootDiskProven, state: NodeState, _event: Event) -> NodeState:
+    return replace(state, root_disk=payload.disk)
 
 
 @_applied.register
@@ -204,6 +217,7 @@ def _merged(payload: NodeMerged, state: NodeState, event: Event) -> NodeState:
         inventory=None,
         sku="",
         root_disk=None,
+        root_rule=None,
         address="",
         intents=(),
         reports={},

@@ -10,6 +10,7 @@ from clusterctl.fleet.acts import Act, Intent, Intents, intent_of
 from clusterctl.fleet.decisions.waiver import Waiver
 from clusterctl.fleet.durations import utc_text
 from clusterctl.fleet.finding import Finding, Report, Verdict
+from clusterctl.fleet.hardware.sku import RootDisk
 from clusterctl.fleet.node import Inventory, Location, Mac, NodeId, RevalidationOrigin, Serial, Stage, Step
 
 
@@ -93,6 +94,7 @@ class NodeState(_StageView):
     inventory: Inventory | None = None
     sku: str = ""
     root_disk: Serial | None = None
+    root_rule: RootDisk | None = None
     address: str = ""
     host_key: str = ""
     attempts: int = 0
@@ -120,6 +122,11 @@ class NodeState(_StageView):
     def intent(self, act: Act) -> Intent | None:
         """Return the last intent of an act; None where it was never intended."""
         return intent_of(self.intents, act)
+
+    @property
+    def aliases(self) -> tuple[Serial, ...]:
+        """Return the other serials that its BMC gives for the machine."""
+        return self.inventory.aliases if self.inventory else ()
 
     @property
     def macs(self) -> tuple[Mac, ...]:
@@ -159,6 +166,7 @@ class NodeSummary(_StageView):
     hold: OperatorHold | None = None
     waivers: tuple[Waiver, ...] = ()
     boot_mac: Mac | None = None
+    aliases: tuple[Serial, ...] = ()
 
 
 def summarise(state: NodeState) -> NodeSummary:

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 from clusterctl.fleet.acts import Act
 from clusterctl.fleet.decisions.reinstall import check_same
-from clusterctl.fleet.errors import AuthenticationError, EdgeError, UnreachableError, UsageError
+from clusterctl.fleet.errors import AuthenticationError, EdgeError, RootDiskUnclearError, UnreachableError, UsageError
 from clusterctl.fleet.finding import Finding, Observed, Verdict
 from clusterctl.fleet.finding_code import Code
-from clusterctl.fleet.node import Step
+from clusterctl.fleet.node import Serial, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Bmcs, Deadline, Installer, InstallState, InstallStatus, InstallTarget, Shell
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import BmcProbe
 from clusterctl.steps.executor.step import Outcome, with_evidence
 from clusterctl.steps.install.confirm import HostAccess, HostVerifier
-from clusterctl.steps.install.findings import another_os, foreign, remedy, stranger
+from clusterctl.steps.install.findings import another_os, foreign, remedy, root_unclear, stranger
 from clusterctl.steps.install.job import Job, TargetNetworks, network_unknown
 
 __all__ = ["HostAccess", "Install"]
@@ -113,6 +113,8 @@ class Install:
     def _one(self, job: Job, status: Observed[InstallStatus], deadline: Deadline) -> Done:
         try:
             outcome = self._advance(job, status, deadline)
+        except RootDiskUnclearError as error:
+            outcome = root_unclear(job, error.message, error.remedy)
         except EdgeError as error:
             return self._troubled([job], error, deadline)
         return [] if outcome is None else [(job.node.name, outcome)]
@@ -141,6 +143,8 @@ class Install:
                 return self._verifier.confirm(job, deadline)
             case InstallState.FAILED if job.stale:
                 job.act(Act.INSTALL_RELEASE, self._installer.release, deadline)
+            case InstallState.FAILED if status.value.decide:
+                return root_unclear(job, status.value.detail, status.value.decide)
             case InstallState.FAILED:
                 return self._failed(job, status.value.detail or "the installer reports a failure", deadline)
             case _:
@@ -188,7 +192,7 @@ class Install:
 
     def _target(self, node: NodeState) -> InstallTarget | Outcome:
         """What to install, or why that cannot be said."""
-        if not (node.serial and node.root_disk and node.macs):
+        if not (node.serial and (node.root_disk or node.root_rule) and node.macs):
             cause = "serial, root disk or network cards of the machine are unknown"
             finding = Finding(
                 check="install",
@@ -209,8 +213,9 @@ class Install:
             serial=node.serial,
             macs=node.macs,
             bmc=self._address_of(node.name),
-            root_disk=node.root_disk,
-            root_wwn=next((drive.wwn for drive in drives if drive.serial == node.root_disk), ""),
+            root_disk=Serial("") if node.root_rule else node.root_disk or Serial(""),
+            root_wwn="" if node.root_rule else next((one.wwn for one in drives if one.serial == node.root_disk), ""),
+            root_rule=node.root_rule,
             authorized_key=self._access.authorized_key,
             user=self._access.user,
             host_key_private=private,
