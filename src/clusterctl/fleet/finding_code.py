@@ -61,6 +61,8 @@ class Code(enum.Enum):
     LOG_ENTRIES_UNKNOWN = "log_entries_unknown", "The BMC's event log has entries that the table does not know."
     SETTINGS_DRIFT = "settings_drift", "BIOS settings or firmware differ from the baseline."
     SETTINGS_UNKNOWN = "settings_unknown", "BIOS settings or firmware could not be compared with the baseline."
+    BMC_UNREAD = "bmc_unread", "The BMC lists resources that it does not give, or garbles."
+    MACHINE_RELABELLED = "machine_relabelled", "The machine has a new serial, and another that it has kept."
     BOOT_PORT_UNKNOWN = "boot_port_unknown", "The Ethernet port that the node boots from is unknown."
     NOT_POWERED_ON = "not_powered_on", "The inventory may be incomplete: the machine was not powered on."
 
@@ -106,6 +108,7 @@ class Code(enum.Enum):
     CABLING_SWAPPED = "cabling_swapped", "Two cables are swapped."
     CABLING_WRONG_RAIL = "cabling_wrong_rail", "An adapter is cabled to another rail."
     CABLING_MOVED = "cabling_moved", "A cable is in another port than planned."
+    CABLING_WRONG_CABLE = "cabling_wrong_cable", "A link has another cable than planned."
     CABLING_DOWN_WIDTH = "cabling_down_width", "A link has fewer lanes than it should have."
     CABLING_DOWN_SPEED = "cabling_down_speed", "A link is slower than it should be."
     CABLING_ABSENT_DEVICE = "cabling_absent_device", "A planned device is absent from the fabric."

@@ -129,8 +129,9 @@ def _kinds(inventory: Inventory) -> Mapping[str, Sequence[Fitted] | None]:
 
 
 def _unread(inventory: Inventory) -> frozenset[str]:
-    """Kinds of which nothing is told: empty lists too, for a machine that is off may list none."""
-    return frozenset(component for component, parts in _kinds(inventory).items() if not parts)
+    """Kinds of which nothing or not all is told: empty lists too, for a machine that is off may list none."""
+    kinds = _kinds(inventory).items()
+    return frozenset(name for name, parts in kinds if not parts or not inventory.complete(f"{name}s"))
 
 
 def _by_serial(inventory: Inventory) -> dict[Serial, _Place]:
