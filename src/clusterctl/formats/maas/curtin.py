@@ -8,7 +8,7 @@ curtin/util.py of curtin).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clusterctl.formats.maas.machines import plain
@@ -26,7 +26,7 @@ _NOISE = re.compile(
     r"^(?:Unexpected error while running command|Traceback |File \"|start: |finish: |TIMED |Running command "
     r"|curtin: |raise |return |[\w.]*ProcessExecutionError|WARNING: |Warning: |W: |\+ )"
 )
-_WRAPPERS = frozenset({"unshare", "--fork", "--pid", "--mount-proc", "--", "chroot", "sh", "-c", "bash", "env"})
+_WRAPPERS = frozenset({"unshare", "--fork", "--pid", "--mount-proc", "--", "sh", "-c", "bash", "env"})
 
 
 @dataclass(slots=True)
@@ -41,8 +41,8 @@ class _Ran:
 
     @property
     def name(self) -> str:
-        words = [word for word in self.argv if word not in _WRAPPERS and not word.startswith("/tmp/")]  # noqa: S108
-        return words[0] if words else ""
+        argv = self.argv[self.argv.index("chroot") + 2 :] if "chroot" in self.argv else self.argv
+        return next((word for word in argv if word not in _WRAPPERS), "")
 
 
 def failing_line(log: str) -> str:
@@ -51,12 +51,12 @@ def failing_line(log: str) -> str:
     failed = _failed_commands(lines)
     inner = [ran for ran in failed if ran.name and ran.name != "curtin"]
     for ran in reversed(inner):
-        cause = _telling(ran.stderr) or _telling(ran.stdout) or _telling(_before(lines, ran.at))
+        cause = _first_error(ran.stderr) or _last_error(ran.stdout) or _last_error(_before(lines, ran.at))
         return plain(f"{ran.name}: {cause}" if cause else f"{ran.name} ended with exit code {ran.exit_code}", MAX_LINE)
     for ran in reversed(failed):
-        if cause := _telling(ran.stderr) or _telling(ran.stdout) or _telling(_before(lines, ran.at)):
+        if cause := _first_error(ran.stderr) or _last_error(ran.stdout) or _last_error(_before(lines, ran.at)):
             return plain(cause, MAX_LINE)
-    return plain(_telling(lines), MAX_LINE)
+    return plain(_last_error(lines), MAX_LINE)
 
 
 def _failed_commands(lines: Sequence[str]) -> list[_Ran]:
@@ -93,13 +93,20 @@ def _before(lines: Sequence[str], at: int) -> Sequence[str]:
     return lines[max(0, at - 60) : at]
 
 
-def _telling(lines: Iterable[str]) -> str:
-    """Return the first of the last run of lines that name an error; else the last line of an output that is short."""
-    kept = [line for line in lines if line and not _NOISE.match(line)]
-    errors = [line for line in kept if _ERROR.search(line)]
-    if not errors:
-        return kept[-1] if len(kept) == 1 else ""
-    last = [index for index, line in enumerate(kept) if line == errors[-1]][-1]
-    while last > 0 and _ERROR.search(kept[last - 1]):
+def _names_error(line: str) -> bool:
+    return bool(line) and not _NOISE.match(line) and bool(_ERROR.search(line))
+
+
+def _first_error(lines: Sequence[str]) -> str:
+    """Return the first line that names an error; else the only line, if there is one."""
+    return next((line for line in lines if _names_error(line)), lines[0] if len(lines) == 1 else "")
+
+
+def _last_error(lines: Sequence[str]) -> str:
+    """Return the first of the last lines in a row that name an error; else the only line, if there is one."""
+    last = next((index for index in reversed(range(len(lines))) if _names_error(lines[index])), None)
+    if last is None:
+        return lines[0] if len(lines) == 1 and not _NOISE.match(lines[0]) else ""
+    while last > 0 and _names_error(lines[last - 1]):
         last -= 1
-    return kept[last]
+    return lines[last]

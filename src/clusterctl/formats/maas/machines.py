@@ -19,6 +19,7 @@ from clusterctl.fleet.secret import NeverPickled
 
 MAX_TEXT, MAX_TITLE = 400, 80
 """Characters of foreign text that are kept."""
+_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 _TITLE = re.compile(r"<(?:title|h1)[^<>]{0,200}>([^<]*)", re.IGNORECASE)
 UNKNOWN = "Unknown"  # what MAAS writes where commissioning told it nothing
@@ -286,8 +287,8 @@ def is_page(content_type: str, text: str) -> bool:
 
 
 def plain(text: str, limit: int = MAX_TEXT) -> str:
-    """Return foreign text as one line: without HTML tags and unprintable characters, at most `limit` long."""
-    line = _TAG.sub(" ", text[: 4 * limit])
+    """Return foreign text as one line of at most `limit`: without HTML tags, escapes and unprintable characters."""
+    line = _TAG.sub(" ", _ESCAPE.sub(" ", text[: 4 * limit]))
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in line).split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 

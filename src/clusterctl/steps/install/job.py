@@ -54,6 +54,8 @@ def network_unknown(node: NodeState, error: UsageError) -> Outcome:
 
 
 _OF_EARLIER_RUNS = frozenset({InstallState.FAILED, InstallState.PREPARING, InstallState.INSTALLING})
+_OVER = frozenset({InstallState.INSTALLED, InstallState.FAILED, InstallState.RELEASING, InstallState.ERASING})
+"""States in which the act before has had its effect, or is no longer what the installer works on."""
 BEGINS = {InstallState.ABSENT: Act.INSTALL_PREPARE, InstallState.READY: Act.INSTALL_START}
 """By the state in which a machine waits for us: the act that brings it on."""
 
@@ -111,7 +113,7 @@ class Job:
         if self.last is None or status.value.state is not self.last.value.state:
             self.troubles = 0
         self.last = status
-        if BEGINS.get(status.value.state) is not self._tried:
+        if status.value.state in _OVER or BEGINS.get(status.value.state, self._tried) is not self._tried:
             self._tried = None
         for milestone in self._news(status.value.milestones):
             self._intents.progress(self.node.id, milestone.at, milestone.words)
