@@ -9,7 +9,8 @@ import pytest
 
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.finding import Finding, Report, Verdict
-from clusterctl.fleet.hardware.matching import choose_sku, match, root_disk
+from clusterctl.fleet.hardware.drives import root_disk
+from clusterctl.fleet.hardware.matching import choose_sku, match
 from clusterctl.fleet.hardware.sku import RootDisk
 from clusterctl.fleet.node import (
     Cpu,
@@ -331,9 +332,11 @@ def test_the_root_disk_is_exactly_one() -> None:
     assert root_disk(WHOLE, RootDisk(serial="d2")).slot == "Bay 2"
     with pytest.raises(UsageError, match=r"4 drives fit the root disk rule: Bay 1 \(serial D1\)"):
         root_disk(WHOLE, RootDisk(model="DATA"))
-    with pytest.raises(EdgeError, match=r"no drive fits the root disk rule; there are: Bay 0 \(serial ROOT1\)"):
+    with pytest.raises(
+        EdgeError, match=r"no drive fits the root disk rule \(at least 10000 GB\); there are: Bay 0 \(serial ROOT1\)"
+    ):
         root_disk(WHOLE, RootDisk(min_bytes=10**13))
-    with pytest.raises(EdgeError, match="does not tell"):
+    with pytest.raises(EdgeError, match="reports no drive"):
         root_disk(replace(WHOLE, drives=None), SKU.root_disk)
     found = finding("root_disk", drives=(WHOLE.drives or ())[1:])
     assert (found.verdict, found.measured) == (Verdict.FAIL, Quantity(0))

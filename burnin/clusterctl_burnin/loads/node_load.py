@@ -37,4 +37,4 @@ class NodeLoad:
 
     def check(self, limits: Limits, seconds: int | None = None) -> Check:
         """The load as a check of one session: it is run, kept and judged as those are."""
-        return Check(self.name, self.probes(limits, seconds), self.judge)
+        return Check(self.name, self.probes(limits, seconds), self.judge, limits=self.limits)

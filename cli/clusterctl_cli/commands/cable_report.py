@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clusterctl.operations.documents import as_usage, content
+from clusterctl_cli.cabling_options import required_plan_option, sheet_option
 from clusterctl_cli.options import FILE, gathered
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 class ReportOptions:
     """The options of `report`."""
 
-    plan: Path
+    plan: tuple[Path, ...]
+    sheet: str
     fabric: Path
     counters: tuple[Path, ...]
     seconds: float | None
@@ -36,7 +38,8 @@ class ReportOptions:
 
 
 @click.command("report", short_help="Write the fabric as one HTML page.")
-@click.option("--plan", type=FILE, required=True, help="The wiring plan, gzipped or not.")
+@required_plan_option
+@sheet_option
 @click.option("--fabric", type=FILE, required=True, help="Output of ibnetdiscover or iblinkinfo, or a db_csv.")
 @click.option(
     "--counters",
@@ -59,13 +62,13 @@ def report(ctx: click.Context, options: ReportOptions) -> None:
     wrong; 1: something is, or is not proven; 2: a file could not be read or understood.
     """
     from clusterctl.operations.documents import write_document
-    from clusterctl.operations.fabric_files import fabric_in, plan_in  # here, not above: keeps --help fast
+    from clusterctl.operations.fabric_files import PlanFiles, fabric_in, plan_in  # here, not above: keeps --help fast
     from clusterctl_cli.pictures.page import page
 
-    planned, seen = plan_in(options.plan), fabric_in(options.fabric)
+    planned, seen = plan_in(PlanFiles(options.plan, options.sheet)), fabric_in(options.fabric)
     judged = _health(planned, seen, options.counters, options.seconds, options.limits) if options.counters else None
     given = (
-        ("the plan", options.plan),
+        *(("the plan", one) for one in options.plan),
         ("the fabric", options.fabric),
         *(("counters", one) for one in options.counters),
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from clusterctl_cli.formats import format_option, print_document
 from clusterctl_cli.options import gathered
@@ -171,9 +172,16 @@ def check(*, as_json: bool) -> int:
     return EnvironmentBrokenError.exit_code if any(item.health is Health.BROKEN for item in found) else 0
 
 
+def _complete_faults(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from clusterctl_lab.faults import FAULTS
+    from clusterctl_lab.metal import METAL_FAULTS
+
+    return [CompletionItem(name) for name in sorted({*FAULTS, *METAL_FAULTS}) if name.startswith(incomplete)]
+
+
 @lab.command()
 @name_option
-@click.argument("fault")
+@click.argument("fault", shell_complete=_complete_faults)
 @click.argument("target", default="")
 def inject(name: str, fault: str, target: str) -> None:
     """Break a machine of a running lab: a FAULT of `lab faults`, TARGET as NODE or NODE:PART.

@@ -50,6 +50,10 @@ class EdgeError(ClusterctlError):
     kind = "edge"
 
 
+class RootDiskUnclearError(EdgeError):
+    """The SKU's rule does not name exactly one drive of those that the machine sees: an operator has to decide."""
+
+
 class UnreachableError(EdgeError):
     """No answer within the deadline, or no route."""
 

@@ -20,12 +20,13 @@ from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waves import WavePolicy
 from clusterctl.operations.accounts import rotator
-from clusterctl.operations.adapters import Adapters, state_dir
+from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.fabric_files import most_broken_percent
 from clusterctl.operations.fabric_observation import fabric_hosts
 from clusterctl.operations.gold_pool import publish
 from clusterctl.operations.host_configuration import driver_of, role_variables
+from clusterctl.operations.site_facts import state_dir
 from clusterctl.ports import Deadline, HostAddress
 from clusterctl.site.configure import WaveSettings
 from clusterctl.steps.admit import Admit
@@ -208,8 +209,15 @@ class StepFactory:
         )
 
     def _serials(self) -> Mapping[str, str]:
-        """Return the nodes by serial, retired ones too: a machine comes back by an operator's decision only."""
-        return {node.serial: node.name for node in self._context.journal.summaries() if node.serial}
+        """Return the nodes by serial and alias, retired ones too: a machine comes back by an operator's decision only.
+
+        An alias of several nodes is of an enclosure that they share, and belongs to none.
+        """
+        nodes = self._context.journal.summaries()
+        owners: dict[str, str] = {}
+        for node in nodes:
+            owners |= {alias: "" if alias in owners else node.name for alias in node.aliases}
+        return owners | {node.serial: node.name for node in nodes if node.serial}
 
     def _variables(self, hosts: Sequence[HostAddress]) -> Mapping[str, Any]:
         return role_variables(self._context, self._ssh, hosts)

@@ -14,8 +14,9 @@ from clusterctl.edges.site import Site, load_site
 from clusterctl.edges.site.roles import write_site
 from clusterctl.fleet.diagnosis import Diagnosis, Health
 from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError
-from clusterctl.operations.adapters import known_bmcs, maas_settings
 from clusterctl.operations.operation import Control
+from clusterctl.operations.site_adapters import maas_settings
+from clusterctl.operations.site_facts import known_bmcs
 from clusterctl.operations.trust import diagnosis
 from clusterctl.ports import Deadline
 

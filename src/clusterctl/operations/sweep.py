@@ -19,9 +19,9 @@ from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
 from clusterctl.formats.file_text import text_in
 from clusterctl.formats.site.leases import read_leases
 from clusterctl.formats.site.sheets import read_bmc_list
-from clusterctl.operations.adapters import known_bmcs
 from clusterctl.operations.documents import content
 from clusterctl.operations.operation import Control, Effect, Preview
+from clusterctl.operations.site_facts import known_bmcs
 from clusterctl.ports import BmcAddress, Deadline
 
 PORT = 443

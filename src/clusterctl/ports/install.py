@@ -11,6 +11,7 @@ from typing import Protocol
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.hardware.disk_contract import DiskContract, SeenDrive
+from clusterctl.fleet.hardware.sku import RootDisk
 from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.fleet.secret import NeverPickled
@@ -35,7 +36,8 @@ class InstallState(enum.Enum):
 class InstallTarget(NeverPickled):
     """A machine to install, its identity proven (`serial`), and how it shall come up.
 
-    `root_disk` is the drive's serial, `root_wwn` its WWN where the BMC tells one; `host_key_private` an OpenSSH ed25519
+    `root_disk` is the drive's serial, `root_wwn` its WWN where the BMC tells one; where the host or the installer names
+    the drive, `root_disk` is empty and `root_rule` the SKU's rule for it; `host_key_private` an OpenSSH ed25519
     key that the installer puts on the host, so that the host is known before the first connection (one whose host makes
     its own key tells it in its status); `authorized_key` the controller's public key. `address`: what the host's
     booting port shall have; empty where the installer decides. `network`: empty where the installer's way is wanted.
@@ -51,12 +53,13 @@ class InstallTarget(NeverPickled):
     host_key_private: str = field(repr=False)
     host_key_public: str = ""
     root_wwn: str = ""
+    root_rule: RootDisk | None = None
     address: str = ""
     network: HostNetwork = field(default_factory=HostNetwork)
 
     @property
     def disk(self) -> DiskContract:
-        return DiskContract(self.root_disk, self.root_wwn)
+        return DiskContract(self.root_disk, self.root_wwn, self.root_rule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,8 @@ class InstallStatus:
     makes_key   True where the host makes its own key: until `host_key` tells it, nobody knows what key it will hold
     milestones  of the present attempt, oldest first; empty where the installer tells none
     drives      what the machine saw before anything was written; None where nobody looked
+    root        the drive that the OS goes to, as the installer names it; None where it does not
+    decide      what an operator has to decide before the machine can be written; empty: nothing
     """
 
     state: InstallState
@@ -120,6 +125,8 @@ class InstallStatus:
     milestones: tuple[Milestone, ...] = ()
     drives: tuple[SeenDrive, ...] | None = None
     makes_key: bool = False
+    root: DiskContract | None = None
+    decide: str = ""
     failure: FailureKind | None = None
     remedy: str = ""
 

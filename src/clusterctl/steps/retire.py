@@ -54,7 +54,7 @@ def check_same(node: NodeState, seen: Inventory) -> None:
             remedy="find out which machine stands there; clusterctl merge if it was swapped",
         )
     known = node.inventory.drives if node.inventory is not None else None
-    if known is None or seen.drives is None or _serials(known) != _serials(seen.drives):
+    if known is None or not seen.complete("drives") or _serials(known) != _serials(seen.drives or ()):
         raise EdgeError(
             "its drives are not those of its last discover: nothing was erased",
             where=node.name,

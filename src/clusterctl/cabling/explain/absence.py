@@ -37,8 +37,11 @@ class AbsentGroup:
 
 
 def unit_of(port: PortName) -> PortName:
-    """Return the unit that is present or absent as a whole: the device of a numbered port, or the adapter."""
-    return PortName(port.device, "") if port.port.isdigit() else port
+    """Return the unit that is present or absent as a whole: a switch, a board of a modular switch, or an adapter."""
+    if port.port.isdigit():
+        return PortName(port.device, "")
+    board = port.board
+    return PortName(port.device, board) if board else port
 
 
 def absent_groups(plan: WiringPlan, difference: Difference) -> tuple[AbsentGroup, ...]:

@@ -38,7 +38,7 @@ class Rails:
     def _rail(self, adapter: PortName) -> str:
         if adapter in self.of:
             return self.of[adapter]
-        return "" if self.named or adapter.port.isdigit() else adapter.port
+        return "" if self.named or adapter.on_switch else adapter.port
 
 
 def rails_of(plan: WiringPlan) -> Rails:

@@ -150,13 +150,15 @@ def _swap_or_moves(moves: tuple[Pair, ...], labels: PlanLabels) -> str:
 
 def _shift(moves: tuple[Pair, ...]) -> str:
     """Return the instruction for many plugs of one device with one offset; empty where offsets differ."""
-    if len(moves) < _SHIFT or not all(port.port.isdigit() for move in moves for port in move):
+    ports = [port for move in moves for port in move]
+    if len(moves) < _SHIFT or not all(port.on_switch for port in ports) or len({port.board for port in ports}) > 1:
         return ""
-    steps = [(int(source.port), int(target.port)) for source, target in moves]
+    steps = [(source.number, target.number) for source, target in moves]
     offsets = {target - source for source, target in steps}
     if len(offsets) != 1:
         return ""
     offset = offsets.pop()
     way = f"{abs(offset)} port{'s' if abs(offset) > 1 else ''} {'up' if offset > 0 else 'down'}"
     sources, targets = ranges(source for source, _ in steps), ranges(target for _, target in steps)
-    return f"move each plug in ports {sources} {way}, to ports {targets}"
+    board = f"{ports[0].board} " if ports[0].board else ""
+    return f"move each plug in {board}ports {sources} {way}, to ports {targets}"

@@ -37,7 +37,8 @@ class Changes:
 
     def lay_out(self, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> MaasMachine:
         """Set boot disk and root filesystem to the drive with the right serial: both may be set again without harm."""
-        drive = matching.root_drive(self._machines.block_devices(machine.system_id, deadline), target)
+        drives = self._machines.block_devices(machine.system_id, deadline)
+        drive = matching.root_drive(drives, target, machine.boot_disk)
         self._machines.set_boot_disk(machine.system_id, drive.id, deadline)
         return self._machines.lay_flat(machine.system_id, drive.id, deadline).value
 

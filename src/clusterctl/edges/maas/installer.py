@@ -201,7 +201,8 @@ class MaasInstaller:
         if stuck:
             status = replace(status, state=InstallState.FAILED, detail=stuck)
         elif status.state is InstallState.INSTALLED:
-            status = replace(status, addresses=matching.answering(machine, target))
+            root = matching.root_contract(machine, target)
+            status = replace(status, addresses=matching.answering(machine, target), root=root)
         return Observed(status, listed.of(machine))
 
     def _status(self, seen: Seen, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:

@@ -11,6 +11,7 @@ from clusterctl.edges.maas.settings import MaasSettings
 from clusterctl.edges.maas.states import OWNED
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.finding import Observed
+from clusterctl.fleet.hardware.disk_contract import DiskContract
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.formats.maas.machines import BlockDevice, MaasMachine, NodeStatus
 from clusterctl.ports import BmcAddress, Deadline, FailureKind, InstallError, InstallTarget
@@ -163,8 +164,14 @@ def power_address(bmc: BmcAddress) -> str:
     return bmc.host if usual else f"{host}:{bmc.port}"
 
 
-def root_drive(drives: Sequence[BlockDevice], target: InstallTarget) -> BlockDevice:
-    """Return the one drive with the root disk's serial or WWN. Raises `EdgeError` naming all drives otherwise."""
+def root_drive(drives: Sequence[BlockDevice], target: InstallTarget, boot_disk: int | None = None) -> BlockDevice:
+    """Return the one drive with the root disk's serial or WWN, or that the SKU's rule names.
+
+    `boot_disk`: the id of the drive that MAAS boots from, which decides where the installer shall. Raise `EdgeError`
+    naming all drives otherwise.
+    """
+    if target.disk.by_rule:
+        return _by_rule(drives, target, boot_disk)
     matching = [drive for drive in drives if target.disk.fits(drive.seen)]
     if len(matching) == 1:
         return matching[0]
@@ -175,6 +182,22 @@ def root_drive(drives: Sequence[BlockDevice], target: InstallTarget) -> BlockDev
         where=target.name,
         remedy="compare the drives in BMC and MAAS; commission the machine again after a drive was exchanged",
     )
+
+
+def _by_rule(drives: Sequence[BlockDevice], target: InstallTarget, boot_disk: int | None) -> BlockDevice:
+    rule = target.root_rule
+    decides = rule is not None and rule.chosen_by == "installer" and boot_disk is not None
+    candidates = [drive for drive in drives if not decides or drive.id == boot_disk]
+    chosen = target.disk.choose([drive.seen for drive in candidates], target.name)
+    return next(drive for drive in candidates if drive.seen == chosen)
+
+
+def root_contract(machine: MaasMachine, target: InstallTarget) -> DiskContract | None:
+    """Return the drive that MAAS lays `/` on, where the SKU leaves it to the host or to MAAS; None where that is not
+    exactly one.
+    """
+    roots = machine.root_drives
+    return target.disk.named(roots[0].seen) if target.disk.by_rule and len(roots) == 1 else None
 
 
 def check_layout(machine: MaasMachine, target: InstallTarget) -> None:
@@ -190,12 +213,18 @@ def layout_problem(machine: MaasMachine, target: InstallTarget) -> str:
     Where MAAS knows no boot disk of a machine, it takes the one with the lowest id.
     """
     roots = machine.root_drives
-    if len(roots) != 1 or not target.disk.fits(roots[0].seen):
+    if len(roots) != 1 or not _is_root(roots[0], machine, target):
         seen = ", ".join(str(drive) for drive in roots) or "no drive"
         return f"MAAS would put the root filesystem on {seen}, not on the drive with {target.disk}"
     if machine.boot_disk not in (None, roots[0].id):
         return f"MAAS would put the boot loader on another drive than the root disk with {target.disk}"
     return ""
+
+
+def _is_root(drive: BlockDevice, machine: MaasMachine, target: InstallTarget) -> bool:
+    if not target.disk.by_rule:
+        return target.disk.fits(drive.seen)
+    return drive.id == _by_rule(machine.drives, target, machine.boot_disk).id
 
 
 def answering(machine: MaasMachine, target: InstallTarget) -> tuple[str, ...]:

@@ -47,6 +47,21 @@ def foreign(job: Job) -> Outcome:
     return Outcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
 
 
+def root_unclear(job: Job, cause: str, decide: str) -> Outcome:
+    """Nothing was written: which drive gets the OS is for an operator to decide, and the machine may be well."""
+    status = job.status
+    finding = Finding(
+        check="install",
+        verdict=Verdict.INCONCLUSIVE,
+        code=Code.ROOT_DISK_UNCLEAR,
+        cause=cause,
+        expected=str(job.target.disk),
+        remedy=f"{decide}; then run clusterctl discover and clusterctl install on {job.node.name} again",
+        serial=job.target.serial,
+    )
+    return Outcome(job.node.id, with_evidence([finding], status.evidence), status.evidence)
+
+
 def another_os(job: Job) -> Outcome:
     """Return the outcome of a machine that got our OS and boots another one: some other disk comes first."""
     node, status = job.node, job.status
@@ -99,7 +114,7 @@ def stranger(job: Job, error: EdgeError, seen: tuple[Evidence, ...]) -> Outcome:
         code=Code.NOT_THE_SAME_MACHINE,
         cause=error.message,
         measured="another machine or other drives",
-        expected=f"serial {job.target.serial} with disk {job.target.root_disk}",
+        expected=f"serial {job.target.serial} with root disk {job.target.disk}",
         remedy=f"{node.location}: {error.remedy}",
         serial=job.target.serial,
     )

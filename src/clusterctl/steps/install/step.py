@@ -12,11 +12,12 @@ from clusterctl.fleet.errors import (
     EdgeError,
     InstallerAwayError,
     InstallerBusyError,
+    RootDiskUnclearError,
     UsageError,
 )
 from clusterctl.fleet.finding import Finding, Observed, Verdict
 from clusterctl.fleet.finding_code import Code
-from clusterctl.fleet.node import Step
+from clusterctl.fleet.node import Serial, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import (
     BmcAddress,
@@ -43,6 +44,7 @@ from clusterctl.steps.install.findings import (
     login_refused,
     needs_operator,
     not_ours,
+    root_unclear,
     stranger,
 )
 from clusterctl.steps.install.job import BEGINS, Job, TargetNetworks, network_unknown
@@ -120,6 +122,8 @@ class Install:
         except InstallerBusyError as error:
             job.busy += 1
             return installer_away(job, error.message, error.remedy) if job.busy > BUSY_LOOKS else None
+        except RootDiskUnclearError as error:
+            return root_unclear(job, error.message, error.remedy)
         except EdgeError as error:
             return self._trouble(job, error, deadline)
 
@@ -216,6 +220,8 @@ class Install:
 
     def _report(self, job: Job, why: str, deadline: Deadline) -> Outcome:
         """Return the outcome of a failure, by what the installer says that it is about."""
+        if job.status.value.decide:
+            return root_unclear(job, why, job.status.value.decide)
         match job.status.value.failure:
             case FailureKind.FOREIGN:
                 return not_ours(job, why)
@@ -237,7 +243,7 @@ class Install:
 
     def _target(self, node: NodeState) -> InstallTarget | Outcome:
         """Return what to install, or why that is unknown."""
-        if not (node.serial and node.root_disk and node.macs):
+        if not (node.serial and (node.root_disk or node.root_rule) and node.macs):
             cause = "serial, root disk or network cards of the machine are unknown"
             finding = Finding(
                 check="install",
@@ -258,8 +264,9 @@ class Install:
             serial=node.serial,
             macs=node.macs,
             bmc=self._address_of(node.name),
-            root_disk=node.root_disk,
-            root_wwn=next((drive.wwn for drive in drives if drive.serial == node.root_disk), ""),
+            root_disk=Serial("") if node.root_rule else node.root_disk or Serial(""),
+            root_wwn="" if node.root_rule else next((one.wwn for one in drives if one.serial == node.root_disk), ""),
+            root_rule=node.root_rule,
             authorized_key=self._access.authorized_key,
             user=self._access.user,
             host_key_private=private,

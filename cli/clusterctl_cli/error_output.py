@@ -30,7 +30,7 @@ def error_json(error: ClusterctlError) -> dict[str, str]:
     return {"kind": error.kind, "message": error.message, "where": error.where, "remedy": error.remedy}
 
 
-def of_click(error: click.ClickException) -> UsageError:
+def from_click(error: click.ClickException) -> UsageError:
     """Return click's error about the command line as an error of ours."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     path = context.command_path if context is not None else "clusterctl"
