@@ -94,7 +94,7 @@ def _one_apart(first: str, second: str) -> bool:
 
 
 def _rails(plan: PlanIndex) -> Iterator[Problem]:
-    """Where the plan names rails in a column, adapters of one name are on one rail; mixed leaves are flaws themselves."""
+    """Where the plan names rails, adapters of one name are on one rail; leaves with several rails have own flaws."""
     mixed = {leaf for leaf, rails in leaf_rails(plan).items() if len(rails) > 1}
     found_on: dict[str, dict[str, list[tuple[PortName, Listed]]]] = defaultdict(lambda: defaultdict(list))
     for entry in plan.listed:
