@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from clusterctl.cabling.labels import shortened
 from clusterctl.cabling.lint.plan_index import Listed, PlanIndex, Problem, ProblemKind, lines
@@ -30,7 +30,7 @@ def host_flaws(plan: PlanIndex) -> Iterator[Problem]:
                 cables[end.device].append(entry)
     yield from _counts(cables)
     yield from _names(cables)
-    yield from _rails(plan)
+    yield from _rails(plan, cables)
 
 
 def _pattern(name: str) -> str:
@@ -54,7 +54,9 @@ def _counts(cables: Mapping[str, list[Listed]]) -> Iterator[Problem]:
 
 
 def _names(cables: Mapping[str, list[Listed]]) -> Iterator[Problem]:
-    """Pairs of names of which one is rare: the same but for case, domain or leading zeros, or one letter apart."""
+    """Pairs of names that are the same but for case, domain or leading zeros; and rare names that are one letter apart from
+    another, where both hosts together have no more cables than one such host has.
+    """
     patterns = Counter(_pattern(host) for host in cables)
     plain: dict[str, list[str]] = defaultdict(list)
     for host in sorted(cables, key=natural_key):
@@ -62,14 +64,23 @@ def _names(cables: Mapping[str, list[Listed]]) -> Iterator[Problem]:
     for same in plain.values():
         if len(same) > 1:
             yield _similar(same[0], same[1], cables)
+    usual = {
+        pattern: _usual(len(found) for host, found in cables.items() if _pattern(host) == pattern)
+        for pattern in patterns
+    }
     rare = [host for host in cables if patterns[_pattern(host)] < _ALIKE]
     for host in sorted(rare, key=natural_key):
         others = (
             other for other in cables if patterns[_pattern(other)] >= _ALIKE and _one_apart(short(host), short(other))
         )
-        other = next(others, None)
+        together = (o for o in others if len(cables[host]) + len(cables[o]) <= usual[_pattern(o)])
+        other = next(together, None)
         if other is not None:
             yield _similar(host, other, cables)
+
+
+def _usual(counts: Iterable[int]) -> int:
+    return Counter(counts).most_common(1)[0][0]
 
 
 def _similar(first: str, second: str, cables: Mapping[str, list[Listed]]) -> Problem:
@@ -93,7 +104,7 @@ def _one_apart(first: str, second: str) -> bool:
     return a[1:] == b[1:] or a[1:] == b or a == b[1:] or (a[:2] == b[1::-1] and a[2:] == b[2:])
 
 
-def _rails(plan: PlanIndex) -> Iterator[Problem]:
+def _rails(plan: PlanIndex, cables: Mapping[str, list[Listed]]) -> Iterator[Problem]:
     """Where the plan names rails, adapters of one name are on one rail; leaves with several rails have own flaws."""
     mixed = {leaf for leaf, rails in leaf_rails(plan).items() if len(rails) > 1}
     found_on: dict[str, dict[str, list[tuple[PortName, Listed]]]] = defaultdict(lambda: defaultdict(list))
@@ -101,7 +112,7 @@ def _rails(plan: PlanIndex) -> Iterator[Problem]:
         if not entry.cable.rail or mixed & {end.device for end in entry.ends}:
             continue
         for end in entry.ends:
-            if end.device in plan.hosts and not end.on_switch:
+            if len(cables.get(end.device, ())) > 1 and not end.on_switch:  # one adapter may be on any rail
                 found_on[end.port][entry.cable.rail].append((end, entry))
     for adapter, by_rail in found_on.items():
         usual, found = max(by_rail.items(), key=lambda item: len(item[1]))
