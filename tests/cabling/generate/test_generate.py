@@ -236,7 +236,7 @@ def test_lengths_labels_and_materials(tmp_path):
     plan = decode_plan(made["out"].encode(), file="p.csv")
     lengths = [cable.length_m for cable in plan.cables]
     assert all(length is not None and 0.5 <= length <= 150 for length in lengths)
-    near, far = (next(c for c in plan.cables if c.destination == PortName(h, "mlx5_0")) for h in ("a16u01", "a01u01"))
+    near, far = (next(c for c in plan.cables if c.destination == PortName(h, "mlx5_0")) for h in ("a01u01", "a16u01"))
     assert near.length_m < far.length_m
     assert {cable.kind for cable in plan.cables if cable.length_m > 3} == {"optical"}
     labels = list(csv.DictReader(io.StringIO(made["labels"])))

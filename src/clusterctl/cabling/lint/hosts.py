@@ -54,8 +54,8 @@ def _counts(cables: Mapping[str, list[Listed]]) -> Iterator[Problem]:
 
 
 def _names(cables: Mapping[str, list[Listed]]) -> Iterator[Problem]:
-    """Pairs of names that are the same but for case, domain or leading zeros; and rare names that are one letter apart from
-    another, where both hosts together have no more cables than one such host has.
+    """Pairs of names that are the same but for case, domain or leading zeros; and rare names that are one letter apart
+    from another, where both hosts together have no more cables than one such host has.
     """
     patterns = Counter(_pattern(host) for host in cables)
     plain: dict[str, list[str]] = defaultdict(list)
