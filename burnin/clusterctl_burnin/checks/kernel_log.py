@@ -168,12 +168,15 @@ def _strangers(log: KernelLog, known_lines: KnownLines) -> Iterator[Finding]:
     known = known_lines.test()
     strangers = [kind for kind in log.kinds if _strange(kind, known)]
     counts = log.counts(strangers)
-    severe = [
-        kind for kind in strangers if kind.message.level in _SEVERE or shipped_rules().suspects(kind.message.text)
-    ]
+    severe = [kind for kind in strangers if _severe(kind.message)]
     for kinds, verdict in ((severe, Verdict.INCONCLUSIVE), ([k for k in strangers if k not in severe], Verdict.WARN)):
         if kinds:
             yield _unknown(((kind, counts[kind]) for kind in kinds), verdict)
+
+
+def _severe(message: Message) -> bool:
+    text, error = message.text[:_JUDGED_LENGTH], message.level in ("err", "")
+    return message.level in _SEVERE or shipped_rules().suspects(text, error=error)
 
 
 def _unknown(kinds: Iterable[tuple[LineKind, int]], verdict: Verdict) -> Finding:

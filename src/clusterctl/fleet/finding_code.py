@@ -108,6 +108,7 @@ class Code(enum.Enum):
     CABLING_SWAPPED = "cabling_swapped", "Two cables are swapped."
     CABLING_WRONG_RAIL = "cabling_wrong_rail", "An adapter is cabled to another rail."
     CABLING_MOVED = "cabling_moved", "A cable is in another port than planned."
+    CABLING_WRONG_CABLE = "cabling_wrong_cable", "A link has another cable than planned."
     CABLING_DOWN_WIDTH = "cabling_down_width", "A link has fewer lanes than it should have."
     CABLING_DOWN_SPEED = "cabling_down_speed", "A link is slower than it should be."
     CABLING_ABSENT_DEVICE = "cabling_absent_device", "A planned device is absent from the fabric."
