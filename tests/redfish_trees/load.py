@@ -43,6 +43,8 @@ def load_tree(name: str) -> Tree:
             }
     for path in list(listed):
         _link(tree, path, listed)
+    for path in [path for path, body in tree.items() if "$count" in body or "$embeds" in body]:
+        tree[path].setdefault("Members", [])
     for path in [path for path, body in tree.items() if body.get("$embeds")]:
         tree[path]["Members"] = [tree[member["@odata.id"]] for member in tree[path]["Members"]]
     return {path: _answer(body) for path, body in tree.items()}
