@@ -75,6 +75,9 @@ class Area(enum.Enum):
     SERVICES = "services"
 
 
+EVERY_AREA = frozenset(Area)
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """A check whose failure explains a bad finding of another check.
