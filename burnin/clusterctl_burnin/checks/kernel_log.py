@@ -175,8 +175,7 @@ def _strangers(log: KernelLog, known_lines: KnownLines) -> Iterator[Finding]:
 
 
 def _severe(message: Message) -> bool:
-    text, error = message.text[:_JUDGED_LENGTH], message.level in ("err", "")
-    return message.level in _SEVERE or shipped_rules().suspects(text, error=error)
+    return message.level in _SEVERE or shipped_rules().suspects(message.text[:_JUDGED_LENGTH])
 
 
 def _unknown(kinds: Iterable[tuple[LineKind, int]], verdict: Verdict) -> Finding:

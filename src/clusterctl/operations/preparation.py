@@ -83,6 +83,9 @@ def check_maas(folder: Path, request: MaasCheckRequest, control: Control) -> Maa
         at_once=site.settings.batch.install,
         limits=settings.limits,
         subnet=request.subnet,
+        names=tuple(node.name for node in site.nodes),
+        pool=settings.pool,
+        move_from_pools=settings.move_from_pools,
     )
     deadline = Deadline.after(request.deadline_s, control.cancelled)
     report = check_host(HostFacts(MaasApi(settings, CLOCK), deadline, needs))
