@@ -46,7 +46,9 @@ def check_uri(uri: str) -> None:
     if parts is None:
         raise UsageError("this is no http or https URI", where="--iso", remedy=remedy)
     if "@" in parts["authority"]:
-        raise UsageError("the URI holds a login", where="--iso", remedy="serve the image without one: BMCs show its URI")
+        raise UsageError(
+            "the URI holds a login", where="--iso", remedy="serve the image without one: BMCs show its URI"
+        )
     if not _HOST.fullmatch(parts["authority"]):
         raise UsageError("the URI names no host", where="--iso", remedy=remedy)
 
