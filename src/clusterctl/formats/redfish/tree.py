@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from clusterctl.fleet.errors import EdgeError, ParseError
+from clusterctl.fleet.errors import BusyError, EdgeError, ParseError, PrivilegeError
 
 ROOT = "/redfish/v1"
 _PATH = re.compile(r"/redfish/v1(/[^\s#\\]*)?")
@@ -21,9 +21,22 @@ _PATH = re.compile(r"/redfish/v1(/[^\s#\\]*)?")
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """The BMC did not give this resource; `reason` in words (`HTTP 403: insufficient privilege`)."""
+    """The BMC did not give this resource; `reason` in words (`HTTP 404`).
+
+    lacks  the privilege that the account lacks (DSP0266, Redfish privileges); empty where that is not the reason
+    busy   the BMC answered that it is busy, as long as it was waited for
+    """
 
     reason: str
+    lacks: str = ""
+    busy: bool = False
+
+    def error(self, where: str) -> EdgeError:
+        """Return the error for a reader that cannot do without the resource."""
+        message = f"could not be read: {self.reason}"
+        if self.lacks:
+            return PrivilegeError(message, where=where, remedy=f"give the account the privilege {self.lacks}")
+        return BusyError(message, where=where) if self.busy else EdgeError(message, where=where)
 
 
 Answer = Mapping[str, Any] | Unreadable
@@ -135,7 +148,7 @@ class Resource:
         """The paths that a list of links points to, each once; never fewer than its `@odata.count` claims."""
         paths = self.references(*keys)
         count = self.whole(*keys[:-1], f"{keys[-1]}@odata.count")
-        if count is not None and count != len(paths):
+        if count is not None and count not in (len(paths), len(set(paths))):
             raise ParseError(f"it counts {count} links but lists {len(paths)}", where=self.where(*keys))
         return tuple(dict.fromkeys(paths))
 
@@ -159,7 +172,21 @@ class Resource:
         return ParseError(f"expected {expected}, found {type(found).__name__}", where=self.where(*keys))
 
 
-_ASKED = "?$expand="
+def _check_count(first: Resource, last: Resource, items: list[Resource]) -> None:
+    """Raise `ParseError` where members are missing by the collection's own count.
+
+    Links may be there twice, counted or not; pages may overlap, as a recorded DGX's do; and a collection may have grown
+    between its first page and its last.
+    """
+    counts = [count for page in (first, last) if (count := page.whole("Members@odata.count")) is not None]
+    listed = len({item.link() for item in items})
+    if not counts or len(items) in counts or listed in counts:
+        return
+    if first is last or listed < min(counts):
+        raise ParseError(f"the collection counts {counts[0]} members but lists {listed}", where=first.path)
+
+
+EXPANDED = "?$expand="
 _REFUSALS = 2
 
 
@@ -175,8 +202,8 @@ def expansion(answers: Answers, path: str) -> str:
         sign = "" if offer is None else _sign(offer)
     except ParseError:
         return ""
-    query = f"{_ASKED}{sign}" if sign else ""
-    refused = [asked for asked, answer in answers.items() if _ASKED in asked and isinstance(answer, Unreadable)]
+    query = f"{EXPANDED}{sign}" if sign else ""
+    refused = [asked for asked, answer in answers.items() if EXPANDED in asked and isinstance(answer, Unreadable)]
     return "" if len(refused) >= _REFUSALS and path + query not in answers else query
 
 
@@ -224,7 +251,7 @@ class Tree:
             self.wanted[path] = None
             raise NotYetReadError(path)
         if isinstance(answer, Unreadable):
-            raise EdgeError(f"could not be read: {answer.reason}", where=path)
+            raise answer.error(path)
         return Resource(path, answer)
 
     def follow(self, resource: Resource, *keys: str) -> Resource:
@@ -256,16 +283,17 @@ class Tree:
         for _ in range(_MAX_PAGES):
             if not page.has("Members"):
                 raise ParseError("the collection has no members field", where=page.where("Members"))
+            known = {item.link() for item in items}
             items += [item for item in page.each("Members") if item.link()]
             following = page.text("Members@odata.nextLink")
-            if not following:
+            if not following or (known and known.issuperset(item.link() for item in items)):
                 break
             page = self.get(normal(following, page.where("Members@odata.nextLink")))
         else:
             raise ParseError("the collection's pages never end", where=first.path)
-        count, listed = first.whole("Members@odata.count"), len({item.link() for item in items})
-        if count is not None and count != listed:  # pages may overlap, as a recorded DGX's do
-            raise ParseError(f"the collection counts {count} members but lists {listed}", where=first.path)
+        if expanded and not first.has("Members@odata.count"):
+            raise ParseError("the collection with its members in it has no count", where=first.path)
+        _check_count(first, page, items)
         carried = {target: item for item in items if (target := item.link()) and (only is None or only(target))}
         if not expanded:
             return self.all(carried)

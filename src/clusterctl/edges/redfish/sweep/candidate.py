@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 MAX_REQUESTS = 8
 ROOT_SECONDS = 15.0
 PROBE_SECONDS = 90.0
-TIMING = Timing(attempts=2, busy=1.0, busy_max=5.0)
+TIMING = Timing(attempts=2, busy=1.0, busy_max=5.0, asked_max=10.0)
 _ROOT_TRIES = 2
 """Requests for the root where it is refused without a login: iLOs refuse it now and then."""
 
