@@ -175,12 +175,12 @@ class Resource:
 def _check_count(first: Resource, last: Resource, items: list[Resource]) -> None:
     """Raise `ParseError` where members are missing by the collection's own count.
 
-    Links may be there twice, counted or not; pages may overlap, as a recorded DGX's do; and a collection may have grown
-    between its first page and its last.
+    A member that stands twice counts once: it does not make up for one that is missing. Pages may overlap, as a
+    recorded DGX's do; and a collection may have grown between its first page and its last.
     """
     counts = [count for page in (first, last) if (count := page.whole("Members@odata.count")) is not None]
     listed = len({item.link() for item in items})
-    if not counts or len(items) in counts or listed in counts:
+    if not counts or listed in counts:
         return
     if first is last or listed < min(counts):
         raise ParseError(f"the collection counts {counts[0]} members but lists {listed}", where=first.path)
