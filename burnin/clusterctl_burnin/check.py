@@ -75,6 +75,9 @@ class Area(enum.Enum):
     SERVICES = "services"
 
 
+EVERY_AREA = frozenset(Area)
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """A check whose failure explains a bad finding of another check.
@@ -88,6 +91,8 @@ class Cause:
     unmeasured: bool = False
 
 
+MALFORMED = (ArithmeticError, LookupError, RecursionError, ValueError)
+"""What Python raises for text that a parser took for a number, an address or a list, and that is none."""
 EVERY_SUITE = frozenset({"bootstrap", "hunt", "nightly", "revalidate"})
 
 
@@ -113,16 +118,29 @@ class Check:
     samples: SamplesOf = no_samples
 
     def findings(self, readings: Readings, expected: Expected) -> tuple[Finding, ...]:
-        """Judge the readings; each finding names its evidence and the limits that it was judged by."""
+        """Judge the readings; each finding names its evidence and the limits that it was judged by.
+
+        Output that no parser foresaw (a number of 5,000 digits, an address that is none) ends like output that a parser
+        refuses. What the check found before it could not go on stays, except what passed.
+        """
+        found: list[Finding] = []
+        reason: ClusterctlError | None = None
         try:
-            found = tuple(self.judge(readings, expected))
+            for finding in self.judge(readings, expected):
+                found.append(finding)  # noqa: PERF402 — what was found before an error stays
         except (UnmeasuredError, ParseError) as error:
-            found = (inconclusive(self.name, error),)
-        if not found:
-            found = (inconclusive(self.name, UnmeasuredError(f"{self.name} found nothing to judge")),)
-        found = without_figure(self.name, self.limits, expected.limits, found)
+            reason = error
+        except MALFORMED as error:
+            tools = ", ".join(probe.argv[0] for probe in self.probes)
+            reason = ParseError(f"the output is malformed ({type(error).__name__})", where=tools)
+        if reason is None and not found:
+            reason = UnmeasuredError(f"{self.name} found nothing to judge")
+        if reason is not None:
+            bad = [finding for finding in found if finding.verdict not in (Verdict.PASS, Verdict.NOT_APPLICABLE)]
+            found = [*bad, inconclusive(self.name, reason)]
+        judged = without_figure(self.name, self.limits, expected.limits, found)
         evidence = readings.digests(self.probes)
-        return tuple(replace(f, evidence=f.evidence or evidence, limits=expected.limits.digest) for f in found)
+        return tuple(replace(f, evidence=f.evidence or evidence, limits=expected.limits.digest) for f in judged)
 
 
 def without_figure(

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import click
 
-from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.errors import ClusterctlError, UsageError
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Event, Preview, Result
+from clusterctl.operations.run_log import PROGRESS, run_log
 from clusterctl_cli import output
+from clusterctl_cli.options import VERBOSE
 from clusterctl_cli.stopping import stoppable
 
 RequestT_contra = TypeVar("RequestT_contra", contravariant=True)
@@ -32,6 +38,34 @@ class Flags:
         return cls(**{name: options.pop(name) for name in ("yes", "dry_run", "as_json") if name in options})
 
 
+@dataclass(frozen=True, slots=True)
+class RunLog:
+    """The log file of a run; None where it could not be written. `printed`: its path was printed when the run began."""
+
+    file: Path | None
+    printed: bool
+
+    def print_path(self, exit_code: int) -> None:
+        """Print the path of a run that failed, once."""
+        if self.file and exit_code and not self.printed:
+            click.echo(f"log: {self.file}", err=True)
+
+
+@contextmanager
+def logged(context: SiteContext) -> Iterator[RunLog]:
+    """Write the log file of a run. Print its path when the run begins with `-v`, and when it raises an error."""
+    with run_log(context) as file:
+        command = click.get_current_context(silent=True)
+        log = RunLog(file, printed=file is not None and command is not None and command.meta.get(VERBOSE, False))
+        if log.printed:
+            click.echo(f"log: {file}", err=True)
+        try:
+            yield log
+        except ClusterctlError as error:
+            log.print_path(error.exit_code)
+            raise
+
+
 class Operation(Protocol[RequestT_contra]):
     """A module of `clusterctl.operations` that changes something."""
 
@@ -44,9 +78,10 @@ def carry_out(operation: Operation[RequestT], context: SiteContext, request: Req
     preview = operation.preview(context, request)
     if not approve(preview, flags):
         return 0
-    with stoppable() as cancelled:
+    with logged(context) as log, stoppable() as cancelled:
         result = operation.run(context, request, Control(preview.digest, print_event, cancelled))
     output.print_result(result, as_json=flags.as_json)
+    log.print_path(result.exit_code)
     return result.exit_code
 
 
@@ -74,6 +109,7 @@ def confirm(question: str) -> None:
     except click.Abort:
         if sys.stdin.isatty():
             raise
+        click.echo(err=True)  # the question has no line end
         remedy = "pass --yes, or --dry-run to look first"
         raise UsageError("there is no terminal to ask on", where="--yes", remedy=remedy) from None
     raise click.Abort
@@ -82,4 +118,6 @@ def confirm(question: str) -> None:
 def print_event(event: Any) -> None:
     """Print one event of an operation on stderr."""
     if isinstance(event, Event):
-        click.echo(output.event_line(event), err=True)
+        line = output.event_line(event)
+        logging.getLogger(PROGRESS).info(line)
+        click.echo(line, err=True)

@@ -46,6 +46,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "settings": ("machine:settings", "Check and apply the baseline of BIOS and firmware."),
         "firmware": ("machine:firmware", "Burn the adapters' firmware, in waves."),
         "bmc": ("machine:bmc", "Clear event logs of BMCs."),
+        "sku": ("sku:sku", "Write SKU files from machines; calibrate limits."),
         "retire": ("decisions:retire", "Retire a node; with --wipe, erase its drives first."),
     },
     "Fabric": {},

@@ -1,8 +1,7 @@
-"""Secrets stay out of log lines, tracebacks and core dumps."""
+"""Secrets stay out of tracebacks and core dumps."""
 
 from __future__ import annotations
 
-import logging
 import resource
 import sys
 import threading
@@ -10,13 +9,6 @@ import traceback
 from types import TracebackType
 
 from clusterctl.operations.documents import redacted
-
-
-class RedactingFormatter(logging.Formatter):
-    """Replaces each secret that this process has read, in log lines and their tracebacks."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return redacted(super().format(record))
 
 
 def harden() -> None:

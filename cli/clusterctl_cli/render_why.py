@@ -50,7 +50,7 @@ def why_text(explanation: Explanation) -> Text:
         followers = [f for f in node.reports[node.stopped_at.value].findings if f.root and not f.verdict.admits]
         for finding in followers:
             text.append(f"\nfollows from it: {finding.check} {finding.subject}: {finding.cause}")
-    text.append(f"\nWhen mended: clusterctl release {node.name} --reason '…', then clusterctl bootstrap\n")
+    text.append(f"\nAfter the repair: clusterctl release {node.name} --reason '…', then clusterctl bootstrap\n")
     return text
 
 

@@ -178,7 +178,7 @@ def test_our_secret_files_are_private_whatever_the_umask(tmp_path: Path, umask: 
 
 def test_log_lines_and_their_tracebacks_are_discreet() -> None:
     """Whoever logs a known secret, by mistake or in an exception's text, logs a mask."""
-    from clusterctl_cli.process_hardening import RedactingFormatter
+    from clusterctl.operations.run_log import RedactingFormatter
 
     KNOWN.add([SECRET + "-logged"])
     error = ValueError(f"bad value {SECRET}-logged")

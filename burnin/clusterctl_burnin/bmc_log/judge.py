@@ -89,6 +89,10 @@ def judge_log(
 ) -> tuple[Finding, ...]:
     """Return `found` by the inventory, then the log's own; what says the same as a failing part is its consequence."""
     table = table or shipped_table()
+    lost = [entry for entry in entries if entry.message_id == UNREAD]
+    entries = [entry for entry in entries if entry.message_id != UNREAD]
+    if lost and not entries:
+        return (*found, _no_log(lost))
     kept = [_booted_since(one, inventory, past) for one in _standing(entries, inventory, table)]
     judged = [(one, finding) for one in kept if (finding := _finding(one, inventory, now, table.recent)) is not None]
     own = [_linked(one, of_its_predecessor(finding, past.findings), found) for one, finding in judged]
@@ -252,6 +256,22 @@ def _rolled_up(found: Sequence[Finding], own: Sequence[Finding]) -> Iterator[Fin
     for finding in found:
         unexplained = finding.check == "bmc_health" and finding.verdict is not Verdict.PASS and not finding.root
         yield replace(finding, root=failed.root or failed.key) if failed and unexplained else finding
+
+
+def _no_log(lost: Sequence[LogEntry]) -> Finding:
+    """Unmeasured where the BMC has logs and gives none of them; a warning where it has none."""
+    listed = any(entry.log for entry in lost)
+    return Finding(
+        check=CHECK,
+        verdict=Verdict.INCONCLUSIVE if listed else Verdict.WARN,
+        code=Code.NOT_REPORTED,
+        subject="bmc",
+        cause=f"no log could be read: {lost[0].message[:200]}",
+        remedy="discover it again; if its logs stay unreadable, reset the BMC, then update its firmware"
+        if listed
+        else "have the vendor say where this BMC keeps its hardware log",
+        deterministic=not listed,
+    )
 
 
 def _summary(entries: Sequence[LogEntry], new: Sequence[_Kept], now: datetime, recent: timedelta) -> Finding:

@@ -87,7 +87,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
                 remedy=remedy,
                 serial=serial,
             )
-        elif gpu.sram_uncorrectable_ever:
+        elif not gpu.retires_pages and known(gpu.sram_uncorrectable_ever, "the SRAM errors of the GPU's life"):
             cause = "uncorrectable SRAM errors earlier in its life"
             remedy = "check this GPU again after the next burn-in"
             yield Finding(
@@ -96,7 +96,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
                 code=Code.GPU_ECC_EARLIER,
                 subject=subject,
                 cause=cause,
-                measured=limit.quantity(gpu.sram_uncorrectable_ever),
+                measured=limit.quantity(gpu.sram_uncorrectable_ever or 0),
                 expected=exactly(0, limit.unit),
                 remedy=remedy,
                 serial=serial,

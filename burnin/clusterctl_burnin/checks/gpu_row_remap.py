@@ -5,7 +5,6 @@ GPUs from Ampere on replace rows, older ones retire pages.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
@@ -30,10 +29,8 @@ GPU_RETIRED_PAGES_MAX = LimitKey(
 )
 
 _NAME = "gpu_row_remap"
-_OLD_MODEL = re.compile(r"\b[PV]100\b")
 
 
-_OLD = frozenset({"Pascal", "Volta"})
 _RESET = "reset the GPU or reboot the node"
 _Found = tuple[Verdict, Code, str, str, int | None]
 """Verdict, code, cause, remedy, and the number that exceeds the limit."""
@@ -43,7 +40,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     rows, pages = expected.limits[GPU_REMAPPED_ROWS_MAX], expected.limits[GPU_RETIRED_PAGES_MAX]
 
     def bad(gpu: GpuReading) -> Iterator[Finding]:
-        limit, found = (pages, _pages(gpu, pages)) if _retires_pages(gpu) else (rows, _rows(gpu, rows))
+        limit, found = (pages, _pages(gpu, pages)) if gpu.retires_pages else (rows, _rows(gpu, rows))
         for verdict, code, cause, remedy, count in found:
             yield Finding(
                 check=_NAME,
@@ -59,11 +56,6 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
     found = tuple(each(_NAME, readings, expected, bad))
     yield from found or (passed(_NAME, "no row remapping is pending or failed"),)
-
-
-def _retires_pages(gpu: GpuReading) -> bool:
-    """Drivers before R495 do not report the architecture; the model's name has it."""
-    return gpu.architecture in _OLD or (gpu.architecture is None and _OLD_MODEL.search(gpu.model or "") is not None)
 
 
 def _rows(gpu: GpuReading, limit: Limit) -> Iterator[_Found]:

@@ -17,6 +17,7 @@ from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.host.kernel_log import Xid
 from clusterctl_burnin.kernel_log.nvidia_codes import Action, recovery, xid_table
+from clusterctl_burnin.kernel_log.nvlink5 import NVLINK5, link_error
 
 RECOVERY = 154
 DOUBLE_BIT, ROW_REPLACED, ROW_NOT_REPLACED = 48, 63, 64
@@ -71,6 +72,9 @@ def _one(group: Sequence[Xid]) -> GpuError:
         last = group[-1]
         verdict, remedy = recovery(last.text) or (Verdict.INCONCLUSIVE, row.action.remedy)
         return GpuError(first, len(group), verdict, last.text[:160], remedy, row.action)
+    if first.code in NVLINK5 and (links := [error for xid in group if (error := link_error(xid.code, xid.text))]):
+        worst = max(links, key=lambda error: error.verdict.rank)
+        return GpuError(first, len(group), worst.verdict, worst.meaning, worst.remedy, row.action)
     return GpuError(first, len(group), row.action.verdict, row.meaning, row.action.remedy, row.action)
 
 
@@ -121,11 +125,15 @@ def _as_the_driver_says(error: GpuError, asked: Mapping[str, Xid]) -> GpuError:
     """The last Xid 154 of the GPU decides what brings it back from what a reset or a reboot mends."""
     told = asked.get(error.first.pci)
     word = recovery(told.text) if told else None
-    if word is None or told is None or error.action not in (Action.RESET, Action.REBOOT):
+    if word is None or told is None or not _decided_by_the_driver(error):
         return error
     verdict, remedy = word
     meaning = f"{error.meaning}; Xid {RECOVERY}: {_last_word(told)}"
     return replace(error, verdict=verdict, remedy=remedy, meaning=meaning, takes_up=error.takes_up | {RECOVERY})
+
+
+def _decided_by_the_driver(error: GpuError) -> bool:
+    return error.action in (Action.RESET, Action.REBOOT) or error.first.code in NVLINK5
 
 
 def _last_word(told: Xid) -> str:

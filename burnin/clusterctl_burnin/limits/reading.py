@@ -24,7 +24,7 @@ from clusterctl_burnin.fleet_metrics import METRICS
 from clusterctl_burnin.limits.firmware import NOTHING, FirmwareRequirements
 from clusterctl_burnin.limits.limit import VERSION, Limit, Limits, OpenLimit, OpenVersion, Version
 from clusterctl_burnin.limits.methods import Methods, Strict, Text
-from clusterctl_burnin.package_data import shipped
+from clusterctl_burnin.package_data import names_in, shipped, text_of
 from clusterctl_burnin.registry import keys_of, limit_keys
 
 
@@ -67,6 +67,15 @@ def shipped_limits(name: str) -> Limits:
     """The limits file of that name that comes with this package."""
     text = shipped("limits", name, otherwise="no limits are called", where="limits")
     return parse_limits(text, where=f"limits/{name}.yml")
+
+
+def hardware_of_shipped() -> Mapping[str, str]:
+    """Return the hardware, in words, that each shipped limits file is for."""
+    found = {}
+    for name in names_in("limits", suffix=".yml"):
+        data = parse_yaml(text_of(f"limits/{name}.yml"), f"limits/{name}.yml").data
+        found[name] = str(data["hardware"])
+    return found
 
 
 def parse_limits(text: str, *, where: str, others: Mapping[str, LimitsText] = NO_OTHERS) -> Limits:

@@ -33,7 +33,7 @@ def nightly(*, folder: Path, window: str | None, budget: int | None, yes: bool, 
     """
     from clusterctl.operations import night as operation
     from clusterctl.operations.operation import Control
-    from clusterctl_cli.approval import Flags, approve
+    from clusterctl_cli.approval import Flags, approve, logged
     from clusterctl_cli.context import open_context
     from clusterctl_cli.progress import ProgressView
     from clusterctl_cli.stopping import stoppable
@@ -45,9 +45,10 @@ def nightly(*, folder: Path, window: str | None, budget: int | None, yes: bool, 
         if not approve(preview, Flags(yes=yes, dry_run=dry_run, as_json=as_json)):
             return 0
         approved = preview.digest
-    with stoppable() as cancelled, ProgressView(quiet=True) as view:
+    with logged(context) as log, stoppable() as cancelled, ProgressView(quiet=True) as view:
         result = operation.run(context, request, Control(approved, view.on_event, cancelled))
     _print(result, as_json=as_json)
+    log.print_path(result.exit_code)
     return result.exit_code
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clusterctl.operations.documents import as_usage, content
-from clusterctl_cli.cabling_options import required_plan_option, sheet_option
+from clusterctl_cli.cabling_options import plan_option, sheet_option
 from clusterctl_cli.options import FILE, gathered
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class ReportOptions:
 
 
 @click.command("report", short_help="Write the fabric as one HTML page.")
-@required_plan_option
+@plan_option
 @sheet_option
 @click.option("--fabric", type=FILE, required=True, help="Output of ibnetdiscover or iblinkinfo, or a db_csv.")
 @click.option(
@@ -55,17 +55,19 @@ class ReportOptions:
 @click.pass_context
 @gathered(ReportOptions)
 def report(ctx: click.Context, options: ReportOptions) -> None:
-    """Write one HTML page: the fabric by tier and rack with bad links, findings by rack, counters over time, and the
-    matrix of pairs.
+    """Write one HTML page: the fabric by tier with bad links, findings by rack, racks as elevations, the ports of each
+    switch, counters over time, and the matrix of pairs.
 
-    The page needs nothing else: it can be mailed, printed, and read in grey or by keyboard. Exit code 0: nothing is
-    wrong; 1: something is, or is not proven; 2: a file could not be read or understood.
+    Without --plan, the wiring rule is inferred from the fabric. The page needs nothing else: it can be mailed, printed,
+    and read in grey or by keyboard. Exit code 0: nothing is wrong; 1: something is, or is not proven; 2: a file could
+    not be read or understood.
     """
     from clusterctl.operations.documents import write_document
     from clusterctl.operations.fabric_files import PlanFiles, fabric_in, plan_in  # here, not above: keeps --help fast
     from clusterctl_cli.pictures.page import page
 
-    planned, seen = plan_in(PlanFiles(options.plan, options.sheet)), fabric_in(options.fabric)
+    seen = fabric_in(options.fabric)
+    planned = plan_in(PlanFiles(options.plan, options.sheet)) if options.plan else None
     judged = _health(planned, seen, options.counters, options.seconds, options.limits) if options.counters else None
     given = (
         *(("the plan", one) for one in options.plan),
@@ -80,7 +82,7 @@ def report(ctx: click.Context, options: ReportOptions) -> None:
 
 
 def _sheet(
-    plan: WiringPlan,
+    given_plan: WiringPlan | None,
     fabric: Fabric,
     judged: tuple[Health, Timeline] | None,
     given: Iterable[tuple[str, Path]],
@@ -88,22 +90,34 @@ def _sheet(
 ) -> Sheet:
     """All that the page shows; `given` are the files that it is made of."""
     from clusterctl.cabling.explain.verify import verify
+    from clusterctl.cabling.infer.plan import verify_unplanned
+    from clusterctl.cabling.labels import plan_labels
     from clusterctl.operations.operation import current_time
     from clusterctl_cli.pictures.geometry import draw
     from clusterctl_cli.pictures.marks import marks
     from clusterctl_cli.pictures.page import Sheet
+    from clusterctl_cli.pictures.port_maps import elevations, port_maps
     from clusterctl_cli.pictures.tiers import bands
 
     health, times = judged or (None, None)
-    verification = verify(plan, fabric)
+    rules: tuple[str, ...] | None = None
+    if given_plan is None:
+        unplanned = verify_unplanned(fabric)
+        plan, verification, rules = unplanned.inference.plan, unplanned.verification, unplanned.inference.rules
+    else:
+        plan, verification = given_plan, verify(given_plan, fabric)
     found = marks(plan, fabric, verification, health)
     rows = bands(plan, fabric, verification, found)
+    labels = plan_labels(plan, fabric, verification.names)
     return Sheet(
         now=current_time(),
         sources=tuple((what, file.name) for what, file in given),
         verification=verification,
         bands=rows,
         chart=draw(rows, found),
+        port_maps=port_maps(rows, plan, verification, found, labels),
+        racks=elevations(rows, plan),
+        rules=rules,
         health=health,
         timeline=times,
         matrix=_matrix(pairs),
@@ -111,7 +125,7 @@ def _sheet(
 
 
 def _health(
-    plan: WiringPlan, fabric: Fabric, files: tuple[Path, ...], seconds: float | None, limits: str
+    plan: WiringPlan | None, fabric: Fabric, files: tuple[Path, ...], seconds: float | None, limits: str
 ) -> tuple[Health, Timeline]:
     """Judged from the first reading to the last; drawn from each to the next."""
     from clusterctl.cabling.health.findings import fabric_labels

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl_cli.completion import complete_nodes
 from clusterctl_cli.formats import Format, written
 from clusterctl_cli.options import gathered, site_option, verbose_option
 
@@ -35,7 +36,7 @@ class ReportOptions:
 
 
 @click.command()
-@click.argument("name", metavar="[NODE]", required=False)
+@click.argument("name", metavar="[NODE]", required=False, shell_complete=complete_nodes)
 @click.option("--work-orders", is_flag=True, help="Print what technicians have to do instead, by rack and unit.")
 @click.option(
     "-o",

@@ -62,6 +62,18 @@ class UnreachableError(EdgeError):
     kind = "unreachable"
 
 
+class InstallerAwayError(UnreachableError):
+    """The installer's own service does not run or cannot be reached: wait for it. No machine is to blame."""
+
+    kind = "installer_away"
+
+
+class InstallerBusyError(EdgeError):
+    """The installer cannot do it now and has not done it: ask again later. No machine is to blame."""
+
+    kind = "installer_busy"
+
+
 class AuthenticationError(EdgeError):
     """The outside thing answered and rejected our credentials: never retried (lock-out)."""
 

@@ -63,6 +63,8 @@ class Code(enum.Enum):
     LOG_ENTRIES_UNKNOWN = "log_entries_unknown", "The BMC's event log has entries that the table does not know."
     SETTINGS_DRIFT = "settings_drift", "BIOS settings or firmware differ from the baseline."
     SETTINGS_UNKNOWN = "settings_unknown", "BIOS settings or firmware could not be compared with the baseline."
+    BMC_UNREAD = "bmc_unread", "The BMC lists resources that it does not give, or garbles."
+    MACHINE_RELABELLED = "machine_relabelled", "The machine has a new serial, and another that it has kept."
     BOOT_PORT_UNKNOWN = "boot_port_unknown", "The Ethernet port that the node boots from is unknown."
     NOT_POWERED_ON = "not_powered_on", "The inventory may be incomplete: the machine was not powered on."
 
@@ -77,6 +79,8 @@ class Code(enum.Enum):
     # Installation
     INSTALL_FAILED = "install_failed", "The installation did not end."
     NOT_INSTALLABLE = "not_installable", "The node lacks what an installation needs."
+    INSTALLER_AWAY = "installer_away", "The installer's own service does not answer, or cannot do it now."
+    NEEDS_OPERATOR = "needs_operator", "Only an operator may bring the machine out of its state at the installer."
     FOREIGN_OS = "foreign_os", "The machine has an OS that clusterctl did not install."
     WRONG_BOOT_DISK = "wrong_boot_disk", "Another OS than the installed one boots."
     HOST_NOT_TRUSTED = "host_not_trusted", "The installed host does not prove its identity."
@@ -108,6 +112,7 @@ class Code(enum.Enum):
     CABLING_SWAPPED = "cabling_swapped", "Two cables are swapped."
     CABLING_WRONG_RAIL = "cabling_wrong_rail", "An adapter is cabled to another rail."
     CABLING_MOVED = "cabling_moved", "A cable is in another port than planned."
+    CABLING_WRONG_CABLE = "cabling_wrong_cable", "A link has another cable than planned."
     CABLING_DOWN_WIDTH = "cabling_down_width", "A link has fewer lanes than it should have."
     CABLING_DOWN_SPEED = "cabling_down_speed", "A link is slower than it should be."
     CABLING_ABSENT_DEVICE = "cabling_absent_device", "A planned device is absent from the fabric."
@@ -134,6 +139,8 @@ class Code(enum.Enum):
 
     # Processors and memory
     CPU_COUNT = "cpu_count", "The number of working processors is not the SKU's."
+    CPU_CORES_OFF = "cpu_cores_off", "Cores of a processor are switched off."
+    CPUS_OFFLINE = "cpus_offline", "The kernel does not use some CPUs."
     CPU_CLOCK_LOW = "cpu_clock_low", "Busy processors stay below their clock."
     CPU_SHARE_LOW = "cpu_share_low", "Work of the highest priority gets only a part of a processor."
     CPU_MACHINE_CHECK = "cpu_machine_check", "A processor raised machine check exceptions."

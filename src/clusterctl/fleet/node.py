@@ -192,6 +192,18 @@ class Temperature:
 
 
 @dataclass(frozen=True, slots=True)
+class Unread:
+    """What a BMC lists but does not give, or garbles. `kind`: the field of the inventory that it belongs to."""
+
+    kind: str
+    where: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
 class Inventory:
     """What a BMC says of its machine. A tuple that is None was not readable: unmeasured, not absent.
 
@@ -199,6 +211,8 @@ class Inventory:
     stale         why all of this may be older than the machine's parts, in words; empty where nothing says so
     rollups       the kinds of parts that are not well; empty where the BMC names none
     on            whether the machine was on meanwhile; None where the BMC does not tell
+    aliases       other serials that the BMC gives for the machine: of its chassis, its boards, its product label
+    unread        what the BMC lists but does not give: the parts above may be more than were read
     posted        when its last self-test ended, as the BMC writes it; empty where the BMC reports the end without a
                   time; None where the machine has not ended it, or the BMC does not report it
     """
@@ -225,3 +239,13 @@ class Inventory:
     on: bool | None = None
     posted: str | None = None
     rollups: tuple[Rollup, ...] = ()
+    aliases: tuple[Serial, ...] = ()
+    unread: tuple[Unread, ...] = ()
+
+    def complete(self, kind: str) -> bool:
+        """Return whether the BMC has given this field, and all parts of it."""
+        return getattr(self, kind) is not None and all(one.kind != kind for one in self.unread)
+
+    def is_machine(self, serial: Serial | None) -> bool:
+        """Return whether the serial is one of the machine's."""
+        return serial is not None and serial in (self.serial, *self.aliases)

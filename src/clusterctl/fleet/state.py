@@ -124,6 +124,11 @@ class NodeState(_StageView):
         return intent_of(self.intents, act)
 
     @property
+    def aliases(self) -> tuple[Serial, ...]:
+        """Return the other serials that its BMC gives for the machine."""
+        return self.inventory.aliases if self.inventory else ()
+
+    @property
     def macs(self) -> tuple[Mac, ...]:
         """Of its Ethernet ports, as far as its BMC knows them; else the one that the site says it boots from."""
         nics = self.inventory.nics if self.inventory else None
@@ -161,6 +166,7 @@ class NodeSummary(_StageView):
     hold: OperatorHold | None = None
     waivers: tuple[Waiver, ...] = ()
     boot_mac: Mac | None = None
+    aliases: tuple[Serial, ...] = ()
 
 
 def summarise(state: NodeState) -> NodeSummary:

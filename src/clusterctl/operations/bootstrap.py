@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.errors import CancelledError, UsageError
@@ -18,6 +18,7 @@ from clusterctl.operations import accounts
 from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.compose import StepFactory
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.expected_times import expected_seconds
 from clusterctl.operations.operation import Control, Effect, Preview
 from clusterctl.operations.partners import unpublished_partners
 from clusterctl.operations.plan import PlannedNode, planned
@@ -64,10 +65,11 @@ class StepStopped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:
-    """The nodes that the run has claimed."""
+    """The nodes that the run has claimed. `expected_s`: seconds that a step took for a node before, where known."""
 
     nodes: tuple[NodeSummary, ...]
     steps: tuple[Step, ...]
+    expected_s: Mapping[Step, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +170,8 @@ def run_steps(
         fit = [partner for partner in lent if partner.in_pool(CLOCK.now())]
         factory = StepFactory(context, adapters, control.cancelled, fit, read_only=request.read_only)
         context.journal.append([NewEvent(Stream.RUN, context.run, runs.RunStarted(steps=tuple(steps)))])
-        control.on_event(RunStarted(nodes=tuple(n for n in nodes if n.id not in claims.refused), steps=steps))
+        claimed = tuple(node for node in nodes if node.id not in claims.refused)
+        control.on_event(RunStarted(nodes=claimed, steps=steps, expected_s=expected_seconds(context.journal)))
 
         def watch(progress: Progress) -> None:
             node = summarise(progress.state)

@@ -15,7 +15,7 @@ from clusterctl.formats.file_text import text_in
 from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
 from clusterctl.operations.collector import collector_paused
 from clusterctl.operations.documents import content
-from clusterctl.operations.fabric_files import PlanFiles, drafts_in, fabric_in, guids_in, plan_in
+from clusterctl.operations.fabric_files import PlanFiles, drafts_in, fabric_in, guids_in, plan_in, transceivers_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +49,8 @@ class VerifyResult:
 
     as_planned  all cables are right: at most names differ
     inferred    None where there was a plan
+    chassis     devices to visit for all physical actions
+    warnings    of the tool that read the fabric, which may lack devices then
     """
 
     planned: int
@@ -57,6 +59,8 @@ class VerifyResult:
     explanations: tuple[Explanation, ...]
     as_planned: bool
     inferred: InferredRules | None = None
+    chassis: int = 0
+    warnings: tuple[str, ...] = ()
 
     @property
     def moves(self) -> int:
@@ -122,7 +126,8 @@ def run_verify(request: VerifyRequest) -> VerifyResult:
     with collector_paused():
         fabric, hosts = fabric_in(request.fabric), guids_in(request.guids)
         if request.plan.files:
-            return _result(verify(plan_in(request.plan), fabric, hosts, host_gbps=request.host_gbps))
+            plan, cables = plan_in(request.plan), transceivers_in(request.fabric, fabric)
+            return _result(verify(plan, fabric, hosts, host_gbps=request.host_gbps, transceivers=cables))
         found = verify_unplanned(fabric, hosts, host_gbps=request.host_gbps)
         inference = found.inference
         rules = InferredRules(rules=inference.rules, judged=inference.judged, not_judged=inference.unjudged)
@@ -158,4 +163,6 @@ def _result(found: Verification, inferred: InferredRules | None = None) -> Verif
         explanations=found.explanations,
         as_planned=found.as_planned,
         inferred=inferred,
+        chassis=found.chassis,
+        warnings=found.warnings,
     )

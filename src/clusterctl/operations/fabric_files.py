@@ -5,6 +5,7 @@ A wrong file is wrong usage: errors name the file and the line.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -12,8 +13,8 @@ from pathlib import Path
 from clusterctl.cabling.names import Hosts
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.limits import FabricLimits
-from clusterctl.fleet.fabric.telemetry import Telemetry
-from clusterctl.fleet.fabric.topology import Fabric
+from clusterctl.fleet.fabric.telemetry import Telemetry, Transceiver
+from clusterctl.fleet.fabric.topology import Fabric, PortId
 from clusterctl.fleet.fabric.wiring import PlanDraft, WiringPlan, settle
 from clusterctl.formats.file_text import text_in
 from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, has_fabric
@@ -44,6 +45,12 @@ def fabric_in(file: Path) -> Fabric:
     """Return the fabric in a recorded reading."""
     with as_usage():
         return decode_fabric(content(file), file=str(file))
+
+
+def transceivers_in(file: Path, fabric: Fabric) -> Mapping[PortId, Transceiver]:
+    """Return what the cables' own memories tell, where the reading of the fabric has it: ibdiagnet's db_csv."""
+    data = content(file)
+    return decode_telemetry(data, fabric, file=str(file)).transceivers if has_fabric(data, file=str(file)) else {}
 
 
 def guids_in(file: Path | None) -> Hosts:

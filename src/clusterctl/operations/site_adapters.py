@@ -160,6 +160,7 @@ def maas_settings(site: Site) -> MaasSettings:
         ca_file=site.path(maas.ca_file),
         tls_fingerprint=maas.tls_fingerprint,
         pool=maas.pool,
+        move_from_pools=maas.move_from_pools,
         zone=maas.zone,
         tags=maas.tags,
         limits=StateLimits(**asdict(maas.deadlines)),

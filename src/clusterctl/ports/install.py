@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.hardware.disk_contract import DiskContract, SeenDrive
 from clusterctl.fleet.hardware.sku import RootDisk
@@ -69,10 +70,45 @@ class Milestone:
     words: str
 
 
+class FailureKind(enum.StrEnum):
+    """What an installer's failure is about, by the installer's states and event types, never by its wording.
+
+    MACHINE   the attempt failed; another one may succeed
+    POWER     the installer could not use the BMC; another attempt may succeed
+    LOGIN     the installer logs in to the BMC with another login than the site has: no attempt succeeds
+    FOREIGN   another machine, or another owner's: nothing may be done to it
+    OPERATOR  an operator brought the machine there, or must bring it away; nothing is known against the machine
+    """
+
+    MACHINE = "machine"
+    POWER = "power"
+    LOGIN = "login"
+    FOREIGN = "foreign"
+    OPERATOR = "operator"
+
+    @property
+    def final(self) -> bool:
+        """Whether another attempt is of no use before someone has changed something."""
+        return self not in (FailureKind.MACHINE, FailureKind.POWER)
+
+
+class InstallError(EdgeError):
+    """The installer did not do it, or must not; the machine is where it was."""
+
+    kind = "install"
+
+    def __init__(self, message: str, failure: FailureKind, *, where: str = "", remedy: str = "") -> None:
+        super().__init__(message, where=where, remedy=remedy)
+        self.failure = failure
+
+
 @dataclass(frozen=True, slots=True)
 class InstallStatus:
-    """`detail` is the installer's own last word (`Failed commissioning: …`); `handle` its id of the machine.
+    """`detail` is the installer's own last message (`Failed commissioning: …`); `handle` its id of the machine.
 
+    failure     what the last attempt failed of, where the installer knows; also where the machine is back in a state
+                from which an install begins
+    remedy      what to do about it, in imperative words; empty where the installer knows nothing better
     host_key    the public key that the host made for itself and the installer vouches for; empty: the one we gave it
     makes_key   True where the host makes its own key: until `host_key` tells it, nobody knows what key it will hold
     milestones  of the present attempt, oldest first; empty where the installer tells none
@@ -91,6 +127,8 @@ class InstallStatus:
     makes_key: bool = False
     root: DiskContract | None = None
     decide: str = ""
+    failure: FailureKind | None = None
+    remedy: str = ""
 
 
 class Installer(Protocol):

@@ -14,6 +14,7 @@ import yaml
 from clusterctl.edges.maas import MaasSettings
 from clusterctl.edges.maas.api import refusal
 from clusterctl.edges.maas.cloud_config import cloud_config
+from clusterctl.edges.maas.failures import Failure
 from clusterctl.edges.maas.matching import answering, check_layout, enrolment, root_contract, root_drive
 from clusterctl.edges.maas.states import STATES, status_of
 from clusterctl.fleet.errors import EdgeError, ParseError, RootDiskUnclearError, UsageError
@@ -89,7 +90,7 @@ def test_a_failure_is_told_in_the_words_of_the_newest_error_not_of_the_last_even
     """MAAS's status_message is its last event, here a harmless one."""
     machine = formats.machine(machine_body())
     error = MaasEvent(9, "abc123", "ERROR", "Failed to power on node", "BMC refused", NOW.replace(tzinfo=None))
-    told = status_of(machine, error)
+    told = status_of(machine, Failure(str(error)))
     assert told.state is InstallState.FAILED
     assert told.detail == "Failed deployment: Failed to power on node: BMC refused"
     assert status_of(machine).detail == "Failed deployment: Powering on"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable
 from clusterctl.fleet.finding_code import Code
-from clusterctl_burnin.check import Expected
+from clusterctl_burnin.check import Area, Expected
 from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.loads import mpi
 from clusterctl_burnin.loads.model import Member, Outcome
@@ -72,4 +72,11 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     )
 
 
-LOAD = NodeLoad(NAME, _probes, _judge, limits=(ALL_REDUCE_NODE_BUSBW_MIN,))
+LOAD = NodeLoad(
+    NAME,
+    _probes,
+    _judge,
+    limits=(ALL_REDUCE_NODE_BUSBW_MIN,),
+    needs=frozenset({Area.GPU, Area.NVLINK}),
+    about=frozenset({Area.NVLINK}),
+)

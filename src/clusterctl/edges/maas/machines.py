@@ -13,6 +13,7 @@ from clusterctl.fleet.finding import Evidence, Observed
 from clusterctl.fleet.node import Mac
 from clusterctl.formats.maas import machines as formats
 from clusterctl.formats.maas.machines import BlockDevice, MaasEvent, MaasMachine, PowerParameters
+from clusterctl.formats.maas.region import is_admin
 from clusterctl.ports import BmcAddress, Deadline
 
 QUERY_BYTES = 7000
@@ -50,9 +51,10 @@ class Machines:
     def __init__(self, api: MaasApi) -> None:
         self._api = api
 
-    def whoami(self, deadline: Deadline) -> str:
-        """The user whose key we use."""
-        return formats.user_name(self._api.get("users/", [("op", "whoami")], deadline).body)
+    def whoami(self, deadline: Deadline) -> tuple[str, bool]:
+        """Return the user whose key we use, and whether he is an administrator."""
+        body = self._api.get("users/", [("op", "whoami")], deadline).body
+        return formats.user_name(body), is_admin(body)
 
     def by_ids(self, system_ids: Iterable[str], deadline: Deadline) -> Listing:
         """All machines of these ids that there still are: one list call for 700."""
@@ -136,32 +138,52 @@ class Machines:
         form = [("erase", "true"), ("secure_erase", "true")]
         return _machine(self._api.post(f"machines/{system_id}/", "release", form, deadline))
 
-    def last_errors(self, system_ids: Iterable[str], deadline: Deadline) -> Mapping[str, MaasEvent]:
-        """The newest error of each machine, by system id."""
-        query = [("op", "query"), ("level", "ERROR"), ("limit", "1000"), *(("id", item) for item in system_ids)]
-        newest: dict[str, MaasEvent] = {}
-        for event in formats.events(self._api.get("events/", query, deadline).body):
-            if event.node not in newest or newest[event.node].id < event.id:
-                newest[event.node] = event
-        return newest
+    def allocated_by(self, agent: str, system_id: str, deadline: Deadline) -> bool:
+        """Return whether the machine was allocated with this `agent_name`. MAAS shows it nowhere, but filters by it."""
+        query = [("id", system_id), ("agent_name", agent)]
+        return bool(formats.machines(self._api.get("machines/", query, deadline).body))
+
+    def install_log(self, system_id: str, deadline: Deadline) -> str:
+        """Return the log of the machine's last installation."""
+        query = [("include_output", "1"), ("filters", formats.INSTALL_LOG)]
+        answer = self._api.get(f"nodes/{system_id}/results/current-installation/", query, deadline)
+        return formats.install_log(answer.body)
+
+    def failures(
+        self, system_ids: Iterable[str], deadline: Deadline, *, after: int = 0
+    ) -> Mapping[str, tuple[MaasEvent, bool]]:
+        """Return `formats.failure` of each machine, by system id, where there is one."""
+        logs = self._events(system_ids, deadline)
+        found = {system_id: formats.failure(events, after) for system_id, events in logs.items()}
+        return {system_id: failure for system_id, failure in found.items() if failure is not None}
 
     def newest_events(self, types: Mapping[str, str], deadline: Deadline) -> Mapping[str, MaasEvent]:
-        """The newest event of the named type, by system id, where it is among each machine's last ones."""
-        found: dict[str, MaasEvent] = {}
-        ids = sorted(types)
+        """Return the newest event of the named type, by system id, where it is among each machine's last ones."""
+        logs = self._events(types, deadline)
+        named = {node: next((one for one in logs[node] if one.type == kind), None) for node, kind in types.items()}
+        return {system_id: event for system_id, event in named.items() if event is not None}
+
+    def newest_event(self, deadline: Deadline) -> MaasEvent | None:
+        """Return the newest event of all, of whatever machine and level."""
+        query = [("op", "query"), ("level", "DEBUG"), ("limit", "1")]
+        return next(iter(formats.events(self._api.get("events/", query, deadline).body)), None)
+
+    def newest_of(self, system_id: str, deadline: Deadline) -> int:
+        """Return the number of the machine's newest event; 0 where it has none."""
+        query = [("op", "query"), ("level", "DEBUG"), ("limit", "1"), ("id", system_id)]
+        found = formats.events(self._api.get("events/", query, deadline).body)
+        return found[0].id if found else 0
+
+    def _events(self, system_ids: Iterable[str], deadline: Deadline) -> dict[str, list[MaasEvent]]:
+        """Return the machines' last events but the debug ones, newest first."""
+        ids = sorted(system_ids)
+        found: dict[str, list[MaasEvent]] = {system_id: [] for system_id in ids}
         for start in range(0, len(ids), EVENTS_AT_ONCE):
             some = ids[start : start + EVENTS_AT_ONCE]
             query = [("op", "query"), ("level", "INFO"), ("limit", "1000"), *(("id", item) for item in some)]
             for event in formats.events(self._api.get("events/", query, deadline).body):
-                known = found.get(event.node)
-                if event.type == types.get(event.node) and (known is None or known.id < event.id):
-                    found[event.node] = event
-        return found
-
-    def newest_event(self, deadline: Deadline) -> MaasEvent | None:
-        """The newest of all, of whatever machine and level."""
-        query = [("op", "query"), ("level", "DEBUG"), ("limit", "1")]
-        return next(iter(formats.events(self._api.get("events/", query, deadline).body)), None)
+                found.setdefault(event.node, []).append(event)
+        return {node: sorted(events, key=lambda one: -one.id) for node, events in found.items()}
 
 
 def _machine(answer: Answer) -> Observed[MaasMachine]:

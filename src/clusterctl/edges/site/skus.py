@@ -108,6 +108,7 @@ def _read(folder: Path, name: str, named_by: str) -> Sku:
         remedy = f"write skus/{name}.yml, or use a shipped one: {shipped}"
         raise UsageError(f"there is no SKU {name!r}", where=named_by, remedy=remedy)
     document = read_yaml(file, named_by)
+    _require_decided(document)
     found = validate(document, SkuFile, EXPLAINED)
     for field, message, remedy in _contradictions(found, name):
         raise UsageError(message, where=document.where(field), remedy=remedy)
@@ -129,6 +130,20 @@ def _read(folder: Path, name: str, named_by: str) -> Sku:
     plain = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
     rest = {"root_disk": rule, "baseline": baseline, "unreported": frozenset(found.unreported)}
     return Sku(**(plain | rest))
+
+
+OPTIONAL = ("baseline", "psus")
+"""Fields that may be null."""
+
+
+def _require_decided(document: Document) -> None:
+    """Refuse a file with an open field: `UsageError` names all of them, at the line of the first."""
+    data = document.data if isinstance(document.data, dict) else {}
+    undecided = [name for name, value in data.items() if value is None and name not in OPTIONAL]
+    if undecided:
+        message = f"not decided yet: {', '.join(map(str, undecided))}"
+        remedy = "copy the file into the site's skus/ if it is a shipped one, and write what you ordered"
+        raise UsageError(message, where=document.where(undecided[0]), remedy=remedy)
 
 
 def _require_limits(folder: Path, name: str, document: Document) -> None:

@@ -21,6 +21,14 @@ _UNLISTED = (
 )
 
 
+_HIDDEN = "the BMC does not give all drives that it lists: one that it hides may fit the root disk rule too"
+
+
+def _hides(inventory: Inventory, rule: RootDisk) -> bool:
+    """Return whether a drive that could not be read may be the root disk. A serial names one drive only."""
+    return not inventory.complete("drives") and not (rule.serial or rule.wwn)
+
+
 def root_disk(inventory: Inventory, rule: RootDisk, known: str = "") -> Drive:
     """Return the one drive that the rule names; of several alike, `known` (a serial) where it is one of them.
 
@@ -31,6 +39,8 @@ def root_disk(inventory: Inventory, rule: RootDisk, known: str = "") -> Drive:
         raise UsageError(f"the root disk is chosen by the {rule.chosen_by}", where="root_disk")
     if not inventory.drives:
         raise EdgeError("the BMC reports no drive", where="root_disk", remedy=f"{ASK_AGAIN}; {_UNLISTED}")
+    if _hides(inventory, rule):
+        raise EdgeError(_HIDDEN, where="root_disk", remedy=ASK_AGAIN)
     fitting = [drive for drive in inventory.drives if fits(drive, rule)]
     if not fitting:
         remedy = (
@@ -92,6 +102,8 @@ def judge_drive_count(inventory: Inventory, sku: Sku) -> Finding:
         cause=f"{found} of {sku.data_drive_count} data drives; there are: {describe(inventory.drives)}",
         remedy="reseat the drive whose bay is not listed; if it stays absent, replace it",
     )
+    if found != sku.data_drive_count and not inventory.complete("drives"):
+        return unmeasured("drive_count", f"the BMC gives {found} data drives, and some that it lists could not be read")
     return judged(finding, good=found == sku.data_drive_count)
 
 
@@ -129,6 +141,8 @@ def judge_root_disk(inventory: Inventory, sku: Sku) -> Finding:
     if rule.chosen_by != "bmc":
         how = f"of SKU {sku.name} the {rule.chosen_by} names the root disk; the first boot proves it (root_disk_booted)"
         return not_applicable("root_disk", how)
+    if inventory.drives and _hides(inventory, rule):
+        return unmeasured("root_disk", _HIDDEN)
     try:
         drive = root_disk(inventory, rule)
     except (EdgeError, UsageError) as error:

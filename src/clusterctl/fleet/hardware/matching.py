@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
@@ -123,19 +123,32 @@ def _sku_model(inventory: Inventory, sku: Sku) -> Finding:
 
 
 def _gpu_count(inventory: Inventory, sku: Sku) -> Finding:
-    return _judge_parts("gpu", "GPU", inventory.gpus, sku.gpu_count, sku.gpu_model)
+    wanted = _ExpectedParts("gpu", "GPU", sku.gpu_count, sku.gpu_model, whole=inventory.complete("gpus"))
+    return _judge_parts(wanted, inventory.gpus)
 
 
 def _hca_count(inventory: Inventory, sku: Sku) -> Finding:
-    return _judge_parts("hca", "HCA", inventory.hcas, sku.hca_count, sku.hca_model)
+    wanted = _ExpectedParts("hca", "HCA", sku.hca_count, sku.hca_model, whole=inventory.complete("hcas"))
+    return _judge_parts(wanted, inventory.hcas)
 
 
-def _judge_parts(name: str, word: str, parts: Sequence[Gpu | Hca] | None, expected: int, model: str) -> Finding:
+@dataclass(frozen=True, slots=True)
+class _ExpectedParts:
+    """Parts that a SKU has. `whole`: the BMC has given all that it lists."""
+
+    name: str
+    word: str
+    count: int
+    model: str
+    whole: bool
+
+
+def _judge_parts(wanted: _ExpectedParts, parts: Sequence[Gpu | Hca] | None) -> Finding:
     """Exactly so many of this model; parts of another model do not count, parts of unknown model decide nothing.
 
     A BMC that lists none at all does not see such parts: whether they are there is for the host to say.
     """
-    check = f"{name}_count"
+    check, word, expected, model = f"{wanted.name}_count", wanted.word, wanted.count, wanted.model
     if parts is None:
         return for_the_host(check, f"the BMC does not tell its {word}s", certain=False)
     if expected and not parts:
@@ -145,6 +158,9 @@ def _judge_parts(name: str, word: str, parts: Sequence[Gpu | Hca] | None, expect
     if unknown and len(right) <= expected <= len(right) + len(unknown):
         slots = ", ".join(part.slot for part in unknown)
         return for_the_host(check, f"the BMC does not tell the model of the {word} in slot {slots}", certain=True)
+    if not wanted.whole and len(right) < expected:
+        cause = f"the BMC gives {len(right)} of {expected} {word}s, and something that it lists could not be read"
+        return for_the_host(check, cause, certain=False)
     kind = f"{word}s {model}".strip()
     others = [part for part in parts if part.model and part not in right]
     wrong = f"{len(right) + len(unknown)} of {expected} {kind}"
@@ -184,6 +200,9 @@ def _part_remedy(
 def _cpu_count(inventory: Inventory, sku: Sku) -> Finding:
     if inventory.cpu_count is None:
         return for_the_host("cpu_count", "the BMC does not tell its CPUs", certain=False)
+    if inventory.cpu_count < sku.cpu_count and not inventory.complete("cpu_count"):
+        cause = f"the BMC gives {inventory.cpu_count} of {sku.cpu_count} CPUs, and a processor could not be read"
+        return for_the_host("cpu_count", cause, certain=False)
     finding = Finding(
         check="cpu_count",
         verdict=Verdict.FAIL,

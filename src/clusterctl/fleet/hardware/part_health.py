@@ -80,8 +80,8 @@ def judge_psus(inventory: Inventory, sku: Sku) -> tuple[Finding, ...]:
     if isinstance(sku.psus, str):
         source = "the rack's power shelf" if sku.psus == "shelf" else "a chassis that another controller manages"
         return (not_applicable(PSU_CHECK, f"SKU {sku.name} draws its power from {source}"),)
-    if not psus:
-        return (_no_psu(sku),)
+    if not psus or not inventory.complete("psus"):
+        return (_no_psu(sku) if not psus else unmeasured(PSU_CHECK, "the BMC gives some of its power supplies only"),)
     if sku.psus is not None and len(psus) != sku.psus:
         return (_wrong_psu_count(psus, sku.psus),)
     silent = [psu for psu in psus if psu.healthy is None]

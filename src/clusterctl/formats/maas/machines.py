@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import enum
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import takewhile
 from typing import Any
 
 from clusterctl.fleet.errors import ParseError
@@ -15,6 +17,11 @@ from clusterctl.fleet.hardware.disk_contract import SeenDrive
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.fleet.secret import NeverPickled
 
+MAX_TEXT, MAX_TITLE = 400, 80
+"""Characters of foreign text that are kept."""
+_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
+_TITLE = re.compile(r"<(?:title|h1)[^<>]{0,200}>([^<]*)", re.IGNORECASE)
 UNKNOWN = "Unknown"  # what MAAS writes where commissioning told it nothing
 EVENT_TIME = "%a, %d %b. %Y %H:%M:%S"
 _WWN = re.compile(r".*/(?:wwn-|nvme-(?=eui\.|nvme\.|uuid\.))(?P<wwn>[^/]+)")
@@ -168,8 +175,8 @@ def events(body: Any) -> tuple[MaasEvent, ...]:
                 item["id"],
                 item["node"],
                 item["level"],
-                item["type"],
-                item["description"],
+                plain(item["type"]),
+                plain(item["description"]),
                 datetime.strptime(item["created"], EVENT_TIME),  # noqa: DTZ007 — MAAS tells no zone
             )
             for item in _list(body["events"], "events")
@@ -178,11 +185,61 @@ def events(body: Any) -> tuple[MaasEvent, ...]:
         raise ParseError(f"MAAS's events were not understood ({error})", where="MAAS") from error
 
 
+STARTS = {
+    NodeStatus.COMMISSIONING: "Commissioning",
+    NodeStatus.TESTING: "Testing",
+    NodeStatus.DEPLOYING: "Deploying",
+    NodeStatus.RELEASING: "Releasing",
+}
+"""The types of the events that MAAS writes when a state begins (provisioningserver/events.py; the first and third
+recorded)."""
+POWER_FAILURES = frozenset(
+    {
+        "Failed to power on node",
+        "Failed to power off node",
+        "Failed to power cycle node",
+        "Failed to query node's BMC",
+    }
+)
+"""Types of events, as STARTS."""
+
+
+def failure(events: Sequence[MaasEvent], after: int = 0) -> tuple[MaasEvent, bool] | None:
+    """Return why a machine's last attempt failed, and whether its BMC was the reason; None where no event names one.
+
+    `events` are the machine's, newest first. Events count that are newer than the last start of a state, and than the
+    event `after`. The newest error counts before the newest warning.
+    """
+    recent = list(takewhile(lambda event: event.id > after and event.type not in STARTS.values(), events))
+    for level in ("ERROR", "WARNING"):
+        found = next((event for event in recent if event.level == level), None)
+        if found is not None:
+            return found, any(event.type in POWER_FAILURES for event in recent)
+    return None
+
+
+def install_log(body: Any) -> str:
+    """Return curtin's log out of what `GET /nodes/<id>/results/current-installation/?include_output=1` answers; its end
+    where it is long.
+    """
+    try:
+        outputs = [item["output"] for item in body["results"] if item["name"] == INSTALL_LOG]
+        return b"".join(base64.b64decode(item)[-LOG_BYTES:] for item in outputs).decode(errors="replace")
+    except (KeyError, TypeError, ValueError) as error:
+        raise ParseError(
+            f"MAAS's installation results were not understood ({type(error).__name__})", where="MAAS"
+        ) from error
+
+
 def tagged(body: Any) -> int:
     """How many machines a tag was put on: what `POST /tags/<name>/?op=update_nodes` answers."""
     if not isinstance(body, Mapping) or not isinstance(body.get("added"), int):
         raise ParseError("MAAS's answer to update_nodes holds no number", where="MAAS")
     return int(body["added"])
+
+
+INSTALL_LOG = "/tmp/install.log"  # noqa: S108 — the name of a result
+LOG_BYTES = 262_144
 
 
 def user_name(body: Any) -> str:
@@ -206,14 +263,34 @@ def error_fields(content_type: str, text: str) -> Mapping[str, tuple[str, ...]]:
 
 
 def error_text(content_type: str, text: str) -> str:
-    """Either error shape as one line: `architecture: This field is required.; mac_addresses: …`."""
+    """Return either error shape as one line: `architecture: This field is required.; mac_addresses: …`.
+
+    Of a page of HTML, return its title.
+    """
+    if text.strip() and is_page(content_type, text):
+        title = _TITLE.search(text)
+        return f"a web page titled {plain(title[1], MAX_TITLE)!r}" if title else "a web page"
     fields = error_fields(content_type, text)
     if not fields:
-        return " ".join(text.split())
-    return "; ".join(
-        (" ".join(messages) if field == "__all__" else f"{field}: {' '.join(messages)}")
-        for field, messages in fields.items()
+        return plain(text)
+    return plain(
+        "; ".join(
+            (" ".join(messages) if field == "__all__" else f"{field}: {' '.join(messages)}")
+            for field, messages in fields.items()
+        )
     )
+
+
+def is_page(content_type: str, text: str) -> bool:
+    """Return whether an answer is a page of HTML, as web servers write it; MAAS's API writes plain text or JSON."""
+    return content_type.startswith("text/html") or text.lstrip()[:15].lower().startswith(("<!doctype", "<html"))
+
+
+def plain(text: str, limit: int = MAX_TEXT) -> str:
+    """Return foreign text as one line of at most `limit`: without HTML tags, escapes and unprintable characters."""
+    line = _TAG.sub(" ", _ESCAPE.sub(" ", text[: 4 * limit]))
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in line).split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
 def _machine(body: Mapping[str, Any]) -> MaasMachine:
@@ -223,7 +300,7 @@ def _machine(body: Mapping[str, Any]) -> MaasMachine:
         hostname=str(body["hostname"]),
         status=NodeStatus(body["status"]),
         status_name=str(body["status_name"]),
-        message=body.get("status_message") or "",
+        message=plain(body.get("status_message") or ""),
         owner=body.get("owner") or "",
         locked=bool(body.get("locked", False)),
         power_type=str(body["power_type"]),

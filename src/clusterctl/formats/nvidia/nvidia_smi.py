@@ -31,7 +31,7 @@ _SRAM_COUNTERS = (
 )
 """Until R530, and since."""
 _REPAIRS = ("Channel Repair Pending", "TPC Repair Pending", "Unrepairable Memory")
-_NO_MIG = re.compile(r"\b[PV]100\b")
+_PAGES = re.compile(r"\b[PV]100\b")
 _RACK = re.compile(r"\bGB[23]00\b")
 NO_CLUSTER = "00000000-0000-0000-0000-000000000000"
 
@@ -80,10 +80,15 @@ class Section:
         value = float(match[0]) if match else None
         return value if value is None or abs(value) < _LARGEST else None
 
-    def count(self, *path: str) -> int | None:
-        """Return the leading number; None where it is negative, which no count is."""
+    def amount(self, *path: str) -> float | None:
+        """Return the leading number; None where it is negative."""
         value = self.number(*path)
-        return None if value is None or value < 0 else int(value)
+        return None if value is None or value < 0 else value
+
+    def count(self, *path: str) -> int | None:
+        """Return the leading number without its decimals; None where it is negative."""
+        value = self.amount(*path)
+        return None if value is None else int(value)
 
     def flag(self, *path: str, true: str, false: str) -> bool | None:
         """Return whether the value is `true`; None where it is neither `true` nor `false`."""
@@ -214,7 +219,14 @@ class GpuReading:
     @property
     def can_mig(self) -> bool:
         """Whether the model can be divided (MIG): A30, A100 and all data centre GPUs since, except those of GDDR."""
-        return self.has_hbm and not _NO_MIG.search(self.model or "")
+        return self.has_hbm and not _PAGES.search(self.model or "")
+
+    @property
+    def retires_pages(self) -> bool:
+        """Whether it retires pages of faulty memory and counts double bit errors, as GPUs before Turing do."""
+        if self.architecture is None:  # drivers before R495 do not report it
+            return _PAGES.search(self.model or "") is not None
+        return self.architecture in ("Pascal", "Volta")
 
     @property
     def in_rack_fabric(self) -> bool:
@@ -289,10 +301,10 @@ def _gpu(index: int, section: Section) -> GpuReading:
         pcie_generation_max=link.count("PCIe Generation", "Max"),
         pcie_replays=section.count("PCI", "Replays Since Reset"),
         pcie_rollovers=section.count("PCI", "Replay Number Rollovers"),
-        memory_total=section.number("FB Memory Usage", "Total"),
-        memory_used=section.number("FB Memory Usage", "Used"),
-        temperature=heat.number("GPU Current Temp"),
-        memory_temperature=heat.number("Memory Current Temp"),
+        memory_total=section.amount("FB Memory Usage", "Total"),
+        memory_used=section.amount("FB Memory Usage", "Used"),
+        temperature=heat.amount("GPU Current Temp"),
+        memory_temperature=heat.amount("Memory Current Temp"),
         ecc_enabled=ecc.flag("Current", true="Enabled", false="Disabled"),
         ecc_enabled_after_reset=ecc.flag("Pending", true="Enabled", false="Disabled"),
         uncorrectable_since_boot=_uncorrectable(volatile, ""),
@@ -305,8 +317,8 @@ def _gpu(index: int, section: Section) -> GpuReading:
         mig=section.text("MIG Mode", "Current"),
         mig_after_reset=section.text("MIG Mode", "Pending"),
         compute_mode=section.text("Compute Mode"),
-        power_limit=_first(power.number("Current Power Limit"), power.number("Enforced Power Limit")),
-        power_limit_default=power.number("Default Power Limit"),
+        power_limit=_first(power.amount("Current Power Limit"), power.amount("Enforced Power Limit")),
+        power_limit_default=power.amount("Default Power Limit"),
         processes=_processes(section),
         persistence=section.flag("Persistence Mode", true="Enabled", false="Disabled"),
         vbios=section.text("VBIOS Version"),

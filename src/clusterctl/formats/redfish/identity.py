@@ -16,7 +16,7 @@ from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.formats.identifiers import read_mac
 from clusterctl.formats.redfish.evidence import simulated
-from clusterctl.formats.redfish.system import serial_of
+from clusterctl.formats.redfish.machine import serial_of
 from clusterctl.formats.redfish.tree import ROOT, Answers, NotYetReadError, Resource, Tree, Unreadable, expansion
 
 T = TypeVar("T")

@@ -9,6 +9,7 @@ from typing import Any
 from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish import system
+from clusterctl.formats.redfish.machine import serial_of
 from clusterctl.formats.redfish.tree import Answers, NotYetReadError, Resource, Tree, Wanted, normal
 
 _RESET = "#ComputerSystem.Reset"
@@ -34,7 +35,7 @@ def read_power(answers: Answers) -> PowerControl | Wanted:
     tree = Tree(answers)
     try:
         host = system.host_system(tree)
-        serial = system.serial_of(tree, host)
+        serial = serial_of(tree, host)
         allowed = _allowed(tree, host)
     except NotYetReadError:
         return Wanted(tuple(tree.wanted))

@@ -26,12 +26,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.fabric.topology import LANE_GBPS
 from clusterctl.fleet.fabric.wiring import Placement, PlanDraft, PlannedCable, PortName, WiringPlan
 from clusterctl.fleet.node import Location, Mac
 from clusterctl.formats.wiring.columns import A, B, Columns, find_columns, nearest
 from clusterctl.formats.wiring.grid import DATE, Grid, text_grid
-from clusterctl.formats.wiring.ports import board_of, is_switch_port, port_name
+from clusterctl.formats.wiring.ports import board_of, gbps_of, is_switch_port, port_name
 
 REQUIRED = ("source_device", "source_port", "destination_device", "destination_port")
 OPTIONAL = (
@@ -47,9 +46,6 @@ _METRES = {"c": 0.01, "f": 0.3048}
 _DATE = re.compile(
     r"\d{1,2}[-. ]+(?:jan|feb|m[aä]r|apr|ma[yi]|jun|jul|aug|sep|o[ck]t|nov|de[cz])[a-z]*\.?$", re.IGNORECASE
 )
-_RATE = re.compile(r"(?:(\d{1,2})x)?(SDR|DDR|QDR|FDR10|FDR|EDR|HDR|NDR|XDR)(\d{2,3})?$", re.IGNORECASE)
-_GBPS = re.compile(r"(\d{1,6}(?:\.\d+)?)\s*(?:g|gb|gbe|gbps|gb/s|gbit/s|gbit)?$", re.IGNORECASE)
-_LANES, _MEGABITS = 4, 10_000
 _FEW = 4
 
 
@@ -266,18 +262,6 @@ def _length(reader: _Reader, line: int, cell: str) -> float | None:
             return None
         raise reader.error(line, "length_m", f"{cell!r} is no cable length", "give metres, such as 1.5")
     return round(metres, 3)
-
-
-def gbps_of(text: str) -> float | None:
-    """Return a link rate in Gb/s: `400`, `400G`, `NDR`, `4xNDR`, `HDR100`, `200000` (Mb/s); None if not understood."""
-    if match := _RATE.match(text):
-        if match[3]:
-            return float(match[3])
-        return int(match[1] or _LANES) * LANE_GBPS[match[2].upper()]
-    if match := _GBPS.match(text):
-        number = float(match[1])
-        return number / 1000 if number >= _MEGABITS else number or None
-    return None
 
 
 def _rate(reader: _Reader, line: int, cell: str) -> float | None:

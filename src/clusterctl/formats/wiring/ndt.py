@@ -16,7 +16,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.wiring import Placement, PlanDraft, PlannedCable, PortName
 from clusterctl.fleet.node import Location
 from clusterctl.formats.site.table import read_table
-from clusterctl.formats.wiring.ports import port_name
+from clusterctl.formats.wiring.ports import gbps_of, port_name
 
 _NEEDED = ("StartDevice", "StartPort", "EndDevice", "EndPort")
 _UNCONNECTED = frozenset({"disabled", "down", "no-discover"})
@@ -82,6 +82,7 @@ def _row(reader: _Reader, cells: Mapping[str, str], line: int) -> None:
         source=_end(reader, cells["StartDevice"], cells["StartPort"]),
         destination=_end(reader, cells["EndDevice"], cells["EndPort"]),
         length_m=_length(reader, cells.get("Cable Length", ""), line),
+        gbps=gbps_of(cells.get("Speed", "")),
         line=line,
     )
     if cable.ends in reader.seen:

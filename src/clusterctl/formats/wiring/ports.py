@@ -1,4 +1,4 @@
-"""Spellings of a port in wiring plans → the name that plans use: a switch's number, a board's port, or an adapter.
+"""Spellings of ports and link rates in wiring plans. A port becomes a switch's number, a board's port, or an adapter.
 
 A cage holds two ports (OSFP): port p of cage c is IB port 2(c − 1) + p. The operating systems of the switches write a
 cage's port as `c/p` or `1/c/p` (MLNX-OS, slot 1), `swCpP` (NVOS) and `swpCsP` (Cumulus: P counts from 0). A port that
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from clusterctl.fleet.fabric.topology import LANE_GBPS
 from clusterctl.fleet.fabric.wiring import board_port
 
 _PREFIX = re.compile(
@@ -29,6 +30,9 @@ _NVOS = re.compile(r"sw(\d{1,3})p(\d)(?:s(\d))?$", re.IGNORECASE)
 _CUMULUS = re.compile(r"swp(\d{1,3})(?:s(\d))?$", re.IGNORECASE)
 _ADAPTER = re.compile(r"(\S*[A-Za-z_]\S*?)(?:\s*[/:]\s*|\s+)(?:P|port)?\s*(\d{1,2})$", re.IGNORECASE)
 _TWIN = 2
+_RATE = re.compile(r"(?:(\d{1,2})x)?(SDR|DDR|QDR|FDR10|FDR|EDR|HDR|NDR|XDR)(\d{2,3})?$", re.IGNORECASE)
+_GBPS = re.compile(r"(\d{1,6}(?:\.\d+)?)\s*(?:g|gb|gbe|gbps|gb/s|gbit/s|gbit)?$", re.IGNORECASE)
+_LANES, _MEGABITS = 4, 10_000
 
 
 def port_name(cell: str) -> str:
@@ -95,3 +99,15 @@ def _of_adapter(text: str) -> str:
     if match is None or not match[1][-1].isdigit():
         return text
     return match[1] if int(match[2]) == 1 else f"{match[1]}/{int(match[2])}"
+
+
+def gbps_of(text: str) -> float | None:
+    """Return a link rate in Gb/s: `400`, `400G`, `NDR`, `4xNDR`, `HDR100`, `200000` (Mb/s); None if not understood."""
+    if match := _RATE.match(text):
+        if match[3]:
+            return float(match[3])
+        return int(match[1] or _LANES) * LANE_GBPS[match[2].upper()]
+    if match := _GBPS.match(text):
+        number = float(match[1])
+        return number / 1000 if number >= _MEGABITS else number or None
+    return None

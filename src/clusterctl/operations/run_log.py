@@ -1,0 +1,58 @@
+"""The log file of a run, without secrets: what the program logs, and the lines that a front end prints."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clusterctl.operations.documents import redacted
+
+if TYPE_CHECKING:
+    from clusterctl.operations.context import SiteContext
+
+FOLDER = "logs"
+"""In the site's folder `state`."""
+FORM = "%(asctime)s %(levelname)s %(threadName)s %(name)s: %(message)s"
+PROGRESS = "clusterctl.progress"
+"""Logger of the lines that a front end prints during a run."""
+log = logging.getLogger(__name__)
+
+
+class RedactingFormatter(logging.Formatter):
+    """Replaces each secret that this process has read, in log lines and their tracebacks; times are UTC."""
+
+    converter = staticmethod(time.gmtime)
+    default_msec_format = "%s.%03dZ"
+
+    def format(self, record: logging.LogRecord) -> str:
+        return redacted(super().format(record))
+
+
+@contextmanager
+def run_log(context: SiteContext) -> Iterator[Path | None]:
+    """Yield the file that logs of level INFO go to while a run lasts; None where it cannot be written."""
+    from clusterctl.edges.run_log import run_log_handler  # here, not above: --help has no use for it
+
+    folder = context.site.folder / "state" / FOLDER
+    try:
+        handler = run_log_handler(folder, context.run)
+    except OSError as error:
+        log.warning("no log file in %s: %s", folder, error.strerror)
+        yield None
+        return
+    handler.setFormatter(RedactingFormatter(FORM))
+    handler.setLevel(logging.INFO)
+    ours, root = logging.getLogger("clusterctl"), logging.getLogger()
+    before = ours.level
+    ours.setLevel(min(ours.getEffectiveLevel(), logging.INFO))
+    root.addHandler(handler)
+    try:
+        yield Path(handler.baseFilename)
+    finally:
+        root.removeHandler(handler)
+        ours.setLevel(before)
+        handler.close()
