@@ -116,6 +116,8 @@ _SHELVES = ("lite-on", "liteon")
 """How vendors begin that sell power shelves and no servers, lower case."""
 _SWITCH, _SHELF = "mgx_nvswitch", "powershelf"
 """In the ids of chassis: of NVLink switch trays, and of power shelves."""
+_BOTH = frozenset({"P3809"})
+"""Products of servers (GH200) and of switch trays alike."""
 _NO_NVIDIA = frozenset({"Dell", "HPE", "Lenovo", "Supermicro"})
 """Vendors whose BMCs are in servers only: their chassis are not read for that."""
 
@@ -160,9 +162,11 @@ def _is_dpu(system: Resource) -> bool:
     return told[2] == "DPU" or any(name in text.lower() for name in _DPUS for text in told[:2])
 
 
-def _next_of_kind(root: Resource) -> str | None:
-    """Return the list of chassis where the vendor does not say that it is in a server."""
-    if _vendor(root) in _NO_NVIDIA:
+def _next_of_kind(answers: Answers, root: Resource) -> str | None:
+    """Return the list of chassis where neither vendor nor system say that it is in a server."""
+    system = _host(answers, root)
+    known = system is not None and _is_host(system) and bool(_serial(Tree(answers), system))
+    if _vendor(root) in _NO_NVIDIA or (known and words(root, "Product") not in _BOTH):
         return None
     return link(root, "Chassis")
 
@@ -255,8 +259,8 @@ def next_path(answers: Answers, address: str) -> str | None:
         return None
     wanted = (
         _next_of_system(answers, root),
-        _next_of_kind(root),
         _next_of_serial(answers, root),
+        _next_of_kind(answers, root),
         _manager_path(answers, root),
     )
     ahead = next((path for path in wanted if path is not None and path not in answers), None)

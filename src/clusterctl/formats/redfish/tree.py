@@ -320,8 +320,10 @@ class Tree:
                 raise ParseError("the collection has no members field", where=last.where("Members"))
             known = {item.link() for item in items}
             items += [item for item in last.each("Members") if item.link()]
-            if known and known.issuperset(item.link() for item in items):
-                break  # a page that adds nothing leads nowhere
+            if last.has("Members@odata.nextLink") and known and known.issuperset(item.link() for item in items):
+                if _miscounted(first, last, items) is not None:
+                    raise ParseError("the collection's pages never end", where=first.path)
+                break
         if EXPANDED in path and not first.has("Members@odata.count"):
             raise ParseError("the collection with its members in it has no count", where=first.path)
         error = _miscounted(first, last, items)
