@@ -307,4 +307,4 @@ def _links(messages: Sequence[Message]) -> Iterator[Finding]:
         )
 
 
-CHECK = Check(_NAME, (DMESG, NVIDIA_SMI), _judge, area=Area.SYSTEM)
+CHECK = Check(_NAME, (DMESG, NVIDIA_SMI), _judge, area=Area.SYSTEM, after_loads=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from clusterctl.fleet.bmc.logs import LogEntry
 from clusterctl.fleet.errors import (
     AuthenticationError,
     CancelledError,
@@ -60,12 +61,16 @@ BMC_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class BmcState:
-    """What a BMC reports about its machine, `summary` in words; `error`: why it could not be read."""
+    """What a BMC reports about its machine, `summary` in words; `error`: why it could not be read.
+
+    `entries`: its event log, the newest first.
+    """
 
     summary: str
     power: Power = Power.UNKNOWN
     evidence: tuple[Evidence, ...] = ()
     error: ClusterctlError | None = None
+    entries: tuple[LogEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,8 @@ class BmcProbe:
             return BmcState(f"its BMC could not be read ({error.message})", error=error)
         bad = [entry for entry in entries.value if entry.severity.lower() != "ok" and weighs(entry)]
         said = f", its BMC logged: {bad[0].message}" if bad else ", its BMC logged no error"
-        return BmcState(f"power is {power.value.value}{said}", power.value, (*power.evidence, *entries.evidence))
+        words, evidence = f"power is {power.value.value}{said}", (*power.evidence, *entries.evidence)
+        return BmcState(words, power.value, evidence, entries=tuple(entries.value))
 
 
 def bmc_unreadable(node: NodeState, error: ClusterctlError) -> Finding:
