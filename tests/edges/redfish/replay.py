@@ -52,7 +52,7 @@ class Handler(FaultyHandler, BaseHTTPRequestHandler):
         if path != "/redfish/v1" and not self._known():
             self.reply(401, {})
         elif isinstance(found, Unreadable):
-            self.reply(404, {})
+            self.reply(404 if found.reason == "HTTP 501" else int(found.reason.removeprefix("HTTP ")), {})
         else:
             self.reply(200, found)
 
