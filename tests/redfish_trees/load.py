@@ -9,14 +9,14 @@ from typing import Any
 
 import yaml
 
-from clusterctl.formats.redfish.tree import ROOT
+from clusterctl.formats.redfish.tree import ROOT, Unreadable
 
 Tree = dict[str, Any]
 HERE = Path(__file__).parent
 CASES = sorted(folder.name for folder in HERE.iterdir() if (folder / "tree.yml").is_file())
 _RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
 _NUMBER = re.compile(r"\{n([+-]\d+)?(?::(\d+))?\}")
-_MARKS = ("$status", "$text", "$embeds", "$count", "$unlisted")
+_MARKS = ("$status", "$embeds", "$count", "$unlisted")
 
 
 def load_truth(name: str) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def load_truth(name: str) -> dict[str, Any]:
 def load_tree(name: str) -> Tree:
     """Return the case's resources by path, with links and collections made from the paths.
 
-    A resource with the mark `$status` or `$text` stays as `{mark: value}`: the server answers so.
+    A resource with the mark `$status` is `Unreadable`: the server answers with that status.
     """
     listed = _listed(yaml.safe_load((HERE / name / "tree.yml").read_text()))
     tree: Tree = {ROOT: {}}
@@ -43,14 +43,16 @@ def load_tree(name: str) -> Tree:
             }
     for path in list(listed):
         _link(tree, path, listed)
+    for path in [path for path, body in tree.items() if "$count" in body or "$embeds" in body]:
+        tree[path].setdefault("Members", [])
     for path in [path for path, body in tree.items() if body.get("$embeds")]:
         tree[path]["Members"] = [tree[member["@odata.id"]] for member in tree[path]["Members"]]
     return {path: _answer(body) for path, body in tree.items()}
 
 
-def _answer(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    if "$status" in body or "$text" in body:
-        return {mark: body[mark] for mark in ("$status", "$text") if mark in body}
+def _answer(body: Mapping[str, Any]) -> Mapping[str, Any] | Unreadable:
+    if "$status" in body:
+        return Unreadable(f"HTTP {body['$status']}")
     found = {key: value for key, value in body.items() if key not in _MARKS}
     if "$count" in body:
         found["Members@odata.count"] = body["$count"]

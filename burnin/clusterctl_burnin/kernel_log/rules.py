@@ -34,7 +34,6 @@ class _File(pydantic.BaseModel):
     version: Literal[1]
     names: dict[str, str]
     suspicious: tuple[str, ...]
-    suspicious_errors: tuple[str, ...]
     rules: tuple[_Rule, ...]
 
 
@@ -81,7 +80,6 @@ class Rules:
 
     rules: tuple[Rule, ...]
     suspicious: tuple[re.Pattern[str], ...]
-    suspicious_errors: tuple[re.Pattern[str], ...]
 
     def match(self, text: str) -> Hit | None:
         """Return the first rule that fits the message."""
@@ -91,13 +89,9 @@ class Rules:
                 return Hit(rule, part)
         return None
 
-    def suspects(self, text: str, *, error: bool) -> bool:
-        """Return True where a message that no rule knows reports an error of the hardware.
-
-        `error`: the message is of level err or above, so a failure of a driver counts too.
-        """
-        patterns = (*self.suspicious, *self.suspicious_errors) if error else self.suspicious
-        return any(pattern.search(text) for pattern in patterns)
+    def suspects(self, text: str) -> bool:
+        """Return True where a message that no rule knows reports an error of the hardware or of its driver."""
+        return any(pattern.search(text) for pattern in self.suspicious)
 
 
 @functools.cache
@@ -107,7 +101,6 @@ def shipped_rules() -> Rules:
     return Rules(
         tuple(_compiled(rule, file.names) for rule in file.rules),
         tuple(re.compile(_with_names(pattern, file.names)) for pattern in file.suspicious),
-        tuple(re.compile(_with_names(pattern, file.names)) for pattern in file.suspicious_errors),
     )
 
 

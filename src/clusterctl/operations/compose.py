@@ -39,7 +39,8 @@ from clusterctl.steps.cable.ethernet import CableWithEthernet
 from clusterctl.steps.cable.fabric_record import FabricRecord
 from clusterctl.steps.cable.lldp import LldpReader
 from clusterctl.steps.cable.step import Cable, Wiring
-from clusterctl.steps.configure.step import Configure
+from clusterctl.steps.configure.hardware import HardwareProbe
+from clusterctl.steps.configure.step import Configure, ConfigureServices
 from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
 from clusterctl.steps.executor.pipeline import Observer, Pipeline
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
@@ -135,9 +136,10 @@ class StepFactory:
 
     def _configure(self) -> Configure:
         said = self._settings.configure
-        return Configure(
-            self._adapters.playbooks, said.playbook, self._variables, self._ssh, self._bmc_probe, reboots=said.reboots
-        )
+        known = contents.known_lines(self._site)
+        hardware = HardwareProbe(self._adapters.shell, CLOCK, self._bmc_probe, self._limits, known)
+        services = ConfigureServices(self._adapters.playbooks, self._ssh, self._bmc_probe, hardware)
+        return Configure(services, said.playbook, self._variables, reboots=said.reboots)
 
     def _cable(self) -> StepRunner:
         """Return the step, together with that for the Ethernet cables where the site has a plan of them."""
@@ -171,7 +173,7 @@ class StepFactory:
         )
         plan = BurninPlan(
             suite=self._suite,
-            limits={sku.name: SkuLimits(sku, contents.limits(self._site, sku.limits)) for sku in self._site.skus},
+            limits=self._limits,
             driver_of=partial(driver_of, wanted(self._site)),
             network_of=self._networks.network,
             known_lines=contents.known_lines(self._site),
@@ -180,6 +182,10 @@ class StepFactory:
             concurrency=Concurrency(checks=parallel.checks, jobs=parallel.jobs, loads=parallel.loads),
         )
         return Burnin(services, plan)
+
+    @cached_property
+    def _limits(self) -> Mapping[str, SkuLimits]:
+        return {sku.name: SkuLimits(sku, contents.limits(self._site, sku.limits)) for sku in self._site.skus}
 
     @cached_property
     def _networks(self) -> HostNetworks:

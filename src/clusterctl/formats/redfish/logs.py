@@ -20,7 +20,8 @@ from clusterctl.formats.redfish.tree import Answers, NotYetReadError, Resource, 
 NEWEST = 200
 """So many entries of each log are told."""
 _TRACES = re.compile(
-    r"(audit|security|journal|postcode|dump|crashdump|faultdump|debugtoken|fdr|telemetry)\w*|sl", re.IGNORECASE
+    r"(audit|diagnostic|security|journal|postcode|dump|crashdump|faultdump|debugtoken|fdr|telemetry)\w*|sl",
+    re.IGNORECASE,
 )
 """Logs of logins, of the BMC's software and of memory dumps: of these one page is read, and critical entries count."""
 _SEVERITIES = ("OK", "Warning", "Critical")

@@ -66,9 +66,18 @@ def serial_of(tree: Tree, host: Resource) -> Serial:
 def _labels(tree: Tree, host: Resource) -> Iterator[_Label]:
     """What tells of the machine, in order. Reads no more than is asked for."""
     yield _label(host)
-    units = tree.members(tree.root, "Chassis")
-    trays = _trays(units, host)
-    assemblies = {unit.path: _assemblies(tree, unit) for unit in trays}
+    linked = tree.all(host.links("Links", "Chassis"))
+    yield from _tray_labels(tree, host, _trays(linked, host))
+    units = [one for one in tree.members(tree.root, "Chassis") if one.path not in {unit.path for unit in linked}]
+    yield from _tray_labels(tree, host, _trays(units, host))
+    for zone in units:
+        if zone.text("ChassisType") == "Zone":
+            yield from _product(zone, host, _assemblies(tree, zone))
+
+
+def _tray_labels(tree: Tree, host: Resource, trays: list[Resource]) -> Iterator[_Label]:
+    """What the trays say, then what their products say."""
+    assemblies = {tray.path: _assemblies(tree, tray) for tray in trays}
     for tray in trays:
         label = _label(tray)
         boards = {item.text("SerialNumber") for item in assemblies[tray.path] if "board" in item.text("Name").lower()}
@@ -76,9 +85,6 @@ def _labels(tree: Tree, host: Resource) -> Iterator[_Label]:
         yield _Label(label.manufacturer, label.model, label.serial if own else "")
     for tray in trays:
         yield from _product(tray, host, assemblies[tray.path])
-    for zone in units:
-        if zone.text("ChassisType") == "Zone":
-            yield from _product(zone, host, _assemblies(tree, zone))
 
 
 def _label(resource: Resource) -> _Label:
@@ -91,11 +97,14 @@ def _serial_field(resource: Resource) -> str:
 
 
 def _trays(units: Iterable[Resource], host: Resource) -> list[Resource]:
-    """The chassis of the System that are enclosures; those that it links to first."""
+    """The chassis of the System that are enclosures; one that it links to may leave its type out."""
     linked = host.links("Links", "Chassis")
-    holding = [one for one in units if one.path in linked or host.path in one.links("Links", "ComputerSystems")]
-    holding = sorted(holding, key=lambda one: one.path not in linked)
-    return [one for one in holding if one.text("ChassisType") in _TRAYS]
+    return [
+        one
+        for one in units
+        if (one.path in linked and one.text("ChassisType") in (*_TRAYS, ""))
+        or (host.path in one.links("Links", "ComputerSystems") and one.text("ChassisType") in _TRAYS)
+    ]
 
 
 def _assemblies(tree: Tree, unit: Resource) -> tuple[Resource, ...]:

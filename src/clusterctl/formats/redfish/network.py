@@ -240,6 +240,8 @@ def _slot(function: _Function) -> str:
     controllers = function.adapter.each("Controllers")
     label = controllers[0].text("Location", "PartLocation", "ServiceLabel") if controllers else ""
     adapter, own = label or function.adapter.id, function.resource.id
+    if function.siblings == 1 and "/Ports/" in function.resource.path:
+        return adapter
     if own.startswith(adapter):
         return own
     return f"{adapter} function {own}" if function.siblings > 1 else adapter

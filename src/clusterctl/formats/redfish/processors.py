@@ -137,7 +137,7 @@ def _is_gpu(tree: Tree, device: Resource) -> bool:
 def _model(part: Part, device: Resource | None = None) -> str:
     """The first name that is none of a part number; empty where all that tells of the GPU has only such."""
     resources = (*part.resources, *([device] if device is not None else []))
-    told = [one.text(name) for name in ("Model", "Name") for one in resources]
+    told = [one.text(name) for name in ("Model", "Name") for one in resources if one.text(name) != one.id]
     return next((text for text in told if programmed(text) and not _NO_MODEL.fullmatch(text)), "")
 
 
