@@ -27,7 +27,7 @@ from clusterctl.fleet.codec import payload_to_json, state_to_json, summary_to_js
 from clusterctl.fleet.event import Event, Payload, Stream
 from clusterctl.fleet.finding import Origin, Report, Verdict, passed
 from clusterctl.fleet.fold import fold
-from clusterctl.fleet.node import NodeId, Stage, Step
+from clusterctl.fleet.node import NodeId, RevalidationOrigin, Stage, Step
 from clusterctl.fleet.payloads.decisions import RevalidationOrdered
 from clusterctl.fleet.payloads.node import NodeDescribed, ReportRecorded, StageAdvanced, StepStarted
 from clusterctl.fleet.quantity import Quantity, exactly
@@ -57,8 +57,10 @@ def story(node: str, name: str, count: int, first: int) -> list[Event]:
     payloads: list[Payload] = [NodeDescribed(name=name, bmc="192.0.2.1", rack="A01", unit=4)]
     while len(payloads) < count:
         if len(payloads) > 1:
-            again = RevalidationOrdered(since=Step.DISCOVER, to=Stage.SEEN, was=Stage.GOLD, reason="nightly")
-            payloads.append(again)
+            since, night = Step.DISCOVER, RevalidationOrigin.NIGHT
+            payloads.append(
+                RevalidationOrdered(since=since, to=Stage.SEEN, was=Stage.GOLD, origin=night, reason="nightly")
+            )
         for step in Step:
             payloads += [
                 StepStarted(step=step),

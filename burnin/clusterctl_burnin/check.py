@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
@@ -75,6 +75,9 @@ class Area(enum.Enum):
     SERVICES = "services"
 
 
+EVERY_AREA = frozenset(Area)
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """A check whose failure explains a bad finding of another check.
@@ -88,6 +91,8 @@ class Cause:
     unmeasured: bool = False
 
 
+MALFORMED = (ArithmeticError, LookupError, RecursionError, ValueError)
+"""What Python raises for text that a parser took for a number, an address or a list, and that is none."""
 EVERY_SUITE = frozenset({"bootstrap", "hunt", "nightly", "revalidate"})
 
 
@@ -100,6 +105,7 @@ class Check:
     metrics  figures that are compared over the fleet; `samples` reads them from the probes' output
     causes   checks whose failure explains this one's; they precede it in suites and reports
     suites   the shipped suites that require it
+    after_loads  whether it looks again after the loads: they bring errors about that an idle node does not have
     """
 
     name: str
@@ -111,17 +117,57 @@ class Check:
     suites: frozenset[str] = EVERY_SUITE
     metrics: tuple[Metric, ...] = ()
     samples: SamplesOf = no_samples
+    after_loads: bool = False
 
     def findings(self, readings: Readings, expected: Expected) -> tuple[Finding, ...]:
-        """Judge the readings; each finding names its evidence and the limits that it was judged by."""
+        """Judge the readings; each finding names its evidence and the limits that it was judged by.
+
+        Output that no parser foresaw (a number of 5,000 digits, an address that is none) ends like output that a parser
+        refuses. What the check found before it could not go on stays, except what passed.
+        """
+        found: list[Finding] = []
+        reason: ClusterctlError | None = None
         try:
-            found = tuple(self.judge(readings, expected))
+            for finding in self.judge(readings, expected):
+                found.append(finding)  # noqa: PERF402 — what was found before an error stays
         except (UnmeasuredError, ParseError) as error:
-            found = (inconclusive(self.name, error),)
-        if not found:
-            found = (inconclusive(self.name, UnmeasuredError(f"{self.name} found nothing to judge")),)
+            reason = error
+        except MALFORMED as error:
+            tools = ", ".join(probe.argv[0] for probe in self.probes)
+            reason = ParseError(f"the output is malformed ({type(error).__name__})", where=tools)
+        if reason is None and not found:
+            reason = UnmeasuredError(f"{self.name} found nothing to judge")
+        if reason is not None:
+            bad = [finding for finding in found if finding.verdict not in (Verdict.PASS, Verdict.NOT_APPLICABLE)]
+            found = [*bad, inconclusive(self.name, reason)]
+        judged = without_figure(self.name, self.limits, expected.limits, found)
         evidence = readings.digests(self.probes)
-        return tuple(replace(f, evidence=f.evidence or evidence, limits=expected.limits.digest) for f in found)
+        return tuple(replace(f, evidence=f.evidence or evidence, limits=expected.limits.digest) for f in judged)
+
+
+def without_figure(
+    name: str, keys: Iterable[LimitKey], limits: Limits, found: Sequence[Finding]
+) -> tuple[Finding, ...]:
+    """Return the findings of a check or load; one that lacks a figure does not pass: INCONCLUSIVE stands for what did.
+
+    What fails by other figures, or does not apply to the node, stays as it is.
+    """
+    lacking = [key for key in keys if key.name in limits.open]
+    judged = [one for one in found if one.verdict in (Verdict.PASS, Verdict.WARN)]
+    if not lacking or not judged:
+        return tuple(found)
+    names = ", ".join(f"{key.name} ({key.unit})" for key in lacking)
+    open_one = Finding(
+        check=name,
+        verdict=Verdict.INCONCLUSIVE,
+        code=Code.NO_LIMIT,
+        measured=judged[0].measured if len(lacking) == 1 else None,
+        cause=f"the limits {limits.name} have no figure for {names}",
+        remedy=f"write the figure into the site's limits/{limits.name}.yml; clusterctl sku calibrate proposes one",
+        evidence=judged[0].evidence,
+        limits=limits.digest,
+    )
+    return (*(one for one in found if one.verdict is not Verdict.PASS), open_one)
 
 
 def in_order(checks: Iterable[Check]) -> tuple[Check, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl_burnin.check import Check
+from clusterctl_burnin.check import MALFORMED, Check
 from clusterctl_burnin.fleet_stats import Sample
 from clusterctl_burnin.loads.node_load import NodeLoad
 from clusterctl_burnin.probe import Readings, UnmeasuredError
@@ -20,5 +20,5 @@ def samples(node: str, population: str, readings: Readings) -> Iterator[Sample]:
     for one in _DECLARING:
         try:
             yield from tuple(one.samples(node, population, readings))
-        except (UnmeasuredError, ParseError):
+        except (UnmeasuredError, ParseError, *MALFORMED):
             continue

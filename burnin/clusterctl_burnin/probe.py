@@ -232,7 +232,9 @@ class Readings:
         parts = [f"[{result.status.value}, exit code {result.rc}, {result.seconds} s]\n{result.stdout}"]
         if result.stderr:
             parts.append(f"[stderr]\n{result.stderr}")
-        return Evidence(result.command, self.host, result.started, self.origin, "\n".join(parts).encode())
+        return Evidence(
+            result.command, self.host, result.started, self.origin, "\n".join(parts).encode(errors="replace")
+        )
 
 
 class _ProbeDocument(pydantic.BaseModel):

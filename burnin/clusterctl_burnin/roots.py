@@ -14,7 +14,7 @@ from clusterctl_burnin.check import Cause
 _PCIE_CHECKS = frozenset({"pcie_chain", "gpudirect_rdma"})
 _GPU_SETTINGS = frozenset(
     {"gpu_persistence", "gpu_firmware", "site_firmware", "fabric_manager", "gpu_topology", "gpu_temperature"}
-    | {"docker_gpu"}
+    | {"docker_gpu", "gpu_recovery", "gpu_settings", "gpu_slowdown", "gpu_pcie", "gpu_memory_size"}
 )
 _DOCKERS = ("docker", "docker_gpu", "monitoring_containers")
 _GPU_CHECKS = (
@@ -83,7 +83,7 @@ RULES = (
     Rule(_remap_failed, _of("gpu_ecc"), same_part=True),
     Rule(_remap_failed, _coded(Code.XID_MEMORY), same_part=True),
     Rule(_of("gpu_idle"), _of("gpu_temperature"), same_part=True),
-    Rule(_xid, _of("gpu_ecc", "gpu_row_remap", "nvlink", "pcie_width"), same_part=True),
+    Rule(_xid, _of("gpu_ecc", "gpu_row_remap", "gpu_recovery", "nvlink", "pcie_width"), same_part=True),
     Rule(_xid, _unmeasured(_GPU_CHECKS | {"nvidia_driver"})),
     Rule(_of("stuck_processes"), _coded(Code.PROBE_TIMED_OUT)),
     Rule(_xid, _of("stuck_processes")),

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import click
 
-from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.errors import ClusterctlError, UsageError
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Event, Preview, Result
+from clusterctl.operations.run_log import PROGRESS, run_log
 from clusterctl_cli import output
+from clusterctl_cli.options import VERBOSE
 from clusterctl_cli.stopping import stoppable
 
 RequestT_contra = TypeVar("RequestT_contra", contravariant=True)
@@ -32,6 +38,32 @@ class Flags:
         return cls(**{name: options.pop(name) for name in ("yes", "dry_run", "as_json") if name in options})
 
 
+@dataclass(frozen=True, slots=True)
+class RunLog:
+    """The log file of a run. `verbose`: its path is printed where the run did not fail, too."""
+
+    file: Path
+    verbose: bool
+
+    def print_path(self, exit_code: int) -> None:
+        """Print the path where the run failed, or `-v` was given; a run that logged nothing has no file."""
+        if (exit_code or self.verbose) and self.file.exists():
+            click.echo(f"log: {self.file}", err=True)
+
+
+@contextmanager
+def logged(context: SiteContext) -> Iterator[RunLog]:
+    """Write the log file of a run, and print its path where the run raises an error."""
+    with run_log(context) as file:
+        command = click.get_current_context(silent=True)
+        log = RunLog(file, command is not None and command.meta.get(VERBOSE, False))
+        try:
+            yield log
+        except ClusterctlError as error:
+            log.print_path(error.exit_code)
+            raise
+
+
 class Operation(Protocol[RequestT_contra]):
     """A module of `clusterctl.operations` that changes something."""
 
@@ -44,9 +76,10 @@ def carry_out(operation: Operation[RequestT], context: SiteContext, request: Req
     preview = operation.preview(context, request)
     if not approve(preview, flags):
         return 0
-    with stoppable() as cancelled:
+    with logged(context) as log, stoppable() as cancelled:
         result = operation.run(context, request, Control(preview.digest, print_event, cancelled))
     output.print_result(result, as_json=flags.as_json)
+    log.print_path(result.exit_code)
     return result.exit_code
 
 
@@ -74,6 +107,7 @@ def confirm(question: str) -> None:
     except click.Abort:
         if sys.stdin.isatty():
             raise
+        click.echo(err=True)  # the question has no line end
         remedy = "pass --yes, or --dry-run to look first"
         raise UsageError("there is no terminal to ask on", where="--yes", remedy=remedy) from None
     raise click.Abort
@@ -82,4 +116,6 @@ def confirm(question: str) -> None:
 def print_event(event: Any) -> None:
     """Print one event of an operation on stderr."""
     if isinstance(event, Event):
-        click.echo(output.event_line(event), err=True)
+        line = output.event_line(event)
+        logging.getLogger(PROGRESS).info(line)
+        click.echo(line, err=True)

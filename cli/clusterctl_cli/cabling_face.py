@@ -16,12 +16,22 @@ def print_verification(verification: VerifyResult) -> None:
     print_by_rack(console, verification.explanations)
     right = f"{verification.right} of {verification.planned} planned cables are right, {verification.observed} observed"
     count, moves = len(verification.explanations), verification.moves
-    work = f"{count} thing{'s' if count != 1 else ''} to mend, {moves} move{'s' if moves != 1 else ''}"
+    work = f"{count} finding{'s' if count != 1 else ''}, {moves} move{'s' if moves != 1 else ''}"
+    if verification.chassis:
+        work += f" on {verification.chassis} device{'s' if verification.chassis != 1 else ''}"
+    print_warnings(console, verification.warnings)
     console.print(Text(f"{right}: {work if count else 'all as planned'}", style="red" if count else "green"))
 
 
+def print_warnings(console: Console, warnings: tuple[str, ...]) -> None:
+    """Print that the reading may lack devices, where the tool that read the fabric warned."""
+    if warnings:
+        text = f"the tool that read the fabric printed {len(warnings)} warnings, so devices may be missing in it: "
+        console.print(Text(text + warnings[0], style="magenta"))
+
+
 def print_by_rack(console: Console, explanations: Iterable[Explanation]) -> None:
-    """So that one walk mends all of it."""
+    """Print explanations by rack, so that one walk repairs all of a rack."""
     by_rack: dict[str, list[Explanation]] = {}
     for explanation in explanations:
         by_rack.setdefault(explanation.rack, []).append(explanation)

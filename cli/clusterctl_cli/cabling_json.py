@@ -14,6 +14,8 @@ def verification_json(verification: VerifyResult | EthernetVerification) -> dict
         "links_right": verification.right,
         "findings": [explanation_json(explanation) for explanation in verification.explanations],
         "moves": verification.moves,
+        "devices_to_visit": verification.chassis,
+        "warnings": list(verification.warnings),
     }
 
 

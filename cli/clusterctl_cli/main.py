@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clusterctl.fleet.errors import ClusterctlError, UsageError
-from clusterctl_cli import complaints, discretion
+from clusterctl_cli import error_output, process_hardening
 from clusterctl_cli.formats import asked_on
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "settings": ("machine:settings", "Check and apply the baseline of BIOS and firmware."),
         "firmware": ("machine:firmware", "Burn the adapters' firmware, in waves."),
         "bmc": ("machine:bmc", "Clear event logs of BMCs."),
+        "sku": ("sku:sku", "Write SKU files from machines; calibrate limits."),
         "retire": ("decisions:retire", "Retire a node; with --wipe, erase its drives first."),
     },
     "Fabric": {},
@@ -155,7 +156,7 @@ def run(argv: Sequence[str]) -> int:
     try:
         code = cli.main(list(argv), prog_name="clusterctl", standalone_mode=False)
     except ClusterctlError as error:
-        complaints.print_error(error, form)
+        error_output.print_error(error, form)
         return error.exit_code
     except click.exceptions.Abort:
         click.echo("interrupted; run the same command again to go on", err=True)
@@ -164,14 +165,14 @@ def run(argv: Sequence[str]) -> int:
         error.show()
         return error.exit_code
     except click.ClickException as error:
-        complaints.print_error(complaints.of_click(error), form)
+        error_output.print_error(error_output.from_click(error), form)
         return error.exit_code
     return code if isinstance(code, int) else 0
 
 
 def main() -> None:
     """Entry point."""
-    discretion.begin()
+    process_hardening.harden()
     sys.exit(run(sys.argv[1:]))
 
 

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
-from clusterctl_cli.completion import complete_nodes
-from clusterctl_cli.discretion import DiscreetFormatter
+from clusterctl.operations.run_log import FORM, PROGRESS, RedactingFormatter
+from clusterctl_cli.completion import complete_nodes, complete_selectors
 from clusterctl_cli.formats import format_option
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -58,26 +58,40 @@ selector_option = click.option(
     "selectors",
     metavar="KEY=VALUE,...",
     multiple=True,
+    shell_complete=complete_selectors,
     help="Only nodes that meet it: stage=gold,rack=A01; also name, sku, verdict, serial, != and shell patterns.",
 )
 yes_option = click.option("--yes", is_flag=True, help="Do it without a question.")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only preview; change nothing.")
 
 
-DISCREET = ("clusterctl", "paramiko", "urllib3")
-"""Loggers that tell no secret. Others do: requests_oauthlib, oauthlib and redfish print whole headers and bodies."""
+SAFE_LOGGERS = ("clusterctl", "paramiko", "urllib3")
+"""Loggers that log no secret. Others do: requests_oauthlib, oauthlib and redfish log whole headers and bodies."""
+
+
+VERBOSE = "clusterctl.verbose"
+"""Key in click's context: whether `-v` was given."""
+
+
+class StderrHandler(logging.Handler):
+    """Writes to today's `sys.stderr`: a progress view replaces it, and keeps its table below the lines."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(self.format(record), err=True)
 
 
 def verbose_option(function: F) -> F:
     """`-v` logs what happens, `-vv` in detail, on stderr."""
 
-    def apply(_ctx: click.Context, _param: click.Parameter, value: int) -> None:
+    def apply(ctx: click.Context, _param: click.Parameter, value: int) -> None:
+        ctx.meta[VERBOSE] = bool(value)
         level = {0: logging.ERROR, 1: logging.INFO}.get(value, logging.DEBUG)
-        shape = "%(asctime)s %(levelname)s %(threadName)s %(name)s: %(message)s"
-        handler = logging.StreamHandler()
-        handler.setFormatter(DiscreetFormatter(shape))
+        handler = StderrHandler()
+        handler.setLevel(level)
+        handler.addFilter(lambda record: record.name != PROGRESS)  # the progress view prints these itself
+        handler.setFormatter(RedactingFormatter(FORM))
         logging.basicConfig(level=max(level, logging.WARNING), handlers=[handler])
-        for name in DISCREET:
+        for name in SAFE_LOGGERS:
             logging.getLogger(name).setLevel(level)
         if not value:  # a silent host is a finding; paramiko logs it as an error, with a traceback
             logging.getLogger("paramiko").setLevel(logging.CRITICAL)

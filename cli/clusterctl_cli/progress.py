@@ -1,16 +1,17 @@
-"""Progress of a run: steps × nodes on a terminal, one line per event elsewhere. Always on stderr."""
+"""Progress of a run: a table of nodes on a terminal, one line per event elsewhere. Always on stderr."""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console, Group
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from clusterctl.fleet.gate import Advance, Confirm, Hold, Quarantine
@@ -18,125 +19,179 @@ from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.state import NodeSummary
 from clusterctl.operations.bootstrap import RunStarted, StepProgress, StepStopped
 from clusterctl.operations.operation import Event
+from clusterctl.operations.run_log import PROGRESS
 from clusterctl_cli.output import event_line
+from clusterctl_cli.text import NARROW, duration, one_line
 
-ROWS = 40
-"""More nodes than this are shown as counts, with the stopped ones by name."""
+GAP = "  "
+log = logging.getLogger(PROGRESS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A step that runs on a node since `began` (monotonic seconds), and what its machine last reported."""
+
+    step: Step
+    began: float
+    message: str = ""
 
 
 class ProgressView:
     """Shows the events of a run: give `on_event` to the operation. A context manager."""
 
-    def __init__(self, *, quiet: bool = False) -> None:
-        self._console = Console(stderr=True, highlight=False, quiet=quiet)
+    def __init__(self, *, quiet: bool = False, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True, highlight=False, quiet=quiet)
         self._nodes: dict[str, NodeSummary] = {}
         self._steps: Sequence[Step] = ()
-        self._working: dict[str, Step] = {}
-        self._texts: dict[str, str] = {}
+        self._expected: Mapping[Step, float] = {}
+        self._work: dict[str, _Work] = {}
         self._began = time.monotonic()
-        self._live = Live(get_renderable=self._table, console=self._console, refresh_per_second=4, transient=True)
+        self._live = Live(get_renderable=lambda: self, console=self._console, refresh_per_second=4, transient=True)
+
+    @property
+    def _is_table(self) -> bool:
+        return self._console.is_terminal and not self._console.is_dumb_terminal
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        if self._console.is_terminal:
+        if self._live.is_started:
             self._live.stop()
 
     def on_event(self, event: object) -> None:
         """Show one event; called from the run's threads."""
         match event:
-            case RunStarted(nodes=nodes, steps=steps):
+            case RunStarted(nodes=nodes, steps=steps, expected_s=expected):
                 self._nodes = {node.name: node for node in nodes}
-                self._steps = steps
-                if self._console.is_terminal and not self._console.quiet:
+                self._steps, self._expected = steps, expected
+                if self._is_table and not self._console.quiet:
                     self._live.start()
             case StepProgress():
-                self._progress(event)
+                self._progress(replace(event, text=one_line(event.text)))
             case StepStopped(step=step, reason=reason):
                 text = f"{self._elapsed()}  {step.value} STOPPED for all nodes that have not begun: {reason}"
-                self._console.print(Text(text), style="bold red", soft_wrap=True)
+                self._print(Text(text, style="bold red"))
             case Event():
-                self._console.print(Text(event_line(event)), soft_wrap=True)
+                self._print(Text(one_line(event_line(event))))
             case _:
                 pass
 
     def _progress(self, event: StepProgress) -> None:
-        name = event.node.name
+        name, before = event.node.name, self._work.get(event.node.name)
         self._nodes[name] = event.node
+        goes_on = before is not None and before.step is event.step
+        began = before.began if before is not None and goes_on else time.monotonic()
         if event.decision is None:
-            self._working[name] = event.step
-            self._texts[name] = event.text
-            if event.text and not self._console.is_terminal:
-                self._console.print(self._line(event), soft_wrap=True)
+            self._work[name] = _Work(event.step, began, event.text)
+            if event.text:
+                self._print(self._line(event, began), shown=not self._is_table)
             return
-        self._working.pop(name, None)
-        self._texts.pop(name, None)
-        if not self._console.is_terminal:
-            self._console.print(self._line(event), soft_wrap=True)
-        elif not isinstance(event.decision, Advance):
-            self._live.console.print(self._line(event), soft_wrap=True)
+        self._work.pop(name, None)
+        self._print(self._line(event, began), shown=not self._is_table or not isinstance(event.decision, Advance))
+
+    def _print(self, line: Text, *, shown: bool = True) -> None:
+        """Write a line to the run's log and, where it is `shown`, to the console."""
+        log.info(line.plain.strip())
+        if shown:
+            self._console.print(line, soft_wrap=not self._is_table)
 
     def _elapsed(self) -> str:
         return f"{time.monotonic() - self._began:6.1f}s"
 
-    def _line(self, event: StepProgress) -> Text:
-        text = Text(f"{self._elapsed()}  {event.node.name}  ")
+    def _line(self, event: StepProgress, began: float) -> Text:
+        text, step = Text(f"{self._elapsed()}  {event.node.name}  "), event.step.value
         match event.decision:
             case Advance(to, verdict):
-                text.append(f"{to.value}", style="yellow" if to is Stage.GOLD else "green")
+                text.append(to.value, style="yellow" if to is Stage.GOLD else "green")
                 text.append("" if verdict.value == "pass" else f" ({verdict.value})")
+                text.append(f" after {duration(time.monotonic() - began)}")
             case Confirm(cause):
-                text.append(f"{event.step.value} once more: {cause}", style="magenta")
+                text.append(f"{step} once more: {one_line(cause)}", style="magenta")
             case Hold(cause, _):
-                text.append(f"held at {event.step.value}: {cause}", style="magenta")
+                text.append(f"held at {step}: {one_line(cause)}", style="magenta")
             case Quarantine(finding):
-                text.append(f"QUARANTINED at {event.step.value}: {finding.cause}", style="bold red")
+                text.append(f"QUARANTINED at {step}: {one_line(finding.cause)}", style="bold red")
             case None:
-                text.append(f"{event.step.value}: {event.text}" if event.text else f"{event.step.value} …")
+                text.append(f"{step}: {event.text}" if event.text else f"{step} …")
         return text
 
-    def _table(self) -> Table | Group:
-        nodes = list(self._nodes.values())
-        return self._grid(nodes) if len(nodes) <= ROWS else self._tally(nodes)
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield a line or more per node; counts per step where the terminal is too low for the nodes."""
+        nodes = sorted(self._nodes.values(), key=lambda node: node.name)
+        lines = list(self._node_lines(nodes, console, options.max_width))
+        yield from lines if len(lines) < options.size.height else self._step_lines(nodes)
 
-    def _grid(self, nodes: Sequence[NodeSummary]) -> Table:
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for heading in ("node", *(verb.value for verb in self._steps)):
-            table.add_column(heading, no_wrap=True)
-        table.add_column("", overflow="fold")  # causes stay whole, wrapped
-        for node in sorted(nodes, key=lambda n: n.name):
-            table.add_row(node.name, *(self._cell(node, verb) for verb in self._steps), self._note(node))
-        return table
+    def _node_lines(self, nodes: Sequence[NodeSummary], console: Console, width: int) -> Iterator[Text]:
+        """Yield rows of node, progress, stage and cause. The cause is wrapped; it is below its row where it has too
+        little room beside it, so that no name and no stage is cut.
+        """
+        rows = [(Text(node.name), self._marks(node), self._stage(node), self._note(node)) for node in nodes]
+        head = tuple(Text(word, style="bold") for word in ("node", "progress", "stage", ""))
+        sizes = [max(row[at].cell_len for row in (head, *rows)) for at in range(3)]
+        left = sum(sizes) + 3 * len(GAP)
+        for row in (head, *rows):
+            start = Text()
+            for cell, size in zip(row, sizes, strict=False):
+                start.append_text(cell).append(" " * (size - cell.cell_len) + GAP)
+            note, beside = row[3], width - left >= NARROW
+            if not note:
+                start.rstrip()
+                yield start
+                continue
+            wrapped = note.wrap(console, width - left if beside else width - 4)
+            if beside:
+                yield start.append_text(wrapped.pop(0))
+            else:
+                start.rstrip()
+                yield start
+            yield from (Text(" " * (left if beside else 4)).append_text(line) for line in wrapped)
 
-    def _cell(self, node: NodeSummary, verb: Step) -> Text:
-        if self._working.get(node.name) is verb:
-            return Text("▶ " + "·" * (1 + int(time.monotonic() * 2) % 3), style="cyan")
-        if node.stopped_at is verb:
-            return Text("✗", style="bold red")
-        if _passed(node, verb):
-            return Text("★" if verb is Step.ADMIT else "✓", style="yellow" if verb is Step.ADMIT else "green")
-        return Text("·", style="dim")
+    def _marks(self, node: NodeSummary) -> Text:
+        """Return a mark per step: ✓ passed, ★ gold, ▶ runs, ✗ stopped, · to come."""
+        text, work = Text(), self._work.get(node.name)
+        for step in self._steps:
+            if work is not None and work.step is step:
+                text.append("▶", style="cyan")
+            elif node.stopped_at is step:
+                text.append("✗", style="bold red")
+            elif _passed(node, step):
+                gold = step is Step.ADMIT
+                text.append("★" if gold else "✓", style="yellow" if gold else "green")
+            else:
+                text.append("·", style="dim")
+        return text
+
+    def _stage(self, node: NodeSummary) -> Text:
+        """Return the step that runs with its time, the step that stopped the node, or its stage."""
+        if work := self._work.get(node.name):
+            usual = f" of ~{duration(self._expected[work.step])}" if work.step in self._expected else ""
+            return Text(f"{work.step.value} {duration(time.monotonic() - work.began)}{usual}", style="cyan")
+        if node.stage is Stage.QUARANTINED:
+            return Text(node.stage.value, style="bold red")
+        if node.stopped_at is not None:
+            return Text(f"held at {node.stopped_at.value}", style="magenta")
+        return Text(node.stage.value, style="yellow" if node.stage is Stage.GOLD else "")
 
     def _note(self, node: NodeSummary) -> Text:
-        if words := self._texts.get(node.name):
-            return Text(words, style="cyan")
-        return Text(node.cause, style="red" if node.stage is Stage.QUARANTINED else "magenta")
+        if work := self._work.get(node.name):
+            return Text(work.message, style="cyan")
+        return Text(one_line(node.cause), style="red" if node.stage is Stage.QUARANTINED else "magenta")
 
-    def _tally(self, nodes: Sequence[NodeSummary]) -> Table:
-        working = Counter(self._working.values())
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for heading in ("step", "working", "done", "stopped"):
-            table.add_column(heading, justify="left" if heading == "step" else "right")
-        for verb in self._steps:
-            done = sum(_passed(node, verb) for node in nodes)
-            stopped = sum(node.stopped_at is verb for node in nodes)
-            table.add_row(verb.value, str(working[verb]), str(done), str(stopped))
-        return table
+    def _step_lines(self, nodes: Sequence[NodeSummary]) -> Iterator[Text]:
+        """Yield a row per step: how many nodes work, are done and stopped, and how long it takes."""
+        working = Counter(work.step for work in self._work.values())
+        yield Text(f"{'step':10}{'working':>9}{'done':>9}{'stopped':>9}{'longest':>10}{'expected':>10}", style="bold")
+        for step in self._steps:
+            done, stopped = sum(_passed(node, step) for node in nodes), sum(node.stopped_at is step for node in nodes)
+            began = min((work.began for work in list(self._work.values()) if work.step is step), default=None)
+            longest = duration(time.monotonic() - began) if began is not None else ""
+            usual = f"~{duration(self._expected[step])}" if step in self._expected else ""
+            yield Text(f"{step.value:10}{working[step]:9}{done:9}{stopped:9}{longest:>10}{usual:>10}")
 
 
-def _passed(node: NodeSummary, verb: Step) -> bool:
-    """True when the node stands beyond `verb`; a quarantined one was beyond all that came before its stop."""
+def _passed(node: NodeSummary, step: Step) -> bool:
+    """Return whether the node stands beyond a step; a quarantined one was beyond all that came before its stop."""
     order = list(Step)
     upcoming = node.stopped_at or node.next_step
-    return upcoming is None or order.index(verb) < order.index(upcoming)
+    return upcoming is None or order.index(step) < order.index(upcoming)

@@ -17,9 +17,10 @@ from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.quantity import Bound, Quantity
 from clusterctl.fleet.state import NodeState, NodeSummary
-from clusterctl.operations.bootstrap import RunResult, planned
+from clusterctl.operations.bootstrap import RunResult
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import current_time
+from clusterctl.operations.plan import PlanResult
 from clusterctl_cli.formats import Format, asked, print_document
 from clusterctl_cli.render_fabric import fault_json, faults_text
 from clusterctl_cli.render_people import hold_json, people_text, standing, waiver_json, waivers_brief
@@ -133,9 +134,9 @@ def findings_table(findings: Sequence[Finding], waivers: Sequence[Waiver], now: 
     return table
 
 
-def plan_text(nodes: Iterable[NodeSummary]) -> str:
+def plan_text(plan: PlanResult) -> str:
     """Return what bootstrap would do with each node."""
-    rows = [(node.name, node.stage.value, *planned(node)) for node in nodes]
+    rows = [(one.node.name, one.node.stage.value, one.steps, one.destroys) for one in plan.nodes]
     return columns(("NODE", "STAGE", "WOULD DO", "DESTROYS"), rows)
 
 

@@ -43,6 +43,11 @@ def _lines(start: str, last: str, left: int, width: int) -> Iterator[str]:
     yield from textwrap.wrap(last, width, initial_indent="    ", subsequent_indent="    ")
 
 
+def one_line(text: str) -> str:
+    """Return a text without control characters and line ends: machines may report any text."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+
+
 def brief(text: str, length: int = 90) -> str:
     """Return a text that fits beside other columns."""
     return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
@@ -57,3 +62,10 @@ def ago(then: datetime | None, now: datetime) -> str:
         if seconds >= size:
             return f"{int(seconds // size)} {unit} ago"
     return f"{int(seconds)} s ago"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration as a clock shows it: `0:42`, `12:07`, `1:03:20`."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -10,6 +10,7 @@ import enum
 from dataclasses import dataclass, field, replace
 
 from clusterctl_lab.bmc_quirk import BmcQuirk
+from clusterctl_lab.maas_quirk import MaasQuirk
 from clusterctl_lab.vendor import Vendor
 
 
@@ -295,6 +296,7 @@ class Machine:
     kernel_log  harmless lines that its kernel has logged
     seed        what its healthy values were drawn from (`lab/noise.py`)
     told_serial what virtual metal's firmware tells its OS for a serial; empty: its own
+    maas_quirks how the lab's MAAS misbehaves with it
     """
 
     name: str
@@ -327,6 +329,7 @@ class Machine:
     kernel_log: tuple[str, ...] = ()
     seed: int = 0
     told_serial: str = ""
+    maas_quirks: frozenset[MaasQuirk] = frozenset()
     faults: tuple[str, ...] = ()
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl_lab import faults
-from clusterctl_lab.fault_injection import bmc_quirks, injected
+from clusterctl_lab.fault_injection import bmc_quirks, injected, maas_quirks
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.messages import Message
 from clusterctl_lab.running_lab import RunningLab
@@ -58,7 +58,7 @@ class Requests:
             "boot": boot_stage(machine, state),
             "installed": installed,
             "installs": state.installs,
-            "faults": [*machine.faults, *bmc_quirks(machine)],
+            "faults": [*machine.faults, *bmc_quirks(machine), *maas_quirks(machine)],
         }
 
     async def _inject(self, request: Message) -> Message:

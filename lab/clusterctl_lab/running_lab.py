@@ -80,7 +80,7 @@ class RunningLab:
         await self._stack.aclose()
 
     async def break_machine(self, fault: str, target: str) -> Machine:
-        """Inject a fault, or quirks of a BMC; every emulator shows it when this returns."""
+        """Inject a fault, or quirks of a BMC or of MAAS; every emulator shows it when this returns."""
         inject = inject_metal if self.settings.virtual else inject_all
         broken = inject(self.world.machines, fault, target)
         for machine in broken:
@@ -94,7 +94,7 @@ class RunningLab:
         no machine keeps another one's cable.
         """
         wanted = [faults.machine_named(self.world.machines, name)] if name else list(self.world.machines.values())
-        broken = [machine for machine in wanted if machine.faults or machine.bmc.quirks]
+        broken = [machine for machine in wanted if machine.faults or machine.bmc.quirks or machine.maas_quirks]
         with_it = [other.node for machine in broken for other in faults.partners(machine, machine.faults)]
         names = tuple(dict.fromkeys([*(machine.name for machine in broken), *with_it]))
         for each in names:

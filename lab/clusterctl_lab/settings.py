@@ -29,7 +29,16 @@ class InstallerKind(enum.Enum):
     PXE = "pxe"
 
 
-SHORT = Delays(power_off=0.05, post=0.2, commission=0.3, write_os=0.5, flash=0.3, bmc_restart=0.5, netboot_timeout=8.0)
+SHORT = Delays(
+    power_off=0.05,
+    post=0.2,
+    commission=0.3,
+    write_os=0.5,
+    flash=0.3,
+    bmc_restart=0.5,
+    netboot_timeout=8.0,
+    slow_request=2.0,
+)
 """For tests: the same order of events in less time."""
 NODE_TIMEOUT_S = 1800.0
 """How long MAAS waits for a machine that really boots: its own default (`node_timeout`, 30 minutes)."""

@@ -36,6 +36,7 @@ class Delays:
     flash: float = 2.0
     bmc_restart: float = 2.0
     netboot_timeout: float = 12.0
+    slow_request: float = 20.0
 
 
 PowerListener = Callable[[Machine, bool], Awaitable[None]]

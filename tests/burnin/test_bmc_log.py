@@ -21,6 +21,7 @@ from clusterctl.fleet.hardware.part_health import judge_psus
 from clusterctl.fleet.node import Cpu, Dimm, Drive, Fan, Gpu, Inventory, Psu, Serial, Temperature
 from clusterctl_burnin.bmc_log.judge import judge_log, weighs
 from clusterctl_burnin.bmc_log.table import Weight, parse_table, shipped_table
+from tests.fleet.skus import H100_X8
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 CASES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "data" / "bmc_log.yml").read_text())
@@ -118,7 +119,7 @@ def test_slots_that_count_from_0() -> None:
     """The third power supply is not PSU3 there: the entry follows from the one that fails."""
     psus = tuple(Psu(f"PSU{n}", Serial(f"P{n}"), healthy=n != 2) for n in range(4))
     machine = replace(MACHINE, psus=psus)
-    found = judged(entry("Power supply 3 failed."), machine=machine, found=judge_psus(machine))
+    found = judged(entry("Power supply 3 failed."), machine=machine, found=judge_psus(machine, H100_X8))
     assert [(one.subject, one.root) for one in found[:-1]] == [("PSU2", ""), ("psu 3", "psu:PSU2")]
 
 
@@ -139,7 +140,9 @@ def test_repeated_entries_are_one_finding() -> None:
 def test_a_failing_part_and_its_entry_are_one_cause() -> None:
     """The part is the root; its entry and the roll-up follow from it."""
     health = Finding(check="bmc_health", verdict=Verdict.FAIL, code=Code.BMC_HEALTH, root="psu:PS3")
-    report = Report("discover", "", judged(entry("Power supply 3 failed."), found=(*judge_psus(MACHINE), health)))
+    report = Report(
+        "discover", "", judged(entry("Power supply 3 failed."), found=(*judge_psus(MACHINE, H100_X8), health))
+    )
     assert [root.key for root in report.roots()] == ["psu:PS3"]
 
 

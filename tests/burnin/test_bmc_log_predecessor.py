@@ -10,7 +10,7 @@ from clusterctl.fleet.bmc.logs import LogEntry
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Dimm, Inventory, Serial
-from clusterctl_burnin.bmc_log.judge import judge_log
+from clusterctl_burnin.bmc_log.judge import Past, judge_log
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 WORDS = "Multi-bit memory errors detected on a memory device at location(s) DIMM A2."
@@ -29,7 +29,7 @@ def entry(days: float) -> LogEntry:
 
 def told(entries: Sequence[LogEntry], serial: str, before: Sequence[Finding] = ()) -> Finding:
     """What is said of A2."""
-    findings = judge_log(entries, machine(serial), (), NOW, before=before)
+    findings = judge_log(entries, machine(serial), (), NOW, past=Past(before))
     return next(finding for finding in findings if finding.subject == "DIMM A2")
 
 

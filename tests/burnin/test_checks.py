@@ -15,7 +15,7 @@ from clusterctl.fleet.node import Serial
 from clusterctl_burnin.check import Expected
 from clusterctl_burnin.probe import ProbeResult, Status
 from clusterctl_burnin.registry import CHECKS
-from tests.burnin.kit import Edit, expected, healthy_text, readings, result
+from tests.burnin.kit import SKU, Edit, expected, healthy_text, readings, result
 from tests.formats.host_networks import BONDED
 
 FAIL, WARN, INCONCLUSIVE = Verdict.FAIL, Verdict.WARN, Verdict.INCONCLUSIVE
@@ -122,7 +122,17 @@ Run 'docker run --help' for more information
 """
 JAMMY = {"VERSION_CODENAME": "jammy", "PRETTY_NAME": "Ubuntu 22.04.4 LTS"}
 
+OFFLINE = '"0-5"}, {"field": "Off-line CPU(s) list:", "data": "6,7"'
 CASES = [
+    Case("cpu_frequency", INCONCLUSIVE, "1 of 8 CPUs", broken={"turbostat": lambda t: "".join(t.splitlines(True)[:3])}),
+    Case("cpu_frequency", INCONCLUSIVE, "disagree", broken={"lscpu": swap('"0-7"', '"0-5"')}),
+    Case("cpu_count", WARN, "does not use 2 of 8 CPUs", broken={"lscpu": swap('"0-7"', OFFLINE)}),
+    Case("cpu_count", FAIL, "40 of 48 cores", "CPU1", {"processors": swap("Core Enabled: 48", "Core Enabled: 40")}),
+    Case(
+        "nvme_health", INCONCLUSIVE, "2 of 9 NVMe", expected=expected(sku=dataclasses.replace(SKU, data_drive_count=9))
+    ),
+    Case("mounts", INCONCLUSIVE, "fstab is empty", broken={"fstab": lambda _: "\n"}),
+    Case("disk_space", INCONCLUSIVE, "2 of 3 paths", broken={"df": lambda t: "".join(t.splitlines(True)[:3])}),
     Case("os_release", FAIL, "runs Ubuntu 22.04.4 LTS, not", broken={"host_os": host_os(os_release=JAMMY)}),
     Case(
         "os_release",

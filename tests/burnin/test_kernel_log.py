@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,11 @@ from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.quantity import Quantity
 from clusterctl.formats.host.kernel_log import Xid, parse_dmesg, read_kernel_log, template, xids
 from clusterctl_burnin.kernel_log.known_lines import KnownLines, parse_known_lines, shipped_patterns
-from clusterctl_burnin.kernel_log.patterns import PATTERNS
+from clusterctl_burnin.kernel_log.rules import shipped_rules
 from clusterctl_burnin.kernel_log.xids import gpu_errors
 from clusterctl_burnin.probe import ProbeResult
 from clusterctl_burnin.registry import CHECKS
+from tests.burnin.kernel_lines import LINES, cases
 from tests.burnin.kit import Edit, expected, readings, result
 from tests.formats.samples import sample
 
@@ -72,7 +74,7 @@ def test_a_site_calls_a_message_known() -> None:
         ("{pattern: '(?i)ab', why: x}", "kernel_log.yml:3 known.0.pattern", "no regular expression"),
         ("{message: 'lost 3 widgets', why: x}", "kernel_log.yml:3 known.0.message", "lost <n> widgets"),
         ("{message: a}", "kernel_log.yml:3 known.0.why", "required"),
-        ("{message: a, why: x}\n- {message: a, why: y}", "kernel_log.yml:4 known.1", "stands twice"),
+        ("{message: a, why: x}\n- {message: a, why: y}", "kernel_log.yml:4 known.1", "is a duplicate"),
     ],
 )
 def test_a_mistake_in_a_sites_list_names_its_line(line: str, where: str, message: str) -> None:
@@ -139,26 +141,54 @@ def test_no_message_is_no_log() -> None:
 def test_digits_never_hide_a_pattern() -> None:
     """`0 UE` and `1 UE` are of one kind; the second is found behind the first."""
     (bad,) = found(append("EDAC MC0: 0 UE on A1", "EDAC MC0: 1 UE on A1"))
-    assert (bad.verdict, "memory or processor" in bad.cause) == (Verdict.FAIL, True)
+    assert (bad.verdict, bad.subject, "uncorrectable" in bad.cause) == (Verdict.FAIL, "memory A1", True)
 
 
 def test_the_shipped_tables_are_sound() -> None:
-    """Each known line is a regular expression of its own that does not match everything, and names no group."""
+    """Each known line is a regular expression of its own that does not match everything, and names no group.
+
+    A rule's pattern does not match everything either; a rule that is not `pass` has a remedy.
+    """
     for pattern in shipped_patterns():
         regex = re.compile(pattern)
         assert not regex.search("")
         assert not regex.groups
-    assert all(not pattern.regex.search("") for pattern in PATTERNS)
+    for rule in shipped_rules().rules:
+        assert all(not pattern.search("") for pattern in rule.patterns), rule.cause
+        assert rule.remedy or rule.verdict is Verdict.PASS, rule.cause
 
 
-def test_each_pattern_is_found() -> None:
-    """One line per pattern, as the kernel prints it; the verdict is the pattern's."""
-    lines = (CASES / "patterns.txt").read_text().splitlines()
-    hit = {pattern for line in lines for pattern in PATTERNS if pattern.regex.search(line)}
-    assert hit == set(PATTERNS)
-    for line in lines:
-        wanted = [pattern.verdict for pattern in PATTERNS if pattern.regex.search(line)]
-        assert [f.verdict for f in found(append(line))] == wanted, line
+def test_each_pattern_has_a_labelled_line() -> None:
+    """A line of `data/kernel_log/lines` for which this pattern decides, or would decide if it were the only one."""
+    texts = [text for file in LINES.glob("*.txt") for case in cases(file) for text in case.messages]
+    missing = [
+        pattern.pattern
+        for rule in shipped_rules().rules
+        for pattern in rule.patterns
+        if not any(pattern.search(text) and any(word in text for word in rule.words) for text in texts)
+    ]
+    assert missing == []
+
+
+def test_a_rule_names_its_words() -> None:
+    """Each labelled line that a pattern of a rule fits holds one of the rule's words: no line is lost to the search."""
+    texts = {text for file in LINES.glob("*.txt") for case in cases(file) for text in case.messages}
+    for rule in shipped_rules().rules:
+        for text in texts:
+            if any(pattern.search(text) for pattern in rule.patterns):
+                assert any(word in text for word in rule.words), (rule.cause, text)
+
+
+@pytest.mark.parametrize("filler", ["a", " ", "0", "nvme0n1", "(", "sda ", "0000:00:00.0 ", "error, ", "A"])
+def test_a_hostile_message_is_judged_in_time(filler: str) -> None:
+    """A message of 16 KiB that repeats what patterns look for does not hold up the check."""
+    rules = shipped_rules()
+    words = sorted({word for rule in rules.rules for word in rule.words})
+    text = " ".join(words) + " " + filler * (16 * 1024 // len(filler))
+    began = time.process_time()
+    found(append(text))
+    rules.suspects(text[:2048])
+    assert time.process_time() - began < 1
 
 
 def gpu(code: int, text: str = "", bus: str = "1b") -> Xid:
@@ -211,3 +241,87 @@ def test_templates(text: str, wanted: str) -> None:
     """Words stay words; a template is its own template."""
     assert template(text) == wanted
     assert template(wanted) == wanted
+
+
+def corrected(device: str, minutes: int, each: int) -> Edit:
+    """Log corrected PCIe errors of a device, so many a minute."""
+    lines = [
+        f"kern  :warn  : [Fri Jan  2 03:{minute:02d}:{second:02d} 2026] {text}\n"
+        for minute in range(minutes)
+        for second in range(each)
+        for text in (
+            f"pcieport 0000:15:01.0: AER: Corrected error received: {device}",
+            f"mlx5_core {device}: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)",
+        )
+    ]
+    return lambda healthy: healthy + "".join(lines)
+
+
+def test_frequent_corrected_pcie_errors_fail() -> None:
+    """More than 10 a minute in 3 minutes: the link repeats so often that it is slow. Fewer are normal."""
+    (bad,) = found(corrected("0000:18:00.0", minutes=3, each=11))
+    assert (bad.verdict, bad.subject) == (Verdict.FAIL, "pci 0000:18:00.0")
+    assert "33 errors" in bad.cause
+    assert [f.verdict for f in found(corrected("0000:18:00.0", minutes=3, each=10))] == [Verdict.PASS]
+    assert [f.verdict for f in found(corrected("0000:18:00.0", minutes=2, each=59))] == [Verdict.PASS]
+
+
+def test_frequent_corrected_errors_by_the_ports_word_alone() -> None:
+    """Where the kernel suppresses the device's own line; seconds since boot for a time."""
+    lines = [
+        f"[{60 * minute + second}.5] pcieport 0000:15:01.0: AER: Correctable error message received from 0000:18:00.0\n"
+        for minute in range(5)
+        for second in range(20)
+    ]
+    (bad,) = found(lambda healthy: healthy + "".join(lines))
+    assert (bad.verdict, bad.subject) == (Verdict.FAIL, "pci 0000:18:00.0")
+
+
+def test_slot_power_of_one_adapter_fails_and_of_all_warns() -> None:
+    """The healthy node has two adapters of one kind."""
+    low = "mlx5_core 0000:{}:00.0: mlx5_pcie_event:299:(pid 1): Detected insufficient power on the PCIe slot (27W)."
+    (odd,) = found(append(low.format("18")))
+    assert (odd.verdict, odd.subject) == (Verdict.FAIL, "hca 0000:18:00.0")
+    both = found(append(low.format("18"), low.format("40")))
+    assert [(f.verdict, f.subject) for f in both] == [
+        (Verdict.WARN, "hca 0000:18:00.0"),
+        (Verdict.WARN, "hca 0000:40:00.0"),
+    ]
+
+
+def test_severe_unknown_messages_are_inconclusive_and_quoted_first() -> None:
+    """By severity, not by count; the warnings have a finding of their own."""
+    many = "".join(f"kern  :warn  : {STAMP}noise {name}\n" for name in ["a"] * 50 + ["x", "y"])
+    severe = f"kern  :crit  : {STAMP}frob: reactor hot\nkern  :emerg : {STAMP}frob: reactor open\n"
+    log = lambda healthy: healthy + many + severe  # noqa: E731
+    unclear, warned = found(log)
+    assert (unclear.verdict, warned.verdict) == (Verdict.INCONCLUSIVE, Verdict.WARN)
+    assert unclear.cause.index("emerg frob: reactor open") < unclear.cause.index("crit frob: reactor hot")
+    assert "noise a (50 times)" in warned.cause
+
+
+def test_a_record_of_the_firmware_is_one_finding() -> None:
+    """Its section, its severity and its part; two records of one part are one finding."""
+    record = (
+        "{{{0}}}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 4",
+        "{{{0}}}[Hardware Error]: event severity: recoverable",
+        "{{{0}}}[Hardware Error]:  Error 0, type: recoverable",
+        "{{{0}}}[Hardware Error]:  fru_text: B1",
+        "{{{0}}}[Hardware Error]:   section_type: memory error",
+    )
+    (bad,) = found(append(*(line.format(number) for number in (1, 2) for line in record), level="emerg"))
+    assert (bad.verdict, bad.subject) == (Verdict.FAIL, "memory B1")
+    assert "memory error, severity recoverable" in bad.cause
+    assert "2 times" in bad.cause
+
+
+def test_a_mig_instance_is_named() -> None:
+    """The GPU is found by its address; the cause names the instance."""
+    (bad,) = found(append("NVRM: Xid (PCI:0000:1b:00 GPU-I:05): 95, pid=7194, Uncontained: LTC TAG (0x2,0x0)."))
+    assert (bad.verdict, bad.subject, "in GPU-I:05" in bad.cause) == (Verdict.FAIL, "gpu 0", True)
+
+
+def test_an_address_that_cannot_be_read_stops_no_other_judgement() -> None:
+    """The Xid counts without its GPU."""
+    bad = found(append("NVRM: Xid (PCI:1:1): 79, GPU has fallen off the bus.", "NVRM: Xid (PCI:0000:1b:00): 48, DBE"))
+    assert {(f.verdict, f.measured) for f in bad} == {(Verdict.FAIL, "Xid 79"), (Verdict.FAIL, "Xid 48")}

@@ -6,14 +6,18 @@ import ast
 import inspect
 import re
 import sys
+from dataclasses import replace
 
 import pytest
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.finding import Verdict
+from clusterctl.fleet.finding import Verdict, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity
+from clusterctl_burnin.check import without_figure
 from clusterctl_burnin.kernel_log.nvidia_codes import recovery, sxid_table, xid_table
 from clusterctl_burnin.limits.limit import VERSION, LimitKey
-from clusterctl_burnin.limits.reading import LimitsText, parse_limits, shipped_limits
+from clusterctl_burnin.limits.reading import LimitsText, limits_behind, parse_limits, shipped_limits
 from clusterctl_burnin.package_data import names_in, text_of
 from clusterctl_burnin.registry import CHECKS, GROUP_LOADS, NODE_LOADS, keys_of, limit_keys
 from clusterctl_burnin.suites.suite import Changes, parse_suite, shipped_suite
@@ -302,3 +306,37 @@ def test_loads_of_one_node_last_as_the_suite_or_the_site_says() -> None:
     assert changed.least_seconds == nightly.least_seconds - nightly.node_seconds["stress_ng"] + 7
     assert "stress_ng" not in shipped_suite("bootstrap").node_seconds
     assert shipped_suite("hunt").solo == ()
+
+
+def test_a_figure_without_a_source_is_open_and_its_check_never_passes() -> None:
+    """A measurement that no figure judges is INCONCLUSIVE; what fails by another figure stays failed."""
+    text = GOOD.replace("extends", "# extends", 1)
+    line = re.search(r"  gpu_idle_memory_max: *\{[^}]*\}|  gpu_idle_memory_max:\n(?:    .*\n)+", text)
+    assert line
+    open_one = "  gpu_idle_memory_max: {value: null, unit: MiB, source: not calibrated}\n"
+    limits = parse_limits(text.replace(line[0], open_one, 1), where="x.yml")
+    assert limits.open == {"gpu_idle_memory_max"}
+    assert limits.digest != lab_limits().digest
+    keys = keys_of("gpu_idle")
+    good = passed("gpu_idle", "idle", measured=Quantity(4, "MiB"))
+    bad = replace(good, verdict=Verdict.FAIL, code=Code.GPU_TOO_HOT, remedy="check the fans")
+    far = replace(good, verdict=Verdict.NOT_APPLICABLE, code=Code.NOT_APPLICABLE)
+    (open_finding,) = without_figure("gpu_idle", keys, limits, [good])
+    assert (open_finding.verdict, open_finding.code) == (Verdict.INCONCLUSIVE, Code.NO_LIMIT)
+    assert open_finding.measured == Quantity(4, "MiB")
+    assert [one.verdict for one in without_figure("gpu_idle", keys, limits, [good, bad])] == [
+        Verdict.FAIL,
+        Verdict.INCONCLUSIVE,
+    ]
+    assert without_figure("gpu_idle", keys, limits, [far]) == (far,)
+    assert without_figure("gpu_idle", keys, lab_limits(), [good]) == (good,)
+    assert "open" in [behind.value for behind in limits_behind("gpu_idle", limits)]
+
+
+def test_a_number_of_parts_cannot_be_open() -> None:
+    with pytest.raises(UsageError, match="cannot be left open"):
+        parse_limits(
+            f"version: 1\nname: x\nhardware: y\nextends: {SHIPPED}\nlimits:\n"
+            "  nvlink_count: {value: null, unit: links, source: unknown}\nversions: {}\nmethods: {}\n",
+            where="x.yml",
+        )

@@ -17,7 +17,7 @@ from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.formats.wiring.plan import decode_plan
-from clusterctl_burnin.limits.reading import shipped_fabric_limits
+from clusterctl_burnin.limits.fabric_reading import shipped_fabric_limits
 from tests.paths import SHARED
 
 SAMPLES = SHARED / "samples/fabric"

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from clusterctl_cli.options import DISCREET
+from clusterctl_cli.options import SAFE_LOGGERS
 
 
 @pytest.fixture(autouse=True)
 def log_levels() -> Iterator[None]:
     """Put back what `-v` and its absence change."""
-    loggers = [logging.getLogger(), *(logging.getLogger(name) for name in DISCREET)]
+    loggers = [logging.getLogger(), *(logging.getLogger(name) for name in SAFE_LOGGERS)]
     before = [logger.level for logger in loggers]
     yield
     for logger, level in zip(loggers, before, strict=True):

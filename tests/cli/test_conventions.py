@@ -36,11 +36,12 @@ READS = {
     *("power status", "accounts check", "settings check", "pxe check", "image list", "maas check"),
     *("burnin export", "burnin judge", "burnin script"),
     *("cable plan", "cable lint", "cable verify", "cable recheck", "cable report", "cable counters", "cable health"),
-    *("cable burnplan", "cable coverage"),
+    *("cable burnplan", "cable coverage", "sku calibrate"),
 }
 """Commands that change nothing outside of a file that they are told to write."""
 UNASKED = {
     "init": "writes into a new or empty folder only",
+    "sku new": "writes a new file only",
     "pxe serve": "changes nothing until a machine is armed",
     "cable observe": "adds a reading to the journal",
     "image build": "adds an image; the one before is kept",

@@ -15,9 +15,10 @@ from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind
 from clusterctl.operations.context import open_site
-from clusterctl.operations.inventory import host_variables, list_hosts
+from clusterctl.operations.inventory import host_variables, list_hosts, ssh_arguments
 from tests.cli.site_of_three import append, run, write
 from tests.edges.site.ready import SECRETS
+from tests.edges.ssh.sshd import SSHD, Sshd
 from tests.events import new_event
 from tests.paths import ROOT
 from tests.steps.fakes import inventory as hardware
@@ -51,9 +52,32 @@ def test_groups_and_host_variables(site: Path) -> None:
     variables = found["_meta"]["hostvars"]
     assert variables.keys() == {"n1", "n2"}
     assert (variables["n1"]["ansible_host"], variables["n1"]["clusterctl_stage"]) == ("10.0.1.1", "gold")
-    assert f"UserKnownHostsFile={site}/state/known_hosts" in variables["n1"]["ansible_ssh_common_args"]
-    assert f"10.0.1.1 {KEY}\n" in (site / "state/known_hosts").read_text()
+    assert f"KnownHostsCommand=/bin/echo %H {KEY}" in variables["n1"]["ansible_ssh_common_args"]
     assert json.loads(run(site, "inventory", "--host", "n1").stdout) == variables["n1"]
+
+
+def test_it_writes_nothing(site: Path) -> None:
+    """It is a read: no file of the site is made, changed or removed, and it works where the site is read-only."""
+
+    def files() -> dict[str, tuple[int, bytes]]:
+        kept = (path for path in site.rglob("*") if path.is_file())
+        return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in kept}
+
+    before = files()
+    run(site, "inventory", "--list")
+    run(site, "inventory", "--host", "n1")
+    assert files() == before
+
+
+@pytest.mark.skipif(SSHD is None, reason="no sshd")
+@pytest.mark.parametrize(("pinned", "accepted"), [("host", True), ("stranger", False)])
+def test_a_real_ssh_accepts_the_pinned_key_alone(tmp_path: Path, pinned: str, accepted: bool) -> None:
+    """Without a file of host keys, and on a port other than 22."""
+    with Sshd(tmp_path) as sshd:
+        host = sshd.address(host_key=pinned)
+        login = ["-i", host.key_file, "-p", str(host.port), f"{host.user}@{host.address}", "true"]
+        ran = subprocess.run(["ssh", *ssh_arguments(host), *login], capture_output=True, text=True, check=False)
+    assert (ran.returncode == 0) is accepted, ran.stderr
 
 
 def test_no_secret_is_in_it(site: Path) -> None:
@@ -105,11 +129,16 @@ def test_groups_of_odd_names_are_valid_and_distinct(site: Path) -> None:
 
 
 def test_held_nodes_are_a_group_and_retired_ones_no_hosts(site: Path) -> None:
-    """`gold:!held` is the gold pool. No play reaches a retired node."""
+    """The group `gold` is the published gold pool: a held node is in `held` alone. No play reaches a retired node."""
     run(site, "hold", "n1", "--reason", "its owner tests it", "--yes")
     append(site, [new_event("node", "id-n2", Kind.NODE_RETIRED, {"reason": "sold"})])
     found = listed(site)
-    assert (found["gold"]["hosts"], found["held"]["hosts"]) == (["n1"], ["n1"])
+    context = open_site(site)
+    published = json.loads(Path(context.site.path(context.site.settings.pool)).read_text())
+    context.journal.close()
+    assert "gold" not in found
+    assert published["gold"] == []
+    assert found["held"]["hosts"] == ["n1"]
     assert found["_meta"]["hostvars"].keys() == {"n1"}
 
 

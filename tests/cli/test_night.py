@@ -14,10 +14,11 @@ import pytest
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.night_record import read_record
 from clusterctl.fleet.decisions.revalidate import order_event
-from clusterctl.fleet.errors import EdgeError, EnvironmentBrokenError, UsageError
+from clusterctl.fleet.errors import ConflictError, EdgeError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.nightly.policy import NightPolicy
-from clusterctl.fleet.node import NodeId, Stage, Step
+from clusterctl.fleet.node import NodeId, RevalidationOrigin, Stage, Step
+from clusterctl.fleet.state import Revalidation
 from clusterctl.operations import night as nightly
 from clusterctl.operations.context import SiteContext, open_site
 from clusterctl.operations.night import NIGHTLY, Night, NightRequest, NightRun
@@ -69,7 +70,8 @@ def test_the_journal_has_the_order_before_anything_is_run(site: Path) -> None:
     night(context, FakeScheduler())
     kinds = [event.kind for event in context.journal.history(Stream.NODE, NodeId("id-n1"))]
     assert kinds.index(Kind.REVALIDATION_ORDERED) < kinds.index(Kind.STEP_STARTED)
-    assert context.node("n1").revalidation == f"nightly {context.run}"
+    ordered = Revalidation(RevalidationOrigin.NIGHT, f"nightly {context.run}")
+    assert context.node("n1").revalidation == ordered
 
 
 def test_a_node_that_gets_work_meanwhile_is_passed_over(site: Path) -> None:
@@ -99,7 +101,14 @@ def test_what_a_killed_night_left_is_finished_first(site: Path) -> None:
     """n3 was ordered and is drained still: it has its turn first, beside an idle gold node, which is lent for that time.
     n4 was drained and never ordered: it is given back.
     """
-    append(site, [order_event(open_site(site).node("n3"), Step.BURNIN, "nightly r0")])
+    append(
+        site,
+        [
+            order_event(
+                open_site(site).node("n3"), Step.BURNIN, Revalidation(RevalidationOrigin.NIGHT, "another wording")
+            )
+        ],
+    )
     reason = "clusterctl:nightly:r0"
     context, scheduler = open_site(site), FakeScheduler(reasons={"n3": reason, "n4": reason})
     done = night(context, scheduler)
@@ -107,6 +116,16 @@ def test_what_a_killed_night_left_is_finished_first(site: Path) -> None:
     assert done.tested[0] == "n3"
     assert context.node("n4").stage is Stage.GOLD
     assert context.node("n3").stopped_at is Step.BURNIN
+
+
+@pytest.mark.parametrize("reason", ["nightly r0", "after the nightly job"])
+def test_a_night_does_not_finish_a_revalidation_that_an_operator_ordered(site: Path, reason: str) -> None:
+    """Whatever the reason's wording is."""
+    by_operator = Revalidation(RevalidationOrigin.OPERATOR, reason)
+    append(site, [order_event(open_site(site).node("n3"), Step.BURNIN, by_operator)])
+    context, scheduler = open_site(site), FakeScheduler(reasons={"n3": "clusterctl:nightly:r0"})
+    assert "n3" not in night(context, scheduler).tested
+    assert context.node("n3").stage is Stage.CABLED
 
 
 def test_who_is_gold_again_gets_its_work_back(site: Path) -> None:
@@ -216,6 +235,18 @@ def test_a_night_that_breaks_off_is_none(site: Path) -> None:
     assert record is not None
     assert record.ended is None
     assert all(stage is Stage.GOLD for stage, _ in stages(open_site(site)).values())
+
+
+def test_a_night_other_than_the_approved_one_does_not_begin(site: Path) -> None:
+    """A node that was to be first has work now: the operator approves the new preview, or none."""
+    scheduler = FakeScheduler()
+    context = replace(open_site(site), connect=lambda of, _access: SilentOutside(of, scheduler=scheduler))
+    approved = nightly.preview(context, NightRequest()).digest
+    scheduler.busy.add("n1")
+    before = seq(site)
+    with pytest.raises(ConflictError):
+        nightly.run(context, NightRequest(), Control(approved))
+    assert (seq(site), scheduler.calls, read_record(site / "state")) == (before, [], None)
 
 
 def test_outside_of_its_window_nothing_is_done(site: Path) -> None:

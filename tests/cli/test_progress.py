@@ -1,12 +1,29 @@
-"""What a run prints while it works, without a terminal."""
+"""What a run prints while it works: plain lines without a terminal, a table that cuts no name or stage on one."""
 
 from __future__ import annotations
 
-import pytest
+import io
+import logging
+from collections.abc import Callable
 
-from clusterctl.fleet.node import Step
-from clusterctl.operations.bootstrap import StepStopped
+import pytest
+from rich.console import Console
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.gate import Advance, Quarantine
+from clusterctl.fleet.node import NodeId, Stage, Step
+from clusterctl.fleet.state import NodeState, NodeSummary, summarise
+from clusterctl.operations.bootstrap import RunStarted, StepProgress, StepStopped
+from clusterctl.operations.run_log import PROGRESS
 from clusterctl_cli.progress import ProgressView
+
+CAUSE = "cables are on the wrong rail: found leaf-p1-r2 port 7 – node099 mlx5_0, the plan has mlx5_1 there"
+FAILED = Finding(check="cable", verdict=Verdict.FAIL, code=Code.GPU_COUNT, cause=CAUSE)
+
+
+def node(name: str, stage: Stage, cause: str = "", stopped_at: Step | None = None) -> NodeSummary:
+    return summarise(NodeState(NodeId(name), name, stage, cause=cause, stopped_at=stopped_at))
 
 
 @pytest.mark.parametrize("quiet", [False, True])
@@ -18,3 +35,76 @@ def test_a_stopped_step_is_printed_at_once(capsys: pytest.CaptureFixture[str], q
     line = "install STOPPED for all nodes that have not begun: 2 of the last 2 machines failed"
     assert printed.out == ""
     assert [text.split("s  ", 1)[1] for text in printed.err.splitlines()] == ([] if quiet else [line])
+
+
+def test_without_a_terminal_each_event_is_one_plain_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """No table, no colour, no cursor: a log of lines, with the time that the step took."""
+    with ProgressView() as view:
+        view.on_event(RunStarted(nodes=(node("n1", Stage.SEEN),), steps=tuple(Step)))
+        view.on_event(StepProgress(node=node("n1", Stage.SEEN), step=Step.DISCOVER))
+        view.on_event(StepProgress(node=node("n1", Stage.SEEN), step=Step.DISCOVER, text="reads\x1b[2J its BMC"))
+        advance = Advance(Stage.DISCOVERED, Verdict.PASS)
+        view.on_event(StepProgress(node=node("n1", Stage.DISCOVERED), step=Step.DISCOVER, decision=advance))
+    lines = [line.split("s  ", 1)[1] for line in capsys.readouterr().err.splitlines()]
+    assert lines == ["n1  discover: reads [2J its BMC", "n1  discovered after 0:00"]
+
+
+def on_terminal(fill: Callable[[ProgressView], None], *, width: int = 80, height: int = 24) -> list[str]:
+    """Return the lines of the table as a terminal shows them."""
+    console = Console(file=io.StringIO(), force_terminal=True, width=width, height=height, color_system=None)
+    with ProgressView(console=console) as view:
+        fill(view)
+    with console.capture() as captured:
+        console.print(view)
+    return captured.get().splitlines()
+
+
+def at_work(*names: str) -> Callable[[ProgressView], None]:
+    """Return what fills a view with nodes: the first in quarantine at cable, the others in configure."""
+
+    def fill(view: ProgressView) -> None:
+        nodes = tuple(node(name, Stage.INSTALLED) for name in names)
+        view.on_event(RunStarted(nodes=nodes, steps=tuple(Step), expected_s={Step.CONFIGURE: 1090.0}))
+        for name in names[1:]:
+            view.on_event(StepProgress(node=node(name, Stage.INSTALLED), step=Step.CONFIGURE))
+        stopped = node(names[0], Stage.QUARANTINED, CAUSE, Step.CABLE)
+        view.on_event(StepProgress(node=stopped, step=Step.CABLE, decision=Quarantine(FAILED)))
+
+    return fill
+
+
+@pytest.mark.parametrize("name", ["node007", "gpu-h100-rack17-unit042.cluster.example.org"])
+@pytest.mark.parametrize("width", [80, 100, 200])
+def test_names_stages_and_causes_are_whole(name: str, width: int) -> None:
+    """At 80 columns, too: no name and no stage is cut, each word of the cause is there, no line is too long."""
+    lines = on_terminal(at_work(name, "node008"), width=width)
+    assert max(map(len, lines)) <= width
+    row = next(line for line in lines if line.startswith(name))
+    assert row.split()[1:3] == ["✓✓✓✗··", "quarantined"]
+    words = " ".join(lines).split()
+    assert [word for word in words if word in CAUSE.split()] == CAUSE.split()
+
+
+def test_a_step_shows_how_long_it_has_run_and_how_long_it_takes() -> None:
+    """The time of this node, and what the step took for others before."""
+    row = next(line for line in on_terminal(at_work("node007", "node008")) if line.startswith("node008"))
+    assert row.split() == ["node008", "✓✓▶···", "configure", "0:00", "of", "~18:10"]
+
+
+def test_more_nodes_than_lines_are_counted_by_step() -> None:
+    """Nothing is hidden below the end of the screen: counts per step, with the longest and the expected time."""
+    lines = on_terminal(at_work(*(f"node{n:03}" for n in range(100))))
+    assert len(lines) <= 24
+    assert next(line for line in lines if line.startswith("configure")).split() == [
+        "configure", "99", "1", "0", "0:00", "~18:10",
+    ]  # fmt: skip
+    assert next(line for line in lines if line.startswith("cable")).split() == ["cable", "0", "0", "1"]
+
+
+def test_each_line_is_in_the_runs_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Those that a terminal shows in its table alone, too."""
+    with caplog.at_level(logging.INFO, logger=PROGRESS):
+        on_terminal(at_work("node007", "node008"))
+    assert [record.getMessage().split("s  ", 1)[1] for record in caplog.records] == [
+        f"node007  QUARANTINED at cable: {CAUSE}"
+    ]

@@ -85,6 +85,28 @@ def test_a_shell_completes_commands_options_and_nodes(site: Path, tmp_path: Path
     assert complete(tmp_path / "nowhere", ["why"], "n") == []
 
 
+def complete_last(site: Path, command: str, *words: str) -> list[str]:
+    """Return what completes the last word of a command line."""
+    shell = ShellComplete(cli, {}, "clusterctl", "_CLUSTERCTL_COMPLETE")
+    return [item.value for item in shell.get_completions([command, "--site", str(site), *words[:-1]], words[-1])]
+
+
+def test_a_shell_completes_selectors_parts_checks_suites_and_faults(site: Path) -> None:
+    """What the site and the program know by name; parts of the nodes that the command line names."""
+    slots = complete_last(site, "revalidate", "n1", "--repaired", "")
+    assert slots == ["0"]
+    assert complete_last(site, "quarantine", "n1", "--part", slots[0]) == slots
+    assert complete_last(site, "revalidate", "n3", "--repaired", "") == []
+    assert complete_last(site, "nodes", "-l", "st") == ["stage="]
+    assert complete_last(site, "nodes", "-l", "rack=A01,st") == ["rack=A01,stage="]
+    assert complete_last(site, "nodes", "-l", "stage=A,rack=A") == ["stage=A,rack=A01", "stage=A,rack=A02"]
+    assert complete_last(site, "nodes", "-l", "sku!=l") == ["sku!=lab"]
+    assert complete_last(site, "waive", "n1", "--check", "gpu_ec") == ["gpu_ecc"]
+    assert complete_last(site, "revalidate", "n1", "--suite", "night") == ["nightly"]
+    shell = ShellComplete(cli, {}, "clusterctl", "_CLUSTERCTL_COMPLETE")
+    assert [item.value for item in shell.get_completions(["lab", "inject"], "missing-g")] == ["missing-gpu"]
+
+
 def test_a_narrow_terminal_shows_the_cause_whole() -> None:
     """Wrapped in its column, or below its row where no room is left; no word is lost and no line is too long."""
     cause = "GPU 3 reports 2 uncorrectable ECC errors in its HBM, slot 5 of rack A01 unit 20"

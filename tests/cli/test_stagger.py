@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.site import load_site
-from clusterctl.operations.adapters import stagger_group
+from clusterctl.operations.site_facts import stagger_group
 from tests.edges.site.ready import write_ready_site
 
 SHEET = """\

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.site.fabric_limits import parse_fabric_limits
-from clusterctl_burnin.limits.reading import shipped_fabric_limits
+from clusterctl_burnin.limits.fabric_reading import shipped_fabric_limits
 from clusterctl_burnin.package_data import text_of
 from clusterctl_cli.commands.cable_health import health
 from tests.formats.infiniband import printers

@@ -39,6 +39,8 @@ def test_clean_is_0(as_planned):
         "links_right": 2,
         "findings": [],
         "moves": 0,
+        "devices_to_visit": 0,
+        "warnings": [],
     }
 
 
@@ -69,7 +71,7 @@ def test_by_rack_for_people():
     assert result.exit_code == 1
     assert "rack A01\n" in result.stdout
     assert "→ rack A01 U12 node002 mlx5_0: clean and reseat" in result.stdout
-    assert "2 of 2 planned cables are right, 2 observed: 1 thing to mend" in result.stdout
+    assert "2 of 2 planned cables are right, 2 observed: 1 finding" in result.stdout
 
 
 def test_gzipped(tmp_path, as_planned):

@@ -13,12 +13,13 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.gate import Advance, Hold, Policy, decide
-from clusterctl.fleet.node import Stage, Step
-from clusterctl.fleet.state import NodeState
+from clusterctl.fleet.node import RevalidationOrigin, Stage, Step
+from clusterctl.fleet.state import NodeState, Revalidation
 from tests.events import advances, data_of
 from tests.fleet.people import FINE, NOW, after, node, reported, stopped
 
 LATE = NOW + timedelta(days=30)
+NIGHT = Revalidation(RevalidationOrigin.NIGHT, "nightly")
 ADMISSION = Report(
     "admit",
     "bootstrap",
@@ -112,7 +113,7 @@ def admitted(state: NodeState) -> object:
 
 def test_what_was_not_touched_counts_on_however_old() -> None:
     """The node was admitted on it. A month later only what the order names must be fresh."""
-    state = after(gold(), [order_event(gold(), Step.BURNIN, "nightly")], at=LATE)
+    state = after(gold(), [order_event(gold(), Step.BURNIN, NIGHT)], at=LATE)
     assert admitted(state) == Hold("burnin has no passing report", "run clusterctl burnin on it")
     again = replace(
         reported(state, "burnin", FINE), reported_at={**state.reported_at, "burnin": LATE}, stage=Stage.BURNED_IN
@@ -127,13 +128,13 @@ def test_without_an_order_old_reports_admit_nobody() -> None:
     never = node(Stage.CABLED)
     for step in list(Step)[:-1]:
         never = reported(never, step.value, FINE)
-    never = replace(never, revalidation="nightly", admitted_at=None)
+    never = replace(never, revalidation=NIGHT, admitted_at=None)
     assert admitted(never) == old
 
 
 def test_gold_again_is_the_end_of_it() -> None:
     """The next admission asks for fresh reports again."""
-    state = after(gold(), [order_event(gold(), Step.BURNIN, "nightly")])
-    assert state.revalidation == "nightly"
+    state = after(gold(), [order_event(gold(), Step.BURNIN, NIGHT)])
+    assert state.revalidation == NIGHT
     state = after(state, advances(state.id, Stage.GOLD, Stage.CABLED), at=LATE)
-    assert (state.revalidation, state.admitted_at) == ("", LATE)
+    assert (state.revalidation, state.admitted_at) == (None, LATE)

@@ -18,7 +18,7 @@ from clusterctl.fleet.decisions.revalidate import repair, revalidate
 from clusterctl.fleet.errors import ConflictError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent, Payload, node_event
 from clusterctl.fleet.finding import Verdict
-from clusterctl.fleet.node import PATH, Serial, Stage, Step
+from clusterctl.fleet.node import PATH, RevalidationOrigin, Serial, Stage, Step
 from clusterctl.fleet.payloads.decisions import (
     HoldLifted,
     HoldSet,
@@ -58,7 +58,9 @@ def moved(move: Move, to: Stage, step: Step) -> Payload:
         Move.STOP: lambda: NodeHeld(step=step, **stop),
         Move.QUARANTINE: lambda: NodeQuarantined(step=step, **stop),
         Move.RELEASE: lambda: NodeReleased(to=to, reason="repaired"),
-        Move.REVALIDATE: lambda: RevalidationOrdered(since=step, to=to, was=Stage.GOLD, reason="nightly"),
+        Move.REVALIDATE: lambda: RevalidationOrdered(
+            since=step, to=to, was=Stage.GOLD, origin=RevalidationOrigin.NIGHT, reason="nightly"
+        ),
         Move.REINSTALL: lambda: ReinstallOrdered(reason="new OS", serial="S1", root_disk="D", was=Stage.GOLD),
         Move.MERGE: lambda: NodeMerged(node="n1", old="S1", new=Serial("S2"), reason="board swapped"),
         Move.RETIRE: lambda: NodeRetired(reason="sold"),

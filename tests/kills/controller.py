@@ -17,10 +17,10 @@ import click
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.node import Step
 from clusterctl.operations import bootstrap
-from clusterctl.operations.adapters import SiteAdapters
 from clusterctl.operations.bootstrap import RunRequest
 from clusterctl.operations.context import open_site
 from clusterctl.operations.operation import Control
+from clusterctl.operations.site_adapters import SiteAdapters
 from clusterctl_cli.progress import ProgressView
 from clusterctl_cli.render import print_run
 from clusterctl_cli.stopping import stoppable

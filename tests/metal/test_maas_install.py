@@ -14,7 +14,7 @@ import pytest
 
 from clusterctl.edges.maas.api import MaasApi
 from clusterctl.edges.site import load_site
-from clusterctl.operations.adapters import maas_settings
+from clusterctl.operations.site_adapters import maas_settings
 from clusterctl.ports import Deadline
 from lab.tests.lab_kit import leftovers
 from tests.e2e.site_kit import Controller, UtcClock

@@ -158,8 +158,8 @@ def test_a_secret_in_the_wrong_place_is_not_repeated(tmp_path: Path, place: str)
 def test_our_secret_files_are_private_whatever_the_umask(tmp_path: Path, umask: int) -> None:
     """Host keys, pins, a new site's folder for secrets, the state folder and the journal."""
     from clusterctl.edges.disk import write_once
-    from clusterctl.operations.adapters import state_dir
     from clusterctl.operations.context import open_site
+    from clusterctl.operations.site_facts import state_dir
 
     before = os.umask(umask)
     try:
@@ -178,12 +178,12 @@ def test_our_secret_files_are_private_whatever_the_umask(tmp_path: Path, umask: 
 
 def test_log_lines_and_their_tracebacks_are_discreet() -> None:
     """Whoever logs a known secret, by mistake or in an exception's text, logs a mask."""
-    from clusterctl_cli.discretion import DiscreetFormatter
+    from clusterctl.operations.run_log import RedactingFormatter
 
     KNOWN.add([SECRET + "-logged"])
     error = ValueError(f"bad value {SECRET}-logged")
     record = logging.LogRecord("x", logging.ERROR, "f", 1, "sent %r", (SECRET + "-logged",), (ValueError, error, None))
-    line = DiscreetFormatter("%(message)s").format(record)
+    line = RedactingFormatter("%(message)s").format(record)
     assert "sent '(secret)'" in line
     assert "ValueError: bad value (secret)" in line
     assert SECRET not in line
@@ -191,11 +191,11 @@ def test_log_lines_and_their_tracebacks_are_discreet() -> None:
 
 CRASH = """
 import sys, threading
-from clusterctl_cli import discretion
+from clusterctl_cli import process_hardening
 from clusterctl.edges.redaction import KNOWN
 password = sys.stdin.read()
 KNOWN.add([password])
-discretion.begin()
+process_hardening.harden()
 def fail():
     raise RuntimeError(f"cannot use {password}")
 thread = threading.Thread(target=fail)
@@ -216,7 +216,7 @@ def test_a_crash_tells_no_secret() -> None:
 
 def test_no_core_is_dumped() -> None:
     """A core would hold every secret; the limit is inherited by all that the controller starts."""
-    ask = "import resource; from clusterctl_cli import discretion; discretion.begin(); import subprocess, sys; "
+    ask = "import resource; from clusterctl_cli import process_hardening; process_hardening.harden(); import subprocess, sys; "
     ask += "print(subprocess.run(['sh', '-c', 'ulimit -c'], capture_output=True, text=True).stdout)"
     before = resource.getrlimit(resource.RLIMIT_CORE)
     asked = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, cwd=ROOT, check=True)

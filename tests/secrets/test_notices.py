@@ -15,8 +15,8 @@ from clusterctl.edges.site import load_site
 from clusterctl.edges.site.roles import write_site
 from clusterctl.fleet.diagnosis import Health
 from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, UsageError
-from clusterctl.operations.adapters import known_bmcs
 from clusterctl.operations.context import open_site
+from clusterctl.operations.site_facts import known_bmcs
 from clusterctl.operations.trust import diagnosis, notices
 from clusterctl_cli.main import cli
 from tests.edges.site.ready import lean

@@ -31,15 +31,39 @@ _XID = re.compile(r"\bXID\D{0,3}(\d+)", re.IGNORECASE)
 _CHANGING = re.compile(r"0x[0-9a-f]+|\d+", re.IGNORECASE)
 
 
+_CLOCKS_DIFFER = timedelta(hours=14)
+"""A BMC that writes local time without a zone may be off by so much, in either direction."""
+IF_REPAIRED = (
+    "; if that was repaired since, clear the log (clusterctl bmc clear-log NODE) or answer for it "
+    "(clusterctl waive NODE --check event_log)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What is known of the machine besides its BMC's answers of today.
+
+    findings  of the last report, so that a new part is not blamed for what was said of the one it replaced
+    host_at   when a step last had answers from the installed host; None: never
+    """
+
+    findings: Sequence[Finding] = ()
+    host_at: datetime | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """The newest of the entries that say one thing about one part, and how many there are."""
+    """The newest of the entries that say one thing about one part, and how many there are.
+
+    disproved  a later boot completed, by the log's own word
+    """
 
     entry: LogEntry
     meaning: Meaning | None
     component: Component
     part: Part | None
     count: int = 1
+    disproved: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -61,16 +85,17 @@ def judge_log(
     now: datetime,
     *,
     table: LogTable | None = None,
-    before: Sequence[Finding] = (),
+    past: Past = Past(),
 ) -> tuple[Finding, ...]:
-    """`found` by the inventory, then the log's own; what says the same as a failing part is its consequence.
-
-    `before`: what the last report found, so that a new part is not blamed for what was said of the one it replaced.
-    """
+    """Return `found` by the inventory, then the log's own; what says the same as a failing part is its consequence."""
     table = table or shipped_table()
-    kept = _standing(entries, inventory, table)
+    lost = [entry for entry in entries if entry.message_id == UNREAD]
+    entries = [entry for entry in entries if entry.message_id != UNREAD]
+    if lost and not entries:
+        return (*found, _no_log(lost))
+    kept = [_booted_since(one, inventory, past) for one in _standing(entries, inventory, table)]
     judged = [(one, finding) for one in kept if (finding := _finding(one, inventory, now, table.recent)) is not None]
-    own = [_linked(one, of_its_predecessor(finding, before), found) for one, finding in judged]
+    own = [_linked(one, of_its_predecessor(finding, past.findings), found) for one, finding in judged]
     told = {one.key for one, _ in judged}
     new = [one for one in kept if one.meaning is None and one.key not in told]
     return (*_rolled_up(found, own), *own, _summary(entries, new, now, table.recent))
@@ -90,12 +115,36 @@ def _standing(entries: Sequence[LogEntry], inventory: Inventory, table: LogTable
         rule = one.meaning.rule if one.meaning else None
         if rule is not None and rule.weight is Weight.REPAIRED:
             kept = {key: old for key, old in kept.items() if key[0] not in rule.repairs or not _about(one, key[1])}
+        elif rule is not None and rule.weight is Weight.BOOTED:
+            kept = {key: _disproved_by(old, entry) for key, old in kept.items()}
         elif entry.cleared:
             kept.pop(one.key, None)
         elif rule is None or rule.weight is not Weight.NOISE:
             old = kept.pop(one.key, None)
             kept[one.key] = replace(one, count=old.count + 1 if old else 1)
     return list(reversed(kept.values()))
+
+
+def _disproved_by(old: _Kept, boot: LogEntry) -> _Kept:
+    """Return `old` as disproved where the boot is certainly later: an entry without a time may be of any time."""
+    until_boot = old.meaning is not None and old.meaning.rule.until_boot
+    then, after = _time(old.entry.at), _time(boot.at)
+    later = then is not None and after is not None and then < after
+    return replace(old, disproved=True) if until_boot and later else old
+
+
+def _booted_since(one: _Kept, inventory: Inventory, past: Past) -> _Kept:
+    """Return `one` as disproved where BMC or host prove that the machine has booted since.
+
+    A BMC that reports the state of today without a time means today.
+    """
+    if one.meaning is None or not one.meaning.rule.until_boot or one.disproved:
+        return one
+    then = _time(one.entry.at)
+    ended = _time(inventory.posted or "")
+    now_up = inventory.posted is not None and (ended is None or (then is not None and ended > then))
+    host = then is not None and past.host_at is not None and past.host_at - then > _CLOCKS_DIFFER
+    return replace(one, disproved=now_up or host)
 
 
 def _about(repaired: _Kept, part: str) -> bool:
@@ -126,6 +175,8 @@ def _finding(one: _Kept, inventory: Inventory, now: datetime, recent: timedelta)
         dangerous = one.entry.severity == "Critical" and one.part is not None and today is not True
         return _told(one, Verdict.FAIL, "") if dangerous and age is not None and fresh else None
     weight, meaning, remedy = _weighed(one)
+    if one.disproved:
+        return _told(one, Verdict.WARN, "the machine has booted since")
     if weight is Weight.NOISE or (not fresh and (today is True or weight is Weight.DEGRADED)):
         return None
     if one.meaning.rule.lasting:
@@ -196,7 +247,7 @@ def _linked(one: _Kept, finding: Finding, found: Sequence[Finding]) -> Finding:
         same_kind = one.part is None and other.check == CHECKS.get(one.component)
         if same_kind or finding.subject == other.subject or (finding.serial and finding.serial == other.serial):
             return replace(finding, root=other.root or other.key)
-    return finding
+    return replace(finding, remedy=finding.remedy + IF_REPAIRED) if finding.verdict is Verdict.FAIL else finding
 
 
 def _rolled_up(found: Sequence[Finding], own: Sequence[Finding]) -> Iterator[Finding]:
@@ -205,6 +256,22 @@ def _rolled_up(found: Sequence[Finding], own: Sequence[Finding]) -> Iterator[Fin
     for finding in found:
         unexplained = finding.check == "bmc_health" and finding.verdict is not Verdict.PASS and not finding.root
         yield replace(finding, root=failed.root or failed.key) if failed and unexplained else finding
+
+
+def _no_log(lost: Sequence[LogEntry]) -> Finding:
+    """Unmeasured where the BMC has logs and gives none of them; a warning where it has none."""
+    listed = any(entry.log for entry in lost)
+    return Finding(
+        check=CHECK,
+        verdict=Verdict.INCONCLUSIVE if listed else Verdict.WARN,
+        code=Code.NOT_REPORTED,
+        subject="bmc",
+        cause=f"no log could be read: {lost[0].message[:200]}",
+        remedy="discover it again; if its logs stay unreadable, reset the BMC, then update its firmware"
+        if listed
+        else "have the vendor say where this BMC keeps its hardware log",
+        deterministic=not listed,
+    )
 
 
 def _summary(entries: Sequence[LogEntry], new: Sequence[_Kept], now: datetime, recent: timedelta) -> Finding:
@@ -228,12 +295,17 @@ def _summary(entries: Sequence[LogEntry], new: Sequence[_Kept], now: datetime, r
 
 def _age(entry: LogEntry, now: datetime) -> timedelta | None:
     """None where the BMC's clock was not set, or what it wrote is no time."""
+    at = _time(entry.at)
+    return None if at is None else now - at
+
+
+def _time(text: str) -> datetime | None:
     try:
-        at = datetime.fromisoformat(entry.at)
+        at = datetime.fromisoformat(text)
     except ValueError:
         return None
     at = at if at.tzinfo else at.replace(tzinfo=UTC)
-    return None if at < _CLOCKS_RUN_SINCE else now - at
+    return None if at < _CLOCKS_RUN_SINCE else at
 
 
 def _kind(entry: LogEntry) -> str:

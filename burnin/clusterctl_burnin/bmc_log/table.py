@@ -27,6 +27,7 @@ class Weight(enum.Enum):
     DEGRADED = "degraded"
     NOISE = "noise"
     REPAIRED = "repaired"
+    BOOTED = "booted"
 
 
 class Component(enum.Enum):
@@ -67,6 +68,7 @@ class Rule(pydantic.BaseModel):
     component: Component
     weight: Weight
     lasting: bool = False
+    until_boot: bool = False
     repairs: tuple[str, ...] = ()
     ids: tuple[_Regex, ...] = ()
     text: tuple[_Regex, ...] = ()

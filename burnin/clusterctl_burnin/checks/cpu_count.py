@@ -1,24 +1,33 @@
-"""cpu_count: as many processors as the SKU says are plugged in and switched on."""
+"""cpu_count: as many processors as the SKU says are plugged in and switched on, with all their cores.
+
+CPUs that the kernel does not use are a warning: a site may switch SMT or single CPUs off on purpose.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity, exactly
-from clusterctl.formats.host.cpu_memory import parse_processors
+from clusterctl.formats.host.cpu_memory import ProcessorSocket, parse_lscpu, parse_processors
 from clusterctl_burnin.check import Area, Check, Expected
+from clusterctl_burnin.checks.cpu_frequency import LSCPU
 from clusterctl_burnin.probe import Probe, Readings
 
 PROCESSORS = Probe("processors", ("dmidecode", "-t", "4"), role="base")
 _NAME = "cpu_count"
+_REPLACE = "let the vendor's technician reseat or replace the processor"
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     sockets = parse_processors(readings.text(PROCESSORS))
     working, wanted = sum(socket.works for socket in sockets), expected.sku.cpu_count
     if working == wanted:
+        found = [*_without_cores(sockets), *_offline(readings)]
+        yield from found
+        if found:
+            return
         yield passed(
             _NAME,
             "all processors are there",
@@ -28,7 +37,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         return
     others = ", ".join(f"{socket.designation} {socket.status}" for socket in sockets if not socket.works)
     cause = f"{working} of {wanted} processors work" + (f": {others}" if others else "")
-    remedy = "let the vendor's technician reseat or replace the processor"
+    remedy = _REPLACE
     if any("Disabled" in socket.status for socket in sockets if not socket.works):
         remedy = (
             "find the reason in the BMC's event log, and enable the processor in the BIOS setup; if it stays "
@@ -47,4 +56,34 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     )
 
 
-CHECK = Check(_NAME, (PROCESSORS,), _judge, area=Area.PROCESSOR)
+def _without_cores(sockets: Sequence[ProcessorSocket]) -> Iterator[Finding]:
+    for socket in sockets:
+        if socket.works and socket.cores and socket.cores_enabled is not None and socket.cores_enabled < socket.cores:
+            yield Finding(
+                check=_NAME,
+                verdict=Verdict.FAIL,
+                code=Code.CPU_CORES_OFF,
+                subject=socket.designation or "cpu",
+                cause=f"{socket.cores_enabled} of {socket.cores} cores of the processor are enabled",
+                measured=Quantity(socket.cores_enabled, "cores"),
+                expected=exactly(socket.cores, "cores"),
+                remedy=f"enable all cores in the BIOS setup; if they stay off, {_REPLACE}",
+            )
+
+
+def _offline(readings: Readings) -> Iterator[Finding]:
+    cpus = parse_lscpu(readings.text(LSCPU))
+    if cpus.offline:
+        count = len(cpus.offline)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.WARN,
+            code=Code.CPUS_OFFLINE,
+            cause=f"the kernel does not use {count} of {count + len(cpus.online)} CPUs",
+            measured=Quantity(len(cpus.online), "CPUs"),
+            expected=exactly(count + len(cpus.online), "CPUs"),
+            remedy="read lscpu and the kernel's command line (nosmt, maxcpus); look in the kernel log",
+        )
+
+
+CHECK = Check(_NAME, (PROCESSORS, LSCPU), _judge, area=Area.PROCESSOR)

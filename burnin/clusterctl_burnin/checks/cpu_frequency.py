@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
-from clusterctl.formats.host.cpu_memory import CpuClock, parse_turbostat
+from clusterctl.formats.host.cpu_memory import CpuClock, parse_lscpu, parse_turbostat
 from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.fleet_stats import Bad, Metric, Sample
 from clusterctl_burnin.limits.limit import Limit, LimitKey
 from clusterctl_burnin.probe import Probe, Readings
+from clusterctl_burnin.probes.nvidia_smi import missing
 
 CPU_CLOCK = Metric(
     "cpu_busy_clock",
@@ -35,6 +36,7 @@ TURBOSTAT = Probe(
     timeout=30.0,
     role="burnin_tools",
 )
+LSCPU = Probe("lscpu", ("lscpu", "--json"))
 _NAME = "cpu_frequency"
 _ONE = (
     "look for throttling of this processor in the BMC's event log (a voltage regulator, a heat sink, a power supply), "
@@ -48,13 +50,16 @@ _ALL = (
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     clocks, limit = parse_turbostat(readings.text(TURBOSTAT)), expected.limits[CPU_BUSY_CLOCK_MIN]
+    online = parse_lscpu(readings.text(LSCPU)).online
+    measured = {clock.cpu for clock in clocks}
+    yield from missing(_NAME, len(measured & online), len(online), "CPUs")
     packages = sorted({clock.package for clock in clocks})
     slow = [clock for clock in clocks if clock.busy_mhz < limit.value]
-    if not slow:
+    if not slow and measured >= online:
         least = min(clock.busy_mhz for clock in clocks)
-        cause = "all processors reach their clock"
+        cause = f"all {len(online)} CPUs reach their clock"
         yield passed(_NAME, cause, measured=limit.quantity(least), expected=limit.at_least)
-    elif {clock.package for clock in slow} == set(packages):
+    elif slow and {clock.package for clock in slow} == set(packages):
         yield _finding("node", slow, len(clocks), limit, _ALL)
     else:
         for package in packages:
@@ -89,7 +94,7 @@ def _samples(node: str, population: str, readings: Readings) -> Iterator[Sample]
 
 CHECK = Check(
     _NAME,
-    (TURBOSTAT,),
+    (TURBOSTAT, LSCPU),
     _judge,
     area=Area.PROCESSOR,
     metrics=(CPU_CLOCK,),

@@ -13,14 +13,15 @@ from clusterctl_burnin.probe import Probe, Readings
 
 DISK_FREE_MIN = LimitKey("disk_free_min", "GiB")
 
-DF = Probe("df", ("df", "-P", "-B1", "/", "/var", "/tmp"))  # noqa: S108 — looked at, not written to
+_PATHS = ("/", "/var", "/tmp")  # noqa: S108 — looked at, not written to
+DF = Probe("df", ("df", "-P", "-B1", *_PATHS))
 _NAME = "disk_space"
 _GIB = 2**30
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     limit = expected.limits[DISK_FREE_MIN]
-    filesystems = parse_df(readings.text(DF))
+    filesystems = parse_df(readings.text(DF), len(_PATHS))
     full = [f for f in filesystems if f.free < limit.value * _GIB]
     remedy = "find what fills it (du -x -h --max-depth=2) and remove it, or install the node again"
     for filesystem in full:

@@ -2,6 +2,9 @@
 
 Without it CUDA does not start on HGX and DGX machines ("system not yet initialized"); in another version than the
 driver's it ends by itself (Fabric Manager User Guide, docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide).
+
+Where the NVSwitches are those of a rack (GB200), it runs on another machine: only what the GPUs report is judged. GPUs
+before Hopper report no state of their fabric.
 """
 
 from __future__ import annotations
@@ -24,6 +27,17 @@ SERVICE = Probe("fabric_manager_service", ("systemctl", "is-active", "nvidia-fab
 VERSION = Probe("fabric_manager_version", ("nv-fabricmanager", "--version"), role="fabric_manager")
 _NAME = "fabric_manager"
 _JOINED = ("Completed", "Success")
+_SILENT = frozenset({"Volta", "Turing", "Ampere", "Ada Lovelace"})
+_UNTOLD = frozenset({"n/a", "not supported", "[n/a]"})
+_FINE = {
+    "Summary": frozenset({"healthy"}),
+    "Bandwidth": frozenset({"full"}),
+    "Route Recovery in progress": frozenset({"false"}),
+    "Route Unhealthy": frozenset({"false"}),
+    "Access Timeout Recovery": frozenset({"false"}),
+    "Incorrect Configuration": frozenset({"none", "false"}),
+}
+"""The healthy values by key (nvml.h, nvmlGpuFabricInfo_v3_t); keys that are not here are not judged."""
 _LOG = "read journalctl -b -u nvidia-fabricmanager and /var/log/fabricmanager.log on the node, repair what they report"
 
 
@@ -32,12 +46,21 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield not_applicable(_NAME, "GPUs without NVLink need no fabric manager")
         return
     found: list[Finding] = []
-    for part in (_service, _version, _gpus):
+    for part in (_gpus,) if _in_rack(readings) else (_service, _version, _gpus):
         try:
             found.extend(part(readings, expected))
         except (UnmeasuredError, ParseError) as error:
             found.append(inconclusive(_NAME, error))
     yield from found or (passed(_NAME, "it runs, and every GPU has joined the NVSwitches"),)
+
+
+def _in_rack(readings: Readings) -> bool:
+    """Return whether all GPUs are in the fabric of a rack; False where that was not measured."""
+    try:
+        gpus = read(readings).gpus
+    except (UnmeasuredError, ParseError):
+        return False
+    return bool(gpus) and all(gpu.in_rack_fabric for gpu in gpus)
 
 
 def _service(readings: Readings, _expected: Expected) -> Iterator[Finding]:
@@ -78,6 +101,9 @@ def _version(readings: Readings, _expected: Expected) -> Iterator[Finding]:
 
 def _gpus(readings: Readings, expected: Expected) -> Iterator[Finding]:
     def apart(gpu: GpuReading) -> Iterator[Finding]:
+        if gpu.architecture in _SILENT and gpu.fabric_state is None:
+            return
+        yield from _unhealthy(gpu)
         state = known(gpu.fabric_state, "the state of the GPU's fabric")
         status = gpu.fabric_status or "no status"
         if (state, status) != _JOINED:
@@ -98,6 +124,27 @@ def _gpus(readings: Readings, expected: Expected) -> Iterator[Finding]:
             )
 
     return each(_NAME, readings, expected, apart)
+
+
+def _unhealthy(gpu: GpuReading) -> Iterator[Finding]:
+    """A value that the driver cannot tell (`N/A`) says nothing; many drivers report no health at all."""
+    bad = {
+        key: value
+        for key, value in gpu.fabric_health.items()
+        if value.lower() not in _FINE.get(key, frozenset({value.lower()})) | _UNTOLD
+    }
+    if bad:
+        wrong = ", ".join(f"{key}: {value}" for key, value in bad.items())
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            code=Code.NVSWITCH_UNHEALTHY,
+            subject=gpu.subject,
+            cause=f"the GPU reports that its NVLink fabric is not healthy ({wrong})",
+            remedy=f"{_LOG}; read the NVLinks (nvidia-smi nvlink -s), then the switch tray's or NVSwitch's log",
+            serial=gpu.serial or "",
+            deterministic=False,
+        )
 
 
 CHECK = Check(_NAME, (SERVICE, VERSION, NVIDIA_SMI), _judge, area=Area.NVLINK, limits=(NVLINK_COUNT,))

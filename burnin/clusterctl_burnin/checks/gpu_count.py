@@ -18,20 +18,15 @@ _RESEAT = "power the machine off and on; if it is still absent, reseat the GPU o
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     if pci := lost(readings.result(NVIDIA_SMI)):
-        cause, remedy = "nvidia-smi lists the GPU but cannot reach it: the GPU has left the PCI bus", _RESEAT
-        yield Finding(
-            check=_NAME,
-            verdict=Verdict.FAIL,
-            code=Code.GPU_OFF_THE_BUS,
-            subject=f"gpu {pci}",
-            cause=cause,
-            remedy=remedy,
-            serial=_serial(pci, expected),
-        )
+        yield _off_the_bus(f"gpu {pci}", pci, expected)
         return
     gpus, wanted = read(readings).gpus, expected.sku.gpu_count
+    gone = [gpu for gpu in gpus if gpu.recovery.lost]
+    yield from (_off_the_bus(gpu.subject, gpu.pci, expected) for gpu in gone)
     strangers = [
-        g for g in gpus if expected.sku.gpu_model.lower() not in known(g.model, f"{g.subject}'s model").lower()
+        g
+        for g in gpus
+        if g not in gone and expected.sku.gpu_model.lower() not in known(g.model, f"{g.subject}'s model").lower()
     ]
     for gpu in strangers:
         cause, remedy = "the GPU's model is not the SKU's", "replace the GPU, or correct the SKU"
@@ -49,10 +44,22 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         )
     if len(gpus) != wanted:
         yield _wrong_count(gpus, expected)
-    elif not strangers:
+    elif not strangers and not gone:
         yield passed(
             _NAME, "all GPUs are there", measured=Quantity(len(gpus), "GPUs"), expected=exactly(wanted, "GPUs")
         )
+
+
+def _off_the_bus(subject: str, pci: str, expected: Expected) -> Finding:
+    return Finding(
+        check=_NAME,
+        verdict=Verdict.FAIL,
+        code=Code.GPU_OFF_THE_BUS,
+        subject=subject,
+        cause="nvidia-smi lists the GPU but cannot reach it: the GPU has left the PCI bus",
+        remedy=_RESEAT,
+        serial=_serial(pci, expected),
+    )
 
 
 def _serial(pci: str, expected: Expected) -> str:
@@ -86,4 +93,4 @@ def _absent(gpus: tuple[GpuReading, ...], expected: Expected) -> list[str]:
     return [f"{g.slot}{f' (serial {g.serial})' if g.serial else ''}" for g in gone]
 
 
-CHECK = Check(_NAME, (NVIDIA_SMI,), _judge, area=Area.GPU, causes=(Cause("nvidia_driver"),))
+CHECK = Check(_NAME, (NVIDIA_SMI,), _judge, area=Area.GPU, causes=(Cause("nvidia_driver"),), after_loads=True)

@@ -1,4 +1,6 @@
-"""gpu_ecc: ECC is on and no GPU has had an uncorrectable memory error since it was last reset."""
+"""gpu_ecc: ECC is on no GPU has had an uncorrectable memory error since it was last reset, nor many
+corrected ones.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,18 @@ GPU_UNCORRECTABLE_ECC_MAX = LimitKey(
     default=0,
     source="NVIDIA GPU memory error management, one uncorrectable error needs at least a reset",
 )
+GPU_CORRECTED_ECC_MAX = LimitKey(
+    "gpu_corrected_ecc_max",
+    "errors since the driver was loaded",
+    default=10_000,
+    source="own choice; the GPU corrects them and replaces the row, many point at a part that is about to fail",
+)
 
 _NAME = "gpu_ecc"
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    limit = expected.limits[GPU_UNCORRECTABLE_ECC_MAX]
+    limit, corrected = expected.limits[GPU_UNCORRECTABLE_ECC_MAX], expected.limits[GPU_CORRECTED_ECC_MAX]
 
     def bad(gpu: GpuReading) -> Iterator[Finding]:
         subject, serial = gpu.subject, gpu.serial or ""
@@ -79,7 +87,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
                 remedy=remedy,
                 serial=serial,
             )
-        elif gpu.sram_uncorrectable_ever:
+        elif not gpu.retires_pages and known(gpu.sram_uncorrectable_ever, "the SRAM errors of the GPU's life"):
             cause = "uncorrectable SRAM errors earlier in its life"
             remedy = "check this GPU again after the next burn-in"
             yield Finding(
@@ -88,9 +96,22 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
                 code=Code.GPU_ECC_EARLIER,
                 subject=subject,
                 cause=cause,
-                measured=limit.quantity(gpu.sram_uncorrectable_ever),
+                measured=limit.quantity(gpu.sram_uncorrectable_ever or 0),
                 expected=exactly(0, limit.unit),
                 remedy=remedy,
+                serial=serial,
+            )
+        count = known(gpu.dram_corrected_since_boot, "the corrected ECC errors")
+        if count > corrected.value:
+            yield Finding(
+                check=_NAME,
+                verdict=Verdict.WARN,
+                code=Code.GPU_ECC_CORRECTED,
+                subject=subject,
+                cause="the GPU corrected many memory errors since the driver was loaded",
+                measured=corrected.quantity(count),
+                expected=corrected.at_most,
+                remedy="reset the GPU, and replace it if later burn-ins find as many errors again",
                 serial=serial,
             )
 
@@ -99,5 +120,11 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 CHECK = Check(
-    _NAME, (NVIDIA_SMI,), _judge, area=Area.GPU, causes=(Cause("nvidia_driver"),), limits=(GPU_UNCORRECTABLE_ECC_MAX,)
+    _NAME,
+    (NVIDIA_SMI,),
+    _judge,
+    area=Area.GPU,
+    causes=(Cause("nvidia_driver"),),
+    limits=(GPU_UNCORRECTABLE_ECC_MAX, GPU_CORRECTED_ECC_MAX),
+    after_loads=True,
 )

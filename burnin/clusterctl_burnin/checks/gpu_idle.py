@@ -53,14 +53,11 @@ def _busy(gpu: GpuReading, limits: Limits) -> Iterator[Finding]:
 
 
 def _hot(gpu: GpuReading, limits: Limits) -> Iterator[Finding]:
-    readings = (
-        ("GPU", known(gpu.temperature, "the GPU's temperature"), limits[GPU_TEMPERATURE_MAX]),
-        (
-            "GPU's memory",
-            known(gpu.memory_temperature, "the memory's temperature"),
-            limits[GPU_MEMORY_TEMPERATURE_MAX],
-        ),
-    )
+    """GDDR memory has no temperature that the driver reads; HBM has."""
+    readings = [("GPU", known(gpu.temperature, "the GPU's temperature"), limits[GPU_TEMPERATURE_MAX])]
+    if gpu.has_hbm or gpu.memory_temperature is not None:
+        memory = known(gpu.memory_temperature, "the memory's temperature")
+        readings.append(("GPU's memory", memory, limits[GPU_MEMORY_TEMPERATURE_MAX]))
     for what, celsius, limit in readings:
         if celsius > limit.value:
             yield Finding(

@@ -1,4 +1,7 @@
-"""gpu_row_remap: no GPU waits for a row remapping, failed at one, or has used up its spare rows."""
+"""gpu_row_remap: no GPU waits for spare memory, failed to replace faulty memory, or has used up its spare memory.
+
+GPUs from Ampere on replace rows, older ones retire pages.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Area, Cause, Check, Expected, known
-from clusterctl_burnin.limits.limit import LimitKey
+from clusterctl_burnin.limits.limit import Limit, LimitKey
 from clusterctl_burnin.probe import Readings
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each
 
@@ -18,62 +21,89 @@ GPU_REMAPPED_ROWS_MAX = LimitKey(
     default=512,
     source="NVIDIA GPU memory error management, 512 row remappings is the most a GPU can do",
 )
+GPU_RETIRED_PAGES_MAX = LimitKey(
+    "gpu_retired_pages_max",
+    "pages",
+    default=59,
+    source="NVIDIA dynamic page retirement, a GPU is replaced from 60 retired pages on; it can retire 64",
+)
 
 _NAME = "gpu_row_remap"
 
 
+_RESET = "reset the GPU or reboot the node"
+_Found = tuple[Verdict, Code, str, str, int | None]
+"""Verdict, code, cause, remedy, and the number that exceeds the limit."""
+
+
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    limit = expected.limits[GPU_REMAPPED_ROWS_MAX]
+    rows, pages = expected.limits[GPU_REMAPPED_ROWS_MAX], expected.limits[GPU_RETIRED_PAGES_MAX]
 
     def bad(gpu: GpuReading) -> Iterator[Finding]:
-        subject, serial = gpu.subject, gpu.serial or ""
-        if known(gpu.remap_failed, "whether a row remapping failed"):
-            cause = "the GPU could not replace a faulty memory row by a spare row"
-            remedy = "replace the GPU"
+        limit, found = (pages, _pages(gpu, pages)) if gpu.retires_pages else (rows, _rows(gpu, rows))
+        for verdict, code, cause, remedy, count in found:
             yield Finding(
                 check=_NAME,
-                verdict=Verdict.FAIL,
-                code=Code.GPU_REMAP_FAILED,
-                subject=subject,
+                verdict=verdict,
+                code=code,
+                subject=gpu.subject,
                 cause=cause,
+                measured=None if count is None else limit.quantity(count),
+                expected=None if count is None else limit.at_most,
                 remedy=remedy,
-                serial=serial,
-            )
-            return
-        if known(gpu.remap_pending, "whether a row remapping is pending"):
-            cause, remedy = (
-                "the GPU replaces a faulty memory row only at its next reset",
-                "reset the GPU or reboot the node",
-            )
-            yield Finding(
-                check=_NAME,
-                verdict=Verdict.FAIL,
-                code=Code.GPU_REMAP_PENDING,
-                subject=subject,
-                cause=cause,
-                remedy=remedy,
-                serial=serial,
-            )
-        rows = known(gpu.remapped_uncorrectable, "the remapped rows")
-        if rows > limit.value:
-            cause = "the GPU has replaced too many memory rows after uncorrectable errors"
-            remedy = "replace the GPU"
-            yield Finding(
-                check=_NAME,
-                verdict=Verdict.FAIL,
-                code=Code.GPU_REMAPPED_ROWS,
-                subject=subject,
-                cause=cause,
-                measured=limit.quantity(rows),
-                expected=limit.at_most,
-                remedy=remedy,
-                serial=serial,
+                serial=gpu.serial or "",
             )
 
     found = tuple(each(_NAME, readings, expected, bad))
     yield from found or (passed(_NAME, "no row remapping is pending or failed"),)
 
 
+def _rows(gpu: GpuReading, limit: Limit) -> Iterator[_Found]:
+    spare = gpu.spare_rows
+    if known(spare.failed, "whether a row remapping failed"):
+        cause = "the GPU could not replace a faulty memory row by a spare row"
+        yield Verdict.FAIL, Code.GPU_REMAP_FAILED, cause, "replace the GPU", None
+        return
+    if known(spare.pending, "whether a row remapping is pending"):
+        cause = "the GPU replaces a faulty memory row only at its next reset"
+        yield Verdict.FAIL, Code.GPU_REMAP_PENDING, cause, _RESET, None
+    count = known(spare.uncorrectable, "the remapped rows")
+    if count > limit.value:
+        cause = "the GPU has replaced too many memory rows after uncorrectable errors"
+        yield Verdict.FAIL, Code.GPU_REMAPPED_ROWS, cause, "replace the GPU", count
+    elif short := (spare.low or 0) + (spare.none or 0):
+        cause = f"{short} banks of the GPU's memory have few spare rows left, {spare.none or 0} of them none"
+        yield (
+            Verdict.WARN,
+            Code.GPU_SPARE_ROWS_LOW,
+            cause,
+            "plan the GPU's replacement: the next fault may fail it",
+            None,
+        )
+
+
+def _pages(gpu: GpuReading, limit: Limit) -> Iterator[_Found]:
+    spare = gpu.spare_rows
+    if known(spare.retirement_pending, "whether a page retirement is pending"):
+        yield (
+            Verdict.FAIL,
+            Code.GPU_REMAP_PENDING,
+            "the GPU retires a faulty memory page at its next reset",
+            _RESET,
+            None,
+        )
+    count = known(spare.retired, "the retired pages")
+    if count > limit.value:
+        cause = "the GPU has retired too many memory pages"
+        yield Verdict.FAIL, Code.GPU_REMAPPED_ROWS, cause, "replace the GPU", count
+
+
 CHECK = Check(
-    _NAME, (NVIDIA_SMI,), _judge, area=Area.GPU, causes=(Cause("nvidia_driver"),), limits=(GPU_REMAPPED_ROWS_MAX,)
+    _NAME,
+    (NVIDIA_SMI,),
+    _judge,
+    area=Area.GPU,
+    causes=(Cause("nvidia_driver"),),
+    limits=(GPU_REMAPPED_ROWS_MAX, GPU_RETIRED_PAGES_MAX),
+    after_loads=True,
 )

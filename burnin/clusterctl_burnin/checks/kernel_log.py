@@ -1,19 +1,22 @@
 """kernel_log: no Xid or SXid, no PCIe link trained down, no other message that keeps a node from training.
 
-The log since boot is judged, so an old message leaves with the reboot that cures it. What is neither judged nor
-known is told as new.
+The log since boot is judged, so an old message leaves with the reboot that cures it. A message that no rule knows is
+reported: where it is severe the check is INCONCLUSIVE, else it warns.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity, at_least, exactly
+from clusterctl.formats.host.hardware_errors import HARDWARE_ERROR
 from clusterctl.formats.host.kernel_log import (
     KernelLog,
     LineKind,
@@ -27,9 +30,20 @@ from clusterctl.formats.host.kernel_log import (
 )
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading, parse_query
 from clusterctl_burnin.check import Area, Check, Expected
+from clusterctl_burnin.kernel_log.combined import (
+    ADAPTER,
+    LOW_POWER,
+    MEDIA,
+    Judgement,
+    corrected_pcie,
+    firmware_errors,
+    foreign_drives,
+    processor_errors,
+    slot_power,
+)
 from clusterctl_burnin.kernel_log.known_lines import KnownLines, KnownTest
 from clusterctl_burnin.kernel_log.nvidia_codes import sxid_table
-from clusterctl_burnin.kernel_log.patterns import PATTERNS, Pattern
+from clusterctl_burnin.kernel_log.rules import Hit, shipped_rules
 from clusterctl_burnin.kernel_log.xids import gpu_errors
 from clusterctl_burnin.probe import Probe, Readings, Status, UnmeasuredError
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI
@@ -38,10 +52,14 @@ DMESG = Probe("dmesg", ("dmesg", "-T", "-x"), timeout=20, max_bytes=16 * 1024 * 
 """With facility and level; the kernel's buffer has at most some MiB."""
 _NAME = "kernel_log"
 _UNKNOWN = "look the message up with the vendor, then add it to the table of known messages"
-_WORTH = frozenset({"warn", "err", "crit", "alert", "emerg", ""})
-"""Levels of messages that should be known; what the kernel calls a notice is one. Empty: the level is not told."""
+_SEVERE = ("emerg", "alert", "crit")
+_WORTH = (*_SEVERE, "err", "warn", "")
+"""Levels of messages that should be known, the worst first. Empty: the log has no levels."""
 _QUOTED = 5
 _NVIDIA = re.compile("NVRM:|SXid|available PCIe bandwidth, limited")
+_FIRMWARE = re.compile(r"^(?:\{\d+\})?\[Hardware Error\]: |^BERT: ")
+_JUDGED_LENGTH = 2048
+"""Characters of a message that the rules read: the kernel prints at most half of that in one message."""
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
@@ -49,61 +67,151 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     if len(result) >= DMESG.max_bytes or not result.endswith("\n"):
         raise UnmeasuredError("the kernel log could not be read to its end", remedy="reboot the node")
     log = read_kernel_log(result)
-    messages = log.messages(_notable)
+    messages, gpus = log.messages(_notable), _gpus(readings)
     found = [
-        *_gpu_errors(messages, _gpus(readings), _told(messages, expected)),
+        *_gpu_errors(messages, gpus, _serials(messages, expected)),
         *_switch_errors(messages),
         *_links(messages),
+        *(_finding(judgement) for judgement in (*_combined(log, messages), *corrected_pcie(result))),
+        *_matches(log, messages, gpus),
+        *_unknown_messages(log, expected.known_lines),
+        *_lost_beginning(log),
     ]
-    found += [finding for pattern in PATTERNS for finding in _matches(pattern, messages)]
-    found += [*_strangers(log, expected.known_lines), *_lost_beginning(log)]
     yield from found
     if not found:
-        yield passed(_NAME, "nothing in the kernel log speaks against the node")
+        yield passed(_NAME, "no message in the kernel log keeps the node from training")
+
+
+@functools.lru_cache(maxsize=8192)
+def _hit(text: str) -> Hit | None:
+    """Return the rule for a message; None where no rule fits, or where the message is judged as an Xid or a link."""
+    return None if _of_nvidia(text) else shipped_rules().match(text[:_JUDGED_LENGTH])
+
+
+def _of_nvidia(text: str) -> bool:
+    """Return True for an Xid, an SXid, a limited link, and for what the driver adds to one."""
+    if _NVIDIA.search(text) is None:
+        return False
+    message = (Message("", text),)
+    return any((xids(message), board_serials(message), tuple(sxids(message)), tuple(limited_links(message))))
 
 
 def _notable(text: str) -> bool:
-    return _NVIDIA.search(text) is not None or any(pattern.regex.search(text) for pattern in PATTERNS)
+    """Return True where each message of the kind must be looked at."""
+    hit = _hit(text)
+    return (
+        (hit is not None and hit.rule.verdict is not Verdict.PASS)
+        or _NVIDIA.search(text) is not None
+        or HARDWARE_ERROR in text
+        or text.startswith("BERT: ")
+        or "Machine Check" in text
+        or LOW_POWER in text
+    )
 
 
 def _judged(text: str) -> bool:
-    """It has a finding of its own, or says more of one that has."""
-    message = (Message("", text),)
-    told = (xids(message), board_serials(message), tuple(sxids(message)), tuple(limited_links(message)))
-    return any(told) or any(pattern.regex.search(text) for pattern in PATTERNS)
+    """Return True where the message has a finding of its own, or adds to one that has."""
+    return (
+        _hit(text) is not None
+        or _of_nvidia(text)
+        or _FIRMWARE.match(text) is not None
+        or LOW_POWER in text
+        or any(processor_errors((Message("", text),)))
+    )
 
 
-def _strangers(log: KernelLog, known_lines: KnownLines) -> Iterator[Finding]:
-    """One warning over all kinds of messages, at level warn or above, that no table judges or calls known."""
-    known, kinds = known_lines.test(), Counter[str]()
-    strangers = [kind for kind in log.kinds if _strange(kind, known)]
-    for kind, times in log.counts(strangers).items():
-        kinds[template(kind.message.text)] += times
-    if kinds:
-        most = "; ".join(f"{text[:300]} ({times} times)" for text, times in kinds.most_common(_QUOTED))
-        more = f"; and {len(kinds) - _QUOTED} more" if len(kinds) > _QUOTED else ""
-        cause = f"the kernel logged messages of {len(kinds)} unknown kinds: {most}{more}"
-        remedy = (
+def _combined(log: KernelLog, messages: Sequence[Message]) -> Iterator[Judgement]:
+    """Yield what several messages mean together."""
+    yield from firmware_errors(messages)
+    yield from processor_errors(messages)
+    if any(LOW_POWER in message.text for message in messages):
+        yield from slot_power(messages, log.messages(lambda text: ADAPTER.match(text) is not None))
+
+
+def _finding(judgement: Judgement) -> Finding:
+    return Finding(
+        check=_NAME,
+        verdict=judgement.verdict,
+        code=Code.KERNEL_MESSAGE,
+        subject=judgement.subject,
+        cause=judgement.cause,
+        remedy=judgement.remedy,
+    )
+
+
+def _matches(log: KernelLog, messages: Sequence[Message], gpus: Mapping[str, GpuReading]) -> Iterator[Finding]:
+    """Yield one finding per rule and part: its first message, and how many there are."""
+    groups: dict[tuple[str, str], list[tuple[Message, Hit]]] = {}
+    for message in messages:
+        hit = _hit(message.text)
+        if hit is not None and hit.rule.verdict is not Verdict.PASS:
+            groups.setdefault((hit.subject, hit.rule.cause), []).append((message, hit))
+    foreign: frozenset[str] = frozenset()
+    if any(hits[0][1].rule.kind == "drive" for hits in groups.values()):
+        foreign = foreign_drives(log.messages(lambda text: MEDIA.search(text) is not None))
+    for (subject, cause), hits in groups.items():
+        (message, hit), times = hits[0], len(hits)
+        if hit.rule.kind == "drive" and hit.part in foreign:
+            continue
+        more = f"; {times} messages" if times > 1 else ""
+        text = f"{cause} ({message.at}: {message.text.splitlines()[0][:160]}{more})"
+        gpu = gpus.get(hit.part) if hit.rule.kind == "gpu" else None
+        found = _finding(Judgement(gpu.subject if gpu else subject, hit.rule.verdict, text, hit.rule.remedy))
+        yield replace(found, serial=(gpu.serial or "") if gpu else "")
+
+
+def _unknown_messages(log: KernelLog, known_lines: KnownLines) -> Iterator[Finding]:
+    """Yield findings over all messages, at level warn or above, that no rule judges or calls known.
+
+    A message of a severe level, or one that reports an error of the hardware, must be looked at before the node trains.
+    """
+    known = known_lines.test()
+    unknown = [kind for kind in log.kinds if _unknown(kind, known)]
+    counts = log.counts(unknown)
+    severe = [kind for kind in unknown if _severe(kind.message)]
+    for kinds, verdict in (
+        (severe, Verdict.INCONCLUSIVE),
+        ([kind for kind in unknown if kind not in severe], Verdict.WARN),
+    ):
+        if kinds:
+            yield _unknown_finding(((kind, counts[kind]) for kind in kinds), verdict)
+
+
+def _severe(message: Message) -> bool:
+    return message.level in _SEVERE or shipped_rules().suspects(message.text[:_JUDGED_LENGTH])
+
+
+def _unknown_finding(kinds: Iterable[tuple[LineKind, int]], verdict: Verdict) -> Finding:
+    """Return one finding that quotes the most severe messages."""
+    times, levels = Counter[str](), dict[str, int]()
+    for kind, count in kinds:
+        text = template(kind.message.text)
+        times[text] += count
+        levels[text] = min(levels.get(text, len(_WORTH)), _WORTH.index(kind.message.level))
+    quoted = sorted(times, key=lambda text: (levels[text], -times[text]))
+    most = "; ".join(f"{_WORTH[levels[text]]} {text[:300]} ({times[text]} times)".lstrip() for text in quoted[:_QUOTED])
+    more = f"; and {len(times) - _QUOTED} more" if len(times) > _QUOTED else ""
+    severe = "severe " if verdict is Verdict.INCONCLUSIVE else ""
+    return Finding(
+        check=_NAME,
+        verdict=verdict,
+        code=Code.KERNEL_MESSAGES_UNKNOWN,
+        cause=f"the kernel logged {severe}messages of {len(times)} unknown kinds: {most}{more}",
+        measured=Quantity(len(times), "kinds"),
+        expected=exactly(0, "kinds"),
+        remedy=(
             "look them up; write those that are harmless into kernel_log.yml of the site (docs/reference/kernel-log.md)"
-        )
-        yield Finding(
-            check=_NAME,
-            verdict=Verdict.WARN,
-            code=Code.KERNEL_MESSAGES_UNKNOWN,
-            cause=cause,
-            measured=Quantity(len(kinds), "kinds"),
-            expected=exactly(0, "kinds"),
-            remedy=remedy,
-        )
+        ),
+    )
 
 
-def _strange(kind: LineKind, known: KnownTest) -> bool:
+def _unknown(kind: LineKind, known: KnownTest) -> bool:
     text = kind.message.text
     return kind.message.level in _WORTH and not known(text) and not _judged(text) and not _judged(kind.ones)
 
 
 def _lost_beginning(log: KernelLog) -> Iterator[Finding]:
-    """The kernel's buffer is a ring: what it has overwritten was not judged."""
+    """Yield a warning where the kernel's buffer has lost its beginning: it is a ring."""
     if not any(kind.message.text.startswith("Linux version ") for kind in log.kinds):
         cause = "the kernel's buffer has lost the earliest messages since the boot, so they were not judged"
         remedy = "boot with log_buf_len=16M; read the lost messages with journalctl -k -b on the node"
@@ -111,7 +219,7 @@ def _lost_beginning(log: KernelLog) -> Iterator[Finding]:
 
 
 def _gpus(readings: Readings) -> dict[str, GpuReading]:
-    """The GPUs by PCI address, to name them; nothing where nvidia-smi does not tell (gpu_count says so)."""
+    """Return the GPUs by PCI address; none where nvidia-smi reports none (gpu_count judges that)."""
     result = readings.probes.get(NVIDIA_SMI.name)
     if result is None or result.status is not Status.OK or result.rc != 0:
         return {}
@@ -121,20 +229,21 @@ def _gpus(readings: Readings) -> dict[str, GpuReading]:
         return {}
 
 
-def _told(messages: Sequence[Message], expected: Expected) -> dict[str, str]:
-    """PCI address → serial, of GPUs that nvidia-smi may have lost: as the BMC told, or the driver in the log."""
+def _serials(messages: Sequence[Message], expected: Expected) -> dict[str, str]:
+    """Return the serials of GPUs by PCI address, for GPUs that nvidia-smi lost: from the BMC, or from the log."""
     inventory = (expected.inventory.gpus if expected.inventory else None) or ()
     return {gpu.pci: gpu.serial for gpu in inventory if gpu.pci and gpu.serial} | dict(board_serials(messages))
 
 
 def _gpu_errors(messages: Sequence[Message], gpus: dict[str, GpuReading], serials: dict[str, str]) -> Iterator[Finding]:
-    """One finding per GPU and code, its first message quoted."""
+    """Yield one finding per GPU and code, with the time of its first message."""
     for error in gpu_errors(xids(messages)):
         xid, gpu = error.first, gpus.get(error.first.pci)
         subject = gpu.subject if gpu else f"gpu {xid.pci}".rstrip()
         serial = (gpu.serial if gpu else None) or serials.get(xid.pci, "")
         times = f", {error.times} times" if error.times > 1 else ""
-        cause = f"Xid {xid.code} at {xid.at}{times}: {error.meaning}"
+        instance = f" in {xid.mig}" if xid.mig else ""
+        cause = f"Xid {xid.code} at {xid.at}{instance}{times}: {error.meaning}"
         yield Finding(
             check=_NAME,
             verdict=error.verdict,
@@ -148,36 +257,40 @@ def _gpu_errors(messages: Sequence[Message], gpus: dict[str, GpuReading], serial
         )
 
 
+_SEVERITY = re.compile(r"\b(?:Non-fatal|Fatal)\b")
+
+
 def _switch_errors(messages: Sequence[Message]) -> Iterator[Finding]:
-    """NVSwitch errors; what the line says of its severity outranks the table."""
-    seen: set[tuple[str, int]] = set()
+    """Yield NVSwitch errors; what the line says of its severity outranks the table."""
+    seen: set[tuple[str, int, str]] = set()
     for sxid in sxids(messages):
-        if (sxid.pci, sxid.code) in seen or sxid.text.startswith(("Severity", "Data")):
+        match = _SEVERITY.search(sxid.text)
+        severity = match[0] if match else ""
+        if (sxid.pci, sxid.code, severity) in seen or sxid.text.startswith(("Severity", "Data")):
             continue
-        seen.add((sxid.pci, sxid.code))
+        seen.add((sxid.pci, sxid.code, severity))
         row = sxid_table().get(sxid.code)
-        if row is None and not sxid.text.startswith(("Fatal", "Non-fatal")):
+        if row is None and not severity:
             verdict, remedy = Verdict.INCONCLUSIVE, _UNKNOWN
-        elif sxid.text.startswith("Fatal") or (row and row.fatal and not sxid.text.startswith("Non-fatal")):
+        elif severity == "Fatal" or (row and row.fatal and not severity):
             verdict, remedy = Verdict.FAIL, "reboot the node; if it comes back, replace the NVSwitch's tray"
         else:
             verdict, remedy = Verdict.WARN, "check this NVSwitch again after the next burn-in"
-        cause = f"SXid {sxid.code} at {sxid.at}: {row.meaning if row else sxid.text[:120]}"
-        subject = f"nvswitch {sxid.pci}"
+        name = f"SXid {sxid.code}" if sxid.code else "SXid without a code"
         yield Finding(
             check=_NAME,
             verdict=verdict,
             code=Code.SXID,
-            subject=subject,
-            cause=cause,
-            measured=f"SXid {sxid.code}",
+            subject=f"nvswitch {sxid.pci}".rstrip(),
+            cause=f"{name} at {sxid.at}: {row.meaning if row else sxid.text[:120]}",
+            measured=name,
             expected="no SXid",
             remedy=remedy,
         )
 
 
 def _links(messages: Sequence[Message]) -> Iterator[Finding]:
-    """Adapters behind a narrower PCIe link than they could use."""
+    """Yield adapters behind a narrower PCIe link than they support."""
     adapters = [m for m in messages if m.text.startswith("mlx5_core ")]
     for link in {limited.pci: limited for limited in limited_links(adapters)}.values():
         cause = f"a {link.link} link limits the adapter's PCIe bandwidth"
@@ -194,23 +307,4 @@ def _links(messages: Sequence[Message]) -> Iterator[Finding]:
         )
 
 
-def _matches(pattern: Pattern, messages: Sequence[Message]) -> Iterator[Finding]:
-    """One finding per part that the pattern names."""
-    hits: dict[str, Message] = {}
-    for message in messages:
-        if match := pattern.regex.search(message.text):
-            part = match.groupdict().get("part")
-            hits.setdefault(f"{pattern.subject} {part}" if part else pattern.subject, message)
-    for subject, message in hits.items():
-        cause = f"{pattern.cause} ({message.at}: {message.text.splitlines()[0][:160]})"
-        yield Finding(
-            check=_NAME,
-            verdict=pattern.verdict,
-            code=Code.KERNEL_MESSAGE,
-            subject=subject,
-            cause=cause,
-            remedy=pattern.remedy,
-        )
-
-
-CHECK = Check(_NAME, (DMESG, NVIDIA_SMI), _judge, area=Area.SYSTEM)
+CHECK = Check(_NAME, (DMESG, NVIDIA_SMI), _judge, area=Area.SYSTEM, after_loads=True)

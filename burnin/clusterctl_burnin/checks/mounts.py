@@ -22,6 +22,8 @@ _ON_DEMAND = frozenset({"noauto", "x-systemd.automount"})
 
 
 def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
+    if not readings.text(WANTED).strip():
+        raise UnmeasuredError("/etc/fstab is empty", remedy="write the node's file systems, or a comment, into it")
     wanted = [entry for entry in parse_mount_table(readings.text(WANTED), where="/etc/fstab") if _asked_for(entry)]
     mounted = {entry.target: entry for entry in parse_mount_table(readings.text(MOUNTED), where="/proc/self/mounts")}
     if "/" not in mounted:

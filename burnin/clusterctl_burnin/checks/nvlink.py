@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.formats.nvidia.nvlink import GpuLinks, parse_nvlink_status
@@ -22,6 +22,9 @@ _REMEDY = "restart nvidia-fabricmanager and reboot the node; if links stay down,
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    if not expected.limits[NVLINK_COUNT].value:
+        yield not_applicable(_NAME, "GPUs of this kind have no NVLink")
+        return
     gpus = parse_nvlink_status(readings.text(STATUS))
     serials = serials_by_uuid(readings)
     bad = [finding for gpu in gpus for finding in _bad(gpu, expected.limits, serials.get(gpu.uuid, ""))]

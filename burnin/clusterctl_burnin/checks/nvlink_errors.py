@@ -94,6 +94,8 @@ def _watched(first: GpuLinkErrors | None, last: GpuLinkErrors, seconds: float, l
     if len(last.links) < links:
         counted = f"{len(last.links)} of {links:g} NVLinks of the GPU have error counters"
         raise UnmeasuredError(counted, remedy="bring the missing links up first (nvidia-smi nvlink --status)")
+    if len({frozenset(counters) for counters in (*first.links.values(), *last.links.values())}) > 1:
+        raise UnmeasuredError("the NVLinks of the GPU do not show the same counters", remedy="run the burn-in again")
     added, total, named = Counter[LinkError](), Counter[LinkError](), []
     for link, counters in last.links.items():
         grown = {error: count - first.links[link].get(error, 0) for error, count in counters.items()}

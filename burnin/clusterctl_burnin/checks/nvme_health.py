@@ -11,6 +11,7 @@ from clusterctl.formats.host.nvme import TOO_HOT, DriveHealth, NvmeDrive, parse_
 from clusterctl_burnin.check import Area, Check, Expected, inconclusive
 from clusterctl_burnin.limits.limit import Limit, LimitKey, Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+from clusterctl_burnin.probes.nvidia_smi import missing
 
 NVME_USED_MAX = LimitKey(
     "nvme_used_max",
@@ -29,6 +30,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield _none(expected)
         return
     bad = [finding for drive in drives for finding in _bad(drive, expected.limits)]
+    bad += missing(_NAME, len(drives), expected.sku.data_drive_count, "NVMe drives")
     yield from bad
     if not bad:
         worst = max(drive.health.used for drive in drives if drive.health)

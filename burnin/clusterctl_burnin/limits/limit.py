@@ -63,6 +63,21 @@ class Version(Strict):
     source: Text
 
 
+class OpenLimit(Strict):
+    """An entry of a limits file whose `value` may be null: no source gives the figure. `source` says why."""
+
+    value: Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)] | None
+    unit: Text
+    source: Text
+
+
+class OpenVersion(Strict):
+    """An entry under `versions` whose `value` may be null."""
+
+    value: Annotated[str, pydantic.Field(pattern=r"^\d+(\.\d+)+$")] | None
+    source: Text
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """One limits file. `digest` covers every figure, so that a verdict tells by which limits it was reached.
@@ -72,6 +87,8 @@ class Limits:
     `compared`: the metrics by which a node is compared with its own fleet, beside the limits; all where the file lists
     none.
     `firmware`: the versions that are right, where the file names any.
+    `open`: the limits without a figure. They stand in `limits` and `versions` as figures that everything meets, and a
+    check that judges by one never passes (`check.without_figure`).
     """
 
     name: str
@@ -82,6 +99,7 @@ class Limits:
     patience: float = 1.0
     compared: frozenset[str] = frozenset()
     firmware: FirmwareRequirements = NOTHING
+    open: frozenset[str] = frozenset()
 
     def __getitem__(self, key: LimitKey | str) -> Limit:
         return self.limits[key if isinstance(key, str) else key.name]

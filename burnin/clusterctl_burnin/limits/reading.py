@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -17,13 +18,11 @@ from typing import Annotated, Any, Literal
 import pydantic
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.fabric.limits import FabricLimits
 from clusterctl.fleet.finding import Digest
-from clusterctl.formats.site.fabric_limits import parse_fabric_limits
 from clusterctl.formats.site.yaml_document import Document, parse_yaml, validate
 from clusterctl_burnin.fleet_metrics import METRICS
 from clusterctl_burnin.limits.firmware import NOTHING, FirmwareRequirements
-from clusterctl_burnin.limits.limit import VERSION, Limit, Limits, Version
+from clusterctl_burnin.limits.limit import VERSION, Limit, Limits, OpenLimit, OpenVersion, Version
 from clusterctl_burnin.limits.methods import Methods, Strict, Text
 from clusterctl_burnin.package_data import names_in, shipped, text_of
 from clusterctl_burnin.registry import keys_of, limit_keys
@@ -43,8 +42,8 @@ class _File(Strict):
     hardware: Text
     extends: Text | None = None
     patience: Annotated[float, pydantic.Field(ge=1, le=100)] = 1.0
-    limits: dict[str, Limit]
-    versions: dict[str, Version]
+    limits: dict[str, OpenLimit]
+    versions: dict[str, OpenVersion]
     firmware: FirmwareRequirements = NOTHING
     methods: Methods
     compared: Annotated[tuple[str, ...], pydantic.AfterValidator(_known_once)] = tuple(METRICS)
@@ -70,6 +69,15 @@ def shipped_limits(name: str) -> Limits:
     return parse_limits(text, where=f"limits/{name}.yml")
 
 
+def hardware_of_shipped() -> Mapping[str, str]:
+    """Return the hardware, in words, that each shipped limits file is for."""
+    found = {}
+    for name in names_in("limits", suffix=".yml"):
+        data = parse_yaml(text_of(f"limits/{name}.yml"), f"limits/{name}.yml").data
+        found[name] = str(data["hardware"])
+    return found
+
+
 def parse_limits(text: str, *, where: str, others: Mapping[str, LimitsText] = NO_OTHERS) -> Limits:
     """Read a limits file; `where` names it in errors.
 
@@ -79,17 +87,32 @@ def parse_limits(text: str, *, where: str, others: Mapping[str, LimitsText] = NO
     file = file.model_copy(update={"limits": {**_defaults(), **file.limits}})
     left_out = {"extends", "patience"} if file.firmware else {"extends", "patience", "firmware"}
     content = json.dumps(file.model_dump(mode="json", exclude=left_out), sort_keys=True, ensure_ascii=False)
+    versions = tuple(file.versions.items())
     digest = Digest(hashlib.sha256(content.encode()).hexdigest())
     return Limits(
         name=file.name,
         digest=digest,
         methods=file.methods,
-        limits=file.limits,
-        versions=file.versions,
+        limits={name: _limit(name, entry) for name, entry in file.limits.items()},
+        versions={name: Version(value=entry.value or ANY_VERSION, source=entry.source) for name, entry in versions},
         patience=file.patience,
         compared=frozenset(file.compared),
         firmware=file.firmware,
+        open=frozenset(
+            [name for name, limit in file.limits.items() if limit.value is None]
+            + [name for name, version in versions if version.value is None]
+        ),
     )
+
+
+ANY_VERSION = "0.0"
+"""Every version is at least this."""
+
+
+def _limit(name: str, entry: OpenLimit) -> Limit:
+    """Return the entry as a limit; an open one as a figure that every measurement meets."""
+    value = entry.value if entry.value is not None else (sys.float_info.max if name.endswith(UPPER) else 0.0)
+    return Limit(value=value, unit=entry.unit, source=entry.source)
 
 
 def _read(given: LimitsText, others: Mapping[str, LimitsText]) -> tuple[Document, _File]:
@@ -114,6 +137,9 @@ def _check_limits(file: _File, document: Document) -> None:
     _check_names(document, "limits", file.limits, {name for name, key in keys.items() if key.unit != VERSION})
     _check_names(document, "versions", file.versions, {name for name, key in keys.items() if key.unit == VERSION})
     for name, limit in file.limits.items():
+        if limit.value is None and not name.endswith((UPPER, LOWER)):
+            place = document.where("limits", name, "value")
+            raise UsageError("this limit cannot be left open", where=place, remedy="write the number of parts")
         if limit.unit != keys[name].unit:
             place = document.where("limits", name, "unit")
             raise UsageError(
@@ -134,13 +160,16 @@ def _check_names(document: Document, section: str, found: Collection[str], known
             raise UsageError(f"no such {kind}", where=document.where(section, name), remedy=remedy)
 
 
-def _defaults() -> Mapping[str, Limit]:
+def _defaults() -> Mapping[str, OpenLimit]:
     return {
-        name: Limit(value=key.default, unit=key.unit, source=key.source)
+        name: OpenLimit(value=key.default, unit=key.unit, source=key.source)
         for name, key in limit_keys().items()
         if key.default is not None
     }
 
+
+UPPER, LOWER = "_max", "_min"
+"""How the names of limits end that nothing may exceed, and that everything must reach."""
 
 WHOLE = ("limits", "versions")
 """Each entry is taken over or replaced as a whole: a figure never keeps another one's source."""
@@ -177,18 +206,6 @@ def _over_each(base: Mapping[str, Any], own: Any) -> Any:
     return {**base, **{name: _over(base.get(name, {}), fields) for name, fields in own.items()}}
 
 
-_FOLDER = "limits/fabric"
-
-
-def shipped_fabric_limits(name: str) -> FabricLimits:
-    """By the file's name, without suffix."""
-    known = list(names_in(_FOLDER, suffix=".yml"))
-    if name not in known:
-        remedy = f"take one of {', '.join(known)}, or give the path of a file of your own"
-        raise UsageError(f"no fabric limits are called {name!r}", where="--limits", remedy=remedy)
-    return parse_fabric_limits(text_of(f"{_FOLDER}/{name}.yml"), where=f"{_FOLDER}/{name}.yml")
-
-
 @dataclass(frozen=True, slots=True)
 class Behind:
     """A figure of a limits file as its operators read it; `unit` is empty for a version."""
@@ -199,12 +216,19 @@ class Behind:
     source: str
 
 
+OPEN = "open"
+"""What stands for the figure of a limit that has none."""
+
+
 def limits_behind(check: str, limits: Limits) -> tuple[Behind, ...]:
     """Return the figures that a check or load judges by; none for one that is unknown or judges by no figure."""
     return tuple(_behind(key.name, limits) for key in keys_of(check))
 
 
 def _behind(name: str, limits: Limits) -> Behind:
+    if name in limits.open:
+        entry = limits.versions[name] if name in limits.versions else limits[name]
+        return Behind(name, OPEN, entry.unit if isinstance(entry, Limit) else "", entry.source)
     if name in limits.versions:
         version = limits.versions[name]
         return Behind(name, version.value, "", version.source)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from clusterctl_burnin.check import Check, Judge, SamplesOf, no_samples
+from clusterctl_burnin.check import EVERY_AREA, Area, Check, Judge, SamplesOf, no_samples
 from clusterctl_burnin.fleet_stats import Metric
 from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.probe import Probe
@@ -26,6 +26,9 @@ class NodeLoad:
                       is not `deterministic`: the gate then has the burn-in run once more before it quarantines
     metrics, samples  what is compared over the fleet, and how it is read from the answers
     limits            the limits that it judges by
+    needs             the areas without whose health its result means nothing: a failed check of another area does not
+                      stop it
+    about             the areas that its own failure speaks against; the loads that need them do not run after it
     """
 
     name: str
@@ -34,7 +37,9 @@ class NodeLoad:
     metrics: tuple[Metric, ...] = ()
     samples: SamplesOf = no_samples
     limits: tuple[LimitKey, ...] = ()
+    needs: frozenset[Area] = EVERY_AREA
+    about: frozenset[Area] = EVERY_AREA
 
     def check(self, limits: Limits, seconds: int | None = None) -> Check:
         """The load as a check of one session: it is run, kept and judged as those are."""
-        return Check(self.name, self.probes(limits, seconds), self.judge)
+        return Check(self.name, self.probes(limits, seconds), self.judge, limits=self.limits)

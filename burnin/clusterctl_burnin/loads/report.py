@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
+from clusterctl_burnin.check import without_figure
 from clusterctl_burnin.hunting.node_status import Blame, Measured, NodeStatus
 from clusterctl_burnin.limits.limit import Limit, Limits
 from clusterctl_burnin.loads.model import Member, Outcome, Trial
@@ -28,7 +29,8 @@ def findings(
         blames = one.blame()
         for member in members:
             mine = [found[member.name] for found in blames.values() if member.name in found]
-            result[member.name] += _of_member(one.load, member, mine, limits)
+            of_load = tuple(_of_member(one.load, member, mine, limits))
+            result[member.name] += without_figure(one.load, GROUP_LOADS[one.load].limits, limits, of_load)
     return {name: tuple(found) for name, found in result.items()}
 
 

@@ -10,7 +10,7 @@ from clusterctl.fleet.finding import Finding
 from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.host.pci import normal_address
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading, SmiLog, parse_query
-from clusterctl_burnin.check import Expected, inconclusive
+from clusterctl_burnin.check import Expected, inconclusive, known
 from clusterctl_burnin.limits.limit import LimitKey
 from clusterctl_burnin.probe import Probe, ProbeResult, Readings, UnmeasuredError
 
@@ -23,6 +23,8 @@ _LOST = re.compile(
     r"(?P<pci>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])"
 )
 
+_LONGEST = 5
+"""Digits of a driver's branch."""
 JudgeGpu = Callable[[GpuReading], Iterator[Finding]]
 
 
@@ -42,6 +44,15 @@ def read(readings: Readings) -> SmiLog:
     if no_devices(readings.result(NVIDIA_SMI)):
         return SmiLog(None, ())
     return parse_query(readings.text(NVIDIA_SMI))
+
+
+def driver_branch(readings: Readings) -> int:
+    """Return the branch of the driver: 570 of 570.124.06. Raises `UnmeasuredError` and `ParseError`."""
+    version = known(read(readings).driver_version, "the driver's version")
+    head = version.split(".")[0]
+    if not head.isascii() or not head.isdigit() or len(head) > _LONGEST:
+        raise UnmeasuredError(f"the driver's version is not understood: {version[:40]!r}", code=Code.NOT_REPORTED)
+    return int(head)
 
 
 def serials_by_uuid(readings: Readings) -> dict[str, str]:

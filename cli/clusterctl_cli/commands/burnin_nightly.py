@@ -33,19 +33,22 @@ def nightly(*, folder: Path, window: str | None, budget: int | None, yes: bool, 
     """
     from clusterctl.operations import night as operation
     from clusterctl.operations.operation import Control
-    from clusterctl_cli.approval import Flags, approve
+    from clusterctl_cli.approval import Flags, approve, logged
     from clusterctl_cli.context import open_context
     from clusterctl_cli.progress import ProgressView
     from clusterctl_cli.stopping import stoppable
 
     context, request = open_context(folder, thorough=True), operation.NightRequest(window=window, budget=budget)
+    approved = None
     if dry_run or not yes:
         preview = operation.preview(context, request)
         if not approve(preview, Flags(yes=yes, dry_run=dry_run, as_json=as_json)):
             return 0
-    with stoppable() as cancelled, ProgressView(quiet=True) as view:
-        result = operation.run(context, request, Control(None, view.on_event, cancelled))
+        approved = preview.digest
+    with logged(context) as log, stoppable() as cancelled, ProgressView(quiet=True) as view:
+        result = operation.run(context, request, Control(approved, view.on_event, cancelled))
     _print(result, as_json=as_json)
+    log.print_path(result.exit_code)
     return result.exit_code
 
 

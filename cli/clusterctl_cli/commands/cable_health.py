@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from clusterctl_cli.cabling_options import plan_option, sheet_option
 from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import FILE, gathered
 
@@ -27,7 +28,8 @@ class HealthOptions:
     before: Path
     after: Path
     fabric: Path | None
-    plan: Path | None
+    plan: tuple[Path, ...]
+    sheet: str
     seconds: float | None
     limits: str
     rates: bool
@@ -38,7 +40,8 @@ class HealthOptions:
 @click.option("--before", type=FILE, required=True, help="The first reading: ibqueryerrors, perfquery -x or db_csv.")
 @click.option("--after", type=FILE, required=True, help="The second reading, likewise.")
 @click.option("--fabric", type=FILE, help=_FABRIC_HELP)
-@click.option("--plan", type=FILE, help="The wiring plan, for racks and labels.")
+@plan_option
+@sheet_option
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Time between the two readings.")
 @click.option("--limits", default="ndr", show_default=True, help="Fabric limits by name, or a file of your own.")
 @click.option("--rates", is_flag=True, help="With --json: also what passed every port, by direction.")
@@ -54,12 +57,13 @@ def health(ctx: click.Context, options: HealthOptions) -> None:
     Exit code 0: every link is proven healthy; 1: some are not; 2: a file could not be read or understood.
     """
     from clusterctl.operations import link_health
+    from clusterctl.operations.fabric_files import PlanFiles
 
     request = link_health.ReadingsRequest(
         before=options.before,
         after=options.after,
         fabric=options.fabric,
-        plan=options.plan,
+        plan=PlanFiles(options.plan, options.sheet),
         seconds=options.seconds,
         limits=options.limits,
     )

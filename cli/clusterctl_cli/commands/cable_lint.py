@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from clusterctl_cli.cabling_options import sheet_option
 from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import FILE, gathered
 
@@ -23,6 +24,7 @@ class LintOptions:
     """The options of `lint`."""
 
     files: tuple[Path, ...]
+    sheet: str
     fabric: Path | None
     radix: int | None
     oversubscription: float
@@ -34,6 +36,7 @@ class LintOptions:
 
 @click.command("lint", short_help="Check wiring plans before a cable is laid.")
 @click.argument("files", type=FILE, nargs=-1, required=True)
+@sheet_option
 @click.option("--fabric", type=FILE, help="Output of ibnetdiscover or iblinkinfo: also hold names against GUIDs.")
 @click.option("--radix", type=click.IntRange(min=2), help="Ports of every switch.  [default: by model, else 64]")
 @click.option(
@@ -50,16 +53,17 @@ class LintOptions:
 @click.pass_context
 @gathered(LintOptions)
 def lint(ctx: click.Context, options: LintOptions) -> None:
-    """Check wiring plans: wiring.csv, .topo or .ndt, gzipped or not. Several FILES are parts of one plan.
+    """Check wiring plans: CSV, Excel workbooks, .topo or .ndt, gzipped or not. Several FILES are parts of one plan.
 
     Exit code 0: nothing is wrong; 1: something is; 2: a file could not be read or understood.
     """
     from clusterctl.operations import cabling
+    from clusterctl.operations.fabric_files import PlanFiles
     from clusterctl_cli.formats import print_document
 
     linted = cabling.run_lint(
         cabling.LintRequest(
-            files=options.files,
+            plan=PlanFiles(options.files, options.sheet),
             fabric=options.fabric,
             radix=options.radix,
             oversubscription=options.oversubscription,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl_cli.cabling_options import guids_option, host_gbps_option
+from clusterctl_cli.cabling_options import guids_option, host_gbps_option, required_plan_option, sheet_option
 from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import FILE, gathered
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class RecheckOptions:
     """The options of `recheck`."""
 
-    plan: Path
+    plan: tuple[Path, ...]
+    sheet: str
     before: Path
     after: Path
     guids: Path | None
@@ -29,7 +30,8 @@ class RecheckOptions:
 
 
 @click.command("recheck", short_help="Compare two fabrics with a plan: what is repaired.")
-@click.option("--plan", type=FILE, required=True, help="wiring.csv, ibtopodiff .topo or UFM .ndt, gzipped or not")
+@required_plan_option
+@sheet_option
 @click.option("--before", type=FILE, required=True, help="the fabric that the work was planned on")
 @click.option("--after", type=FILE, required=True, help="the fabric as it is now")
 @guids_option
@@ -43,9 +45,14 @@ def recheck(ctx: click.Context, options: RecheckOptions) -> None:
     Exit code 0: everything is as planned now; 1: something is not; 2: a file could not be read or understood.
     """
     from clusterctl.operations import cabling
+    from clusterctl.operations.fabric_files import PlanFiles
 
     request = cabling.RecheckRequest(
-        plan=options.plan, before=options.before, after=options.after, guids=options.guids, host_gbps=options.host_gbps
+        plan=PlanFiles(options.plan, options.sheet),
+        before=options.before,
+        after=options.after,
+        guids=options.guids,
+        host_gbps=options.host_gbps,
     )
     result = cabling.run_recheck(request)
     if options.as_json:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from clusterctl_cli.cabling_options import guids_option, host_gbps_option
+from clusterctl_cli.cabling_options import guids_option, host_gbps_option, plan_option, sheet_option
 from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import FILE, gathered, site_option, verbose_option
 
@@ -19,7 +19,8 @@ from clusterctl_cli.options import FILE, gathered, site_option, verbose_option
 class VerifyOptions:
     """The options of `verify`."""
 
-    plan: Path | None
+    plan: tuple[Path, ...]
+    sheet: str
     fabric: Path | None
     ethernet: Path | None
     lldp: tuple[Path, ...]
@@ -32,7 +33,8 @@ class VerifyOptions:
 
 
 @click.command("verify", short_help="Compare a fabric with its plan: which cables to move.")
-@click.option("--plan", type=FILE, help="wiring.csv, ibtopodiff .topo or UFM .ndt, gzipped or not")
+@plan_option
+@sheet_option
 @click.option("--fabric", type=FILE, help="ibnetdiscover, iblinkinfo or ibdiagnet's db_csv, gzipped or not")
 @click.option("--ethernet", type=FILE, help="instead of both: an Ethernet plan, against what --lldp has recorded")
 @click.option(
@@ -69,13 +71,17 @@ def verify(ctx: click.Context, options: VerifyOptions) -> None:
         request = NetworkCablesRequest(plan=options.ethernet, recorded=options.lldp, deadline_s=options.deadline)
         ctx.exit(verify_network_cables(request, options.folder if options.live else None, as_json=options.as_json))
     from clusterctl.operations import cabling
+    from clusterctl.operations.fabric_files import PlanFiles
     from clusterctl_cli.cabling_face import print_verification
     from clusterctl_cli.cabling_json import verification_json
     from clusterctl_cli.formats import print_document
 
     result = cabling.run_verify(
         cabling.VerifyRequest(
-            fabric=options.fabric, plan=options.plan, guids=options.guids, host_gbps=options.host_gbps
+            fabric=options.fabric,
+            plan=PlanFiles(options.plan, options.sheet),
+            guids=options.guids,
+            host_gbps=options.host_gbps,
         )
     )
     if options.as_json:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from clusterctl_cli.completion import complete_checks, complete_nodes, complete_parts
 from clusterctl_cli.options import decision_options, nodes_argument, reason_option
 
 STEPS = ["discover", "install", "configure", "cable", "burnin", "admit"]
@@ -36,7 +37,12 @@ def release(folder: Path, **options: Any) -> int:
 @click.command()
 @nodes_argument
 @reason_option("What is wrong")
-@click.option("--part", default="", help="The part to blame, by slot, serial or name: gpu3, mlx5_2.")
+@click.option(
+    "--part",
+    default="",
+    shell_complete=complete_parts,
+    help="The part to blame, by slot, serial or name: gpu3, mlx5_2.",
+)
 @click.option("--step", type=click.Choice(STEPS), help="Where a release leads back to; else the next step, or burnin.")
 @decision_options
 def quarantine(folder: Path, **options: Any) -> int:
@@ -47,8 +53,16 @@ def quarantine(folder: Path, **options: Any) -> int:
 
 @click.command()
 @nodes_argument
-@click.option("--check", required=True, help="The check whose finding is waived: gpu_ecc.")
-@click.option("--subject", "part", default="", help="Only on this part: 'gpu 3'; else on every part.")
+@click.option(
+    "--check", required=True, shell_complete=complete_checks, help="The check whose finding is waived: gpu_ecc."
+)
+@click.option(
+    "--subject",
+    "part",
+    default="",
+    shell_complete=complete_parts,
+    help="Only on this part: 'gpu 3'; else on every part.",
+)
 @reason_option("Why that is right")
 @click.option("--until", default="", metavar="WHEN", help="Required: 2026-12-01, 12h, 30d; at most 90 days.")
 @click.option("--revoke", is_flag=True, help="End the waiver now.")
@@ -59,7 +73,7 @@ def waive(folder: Path, *, revoke: bool, **options: Any) -> int:
 
 
 @click.command()
-@click.argument("node")
+@click.argument("node", shell_complete=complete_nodes)
 @click.option("--serial", required=True, help="The serial that the node's last discover has read.")
 @click.option(
     "--from", "moved_from", default="", metavar="OTHER", help="The node that was this machine; it is retired."
@@ -72,7 +86,7 @@ def merge(node: str, folder: Path, **options: Any) -> int:
 
 
 @click.command()
-@click.argument("node")
+@click.argument("node", shell_complete=complete_nodes)
 @reason_option()
 @click.option("--wipe", is_flag=True, help="Erase all its drives first.")
 @click.option("--serial", default="", help="With --wipe: the machine's serial, as it stands on its label.")

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clusterctl.operations.selection import matching
 from clusterctl_cli.formats import format_option, print_document
 from clusterctl_cli.options import limit_option, say_notices, site_option, verbose_option
 
 if TYPE_CHECKING:
-    from clusterctl.operations.host_configuration import PlannedNetwork
+    from clusterctl.operations.plan import PlannedNetwork, PlanResult
 
 
 @click.command()
@@ -22,37 +21,62 @@ if TYPE_CHECKING:
 @click.option("--network", is_flag=True, help="Show the network that each host will be given, as netplan says it.")
 @format_option()
 @verbose_option
-def plan(folder: Path, *, network: bool, as_json: bool, **options: Any) -> None:
-    """Say what bootstrap would do, node by node. Touches nothing; checks the whole site directory on the way."""
-    from clusterctl.operations.bootstrap import planned
-    from clusterctl.operations.host_configuration import planned_networks
-    from clusterctl.operations.operation import current_time
-    from clusterctl.operations.trust import notices
-    from clusterctl_cli import render
+@click.pass_context
+def plan(ctx: click.Context, /, folder: Path, *, network: bool, as_json: bool, **options: Any) -> None:
+    """Print what bootstrap would do, node by node. Changes nothing; checks the whole site directory.
+
+    Exit code 1: nodes lack cables in the wiring plan, or have another number of adapters there than their SKU.
+    """
+    from clusterctl.operations import plan as operation
     from clusterctl_cli.context import open_context, select_nodes
 
     context = open_context(folder, thorough=True)
-    unproven = notices(context.site)
-    say_notices(unproven)
-    fleet = context.nodes()
-    wanted = matching((node.name for node in fleet), select_nodes(context, options, "limit"))
-    shown = [node for node in fleet if node.name in wanted]
-    now = current_time()
+    request = operation.PlanRequest(nodes=select_nodes(context, options, "limit"))
+    result = operation.run(context, request)
+    say_notices((*result.warnings, *(gap.message for gap in result.wiring)))
     if network:
-        _say_networks(planned_networks(context, shown), as_json=as_json)
+        _print_networks(operation.run_networks(context, request), as_json=as_json)
         return
-    if as_json:
-        rows = [dict(zip(("would", "destructive"), planned(node), strict=True)) for node in shown]
-        nodes = [render.node_json(node, now) | row for node, row in zip(shown, rows, strict=True)]
-        print_document({"nodes": nodes, "warnings": unproven})
-        return
-    click.echo(render.plan_text(shown))
-    click.echo(f"\n{render.counts(shown)}. Nothing was touched.")
+    _print(result, as_json=as_json)
+    ctx.exit(result.exit_code)
 
 
-def _say_networks(networks: Iterable[PlannedNetwork], *, as_json: bool) -> None:
+def _print(result: PlanResult, *, as_json: bool) -> None:
+    from clusterctl.operations.operation import current_time
+    from clusterctl_cli import render
+
     if as_json:
-        print_document({"networks": [network.json() for network in networks]})
+        now = current_time()
+        nodes = [
+            render.node_json(one.node, now) | {"would": one.steps, "destructive": one.destroys} for one in result.nodes
+        ]
+        gaps = [{"kind": gap.kind.value, "hosts": gap.hosts, "message": gap.message} for gap in result.wiring]
+        print_document({"nodes": nodes, "warnings": result.warnings, "wiring": gaps})
+        return
+    click.echo(render.plan_text(result))
+    click.echo(f"\n{render.counts(one.node for one in result.nodes)}. Nothing was touched.")
+
+
+def _print_networks(networks: Iterable[PlannedNetwork], *, as_json: bool) -> None:
+    if as_json:
+        print_document({"networks": [_network_json(network) for network in networks]})
         return
     for network in networks:
-        click.echo(network)
+        click.echo(_network_text(network))
+
+
+def _network_json(network: PlannedNetwork) -> dict[str, Any]:
+    return {
+        "name": network.name,
+        "address": network.address,
+        "netplan": network.document,
+        "problem": network.problem,
+    }
+
+
+def _network_text(network: PlannedNetwork) -> str:
+    head = f"{network.name}: {network.address or 'address by its installer'}"
+    if network.problem:
+        return f"{head}\n  {network.problem}\n"
+    texts = [f"{path}:\n{text}" for path, text in network.files.items()] or ["  the installer's own way\n"]
+    return "\n".join((head, *texts))

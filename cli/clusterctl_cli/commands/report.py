@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl_cli.completion import complete_nodes
 from clusterctl_cli.formats import Format, written
 from clusterctl_cli.options import gathered, site_option, verbose_option
 
@@ -35,7 +36,7 @@ class ReportOptions:
 
 
 @click.command()
-@click.argument("name", metavar="[NODE]", required=False)
+@click.argument("name", metavar="[NODE]", required=False, shell_complete=complete_nodes)
 @click.option("--work-orders", is_flag=True, help="Print what technicians have to do instead, by rack and unit.")
 @click.option(
     "-o",
@@ -98,7 +99,7 @@ def _form(form: str | None, *, work_orders: bool, as_json: bool) -> str:
 
 
 def _fleet(context: SiteContext, form: str) -> str:
-    from clusterctl.operations.judging import collector_paused
+    from clusterctl.operations.collector import collector_paused
     from clusterctl.operations.reports import fleet_report
     from clusterctl_cli.acceptance import acceptance_json, acceptance_text
     from clusterctl_cli.fleet_report import documents, words

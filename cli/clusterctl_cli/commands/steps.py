@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clusterctl_cli.completion import complete_nodes, complete_parts, complete_suites
 from clusterctl_cli.options import decision_options, nodes_argument, partner_option, step_options
 
 if TYPE_CHECKING:
@@ -38,7 +39,11 @@ def one(step: str, text: str) -> click.Command:
 
 @click.command()
 @click.option(
-    "--reinstall", metavar="NODE", default="", help="Replace the OS of this node, which is installed already."
+    "--reinstall",
+    metavar="NODE",
+    default="",
+    shell_complete=complete_nodes,
+    help="Replace the OS of this node, which is installed already.",
 )
 @click.option("--reason", default="", help="With --reinstall: why; kept in the node's history with your name.")
 @click.option("--from-pool", is_flag=True, help="With --reinstall: even where it is gold; no job may run on it.")
@@ -96,10 +101,19 @@ admit = one("admit", "Admit to the gold pool nodes that are burned in.")
 
 @click.command()
 @nodes_argument
-@click.option("--repaired", "parts", metavar="PART[,PART]", multiple=True, help="gpu3, a slot, a serial, 'cable 5'.")
+@click.option(
+    "--repaired",
+    "parts",
+    metavar="PART[,PART]",
+    multiple=True,
+    shell_complete=complete_parts,
+    help="gpu3, a slot, a serial, 'cable 5'.",
+)
 @click.option("--reason", default="", help="Instead of the parts' names; kept in the node's history with your name.")
 @click.option("--from-pool", is_flag=True, help="Even where it is gold and no scheduler can tell whether it is idle.")
-@click.option("--suite", default="", help="Another burn-in than the site's, such as revalidate.")
+@click.option(
+    "--suite", default="", shell_complete=complete_suites, help="Another burn-in than the site's, such as revalidate."
+)
 @partner_option
 @decision_options
 def revalidate(folder: Path, *, parts: tuple[str, ...], **options: Any) -> int:
@@ -146,7 +160,7 @@ def _run(
 ) -> int:
     """Preview the operation on nodes that the command line chooses, ask, run it, print where the nodes stand."""
     from clusterctl.operations.operation import Control
-    from clusterctl_cli.approval import Flags, approve
+    from clusterctl_cli.approval import Flags, approve, logged
     from clusterctl_cli.context import open_context
     from clusterctl_cli.progress import ProgressView
     from clusterctl_cli.render import print_run
@@ -160,7 +174,8 @@ def _run(
         flags = Flags(yes=True, dry_run=flags.dry_run, as_json=flags.as_json)
     if not approve(preview, flags):
         return 0
-    with stoppable() as cancelled, ProgressView() as view:
+    with logged(context) as log, stoppable() as cancelled, ProgressView() as view:
         result = operation.run(context, request, Control(preview.digest, view.on_event, cancelled))
     print_run(context, result, as_json=flags.as_json)
+    log.print_path(result.exit_code)
     return int(result.exit_code)

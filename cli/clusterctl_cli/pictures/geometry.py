@@ -14,6 +14,9 @@ TILE, _STEP = 16, 19
 _LABEL, _LABEL_EM = 15, 6.4
 _GAP, _BAND_HEAD, _BAND_GAP = 12, 24, 26
 _COLUMNS = 16
+_LONGEST_LABEL = 40
+_ROWS = 12
+"""Rows that a large group may have beside others."""
 _MOST_CURVES = 160
 _ORDER = {kind: place for place, kind in enumerate(MarkKind)}
 
@@ -78,8 +81,9 @@ def _place_band(row: Band, y: float, racks: list[PlacedLabel], tiles: list[Place
     """Returns where the band ends."""
     x, height = 0.0, 0.0
     for group in row.groups:
-        columns = min(len(group.tiles), _COLUMNS if len(row.groups) > 1 else WIDTH // _STEP)
-        width = max(columns * _STEP, len(group.name) * _LABEL_EM)
+        most = max(_COLUMNS, len(group.tiles) // _ROWS) if len(row.groups) > 1 else WIDTH // _STEP
+        columns = min(len(group.tiles), most, WIDTH // _STEP)
+        width = max(columns * _STEP, len(_shortened(group.name)) * _LABEL_EM)
         if x and x + width > WIDTH:
             x, y, height = 0.0, y + height + _GAP, 0.0
         _place_group(group, columns, (x, y), racks, tiles)
@@ -88,11 +92,15 @@ def _place_band(row: Band, y: float, racks: list[PlacedLabel], tiles: list[Place
     return y + height
 
 
+def _shortened(name: str) -> str:
+    return name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 1]}…"
+
+
 def _place_group(
     group: Group, columns: int, at: tuple[float, float], racks: list[PlacedLabel], tiles: list[PlacedTile]
 ) -> None:
     x, y = at
-    racks.append(PlacedLabel(group.name, x, y + 10))
+    racks.append(PlacedLabel(_shortened(group.name), x, y + 10))
     for number, tile in enumerate(group.tiles):
         line, column = divmod(number, columns)
         tiles.append(PlacedTile(tile, x + column * _STEP, y + _LABEL + line * _STEP))

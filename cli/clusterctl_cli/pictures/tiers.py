@@ -9,13 +9,17 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from clusterctl.cabling.explain.verify import Verification
+from clusterctl.cabling.infer.rules import tiers as switch_tiers
 from clusterctl.cabling.names import named_cables
-from clusterctl.fleet.fabric.topology import Fabric
-from clusterctl.fleet.fabric.wiring import WiringPlan
+from clusterctl.fleet.fabric.topology import DeviceKind, Fabric, PortId
+from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl_cli.pictures.marks import Mark, MarkKind
 
-_STEM = re.compile(r"[\W_]*\d*$")
+_GUID = re.compile(r" \[[0-9a-f]{16}\]$")
+_NUMBER = re.compile(r"[\W_]*\d+\D*$")
+_DIGITS = re.compile(r"\d+")
+_FEWEST_IN_GROUP = 4
 _TIERS = ("hosts", "leaf switches", "spine switches", "core switches")
 _APART = "not connected to any host"
 
@@ -65,7 +69,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The devices of one tier in one rack; of one kind of names, where nobody tells racks."""
+    """The devices of one tier in one rack; of one kind of names, where the plan has no racks."""
 
     name: str
     tiles: tuple[Tile, ...]
@@ -93,12 +97,15 @@ def bands(plan: WiringPlan, fabric: Fabric, verification: Verification, found: I
         for device in {mark.a.device, mark.b.device}:
             wrong[device].append(mark)
     wanted, there = _degrees(planned), _degrees(seen)
-    tiers = _tiers(plan.hosts, planned, seen)
+    adapters = {verification.names[port].device for port in verification.names if _is_adapter(fabric, port)}
+    tiers = _tiers(plan.hosts | adapters, planned, seen)
     rows: dict[int, dict[str, list[Tile]]] = defaultdict(lambda: defaultdict(list))
     absent = {device for device in wanted if not there[device]}
-    for device in sorted(wanted.keys() | there.keys() | plan.hosts, key=natural_key):
+    devices = sorted(wanted.keys() | there.keys() | plan.hosts, key=natural_key)
+    groups_of = _groups(plan, devices, tiers)
+    for device in devices:
         tier = tiers.get(device)
-        row, group = len(tiers) if tier is None else tier, _group(plan, device)
+        row, group = len(tiers) if tier is None else tier, groups_of[device]
         state = _state(device, wanted, there, wrong[device], absent)
         tile = Tile(device, _tier(tier), group, state, wanted[device], there[device], tuple(wrong[device]))
         rows[row][group].append(tile)
@@ -135,26 +142,75 @@ def _state(
     return State.SUSPECT if {mark.kind for mark in wrong} == {MarkKind.SUSPECT} else State.BAD
 
 
+def _namesakes(tiers: Mapping[str, int], devices: Iterable[str]) -> dict[str, int]:
+    """Return the tiers of devices without one, by the tier of most devices whose names differ in numbers only."""
+    alike: dict[str, Counter[int]] = defaultdict(Counter)
+    for device, tier in tiers.items():
+        alike[_pattern(device)][tier] += 1
+    rest = (device for device in devices if device not in tiers)
+    return {device: alike[_pattern(device)].most_common(1)[0][0] for device in rest if alike.get(_pattern(device))}
+
+
+def _is_adapter(fabric: Fabric, port: PortId) -> bool:
+    return fabric.devices[port.guid].kind is DeviceKind.CA
+
+
 def _tiers(hosts: Iterable[str], planned: Iterable[tuple[str, str]], seen: Iterable[tuple[str, str]]) -> dict[str, int]:
-    """Cables from each device to the next host, as planned; of devices that no plan knows, as seen."""
+    """Return the tier of each device: hosts are 0, switches with enough hosts 1, and so on upwards.
+
+    A management host on a spine makes it no leaf. Switches that the rule does not reach (a leaf without hosts) have the
+    tier of most switches with such names, else one above the nearest.
+    """
     tiers = dict.fromkeys(hosts, 0)
-    for pairs in (planned, seen):
-        near: dict[str, set[str]] = defaultdict(set)
-        for a, b in pairs:
-            near[a].add(b)
-            near[b].add(a)
-        layer = set(tiers)
-        while layer:
-            fresh = {
-                other: tiers[device] + 1 for device in sorted(layer) for other in near[device] if other not in tiers
-            }
-            tiers |= fresh
-            layer = set(fresh)
+    pairs = [*planned, *seen]
+    trunks = {
+        frozenset((PortName(a, str(n)), PortName(b, str(n))))
+        for n, (a, b) in enumerate(pairs)
+        if not {a, b} & tiers.keys()
+    }
+    hosts_at = Counter(
+        device for a, b in pairs for device, far in ((a, b), (b, a)) if far in tiers and device not in tiers
+    )
+    tiers |= {device: level + 1 for device, level in switch_tiers(trunks, hosts_at).items()}
+    tiers |= _namesakes(tiers, {device for pair in pairs for device in pair})
+    near: dict[str, set[str]] = defaultdict(set)
+    for a, b in pairs:
+        near[a].add(b)
+        near[b].add(a)
+    layer = set(tiers)
+    while layer:
+        fresh = {other: tiers[device] + 1 for device in sorted(layer) for other in near[device] if other not in tiers}
+        tiers |= fresh
+        layer = set(fresh)
     return tiers
 
 
-def _group(plan: WiringPlan, device: str) -> str:
-    location = plan.locations.get(device)
-    if location is not None and location.rack:
-        return f"rack {location.rack}"
-    return f"{_STEM.sub('', device) or device}…"
+def _groups(plan: WiringPlan, devices: Iterable[str], tiers: Mapping[str, int]) -> dict[str, str]:
+    """Return the group of each device: its rack, else what it shares of its name with at least a few of its tier."""
+    groups: dict[str, str] = {}
+    rest: dict[int | None, list[str]] = defaultdict(list)
+    for device in devices:
+        location = plan.locations.get(device)
+        if location is not None and location.rack:
+            groups[device] = f"rack {location.rack}"
+        else:
+            rest[tiers.get(device)].append(device)
+    for names in rest.values():
+        for stem in (_stem, _shorter_stem, _pattern):
+            found = {name: stem(name) for name in names}
+            if len(names) >= _FEWEST_IN_GROUP * len(set(found.values())):
+                break
+        groups |= found
+    return groups
+
+
+def _stem(name: str) -> str:
+    return f"{_NUMBER.sub('', _GUID.sub('', name)) or name}…"
+
+
+def _shorter_stem(name: str) -> str:
+    return f"{_NUMBER.sub('', _NUMBER.sub('', _GUID.sub('', name))) or name}…"
+
+
+def _pattern(name: str) -> str:
+    return _DIGITS.sub("#", _GUID.sub("", name))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from clusterctl_cli.formats import format_option, print_document
 from clusterctl_cli.options import gathered
@@ -171,9 +172,16 @@ def check(*, as_json: bool) -> int:
     return EnvironmentBrokenError.exit_code if any(item.health is Health.BROKEN for item in found) else 0
 
 
+def _complete_faults(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from clusterctl_lab.faults import FAULTS
+    from clusterctl_lab.metal import METAL_FAULTS
+
+    return [CompletionItem(name) for name in sorted({*FAULTS, *METAL_FAULTS}) if name.startswith(incomplete)]
+
+
 @lab.command()
 @name_option
-@click.argument("fault")
+@click.argument("fault", shell_complete=_complete_faults)
 @click.argument("target", default="")
 def inject(name: str, fault: str, target: str) -> None:
     """Break a machine of a running lab: a FAULT of `lab faults`, TARGET as NODE or NODE:PART.
@@ -206,12 +214,13 @@ def power(name: str, node: str, state: str) -> None:
 @lab.command()
 @format_option()
 def faults(as_json: bool) -> None:
-    """List the faults of machines and the quirks of BMCs that `lab inject` accepts.
+    """List the faults of machines and the quirks of BMCs and of MAAS that `lab inject` accepts.
 
-    Inject a quirk with `lab inject bmc-quirks NODE:QUIRK,…`.
+    Inject a quirk with `lab inject bmc-quirks NODE:QUIRK,…` or `lab inject maas-quirks NODE:QUIRK,…`.
     """
     from clusterctl_lab.emulators.redfish.quirks import QUIRKS
     from clusterctl_lab.faults import FAULTS
+    from clusterctl_lab.maas_quirk import MaasQuirk
     from clusterctl_lab.metal import METAL_FAULTS
 
     rows, metal = (
@@ -219,17 +228,18 @@ def faults(as_json: bool) -> None:
         for faults_ in (FAULTS, METAL_FAULTS)
     )
     quirks = [{"name": key.value, "does": quirk.does, "source": quirk.source} for key, quirk in QUIRKS.items()]
+    maas = [{"name": quirk.value, "does": quirk.does, "source": quirk.source} for quirk in MaasQuirk]
     if as_json:
-        print_document({"faults": rows, "metal_faults": metal, "quirks": quirks})
+        print_document({"faults": rows, "metal_faults": metal, "quirks": quirks, "maas_quirks": maas})
         return
     for title, listed in (("fault", rows), ("with --metal qemu", metal)):
         cells = [[r["name"], r["target"], f"{r['does']} · {r['shows']}"] for r in listed]
         _print_table([title, "target", "effect · where it shows"], cells)
         click.echo()
-    _print_table(
-        ["quirk of a BMC", "effect · where it was observed"],
-        [[m["name"], f"{m['does']} · {m['source']}"] for m in quirks],
-    )
+    for title, listed in (("quirk of a BMC", quirks), ("quirk of MAAS", maas)):
+        cells = [[row["name"], f"{row['does']} · {row['source']}"] for row in listed]
+        _print_table([title, "effect · where it was observed"], cells)
+        click.echo()
 
 
 def _ready_image() -> str:

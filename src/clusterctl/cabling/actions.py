@@ -20,6 +20,11 @@ class MovePlug:
     source: PortName
     target: PortName
 
+    @property
+    def visited(self) -> frozenset[str]:
+        """The devices where it is done."""
+        return frozenset((self.source.device, self.target.device))
+
 
 @dataclass(frozen=True, slots=True)
 class PlugIn:
@@ -28,6 +33,11 @@ class PlugIn:
     a: PortName
     b: PortName
     action: Literal["plug in"] = field(default="plug in", kw_only=True)
+
+    @property
+    def visited(self) -> frozenset[str]:
+        """The devices where it is done."""
+        return frozenset((self.a.device, self.b.device))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +48,11 @@ class TakeOut:
     b: PortName
     action: Literal["take out"] = field(default="take out", kw_only=True)
 
+    @property
+    def visited(self) -> frozenset[str]:
+        """The devices where it is done."""
+        return frozenset((self.a.device, self.b.device))
+
 
 @dataclass(frozen=True, slots=True)
 class Restore:
@@ -46,12 +61,22 @@ class Restore:
     devices: tuple[str, ...]
     cables: tuple[Ends, ...]
 
+    @property
+    def visited(self) -> frozenset[str]:
+        """The devices where it is done."""
+        return frozenset(self.devices)
+
 
 @dataclass(frozen=True, slots=True)
 class Reseat:
     """Reseat the shared parts of both cables of a twin-port cage. Counts as one action."""
 
     cables: tuple[Ends, ...]
+
+    @property
+    def visited(self) -> frozenset[str]:
+        """The devices where it is done."""
+        return frozenset(port.device for ends in self.cables for port in ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +89,11 @@ class Rename:
     seen: str
     planned: PortName
     guids: tuple[Guid, ...]
+
+    @property
+    def visited(self) -> frozenset[str]:
+        """No device: names are corrected from afar."""
+        return frozenset()
 
 
 Action = MovePlug | PlugIn | TakeOut | Restore | Reseat | Rename

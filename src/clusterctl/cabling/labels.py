@@ -41,7 +41,7 @@ class PlanLabels:
         ports = sorted(ports, key=_by_number)
         numbers = [port.port for port in ports]
         if not all(number.isdigit() for number in numbers):
-            return listed(numbers)
+            return shortened(numbers)
         noun = "ports" if len(ports) > 1 else "port"
         if len(ports) > 4:
             return f"{noun} {ranges(int(number) for number in numbers)}"
@@ -126,4 +126,4 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def _by_number(port: PortName) -> tuple[int, str]:
-    return (int(port.port) if port.port.isdigit() else 0, port.port)
+    return (port.number, port.port)

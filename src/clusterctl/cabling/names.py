@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from clusterctl.fleet.fabric.topology import Device, DeviceKind, Fabric, Link, PortId
-from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
+from clusterctl.fleet.fabric.wiring import PortName, WiringPlan, board_port
 from clusterctl.fleet.node import Guid
 
 Hosts = Mapping[Guid, PortName]
@@ -22,8 +22,11 @@ Unit = PortName
 """A named unit: a switch or host (`port` empty), or one adapter of a host."""
 
 _SWITCH = re.compile(r"(?:MF\d+;)?([^:;]+)(?::[^/]*/?(.*))?$")
+_BOARD = re.compile(r"(?:MF\d+;)?([^:;/]+)(?::[^/]*)?/([LS]\d{1,2})/U(\d+)$", re.IGNORECASE)
+"""`MF0;core-1:MCS8500/L16/U2`: one chip of a board of a modular switch."""
 _LAST_NUMBER = re.compile(r".*\D")
 _CA = re.compile(r"(\S+)\s+(\S*\d)$")
+_CHIP = re.compile(r"[LS]\d{2}/U\d+$")
 _LOOK_ALIKE = str.maketrans(
     "\u0430\u0432\u0435\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445\u0456\u0458\u0455\u03b1\u03bf\u03c1\u03bd\u03b9\u03ba",
     "abekmhopctyxijsaopvik",
@@ -156,8 +159,15 @@ def peers_of(plan: WiringPlan) -> dict[PortName, PortName]:
 
 
 def named_cables(fabric: Fabric, names: Mapping[PortId, PortName]) -> tuple[ObservedCable, ...]:
-    """Return the cables of the fabric with these names."""
-    return tuple(ObservedCable(frozenset((names[link.a], names[link.b])), link) for link in fabric.cables())
+    """Return the cables of the fabric with these names, without the links between boards of one chassis."""
+    ends = ((names[link.a], names[link.b], link) for link in fabric.cables())
+    outer = (end for end in ends if end[0].device != end[1].device or not _inner(end[0], end[1]))
+    return tuple(ObservedCable(frozenset((a, b)), link) for a, b, link in outer)
+
+
+def _inner(a: PortName, b: PortName) -> bool:
+    """Return whether a link between two ports of one device is on its backplane: one end is a spine board."""
+    return "S" in (a.board[:1], b.board[:1])
 
 
 def _trusted(proven: list[Guid], placed: Mapping[Guid, int]) -> Guid | None:
@@ -171,6 +181,8 @@ def _trusted(proven: list[Guid], placed: Mapping[Guid, int]) -> Guid | None:
 def _port_name(unit: Unit, number: int) -> PortName:
     if not unit.port:
         return PortName(unit.device, str(number))
+    if _CHIP.match(unit.port):
+        return PortName(unit.device, f"{unit.port}/{number}")
     return unit if number == 1 or "/" in unit.port else PortName(unit.device, f"{unit.port}/{number}")
 
 
@@ -178,7 +190,7 @@ def _unit(fabric: Fabric, guid: Guid, ports: Iterable[PortId], planned: PlanName
     """Return the device's own name and its planned spelling: the first that the plan has, else the most specific."""
     device = fabric.devices[guid]
     if device.kind is not DeviceKind.CA:
-        units = [PortName(name, "") for name in _switch_names(device.description)]
+        units = list(_switch_units(device.description))
         numbers: list[int] = []
     else:
         numbers = [port.number for port in ports]
@@ -189,14 +201,17 @@ def _unit(fabric: Fabric, guid: Guid, ports: Iterable[PortId], planned: PlanName
     return next(fits, pairs[len(units)])
 
 
-def _switch_names(description: str) -> Iterator[str]:
-    """Yield the names of a switch: `MF0;leaf-1:MQM9700/U1` → leaf-1; a board of a modular switch → leaf-1/L01/U1."""
+def _switch_units(description: str) -> Iterator[Unit]:
+    """Yield the names of a switch: `MF0;leaf-1:MQM9700/U1` → leaf-1; for a board of a chassis both of them."""
+    board = _BOARD.match(description)
     match = _SWITCH.match(description)
-    if match:
-        yield match[1]
+    if board:
+        yield PortName(board[1], board_port(board[2], int(board[3]), 0).rpartition("/")[0])
+    elif match:
+        yield PortName(match[1], "")
         if match[2]:
-            yield f"{match[1]}/{match[2]}"
-    yield description
+            yield PortName(f"{match[1]}/{match[2]}", "")
+    yield PortName(description, "")
 
 
 def _adapter_units(fabric: Fabric, device: Device, numbers: list[int], hosts: Hosts) -> Iterator[Unit]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from clusterctl.fleet.errors import EdgeError
+from clusterctl.fleet.errors import EdgeError, InstallerAwayError
 from clusterctl.fleet.finding import Observed
 from clusterctl.ports import Deadline, Eraser, Installer, InstallStatus, InstallTarget
 from clusterctl.ports.accounts import PowerLogins, PowerTarget, Told
@@ -33,14 +33,23 @@ class Installers:
         return self._of(target.name).installer.start(target, deadline)
 
     def observe(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
-        """One look at each installer, at its own machines."""
+        """Look at each installer, at its own machines. The machines of one that is away are left out.
+
+        Raises `InstallerAwayError` where all are away.
+        """
         shares: dict[int, tuple[Installer, list[InstallTarget]]] = {}
         for target in targets:
             installer = self._of(target.name).installer
             shares.setdefault(id(installer), (installer, []))[1].append(target)
         found: dict[str, Observed[InstallStatus]] = {}
+        away: list[InstallerAwayError] = []
         for installer, share in shares.values():
-            found |= installer.observe(share, deadline)
+            try:
+                found |= installer.observe(share, deadline)
+            except InstallerAwayError as error:
+                away.append(error)
+        if away and not found:
+            raise away[0]
         return found
 
     def release(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:

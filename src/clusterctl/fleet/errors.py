@@ -50,16 +50,46 @@ class EdgeError(ClusterctlError):
     kind = "edge"
 
 
+class RootDiskUnclearError(EdgeError):
+    """The SKU's rule does not name exactly one drive of those that the machine sees: an operator has to decide."""
+
+    kind = "root_disk_unclear"
+
+
 class UnreachableError(EdgeError):
     """No answer within the deadline, or no route."""
 
     kind = "unreachable"
 
 
+class InstallerAwayError(UnreachableError):
+    """The installer's own service does not run or cannot be reached: wait for it. No machine is to blame."""
+
+    kind = "installer_away"
+
+
+class InstallerBusyError(EdgeError):
+    """The installer cannot do it now and has not done it: ask again later. No machine is to blame."""
+
+    kind = "installer_busy"
+
+
 class AuthenticationError(EdgeError):
     """The outside thing answered and rejected our credentials: never retried (lock-out)."""
 
     kind = "authentication"
+
+
+class PrivilegeError(EdgeError):
+    """The account is right and lacks a privilege: another login would not help, an operator has to grant it."""
+
+    kind = "privilege"
+
+
+class BusyError(EdgeError):
+    """The outside thing answers that it is busy (HTTP 503), as long as it was waited for."""
+
+    kind = "busy"
 
 
 class PasswordChangeError(AuthenticationError):

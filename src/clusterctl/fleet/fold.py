@@ -33,11 +33,12 @@ from clusterctl.fleet.payloads.node import (
     NodeIdentified,
     NodeQuarantined,
     ReportRecorded,
+    RootDiskProven,
     StageAdvanced,
     StepStarted,
 )
 from clusterctl.fleet.stages import Move, require
-from clusterctl.fleet.state import NodeState, OperatorHold
+from clusterctl.fleet.state import NodeState, OperatorHold, Revalidation
 
 
 def fold(events: Iterable[Event], node: NodeId) -> NodeState:
@@ -75,15 +76,27 @@ def _described(payload: NodeDescribed, state: NodeState, event: Event) -> NodeSt
 
 @_applied.register
 def _identified(payload: NodeIdentified, state: NodeState, _event: Event) -> NodeState:
+    """The disk that an installed host has proven stays known: a BMC that does not name it cannot take it back."""
     inventory = payload.inventory
+    proven = state.root_disk if payload.root_rule is not None and state.root_rule is not None else None
     return replace(
-        state, serial=inventory.serial, inventory=inventory, sku=payload.sku, root_disk=payload.root_disk or None
+        state,
+        serial=inventory.serial,
+        inventory=inventory,
+        sku=payload.sku,
+        root_disk=payload.root_disk or proven,
+        root_rule=payload.root_rule,
     )
 
 
 @_applied.register
 def _addressed(payload: NodeAddressed, state: NodeState, _event: Event) -> NodeState:
     return replace(state, address=payload.address)
+
+
+@_applied.register
+def _root_disk_proven(payload: RootDiskProven, state: NodeState, _event: Event) -> NodeState:
+    return replace(state, root_disk=payload.disk)
 
 
 @_applied.register
@@ -128,7 +141,7 @@ def _reported(payload: ReportRecorded, state: NodeState, event: Event) -> NodeSt
 @_applied.register
 def _advanced(payload: StageAdvanced, state: NodeState, event: Event) -> NodeState:
     moved = replace(_moved(state, event, Move.ADVANCE, payload.to), verdict=payload.verdict)
-    return replace(moved, revalidation="", admitted_at=event.at) if moved.stage is Stage.GOLD else moved
+    return replace(moved, revalidation=None, admitted_at=event.at) if moved.stage is Stage.GOLD else moved
 
 
 @_applied.register
@@ -204,13 +217,14 @@ def _merged(payload: NodeMerged, state: NodeState, event: Event) -> NodeState:
         inventory=None,
         sku="",
         root_disk=None,
+        root_rule=None,
         address="",
         intents=(),
         reports={},
         reported_at={},
         waivers=(),
         reinstall="",
-        revalidation="",
+        revalidation=None,
         admitted_at=None,
     )
 
@@ -218,7 +232,7 @@ def _merged(payload: NodeMerged, state: NodeState, event: Event) -> NodeState:
 @_applied.register
 def _reinstall(payload: ReinstallOrdered, state: NodeState, event: Event) -> NodeState:
     moved = _moved(state, event, Move.REINSTALL, Stage.DISCOVERED)
-    return replace(moved, reinstall=payload.reason, revalidation="", admitted_at=None)
+    return replace(moved, reinstall=payload.reason, revalidation=None, admitted_at=None)
 
 
 @_applied.register
@@ -228,7 +242,7 @@ def _revalidate(payload: RevalidationOrdered, state: NodeState, event: Event) ->
     gone = {step.value for step in steps[steps.index(payload.since) :]}
     return replace(
         _moved(state, event, Move.REVALIDATE, payload.to),
-        revalidation=payload.reason,
+        revalidation=Revalidation(payload.origin, payload.reason),
         reports={step: report for step, report in state.reports.items() if step not in gone},
         reported_at={step: at for step, at in state.reported_at.items() if step not in gone},
     )

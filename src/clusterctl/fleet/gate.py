@@ -171,8 +171,8 @@ def _stale(state: NodeState, policy: Policy, now: datetime) -> Decision:
 
 
 def _admitted_on(state: NodeState, at: datetime) -> bool:
-    """Whether the node is proven anew from a later step on, and was gold by a report of `at` before that."""
-    return bool(state.revalidation) and state.admitted_at is not None and at <= state.admitted_at
+    """Return whether the node is revalidated from a later step on, and was gold before by a report of `at`."""
+    return state.revalidation is not None and state.admitted_at is not None and at <= state.admitted_at
 
 
 def _unwaived(state: NodeState, report: Report, now: datetime) -> Hold:

@@ -27,6 +27,13 @@ class Step(enum.Enum):
         return _LEADS_TO[self]
 
 
+class RevalidationOrigin(enum.Enum):
+    """What ordered a revalidation."""
+
+    OPERATOR = "operator"
+    NIGHT = "night"
+
+
 class Stage(enum.Enum):
     """Where a node stands."""
 
@@ -122,7 +129,8 @@ class Nic:
 @dataclass(frozen=True, slots=True)
 class Drive:
     """`size_bytes` as the BMC reports it; `serial` is the key that joins BMC, MAAS and host, or the world-wide name
-    `wwn` (NAA, EUI-64, NGUID), which many BMCs do not tell: then it is empty.
+    `wwn` (NAA, EUI-64, NGUID), which many BMCs do not tell: then it is empty. `controller`: id and name of what it
+    hangs on.
     """
 
     slot: str
@@ -132,6 +140,7 @@ class Drive:
     protocol: str = ""
     healthy: bool | None = None
     wwn: str = ""
+    controller: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +192,18 @@ class Temperature:
 
 
 @dataclass(frozen=True, slots=True)
+class Unread:
+    """What a BMC lists but does not give, or garbles. `kind`: the field of the inventory that it belongs to."""
+
+    kind: str
+    where: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
 class Inventory:
     """What a BMC says of its machine. A tuple that is None was not readable: unmeasured, not absent.
 
@@ -190,6 +211,10 @@ class Inventory:
     stale         why all of this may be older than the machine's parts, in words; empty where nothing says so
     rollups       the kinds of parts that are not well; empty where the BMC names none
     on            whether the machine was on meanwhile; None where the BMC does not tell
+    aliases       other serials that the BMC gives for the machine: of its chassis, its boards, its product label
+    unread        what the BMC lists but does not give: the parts above may be more than were read
+    posted        when its last self-test ended, as the BMC writes it; empty where the BMC reports the end without a
+                  time; None where the machine has not ended it, or the BMC does not report it
     """
 
     manufacturer: str
@@ -212,4 +237,15 @@ class Inventory:
     firmware: tuple[Firmware, ...] | None = None
     stale: str = ""
     on: bool | None = None
+    posted: str | None = None
     rollups: tuple[Rollup, ...] = ()
+    aliases: tuple[Serial, ...] = ()
+    unread: tuple[Unread, ...] = ()
+
+    def complete(self, kind: str) -> bool:
+        """Return whether the BMC has given this field, and all parts of it."""
+        return getattr(self, kind) is not None and all(one.kind != kind for one in self.unread)
+
+    def is_machine(self, serial: Serial | None) -> bool:
+        """Return whether the serial is one of the machine's."""
+        return serial is not None and serial in (self.serial, *self.aliases)

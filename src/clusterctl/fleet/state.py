@@ -10,7 +10,8 @@ from clusterctl.fleet.acts import Act, Intent, Intents, intent_of
 from clusterctl.fleet.decisions.waiver import Waiver
 from clusterctl.fleet.durations import utc_text
 from clusterctl.fleet.finding import Finding, Report, Verdict
-from clusterctl.fleet.node import Inventory, Location, Mac, NodeId, Serial, Stage, Step
+from clusterctl.fleet.hardware.sku import RootDisk
+from clusterctl.fleet.node import Inventory, Location, Mac, NodeId, RevalidationOrigin, Serial, Stage, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,14 @@ class OperatorHold:
     def __str__(self) -> str:
         until = "until released" if self.until is None else f"until {utc_text(self.until)}"
         return f"held by {self.by} {until}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Revalidation:
+    """What ordered a node's revalidation, and why."""
+
+    origin: RevalidationOrigin
+    reason: str
 
 
 class _StageView:
@@ -65,7 +74,7 @@ class NodeState(_StageView):
     boot_mac       of the port that it boots from, by the site's word; None where the BMC is to tell
     reports        the last report of each step by its name, and when it was written
     reinstall      why its OS is to be installed anew, as long as that has not begun; empty where nobody ordered it
-    revalidation   why it is proven anew from some step on, until it is gold again; empty where nobody ordered that
+    revalidation   who ordered its revalidation and why, until it is gold again; None where none was ordered
     admitted_at    when it last became gold as this machine, with this OS
     progress_at    until when the machine's own words on its install are written down, and those of that very instant
     """
@@ -85,6 +94,7 @@ class NodeState(_StageView):
     inventory: Inventory | None = None
     sku: str = ""
     root_disk: Serial | None = None
+    root_rule: RootDisk | None = None
     address: str = ""
     host_key: str = ""
     attempts: int = 0
@@ -101,7 +111,7 @@ class NodeState(_StageView):
     reinstall: str = ""
     progress_at: datetime | None = None
     progress: tuple[str, ...] = ()
-    revalidation: str = ""
+    revalidation: Revalidation | None = None
     admitted_at: datetime | None = None
 
     @property
@@ -112,6 +122,11 @@ class NodeState(_StageView):
     def intent(self, act: Act) -> Intent | None:
         """Return the last intent of an act; None where it was never intended."""
         return intent_of(self.intents, act)
+
+    @property
+    def aliases(self) -> tuple[Serial, ...]:
+        """Return the other serials that its BMC gives for the machine."""
+        return self.inventory.aliases if self.inventory else ()
 
     @property
     def macs(self) -> tuple[Mac, ...]:
@@ -151,6 +166,7 @@ class NodeSummary(_StageView):
     hold: OperatorHold | None = None
     waivers: tuple[Waiver, ...] = ()
     boot_mac: Mac | None = None
+    aliases: tuple[Serial, ...] = ()
 
 
 def summarise(state: NodeState) -> NodeSummary:

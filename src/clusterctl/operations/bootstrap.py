@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.errors import CancelledError, UsageError
@@ -18,8 +18,10 @@ from clusterctl.operations import accounts
 from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.compose import StepFactory
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.expected_times import expected_seconds
 from clusterctl.operations.operation import Control, Effect, Preview
 from clusterctl.operations.partners import unpublished_partners
+from clusterctl.operations.plan import PlannedNode, planned
 from clusterctl.operations.selection import matching
 from clusterctl.operations.trust import notices
 from clusterctl.ports import Claims
@@ -63,10 +65,11 @@ class StepStopped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:
-    """The nodes that the run has claimed."""
+    """The nodes that the run has claimed. `expected_s`: seconds that a step took for a node before, where known."""
 
     nodes: tuple[NodeSummary, ...]
     steps: tuple[Step, ...]
+    expected_s: Mapping[Step, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,9 +117,13 @@ def _preview(context: SiteContext, request: RunRequest, nodes: Sequence[NodeSumm
     return Preview(
         operation=request.steps[-1].value if len(request.steps) == 1 else "bootstrap",
         question=question,
-        effects=tuple(Effect(node=node.name, text="; ".join(filter(None, planned(node)))) for node in nodes),
+        effects=tuple(_effect(planned(node)) for node in nodes),
         warnings=notices(context.site),
     )
+
+
+def _effect(plan: PlannedNode) -> Effect:
+    return Effect(node=plan.node.name, text="; ".join(filter(None, (plan.steps, plan.destroys))))
 
 
 def run(context: SiteContext, request: RunRequest, control: Control) -> RunResult:
@@ -163,7 +170,8 @@ def run_steps(
         fit = [partner for partner in lent if partner.in_pool(CLOCK.now())]
         factory = StepFactory(context, adapters, control.cancelled, fit, read_only=request.read_only)
         context.journal.append([NewEvent(Stream.RUN, context.run, runs.RunStarted(steps=tuple(steps)))])
-        control.on_event(RunStarted(nodes=tuple(n for n in nodes if n.id not in claims.refused), steps=steps))
+        claimed = tuple(node for node in nodes if node.id not in claims.refused)
+        control.on_event(RunStarted(nodes=claimed, steps=steps, expected_s=expected_seconds(context.journal)))
 
         def watch(progress: Progress) -> None:
             node = summarise(progress.state)
@@ -180,33 +188,11 @@ def run_steps(
     return {names[node]: holder for node, holder in {**claims.refused, **lost}.items()}
 
 
-def planned(node: NodeSummary) -> tuple[str, str]:
-    """Return what bootstrap would do with the node, and what of it destroys data."""
-    if node.held(CLOCK.now()):
-        return f"nothing: {node.hold}", ""
-    if node.stage is Stage.RETIRED:
-        return f"nothing: {node.cause}", ""
-    if node.stage is Stage.QUARANTINED:
-        return f"nothing: {node.cause}; clusterctl release it once it is repaired", ""
-    if node.next_step is None:
-        return "nothing: it is gold", ""
-    steps = list(Step)[list(Step).index(node.next_step) :]
-    return " → ".join(step.value for step in steps), _destroyed(node, steps)
-
-
 def arrived(node: NodeSummary, last: Step) -> bool:
     """Return whether the node stands where `last` leads, or beyond, and is not stopped."""
     if node.stopped_at is not None:
         return False
     return node.next_step is None or list(Step).index(node.next_step) > list(Step).index(last)
-
-
-def _destroyed(node: NodeSummary, steps: Sequence[Step]) -> str:
-    if Step.INSTALL not in steps:
-        return ""
-    disk = f"root disk {node.root_disk}" if node.root_disk else "the root disk that its SKU names"
-    machine = f"serial {node.serial}" if node.serial else "once its serial is proven"
-    return f"switches it on and off, overwrites {disk} ({machine})"
 
 
 def _select(context: SiteContext, request: RunRequest) -> list[NodeSummary]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from clusterctl.cabling.explain.explanation import Explanation
@@ -13,10 +13,9 @@ from clusterctl.cabling.lint.plan_index import Rules
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.file_text import text_in
 from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
-from clusterctl.formats.wiring.plan import decode_draft
+from clusterctl.operations.collector import collector_paused
 from clusterctl.operations.documents import content
-from clusterctl.operations.fabric_files import fabric_in, guids_in, plan_in
-from clusterctl.operations.judging import collector_paused
+from clusterctl.operations.fabric_files import PlanFiles, drafts_in, fabric_in, guids_in, plan_in, transceivers_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,13 +23,13 @@ class VerifyRequest:
     """What is compared.
 
     fabric     a recorded reading
-    plan       a wiring plan; None: the rules that most cables of the fabric follow
+    plan       files of one wiring plan; none: the rules that most cables of the fabric follow
     guids      owners of adapters, which win over the names in the fabric
     host_gbps  the rate that a host's link must have; None: that of most of them
     """
 
     fabric: Path | None = None
-    plan: Path | None = None
+    plan: PlanFiles = field(default_factory=PlanFiles)
     guids: Path | None = None
     host_gbps: float | None = None
 
@@ -50,6 +49,8 @@ class VerifyResult:
 
     as_planned  all cables are right: at most names differ
     inferred    None where there was a plan
+    chassis     devices to visit for all physical actions
+    warnings    of the tool that read the fabric, which may lack devices then
     """
 
     planned: int
@@ -58,6 +59,8 @@ class VerifyResult:
     explanations: tuple[Explanation, ...]
     as_planned: bool
     inferred: InferredRules | None = None
+    chassis: int = 0
+    warnings: tuple[str, ...] = ()
 
     @property
     def moves(self) -> int:
@@ -74,7 +77,7 @@ class VerifyResult:
 class RecheckRequest:
     """`before`: the fabric that the work was planned on; `after`: as it is now; the others as in `VerifyRequest`."""
 
-    plan: Path
+    plan: PlanFiles
     before: Path
     after: Path
     guids: Path | None = None
@@ -106,7 +109,7 @@ class LintRequest:
     ethernet          the files are Ethernet plans: no rails, no tiers
     """
 
-    files: tuple[Path, ...]
+    plan: PlanFiles
     fabric: Path | None = None
     radix: int | None = None
     oversubscription: float = 1.0
@@ -122,8 +125,9 @@ def run_verify(request: VerifyRequest) -> VerifyResult:
         raise UsageError("it is required", where="--fabric", remedy=remedy)
     with collector_paused():
         fabric, hosts = fabric_in(request.fabric), guids_in(request.guids)
-        if request.plan is not None:
-            return _result(verify(plan_in(request.plan), fabric, hosts, host_gbps=request.host_gbps))
+        if request.plan.files:
+            plan, cables = plan_in(request.plan), transceivers_in(request.fabric, fabric)
+            return _result(verify(plan, fabric, hosts, host_gbps=request.host_gbps, transceivers=cables))
         found = verify_unplanned(fabric, hosts, host_gbps=request.host_gbps)
         inference = found.inference
         rules = InferredRules(rules=inference.rules, judged=inference.judged, not_judged=inference.unjudged)
@@ -144,12 +148,11 @@ def run_recheck(request: RecheckRequest) -> RecheckResult:
 def run_lint(request: LintRequest) -> LintResult:
     """Check wiring plans before a cable is laid."""
     if request.ethernet:
-        return lint_ethernet([read_ethernet_csv(text_in(content(f), str(f)), str(f)) for f in request.files])
+        return lint_ethernet([read_ethernet_csv(text_in(content(f), str(f)), str(f)) for f in request.plan.files])
     rules = Rules(
         request.radix, request.oversubscription, rails=not request.any_rail, separate_rails=request.separate_rails
     )
-    drafts = [decode_draft(content(file), file=str(file)) for file in request.files]
-    return lint(drafts, rules, fabric_in(request.fabric) if request.fabric else None)
+    return lint(drafts_in(request.plan), rules, fabric_in(request.fabric) if request.fabric else None)
 
 
 def _result(found: Verification, inferred: InferredRules | None = None) -> VerifyResult:
@@ -160,4 +163,6 @@ def _result(found: Verification, inferred: InferredRules | None = None) -> Verif
         explanations=found.explanations,
         as_planned=found.as_planned,
         inferred=inferred,
+        chassis=found.chassis,
+        warnings=found.warnings,
     )

@@ -22,12 +22,13 @@ from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waves import WavePolicy
 from clusterctl.operations.accounts import rotator
-from clusterctl.operations.adapters import Adapters, state_dir
+from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.fabric_files import most_broken_percent
 from clusterctl.operations.fabric_observation import fabric_hosts
 from clusterctl.operations.gold_pool import publish
 from clusterctl.operations.host_configuration import driver_of, role_variables
+from clusterctl.operations.site_facts import state_dir
 from clusterctl.ports import Deadline, HostAddress
 from clusterctl.site.configure import WaveSettings
 from clusterctl.steps.admit import Admit
@@ -40,7 +41,8 @@ from clusterctl.steps.cable.ethernet import CableWithEthernet
 from clusterctl.steps.cable.fabric_record import FabricRecord
 from clusterctl.steps.cable.lldp import LldpReader
 from clusterctl.steps.cable.step import Cable, Wiring
-from clusterctl.steps.configure.step import Configure
+from clusterctl.steps.configure.hardware import HardwareProbe
+from clusterctl.steps.configure.step import Configure, ConfigureServices
 from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
 from clusterctl.steps.executor.pipeline import Observer, Pipeline
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
@@ -136,9 +138,10 @@ class StepFactory:
 
     def _configure(self) -> Configure:
         said = self._settings.configure
-        return Configure(
-            self._adapters.playbooks, said.playbook, self._variables, self._ssh, self._bmc_probe, reboots=said.reboots
-        )
+        known = contents.known_lines(self._site)
+        hardware = HardwareProbe(self._adapters.shell, CLOCK, self._bmc_probe, self._limits, known)
+        services = ConfigureServices(self._adapters.playbooks, self._ssh, self._bmc_probe, hardware)
+        return Configure(services, said.playbook, self._variables, reboots=said.reboots)
 
     def _cable(self) -> StepRunner:
         """Return the step, together with that for the Ethernet cables where the site has a plan of them."""
@@ -172,7 +175,7 @@ class StepFactory:
         )
         plan = BurninPlan(
             suite=self._suite,
-            limits={sku.name: SkuLimits(sku, contents.limits(self._site, sku.limits)) for sku in self._site.skus},
+            limits=self._limits,
             driver_of=partial(driver_of, wanted(self._site)),
             network_of=self._networks.network,
             known_lines=contents.known_lines(self._site),
@@ -190,6 +193,10 @@ class StepFactory:
             return leaves_of_hosts(contents.wiring_plan(self._site))
         except UsageError:
             return {}
+
+    @cached_property
+    def _limits(self) -> Mapping[str, SkuLimits]:
+        return {sku.name: SkuLimits(sku, contents.limits(self._site, sku.limits)) for sku in self._site.skus}
 
     @cached_property
     def _networks(self) -> HostNetworks:
@@ -219,8 +226,15 @@ class StepFactory:
         )
 
     def _serials(self) -> Mapping[str, str]:
-        """Return the nodes by serial, retired ones too: a machine comes back by an operator's decision only."""
-        return {node.serial: node.name for node in self._context.journal.summaries() if node.serial}
+        """Return the nodes by serial and alias, retired ones too: a machine comes back by an operator's decision only.
+
+        An alias of several nodes is of an enclosure that they share, and belongs to none.
+        """
+        nodes = self._context.journal.summaries()
+        owners: dict[str, str] = {}
+        for node in nodes:
+            owners |= {alias: "" if alias in owners else node.name for alias in node.aliases}
+        return owners | {node.serial: node.name for node in nodes if node.serial}
 
     def _variables(self, hosts: Sequence[HostAddress]) -> Mapping[str, Any]:
         return role_variables(self._context, self._ssh, hosts)

@@ -27,7 +27,7 @@ from clusterctl.fleet.node import Location, NodeId, Serial
 from clusterctl.fleet.payloads.hardware import FabricFault
 from clusterctl.fleet.payloads.node import NodeDescribed
 from clusterctl.fleet.state import NodeState, NodeSummary, summarise
-from clusterctl.operations.adapters import Access, Adapters, SiteAdapters
+from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.ports import Journal
 
 DESCRIBE_ATTEMPTS = 5
@@ -48,6 +48,13 @@ class Invocation:
     command: str = ""
 
 
+def _site_adapters(site: Site, access: Access) -> Adapters:
+    """Return the adapters to the real systems. They are imported here: what only reads the journal starts sooner."""
+    from clusterctl.operations.site_adapters import SiteAdapters
+
+    return SiteAdapters(site, access)
+
+
 @dataclass(frozen=True, slots=True)
 class SiteContext:
     """The site as its files describe it, the journal as it happened, and the id of this run.
@@ -58,7 +65,7 @@ class SiteContext:
     site: Site
     journal: Journal
     run: str
-    connect: Callable[[Site, Access], Adapters] = field(default=SiteAdapters)
+    connect: Callable[[Site, Access], Adapters] = _site_adapters
 
     def adapters(self, access: Access = Access.FULL) -> Adapters:
         """Return adapters to the outside systems; the caller closes them."""

@@ -5,33 +5,52 @@ A wrong file is wrong usage: errors name the file and the line.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from clusterctl.cabling.names import Hosts
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.limits import FabricLimits
-from clusterctl.fleet.fabric.telemetry import Telemetry
-from clusterctl.fleet.fabric.topology import Fabric
-from clusterctl.fleet.fabric.wiring import WiringPlan
+from clusterctl.fleet.fabric.telemetry import Telemetry, Transceiver
+from clusterctl.fleet.fabric.topology import Fabric, PortId
+from clusterctl.fleet.fabric.wiring import PlanDraft, WiringPlan, settle
 from clusterctl.formats.file_text import text_in
 from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, has_fabric
-from clusterctl.formats.site.fabric_limits import parse_fabric_limits
 from clusterctl.formats.site.sheets import parse_guids
-from clusterctl.formats.wiring.plan import decode_plan
+from clusterctl.formats.wiring.plan import decode_draft
 from clusterctl.operations.documents import as_usage, content
-from clusterctl_burnin.limits.reading import shipped_fabric_limits
 
 
-def plan_in(file: Path) -> WiringPlan:
-    """Return the wiring plan in a file."""
-    return decode_plan(content(file), file=str(file))
+@dataclass(frozen=True, slots=True)
+class PlanFiles:
+    """The files that are parts of one wiring plan, and the sheet of workbooks; none where only one sheet fits."""
+
+    files: tuple[Path, ...] = ()
+    sheet: str = ""
+
+
+def drafts_in(plan: PlanFiles) -> tuple[PlanDraft, ...]:
+    """Return the parts of a wiring plan, with their contradictions."""
+    return tuple(decode_draft(content(file), file=str(file), sheet=plan.sheet) for file in plan.files)
+
+
+def plan_in(plan: PlanFiles) -> WiringPlan:
+    """Return the wiring plan whose parts are in these files. Raises UsageError where they contradict each other."""
+    return settle(*drafts_in(plan))
 
 
 def fabric_in(file: Path) -> Fabric:
     """Return the fabric in a recorded reading."""
     with as_usage():
         return decode_fabric(content(file), file=str(file))
+
+
+def transceivers_in(file: Path, fabric: Fabric) -> Mapping[PortId, Transceiver]:
+    """Return what the cables' own memories tell, where the reading of the fabric has it: ibdiagnet's db_csv."""
+    data = content(file)
+    return decode_telemetry(data, fabric, file=str(file)).transceivers if has_fabric(data, file=str(file)) else {}
 
 
 def guids_in(file: Path | None) -> Hosts:
@@ -67,11 +86,16 @@ def moments(files: tuple[Path, ...], readings: tuple[Telemetry, ...], seconds: f
 
 def most_broken_percent() -> float:
     """Return the share of a fabric's links beyond which none is judged or changed by itself; a shipped limit."""
+    from clusterctl_burnin.limits.fabric_reading import shipped_fabric_limits
+
     return shipped_fabric_limits("ndr").value("broken_links_max")
 
 
 def limits_named(name: str) -> FabricLimits:
     """Return shipped limits by name, or those in a file of the operator's own."""
+    from clusterctl.formats.site.fabric_limits import parse_fabric_limits
+    from clusterctl_burnin.limits.fabric_reading import shipped_fabric_limits
+
     file = Path(name)
     if file.suffix in (".yml", ".yaml") or file.is_file():
         return parse_fabric_limits(text_in(content(file), name), where=name)

@@ -20,11 +20,12 @@ from clusterctl.fleet.fabric.history import FabricReading
 from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.fleet.finding import Evidence
 from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, has_fabric, storable
-from clusterctl.operations.adapters import Access, counter_reader
+from clusterctl.operations.adapters import Access
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.documents import as_usage, content
 from clusterctl.operations.fabric_files import most_broken_percent
 from clusterctl.operations.operation import Control
+from clusterctl.operations.site_adapters import counter_reader
 from clusterctl.ports import Deadline, Journal
 from clusterctl.steps.cable.fabric_record import FabricRecord
 

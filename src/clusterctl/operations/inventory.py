@@ -10,32 +10,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from clusterctl.edges.ansible.workspace import inventory, known_hosts_line, ssh_options
-from clusterctl.edges.disk import disk_explained, write_whole
+from clusterctl.edges.ansible.workspace import inventory, ssh_options
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.state import NodeState
-from clusterctl.operations.adapters import state_dir
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import current_time
 from clusterctl.ports import HostAddress
 
-KNOWN_HOSTS = "known_hosts"
-"""File in the site's `state` folder: the pinned host keys of all hosts of the inventory."""
+_NO_FILE = Path("/dev/null")
 _Hosts = Mapping[str, tuple[NodeState, HostAddress]]
 
 
 def list_hosts(context: SiteContext) -> dict[str, Any]:
-    """Return all groups and hosts in the form of Ansible's `--list`; write the pinned host keys.
+    """Return all groups and hosts in the form of Ansible's `--list`. Write nothing.
 
     A host is a node with an address and a pinned host key. Retired nodes are left out.
     """
-    hosts, file = _hosts(context), _pin(context)
+    hosts = _hosts(context)
     groups = _groups([node for node, _ in hosts.values()])
     nodes = {name: {"address": host.address, "host_key": host.host_key} for name, (_, host) in hosts.items()}
     variables = {"ssh_access_nodes": nodes, "ssh_access_node_users": [context.site.settings.ssh.user]}
     return {
-        "_meta": {"hostvars": {name: _variables(node, host, file) for name, (node, host) in hosts.items()}},
+        "_meta": {"hostvars": {name: _variables(node, host) for name, (node, host) in hosts.items()}},
         "all": {"children": sorted(groups), "vars": variables},
         **{group: {"hosts": names} for group, names in sorted(groups.items())},
     }
@@ -47,7 +44,7 @@ def host_variables(context: SiteContext, name: str) -> dict[str, Any]:
     if name not in hosts:
         remedy = "clusterctl inventory --list prints the hosts: nodes with an address and a pinned host key"
         raise UsageError(f"{name!r} is no host of the inventory", where="--host", remedy=remedy)
-    return _variables(*hosts[name], _pin(context))
+    return _variables(*hosts[name])
 
 
 def _hosts(context: SiteContext) -> _Hosts:
@@ -64,24 +61,16 @@ def _address(context: SiteContext, node: NodeState) -> HostAddress | None:
     return HostAddress(node.name, node.address, ssh.user, node.host_key, context.site.path(ssh.private_key))
 
 
-def _pin(context: SiteContext) -> Path:
-    """Write the pinned host keys where they have changed; return their file."""
-    file = state_dir(context.site) / KNOWN_HOSTS
-    text = "".join(known_hosts_line(host) for _, host in _hosts(context).values()).encode()
-    with disk_explained("the hosts' keys cannot be written", file):
-        if not file.exists() or file.read_bytes() != text:
-            write_whole(file, text, mode=0o600, over=True)
-    return file.resolve()
-
-
 def _groups(nodes: Sequence[NodeState]) -> dict[str, list[str]]:
-    """Return the nodes by group, by names that Ansible takes: `gold`, `held`, `rack_A01`, `sku_lab_xe9680`."""
+    """Return the nodes by group, by names that Ansible takes: `gold`, `held`, `rack_A01`, `sku_lab_xe9680`.
+
+    A held node is in `held` and in no group of a stage, so that `gold` is the published gold pool.
+    """
     now = current_time()
-    stages = _members((node.stage.value, node) for node in nodes)
-    held = _members(("held", node) for node in nodes if node.held(now))
+    stages = _members(("held" if node.held(now) else node.stage.value, node) for node in nodes)
     racks = _named_groups("rack", _members((node.location.rack, node) for node in nodes))
     skus = _named_groups("sku", _members((node.sku, node) for node in nodes))
-    return {**{_group(stage): names for stage, names in stages.items()}, **held, **racks, **skus}
+    return {**{_group(stage): names for stage, names in stages.items()}, **racks, **skus}
 
 
 def _members(pairs: Iterable[tuple[str, NodeState]]) -> dict[str, list[str]]:
@@ -108,7 +97,7 @@ def _group(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]", "_", text)
 
 
-def _variables(node: NodeState, host: HostAddress, known_hosts: Path) -> dict[str, Any]:
+def _variables(node: NodeState, host: HostAddress) -> dict[str, Any]:
     """Return how Ansible reaches the host, by its pinned key alone, and what the journal knows of the node.
 
     ssh takes the first value of an option, so `ssh_args` and `host_key_checking` of an ansible.cfg must not precede.
@@ -117,13 +106,21 @@ def _variables(node: NodeState, host: HostAddress, known_hosts: Path) -> dict[st
     return reached | {
         "ansible_ssh_args": "-o ControlMaster=auto -o ControlPersist=60s",
         "ansible_host_key_checking": True,
-        "ansible_ssh_common_args": shlex.join(ssh_options(known_hosts)),
+        "ansible_ssh_common_args": shlex.join(ssh_arguments(host)),
         "clusterctl_stage": node.stage.value,
         "clusterctl_serial": _literal(node.serial),
         "clusterctl_sku": node.sku,
         "clusterctl_rack": _literal(node.location.rack),
         "clusterctl_unit": node.location.unit,
     }
+
+
+def ssh_arguments(host: HostAddress) -> list[str]:
+    """Return arguments of ssh(1) that accept the pinned key of the host alone, and need no file of host keys.
+
+    ssh runs `KnownHostsCommand` (OpenSSH 8.5 and later) for the keys; `%H` is the name that ssh searches for.
+    """
+    return ssh_options(_NO_FILE, KnownHostsCommand=f"/bin/echo %H {host.host_key}")
 
 
 def _literal(value: str | None) -> object:

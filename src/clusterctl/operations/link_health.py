@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from clusterctl.cabling.burn.verdicts import coverage_from_counters, judge_burn
@@ -11,7 +11,7 @@ from clusterctl.cabling.health.judge import Health, judge_health
 from clusterctl.cabling.health.symptoms import Window
 from clusterctl.fleet.finding import Verdict
 from clusterctl.operations.documents import as_usage
-from clusterctl.operations.fabric_files import fabric_in, limits_named, moments, plan_in, reading
+from clusterctl.operations.fabric_files import PlanFiles, fabric_in, limits_named, moments, plan_in, reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class ReadingsRequest:
     before: Path
     after: Path
     fabric: Path | None = None
-    plan: Path | None = None
+    plan: PlanFiles = field(default_factory=PlanFiles)
     seconds: float | None = None
     limits: str = "ndr"
 
@@ -101,7 +101,7 @@ def run_health(request: ReadingsRequest) -> HealthResult:
     with as_usage():
         earlier, first = reading(request.before, given)
         later, last = reading(request.after, given)
-    planned = plan_in(request.plan) if request.plan else None
+    planned = plan_in(request.plan) if request.plan.files else None
     seconds = moments((request.before, request.after), (first, last), request.seconds)[-1]
     window, labels = Window(first, last, seconds, limits), fabric_labels(later, planned)
     return HealthResult(

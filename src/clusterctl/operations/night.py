@@ -19,17 +19,18 @@ from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.nightly.policy import TOGETHER, Candidate, NightPolicy, choose, overdue, require_affordable
 from clusterctl.fleet.nightly.record import NightRecord
 from clusterctl.fleet.nightly.window import Opening, Window, parse_window
-from clusterctl.fleet.node import Stage, Step
+from clusterctl.fleet.node import RevalidationOrigin, Stage, Step
 from clusterctl.fleet.payloads.runs import NightEnded, NightStarted
 from clusterctl.fleet.reporting.spares import Spares
-from clusterctl.fleet.state import NodeState, NodeSummary
-from clusterctl.operations.adapters import Adapters, require_scheduler, state_dir
+from clusterctl.fleet.state import NodeState, NodeSummary, Revalidation
+from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.bootstrap import RunRequest, run_steps
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.gold_pool import publish, spares
 from clusterctl.operations.operation import Control, Effect, Preview
 from clusterctl.operations.partners import SCHEDULER_S, PartnerLender
 from clusterctl.operations.runner import claimed
+from clusterctl.operations.site_facts import require_scheduler, state_dir
 from clusterctl.ports import Deadline
 from clusterctl.ports.scheduler import Occupancy, Use
 from clusterctl.site.scheduling import NightlySettings, zone_named
@@ -104,7 +105,12 @@ def first_choice(context: SiteContext, request: NightRequest) -> FirstChoice:
 
 
 def preview(context: SiteContext, request: NightRequest) -> Preview:
-    """Return the nodes that the night would take first."""
+    """Return the nodes that the night would take first. Raises as `run`."""
+    with _unfinished_is_no_result():
+        return _preview(context, request)
+
+
+def _preview(context: SiteContext, request: NightRequest) -> Preview:
     first = first_choice(context, request)
     effects = tuple(Effect(node=name, text=f"burn in first, in {first.window}") for name in first.names)
     none = Effect(node="", text=f"burn in no node, in {first.window}: {first.why}")
@@ -112,9 +118,20 @@ def preview(context: SiteContext, request: NightRequest) -> Preview:
 
 
 def run(context: SiteContext, request: NightRequest, control: Control) -> NightResult:
-    """Run one night. A night that did not come to its end raises; timers take exit code 1 for an end."""
-    try:
+    """Run one night. Raises `EnvironmentBrokenError` where a night did not come to its end, `ConflictError` where the
+    preview has changed since its approval.
+    """
+    if control.approved is not None:  # a timer approves whatever nodes are idle when the night begins
+        control.require(preview(context, request))
+    with _unfinished_is_no_result():
         return _run(context, request, control)
+
+
+@contextmanager
+def _unfinished_is_no_result() -> Iterator[None]:
+    """Raise an error with exit code 1 as `EnvironmentBrokenError`: for timers, 1 is the result of a whole night."""
+    try:
+        yield
     except ClusterctlError as error:
         if error.exit_code != 1:
             raise
@@ -227,10 +244,11 @@ class NightRun:
     def _written(self, names: Sequence[str], night: Night) -> bool:
         """Whether all of them are ordered now; none is where another run holds one."""
         states = self.context.named(names)
+        why = Revalidation(RevalidationOrigin.NIGHT, f"{NIGHTLY} {self.context.run}")
         try:
             with claimed(self.context, states) as claims:
                 for state in states:
-                    event = order_event(state, Step.BURNIN, f"{NIGHTLY} {self.context.run}")
+                    event = order_event(state, Step.BURNIN, why)
                     self.context.journal.append([event], claim=claims[state.id])
         except ClaimLostError as error:
             night.passed_over[error.where] = error.message
@@ -343,9 +361,10 @@ def _ended(context: SiteContext, night: Night, failed: Sequence[str]) -> NewEven
 
 
 def _unfinished(state: NodeState) -> bool:
-    """Ordered by a night, and not stopped since: it stands before its burn-in, or before its admission."""
+    """Return whether a night ordered the node's burn-in and the node waits for it, or for its admission."""
     waits = state.stage in (Stage.CABLED, Stage.BURNED_IN) and state.stopped_at is None
-    return waits and state.revalidation.startswith(f"{NIGHTLY} ") and not state.held(CLOCK.now())
+    by_night = state.revalidation is not None and state.revalidation.origin is RevalidationOrigin.NIGHT
+    return waits and by_night and not state.held(CLOCK.now())
 
 
 def _unmeasured(state: NodeState) -> bool:

@@ -12,11 +12,12 @@ from clusterctl.fleet.decisions.permissions import PowerOrder, power_permitted
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.stagger import interleaved
 from clusterctl.fleet.state import NodeState
-from clusterctl.operations.adapters import Access, Adapters, stagger, stagger_group
+from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Failure, Outcome, Result
 from clusterctl.operations.runner import NodeOperation, Work, result
 from clusterctl.operations.selection import selected
+from clusterctl.operations.site_facts import stagger, stagger_group
 from clusterctl.ports import Deadline
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.power import PowerResult, PowerSwitch

@@ -14,10 +14,10 @@ from clusterctl.fleet.decisions.decision import said
 from clusterctl.fleet.decisions.permissions import PowerOrder, power_permitted
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.state import NodeState
-from clusterctl.operations.adapters import stagger
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Failure, Outcome
 from clusterctl.operations.runner import NodeOperation, Work
+from clusterctl.operations.site_facts import stagger
 from clusterctl.ports import Deadline
 from clusterctl.steps.boot_image import ImageBooter, ImageBootResult
 from clusterctl.steps.executor.intent_log import IntentLog

@@ -18,8 +18,8 @@ from clusterctl.edges.pxe.settings import Dhcp, Method, PxeSettings
 from clusterctl.edges.site import Site, load_site
 from clusterctl.fleet.diagnosis import Diagnosis, Health
 from clusterctl.fleet.errors import UsageError
-from clusterctl.operations.adapters import backend_of, state_dir
 from clusterctl.operations.operation import Control, Event
+from clusterctl.operations.site_facts import backend_of, state_dir
 from clusterctl.ports import Bmcs
 
 

@@ -30,8 +30,8 @@ from clusterctl.fleet.reporting.offenders import (
 )
 from clusterctl.fleet.reporting.work_orders import Planned, WorkOrder, walking, work_orders
 from clusterctl.fleet.state import NodeState, NodeSummary
+from clusterctl.operations.collector import collector_paused
 from clusterctl.operations.context import SiteContext
-from clusterctl.operations.judging import collector_paused
 from clusterctl.operations.node_case import SHOWN, Case, case
 from clusterctl.operations.trust import notices
 from clusterctl_burnin.limits.limit import Limits

@@ -19,9 +19,9 @@ from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
 from clusterctl.formats.file_text import text_in
 from clusterctl.formats.site.leases import read_leases
 from clusterctl.formats.site.sheets import read_bmc_list
-from clusterctl.operations.adapters import known_bmcs
 from clusterctl.operations.documents import content
 from clusterctl.operations.operation import Control, Effect, Preview
+from clusterctl.operations.site_facts import known_bmcs
 from clusterctl.ports import BmcAddress, Deadline
 
 PORT = 443
@@ -209,6 +209,7 @@ def _updated(addressing: Reconciliation, known: _Known, request: SweepRequest) -
 
 
 def _all_fine(addressing: Reconciliation, request: SweepRequest) -> bool:
-    fine = {Outcome.IDENTIFIED, *((Outcome.NO_LOGIN, Outcome.CERTIFICATE_UNKNOWN) if request.no_login else ())}
+    without_login = (Outcome.NO_LOGIN, Outcome.CERTIFICATE_UNKNOWN) if request.no_login else ()
+    fine = {Outcome.IDENTIFIED, Outcome.OTHER_DEVICE, *without_login}
     identified = all(entry.sighting.outcome in fine for entry in addressing.entries)
     return bool(addressing.entries) and identified and not addressing.conflicts

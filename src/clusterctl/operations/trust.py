@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from clusterctl.edges.site import Site, SiteNode
 from clusterctl.fleet.diagnosis import Diagnosis, ok, warn
-from clusterctl.operations.adapters import known_bmcs
+from clusterctl.operations.site_facts import known_bmcs
 from clusterctl.ports import BmcAddress
 
 

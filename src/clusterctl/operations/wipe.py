@@ -100,7 +100,7 @@ def _erasable(context: SiteContext, node: NodeState, request: WipeRequest) -> Se
     said(request.reason)
     require_listed(context, [node.name])
     drives = node.inventory.drives if node.inventory is not None else None
-    if not (node.serial and drives):
+    if not (node.serial and drives and node.inventory and node.inventory.complete("drives")):
         remedy = f"clusterctl discover --limit {node.name} first, or retire it without --wipe"
         raise UsageError("its serial or its drives are not known", where=node.name, remedy=remedy)
     return drives

@@ -11,7 +11,16 @@ from clusterctl.ports.bmc import BmcAddress, BmcClient, Bmcs, Power
 from clusterctl.ports.deadline import Clock, Deadline
 from clusterctl.ports.fabric import CounterReader, FabricReader, PortAdmin
 from clusterctl.ports.hosts import HostAddress, Playbooks, PlayOutcome, Ran, Shell
-from clusterctl.ports.install import Eraser, Installer, InstallState, InstallStatus, InstallTarget, Milestone
+from clusterctl.ports.install import (
+    Eraser,
+    FailureKind,
+    Installer,
+    InstallError,
+    InstallState,
+    InstallStatus,
+    InstallTarget,
+    Milestone,
+)
 from clusterctl.ports.journal import LEASE_S, Claim, Claims, Journal
 from clusterctl.ports.pool import Pool
 from clusterctl.ports.settings import BmcSettings, Images
@@ -29,8 +38,10 @@ __all__ = [
     "Deadline",
     "Eraser",
     "FabricReader",
+    "FailureKind",
     "HostAddress",
     "Images",
+    "InstallError",
     "InstallState",
     "InstallStatus",
     "InstallTarget",

@@ -51,10 +51,14 @@ class Deadline:
         """The same, for acts that `fence` must allow."""
         return replace(self, fence=fence)
 
-    def check(self, doing: str) -> None:
-        """Raise `CancelledError`; past the deadline `UnreachableError` naming what was being done; or as `fence`."""
+    def check_cancelled(self, doing: str) -> None:
+        """Raise `CancelledError` where the run was stopped."""
         if self.cancelled.is_set():
             raise CancelledError(f"stopped while {doing}")
+
+    def check(self, doing: str) -> None:
+        """Raise `CancelledError`; past the deadline `UnreachableError` naming what was being done; or as `fence`."""
+        self.check_cancelled(doing)
         if self.remaining <= 0:
             raise UnreachableError(f"ran out of time while {doing}")
         self.fence()

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.hardware.disk_contract import DiskContract, SeenDrive
+from clusterctl.fleet.hardware.sku import RootDisk
 from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.fleet.secret import NeverPickled
@@ -34,7 +36,8 @@ class InstallState(enum.Enum):
 class InstallTarget(NeverPickled):
     """A machine to install, its identity proven (`serial`), and how it shall come up.
 
-    `root_disk` is the drive's serial, `root_wwn` its WWN where the BMC tells one; `host_key_private` an OpenSSH ed25519
+    `root_disk` is the drive's serial, `root_wwn` its WWN where the BMC tells one; where the host or the installer names
+    the drive, `root_disk` is empty and `root_rule` the SKU's rule for it; `host_key_private` an OpenSSH ed25519
     key that the installer puts on the host, so that the host is known before the first connection (one whose host makes
     its own key tells it in its status); `authorized_key` the controller's public key. `address`: what the host's
     booting port shall have; empty where the installer decides. `network`: empty where the installer's way is wanted.
@@ -50,12 +53,13 @@ class InstallTarget(NeverPickled):
     host_key_private: str = field(repr=False)
     host_key_public: str = ""
     root_wwn: str = ""
+    root_rule: RootDisk | None = None
     address: str = ""
     network: HostNetwork = field(default_factory=HostNetwork)
 
     @property
     def disk(self) -> DiskContract:
-        return DiskContract(self.root_disk, self.root_wwn)
+        return DiskContract(self.root_disk, self.root_wwn, self.root_rule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +70,51 @@ class Milestone:
     words: str
 
 
+class FailureKind(enum.StrEnum):
+    """What an installer's failure is about, by the installer's states and event types, never by its wording.
+
+    MACHINE   the attempt failed; another one may succeed
+    POWER     the installer could not use the BMC; another attempt may succeed
+    LOGIN     the installer logs in to the BMC with another login than the site has: no attempt succeeds
+    FOREIGN   another machine, or another owner's: nothing may be done to it
+    OPERATOR  an operator brought the machine there, or must bring it away; nothing is known against the machine
+    """
+
+    MACHINE = "machine"
+    POWER = "power"
+    LOGIN = "login"
+    FOREIGN = "foreign"
+    OPERATOR = "operator"
+
+    @property
+    def final(self) -> bool:
+        """Whether another attempt is of no use before someone has changed something."""
+        return self not in (FailureKind.MACHINE, FailureKind.POWER)
+
+
+class InstallError(EdgeError):
+    """The installer did not do it, or must not; the machine is where it was."""
+
+    kind = "install"
+
+    def __init__(self, message: str, failure: FailureKind, *, where: str = "", remedy: str = "") -> None:
+        super().__init__(message, where=where, remedy=remedy)
+        self.failure = failure
+
+
 @dataclass(frozen=True, slots=True)
 class InstallStatus:
-    """`detail` is the installer's own last word (`Failed commissioning: …`); `handle` its id of the machine.
+    """`detail` is the installer's own last message (`Failed commissioning: …`); `handle` its id of the machine.
 
+    failure     what the last attempt failed of, where the installer knows; also where the machine is back in a state
+                from which an install begins
+    remedy      what to do about it, in imperative words; empty where the installer knows nothing better
     host_key    the public key that the host made for itself and the installer vouches for; empty: the one we gave it
     makes_key   True where the host makes its own key: until `host_key` tells it, nobody knows what key it will hold
     milestones  of the present attempt, oldest first; empty where the installer tells none
     drives      what the machine saw before anything was written; None where nobody looked
+    root        the drive that the OS goes to, as the installer names it; None where it does not
+    decide      what an operator has to decide before the machine can be written; empty: nothing
     """
 
     state: InstallState
@@ -84,6 +125,10 @@ class InstallStatus:
     milestones: tuple[Milestone, ...] = ()
     drives: tuple[SeenDrive, ...] | None = None
     makes_key: bool = False
+    root: DiskContract | None = None
+    decide: str = ""
+    failure: FailureKind | None = None
+    remedy: str = ""
 
 
 class Installer(Protocol):

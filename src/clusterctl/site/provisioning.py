@@ -99,12 +99,17 @@ class MaasProvisioning(_Backend):
     tls_fingerprint: Fingerprint = ""
     series: Series
     pool: str = ""
+    move_from_pools: Annotated[
+        tuple[Words, ...], Field(description="pools of MAAS from which machines may be moved into pool")
+    ] = ()
     zone: str = ""
     tags: MaasTags = ()
     deadlines: MaasDeadlines = MaasDeadlines()
     allow_plain_http: Flag = False
 
     def __post_init__(self) -> None:
+        if self.move_from_pools and not self.pool:
+            raise ValueError("move_from_pools needs pool: the one that machines are moved into")
         if self.ca_file and self.tls_fingerprint:
             raise ValueError("give ca_file or tls_fingerprint, not both")
         if self.url.startswith("http://") and not self.allow_plain_http:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from clusterctl.fleet.acts import Act, ActResult, Intents, intent_of
 from clusterctl.fleet.decisions.identity import leaving, retired
-from clusterctl.fleet.errors import AuthenticationError, EdgeError
+from clusterctl.fleet.errors import AuthenticationError, EdgeError, InstallerAwayError
 from clusterctl.fleet.event import NewEvent, node_event
 from clusterctl.fleet.finding import Digest, Evidence, Observed
 from clusterctl.fleet.node import Drive, Inventory
@@ -54,7 +54,7 @@ def check_same(node: NodeState, seen: Inventory) -> None:
             remedy="find out which machine stands there; clusterctl merge if it was swapped",
         )
     known = node.inventory.drives if node.inventory is not None else None
-    if known is None or seen.drives is None or _serials(known) != _serials(seen.drives):
+    if known is None or not seen.complete("drives") or _serials(known) != _serials(seen.drives or ()):
         raise EdgeError(
             "its drives are not those of its last discover: nothing was erased",
             where=node.name,
@@ -186,6 +186,8 @@ class _Wipe:
                 status = self._look()
             except AuthenticationError:
                 raise
+            except InstallerAwayError as error:
+                log.warning("%s: %s", self.node.name, error)
             except EdgeError as error:
                 troubles += 1
                 log.warning("%s: %s", self.node.name, error)

@@ -13,7 +13,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.telemetry import PortCounters, Telemetry
 from clusterctl.fleet.fabric.topology import PortId
 from clusterctl.fleet.finding import Verdict
-from clusterctl_burnin.limits.reading import shipped_fabric_limits
+from clusterctl_burnin.limits.fabric_reading import shipped_fabric_limits
 from clusterctl_cli.commands.cable_coverage import coverage
 from tests.cabling.burn.tree import Tree, guid
 

@@ -231,6 +231,8 @@ def test_the_command_when_all_is_well(site):
         "links_right": 9,
         "findings": [],
         "moves": 0,
+        "devices_to_visit": 0,
+        "warnings": [],
         "not_measured": [],
     }
 

@@ -17,7 +17,7 @@ from clusterctl.fleet.fabric.topology import Fabric, PortId
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.node import Location
-from clusterctl_burnin.limits.reading import shipped_fabric_limits
+from clusterctl_burnin.limits.fabric_reading import shipped_fabric_limits
 from tests.formats.infiniband.printers import two_switches
 
 FABRIC = two_switches()

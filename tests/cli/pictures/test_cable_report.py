@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -10,14 +12,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import clusterctl_cli
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl_cli.commands.cable_report import report
 from tests.formats.infiniband import printers
 
 FABRIC = printers.two_switches()
+SCRIPT = Path(clusterctl_cli.__file__).parent / "templates/cable_report.js"
 EVIL = "node001<script>alert(1)</script> mlx5_0"
-VOID = {"meta", "br"}
+VOID = {"meta", "br", "input"}
 
 
 class Reading(HTMLParser):
@@ -98,7 +102,10 @@ def made(files: Path, fabric: str, *more: str, code: int, counters: tuple[str, .
     page = Reading(text)
     assert page.open == []
     assert page.loads == []
-    assert "script" not in page.tags
+    (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    assert script == SCRIPT.read_text()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"default-src 'none'; script-src 'sha256-{digest}';" in text
     assert "@import" not in text
     assert "url(http" not in text
     assert len(page.ids) == len(set(page.ids))
@@ -170,3 +177,27 @@ def test_nothing_is_replaced_unasked(files):
     assert isinstance(run(files, "fabric").exception, UsageError)
     assert (files / "out.html").read_text() == "mine"
     made(files, "fabric", "--force", code=0)
+
+
+def test_without_a_plan(files):
+    """The page says that no plan was given, and what rules were found."""
+    result = CliRunner().invoke(report, ["--fabric", str(files / "fabric"), "--html", str(files / "out.html")])
+    assert result.exit_code == 1
+    text = (files / "out.html").read_text()
+    assert "No plan was given" in text
+    assert "not judged" in text
+
+
+def test_port_maps(files):
+    """Each switch has a map of its ports with their far ends; the map of one with a missing link is open."""
+    text = made(files, "cut", code=1)
+    assert re.search(r'<details class="ports" [^>]*open><summary>leaf-1', text)
+    assert re.search(r'<li class="cell missing"><b>5</b> leaf-2 port 5 <i>missing</i></li>', text)
+    assert re.search(r'<li class="cell fine"><b>1</b> node', text)
+
+
+def test_racks(files):
+    """Devices with a place are drawn in their rack."""
+    text = made(files, "fabric", code=0)
+    assert "<figcaption>A01</figcaption>" in text
+    assert "<title>U1 node" in text

@@ -89,3 +89,27 @@ def test_many_hosts_share_squares():
     (below,) = [cell for cell in drawn.cells if cell.below]
     assert (below.row, below.column, below.slowest) == (0, 0, 12)
     assert [pair.value for pair in drawn.worst] == [12]
+
+
+def test_tiers_are_what_switches_are():
+    """A management host on a spine makes it no leaf, and a leaf without hosts is a leaf by its name."""
+    fabric = built(PLAN)
+    spine = next(guid for guid, device in fabric.devices.items() if device.description.startswith("spine-"))
+    host = Guid("00000000000000aa")
+    devices = {**fabric.devices, host: Device(host, DeviceKind.CA, "ufm01 mlx5_0", 1)}
+    leaf = next(c.source.device for c in PLAN.cables if c.destination.device in PLAN.hosts)
+    there = [link for link in fabric.links if not {_name(devices, link.a), _name(devices, link.b)} >= {leaf, "a01u01"}]
+    seen = Fabric(devices, (*there, Link(PortId(host, 1), PortId(spine, 8), 4, "NDR")))
+    verification = verify(PLAN, seen)
+    rows = bands(PLAN, seen, verification, marks(PLAN, seen, verification, None))
+    sizes = {row.name: len(row.tiles) for row in rows}
+    assert sizes["hosts"] == 17
+    assert (sizes["leaf switches"], sizes["spine switches"], sizes["core switches"]) == (
+        SHAPE.leaves,
+        SHAPE.spines,
+        SHAPE.cores,
+    )
+
+
+def _name(devices: dict[Guid, Device], port: PortId) -> str:
+    return devices[port.guid].description.split()[0]

@@ -24,7 +24,7 @@ from tests.edges.maas.testca import Ca
 BMC_PORT, MAAS_PORT = 44443, 45243
 API_KEY = "consumerkey:tokenkey:secretkey"
 BMC_PASSWORD = "of-no-use-elsewhere"
-QUICK = Delays(power_off=0.01, post=0.02, commission=0.05, write_os=0.05, netboot_timeout=60)
+QUICK = Delays(power_off=0.01, post=0.02, commission=0.05, write_os=0.05, netboot_timeout=60, slow_request=0.3)
 PUBLIC = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExample"
 PRIVATE = "-----BEGIN OPENSSH PRIVATE KEY-----\nbm90IGEga2V5\n-----END OPENSSH PRIVATE KEY-----\n"
 

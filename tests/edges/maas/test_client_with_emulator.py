@@ -12,8 +12,9 @@ import pytest
 import yaml
 
 from clusterctl.edges.maas import MaasInstaller
-from clusterctl.fleet.errors import AuthenticationError, EdgeError, OutcomeUnknownError
+from clusterctl.fleet.errors import AuthenticationError, EdgeError, OutcomeUnknownError, RootDiskUnclearError
 from clusterctl.fleet.finding import Origin
+from clusterctl.fleet.hardware.sku import RootDisk
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.ports import Deadline, InstallState, InstallTarget
 from clusterctl_lab.emulators.maas import Failure
@@ -259,6 +260,23 @@ def test_no_drive_with_the_serial_names_the_drives_there_are(lab, deadline):
         installer.start(target, deadline)
     (node,) = lab.maas.service.store.nodes.values()
     assert node.owner == ""
+
+
+def test_a_rule_names_the_root_disk_among_what_maas_commissioned(lab, deadline):
+    """The OS goes to the one drive that fits, and the status names it for the proof after the first boot."""
+    boot, *data = lab.world.machines["node001"].drives
+    size = boot.size_bytes
+    rule = RootDisk(chosen_by="host", min_bytes=size - 10**9, max_bytes=size + 10**9)
+    installer, target = lab.installer(), replace(lab.target(), root_disk=Serial(""), root_rule=rule)
+    installer.prepare(target, deadline)
+    until(installer, target, InstallState.READY)
+    large = replace(target, root_rule=RootDisk(chosen_by="host", min_bytes=size + 10**9))
+    with pytest.raises(RootDiskUnclearError, match=f"{len(data)} drives") as unclear:
+        installer.start(large, deadline)
+    assert "root_disk" in unclear.value.remedy
+    installer.start(target, deadline)
+    done = until(installer, target, InstallState.INSTALLED)
+    assert (done.root.serial, done.root.by_rule) == (boot.serial, False)
 
 
 def test_two_drives_with_the_serial_are_refused(lab, deadline):

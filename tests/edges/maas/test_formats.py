@@ -14,9 +14,12 @@ import yaml
 from clusterctl.edges.maas import MaasSettings
 from clusterctl.edges.maas.api import refusal
 from clusterctl.edges.maas.cloud_config import cloud_config
-from clusterctl.edges.maas.matching import answering, check_layout, enrolment, root_drive
+from clusterctl.edges.maas.failures import Failure
+from clusterctl.edges.maas.matching import answering, check_layout, enrolment, root_contract, root_drive
 from clusterctl.edges.maas.states import STATES, status_of
-from clusterctl.fleet.errors import EdgeError, ParseError, UsageError
+from clusterctl.fleet.errors import EdgeError, ParseError, RootDiskUnclearError, UsageError
+from clusterctl.fleet.hardware.disk_contract import DiskContract
+from clusterctl.fleet.hardware.sku import RootDisk
 from clusterctl.fleet.network.host_network import Addressing, HostNetwork, Port
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.formats.host.netplan import netplan_file
@@ -87,7 +90,7 @@ def test_a_failure_is_told_in_the_words_of_the_newest_error_not_of_the_last_even
     """MAAS's status_message is its last event, here a harmless one."""
     machine = formats.machine(machine_body())
     error = MaasEvent(9, "abc123", "ERROR", "Failed to power on node", "BMC refused", NOW.replace(tzinfo=None))
-    told = status_of(machine, error)
+    told = status_of(machine, Failure(str(error)))
     assert told.state is InstallState.FAILED
     assert told.detail == "Failed deployment: Failed to power on node: BMC refused"
     assert status_of(machine).detail == "Failed deployment: Powering on"
@@ -232,6 +235,31 @@ def test_a_layout_that_is_not_on_the_root_disk_alone_is_refused():
         check_layout(formats.machine(body), TARGET)
     with pytest.raises(EdgeError, match="root filesystem on sda"):
         check_layout(formats.machine(machine_body()), replace(TARGET, root_disk=Serial("NV1")))
+
+
+def test_a_rule_names_the_root_disk_among_what_maas_commissioned():
+    """One that fits is laid out and proven to be the one; several, or none, are for the operator to decide."""
+    found = formats.machine(machine_body())
+    small = RootDisk(chosen_by="host", model=found.drives[0].model, max_bytes=found.drives[0].size_bytes)
+    target = replace(TARGET, root_disk=Serial(""), root_rule=small)
+    assert root_drive(found.drives, target).name == "sda"
+    check_layout(found, target)
+    assert root_contract(found, target) == DiskContract("BOSS1", found.drives[0].wwn, small)
+    other = replace(TARGET, root_disk=Serial(""), root_rule=RootDisk(chosen_by="host", model="no such"))
+    for act in (lambda: root_drive(found.drives, other), lambda: check_layout(found, other)):
+        with pytest.raises(RootDiskUnclearError) as unclear:
+            act()
+        assert "root_disk" in unclear.value.remedy
+
+
+def test_the_installer_decides():
+    """MAAS's boot disk, where the SKU leaves it to MAAS; without one only a single drive is no question."""
+    found = formats.machine(machine_body())
+    target = replace(TARGET, root_disk=Serial(""), root_rule=RootDisk(chosen_by="installer"))
+    assert root_drive(found.drives, target, found.drives[1].id) == found.drives[1]
+    assert root_drive(found.drives[:1], target) == found.drives[0]
+    with pytest.raises(RootDiskUnclearError):
+        root_drive(found.drives, target)
 
 
 def test_what_the_drives_held_before_nobody_tells():

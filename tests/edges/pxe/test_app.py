@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from clusterctl.edges.pxe.attempt import AttemptState
 from clusterctl.edges.pxe.files import Downloads, locate
+from clusterctl.fleet.hardware.disk_contract import DiskContract
+from clusterctl.fleet.hardware.sku import RootDisk
 from tests.edges.pxe.kit import HELLO, KEY, MAC, OTHER_KEY, ROOT_DISK, SERIAL, ServedAttempts, report
 
 
@@ -82,6 +85,29 @@ def test_the_wrong_machine_is_not_written(served: ServedAttempts, said: str, why
     assert served.now.state is AttemptState.REFUSED
     assert served.say("report", report()).status_code == 404
     assert served.get(f"/t/{served.attempt.token}/overlay.tar").status_code == 404
+
+
+BY_HOST = RootDisk(chosen_by="host", max_bytes=600_000_000_000)
+
+
+def test_a_rule_names_the_root_disk_among_what_the_machine_sees(served: ServedAttempts) -> None:
+    """The drive that it names is the contract from then on: the same report again is fine, another drive is not."""
+    served.attempts.change("node001", lambda now: replace(now, disk=DiskContract("", "", BY_HOST)))
+    small_and_large = report().replace("DATA1\teui.0000000000000001\t480000000000", "DATA1\teui.1\t3840000000000")
+    assert served.say("report", small_and_large).status_code == 200
+    assert (served.now.root, served.now.disk.serial) == ("/dev/nvme0n1", ROOT_DISK)
+    assert served.say("report", small_and_large).status_code == 200
+    another = report(disks=("OTHER", "DATA1")).replace("eui.0000000000000000", "eui.9")
+    assert served.say("report", another).status_code == 409
+
+
+def test_a_rule_that_names_two_drives_writes_none(served: ServedAttempts) -> None:
+    """Refused, with all that the machine sees and what the operator has to decide."""
+    served.attempts.change("node001", lambda now: replace(now, disk=DiskContract("", "", BY_HOST)))
+    assert served.say("report", report()).status_code == 409
+    assert served.now.state is AttemptState.REFUSED
+    assert "/dev/nvme1n1 DATA1" in served.now.reason
+    assert "one_of: 2" in served.now.decide
 
 
 def test_another_machine_gets_no_script(served: ServedAttempts) -> None:

@@ -21,8 +21,8 @@ import pytest
 from clusterctl.edges.pxe.attempt_store import AttemptStore
 from clusterctl.edges.pxe.service import PxeService
 from clusterctl.edges.site import load_site
-from clusterctl.operations.adapters import state_dir
 from clusterctl.operations.pxe import pxe_service, pxe_settings
+from clusterctl.operations.site_facts import state_dir
 from clusterctl_cli.main import run
 from lab.tests.lab_kit import needs_lab
 from tests.edges.pxe.kit import MAC

@@ -8,7 +8,7 @@ import ipaddress
 import json
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -30,7 +30,7 @@ SESSIONS = "/redfish/v1/SessionService/Sessions"
 
 
 class Bmc(FaultyServer):
-    """Answers from `tree`, where no fault is waiting."""
+    """Answers from `tree`, where no fault is waiting and `manner` does not answer in its place."""
 
     def __init__(self, tree: Tree) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -38,26 +38,27 @@ class Bmc(FaultyServer):
         self.resets: list[str] = []
         self.patched: list[tuple[str, Any]] = []
         self.open_sessions = 0
+        self.manner: Callable[[Handler], bool] = lambda _handler: False
 
 
 class Handler(FaultyHandler, BaseHTTPRequestHandler):
     server: Bmc
 
     def do_GET(self) -> None:
-        if self.fault():
+        if self.fault() or self.server.manner(self):
             return
         path = self.path.rstrip("/")
         found = answer(self.server.tree, path, Manner.EXPANDS)
         if path != "/redfish/v1" and not self._known():
             self.reply(401, {})
         elif isinstance(found, Unreadable):
-            self.reply(404, {})
+            self.reply(404 if found.reason == "HTTP 501" else int(found.reason.removeprefix("HTTP ")), {})
         else:
             self.reply(200, found)
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if self.fault():
+        if self.fault() or self.server.manner(self):
             return
         if self.path == SESSIONS:
             self._log_in(body)

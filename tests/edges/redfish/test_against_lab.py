@@ -17,7 +17,8 @@ import pytest
 from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.finding import Verdict
-from clusterctl.fleet.hardware.matching import match, root_disk
+from clusterctl.fleet.hardware.drives import root_disk
+from clusterctl.fleet.hardware.matching import match
 from clusterctl.fleet.hardware.sku import RootDisk
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.quantity import Quantity, exactly

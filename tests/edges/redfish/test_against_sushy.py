@@ -10,7 +10,7 @@ import pytest
 
 from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.fleet.bmc.boot import BootOnce, BootSource
-from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, EdgeError, ParseError
+from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, EdgeError
 from clusterctl.fleet.node import Serial
 from clusterctl.ports import BmcAddress, Deadline, Power
 from tests.edges.redfish.sushy_kit import SERIAL, Sushy
@@ -46,13 +46,13 @@ def test_a_boot_override_that_stays(bmcs: RedfishBmcs, sushy: tuple[Sushy, BmcAd
 
 
 def test_without_a_serial(bmcs: RedfishBmcs, sushy: tuple[Sushy, BmcAddress]) -> None:
-    """Nothing is switched, and what is missing is named."""
+    """Its chassis says which machine it is; under its former serial nothing is switched."""
     sushy[0].serial = Serial("")
     with bmcs.open(sushy[1], soon()) as bmc:
-        for call in (bmc.inventory, lambda deadline: bmc.set_power(Power.ON, SERIAL, deadline)):
-            with pytest.raises(ParseError) as caught:
-                call(soon())
-            assert "SerialNumber" in caught.value.where
+        found = bmc.inventory(soon()).value
+        assert found.serial != SERIAL
+        with pytest.raises(EdgeError, match=f"belongs to machine {found.serial}"):
+            bmc.set_power(Power.ON, SERIAL, soon())
     assert not [asked for asked in sushy[0].asked if asked.startswith("POST") and "Actions" in asked]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -19,7 +20,7 @@ from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl_lab.faults import inject
 from clusterctl_lab.healthy import build
 from clusterctl_lab.machine import Machine
-from tests.edges.redfish.test_against_lab import LAYOUT, PASSWORD, XE9680, Lab, lab
+from tests.edges.redfish.test_against_lab import LAYOUT, PASSWORD, QUICK, XE9680, Lab, lab
 
 WHOLE = build(1, LAYOUT, PASSWORD)
 NODE = NodeState(NodeId("id1"), WHOLE.name, bmc=WHOLE.bmc.address, location=Location(WHOLE.rack, WHOLE.unit))
@@ -165,3 +166,27 @@ def test_a_warm_day_is_no_fault(bmcs: RedfishBmcs, tmp_path: Path, inlet_c: int)
     """Below the threshold nothing is found."""
     with lab([replace(WHOLE, inlet_c=inlet_c)], tmp_path) as site:
         assert discover(bmcs, site).verdict is Verdict.PASS
+
+
+def powered_again(bmcs: RedfishBmcs, site: Lab) -> None:
+    """Switch the machine off and on, and wait until the lab's POST has ended, or hangs."""
+    limit = Deadline.after(20)
+    with bmcs.open(site[WHOLE.name], limit) as bmc:
+        bmc.cycle_power(WHOLE.serial, limit)
+    time.sleep(10 * QUICK.post)
+
+
+def test_a_post_hang_stops_the_node_until_the_repaired_machine_has_booted(bmcs: RedfishBmcs, tmp_path: Path) -> None:
+    """The log keeps the hang: the boot after the repair makes it a warning, and no log has to be cleared."""
+    with lab([broken("never-boots")], tmp_path) as site:
+        powered_again(bmcs, site)
+        (root,) = discover(bmcs, site).roots()
+        site.change(WHOLE)
+        still = discover(bmcs, site).verdict
+        powered_again(bmcs, site)
+        after = discover(bmcs, site)
+    assert (root.check, root.measured, root.verdict) == ("event_log", "firmware-hang", Verdict.FAIL)
+    assert "clusterctl bmc clear-log" in root.remedy
+    assert still is Verdict.FAIL
+    assert after.verdict is Verdict.WARN
+    assert [one.measured for one in after.findings if one.verdict is Verdict.WARN] == ["firmware-hang"]

@@ -143,13 +143,15 @@ def test_supermicro() -> None:
         ("/redfish/v1/Chassis", "drives"),
     ],
 )
-def test_one_unreadable_member_makes_its_list_unmeasured(path: str, field: str) -> None:
-    """A list is whole or None: never shorter because something in it could not be read."""
-    tree = small()
+def test_one_unreadable_resource_loses_nothing_else(path: str, field: str) -> None:
+    """What was read stays; a list of which something could not be read is never taken for a whole one."""
+    whole, tree = read(small()), small()
     tree[path] = Unreadable("HTTP 500")
     found = ask(read_inventory, tree)
-    assert getattr(found.inventory, field) is None
+    assert not found.inventory.complete(field)
     assert any(path in problem for problem in found.problems)
+    for name in ("cpus", "dimms", "gpus", "hcas", "nics", "drives", "psus", "fans"):
+        assert getattr(found.inventory, name) == getattr(whole, name) or not found.inventory.complete(name)
 
 
 @pytest.mark.parametrize(("field", "value"), [("SerialNumber", None), ("SerialNumber", "To Be Filled By O.E.M.")])
@@ -174,7 +176,7 @@ def test_a_collection_that_lists_fewer_than_it_counts() -> None:
     """The count beside the members is believed: a member that is not listed is not lost silently."""
     tree = small()
     tree[f"{SYSTEM}/Processors"]["Members"].pop()
-    assert read(tree).gpus is None
+    assert not read(tree).complete("gpus")
 
 
 def test_pages_of_a_collection() -> None:

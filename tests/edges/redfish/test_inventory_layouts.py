@@ -114,10 +114,10 @@ def test_whatever_a_bmc_does_with_expand_the_inventory_is_the_same(vendor: str, 
     plain, paths = asked(read_inventory, tree_of(vendor))
     found, more = asked(read_inventory, tree_of(vendor), manner)
     assert found == plain
-    assert len(more) <= 1.2 * len(paths)
+    assert len(more) <= 1.3 * len(paths)
 
 
-@pytest.mark.parametrize(("vendor", "most"), [("dgx", 27), ("dell", 21), ("hpe", 36), ("supermicro", 33)])
+@pytest.mark.parametrize(("vendor", "most"), [("dgx", 29), ("dell", 21), ("hpe", 36), ("supermicro", 33)])
 def test_requests_of_one_inventory(vendor: str, most: int) -> None:
     """Where the BMC expands collections; a slow one needs seconds for each."""
     _, paths = asked(read_inventory, tree_of(vendor), Manner.EXPANDS)

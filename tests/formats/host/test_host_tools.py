@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 from clusterctl.fleet.errors import ParseError
@@ -109,7 +111,7 @@ def test_processors() -> None:
 def test_small_tables_of_linux_tools() -> None:
     """df, meminfo, swapon and systemctl, whole and broken."""
     df = "Filesystem 1-blocks Used Available Capacity Mounted on\noverlay 1000 400 600 40% /\n/dev/sda1 2000 1 1999 1% /a b\n"
-    assert [(f.mount, f.free) for f in parse_df(df)] == [("/", 600), ("/a b", 1999)]
+    assert [(f.mount, f.free) for f in parse_df(df, 2)] == [("/", 600), ("/a b", 1999)]
     assert parse_memory_total("MemTotal:       1048576 kB\nMemFree: 1 kB\n") == 1.0
     assert parse_swaps("/dev/sda2 1024\n/swap file 5\n") == (("/dev/sda2", 1024), ("/swap file", 5))
     assert parse_swaps("") == ()
@@ -118,6 +120,6 @@ def test_small_tables_of_linux_tools() -> None:
         "b.mount",
     )
     assert parse_failed_units("") == ()
-    for parse in (parse_df, parse_memory_total, parse_swaps, parse_failed_units):
+    for parse in (functools.partial(parse_df, paths=2), parse_memory_total, parse_swaps, parse_failed_units):
         with pytest.raises(ParseError):
             parse("%$ garbage\n")

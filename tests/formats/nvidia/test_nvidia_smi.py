@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.nvidia.nvidia_smi import parse_query, tree
+from clusterctl.formats.nvidia.nvidia_smi import Recovery, Slowdown, parse_query, tree
 from clusterctl.formats.nvidia.nvlink import parse_nvlink_status
 from tests.formats.samples import sample
 
@@ -48,7 +48,11 @@ def test_the_recording_of_eight_h100_is_read_without_loss() -> None:
     for gpu in log.gpus:
         assert gpu.serial in text
         assert (gpu.pcie_width, gpu.pcie_width_max, gpu.processes) == (16, 16, ())
-        assert None not in {getattr(gpu, name) for name in gpu.__slots__}
+        unread = {name for name in gpu.__slots__ if getattr(gpu, name) is None}
+        assert unread == {"cluster"}, "R535 has no ClusterUUID; all else is read"
+        assert gpu.recovery == Recovery(None, required=False, recommended=False, repairs={}, lost=False, stopped=False)
+        assert gpu.slowdown == Slowdown(hardware=True, hardware_thermal=False, power_brake=True, software_thermal=False)
+        assert (gpu.spare_rows.low, gpu.spare_rows.none, gpu.memory_total, gpu.power_limit) == (0, 0, 81559, 700)
     assert [gpu.pci for gpu in log.gpus][:2] == ["0000:19:00.0", "0000:3b:00.0"]
 
 

@@ -65,11 +65,11 @@ def test_errors_name_file_line_and_column(text, where, message):
     assert caught.value.remedy
 
 
-def test_bytes_that_are_no_text():
-    """A spreadsheet in another encoding is refused with the line."""
-    with pytest.raises(UsageError, match="byte 0xe4 is not UTF-8") as caught:
-        decode_plan(f"{SHORT}\nL\u00e4uft,1,a,x\n".encode("latin-1"), file="plan.csv")
-    assert caught.value.where == "plan.csv:2"
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16", "utf-16-le", "utf-16-be"])
+def test_encodings(encoding):
+    """A spreadsheet says the same in every encoding that Windows writes."""
+    plan = decode_plan(f"{SHORT}\r\nK\u00f6ln-1,1,a,x\r\n".encode(encoding), file="plan.csv")
+    assert plan.cables[0].source == PortName("K\u00f6ln-1", "1")
 
 
 def test_topo():

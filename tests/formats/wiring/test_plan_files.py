@@ -39,7 +39,7 @@ def test_ndt():
     assert [(str(cable.source), str(cable.destination)) for cable in draft.cables] == [
         ("leaf-1 port 1", "node001 mlx5_0"),
         ("leaf-1 port 33", "spine-1 port 1"),
-        ("spine-1 port 2", "director Blade 2_Port 1/1"),
+        ("spine-1 port 2", "director L02/U1 port 1"),
     ]
     assert draft.hosts == {"node001"}
     assert draft.models["leaf-1"] == "MQM9700"

@@ -14,7 +14,7 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Location, NodeId, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
-from clusterctl.steps.configure.step import UNFINISHED, Configure
+from clusterctl.steps.configure.step import UNFINISHED, Configure, ConfigureServices
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
 from clusterctl.steps.executor.step import Outcome
 from tests.steps.fakes import FakeBmc, FakeBmcs, address_of, inventory, seen
@@ -52,7 +52,9 @@ NODE = NodeState(NodeId("id1"), "n1", address="10.0.0.1", host_key="ssh-ed25519 
 
 def configured(playbooks: FakePlaybooks, node: NodeState = NODE) -> Outcome:
     witness = BmcProbe(FakeBmcs({"n1": FakeBmc(inventory("S1"))}), address_of)
-    step = Configure(playbooks, "configure.yml", lambda _hosts: {}, SshAccess("ops", "/key"), witness)
+    step = Configure(
+        ConfigureServices(playbooks, SshAccess("ops", "/key"), witness), "configure.yml", lambda _hosts: {}
+    )
     (outcome,) = step.run([node], NoActs(), Deadline.after(60))  # type: ignore[arg-type]
     return outcome
 

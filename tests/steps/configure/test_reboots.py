@@ -16,7 +16,7 @@ from clusterctl.fleet.event import Kind, Payload, Stream
 from clusterctl.fleet.finding import Finding, Observed, Verdict
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
-from clusterctl.steps.configure.step import Configure
+from clusterctl.steps.configure.step import Configure, ConfigureServices
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
 from tests.events import data_of, new_event
@@ -107,7 +107,9 @@ def book(tmp_path: Path) -> Iterator[SqlJournal]:
 def run(book: SqlJournal, world: World, *, reboots: bool = True) -> Finding:
     """One run of the step; the finding `configure`."""
     witness = BmcProbe(FakeBmcs({"n1": FakeBmc(inventory("S1"))}), address_of)
-    step = Configure(world, "configure.yml", lambda _: {}, SshAccess("ops", "/key"), witness, reboots=reboots)
+    step = Configure(
+        ConfigureServices(world, SshAccess("ops", "/key"), witness), "configure.yml", lambda _: {}, reboots=reboots
+    )
     (outcome,) = step.run([book.state(NODE)], Written(book, world), Deadline.after(60))
     return next(finding for finding in outcome.findings if finding.check == "configure")
 

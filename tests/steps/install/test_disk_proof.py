@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 
 from clusterctl.edges.journal import SqlJournal
-from clusterctl.fleet.event import Kind, Stream
+from clusterctl.fleet.event import Kind, Stream, node_event
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.fleet.hardware.disk_contract import SeenDrive
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.hardware.disk_contract import DiskContract, SeenDrive
+from clusterctl.fleet.hardware.sku import RootDisk
 from clusterctl.fleet.node import NodeId
+from clusterctl.fleet.payloads.node import NodeIdentified, RootDiskProven
 from clusterctl.ports import InstallState, InstallStatus, Milestone
 from tests.events import data_of
-from tests.steps.fakes import FakeInstaller, FakeShell
+from tests.steps.fakes import FakeInstaller, FakeShell, identified
 from tests.steps.install.test_install import greeting, install
 
 NOTHING = InstallStatus(InstallState.ABSENT)
@@ -127,3 +130,49 @@ def test_data_disks_are_compared(book: SqlJournal, answer: object, verdict: Verd
     says = {"lsblk": lsblk(disk("DISK-SN-n1"), disk("D1", "sdb")), "sudo": json.dumps(answer)}
     found = findings(book, tells, says)
     assert (found["data_disks"].verdict, found["root_disk_booted"].verdict) == (verdict, Verdict.PASS)
+
+
+BY_HOST = RootDisk(chosen_by="host", max_bytes=600_000_000_000)
+
+
+def left_to_the_host(book: SqlJournal) -> None:
+    """Discover n1 again, with a SKU whose root disk the host names."""
+    if not book.state(NodeId("id-n1")).name:
+        identified(book, "n1", "SN-n1")
+    node = book.state(NodeId("id-n1"))
+    assert node.inventory is not None
+    found = NodeIdentified(inventory=node.inventory, sku=node.sku, root_rule=BY_HOST)
+    book.append([node_event(node.id, found)])
+
+
+def test_a_root_disk_that_the_host_names_is_proven_and_kept(book: SqlJournal) -> None:
+    """The installer says which drive it wrote; the host runs from it; the journal knows it from then on."""
+    left_to_the_host(book)
+    assert book.state(NodeId("id-n1")).root_disk is None
+    tells = InstallStatus(InstallState.ABSENT, root=DiskContract("DISK-SN-n1", "", BY_HOST))
+    shell = FakeShell({"n1": greeting("n1")})
+    outcome = install(book, FakeInstaller(tells=tells), shell, ["n1"])["n1"]
+    book.append(outcome.facts)
+    assert {one.check: one.verdict for one in outcome.findings}["root_disk_booted"] is Verdict.PASS
+    assert book.state(NodeId("id-n1")).root_disk == "DISK-SN-n1"
+    left_to_the_host(book)
+    assert book.state(NodeId("id-n1")).root_disk == "DISK-SN-n1"
+
+
+def test_a_root_disk_that_the_installer_did_not_choose_fails(book: SqlJournal) -> None:
+    """It wrote one drive, and the host runs from another."""
+    left_to_the_host(book)
+    tells = InstallStatus(InstallState.ABSENT, root=DiskContract("WRITTEN", "", BY_HOST))
+    outcome = install(book, FakeInstaller(tells=tells), FakeShell({"n1": greeting("n1")}), ["n1"])["n1"]
+    assert {one.check: one.verdict for one in outcome.findings}["root_disk_booted"] is Verdict.FAIL
+    assert not any(isinstance(fact.payload, RootDiskProven) for fact in outcome.facts)
+
+
+def test_what_the_operator_has_to_decide_holds_the_node(book: SqlJournal) -> None:
+    """A rule that names two drives is no failure of the machine: nothing was written, and the remedy is the rule."""
+    left_to_the_host(book)
+    tells = InstallStatus(InstallState.FAILED, decide="write one_of: 2")
+    installer = FakeInstaller({"n1": InstallState.READY}, {"n1": "the machine sees 2 drives"}, {"n1"}, tells=tells)
+    (finding,) = install(book, installer, FakeShell({}), ["n1"])["n1"].findings
+    assert (finding.verdict, finding.code) == (Verdict.INCONCLUSIVE, Code.ROOT_DISK_UNCLEAR)
+    assert finding.remedy.startswith("write one_of: 2; then run clusterctl discover")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from clusterctl_burnin.check import Area
 from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.limits.methods import AllReduceMethod
 from clusterctl_burnin.loads import mpi, torch_group
@@ -90,4 +91,5 @@ LOAD = GroupLoad(
     sizes=_sizes,
     job=_job,
     read=read,
+    needs=frozenset({Area.GPU, Area.PCIE, Area.NVLINK, Area.INFINIBAND}),
 )

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
-from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.checks.memory_errors import MEMORY_CORRECTED_MAX
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.loads.node_load import NodeLoad
@@ -66,4 +66,11 @@ def _without_rates(limits: Limits) -> Limits:
     return replace(limits, limits={**limits.limits, **changed})
 
 
-LOAD = NodeLoad(NAME, _probes, _judge, limits=(GPU_MEMORY_TEMPERATURE_MAX, MEMORY_CORRECTED_MAX))
+LOAD = NodeLoad(
+    NAME,
+    _probes,
+    _judge,
+    limits=(GPU_MEMORY_TEMPERATURE_MAX, MEMORY_CORRECTED_MAX),
+    needs=frozenset({Area.GPU, Area.PROCESSOR, Area.MEMORY, Area.STORAGE, Area.COOLING}),
+    about=frozenset(),
+)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding import Finding, Verdict, not_applicable
 from clusterctl.fleet.finding_code import Code
-from clusterctl_burnin.check import Expected
+from clusterctl_burnin.check import Area, Expected
 from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.loads import mpi
 from clusterctl_burnin.loads.model import Member, Outcome
@@ -41,6 +41,9 @@ _ANY = Probe(NAME, ("mpirun",))
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    if expected.sku.gpu_count < 2:
+        yield not_applicable(NAME, f"the SKU has {expected.sku.gpu_count or 'no'} GPU, so nothing is summed")
+        return
     result, limit = readings.result(_ANY), expected.limits[ALL_REDUCE_NODE_BUSBW_MIN]
     if result.rc != 0 and not mpi.started(result):
         raise UnmeasuredError(f"all_reduce_perf could not be started: {mpi.complaint(result)}", remedy=_INSTALL)
@@ -69,4 +72,11 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     )
 
 
-LOAD = NodeLoad(NAME, _probes, _judge, limits=(ALL_REDUCE_NODE_BUSBW_MIN,))
+LOAD = NodeLoad(
+    NAME,
+    _probes,
+    _judge,
+    limits=(ALL_REDUCE_NODE_BUSBW_MIN,),
+    needs=frozenset({Area.GPU, Area.NVLINK}),
+    about=frozenset({Area.NVLINK}),
+)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from clusterctl.fleet.finding import Finding
-from clusterctl_burnin.check import Expected
+from clusterctl_burnin.check import Area, Expected
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.loads.dcgm import NAME, TIMEOUTS, findings
 from clusterctl_burnin.loads.node_load import NodeLoad
@@ -67,4 +67,10 @@ def _serials(readings: Readings) -> Mapping[int, str]:
     return {int(index): serial for index, serial in told.items() if index.isdecimal() and serial.isalnum()}
 
 
-LOAD = NodeLoad(NAME, _probes, _judge)
+LOAD = NodeLoad(
+    NAME,
+    _probes,
+    _judge,
+    needs=frozenset({Area.GPU}),
+    about=frozenset({Area.GPU}),
+)

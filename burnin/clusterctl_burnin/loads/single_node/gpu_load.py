@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding
 from clusterctl.formats.nvidia.gpu_load import parse_gpu_load
-from clusterctl_burnin.check import Expected
+from clusterctl_burnin.check import Area, Expected
 from clusterctl_burnin.fleet_stats import Bad, Metric, Sample
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.loads.gpu.findings import NAME, findings
@@ -56,4 +56,13 @@ def _samples(node: str, population: str, readings: Readings) -> Iterator[Sample]
                 yield Sample(node, metric, gpu.figures[figure], population, gpu.subject, gpu.serial)
 
 
-LOAD = NodeLoad(NAME, _probes, _judge, tuple(_FIGURES), _samples, (*LIMITS, GPU_MEMORY_TEMPERATURE_MAX))
+LOAD = NodeLoad(
+    NAME,
+    _probes,
+    _judge,
+    tuple(_FIGURES),
+    _samples,
+    (*LIMITS, GPU_MEMORY_TEMPERATURE_MAX),
+    needs=frozenset({Area.GPU}),
+    about=frozenset({Area.GPU}),
+)

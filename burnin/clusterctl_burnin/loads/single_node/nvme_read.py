@@ -14,7 +14,7 @@ from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity
 from clusterctl.formats.host.nvme import NOT_INSTALLED, DriveRead, parse_nvme_read
-from clusterctl_burnin.check import Expected, inconclusive
+from clusterctl_burnin.check import Area, Expected, inconclusive
 from clusterctl_burnin.fleet_stats import Bad, Metric, Sample
 from clusterctl_burnin.limits.limit import Limit, LimitKey, Limits
 from clusterctl_burnin.loads.node_load import NodeLoad
@@ -120,4 +120,6 @@ def _samples(node: str, population: str, readings: Readings) -> Iterator[Sample]
             yield Sample(node, IOPS, drive.iops, population, f"{drive.name} ({drive.model})", drive.serial)
 
 
-LOAD = NodeLoad(_NAME, _probes, _judge, (IOPS,), _samples, (NVME_READ_IOPS_MIN,))
+LOAD = NodeLoad(
+    _NAME, _probes, _judge, (IOPS,), _samples, (NVME_READ_IOPS_MIN,), needs=frozenset(), about=frozenset({Area.STORAGE})
+)

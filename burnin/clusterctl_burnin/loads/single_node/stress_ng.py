@@ -16,7 +16,7 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.formats.host.cpu_memory_load import CpuMemoryLoad, ModuleErrors, PackageLoad, parse_cpu_memory_load
 from clusterctl_burnin.chance import exceeds
-from clusterctl_burnin.check import Expected, inconclusive
+from clusterctl_burnin.check import Area, Expected, inconclusive
 from clusterctl_burnin.checks.memory_errors import MEMORY_CORRECTED_MAX
 from clusterctl_burnin.fleet_stats import Bad, Metric, Sample
 from clusterctl_burnin.limits.limit import Limits
@@ -157,4 +157,13 @@ def _samples(node: str, population: str, readings: Readings) -> Iterator[Sample]
             yield Sample(node, CPU_RATE, rate, population, f"cpu {package.package}")
 
 
-LOAD = NodeLoad(_NAME, _probes, _judge, (CPU_RATE,), _samples, (MEMORY_CORRECTED_MAX,))
+LOAD = NodeLoad(
+    _NAME,
+    _probes,
+    _judge,
+    (CPU_RATE,),
+    _samples,
+    (MEMORY_CORRECTED_MAX,),
+    needs=frozenset({Area.PROCESSOR, Area.MEMORY}),
+    about=frozenset({Area.PROCESSOR, Area.MEMORY}),
+)

@@ -34,7 +34,7 @@ class Boot:
     async def netboot(self, machine: Machine) -> NetbootAnswer:
         """Meets `Provisioner`. A machine that MAAS knows but has no use for is told to switch itself off."""
         node = self._store.by_mac(machine.boot_mac)
-        if node is None or not self._lifecycle.faults.rack_connected:
+        if node is None or not self._lifecycle.faults.rack_reaches:
             return NetbootAnswer.NOTHING
         if not node.netboot and node.status in INSTALLED_OR_REBOOTING:
             return NetbootAnswer.LOCAL_DISK
@@ -66,7 +66,7 @@ class Boot:
 
     async def _commission(self, node: Node, machine: Machine) -> None:
         await self._work(self._world.delays.commission)
-        if node.hostname in self._lifecycle.faults.failing_scripts:
+        if self._lifecycle.scripts_fail(node):
             machine_work.scripts_failed(self._lifecycle, node, Status.FAILED_COMMISSIONING)
             return
         self._take_inventory(node, self._world.machines[machine.name])
@@ -80,7 +80,7 @@ class Boot:
     async def _test(self, node: Node, machine: Machine) -> None:
         log.debug("%s tests itself", machine.name)
         await self._work(self._world.delays.commission)
-        if node.hostname in self._lifecycle.faults.failing_scripts:
+        if self._lifecycle.scripts_fail(node):
             machine_work.scripts_failed(self._lifecycle, node, Status.FAILED_TESTING)
             return
         node.testing = PASSED
@@ -88,6 +88,10 @@ class Boot:
 
     async def _deploy(self, node: Node, machine: Machine) -> None:
         await self._work(self._world.delays.write_os)
+        node.install_log = self._lifecycle.faults.install_logs.get(node.hostname, "")
+        if node.install_log:
+            self._lifecycle.fail(node, INSTALLATION_FAILED, "mark_failed")
+            return
         target = node.root_disk
         current = self._world.machines[machine.name]
         present = target is not None and any(drive.serial == target.serial for drive in current.drives)

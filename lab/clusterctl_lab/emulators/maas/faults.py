@@ -14,13 +14,16 @@ VERSION = "3.4.10"
 
 class Failure(enum.Enum):
     """How the answer to one call fails. BUSY: nothing was done. The others: it was done, and the caller cannot know.
-    BREAKDOWN: 500, as from MAAS 3.5 on where it waited for a BMC in vain.
+    BREAKDOWN: 500, as from MAAS 3.5 on where it waited for a BMC in vain. UNSENT and HTML: nothing was done either; the
+    connection is cut, or the answer is 500 with a page of HTML.
     """
 
     BUSY = "busy"
     GATEWAY_TIMEOUT = "gateway_timeout"
     LOST = "lost"
     BREAKDOWN = "breakdown"
+    UNSENT = "unsent"
+    HTML = "html"
 
 
 @dataclass(slots=True)
@@ -33,16 +36,20 @@ class Faults:
     dhcp_off         no server hands out addresses
     stuck, failing_scripts   hostnames
     deaf_tags        tags that MAAS says it put on, and did not
+    rack_lost        as rack_connected False, by a quirk
+    install_logs     hostnames whose installation fails, with the log that curtin then sends
     unsynced         series whose images are not there yet; `rack_without`: those that only the rack lacks
     """
 
     rack_connected: bool = True
+    rack_lost: bool = False
     dhcp_off: bool = False
     version: str = VERSION
     retry_after: int = 10
     stuck: set[str] = field(default_factory=set)
     failing_scripts: set[str] = field(default_factory=set)
     deaf_tags: set[str] = field(default_factory=set)
+    install_logs: dict[str, str] = field(default_factory=dict)
     unsynced: set[str] = field(default_factory=set)
     rack_without: set[str] = field(default_factory=set)
     answers: defaultdict[str, deque[Failure]] = field(default_factory=lambda: defaultdict(deque))
@@ -50,9 +57,13 @@ class Faults:
     def next_answer(self, op: str) -> Failure | None:
         return self.answers[op].popleft() if self.answers[op] else None
 
+    @property
+    def rack_reaches(self) -> bool:
+        return self.rack_connected and not self.rack_lost
+
     def need_rack(self) -> None:
         """503, as MAAS answers where an operation goes through a rack controller and none is connected."""
-        if not self.rack_connected:
+        if not self.rack_reaches:
             raise self._no_rack()
 
     def check_busy(self, failure: Failure | None) -> None:

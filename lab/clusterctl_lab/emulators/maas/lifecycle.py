@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 from clusterctl_lab.emulators.maas.background import Background
@@ -10,12 +11,15 @@ from clusterctl_lab.emulators.maas.faults import Faults
 from clusterctl_lab.emulators.maas.model import Node, Store
 from clusterctl_lab.emulators.maas.refusal import RefusedError
 from clusterctl_lab.emulators.maas.status import FAILURES, Status
+from clusterctl_lab.maas_quirk import IN_REQUEST, NEVER_OBEYS, MaasQuirk
 from clusterctl_lab.world import World
 
 log = logging.getLogger(__name__)
 
 PENDING, PASSED, FAILED = 0, 2, 3
 NO_BMC = "Could not contact node's BMC: "
+RETRY = {"Retry-After": "10"}
+REVERTIBLE = frozenset({Status.COMMISSIONING, Status.DEPLOYING})
 
 
 class Lifecycle:
@@ -119,7 +123,78 @@ class Lifecycle:
     def begin(self, node: Node) -> None:
         """Boot the machine from the network. The power action itself is never taken back, as in MAAS."""
         self.background.stop(node.system_id)
-        self.background.spawn_aside(self._power_on(node))
+        quirks = self.quirks(node)
+        if MaasQuirk.REVERTS in quirks and node.status in REVERTIBLE:
+            self.background.spawn_aside(self._revert_soon(node))
+        elif not quirks & IN_REQUEST or node.status not in REVERTIBLE:
+            self.background.spawn_aside(self._power_on(node))
+
+    async def wait_in_request(self, node: Node) -> None:
+        """Wait for the BMC inside the request, where a quirk asks for that, also when the caller has gone.
+
+        Raises 500 or 503 where the BMC did not obey; then the machine is where it was, whatever became of it meanwhile.
+        """
+        quirks = self.quirks(node)
+        if not quirks & IN_REQUEST:
+            return
+        done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.background.spawn_aside(self._start_in_request(node, done))
+        error = await asyncio.shield(done)
+        if error and MaasQuirk.DETAIL_503 in quirks:
+            raise RefusedError(503, f"No rack controllers can access the BMC of node: {node.hostname}", RETRY)
+        if error:
+            raise RefusedError(500, f"Unable to power on {node.hostname}: {error}")
+
+    async def _start_in_request(self, node: Node, done: asyncio.Future[str]) -> None:
+        before = node.status
+        error = "the BMC does not answer"
+        if self.quirks(node) & NEVER_OBEYS:
+            self.store.log(node, "Powering on")
+        else:
+            error = await self._order_on(node)
+        await asyncio.sleep(self.world.delays.slow_request)
+        if error:
+            self._revert(node, before)
+        if not done.done():
+            done.set_result(error)
+
+    async def _order_on(self, node: Node) -> str:
+        """Switch the machine on; return why that failed."""
+        self.store.log(node, "Powering on")
+        node.addressed = node.addressed or node.status is Status.DEPLOYING
+        try:
+            await self.power.on(node.power_parameters)
+        except PowerError as error:
+            return str(error)
+        node.power_state = "on"
+        return ""
+
+    async def _revert_soon(self, node: Node) -> None:
+        before = node.status
+        self.store.log(node, "Powering on")
+        await asyncio.sleep(self.world.delays.slow_request)
+        self._revert(node, before)
+
+    def _revert(self, node: Node, before: Status) -> None:
+        """The status only: what a release took away meanwhile (owner, layout) does not come back."""
+        back = Status.ALLOCATED if before is Status.DEPLOYING else node.previous
+        why = f"Aborting {before.name} and reverting to {back.name}. Unable to power control the node."
+        said = f"({node.owner}) - {why} Please check power credentials."
+        self.store.log(node, "Failed to query node's BMC", said, "WARNING")
+        node.power_state = "error"
+        node.status = back
+
+    def quirks(self, node: Node) -> frozenset[MaasQuirk]:
+        """The quirks that MAAS has with this machine."""
+        machine = next((each for each in self.world.machines.values() if each.boot_mac in node.macs), None)
+        return machine.maas_quirks if machine is not None else frozenset()
+
+    def anywhere(self, quirk: MaasQuirk) -> bool:
+        """Whether the region has this quirk."""
+        return any(quirk in machine.maas_quirks for machine in self.world.machines.values())
+
+    def scripts_fail(self, node: Node) -> bool:
+        return node.hostname in self.faults.failing_scripts or MaasQuirk.FAILING_SCRIPTS in self.quirks(node)
 
     def fail(self, node: Node, why: str, action: str = "") -> None:
         """A transient state becomes its failed one; others stay."""

@@ -118,6 +118,7 @@ class Node:
     kernel: str = ""
     ephemeral: bool = False
     user_data: bytes = b""
+    install_log: str = ""
     hardware: Hardware | None = None
     disks: list[Disk] = field(default_factory=list)
     boot_disk_id: int | None = None
@@ -160,13 +161,14 @@ class Tag:
 
 
 class Store:
-    """Everything that MAAS's database would hold."""
+    """Everything that MAAS's database would hold. `hostile`: machines whose events hold escapes and HTML."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
         self.pools = {"default": Pool(0, "default", "Default pool")}
         self.tags: dict[str, Tag] = {}
         self.zones = {"default": 1}
+        self.hostile: set[str] = set()
         self.ids = {kind: itertools.count(1) for kind in ("interface", "disk", "partition", "link", "script", "pool")}
         self._event_ids = itertools.count(1)
         self._random = random.Random(7)  # noqa: S311 — system ids are names, not secrets; the same in every lab
@@ -182,6 +184,8 @@ class Store:
 
     def log(self, node: Node, kind: str, description: str = "", level: str = "INFO", action: str = "") -> None:
         """Append to the node's events; the newest one is its `status_message`."""
+        if node.system_id in self.hostile and description:
+            description = f"\x1b[2J<b onclick=x>{description}</b>\u202e\r\n" + "x" * 5000
         node.events.append(
             Event(
                 next(self._event_ids),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 from urllib.parse import urlencode
 
@@ -52,6 +53,18 @@ def set_boot_disk(call: Call) -> Any:
 def interfaces(call: Call) -> Any:
     node = call.service.node(call)
     return [parts.interface(node, item, call.service.world.layout) for item in node.interfaces]
+
+
+@routes.on("/nodes/{system_id}/results/current-installation/", "GET")
+def installation(call: Call) -> Any:
+    """The script results of the last installation; the log with `include_output`."""
+    node = call.service.node(call)
+    if node.installation_id is None:
+        raise RefusedError(400, "No current installation script set exists for this node.")
+    result = {"id": node.installation_id, "name": "/tmp/install.log", "status": 3 if node.install_log else 2}  # noqa: S108
+    if "include_output" in call.query:
+        result["output"] = base64.b64encode(node.install_log.encode()).decode()
+    return {"id": node.installation_id, "system_id": node.system_id, "type": 1, "results": [result]}
 
 
 @routes.on("/events/", "GET", "query")

@@ -50,7 +50,7 @@ def import_boot_resources(call: Call) -> Any:
 
 @routes.on("/rackcontrollers/", "GET")
 def rack_controllers(call: Call) -> Any:
-    connected = call.service.faults.rack_connected
+    connected = call.service.faults.rack_reaches
     return [region.rack_controller(call.service.world.layout, connected=connected)]
 
 
@@ -59,9 +59,7 @@ def rack_images(call: Call) -> Any:
     if call.arg("system_id") != region.RACK:
         raise no_such("RackController")
     faults = call.service.faults
-    return region.rack_images(
-        call.service.images, faults.unsynced | faults.rack_without, connected=faults.rack_connected
-    )
+    return region.rack_images(call.service.images, faults.unsynced | faults.rack_without, connected=faults.rack_reaches)
 
 
 @routes.on("/maas/", "GET", "get_config")

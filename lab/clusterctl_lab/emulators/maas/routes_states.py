@@ -35,15 +35,16 @@ NO_ROOT = "Mount the root '/' filesystem to be able to deploy this node."
 
 
 @routes.on(PATH, "POST", "commission", admin=True)
-def commission(call: Call) -> Any:
+async def commission(call: Call) -> Any:
     node = call.service.node(call)
     if node.status not in COMMISSIONABLE:
         raise bad_form(__all__="Commission is not available because of the current state of the node.")
     for name in ("commissioning_scripts", "testing_scripts"):
         _check_scripts(call, name)
-    if not call.service.faults.rack_connected:
+    if not call.service.faults.rack_reaches:
         raise RefusedError(400, "Ephemeral operating system ubuntu focal is unavailable.")
     call.service.lifecycle.commission(node, call.name, tests=call.field("testing_scripts") != "none")
+    await call.service.lifecycle.wait_in_request(node)
     return call.service.describe(node)
 
 
@@ -73,7 +74,7 @@ def override_failed_testing(call: Call) -> Any:
 
 
 @routes.on(PATH, "POST", "deploy")
-def deploy(call: Call) -> Any:
+async def deploy(call: Call) -> Any:
     """Write an OS. On a Ready machine it allocates by itself."""
     node = call.service.node(call)
     _check_owner(call, node)
@@ -84,11 +85,12 @@ def deploy(call: Call) -> Any:
     ephemeral = call.flag("ephemeral_deploy", default=False)
     if node.root_disk is None and not ephemeral:
         raise bad_form(storage=NO_ROOT)
-    if not call.service.faults.rack_connected:
+    if not call.service.faults.rack_reaches:
         raise RefusedError(400, f"Deployment operating system {image.osystem} {image.series} is unavailable.")
     node.osystem, node.series, node.kernel, node.ephemeral = image.osystem, image.series, kernel, ephemeral
     node.user_data = _decoded(user_data)
     call.service.lifecycle.deploy(node, call.name)
+    await call.service.lifecycle.wait_in_request(node)
     return call.service.describe(node)
 
 

@@ -8,6 +8,7 @@ import logging
 import ssl
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from clusterctl_lab.emulators.maas.faults import Failure, Faults
 from clusterctl_lab.emulators.maas.oauth import Keys, User
 from clusterctl_lab.emulators.maas.refusal import RefusedError
 from clusterctl_lab.emulators.maas.service import Service
+from clusterctl_lab.maas_quirk import MaasQuirk
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.partners import NetbootAnswer
 from clusterctl_lab.world import World
@@ -43,6 +45,7 @@ class LabMaas:
         self.heard: Counter[str] = Counter()
         self._http = web.Server(self._handle, access_log=None)
         self._socket: asyncio.Server | None = None
+        self._endpoint: tuple[str, int, ssl.SSLContext] | None = None
 
     @property
     def faults(self) -> Faults:
@@ -52,7 +55,17 @@ class LabMaas:
         return await self.service.boot.netboot(machine)
 
     async def open(self, address: str, port: int, tls: ssl.SSLContext) -> None:
+        self._endpoint = (address, port, tls)
         self._socket = await asyncio.get_running_loop().create_server(self._http, address, port, ssl=tls)
+
+    async def machine_changed(self, _machine: Machine) -> None:
+        """Listen, or not, as the machines' quirks say."""
+        refuses = self.service.lifecycle.anywhere(MaasQuirk.REGION_REFUSES)
+        if refuses and self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        elif not refuses and self._socket is None and self._endpoint is not None:
+            await self.open(*self._endpoint)
 
     async def close(self) -> None:
         """Stop listening and give up everything in progress."""
@@ -62,23 +75,50 @@ class LabMaas:
         await self.service.lifecycle.background.close()
 
     async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
+        for quirk, (status, title) in AWAY.items():
+            if self.service.lifecycle.anywhere(quirk):
+                return _page(status, title)
         try:
             call = await _parse(http, self.service)
             resource = http.path.removeprefix(PREFIX).split("/")[1]
             self.heard[" ".join(filter(None, (http.method, resource, call.op)))] += 1
             failure = self.faults.next_answer(call.op or call.method)
             self.faults.check_busy(failure)
-            answer = _response(await self.service.answer(call))
+            early = self._unsent(http, call, failure)
+            answer = early or _response(await self.service.answer(call))
         except RefusedError as refused:
             log.debug("%s %s: %d", http.method, http.path, refused.status)
             return _refusal(refused)
-        if failure is Failure.GATEWAY_TIMEOUT:
-            return web.Response(status=504, text="<html><h1>504 Gateway Time-out</h1></html>", content_type="text/html")
-        if failure is Failure.BREAKDOWN:
-            return web.Response(status=500, text="Unable to power on the machine.", content_type="text/plain")
-        if failure is Failure.LOST and http.transport is not None:
-            http.transport.abort()
-        return answer
+        return _late(failure) or _cut(http, answer, cut=failure is Failure.LOST)
+
+    def _unsent(self, http: web.BaseRequest, call: Call, failure: Failure | None) -> web.Response | None:
+        """The answer to a request that MAAS never saw; None where it sees it."""
+        if failure is Failure.UNSENT:
+            return _cut(http, web.Response(status=500), cut=True)
+        if failure is Failure.HTML or self.service.answers_html(call):
+            return _page(500, "Server Error (500)")
+        return None
+
+
+AWAY = {
+    MaasQuirk.REGION_AWAY: (502, "502 Bad Gateway"),
+    MaasQuirk.REGION_AWAY_HAPROXY: (503, "503 Service Unavailable"),
+}
+
+
+def _late(failure: Failure | None) -> web.Response | None:
+    """An error in place of the answer to what was done."""
+    if failure is Failure.GATEWAY_TIMEOUT:
+        return _page(504, "504 Gateway Time-out")
+    if failure is Failure.BREAKDOWN:
+        return web.Response(status=500, text="Unable to power on the machine.", content_type="text/plain")
+    return None
+
+
+def _cut(http: web.BaseRequest, answer: web.Response, *, cut: bool) -> web.Response:
+    if cut and http.transport is not None:
+        http.transport.abort()
+    return answer
 
 
 async def serve_maas(
@@ -92,6 +132,7 @@ async def serve_maas(
     await maas.open(world.layout.maas, port, tls(world.layout.maas))
     world.provisioner = maas
     world.on_power(maas.service.boot.power_changed)
+    world.on_change(maas.machine_changed)
     return maas
 
 
@@ -102,6 +143,8 @@ async def _parse(http: web.BaseRequest, service: Service) -> Call:
     if not http.path.startswith(PREFIX):
         raise RefusedError(404, f"Unknown API endpoint: {http.path}.")
     user = service.keys.user(http.headers.get("Authorization", ""))
+    if user is not None and service.lifecycle.anywhere(MaasQuirk.NO_RIGHTS):
+        user = replace(user, admin=False)
     form: MultiDict[str] = MultiDict()
     body: Mapping[str, Any] | None = None
     if http.content_type in FORMS:
@@ -120,6 +163,12 @@ async def _parse(http: web.BaseRequest, service: Service) -> Call:
         foreign_body=foreign,
         user=user,
     )
+
+
+def _page(status: int, title: str) -> web.Response:
+    """A web server's or framework's own page: nothing that MAAS has written."""
+    page = f"<!DOCTYPE html>\n<html><head><title>{title}</title></head><body><h1>{title}</h1></body></html>"
+    return web.Response(status=status, text=page, content_type="text/html")
 
 
 def _object(body: bytes) -> Mapping[str, Any]:

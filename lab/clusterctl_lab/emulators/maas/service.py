@@ -5,7 +5,10 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from multidict import MultiDict
+
 from clusterctl_lab.emulators.maas import (
+    enrolment,
     routes_catalogue,
     routes_machine,
     routes_machines,
@@ -15,16 +18,19 @@ from clusterctl_lab.emulators.maas import (
 )
 from clusterctl_lab.emulators.maas.bmc import PowerDriver
 from clusterctl_lab.emulators.maas.boot import Boot
-from clusterctl_lab.emulators.maas.call import Call, Routes
+from clusterctl_lab.emulators.maas.call import PREFIX, Call, Routes
 from clusterctl_lab.emulators.maas.faults import Faults
 from clusterctl_lab.emulators.maas.images import Images
 from clusterctl_lab.emulators.maas.lifecycle import Lifecycle
-from clusterctl_lab.emulators.maas.model import Node, Store
+from clusterctl_lab.emulators.maas.model import Node, Pool, Store
 from clusterctl_lab.emulators.maas.oauth import Keys
 from clusterctl_lab.emulators.maas.refusal import RefusedError, forbidden, no_such
 from clusterctl_lab.emulators.maas.region import SETTINGS
 from clusterctl_lab.emulators.maas.render import machine
+from clusterctl_lab.maas_quirk import MaasQuirk
 from clusterctl_lab.world import World
+
+RESEARCH = "research"
 
 
 class Service:
@@ -45,6 +51,7 @@ class Service:
 
     async def answer(self, call: Call) -> Any:
         """What the operation returns: a JSON value, `Text`, or None for no content. Raises `RefusedError`."""
+        self._apply_quirks()
         operation = self._routes.find(call)
         formats = call.query.getall("format", [])
         if formats and formats != ["json"]:
@@ -53,6 +60,29 @@ class Service:
             raise forbidden()
         result = operation.handler(call)
         return await result if inspect.isawaitable(result) else result
+
+    def answers_html(self, call: Call) -> bool:
+        """Whether a quirk answers this write with a page."""
+        system_id = call.path.removeprefix(f"{PREFIX}/machines/").strip("/")
+        node = self.store.nodes.get(system_id)
+        return call.method != "GET" and node is not None and MaasQuirk.HTML_ERRORS in self.lifecycle.quirks(node)
+
+    def _apply_quirks(self) -> None:
+        """Let the store show the quirks that are facts about it."""
+        self.faults.rack_lost = self.lifecycle.anywhere(MaasQuirk.NO_RACK)
+        for each in self.world.machines.values():
+            known = self.store.by_mac(each.boot_mac)
+            if MaasQuirk.OTHER_POOL in each.maas_quirks and known is None:
+                self._enlist(each.boot_mac)
+        nodes = self.store.nodes.values()
+        self.store.hostile = {n.system_id for n in nodes if MaasQuirk.HOSTILE_EVENTS in self.lifecycle.quirks(n)}
+
+    def _enlist(self, mac: str) -> None:
+        """The machine has booted from the network by itself, and an operator has put it into another pool."""
+        pools = self.store.pools
+        pools.setdefault(RESEARCH, Pool(self.store.next_id("pool"), RESEARCH, ""))
+        fields = MultiDict({"architecture": enrolment.ARCHITECTURE, "mac_addresses": mac})
+        enrolment.create(self.store, fields).pool = RESEARCH
 
     def node(self, call: Call) -> Node:
         """The machine that the path names, or 404."""

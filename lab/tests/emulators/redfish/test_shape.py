@@ -29,6 +29,8 @@ NOT_RECORDED = {
     ("NetworkDeviceFunction", "Ethernet.MACAddress"): "null: DMTF NetworkDeviceFunction, an NDR port has no MAC",
     ("NetworkDeviceFunction", "Ethernet.PermanentMACAddress"): "null: likewise",
     ("ComputerSystem", "Boot.HttpBootUri"): "DMTF ComputerSystem v1_9_0",
+    ("ComputerSystem", "BootProgress"): "DMTF ComputerSystem v1_13_0; iDRAC9 of an R750, younger than the recording",
+    ("ComputerSystem", "BootProgress.LastState"): "likewise",
     **{
         ("Chassis", f"Actions{name}"): "Dell iDRAC9 Redfish API guide, DellOemChassis: younger than the recording"
         for name in (

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from clusterctl.cabling.actions import Restore, TakeOut
 from clusterctl.cabling.difference import components
 from clusterctl.cabling.ethernet.lldp import LldpCable, LldpCables, lldp_cables
-from clusterctl.cabling.explain.explanation import Explanation, FaultKind
-from clusterctl.cabling.explain.misplaced import explain_component
+from clusterctl.cabling.explain.explanation import Explanation, FaultKind, chassis_of
+from clusterctl.cabling.explain.misplaced import explain_components
 from clusterctl.cabling.labels import PlanLabels, shortened
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 from clusterctl.fleet.network.lldp import LldpReport
@@ -49,9 +49,17 @@ class EthernetVerification:
     def right(self) -> int:
         return len(self.proven)
 
+    warnings: tuple[str, ...] = ()
+
     @property
     def moves(self) -> int:
+        """Number of physical actions of all explanations."""
         return sum(explanation.moves for explanation in self.explanations)
+
+    @property
+    def chassis(self) -> int:
+        """Number of devices to visit for all physical actions."""
+        return chassis_of(self.explanations)
 
 
 def verify_ethernet(
@@ -148,7 +156,7 @@ def _explained(
     return [
         *(_silent(device, cables, listeners, labels) for device, cables in silent.items()),
         *(_unknown_device(device, cables, labels) for device, cables in unknown.items()),
-        *(explain_component(component, labels) for component in components(rest, others)),
+        *explain_components(components(rest, others), labels),
     ]
 
 

@@ -20,7 +20,7 @@ from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 class AbsentGroup:
     """Connected units that are not seen. `boundary`: planned cables to seen devices; `inner`: cables within the group.
 
-    A unit is a switch (`port` empty) or one adapter of a host.
+    A unit is a switch (`port` empty), a board of a chassis, or one adapter of a host.
     """
 
     units: tuple[PortName, ...]
@@ -28,7 +28,11 @@ class AbsentGroup:
     inner: tuple[PlannedCable, ...]
 
     def switches(self, plan: WiringPlan) -> tuple[str, ...]:
-        """Return the names of its switches."""
+        """Return the names of its switches and boards: `leaf-1`, `core-1 board L02`."""
+        return tuple(sorted({f"{u.device} {u.port}".rstrip() for u in self.units if u.device not in plan.hosts}))
+
+    def chassis(self, plan: WiringPlan) -> tuple[str, ...]:
+        """Return the devices of its switches and boards."""
         return tuple(sorted({u.device for u in self.units if u.device not in plan.hosts}))
 
     def hosts(self, plan: WiringPlan) -> tuple[str, ...]:
@@ -36,9 +40,16 @@ class AbsentGroup:
         return tuple(sorted({u.device for u in self.units if u.device in plan.hosts}))
 
 
+BOARD = "board "
+"""How the unit of a board begins, before the board's name."""
+
+
 def unit_of(port: PortName) -> PortName:
-    """Return the unit that is present or absent as a whole: the device of a numbered port, or the adapter."""
-    return PortName(port.device, "") if port.port.isdigit() else port
+    """Return the unit that is present or absent as a whole: a switch, a board of a modular switch, or an adapter."""
+    if port.port.isdigit():
+        return PortName(port.device, "")
+    board = port.board
+    return PortName(port.device, f"{BOARD}{board.partition('/')[0]}") if board else port
 
 
 def absent_groups(plan: WiringPlan, difference: Difference) -> tuple[AbsentGroup, ...]:
@@ -48,7 +59,7 @@ def absent_groups(plan: WiringPlan, difference: Difference) -> tuple[AbsentGroup
     """
     present = {unit_of(port) for port in difference.observed_ports}
     cables = [c for c in difference.missing if {unit_of(e) for e in c.ends} - present and not _taken(c, difference)]
-    groups = []
+    groups: list[AbsentGroup] = []
     by_host: dict[str, list[PlannedCable]] = defaultdict(list)
     for component in _connected(cables, present):
         group = _group(component, present)
@@ -58,10 +69,31 @@ def absent_groups(plan: WiringPlan, difference: Difference) -> tuple[AbsentGroup
             for cable in component:
                 by_host[next(e.device for e in cable.ends if e.device in plan.hosts)].append(cable)
     seen_hosts = {unit.device for unit in present}
+    groups = _whole_chassis(groups, seen_hosts)
     for host, missing in by_host.items():
         if host not in seen_hosts and len(missing) > 1:
             groups.append(_group(missing, present))
     return tuple(groups)
+
+
+def _whole_chassis(groups: list[AbsentGroup], seen: set[str]) -> list[AbsentGroup]:
+    """Return the groups, with all boards of a chassis of which no board is seen as one unit of one group."""
+    joined: list[AbsentGroup] = []
+    for group in groups:
+        units = {
+            PortName(u.device, "") if u.port.startswith(BOARD) and u.device not in seen else u for u in group.units
+        }
+        alike = [other for other in joined if units & set(other.units)]
+        joined = [other for other in joined if other not in alike]
+        members = (group, *alike)
+        joined.append(
+            AbsentGroup(
+                tuple(sorted(units.union(*(other.units for other in alike)))),
+                tuple(cable for member in members for cable in member.boundary),
+                tuple(cable for member in members for cable in member.inner),
+            )
+        )
+    return joined
 
 
 def _taken(cable: PlannedCable, difference: Difference) -> bool:
@@ -114,7 +146,7 @@ def explain_group(group: AbsentGroup, labels: PlanLabels) -> Explanation:
         nodes=hosts,
         ports=_near_ends(group),
         devices=switches,
-        rack=labels.rack(*switches),
+        rack=labels.rack(*group.chassis(labels.plan)),
         links=len(group.boundary) + len(group.inner),
         steps=(_restore(group),),
     )
@@ -137,11 +169,12 @@ def _cause(group: AbsentGroup, switches: tuple[str, ...], island: bool) -> str:
 def _action(group: AbsentGroup, switches: tuple[str, ...], labels: PlanLabels) -> str:
     """Return place and ports to check: the ports of one switch as a range, those of several at the far ends."""
     what = shortened(switches)
-    check = f"{labels.at(switches[0])}{what}: check power first"
+    chassis = group.chassis(labels.plan)
+    check = f"{labels.at(chassis[0])}{what}: check power first"
     if not group.boundary:
         return f"{check}, then its uplinks"
     if len(switches) == 1:
-        own = sorted(end for cable in group.boundary for end in cable.ends if end.device == switches[0])
+        own = sorted(end for cable in group.boundary for end in cable.ends if end.device == chassis[0])
         if own:
             return f"{check}, then the cables in {labels.ports_in(own)}"
     ends = shortened([labels.port(port) for port in _near_ends(group)], 4)
@@ -151,7 +184,7 @@ def _action(group: AbsentGroup, switches: tuple[str, ...], labels: PlanLabels) -
 def cuts_off(explanation: Explanation, group: AbsentGroup) -> bool:
     """Return whether the misplaced cables of `explanation` connect `group` with the rest."""
     units = set(group.units)
-    return any(unit_of(port) in units for port in explanation.ports)
+    return any(not units.isdisjoint((unit_of(port), PortName(port.device, ""))) for port in explanation.ports)
 
 
 def with_consequence(explanation: Explanation, group: AbsentGroup, labels: PlanLabels) -> Explanation:
@@ -190,4 +223,5 @@ def _restore(group: AbsentGroup) -> Restore:
 def _near_ends(group: AbsentGroup) -> tuple[PortName, ...]:
     """Return the seen ends of the boundary."""
     absent = set(group.units)
-    return tuple(sorted({end for cable in group.boundary for end in cable.ends if unit_of(end) not in absent}))
+    ends = {end for cable in group.boundary for end in cable.ends}
+    return tuple(sorted(end for end in ends if absent.isdisjoint((unit_of(end), PortName(end.device, "")))))

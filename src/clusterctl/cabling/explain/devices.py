@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -14,6 +15,7 @@ from clusterctl.cabling.labels import PlanLabels, shortened
 from clusterctl.cabling.names import Claim, ObservedCable
 from clusterctl.fleet.fabric.wiring import PortName
 
+_GUID = re.compile(r" \[[0-9a-f]{16}\]$")
 _FACTORY = 3
 """Unknown switch names from which on they are one finding: names of the factory, or of another naming scheme."""
 
@@ -70,8 +72,16 @@ def _misnamed(chain: list[str], renamed: Mapping[str, str], seen: Observation, l
 
 
 def duplicates(seen: Observation, labels: PlanLabels) -> Iterator[Explanation]:
-    """Yield one for each name that several devices have without proof which is right."""
-    return (_duplicate(claim, seen, labels) for claim in seen.refused)
+    """Yield one for each name that several devices have without proof which is right.
+
+    A name that no plan has, on devices in ports that the plan leaves free, is left to `explain_unknown_devices`.
+    """
+    foreign = {
+        end for cable in seen.difference.extra if not cable.ends & seen.difference.planned_ports for end in cable.ends
+    }
+    for claim in seen.refused:
+        if claim.name.device in labels.devices or not foreign.issuperset(seen.names[port] for port in claim.ports):
+            yield _duplicate(claim, seen, labels)
 
 
 def _duplicate(claim: Claim, seen: Observation, labels: PlanLabels) -> Explanation:
@@ -134,8 +144,39 @@ def split_unknown(
 
 
 def explain_unknown_devices(unknown: Mapping[str, list[ObservedCable]], labels: PlanLabels) -> list[Explanation]:
-    """Return one for each unknown device, for any number of cables."""
-    return [_explain(device, cables, labels) for device, cables in unknown.items()]
+    """Return one for each unknown device, for any number of cables; devices with one node description are one."""
+    alike: dict[str, list[str]] = defaultdict(list)
+    for device in unknown:
+        alike[_GUID.sub("", device)].append(device)
+    return [
+        _explain(same[0], unknown[same[0]], labels) if len(same) == 1 else _explain_alike(name, same, unknown, labels)
+        for name, same in alike.items()
+    ]
+
+
+def _explain_alike(
+    name: str, devices: list[str], unknown: Mapping[str, list[ObservedCable]], labels: PlanLabels
+) -> Explanation:
+    cables = [cable for device in devices for cable in unknown[device]]
+    strange = set(devices)
+    ports = sorted({end for cable in cables for end in cable.ends})
+    there: dict[str, list[PortName]] = defaultdict(list)
+    for port in ports:
+        if port.device not in strange:
+            there[port.device].append(port)
+    places = shortened([f"{labels.at(switch)}{switch} {labels.ports_in(at)}" for switch, at in there.items()], 8)
+    return Explanation(
+        kind=FaultKind.UNKNOWN_DEVICE,
+        cause=f"{len(devices)} devices with the name {name} are not in the plan: they are in {places}",
+        action="set their node descriptions and add them to the plan, or unplug them",
+        nodes=tuple(sorted(there.keys() & labels.plan.hosts)),
+        ports=tuple(ports),
+        devices=tuple(devices),
+        rack=labels.rack(*there),
+        links=len(cables),
+        steps=tuple(TakeOut(*sorted(cable.ends)) for cable in cables),
+        tie=True,
+    )
 
 
 def _explain(device: str, cables: list[ObservedCable], labels: PlanLabels) -> Explanation:

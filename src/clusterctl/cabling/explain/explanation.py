@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from clusterctl.cabling.actions import Action, is_physical
@@ -18,6 +19,7 @@ class FaultKind(enum.Enum):
     SWAPPED = "swapped"
     WRONG_RAIL = "wrong_rail"
     MOVED = "moved"
+    WRONG_CABLE = "wrong_cable"
     DOWN_WIDTH = "down_width"
     DOWN_SPEED = "down_speed"
     ABSENT_DEVICE = "absent_device"
@@ -77,3 +79,9 @@ class Explanation:
     def subjects(self) -> tuple[str, ...]:
         """Names of the devices where they are the cause, else of the ports."""
         return self.devices or tuple(map(str, self.ports))
+
+
+def chassis_of(explanations: Iterable[Explanation]) -> int:
+    """Return the number of devices to visit for all physical actions."""
+    steps = (step for explanation in explanations for step in explanation.steps)
+    return len({device for step in steps for device in step.visited})

@@ -14,6 +14,8 @@ from clusterctl.fleet.payloads.hardware import FabricFault
 from clusterctl.fleet.quantity import Quantity, exactly
 
 CABLE = "cable"
+_BY_ABSENCE = frozenset({FaultKind.MISSING_LINK, FaultKind.ABSENT_DEVICE, FaultKind.ISLAND})
+"""Kinds that are proven only by a whole reading of the fabric."""
 LINK_RATE = "link_rate"
 
 
@@ -88,7 +90,8 @@ def _findings(node: str, verification: Verification) -> tuple[Finding, ...]:
 def _stopped(check: str, node: str, explanation: Explanation, verification: Verification) -> Finding:
     adapters = sorted({port.port for port in explanation.ports if port.device == node})
     links = verification.hosts.get(node, HostLinks(0, 0, None))
-    held = explanation.kind is FaultKind.NAMES_UNPROVEN or _of_fabric(explanation, verification)
+    unread = bool(verification.warnings) and explanation.kind in _BY_ABSENCE
+    held = explanation.kind is FaultKind.NAMES_UNPROVEN or unread or _of_fabric(explanation, verification)
     return Finding(
         check=check,
         verdict=Verdict.INCONCLUSIVE if held else Verdict.FAIL,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from clusterctl.cabling.difference import Component
+from clusterctl.cabling.explain.bundles import join_bundles
 from clusterctl.cabling.explain.explanation import Explanation, FaultKind
-from clusterctl.cabling.explain.repair import Repair, action_line, repair
-from clusterctl.cabling.labels import PlanLabels, listed
+from clusterctl.cabling.explain.repair import Repair, action_line, repairs
+from clusterctl.cabling.labels import PlanLabels, shortened
 from clusterctl.fleet.fabric.wiring import Cabled, PortName, WiringPlan
 
 
@@ -38,7 +39,7 @@ class Rails:
     def _rail(self, adapter: PortName) -> str:
         if adapter in self.of:
             return self.of[adapter]
-        return "" if self.named or adapter.port.isdigit() else adapter.port
+        return "" if self.named or adapter.on_switch else adapter.port
 
 
 def rails_of(plan: WiringPlan) -> Rails:
@@ -55,9 +56,19 @@ def rails_of(plan: WiringPlan) -> Rails:
     return Rails({switch: frozenset(rails) for switch, rails in on.items()}, of, named)
 
 
-def explain_component(component: Component, labels: PlanLabels, rails: Rails | None = None) -> Explanation:
-    """Return cause and repair of one component."""
-    best = repair(component)
+def explain_components(
+    found: Iterable[Component], labels: PlanLabels, rails: Rails | None = None, visited: Iterable[str] = ()
+) -> list[Explanation]:
+    """Return cause and repair of each component, those of a bundle of cables as one.
+
+    All repairs together visit the fewest devices; `visited` are devices that need a visit anyway.
+    """
+    found = list(found)
+    chosen = repairs(found, visited)
+    return join_bundles([_explain(*pair, labels, rails) for pair in zip(found, chosen, strict=True)], labels)
+
+
+def _explain(component: Component, best: Repair, labels: PlanLabels, rails: Rails | None) -> Explanation:
     kind = _kind(component, best, rails, labels.devices)
     nodes = tuple(sorted({p.device for p in component.ports if p.device in labels.plan.hosts}))
     devices = tuple(dict.fromkeys(port.device for port in (*_worked_on(best), *component.ports)))
@@ -96,8 +107,8 @@ def _cause(kind: FaultKind, component: Component, labels: PlanLabels) -> str:
         FaultKind.WRONG_RAIL: "cables are on the wrong rail" if len(found) > 1 else "a cable is on the wrong rail",
         FaultKind.UNKNOWN_DEVICE: "a device outside the plan is cabled",
     }.get(kind, "cables are in the wrong ports" if len(found) > 1 else "a cable is in the wrong port")
-    planned = f"the plan has {listed(missing)}" if missing else "the plan has no cable there"
-    return f"{head}: found {listed(found)}, {planned}"
+    planned = f"the plan has {shortened(missing)}" if missing else "the plan has no cable there"
+    return f"{head}: found {shortened(found)}, {planned}"
 
 
 def _worked_on(best: Repair) -> tuple[PortName, ...]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import product
 
 from clusterctl.cabling.actions import Action, MovePlug, PlugIn, TakeOut
 from clusterctl.cabling.difference import Component
@@ -29,6 +31,12 @@ class Repair:
     other: tuple[Pair, ...] = ()
 
     @property
+    def devices(self) -> frozenset[str]:
+        """The devices where something is done."""
+        pairs = (*self.moves, *((self.add,) if self.add else ()), *((self.remove,) if self.remove else ()))
+        return frozenset(port.device for pair in pairs for port in pair)
+
+    @property
     def steps(self) -> tuple[Action, ...]:
         """The repair as single actions."""
         return (
@@ -40,12 +48,97 @@ class Repair:
 
 def repair(component: Component) -> Repair:
     """Return the cheaper of the two repairs of a component; of two equal ones the first by name, marked as a tie."""
+    return _ranked(component)[0]
+
+
+_Pair = tuple[frozenset[str], frozenset[str]]
+"""The devices of both repairs of a component, the better first."""
+_EXACT = 10
+"""Up to so many pairs that share devices, every choice is tried."""
+
+
+def repairs(components: Iterable[Component], visited: Iterable[str] = ()) -> list[Repair]:
+    """Return one repair for each component, so that all of them together need the fewest devices to visit.
+
+    The number of moved plugs is the same at both ends of a component. `visited`: devices that need a visit anyway.
+    Among many components that share devices, the result may need more devices than the best choice.
+    """
+    options = [_ranked(component) for component in components]
+    chosen = [ranked[0] for ranked in options]
+    fixed = set(visited).union(*(ranked[0].devices for ranked in options if len(ranked) == 1))
+    pairs: dict[_Pair, list[int]] = defaultdict(list)
+    for number, ranked in enumerate(options):
+        if len(ranked) > 1:
+            pairs[ranked[0].devices - fixed, ranked[1].devices - fixed].append(number)
+    for cluster in _clusters(pairs):
+        for pair in _second_choices(cluster) if len(cluster) <= _EXACT else _exchanged(cluster):
+            for number in pairs[pair]:
+                chosen[number] = options[number][1]
+    visits = Counter(device for one in chosen for device in one.devices) + Counter(fixed)
+    return [_without_detour(one, visits) for one in chosen]
+
+
+def _without_detour(one: Repair, visits: Counter[str]) -> Repair:
+    """Return the repair, without the other one where that needs more devices to visit among all repairs."""
+    if not one.tie:
+        return one
+    after = visits - Counter(one.devices)
+    after.update({port.device for move in one.other for port in move})
+    return one if len(after) <= len(visits) else replace(one, tie=False, other=())
+
+
+def _clusters(pairs: Iterable[_Pair]) -> list[list[_Pair]]:
+    """Return the pairs in groups that share devices."""
+    clusters: list[tuple[set[str], list[_Pair]]] = []
+    for pair in pairs:
+        devices = set(pair[0] | pair[1])
+        apart = [cluster for cluster in clusters if cluster[0].isdisjoint(devices)]
+        together = [cluster for cluster in clusters if not cluster[0].isdisjoint(devices)]
+        joined = devices.union(*(cluster[0] for cluster in together))
+        clusters = [*apart, (joined, [pair, *(one for cluster in together for one in cluster[1])])]
+    return [cluster[1] for cluster in clusters]
+
+
+def _second_choices(cluster: list[_Pair]) -> list[_Pair]:
+    """Return the pairs of which the second repair is taken, by trying every choice."""
+    best = min(
+        product((0, 1), repeat=len(cluster)),
+        key=lambda choice: (
+            len(frozenset().union(*(pair[side] for pair, side in zip(cluster, choice, strict=True)))),
+            sum(choice),
+        ),
+    )
+    return [pair for pair, side in zip(cluster, best, strict=True) if side]
+
+
+def _exchanged(cluster: list[_Pair]) -> list[_Pair]:
+    """Return the pairs of which the second repair is taken: step by step, all that share the devices of one repair."""
+    side = dict.fromkeys(cluster, 0)
+    visits = Counter(device for pair in cluster for device in pair[0])
+    changed = True
+    while changed:
+        changed = False
+        targets = Counter(pair[1 - side[pair]] for pair in cluster)
+        for target, _ in sorted(targets.items(), key=lambda item: (-item[1], sorted(item[0]))):
+            members = [pair for pair in cluster if pair[1 - side[pair]] == target]
+            after = visits.copy()
+            for pair in members:
+                after.subtract(pair[side[pair]])
+                after.update(target)
+            if len(+after) < len(+visits):
+                visits, changed = +after, True
+                side |= {pair: 1 - side[pair] for pair in members}
+    return [pair for pair in cluster if side[pair]]
+
+
+def _ranked(component: Component) -> list[Repair]:
+    """Return both repairs, the better first; equally good ones know each other."""
     options = _cycle(component.ports) if component.cycle else _path(component.ports, component.starts_planned)
     ranked = sorted(options, key=lambda option: (_effort(option), option.moves))
-    best = ranked[0]
-    if len(ranked) > 1 and best.moves and _effort(ranked[1]) == _effort(best):
-        return Repair(best.moves, best.add, best.remove, tie=True, other=ranked[1].moves)
-    return best
+    if len(ranked) > 1 and ranked[0].moves and _effort(ranked[1]) == _effort(ranked[0]):
+        first, second = ranked
+        return [replace(first, tie=True, other=second.moves), replace(second, tie=True, other=first.moves)]
+    return ranked
 
 
 def _cycle(ports: tuple[PortName, ...]) -> list[Repair]:
@@ -150,13 +243,15 @@ def _swap_or_moves(moves: tuple[Pair, ...], labels: PlanLabels) -> str:
 
 def _shift(moves: tuple[Pair, ...]) -> str:
     """Return the instruction for many plugs of one device with one offset; empty where offsets differ."""
-    if len(moves) < _SHIFT or not all(port.port.isdigit() for move in moves for port in move):
+    ports = [port for move in moves for port in move]
+    if len(moves) < _SHIFT or not all(port.on_switch for port in ports) or len({port.board for port in ports}) > 1:
         return ""
-    steps = [(int(source.port), int(target.port)) for source, target in moves]
+    steps = [(source.number, target.number) for source, target in moves]
     offsets = {target - source for source, target in steps}
     if len(offsets) != 1:
         return ""
     offset = offsets.pop()
     way = f"{abs(offset)} port{'s' if abs(offset) > 1 else ''} {'up' if offset > 0 else 'down'}"
     sources, targets = ranges(source for source, _ in steps), ranges(target for _, target in steps)
-    return f"move each plug in ports {sources} {way}, to ports {targets}"
+    board = f"{ports[0].board} " if ports[0].board else ""
+    return f"move each plug in {board}ports {sources} {way}, to ports {targets}"

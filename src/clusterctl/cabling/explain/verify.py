@@ -1,8 +1,7 @@
-"""A wiring plan compared with an observed fabric: the entry point, with slow links and the re-check after repairs."""
+"""A wiring plan compared with an observed fabric: the entry point, and the re-check after repairs."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,63 +18,17 @@ from clusterctl.cabling.explain.devices import (
     split_unknown,
     unknown_adapters,
 )
-from clusterctl.cabling.explain.explanation import Explanation, FaultKind
-from clusterctl.cabling.explain.misplaced import explain_component, rails_of
+from clusterctl.cabling.explain.explanation import Explanation, FaultKind, chassis_of
+from clusterctl.cabling.explain.link_rates import slow_links
+from clusterctl.cabling.explain.misplaced import explain_components, rails_of
 from clusterctl.cabling.explain.observation import Observation, observe
 from clusterctl.cabling.explain.twin_cages import join_cages
+from clusterctl.cabling.explain.wrong_cables import wrong_cables
 from clusterctl.cabling.labels import PlanLabels, plan_labels
 from clusterctl.cabling.names import Hosts, ObservedCable
+from clusterctl.fleet.fabric.telemetry import Transceiver
 from clusterctl.fleet.fabric.topology import Fabric, PortId
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
-
-_Class = tuple[bool, tuple[str, ...]]
-"""Whether one end is a host, and the device names without numbers (compute and storage differ)."""
-_ENOUGH = 4
-"""Classes with fewer links than this prove nothing: their links are compared with all links of their side."""
-_DIGITS = re.compile(r"\d+")
-
-
-def slow_links(cables: Iterable[ObservedCable], labels: PlanLabels, host_gbps: float | None) -> tuple[Explanation, ...]:
-    """Return slow links. `host_gbps` is the required rate of host links; others need the usual rate."""
-    classes: dict[_Class, list[ObservedCable]] = defaultdict(list)
-    for cable in cables:
-        classes[_to_host(cable, labels), _stems(cable)].append(cable)
-    for key in [key for key, members in classes.items() if key[1] and len(members) < _ENOUGH]:
-        classes[key[0], ()] += classes.pop(key)
-    found = []
-    for (to_host, _), members in classes.items():
-        expected = host_gbps if to_host and host_gbps is not None else _usual(members)
-        lanes = Counter(cable.link.width for cable in members).most_common(1)[0][0]
-        found += [_explain(cable, expected, lanes, labels) for cable in members if cable.link.gbps < expected]
-    return tuple(found)
-
-
-def _to_host(cable: ObservedCable, labels: PlanLabels) -> bool:
-    return any(end.device in labels.plan.hosts for end in cable.ends)
-
-
-def _stems(cable: ObservedCable) -> tuple[str, ...]:
-    return tuple(sorted(_DIGITS.sub("#", end.device) for end in cable.ends))
-
-
-def _usual(cables: Iterable[ObservedCable]) -> float:
-    """Return the most common rate; of equally common ones the higher."""
-    counts = Counter(cable.link.gbps for cable in cables)
-    return max(counts, key=lambda gbps: (counts[gbps], gbps))
-
-
-def _explain(cable: ObservedCable, expected: float, lanes: int, labels: PlanLabels) -> Explanation:
-    first, second = sorted(cable.ends, key=lambda end: (end.device not in labels.plan.hosts, end))
-    link = f"{labels.port(first)} – {labels.port(second)}"
-    return Explanation(
-        kind=FaultKind.DOWN_WIDTH if cable.link.width < lanes else FaultKind.DOWN_SPEED,
-        cause=f"the link {link} runs at {cable.link.rate} ({cable.link.gbps:g} Gb/s) instead of {expected:g} Gb/s",
-        action=f"{labels.at(first.device)}{labels.port(first)}: clean and reseat the cable to {labels.port(second)}, "
-        "then replace it",
-        nodes=tuple(sorted(end.device for end in cable.ends if end.device in labels.plan.hosts)),
-        ports=(first, second),
-        rack=labels.rack(first.device, second.device),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +45,8 @@ class Verification:
     """`planned`, `observed` and `right` count cables.
 
     `explanations` are in order of racks; none if every planned cable is right, no other exists, and no link is slow.
-    `names` are the names of cabled ports in them; `cables` the plugged cables by these names.
+    `names` are the names of cabled ports in them; `cables` the plugged cables by these names; `warnings` come from the
+    tool that read the fabric, which may lack devices then.
     """
 
     planned: int
@@ -103,11 +57,17 @@ class Verification:
     names: Mapping[PortId, PortName] = field(default_factory=dict)
     cables: frozenset[Ends] = frozenset()
     host_gbps: float | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def moves(self) -> int:
         """Number of physical actions of all explanations."""
         return sum(explanation.moves for explanation in self.explanations)
+
+    @property
+    def chassis(self) -> int:
+        """Number of devices to visit for all physical actions."""
+        return chassis_of(self.explanations)
 
     @property
     def as_planned(self) -> bool:
@@ -121,11 +81,15 @@ class Verification:
 
 
 def verify(
-    plan: WiringPlan, fabric: Fabric, hosts: Hosts | None = None, *, host_gbps: float | None = None
+    plan: WiringPlan,
+    fabric: Fabric,
+    hosts: Hosts | None = None,
+    *,
+    host_gbps: float | None = None,
+    transceivers: Mapping[PortId, Transceiver] | None = None,
 ) -> Verification:
-    """Return the verification. `hosts` are GUIDs from an inventory; `host_gbps` is the required rate of host links.
-
-    Without `host_gbps` a link is slow when most links of its class (host, or switch to switch) are faster.
+    """Return the verification. `hosts` are GUIDs from an inventory; `host_gbps` is the required rate of host links;
+    `transceivers` are what the cables' own memories tell.
     """
     seen = observe(plan, fabric, hosts or {})
     labels = plan_labels(plan, fabric, seen.names)
@@ -144,7 +108,8 @@ def verify(
         *duplicates(seen, labels),
         *unknown_adapters(seen, labels),
         *_absent_and_misplaced(seen, absent_groups(plan, seen.difference), labels),
-        *slow_links(_between_planned(seen.cables, labels), labels, host_gbps),
+        *slow_links(_between_planned(seen.cables, labels), labels, host_gbps, fabric),
+        *wrong_cables(seen.difference.right, transceivers or {}, labels),
     )
     return Verification(
         planned=len(plan.cables),
@@ -155,6 +120,7 @@ def verify(
         names=seen.names,
         cables=frozenset(cable.ends for cable in seen.cables),
         host_gbps=host_gbps,
+        warnings=fabric.warnings,
     )
 
 
@@ -164,7 +130,8 @@ def _absent_and_misplaced(seen: Observation, groups: tuple[AbsentGroup, ...], la
     unknown, rest = split_unknown(seen.difference, labels.devices)
     missing = [cable for cable in seen.difference.missing if cable.ends not in explained]
     rails = rails_of(labels.plan)
-    alone = (explain_component(component, labels, rails) for component in components(missing, rest))
+    visited = {device for group in groups for device in group.chassis(labels.plan)}
+    alone = explain_components(components(missing, rest), labels, rails, visited)
     misplaced = join_cages(alone, {port.device for port in seen.difference.observed_ports}, labels)
     absent = []
     for group in groups:

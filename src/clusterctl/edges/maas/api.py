@@ -1,14 +1,20 @@
-"""One signed request to MAAS and its answer. Reads are tried again, writes never; each try is signed afresh."""
+"""One signed request to MAAS and its answer. Reads are tried again, writes never; each try is signed afresh.
+
+A write ends when MAAS has answered it, however long that takes: up to MAAS 3.7 a request may wait for a BMC for
+minutes.
+"""
 
 from __future__ import annotations
 
+import json
 import ssl
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import requests
 import stamina
@@ -20,8 +26,11 @@ from clusterctl.edges.redaction import Redaction
 from clusterctl.edges.tls import TrustingAdapter, causes, distrust
 from clusterctl.fleet.errors import (
     AuthenticationError,
+    CancelledError,
     ClusterctlError,
     EdgeError,
+    InstallerAwayError,
+    InstallerBusyError,
     OutcomeUnknownError,
     ParseError,
     UnreachableError,
@@ -32,7 +41,7 @@ from clusterctl.ports import Clock, Deadline
 
 
 class MaasRefusedError(EdgeError):
-    """MAAS answered no. `status` is the HTTP one; `fields` those that a 400 complains of."""
+    """MAAS refused. `status` is the HTTP one; `fields` are those that a 400 names as wrong."""
 
     def __init__(
         self, message: str, *, where: str, remedy: str, status: int, fields: Mapping[str, tuple[str, ...]]
@@ -42,9 +51,9 @@ class MaasRefusedError(EdgeError):
         self.fields = fields
 
 
-class MaasBusyError(EdgeError):
-    """MAAS could not do it now (502, 503, 504) and has not done it: ask again, after `retry_after`
-    seconds where MAAS named a time.
+class MaasBusyError(InstallerBusyError):
+    """MAAS itself answers 503 or 504: it has not done it. Ask again, after `retry_after` seconds where MAAS named a
+    time.
     """
 
     def __init__(self, message: str, *, where: str, remedy: str, retry_after: float | None) -> None:
@@ -52,12 +61,11 @@ class MaasBusyError(EdgeError):
         self.retry_after = retry_after
 
 
-MAX_TEXT = 400
 _REMEDIES = {
     400: "correct what MAAS names; for a series or kernel, import its image into MAAS",
-    403: "use an administrator's API key, and see in MAAS whether the machine is locked or another user's",
-    404: "check the url and that nobody deleted the machine from MAAS",
-    409: "look at the machine's state in MAAS, then run the step again",
+    403: "use an administrator's API key; check in MAAS whether the machine is locked or another user's",
+    404: "check the url, and whether the machine was deleted from MAAS",
+    409: "check the machine's state in MAAS, then run the step again",
     410: "set the url to MAAS's API 2.0",
 }
 _BAD_KEYS = {  # what MAAS's 401 bodies begin with, after `Authorization Error:`
@@ -65,27 +73,34 @@ _BAD_KEYS = {  # what MAAS's 401 bodies begin with, after `Authorization Error:`
     "Invalid access token": ("the API key was deleted in MAAS or belongs to another MAAS", "make a new key in MAAS"),
     "Invalid API key": ("the API key was deleted in MAAS or belongs to another MAAS", "make a new key in MAAS"),
     "Expired timestamp": ("the clocks of MAAS and of this controller differ by more than 5 minutes", "set the clocks"),
-    "Nonce already used": ("the request reached MAAS twice", "take away the proxy that repeats requests"),
+    "Nonce already used": ("the request reached MAAS twice", "remove the proxy that repeats requests"),
 }
 
 
 def refusal(status: int, headers: Mapping[str, str], text: str, *, where: str, writes: bool) -> ClusterctlError:
-    """The error for an answer of 300 or more, secrets already taken out of `text`. `writes`: the request would have
-    changed something, so that a gateway's time-out leaves open whether it did.
+    """Return the error for an answer of 300 or more; `text` holds no secret any more.
+
+    `writes`: the request would have changed something, so that a proxy's error leaves open whether it did.
     """
     content_type = headers.get("content-type", "")
-    said = formats.error_text(content_type, text)[:MAX_TEXT]
+    said = formats.error_text(content_type, text)
     if status == 401:
         return _unauthorised(text, where)
     if status in (502, 504) and writes:
         return OutcomeUnknownError(
-            f"MAAS's proxy gave up waiting (HTTP {status})", where=where, remedy="look at the machine in MAAS"
+            f"MAAS's proxy gave no answer of MAAS (HTTP {status})", where=where, remedy="look at the machine in MAAS"
         )
-    if status in (502, 503, 504):
+    if status == 502 or (status in (503, 504) and formats.is_page(content_type, text)):
+        return InstallerAwayError(
+            f"the MAAS region does not run: its proxy answers HTTP {status}",
+            where=where,
+            remedy="start MAAS's region controller; see its regiond log",
+        )
+    if status in (503, 504):
         return MaasBusyError(
             f"MAAS cannot do it now (HTTP {status}): {said or 'no reason given'}",
             where=where,
-            remedy="check MAAS's rack controllers and the BMC, then run the step again",
+            remedy="check that MAAS's rack controllers run and reach the BMC, then run the step again",
             retry_after=_seconds(headers.get("retry-after", "")),
         )
     if status == 403 and not said:
@@ -95,7 +110,7 @@ def refusal(status: int, headers: Mapping[str, str], text: str, *, where: str, w
         where=where,
         remedy=_REMEDIES.get(status, "see MAAS's regiond log"),
         status=status,
-        fields=formats.error_fields(content_type, text),
+        fields={} if formats.is_page(content_type, text) else formats.error_fields(content_type, text),
     )
 
 
@@ -112,19 +127,23 @@ def _seconds(retry_after: str) -> float | None:
 
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 60.0
-WRITE_SECONDS = 180.0
-"""From 3.5 on a write may wait for the BMC before it is answered."""
+MAX_BODY = 256 * 1024 * 1024
+"""Bytes of one answer. A list of 511 machines has 9 MB."""
 READ_ATTEMPTS = 4
 RETRY_WAIT_MAX = 5.0
 RETRY_AFTER_MAX = 10.0
 
+CHUNK = 65536
+CANCEL_SECONDS = 0.2
+
 Form = Sequence[tuple[str, str]]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What MAAS answered: the JSON value (None where the body is empty or plain text), the evidence of it, and MAAS's
-    clock (None where it does not tell).
+    """MAAS's answer: the JSON value (None where the body is empty or plain text), its evidence, and MAAS's clock (None
+    where MAAS sends no time).
     """
 
     body: Any
@@ -150,8 +169,9 @@ class MaasApi:
         return self._settings.base
 
     def get(self, path: str, query: Form, deadline: Deadline, *, seconds: float = READ_SECONDS) -> Answer:
-        """Read; tried again while MAAS does not answer within `seconds` or is busy, at most four times within the
-        deadline.
+        """Read; again while MAAS does not answer within `seconds` or is busy, at most four times within the deadline.
+
+        Raises `InstallerAwayError` where MAAS does not run or cannot be reached.
         """
 
         def worth_another_try(error: Exception) -> bool | float:
@@ -167,22 +187,26 @@ class MaasApi:
         return caller.on(worth_another_try)(self._request, request, deadline, seconds)
 
     def post(self, path: str, op: str, form: Form, deadline: Deadline, secrets: Iterable[str] = ()) -> Answer:
-        """Write once. `op` empty: create. `OutcomeUnknownError` where the answer was lost."""
+        """Write once, and wait for the answer. `op` empty: create.
+
+        Raises `OutcomeUnknownError` where the answer was lost, `CancelledError` where the run was stopped meanwhile:
+        MAAS may go on with it then.
+        """
         query = [("op", op)] if op else []
         request = requests.Request("POST", f"{self.where}/{path}", params=query, data=list(form) or None)
-        return self._request(request, deadline, secrets=tuple(secrets))
+        return self._write(request, deadline, tuple(secrets))
 
     def put(self, path: str, form: Form, deadline: Deadline, secrets: Iterable[str] = ()) -> Answer:
         """Change fields once, as `post`."""
         request = requests.Request("PUT", f"{self.where}/{path}", data=list(form) or None)
-        return self._request(request, deadline, secrets=tuple(secrets))
+        return self._write(request, deadline, tuple(secrets))
+
+    def _write(self, request: requests.Request, deadline: Deadline, secrets: tuple[str, ...]) -> Answer:
+        seconds = self._settings.write_seconds
+        return interruptible(lambda: self._request(request, deadline, seconds, secrets), deadline, "asking MAAS")
 
     def _request(
-        self,
-        request: requests.Request,
-        deadline: Deadline,
-        seconds: float = WRITE_SECONDS,
-        secrets: tuple[str, ...] = (),
+        self, request: requests.Request, deadline: Deadline, seconds: float, secrets: tuple[str, ...] = ()
     ) -> Answer:
         request.auth = self._signature()  # each attempt has a timestamp and nonce of its own
         with requests.Session() as session:
@@ -191,22 +215,32 @@ class MaasApi:
             prepared = session.prepare_request(request)
             source = f"{prepared.method} {prepared.path_url}"
             deadline.check(f"asking MAAS: {source}")
-            response = self._send(session, prepared, deadline.within(seconds), source)
-        return self._read(response, source, secrets)
+            response, content = self._send(session, prepared, deadline.within(seconds), source)
+        return self._read(response, content, source, secrets)
 
     def _send(
         self, session: requests.Session, prepared: requests.PreparedRequest, deadline: Deadline, source: str
-    ) -> requests.Response:
+    ) -> tuple[requests.Response, bytes]:
         try:
-            return session.send(
+            response = session.send(
                 prepared,
-                timeout=(min(CONNECT_SECONDS, deadline.remaining), deadline.remaining),
+                timeout=(min(CONNECT_SECONDS, deadline.remaining), max(deadline.remaining, 0.001)),
                 allow_redirects=False,
+                stream=True,
             )
+            return response, self._body(response, source)
         except requests.exceptions.SSLError as error:
             raise self._no_tls(error) from error
         except requests.exceptions.RequestException as error:
             raise self._lost(error, writes=prepared.method != "GET", source=source) from error
+
+    def _body(self, response: requests.Response, source: str) -> bytes:
+        content = bytearray()
+        for part in response.iter_content(CHUNK):
+            content += part
+            if len(content) > MAX_BODY:
+                raise ParseError(f"MAAS's answer to {source} is larger than {MAX_BODY >> 20} MiB", where=self.where)
+        return bytes(content)
 
     def _no_tls(self, error: requests.exceptions.SSLError) -> ClusterctlError:
         untrusted = distrust(causes(error), "MAAS", "provisioning.ca_file", "provisioning.tls_fingerprint")
@@ -220,30 +254,36 @@ class MaasApi:
             return OutcomeUnknownError(
                 f"MAAS's answer to {source} was lost", where=self.where, remedy="look at the machine in MAAS"
             )
-        return UnreachableError(
+        if _refused(error):
+            return InstallerAwayError(
+                "the MAAS region does not run: its address refuses connections",
+                where=self.where,
+                remedy="start MAAS's region controller, or correct the port in the url",
+            )
+        return InstallerAwayError(
             f"MAAS does not answer ({type(error).__name__})",
             where=self.where,
             remedy="check the url, the network, and that MAAS runs",
         )
 
-    def _read(self, response: requests.Response, source: str, secrets: tuple[str, ...]) -> Answer:
+    def _read(self, response: requests.Response, body: bytes, source: str, secrets: tuple[str, ...]) -> Answer:
         redact = Redaction((*secrets, *self._settings.api_key.split(":")))
         if response.status_code >= 300:
             raise refusal(
                 response.status_code,
                 {name.lower(): value for name, value in response.headers.items()},
-                redact(response.text),
+                redact(body.decode(errors="replace")),
                 where=f"{self.where} {source}",
                 writes=not source.startswith("GET "),
             )
-        content = redact.bytes(response.content)
+        content = redact.bytes(body)
         origin = self._settings.origin.of_peer(simulated=response.headers.get(SIMULATED_HTTP, "").lower() == "true")
         evidence = Evidence(source, self.where, self._clock.now(), origin, content)
         date = _date(response.headers.get("date", ""))
         if not response.headers.get("content-type", "").startswith("application/json"):
             return Answer(None, evidence, date)
         try:
-            return Answer(response.json(), evidence, date)
+            return Answer(json.loads(body), evidence, date)
         except ValueError as error:
             raise ParseError(f"MAAS's answer to {source} is no JSON", where=self.where) from error
 
@@ -259,17 +299,60 @@ class MaasApi:
         )
 
 
+def interruptible(call: Callable[[], T], deadline: Deadline, doing: str) -> T:
+    """Return the call's result. Raise `CancelledError` as soon as the run is stopped: the call ends unheard then, in a
+    thread that does not keep the process.
+    """
+    results: list[T] = []
+    errors: list[BaseException] = []
+    ended = threading.Event()
+
+    def work() -> None:
+        try:
+            results.append(call())
+        except BaseException as error:  # noqa: BLE001 — raised again by the waiting thread
+            errors.append(error)
+        finally:
+            ended.set()
+
+    threading.Thread(target=work, name="maas write", daemon=True).start()
+    while not ended.wait(CANCEL_SECONDS):
+        if deadline.cancelled.is_set():
+            raise CancelledError(f"stopped while {doing}")
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
 def _date(header: str) -> datetime | None:
-    """RFC 9110, 6.6.1: always UTC, also where a proxy leaves the zone out."""
+    """Return the time of a Date header. RFC 9110, 6.6.1: always UTC, also where a proxy leaves the zone out."""
     try:
-        told = parsedate_to_datetime(header)
+        date = parsedate_to_datetime(header)
     except ValueError:
         return None
-    return told if told.tzinfo is not None else told.replace(tzinfo=UTC)
+    return date if date.tzinfo is not None else date.replace(tzinfo=UTC)
+
+
+def _refused(error: requests.exceptions.RequestException) -> bool:
+    """Return whether nothing listens at the address."""
+    return any(isinstance(cause, ConnectionRefusedError) for cause in _chain(error))
+
+
+def _chain(error: BaseException) -> Iterable[BaseException]:
+    """Yield the error and what it was raised from, whichever way urllib3 keeps it."""
+    current: BaseException | None = error
+    for _ in range(8):
+        if current is None:
+            return
+        yield current
+        reason = getattr(current, "reason", None)
+        first = current.args[0] if current.args else None
+        links = (reason, first, current.__cause__, current.__context__)
+        current = next((link for link in links if isinstance(link, BaseException)), None)
 
 
 def _never_sent(error: requests.exceptions.RequestException) -> bool:
-    """True where no connection came about."""
+    """Return whether no connection came about."""
     if isinstance(error, requests.exceptions.ConnectTimeout):
         return True
     cause = error.args[0] if error.args else None

@@ -1,17 +1,18 @@
-"""What is done to a machine in MAAS: each change once, also where its answer is lost."""
+"""Changes of a machine in MAAS: each is made once, and its outcome is known, also where its answer is lost."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from clusterctl.edges.maas import matching
-from clusterctl.edges.maas.api import MaasRefusedError
+from clusterctl.edges.maas.api import MaasBusyError, MaasRefusedError
+from clusterctl.edges.maas.failures import Failures
 from clusterctl.edges.maas.machines import Machines
 from clusterctl.edges.maas.states import ABORTABLE, StateTimers
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError
 from clusterctl.fleet.finding import Observed
 from clusterctl.formats.maas.machines import MaasMachine, NodeStatus
-from clusterctl.ports import Deadline, InstallTarget
+from clusterctl.ports import Deadline, FailureKind, InstallError, InstallTarget
 
 Seen = Observed[MaasMachine]
 BROKE_DOWN = 500
@@ -20,59 +21,66 @@ BROKE_DOWN = 500
 class Changes:
     """Every state that a change leads to has its time from then on."""
 
-    def __init__(self, machines: Machines, patience: StateTimers) -> None:
+    def __init__(self, machines: Machines, failures: Failures, timers: StateTimers) -> None:
         self._machines = machines
-        self._patience = patience
+        self._failures = failures
+        self._timers = timers
 
-    def commission(self, seen: Seen, deadline: Deadline) -> Seen:
-        system_id = seen.value.system_id
+    def commission(self, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> Seen:
         return self._once(
-            lambda: self._machines.commission(system_id, deadline),
-            system_id,
+            lambda: self._machines.commission(machine.system_id, deadline),
+            machine,
+            target,
             {NodeStatus.COMMISSIONING, NodeStatus.TESTING, NodeStatus.READY},
             deadline,
         )
 
     def lay_out(self, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> MaasMachine:
-        """Boot disk and root filesystem on the drive with the right serial: both may be set again without harm."""
-        drive = matching.root_drive(self._machines.block_devices(machine.system_id, deadline), target)
+        """Set boot disk and root filesystem to the drive with the right serial: both may be set again without harm."""
+        drives = self._machines.block_devices(machine.system_id, deadline)
+        drive = matching.root_drive(drives, target, machine.boot_disk)
         self._machines.set_boot_disk(machine.system_id, drive.id, deadline)
         return self._machines.lay_flat(machine.system_id, drive.id, deadline).value
 
-    def allocate(self, machine: MaasMachine, deadline: Deadline) -> Seen:
+    def allocate(self, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> Seen:
         return self._once(
             lambda: self._machines.allocate(machine.system_id, deadline),
-            machine.system_id,
+            machine,
+            target,
             {NodeStatus.ALLOCATED},
             deadline,
         )
 
-    def deploy(self, machine: MaasMachine, series: str, user_data: str, deadline: Deadline) -> Seen:
+    def deploy(
+        self, machine: MaasMachine, series: str, user_data: str, target: InstallTarget, deadline: Deadline
+    ) -> Seen:
         return self._once(
             lambda: self._machines.deploy(machine.system_id, series, user_data, deadline),
-            machine.system_id,
+            machine,
+            target,
             {NodeStatus.DEPLOYING, NodeStatus.DEPLOYED},
             deadline,
         )
 
-    def release(self, machine: MaasMachine, deadline: Deadline) -> Seen:
+    def release(self, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> Seen:
         return self._once(
             lambda: self._machines.release(machine.system_id, deadline),
-            machine.system_id,
+            machine,
+            target,
             {NodeStatus.RELEASING, NodeStatus.DISK_ERASING, NodeStatus.READY},
             deadline,
         )
 
-    def unstick(self, seen: Seen, why: str, target: InstallTarget, deadline: Deadline) -> Seen:
-        """Abort, or release what was being deployed; both switch the machine off. It has its time anew."""
-        machine = seen.value
+    def unstick(self, machine: MaasMachine, why: str, target: InstallTarget, deadline: Deadline) -> Seen:
+        """Abort, or release what was being deployed; both switch the machine off. Its time begins again."""
         if machine.status is NodeStatus.DEPLOYING:
-            after = self.release(machine, deadline)
+            after = self.release(machine, target, deadline)
         elif machine.status in ABORTABLE:
             after = self._once(
                 lambda: self._machines.abort(machine.system_id, deadline),
-                machine.system_id,
-                set(NodeStatus) - {machine.status},
+                machine,
+                target,
+                set(NodeStatus),
                 deadline,
             )
         else:
@@ -81,32 +89,55 @@ class Changes:
                 where=target.name,
                 remedy="restart MAAS's rack controller, or mark the machine broken and then fixed in MAAS",
             )
-        self._patience.begun(after.value)
+        self._timers.begun(after.value)
         return after
 
-    def erase(self, machine: MaasMachine, deadline: Deadline) -> Seen:
+    def erase(self, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> Seen:
         """Only a machine seen erasing counts where the answer was lost: Ready may have come without it."""
         return self._once(
             lambda: self._machines.erase(machine.system_id, deadline),
-            machine.system_id,
+            machine,
+            target,
             {NodeStatus.DISK_ERASING},
             deadline,
         )
 
-    def _once(self, act: Callable[[], Seen], system_id: str, done: set[NodeStatus], deadline: Deadline) -> Seen:
-        """Act; where the answer was lost, or MAAS broke down over it, look: it was done if the machine is in one of
-        the states `done`. (From 3.5 on a request may wait for a dead BMC, and answer 500.)
+    def _once(
+        self,
+        act: Callable[[], Seen],
+        machine: MaasMachine,
+        target: InstallTarget,
+        done: set[NodeStatus],
+        deadline: Deadline,
+    ) -> Seen:
+        """Act. Where the answer was lost, or MAAS broke down or was busy, look at the machine: the change was made if
+        it is in one of the states `done`, and was not before.
+
+        Raises `InstallError` where the attempt has failed: MAAS may wait for a BMC, answer 500, and leave the machine
+        where it was.
         """
+        cursor = self._failures.cursor(machine, deadline)
         try:
             seen = act()
-        except (OutcomeUnknownError, MaasRefusedError) as error:
+        except (OutcomeUnknownError, MaasBusyError, MaasRefusedError) as error:
             if isinstance(error, MaasRefusedError) and error.status != BROKE_DOWN:
                 raise
-            seen = self._machines.get(system_id, deadline)
-            if seen.value.status not in done:
-                raise
-        self._patience.begun(seen.value)
+            seen = self._machines.get(machine.system_id, deadline)
+            if seen.value.status not in done - {machine.status}:
+                raise self._unsuccessful(error, cursor, seen.value, target, deadline) from error
+        self._timers.begun(seen.value)
         return seen
+
+    def _unsuccessful(
+        self, error: EdgeError, cursor: int, machine: MaasMachine, target: InstallTarget, deadline: Deadline
+    ) -> EdgeError:
+        """Return the error to raise. The cause that MAAS keeps in the machine's events outranks its answer."""
+        failure = self._failures.since(cursor, machine, target, deadline)
+        if failure is not None:
+            return failure.error(target)
+        if isinstance(error, MaasRefusedError):
+            return InstallError(error.message, FailureKind.MACHINE, where=target.name, remedy=error.remedy)
+        return error
 
 
 NOT_FOUND = 404
@@ -130,13 +161,13 @@ def put_tags(
         raise EdgeError(
             f"MAAS did not put the tag {', '.join(lacking)} on {machine.hostname} ({machine.system_id})",
             where=target.name,
-            remedy="see in MAAS whether the tag has a definition of its own, or take it out of provisioning.tags",
+            remedy="check in MAAS whether the tag has a definition of its own, or remove it from provisioning.tags",
         )
     return seen
 
 
 def _create(machines: Machines, name: str, deadline: Deadline) -> None:
-    """Another run may be faster: that it exists is no failure."""
+    """Create the tag. Another run may be faster: that it exists is no failure."""
     try:
         machines.create_tag(name, deadline)
     except MaasRefusedError as error:

@@ -1,4 +1,7 @@
-"""Installs machines through MAAS. Each call looks first, acts only where the state asks for it, and returns at once."""
+"""Installs machines through MAAS. Each call looks first, and acts only where the state asks for it.
+
+An act returns when MAAS has answered, which may take minutes: MAAS may wait for the machine's BMC.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +14,41 @@ from clusterctl.edges.maas import matching
 from clusterctl.edges.maas.api import MaasApi, MaasRefusedError
 from clusterctl.edges.maas.changes import Changes, put_tags
 from clusterctl.edges.maas.cloud_config import cloud_config
-from clusterctl.edges.maas.machines import Listing, Machines
+from clusterctl.edges.maas.failures import Failure, Failures
+from clusterctl.edges.maas.machines import AGENT, Listing, Machines
 from clusterctl.edges.maas.matching import Finder
 from clusterctl.edges.maas.settings import MaasSettings
-from clusterctl.edges.maas.states import ABSENT, ERASABLE, RECOMMISSIONABLE, RELEASABLE, STATES, StateTimers, status_of
-from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError
+from clusterctl.edges.maas.states import (
+    ABSENT,
+    ERASABLE,
+    OPERATOR_REMEDIES,
+    OWNED,
+    RECOMMISSIONABLE,
+    STATES,
+    UNLOCK,
+    StateTimers,
+    status_of,
+)
+from clusterctl.fleet.errors import AuthenticationError, EdgeError, InstallerAwayError, OutcomeUnknownError
 from clusterctl.fleet.finding import Observed
-from clusterctl.formats.maas.machines import MaasEvent, MaasMachine, NodeStatus
-from clusterctl.ports import Clock, Deadline, InstallState, InstallStatus, InstallTarget
+from clusterctl.formats.maas.machines import MaasMachine, NodeStatus
+from clusterctl.ports import (
+    Clock,
+    Deadline,
+    FailureKind,
+    InstallError,
+    InstallState,
+    InstallStatus,
+    InstallTarget,
+)
 
 Seen = Observed[MaasMachine]
+REVERTED = frozenset({NodeStatus.NEW, NodeStatus.ALLOCATED})
+"""States that MAAS brings a machine back to when a commissioning or a deployment fails inside the request."""
 
 
 class MaasInstaller:
-    """Meets `Installer`. Safe to use from many threads, for different machines."""
+    """Meets `Installer` and `Eraser`. Safe to use from many threads, for different machines."""
 
     def __init__(
         self,
@@ -35,95 +59,107 @@ class MaasInstaller:
         self._settings = settings
         self._clock = clock
         self._machines = Machines(MaasApi(settings, clock))
-        self._patience = StateTimers(settings.limits, clock)
+        self._timers = StateTimers(settings.limits, clock)
         self._user_data = user_data
         self._finder = Finder(self._machines)
-        self._changes = Changes(self._machines, self._patience)
-        self._me = ""
+        self._failures = Failures(self._machines)
+        self._changes = Changes(self._machines, self._failures, self._timers)
+        self._user = ""
         self._asking = threading.Lock()
 
     def prepare(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
         """Adopt the machine that MAAS knows by MAC or name, or enrol it; then commission it. A failed commissioning
         stays failed until `release`.
         """
+        user = self._whoami(deadline)
         seen = self._finder.find(target, deadline) or self._enrol(target, deadline)
-        matching.check_owner(seen.value, target, self._whoami(deadline))
+        matching.check_owner(seen.value, target, user)
+        matching.check_pool(seen.value, target, self._settings)
         if seen.value.status not in (NodeStatus.NEW, NodeStatus.READY):
-            return self._told(seen, deadline)
+            return self._status(seen, target, deadline)
         seen = self._correct(seen, target, deadline)
         if seen.value.status is NodeStatus.NEW:
-            seen = self._changes.commission(seen, deadline)
-        return self._told(seen, deadline)
+            seen = self._changes.commission(seen.value, target, deadline)
+        return self._status(seen, target, deadline)
 
     def start(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
-        """Deploy to the root disk. Deploying and Deployed machines of ours are left alone."""
+        """Deploy to the root disk. Deploying and Deployed machines of ours are left alone.
+
+        An Allocated machine of ours that is laid out on no drive, or on another one, is released: its layout can only
+        be set while it is Ready. It comes back READY then, and nothing was started.
+        """
         user_data = self._user_data(target, self._clock.now())
-        seen = self._finder.find(target, deadline)
-        if seen is None:
-            raise EdgeError("MAAS does not know the machine", where=target.name, remedy="prepare it first")
-        matching.check_owner(seen.value, target, self._whoami(deadline))
-        if STATES[seen.value.status] in (InstallState.INSTALLING, InstallState.INSTALLED):
-            return self._told(seen, deadline)
-        if seen.value.status is NodeStatus.READY:
-            seen = self._changes.allocate(self._changes.lay_out(seen.value, target, deadline), deadline)
-        if seen.value.status is not NodeStatus.ALLOCATED:
+        machine = self._found(target, deadline)
+        if STATES[machine.value.status] in (InstallState.INSTALLING, InstallState.INSTALLED):
+            return self._status(machine, target, deadline)
+        if machine.value.status is NodeStatus.READY:
+            matching.check_pool(machine.value, target, self._settings)
+            laid_out = self._changes.lay_out(machine.value, target, deadline)
+            machine = self._changes.allocate(laid_out, target, deadline)
+        elif machine.value.status is NodeStatus.ALLOCATED:
+            self._prove_ours(machine.value, target, deadline)
+            if matching.layout_problem(machine.value, target):
+                return self._status(self._changes.release(machine.value, target, deadline), target, deadline)
+        else:
             raise EdgeError(
-                f"MAAS cannot install a machine that is {seen.value.status_name}",
+                f"MAAS cannot install a machine that is {machine.value.status_name}",
                 where=target.name,
-                remedy="look at its events in MAAS, release it, and prepare it again",
+                remedy="read its events in MAAS, release it, and prepare it again",
             )
-        matching.check_layout(seen.value, target)
-        return self._told(self._changes.deploy(seen.value, self._settings.series, user_data, deadline), deadline)
+        matching.check_layout(machine.value, target)
+        after = self._changes.deploy(machine.value, self._settings.series, user_data, target, deadline)
+        return self._status(after, target, deadline)
 
     def observe(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
-        """One list call for all that were found before; more for those that were not, one for the errors of those that
-        failed. A machine that is not clearly ours, or stuck, comes back FAILED with the reason: it does not hide the
-        others.
+        """Return each machine's status, by name: one list call for all that were found before, more for the others, one
+        for the events of those that failed. A machine that is not clearly ours, or stuck, comes back FAILED with the
+        reason: it does not hide the others.
+
+        Raises `AuthenticationError` where the key lacks the needed rights, before anything is changed, and
+        `InstallerAwayError` where MAAS does not run: no machine's time runs meanwhile.
         """
         if not targets:
             return {}
-        listed = self._finder.listed(targets, deadline)
-        machines = listed.machines.values()
-        self._patience.look(machines, self._machines, deadline)
-        failed = [item.system_id for item in machines if STATES[item.status] is InstallState.FAILED]
-        errors = self._machines.last_errors(failed, deadline) if failed else {}
-        return {target.name: self._standing(listed, target, errors, deadline) for target in targets}
+        try:
+            seen = self._observe(targets, deadline)
+        except InstallerAwayError:
+            self._timers.away()
+            raise
+        self._timers.back()
+        return seen
 
     def release(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
-        """Make way for another attempt: an install is given back, a failed commissioning is begun anew, what is stuck
-        is aborted.
+        """Make way for another attempt: release an install, commission again after a failed commissioning, abort what
+        is stuck.
         """
+        user = self._whoami(deadline)
         seen = self._finder.find(target, deadline)
         if seen is None:
             return Observed(ABSENT)
-        status = seen.value.status
-        matching.check_owner(seen.value, target, self._whoami(deadline))
-        if seen.value.locked:
-            raise EdgeError("the machine is locked in MAAS", where=target.name, remedy="unlock it in MAAS")
-        stuck = self._patience.overdue(seen.value)
+        machine = seen.value
+        matching.check_owner(machine, target, user)
+        self._check_releasable(machine, target)
+        stuck = self._timers.overdue(machine)
         if stuck:
-            seen = self._changes.unstick(seen, stuck, target, deadline)
-        elif status in RELEASABLE:
-            seen = self._changes.release(seen.value, deadline)
-        elif status in RECOMMISSIONABLE:
-            seen = self._changes.commission(seen, deadline)
-        elif STATES[status] is InstallState.FAILED:
-            raise EdgeError(
-                f"the machine is {seen.value.status_name} in MAAS, by a person's hand or a failure that needs one",
-                where=target.name,
-                remedy="mend and mark it fixed in MAAS",
-            )
-        return self._told(seen, deadline)
+            seen = self._changes.unstick(machine, stuck, target, deadline)
+        elif machine.status in OWNED:
+            if machine.status is NodeStatus.ALLOCATED:
+                self._prove_ours(machine, target, deadline)
+            seen = self._changes.release(machine, target, deadline)
+        elif machine.status in RECOMMISSIONABLE:
+            seen = self._changes.commission(machine, target, deadline)
+        return self._status(seen, target, deadline)
 
     def erase(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
         """Release with all drives erased. One that is being erased already is left alone."""
+        user = self._whoami(deadline)
         seen = self._finder.find(target, deadline)
         if seen is None:
             raise EdgeError("MAAS does not know the machine", where=target.name, remedy="erase its drives by hand")
         matching.prove_serial(seen.value, target)
-        matching.check_owner(seen.value, target, self._whoami(deadline))
+        matching.check_owner(seen.value, target, user)
         if seen.value.status is NodeStatus.DISK_ERASING:
-            return self._told(seen, deadline)
+            return self._status(seen, target, deadline)
         if seen.value.locked or seen.value.status not in ERASABLE:
             how = "locked" if seen.value.locked else seen.value.status_name
             raise EdgeError(
@@ -131,51 +167,103 @@ class MaasInstaller:
                 where=target.name,
                 remedy="install it, then retire it again; or erase its drives by hand and retire it without --wipe",
             )
-        return self._told(self._changes.erase(seen.value, deadline), deadline)
+        return self._status(self._changes.erase(seen.value, target, deadline), target, deadline)
 
-    # --- looking ----------------------------------------------------------------------------------------------------
+    # --- reading ----------------------------------------------------------------------------------------------------
 
-    def _standing(
-        self, listed: Listing, target: InstallTarget, errors: Mapping[str, MaasEvent], deadline: Deadline
+    def _observe(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
+        user = self._whoami(deadline)
+        listed = self._finder.listed(targets, deadline)
+        machines = listed.machines.values()
+        self._timers.look(machines, self._machines, deadline)
+        failed = [one for one in machines if STATES[one.status] is InstallState.FAILED or one.status in REVERTED]
+        owners = {machine.system_id: target for target in targets for machine in _candidates(listed, target)}
+        failures = self._failures.last(failed, owners, deadline)
+        return {target.name: self._observed(listed, target, user, failures) for target in targets}
+
+    def _observed(
+        self, listed: Listing, target: InstallTarget, user: str, failures: Mapping[str, Failure]
     ) -> Observed[InstallStatus]:
-        mine = [
-            item
-            for item in listed.machines.values()
-            if set(item.macs) & set(target.macs) or item.hostname == target.name
-        ]
+        mine = _candidates(listed, target)
         try:
             machine = matching.ours(mine, target)
             if machine is None:
                 return Observed(ABSENT, listed.rest)
-            matching.check_owner(machine, target, self._whoami(deadline))
-        except EdgeError as error:
+            matching.check_owner(machine, target, user)
+            matching.check_pool(machine, target, self._settings)
+        except InstallError as error:
             evidence = tuple(item for machine in mine for item in listed.of(machine))
-            return Observed(InstallStatus(InstallState.FAILED, error.message), evidence)
+            status = InstallStatus(InstallState.FAILED, error.message, failure=error.failure, remedy=error.remedy)
+            return Observed(status, evidence)
         self._finder.remember(target, machine)
-        status = status_of(machine, errors.get(machine.system_id))
-        stuck = self._patience.overdue(machine)
+        status = status_of(machine, failures.get(machine.system_id))
+        stuck = self._timers.overdue(machine)
         if stuck:
             status = replace(status, state=InstallState.FAILED, detail=stuck)
         elif status.state is InstallState.INSTALLED:
-            status = replace(status, addresses=matching.answering(machine, target))
+            root = matching.root_contract(machine, target)
+            status = replace(status, addresses=matching.answering(machine, target), root=root)
         return Observed(status, listed.of(machine))
 
-    def _told(self, seen: Seen, deadline: Deadline) -> Observed[InstallStatus]:
-        error = None
+    def _status(self, seen: Seen, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+        """Return the status after an act, with the reason where it has failed already."""
+        failure = None
         if STATES[seen.value.status] is InstallState.FAILED:
-            error = self._machines.last_errors([seen.value.system_id], deadline).get(seen.value.system_id)
-        return Observed(status_of(seen.value, error), seen.evidence)
+            id_ = seen.value.system_id
+            failure = self._failures.last([seen.value], {id_: target}, deadline).get(id_)
+        return Observed(status_of(seen.value, failure), seen.evidence)
+
+    def _found(self, target: InstallTarget, deadline: Deadline) -> Seen:
+        user = self._whoami(deadline)
+        seen = self._finder.find(target, deadline)
+        if seen is None:
+            raise EdgeError("MAAS does not know the machine", where=target.name, remedy="prepare it first")
+        matching.check_owner(seen.value, target, user)
+        return seen
 
     def _whoami(self, deadline: Deadline) -> str:
-        """The user of our key; asked once."""
+        """Return the user of our key; asked once. Raises `AuthenticationError` where the user is no administrator."""
         with self._asking:
-            self._me = self._me or self._machines.whoami(deadline)
-            return self._me
+            if not self._user:
+                user, admin = self._machines.whoami(deadline)
+                if not admin:
+                    raise AuthenticationError(
+                        f"MAAS's API key belongs to {user}, who is no administrator: nothing was changed",
+                        where=self._settings.base,
+                        remedy="use an administrator's key, then run clusterctl maas check",
+                    )
+                self._user = user
+            return self._user
 
     # --- acting -----------------------------------------------------------------------------------------------------
 
+    def _check_releasable(self, machine: MaasMachine, target: InstallTarget) -> None:
+        """Raise `InstallError` where only an operator may bring the machine out of its state."""
+        remedy = UNLOCK if machine.locked else OPERATOR_REMEDIES.get(machine.status, "")
+        if remedy:
+            raise InstallError(
+                f"the machine is {'locked' if machine.locked else machine.status_name} in MAAS, which an operator did",
+                FailureKind.OPERATOR,
+                where=target.name,
+                remedy=remedy.format(machine.system_id),
+            )
+
+    def _prove_ours(self, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> None:
+        """Raise `InstallError` unless clusterctl has allocated the machine, or it has no owner.
+
+        Without an owner: MAAS takes a machine back to Allocated when a deployment fails that was released meanwhile.
+        """
+        if not machine.owner or self._machines.allocated_by(AGENT, machine.system_id, deadline):
+            return
+        raise InstallError(
+            f"in MAAS the machine is allocated to {machine.owner}, but not by clusterctl",
+            FailureKind.FOREIGN,
+            where=target.name,
+            remedy=f"if no one uses it: maas PROFILE machine release {machine.system_id}",
+        )
+
     def _enrol(self, target: InstallTarget, deadline: Deadline) -> Seen:
-        """Create the machine; when the answer is lost or someone was faster, it is there: adopt it."""
+        """Create the machine. Where the answer is lost or another client was faster, it is there: adopt it."""
         form = matching.enrolment(target, self._settings)
         try:
             return self._machines.enrol(form, target.bmc, deadline)
@@ -193,3 +281,12 @@ class MaasInstaller:
             seen = self._machines.update(seen.value.system_id, form, target.bmc, deadline)
         missing = [name for name in self._settings.tags if name not in seen.value.tags]
         return put_tags(self._machines, seen.value, missing, target, deadline) if missing else seen
+
+
+def _candidates(listed: Listing, target: InstallTarget) -> list[MaasMachine]:
+    """Return the listed machines that could be the target's."""
+    return [
+        machine
+        for machine in listed.machines.values()
+        if set(machine.macs) & set(target.macs) or machine.hostname == target.name
+    ]

@@ -1,4 +1,4 @@
-"""MAAS's calls on machines, typed. Nothing is decided here."""
+"""MAAS's calls on machines, typed. No decision is made here."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from clusterctl.fleet.finding import Evidence, Observed
 from clusterctl.fleet.node import Mac
 from clusterctl.formats.maas import machines as formats
 from clusterctl.formats.maas.machines import BlockDevice, MaasEvent, MaasMachine, PowerParameters
+from clusterctl.formats.maas.region import is_admin
 from clusterctl.ports import BmcAddress, Deadline
 
 QUERY_BYTES = 7000
@@ -28,7 +29,7 @@ AGENT = "clusterctl"
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Machines by their system id, each with the evidence of its own; `rest` is for those that were not found."""
+    """Machines by their system id, each with its own evidence; `rest` is the evidence for those that were not found."""
 
     machines: Mapping[str, MaasMachine]
     evidence: Mapping[str, Evidence]
@@ -40,7 +41,7 @@ class Listing:
         )
 
     def of(self, machine: MaasMachine | None) -> tuple[Evidence, ...]:
-        """What is known of one machine; of none: where it was looked for last."""
+        """Return the evidence of a machine; for None, that of the last search."""
         return self.rest if machine is None else (self.evidence[machine.system_id],)
 
 
@@ -50,20 +51,21 @@ class Machines:
     def __init__(self, api: MaasApi) -> None:
         self._api = api
 
-    def whoami(self, deadline: Deadline) -> str:
-        """The user whose key we use."""
-        return formats.user_name(self._api.get("users/", [("op", "whoami")], deadline).body)
+    def whoami(self, deadline: Deadline) -> tuple[str, bool]:
+        """Return the user whose key we use, and whether he is an administrator."""
+        body = self._api.get("users/", [("op", "whoami")], deadline).body
+        return formats.user_name(body), is_admin(body)
 
     def by_ids(self, system_ids: Iterable[str], deadline: Deadline) -> Listing:
-        """All machines of these ids that there still are: one list call for 700."""
+        """Return all machines of these ids that still exist: one list call for 700."""
         return self._listed("id", system_ids, deadline)
 
     def by_macs(self, macs: Iterable[Mac], deadline: Deadline) -> Listing:
-        """All machines that own one of `macs`: one list call for 175 MACs."""
+        """Return all machines that own one of `macs`: one list call for 175 MACs."""
         return self._listed("mac_address", macs, deadline)
 
     def by_hostnames(self, hostnames: Iterable[str], deadline: Deadline) -> Listing:
-        """All machines with one of these names: one list call for 400."""
+        """Return all machines with one of these names: one list call for 400."""
         return self._listed("hostname", hostnames, deadline)
 
     def _listed(self, field: str, values: Iterable[str], deadline: Deadline) -> Listing:
@@ -83,12 +85,12 @@ class Machines:
         return _machine(self._api.put(f"machines/{system_id}/", form, deadline, secrets=[bmc.password]))
 
     def power_parameters(self, system_id: str, deadline: Deadline) -> PowerParameters:
-        """How MAAS logs in to its BMC. MAAS shows the password: the answer is no evidence to keep."""
+        """Return how MAAS logs in to its BMC. MAAS shows the password: the answer is no evidence to keep."""
         query = [("op", "power_parameters")]
         return formats.power_parameters(self._api.get(f"machines/{system_id}/", query, deadline).body)
 
     def commission(self, system_id: str, deadline: Deadline) -> Observed[MaasMachine]:
-        """Inventory it: MAAS makes no user of its own on the BMC and runs no tests of its own (ours come later)."""
+        """Begin the inventory: MAAS makes no user of its own on the BMC and runs no tests (ours come later)."""
         form = [("skip_bmc_config", "1"), ("testing_scripts", "none")]
         return _machine(self._api.post(f"machines/{system_id}/", "commission", form, deadline))
 
@@ -99,13 +101,13 @@ class Machines:
         self._api.post(f"nodes/{system_id}/blockdevices/{device}/", "set_boot_disk", (), deadline)
 
     def lay_flat(self, system_id: str, device: int, deadline: Deadline) -> Observed[MaasMachine]:
-        """One root filesystem on that drive. `root_device` is the block device's id: MAAS takes no path or name."""
+        """Lay one root filesystem on that drive. `root_device` is the block device's id: MAAS takes no path or name."""
         form = [("storage_layout", "flat"), ("root_device", str(device))]
         return _machine(self._api.post(f"machines/{system_id}/", "set_storage_layout", form, deadline))
 
     def tag(self, name: str, system_id: str, deadline: Deadline) -> int:
-        """Put a tag on a machine; how many machines got it that had it not: 0 also for an id that MAAS does not know
-        (recorded). 404 where there is no such tag.
+        """Put a tag on a machine. Return the number of machines that got it: 0 also for an id that MAAS does not know
+        (recorded). MAAS answers 404 where there is no such tag.
         """
         form = [("add", system_id)]
         return formats.tagged(self._api.post(f"tags/{name}/", "update_nodes", form, deadline).body)
@@ -119,7 +121,7 @@ class Machines:
         return _machine(self._api.post("machines/", "allocate", form, deadline))
 
     def deploy(self, system_id: str, series: str, user_data: str, deadline: Deadline) -> Observed[MaasMachine]:
-        """`user_data` as cloud-init shall see it. MAAS answers at once; the work goes on."""
+        """Begin to deploy, with `user_data` as cloud-init shall see it. MAAS may wait for the BMC before it answers."""
         encoded = base64.b64encode(user_data.encode()).decode()
         form = [("distro_series", series), ("user_data", encoded)]
         return _machine(self._api.post(f"machines/{system_id}/", "deploy", form, deadline, secrets=[encoded]))
@@ -136,32 +138,52 @@ class Machines:
         form = [("erase", "true"), ("secure_erase", "true")]
         return _machine(self._api.post(f"machines/{system_id}/", "release", form, deadline))
 
-    def last_errors(self, system_ids: Iterable[str], deadline: Deadline) -> Mapping[str, MaasEvent]:
-        """The newest error of each machine, by system id."""
-        query = [("op", "query"), ("level", "ERROR"), ("limit", "1000"), *(("id", item) for item in system_ids)]
-        newest: dict[str, MaasEvent] = {}
-        for event in formats.events(self._api.get("events/", query, deadline).body):
-            if event.node not in newest or newest[event.node].id < event.id:
-                newest[event.node] = event
-        return newest
+    def allocated_by(self, agent: str, system_id: str, deadline: Deadline) -> bool:
+        """Return whether the machine was allocated with this `agent_name`. MAAS shows it nowhere, but filters by it."""
+        query = [("id", system_id), ("agent_name", agent)]
+        return bool(formats.machines(self._api.get("machines/", query, deadline).body))
+
+    def install_log(self, system_id: str, deadline: Deadline) -> str:
+        """Return the log of the machine's last installation."""
+        query = [("include_output", "1"), ("filters", formats.INSTALL_LOG)]
+        answer = self._api.get(f"nodes/{system_id}/results/current-installation/", query, deadline)
+        return formats.install_log(answer.body)
+
+    def failures(
+        self, system_ids: Iterable[str], deadline: Deadline, *, after: int = 0
+    ) -> Mapping[str, tuple[MaasEvent, bool]]:
+        """Return `formats.failure` of each machine, by system id, where there is one."""
+        logs = self._events(system_ids, deadline)
+        found = {system_id: formats.failure(events, after) for system_id, events in logs.items()}
+        return {system_id: failure for system_id, failure in found.items() if failure is not None}
 
     def newest_events(self, types: Mapping[str, str], deadline: Deadline) -> Mapping[str, MaasEvent]:
-        """The newest event of the named type, by system id, where it is among each machine's last ones."""
-        found: dict[str, MaasEvent] = {}
-        ids = sorted(types)
+        """Return the newest event of the named type, by system id, where it is among each machine's last ones."""
+        logs = self._events(types, deadline)
+        named = {node: next((one for one in logs[node] if one.type == kind), None) for node, kind in types.items()}
+        return {system_id: event for system_id, event in named.items() if event is not None}
+
+    def newest_event(self, deadline: Deadline) -> MaasEvent | None:
+        """Return the newest event of all, of whatever machine and level."""
+        query = [("op", "query"), ("level", "DEBUG"), ("limit", "1")]
+        return next(iter(formats.events(self._api.get("events/", query, deadline).body)), None)
+
+    def newest_of(self, system_id: str, deadline: Deadline) -> int:
+        """Return the number of the machine's newest event; 0 where it has none."""
+        query = [("op", "query"), ("level", "DEBUG"), ("limit", "1"), ("id", system_id)]
+        found = formats.events(self._api.get("events/", query, deadline).body)
+        return found[0].id if found else 0
+
+    def _events(self, system_ids: Iterable[str], deadline: Deadline) -> dict[str, list[MaasEvent]]:
+        """Return the machines' last events but the debug ones, newest first."""
+        ids = sorted(system_ids)
+        found: dict[str, list[MaasEvent]] = {system_id: [] for system_id in ids}
         for start in range(0, len(ids), EVENTS_AT_ONCE):
             some = ids[start : start + EVENTS_AT_ONCE]
             query = [("op", "query"), ("level", "INFO"), ("limit", "1000"), *(("id", item) for item in some)]
             for event in formats.events(self._api.get("events/", query, deadline).body):
-                known = found.get(event.node)
-                if event.type == types.get(event.node) and (known is None or known.id < event.id):
-                    found[event.node] = event
-        return found
-
-    def newest_event(self, deadline: Deadline) -> MaasEvent | None:
-        """The newest of all, of whatever machine and level."""
-        query = [("op", "query"), ("level", "DEBUG"), ("limit", "1")]
-        return next(iter(formats.events(self._api.get("events/", query, deadline).body)), None)
+                found.setdefault(event.node, []).append(event)
+        return {node: sorted(events, key=lambda one: -one.id) for node, events in found.items()}
 
 
 def _machine(answer: Answer) -> Observed[MaasMachine]:
@@ -169,7 +191,7 @@ def _machine(answer: Answer) -> Observed[MaasMachine]:
 
 
 def _listing(answer: Answer) -> Listing:
-    """Each machine's own part of the answer is its evidence: a failure of one is not kept with the 500 others."""
+    """Return the listed machines. Each machine's part of the answer is its evidence: it is not kept with the others."""
     found = formats.machines(answer.body)
     told = json.loads(answer.evidence.content)
     evidence = {
@@ -185,7 +207,7 @@ def _listing(answer: Answer) -> Listing:
 
 
 def _batches(field: str, values: Sequence[str]) -> Iterator[Sequence[str]]:
-    """As many as one query takes."""
+    """Yield the values in batches, as many as one query takes."""
     some: list[str] = []
     length = 0
     for value in values:

@@ -1,4 +1,4 @@
-"""Which of MAAS's machines is ours, what must be set right on it, which of its drives gets the OS. Pure."""
+"""Which of MAAS's machines is ours, what must be corrected on it, and which of its drives gets the OS."""
 
 from __future__ import annotations
 
@@ -11,15 +11,19 @@ from clusterctl.edges.maas.settings import MaasSettings
 from clusterctl.edges.maas.states import OWNED
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.finding import Observed
+from clusterctl.fleet.hardware.disk_contract import DiskContract
 from clusterctl.fleet.node import Mac, Serial
-from clusterctl.formats.maas.machines import BlockDevice, MaasMachine
-from clusterctl.ports import BmcAddress, Deadline, InstallTarget
+from clusterctl.formats.maas.machines import BlockDevice, MaasMachine, NodeStatus
+from clusterctl.ports import BmcAddress, Deadline, FailureKind, InstallError, InstallTarget
 
 HTTPS_PORT = 443
+DEFAULT_POOL = "default"
+"""MAAS's own pool, into which it puts new machines."""
+UNINSTALLED = frozenset({NodeStatus.NEW, NodeStatus.READY, NodeStatus.FAILED_COMMISSIONING, NodeStatus.FAILED_TESTING})
 
 
 class Sought(Protocol):
-    """A machine of ours, as far as it is to be found in MAAS."""
+    """What identifies a machine of ours in MAAS."""
 
     @property
     def name(self) -> str: ...
@@ -30,18 +34,19 @@ class Sought(Protocol):
 
 
 def ours(found: Iterable[MaasMachine], target: Sought) -> MaasMachine | None:
-    """The one machine that has a MAC of the target, or else its hostname; None where there is none.
+    """Return the one machine that has a MAC of the target, or else its hostname; None where there is none.
 
-    Raises `EdgeError` where there are several, where the serial that MAAS read is another one, or where only the
-    hostname speaks for it: a name alone proves nothing.
+    Raises `InstallError` where there are several, where the serial that MAAS read is another one, or where only the
+    hostname matches: a name alone proves nothing.
     """
     candidates = {machine.system_id: machine for machine in found}
     by_mac = [machine for machine in candidates.values() if set(machine.macs) & set(target.macs)]
     by_name = [machine for machine in candidates.values() if machine.hostname == target.name]
     names = ", ".join(sorted(f"{machine.hostname} ({machine.system_id})" for machine in candidates.values()))
     if len({machine.system_id for machine in (*by_mac, *by_name)}) > 1:
-        raise EdgeError(
+        raise InstallError(
             f"several machines in MAAS could be it: {names}",
+            FailureKind.FOREIGN,
             where=target.name,
             remedy="delete or rename in MAAS the ones that are not it",
         )
@@ -50,8 +55,9 @@ def ours(found: Iterable[MaasMachine], target: Sought) -> MaasMachine | None:
         return None
     check_serial(machine, target)
     if not by_mac and machine.serial is None:
-        raise EdgeError(
+        raise InstallError(
             f"MAAS has another machine of this name, with other MAC addresses: {names}",
+            FailureKind.FOREIGN,
             where=target.name,
             remedy="delete or rename it in MAAS",
         )
@@ -59,19 +65,22 @@ def ours(found: Iterable[MaasMachine], target: Sought) -> MaasMachine | None:
 
 
 def check_serial(machine: MaasMachine, target: Sought) -> None:
-    """Raise `EdgeError` where MAAS read another serial number than the BMC told us. Not told: nothing to compare."""
+    """Raise `InstallError` where MAAS read another serial number than the BMC reports. Without one, there is nothing to
+    compare.
+    """
     if machine.serial is None or _same(machine.serial, target.serial):
         return
-    raise EdgeError(
+    raise InstallError(
         f"MAAS's machine {machine.hostname} ({machine.system_id}) has serial {machine.serial}, the BMC says "
         f"{target.serial}",
+        FailureKind.FOREIGN,
         where=target.name,
         remedy="correct the MAC addresses or the power address of the machine in MAAS",
     )
 
 
 def prove_serial(machine: MaasMachine, target: InstallTarget) -> None:
-    """As `check_serial`, for what cannot be undone: not told is not proven."""
+    """Raise as `check_serial`, for what cannot be undone: also where MAAS has read no serial."""
     check_serial(machine, target)
     if machine.serial is None:
         raise EdgeError(
@@ -82,17 +91,35 @@ def prove_serial(machine: MaasMachine, target: InstallTarget) -> None:
 
 
 def check_owner(machine: MaasMachine, target: InstallTarget, me: str) -> None:
-    """Raise `EdgeError` where the machine is in another user's hands. `me`: the user of our key."""
+    """Raise `InstallError` where the machine belongs to another user. `me`: the user of our key."""
     if machine.status in OWNED and machine.owner not in ("", me):
-        raise EdgeError(
+        raise InstallError(
             f"in MAAS the machine belongs to {machine.owner} ({machine.status_name}), and our key is {me}'s",
+            FailureKind.FOREIGN,
             where=target.name,
-            remedy="give it back in MAAS first",
+            remedy=f"ask {machine.owner} to release it in MAAS",
         )
 
 
+def check_pool(machine: MaasMachine, target: InstallTarget, settings: MaasSettings) -> None:
+    """Raise `InstallError` where the machine would be taken out of a pool without the operator's word."""
+    if not settings.pool or machine.status not in UNINSTALLED:
+        return
+    if machine.pool in (settings.pool, DEFAULT_POOL, *settings.move_from_pools):
+        return
+    raise InstallError(
+        f"in MAAS the machine is in pool {machine.pool}, and the site's pool is {settings.pool}",
+        FailureKind.OPERATOR,
+        where=target.name,
+        remedy=(
+            f"if no one needs it there, add {machine.pool} to provisioning.move_from_pools, or move it: "
+            f"maas PROFILE machine update {machine.system_id} pool={settings.pool}"
+        ),
+    )
+
+
 def corrections(machine: MaasMachine, target: InstallTarget, settings: MaasSettings) -> Form:
-    """The fields of an adopted or new machine to change: name, pool, zone, and power where MAAS has none."""
+    """Return the fields of an adopted or new machine to change: name, pool, zone, and power where MAAS has none."""
     form: list[tuple[str, str]] = []
     if machine.hostname != target.name:
         form.append(("hostname", target.name))
@@ -106,7 +133,7 @@ def corrections(machine: MaasMachine, target: InstallTarget, settings: MaasSetti
 
 
 def enrolment(target: InstallTarget, settings: MaasSettings) -> Form:
-    """The form that makes the machine known, without commissioning it at once."""
+    """Return the form that enrols the machine without commissioning it at once."""
     return [
         ("hostname", target.name),
         ("architecture", settings.architecture),
@@ -117,8 +144,8 @@ def enrolment(target: InstallTarget, settings: MaasSettings) -> Form:
 
 
 def power_form(bmc: BmcAddress, settings: MaasSettings) -> Form:
-    """How MAAS reaches the BMC: over HTTPS, also where we do not. `power_address` is `address[:port]`; to a URL MAAS
-    answers 500.
+    """Return how MAAS reaches the BMC: over HTTPS, also where we do not. `power_address` is `address[:port]`; to a URL
+    MAAS answers 500.
     """
     form = [
         ("power_type", "redfish"),
@@ -137,8 +164,14 @@ def power_address(bmc: BmcAddress) -> str:
     return bmc.host if usual else f"{host}:{bmc.port}"
 
 
-def root_drive(drives: Sequence[BlockDevice], target: InstallTarget) -> BlockDevice:
-    """The one drive with the root disk's serial or WWN. Raises `EdgeError` naming all drives otherwise."""
+def root_drive(drives: Sequence[BlockDevice], target: InstallTarget, boot_disk: int | None = None) -> BlockDevice:
+    """Return the one drive with the root disk's serial or WWN, or that the SKU's rule names.
+
+    `boot_disk`: the id of the drive that MAAS boots from, which decides where the installer shall. Raise `EdgeError`
+    naming all drives otherwise.
+    """
+    if target.disk.by_rule:
+        return _by_rule(drives, target, boot_disk)
     matching = [drive for drive in drives if target.disk.fits(drive.seen)]
     if len(matching) == 1:
         return matching[0]
@@ -151,29 +184,51 @@ def root_drive(drives: Sequence[BlockDevice], target: InstallTarget) -> BlockDev
     )
 
 
-def check_layout(machine: MaasMachine, target: InstallTarget) -> None:
-    """Raise `EdgeError` unless `/` lies on the root disk and on no other drive, and MAAS boots from that one too: where
-    it knows no boot disk of a machine, it takes the one with the lowest id.
+def _by_rule(drives: Sequence[BlockDevice], target: InstallTarget, boot_disk: int | None) -> BlockDevice:
+    rule = target.root_rule
+    decides = rule is not None and rule.chosen_by == "installer" and boot_disk is not None
+    candidates = [drive for drive in drives if not decides or drive.id == boot_disk]
+    chosen = target.disk.choose([drive.seen for drive in candidates], target.name)
+    return next(drive for drive in candidates if drive.seen == chosen)
+
+
+def root_contract(machine: MaasMachine, target: InstallTarget) -> DiskContract | None:
+    """Return the drive that MAAS lays `/` on, where the SKU leaves it to the host or to MAAS; None where that is not
+    exactly one.
     """
     roots = machine.root_drives
-    if len(roots) == 1 and target.disk.fits(roots[0].seen):
-        if machine.boot_disk in (None, roots[0].id):
-            return
-        raise EdgeError(
-            f"MAAS would put the boot loader on another drive than the root disk with {target.disk}",
-            where=target.name,
-            remedy="release the machine in MAAS, then run the step again",
-        )
-    seen = ", ".join(str(drive) for drive in roots) or "no drive"
-    raise EdgeError(
-        f"MAAS would put the root filesystem on {seen}, not on the drive with {target.disk}",
-        where=target.name,
-        remedy="release the machine in MAAS, then run the step again",
-    )
+    return target.disk.named(roots[0].seen) if target.disk.by_rule and len(roots) == 1 else None
+
+
+def check_layout(machine: MaasMachine, target: InstallTarget) -> None:
+    """Raise `EdgeError` unless `/` lies on the root disk and on no other drive, and MAAS boots from that one too."""
+    problem = layout_problem(machine, target)
+    if problem:
+        raise EdgeError(problem, where=target.name, remedy="release the machine in MAAS, then run the step again")
+
+
+def layout_problem(machine: MaasMachine, target: InstallTarget) -> str:
+    """Return what is wrong with the machine's layout; empty where nothing is.
+
+    Where MAAS knows no boot disk of a machine, it takes the one with the lowest id.
+    """
+    roots = machine.root_drives
+    if len(roots) != 1 or not _is_root(roots[0], machine, target):
+        seen = ", ".join(str(drive) for drive in roots) or "no drive"
+        return f"MAAS would put the root filesystem on {seen}, not on the drive with {target.disk}"
+    if machine.boot_disk not in (None, roots[0].id):
+        return f"MAAS would put the boot loader on another drive than the root disk with {target.disk}"
+    return ""
+
+
+def _is_root(drive: BlockDevice, machine: MaasMachine, target: InstallTarget) -> bool:
+    if not target.disk.by_rule:
+        return target.disk.fits(drive.seen)
+    return drive.id == _by_rule(machine.drives, target, machine.boot_disk).id
 
 
 def answering(machine: MaasMachine, target: InstallTarget) -> tuple[str, ...]:
-    """Where the installed host answers: at what the site gives it, which takes the place of what MAAS gave it."""
+    """Return where the installed host answers: at the site's address for it, in place of the one that MAAS gave it."""
     return target.network.answering(target.address) or machine.addresses
 
 
@@ -182,7 +237,7 @@ def _same(one: Serial, other: Serial) -> bool:
 
 
 class Finder:
-    """Remembers the ids of the machines that were found. Safe to use from many threads, for different machines."""
+    """Finds machines in MAAS, and remembers their ids. Safe to use from many threads, for different machines."""
 
     def __init__(self, machines: Machines) -> None:
         self._machines = machines
@@ -192,7 +247,7 @@ class Finder:
         self._ids[target.name] = machine.system_id
 
     def find(self, target: InstallTarget, deadline: Deadline) -> Observed[MaasMachine] | None:
-        """By MAC and by name: where an act follows, every machine that could be it counts."""
+        """Return the machine, sought by MAC and by name: before an act, every machine that could be it counts."""
         listed = self._by_macs([target], deadline) | self._machines.by_hostnames([target.name], deadline)
         machine = ours(listed.machines.values(), target)
         if machine is None:
@@ -201,7 +256,7 @@ class Finder:
         return Observed(machine, listed.of(machine))
 
     def listed(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Listing:
-        """By the ids that are known; else, or where MAAS knows the id no more, by MAC; else by name."""
+        """Return the machines, sought by the ids that are known; where there is none, by MAC; else by name."""
         ids = [self._ids[target.name] for target in targets if target.name in self._ids]
         listed = self._machines.by_ids(ids, deadline)
         sought = [target for target in targets if self._ids.get(target.name) not in listed.machines]

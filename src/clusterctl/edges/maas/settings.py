@@ -15,8 +15,9 @@ from clusterctl.formats.maas.machines import NodeStatus
 
 @dataclass(frozen=True, slots=True)
 class StateLimits:
-    """Seconds. MAAS's own limits (`node_timeout`, 30 minutes by default; 5 for releasing) end most of these states
-    before; what outlives these is stuck: MAAS lost the job, or its limit was raised for machines with a long POST.
+    """Seconds that a machine may be in a state. MAAS's own limits (`node_timeout`, 30 minutes by default; 5 for
+    releasing) end most states before. What outlives these is stuck: MAAS has lost the job, or its limit was raised for
+    machines with a long POST.
     """
 
     commissioning: float = 2700
@@ -26,11 +27,13 @@ class StateLimits:
     erasing: float = 86400
 
     def of(self, status: NodeStatus) -> tuple[str, float] | None:
-        """The limit's name in the site file, and the limit; None for a state that rests."""
+        """Return the limit's name in the site file, and the limit; None for a state that rests."""
         name = NAMES.get(status)
         return None if name is None else (name, getattr(self, name))
 
 
+WRITE_SECONDS = 960.0
+"""A little more than MAAS's nginx waits for the region (regiond.nginx.conf.template: 900 s)."""
 NAMES = {
     NodeStatus.COMMISSIONING: "commissioning",
     NodeStatus.TESTING: "testing",
@@ -43,10 +46,16 @@ NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class MaasSettings(NeverPickled):
-    """`api_key` is `consumer:token:secret`, a secret. `url` with or without its `/MAAS`. MAAS proves itself by the
-    certificate whose SHA-256 is `tls_fingerprint`, else by one that `ca_file` vouches for; empty: the system's own
-    authorities. `tags` are made where MAAS lacks them. `power_node_id` is the Redfish System that MAAS powers; empty:
-    the first one.
+    """Where MAAS is, and how it shall install.
+
+    url              with or without its `/MAAS`
+    api_key          `consumer:token:secret`, a secret
+    tls_fingerprint  SHA-256 of the certificate by which MAAS proves itself; empty: one that `ca_file` signed, or the
+                     system's own authorities
+    move_from_pools  pools out of which machines may be moved into `pool`, beside MAAS's own pool `default`
+    tags             made where MAAS lacks them
+    power_node_id    the Redfish System that MAAS powers; empty: the first one
+    write_seconds    for the answer to one write
 
     Raises `UsageError` where the URL is not https or the key not of three parts.
     """
@@ -57,6 +66,7 @@ class MaasSettings(NeverPickled):
     ca_file: str = ""
     tls_fingerprint: str = ""
     pool: str = ""
+    move_from_pools: tuple[str, ...] = ()
     zone: str = ""
     tags: tuple[str, ...] = ()
     limits: StateLimits = field(default_factory=StateLimits)
@@ -64,6 +74,7 @@ class MaasSettings(NeverPickled):
     power_node_id: str = ""
     origin: Origin = Origin.REAL
     allow_plain_http: bool = False
+    write_seconds: float = WRITE_SECONDS
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)

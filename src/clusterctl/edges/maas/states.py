@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
+from clusterctl.edges.maas.failures import Failure
 from clusterctl.edges.maas.machines import Machines
 from clusterctl.edges.maas.settings import StateLimits
-from clusterctl.formats.maas.machines import MaasEvent, MaasMachine, NodeStatus
-from clusterctl.ports import Clock, Deadline, InstallState, InstallStatus
+from clusterctl.formats.maas.machines import STARTS, MaasMachine, NodeStatus
+from clusterctl.ports import Clock, Deadline, FailureKind, InstallState, InstallStatus
 
 STATES = {
     NodeStatus.NEW: InstallState.ABSENT,
@@ -36,7 +38,22 @@ STATES = {
     NodeStatus.RESERVED: InstallState.FAILED,
     NodeStatus.RETIRED: InstallState.FAILED,
 }
-"""Rescue mode, Broken, Missing, Reserved and Retired are a person's doing: for an install they count as failed."""
+"""Rescue mode, Broken, Missing, Reserved and Retired are an operator's doing: for an install they count as failed."""
+
+_EXIT_RESCUE = "leave rescue mode: maas PROFILE machine exit-rescue-mode {}"
+_DELETE = "delete it in MAAS: maas PROFILE machine delete {}; the next install enrols it again"
+OPERATOR_REMEDIES = {
+    NodeStatus.RESCUE_MODE: _EXIT_RESCUE,
+    NodeStatus.ENTERING_RESCUE_MODE: _EXIT_RESCUE,
+    NodeStatus.FAILED_ENTERING_RESCUE_MODE: _EXIT_RESCUE,
+    NodeStatus.FAILED_EXITING_RESCUE_MODE: _EXIT_RESCUE,
+    NodeStatus.BROKEN: "repair the machine, then: maas PROFILE machine mark-fixed {}",
+    NodeStatus.RESERVED: "release it: maas PROFILE machine release {}",
+    NodeStatus.MISSING: _DELETE,
+    NodeStatus.RETIRED: _DELETE,
+}
+"""What an operator can do in the state, with the machine's system id (the transitions of maasserver/node_status.py)."""
+UNLOCK = "unlock it: maas PROFILE machine unlock {}"
 
 OWNED = frozenset(
     {
@@ -48,7 +65,7 @@ OWNED = frozenset(
         NodeStatus.FAILED_DISK_ERASING,
     }
 )
-"""States in which the machine is somebody's: another user's is never touched."""
+"""States in which the machine has an owner: another user's machine is never touched."""
 
 ERASABLE = frozenset(
     {
@@ -58,8 +75,7 @@ ERASABLE = frozenset(
         NodeStatus.FAILED_DISK_ERASING,
     }
 )
-"""MAAS erases the drives of a machine that was deployed; an allocated one it only gives back."""
-RELEASABLE = OWNED - {NodeStatus.FAILED_DISK_ERASING}
+"""MAAS erases the drives of a machine that was deployed; an allocated one it only releases."""
 ABORTABLE = frozenset({NodeStatus.COMMISSIONING, NodeStatus.TESTING, NodeStatus.DISK_ERASING})
 """Deploying can be aborted too, and released just as well: that leads to Ready at once."""
 RECOMMISSIONABLE = frozenset({NodeStatus.FAILED_COMMISSIONING, NodeStatus.FAILED_TESTING})
@@ -67,24 +83,23 @@ RECOMMISSIONABLE = frozenset({NodeStatus.FAILED_COMMISSIONING, NodeStatus.FAILED
 ABSENT = InstallStatus(InstallState.ABSENT, "MAAS does not know the machine")
 
 
-def status_of(machine: MaasMachine, error: MaasEvent | None = None) -> InstallStatus:
-    """Where the machine stands; the detail of a failure is MAAS's newest error, if any, else its last event.
+def status_of(machine: MaasMachine, failure: Failure | None = None) -> InstallStatus:
+    """Return where the machine is. The detail of a failure is what MAAS keeps as its reason, else the last event.
 
     No drives: commissioning lists them, and reads nothing of what is on them.
     """
     state = STATES[machine.status]
-    said = str(error) if error is not None else machine.message
-    detail = f"{machine.status_name}: {said}" if said and said != machine.status_name else machine.status_name
-    return InstallStatus(state, detail, machine.system_id, machine.addresses)
-
-
-STARTS = {
-    NodeStatus.COMMISSIONING: "Commissioning",
-    NodeStatus.TESTING: "Testing",
-    NodeStatus.DEPLOYING: "Deploying",
-    NodeStatus.RELEASING: "Releasing",
-}
-"""The events that MAAS writes when a state begins (provisioningserver/events.py; the first and third recorded)."""
+    message = failure.cause if failure is not None else machine.message
+    detail = f"{machine.status_name}: {message}" if message not in ("", machine.status_name) else machine.status_name
+    status = InstallStatus(state, detail, machine.system_id, machine.addresses)
+    if failure is not None:
+        status = replace(status, failure=failure.kind, remedy=failure.remedy)
+    if state is not InstallState.FAILED:
+        return status
+    remedy = UNLOCK if machine.locked else OPERATOR_REMEDIES.get(machine.status, "")
+    if remedy:
+        return replace(status, failure=FailureKind.OPERATOR, remedy=remedy.format(machine.system_id))
+    return replace(status, failure=status.failure or FailureKind.MACHINE)
 
 
 class StateTimers:
@@ -95,16 +110,27 @@ class StateTimers:
         self._clock = clock
         self._lock = threading.Lock()
         self._since: dict[str, tuple[NodeStatus, datetime]] = {}
+        self._away: datetime | None = None
+
+    def away(self) -> None:
+        """Stop the time of all machines: MAAS does not answer."""
+        with self._lock:
+            self._away = self._away or self._clock.now()
+
+    def back(self) -> None:
+        """Let the time of all machines run again: MAAS answers."""
+        with self._lock:
+            if self._away is not None:
+                gone, self._away = self._clock.now() - self._away, None
+                self._since = {each: (status, since + gone) for each, (status, since) in self._since.items()}
 
     def begun(self, machine: MaasMachine) -> None:
-        """We have just brought it there: its time begins now."""
+        """Note that we have just brought it into its state: its time begins now."""
         with self._lock:
             self._since[machine.system_id] = (machine.status, self._clock.now())
 
     def look(self, seen: Iterable[MaasMachine], machines: Machines, deadline: Deadline) -> None:
-        """Note machines that came into another state; how long ago is asked of MAAS where another run, or nobody,
-        brought them there.
-        """
+        """Note machines that came into another state. MAAS's events say how long ago, where we did not do it."""
         with self._lock:
             known = {system_id: status for system_id, (status, _) in self._since.items()}
         changed = [machine for machine in seen if known.get(machine.system_id) is not machine.status]
@@ -116,7 +142,7 @@ class StateTimers:
                 self._since[machine.system_id] = (machine.status, now - ages.get(machine.system_id, timedelta()))
 
     def overdue(self, machine: MaasMachine) -> str:
-        """Why the machine counts as stuck; empty where it does not."""
+        """Return why the machine counts as stuck; empty where it does not."""
         limit = self._limits.of(machine.status)
         with self._lock:
             status, since = self._since.get(machine.system_id, (None, None))
@@ -128,13 +154,13 @@ class StateTimers:
             return ""
         return (
             f"stuck: {machine.status_name} for {age / 60:.0f} minutes, provisioning.deadlines.{name} allows "
-            f"{seconds / 60:.0f}; MAAS's last word: {machine.message or 'none'}"
+            f"{seconds / 60:.0f}; MAAS's last event: {machine.message or 'none'}"
         )
 
 
 def since_start(passing: Sequence[MaasMachine], machines: Machines, deadline: Deadline) -> Mapping[str, timedelta]:
-    """For how long each is in its state, at least: from the event of its beginning to MAAS's newest event of any kind.
-    Both have MAAS's clock and zone, whatever these are.
+    """Return for how long each machine is in its state, at least: from the event of its beginning to MAAS's newest
+    event of any kind. Both have MAAS's clock and zone, whatever these are.
     """
     starts = machines.newest_events({machine.system_id: STARTS[machine.status] for machine in passing}, deadline)
     newest = machines.newest_event(deadline) if starts else None

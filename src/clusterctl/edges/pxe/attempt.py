@@ -71,6 +71,7 @@ class Attempt(NeverPickled):
     drives     the drives that it reported before anything was written; `root` is the one that it writes
     address    from which it sent its last post; `card` is the one by which it booted
     asked      when it asked for its image last; it may wait in a queue for long
+    decide     what an operator has to decide before the machine can be written; empty: nothing
     """
 
     node: str
@@ -94,6 +95,7 @@ class Attempt(NeverPickled):
     card: Mac | None = None
     asked: datetime | None = None
     reason: str = ""
+    decide: str = ""
 
     @property
     def running(self) -> bool:
@@ -136,14 +138,16 @@ def with_report(attempt: Attempt, report: MachineReport, address: str, now: date
     """
     verdict = judge(report, attempt.serial, attempt.disk)
     if isinstance(verdict, Refusal):
-        return finished(replace(attempt, drives=report.drives), AttemptState.REFUSED, verdict.why, now)
+        seen = replace(attempt, drives=report.drives, decide=plain(verdict.decide))
+        return finished(seen, AttemptState.REFUSED, verdict.why, now)
     if attempt.state is AttemptState.WRITING:
         if attempt.root == verdict.path:
             return attempt
         why = f"it reports its root disk as {verdict.path} now, and as {attempt.root} before"
         return finished(attempt, AttemptState.REFUSED, why, now)
     seen = with_milestone(attempt, f"its serial is right; the OS goes to {verdict}", now, address)
-    return replace(seen, state=AttemptState.WRITING, drives=report.drives, root=verdict.path)
+    disk = attempt.disk.named(verdict)
+    return replace(seen, state=AttemptState.WRITING, drives=report.drives, root=verdict.path, disk=disk)
 
 
 def with_host_key(attempt: Attempt, key: str, now: datetime) -> Attempt:

@@ -49,6 +49,8 @@ def status_of(attempt: Attempt, target: InstallTarget) -> InstallStatus:
         attempt.milestones,
         attempt.drives,
         makes_key=True,
+        root=attempt.disk if attempt.root else None,
+        decide=attempt.decide,
     )
 
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from clusterctl.fleet.errors import EdgeError, ParseError
+from clusterctl.fleet.errors import EdgeError, ParseError, RootDiskUnclearError
 from clusterctl.fleet.hardware.disk_contract import DiskContract, SeenDrive, same_identity
 from clusterctl.fleet.node import Serial
 
@@ -31,9 +31,10 @@ class MachineReport:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The reason why the machine must not be written."""
+    """The reason why the machine must not be written. `decide`: what an operator has to decide first, if anything."""
 
     why: str
+    decide: str = ""
 
 
 def parse(text: str) -> MachineReport:
@@ -76,7 +77,7 @@ def judge(report: MachineReport, serial: Serial, disk: DiskContract) -> SeenDriv
     try:
         return disk.choose(report.drives)
     except EdgeError as error:
-        return Refusal(error.message)
+        return Refusal(error.message, error.remedy if isinstance(error, RootDiskUnclearError) else "")
 
 
 def _drive(value: str) -> SeenDrive:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 from clusterctl.edges.resources import resource
 from clusterctl.edges.site.baselines import read_baseline
 from clusterctl.edges.site.textfile import read_yaml
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.hardware.sku import RootDisk, Sku
+from clusterctl.fleet.hardware.sku import ANY_SIZE, RootDisk, Sku
 from clusterctl.formats.site.yaml_document import Document, validate
 from clusterctl.site.fields import Count, FileName, Positive, Words, section
 from clusterctl_burnin.package_data import names_in
@@ -18,6 +19,7 @@ from clusterctl_burnin.package_data import names_in
 EXPLAINED = "docs/how-to/add-a-sku.md"
 GIGABYTE = 1_000_000_000
 MAX_GB = 100_000
+"""Written where no largest size is asked for."""
 
 
 @section
@@ -29,12 +31,22 @@ class RootDiskRule:
     model: str = ""
     min_gb: Count = 0
     max_gb: Count = MAX_GB
+    bay: str = ""
+    controller: str = ""
+    protocol: str = ""
+    one_of: Positive = 1
+    chosen_by: Literal["bmc", "host", "installer"] = "bmc"
 
     def __post_init__(self) -> None:
         if self.min_gb > self.max_gb:
             raise ValueError("no drive can match: min_gb is above max_gb")
-        if not (self.serial or self.wwn or self.model or self.min_gb or self.max_gb < MAX_GB):
-            raise ValueError("say which drive it is: serial, wwn, model, min_gb or max_gb")
+        drive = self.serial or self.wwn or self.model or self.min_gb or self.max_gb < MAX_GB
+        if self.chosen_by == "bmc" and not (drive or self.bay or self.controller or self.protocol):
+            raise ValueError("say which drive it is: model, min_gb, max_gb, bay, controller, protocol, serial or wwn")
+        if self.chosen_by == "installer" and (drive or self.one_of > 1):
+            raise ValueError("with chosen_by: installer no rule applies; write chosen_by: host for a rule")
+        if self.chosen_by != "bmc" and self.protocol:
+            raise ValueError("the host does not report the protocol: leave it out, or write chosen_by: bmc")
 
 
 @section
@@ -55,6 +67,8 @@ class SkuFile:
     root_disk: RootDiskRule
     limits: FileName
     baseline: FileName | None = None
+    psus: Positive | Literal["none", "shelf"] | None = None
+    unreported: tuple[Literal["health", "psus", "temperatures"], ...] = ()
 
 
 def read_skus(folder: Path, names: tuple[str, ...], document: Document) -> tuple[Sku, ...]:
@@ -94,16 +108,42 @@ def _read(folder: Path, name: str, named_by: str) -> Sku:
         remedy = f"write skus/{name}.yml, or use a shipped one: {shipped}"
         raise UsageError(f"there is no SKU {name!r}", where=named_by, remedy=remedy)
     document = read_yaml(file, named_by)
+    _require_decided(document)
     found = validate(document, SkuFile, EXPLAINED)
     for field, message, remedy in _contradictions(found, name):
         raise UsageError(message, where=document.where(field), remedy=remedy)
     _require_limits(folder, found.limits, document)
     disk = found.root_disk
-    sizes = (disk.min_gb * GIGABYTE, disk.max_gb * GIGABYTE)
-    rule = RootDisk(disk.serial, disk.wwn, disk.model, *sizes)
+    sizes = (disk.min_gb * GIGABYTE, disk.max_gb * GIGABYTE if disk.max_gb < MAX_GB else ANY_SIZE)
+    rule = RootDisk(
+        disk.serial,
+        disk.wwn,
+        disk.model,
+        *sizes,
+        bay=disk.bay,
+        controller=disk.controller,
+        protocol=disk.protocol,
+        one_of=disk.one_of,
+        chosen_by=disk.chosen_by,
+    )
     baseline = read_baseline(folder, found.baseline, document.where("baseline")) if found.baseline else None
     plain = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
-    return Sku(**(plain | {"root_disk": rule, "baseline": baseline}))
+    rest = {"root_disk": rule, "baseline": baseline, "unreported": frozenset(found.unreported)}
+    return Sku(**(plain | rest))
+
+
+OPTIONAL = ("baseline", "psus")
+"""Fields that may be null."""
+
+
+def _require_decided(document: Document) -> None:
+    """Refuse a file with an open field: `UsageError` names all of them, at the line of the first."""
+    data = document.data if isinstance(document.data, dict) else {}
+    undecided = [name for name, value in data.items() if value is None and name not in OPTIONAL]
+    if undecided:
+        message = f"not decided yet: {', '.join(map(str, undecided))}"
+        remedy = "copy the file into the site's skus/ if it is a shipped one, and write what you ordered"
+        raise UsageError(message, where=document.where(undecided[0]), remedy=remedy)
 
 
 def _require_limits(folder: Path, name: str, document: Document) -> None:

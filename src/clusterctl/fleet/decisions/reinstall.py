@@ -38,14 +38,18 @@ def reinstallable(node: NodeState, now: datetime, *, from_pool: bool) -> None:
 
 
 def check_same(node: NodeState, seen: Inventory) -> None:
-    """Raise `EdgeError` unless the BMC reports the node's serial, and its root disk where it reports drives."""
+    """Raise `EdgeError` unless the BMC reports the node's serial, and its root disk where the BMC names that."""
     if seen.serial != node.serial:
         raise EdgeError(
             f"the machine with serial {seen.serial} answers at {node.bmc}, not {node.serial}: nothing was changed",
             where=node.name,
             remedy=f"find out which machine stands there; clusterctl merge {node.name} if it was swapped",
         )
-    if seen.drives is not None and node.root_disk not in {drive.serial for drive in seen.drives}:
+    if (
+        node.root_rule is None
+        and seen.drives is not None
+        and node.root_disk not in {drive.serial for drive in seen.drives}
+    ):
         raise EdgeError(
             f"its root disk {node.root_disk} is no longer there: nothing was changed",
             where=node.name,
@@ -61,7 +65,7 @@ def ordered(node: NodeState, reason: str, evidence: tuple[Digest, ...]) -> NewEv
 
 def _require_known(node: NodeState) -> None:
     """Without these there is no OS of ours to replace, or no way to recognise the machine."""
-    if not (node.serial and node.root_disk):
+    if not (node.serial and (node.root_disk or node.root_rule)):
         remedy = f"clusterctl discover --limit {node.name} first"
         raise UsageError("its serial or its root disk is not known", where=node.name, remedy=remedy)
     if node.intent(Act.INSTALL_START) is None:

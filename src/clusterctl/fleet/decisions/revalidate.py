@@ -12,10 +12,10 @@ from clusterctl.fleet.decisions.permissions import require_living, require_no_ho
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import NewEvent, node_event
 from clusterctl.fleet.hardware.parts import part_named
-from clusterctl.fleet.node import Stage, Step
+from clusterctl.fleet.node import RevalidationOrigin, Stage, Step
 from clusterctl.fleet.payloads.decisions import RevalidationOrdered
 from clusterctl.fleet.stages import BEFORE
-from clusterctl.fleet.state import NodeState
+from clusterctl.fleet.state import NodeState, Revalidation
 
 ENDANGERED = ("gpu_count", "gpu_ecc", "pcie_width", "nvlink", "hca_count", "hca_link")
 """Checks of what may be loose or cracked once a chassis was open, whatever was repaired: every PCIe link among it."""
@@ -88,12 +88,14 @@ def revalidate(
     parts = f"{', '.join(done.parts)} repaired{opened}: " if done.parts else ""
     steps = [step.value for step in list(Step)[list(Step).index(since) :]]
     words = f"{parts}proven anew by {', '.join(steps)}{pool}{_root_disk(node, done)}{f'; {suite}' if suite else ''}"
-    return Order(node, (order_event(node, since, why, done.parts),), words)
+    return Order(node, (order_event(node, since, Revalidation(RevalidationOrigin.OPERATOR, why), done.parts),), words)
 
 
-def order_event(node: NodeState, since: Step, reason: str, parts: Sequence[str] = ()) -> NewEvent:
-    """From here on the node stands before `since`, and what was reported from there on no longer counts."""
-    payload = RevalidationOrdered(since=since, to=BEFORE[since], was=node.stage, reason=reason, parts=tuple(parts))
+def order_event(node: NodeState, since: Step, why: Revalidation, parts: Sequence[str] = ()) -> NewEvent:
+    """Return the event that puts the node before step `since`: earlier reports of that and later steps do not count."""
+    payload = RevalidationOrdered(
+        since=since, to=BEFORE[since], was=node.stage, origin=why.origin, reason=why.reason, parts=tuple(parts)
+    )
     return node_event(node.id, payload)
 
 

@@ -95,10 +95,14 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Fabric:
-    """All that one sweep saw, internal ports included."""
+    """All that one sweep saw, internal ports included.
+
+    `warnings` are what the tool printed beside it: it may not have reached every device.
+    """
 
     devices: Mapping[Guid, Device]
     links: tuple[Link, ...]
+    warnings: tuple[str, ...] = ()
 
     def cables(self) -> tuple[Link, ...]:
         """The links between devices that a person can unplug: without those to aggregation nodes."""

@@ -3,24 +3,57 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Location, Mac
 
+_ON_BOARD = re.compile(r"([LS][0-9]{2}/U[0-9]+)/([0-9]+)$")
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class PortName:
-    """`leaf-p1-r1` port `12`, or `node007` port `mlx5_0`."""
+    """`leaf-p1-r1` port `12`, `node007` port `mlx5_0`, or `core-1` port `L16/U2/20`: board, chip and port of a chassis.
+
+    Boards of a modular switch are `L01` (leaf, line) or `S01` (spine, fabric); the chassis is the device.
+    """
 
     device: str
     port: str
 
+    @property
+    def on_switch(self) -> bool:
+        """Whether it is a switch's port; else it is an adapter of a host."""
+        return self.port.isdigit() or _ON_BOARD.match(self.port) is not None
+
+    @property
+    def number(self) -> int:
+        """The port's number on its switch, or on the chip of its board; 0 for an adapter."""
+        if self.port.isdigit():
+            return int(self.port)
+        match = _ON_BOARD.match(self.port)
+        return int(match[2]) if match else 0
+
+    @property
+    def board(self) -> str:
+        """Board and chip, `L16/U2`; empty where the device is no modular switch."""
+        match = None if self.port.isdigit() else _ON_BOARD.match(self.port)
+        return match[1] if match else ""
+
     def __str__(self) -> str:
-        return f"{self.device} port {self.port}" if self.port.isdigit() else f"{self.device} {self.port}"
+        if self.port.isdigit():
+            return f"{self.device} port {self.port}"
+        match = _ON_BOARD.match(self.port)
+        return f"{self.device} {match[1]} port {match[2]}" if match else f"{self.device} {self.port}"
+
+
+def board_port(board: str, chip: int, port: int) -> str:
+    """Return the name of a port of a modular switch: `L16/U2/20`. `board` is `L16`, `l1`, `S03` …"""
+    return f"{board[0].upper()}{int(board[1:]):02}/U{chip}/{port}"
 
 
 class Cabled(Protocol):
@@ -33,7 +66,8 @@ class Cabled(Protocol):
 @dataclass(frozen=True, slots=True)
 class PlannedCable:
     """`cage` is the label beside the switch's port (the source's, where both ends are switches); `rail` the name of the
-    rail that a host's cable belongs to, where the plan tells; `line` where the plan says so (1-based, for messages).
+    rail that a host's cable belongs to, where the plan tells; `line` where the plan says so (1-based, for messages);
+    `gbps` the rate that the link must have; `kind` the type of the cable.
     """
 
     source: PortName
@@ -43,6 +77,8 @@ class PlannedCable:
     length_m: float | None = None
     line: int = 0
     rail: str = ""
+    gbps: float | None = None
+    kind: str = ""
 
     @property
     def ends(self) -> frozenset[PortName]:
@@ -51,7 +87,7 @@ class PlannedCable:
     @property
     def labelled(self) -> PortName:
         """The port that `cage` is about."""
-        return self.source if self.source.port.isdigit() else self.destination
+        return self.source if self.source.on_switch else self.destination
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +132,7 @@ class PlanDraft:
     """What a plan file lists, contradictions included.
 
     `columns` are what the file calls the two ports of a cable (empty where it has no columns); `models` are kinds of
-    devices (`QM9700`), by device, where the file tells.
+    devices (`QM9700`), by device, where the file tells; `notes` say what of the file was read in an unusual way.
     """
 
     file: str
@@ -106,29 +142,82 @@ class PlanDraft:
     models: Mapping[str, str] = field(default_factory=dict)
     macs: Mapping[PortName, Mac] = field(default_factory=dict)
     columns: tuple[str, str] = ("", "")
+    notes: tuple[str, ...] = ()
 
     def at(self, line: int, column: str = "") -> str:
         """`wiring.csv:12 source_port`."""
         return f"{self.file}:{line} {column}".rstrip()
 
 
-def settle(draft: PlanDraft) -> WiringPlan:
-    """The draft as a plan. Raises `UsageError` where a port is used twice, or a device stands in two places."""
-    taken: dict[PortName, PlannedCable] = {}
-    for cable in draft.cables:
-        for end, column in zip((cable.source, cable.destination), draft.columns, strict=True):
-            other = taken.get(end)
-            if other is not None:
-                message = f"{end} is already planned on line {other.line}"
-                remedy = "give each port one cable, and list each cable once"
-                raise UsageError(message, where=draft.at(cable.line, column), remedy=remedy)
-            taken[end] = cable
-    locations: dict[str, Location] = {}
-    for placement in draft.placements:
-        known = locations.setdefault(placement.device, placement.location)
-        if known != placement.location:
-            message = f"{placement.device} stands in {placement.location} here and in {known} above"
-            column = "rack" if draft.columns[0] else ""
-            where = draft.at(placement.line, column)
-            raise UsageError(message, where=where, remedy="give each device one rack and unit")
-    return WiringPlan(draft.cables, draft.hosts, locations, draft.macs)
+def settle(*drafts: PlanDraft) -> WiringPlan:
+    """Return the drafts as one plan.
+
+    Device names that differ only in case are one device. A cable that two files list is one cable. Raises `UsageError`
+    with file and line where a port is used twice, or a device stands in two places.
+    """
+    drafts = _one_spelling(drafts)
+    taken: dict[PortName, tuple[PlannedCable, PlanDraft]] = {}
+    cables = []
+    for draft in drafts:
+        for cable in draft.cables:
+            known = taken.get(cable.source)
+            if known is not None and known[1] is not draft and known[0].ends == cable.ends:
+                continue
+            _take(taken, cable, draft)
+            cables.append(cable)
+    hosts = frozenset(host for draft in drafts for host in draft.hosts)
+    macs = {port: mac for draft in drafts for port, mac in draft.macs.items()}
+    return WiringPlan(tuple(cables), hosts, _locations(drafts), macs)
+
+
+def _take(taken: dict[PortName, tuple[PlannedCable, PlanDraft]], cable: PlannedCable, draft: PlanDraft) -> None:
+    for end, column in zip((cable.source, cable.destination), draft.columns, strict=True):
+        if end in taken:
+            other, by = taken[end]
+            at = f"line {other.line}" if by is draft else by.at(other.line)
+            remedy = "give each port one cable, and list each cable once"
+            raise UsageError(f"{end} is already planned on {at}", where=draft.at(cable.line, column), remedy=remedy)
+        taken[end] = cable, draft
+
+
+def _locations(drafts: Iterable[PlanDraft]) -> dict[str, Location]:
+    locations: dict[str, tuple[Location, PlanDraft, int]] = {}
+    for draft in drafts:
+        for placement in draft.placements:
+            known, by, line = locations.setdefault(placement.device, (placement.location, draft, placement.line))
+            if known != placement.location:
+                at = "above" if by is draft else f"in {by.at(line)}"
+                message = f"{placement.device} stands in {placement.location} here and in {known} {at}"
+                where = draft.at(placement.line, "rack" if draft.columns[0] else "")
+                raise UsageError(message, where=where, remedy="give each device one rack and unit")
+    return {device: location for device, (location, _, _) in locations.items()}
+
+
+def _one_spelling(drafts: tuple[PlanDraft, ...]) -> tuple[PlanDraft, ...]:
+    """Return the drafts with one spelling of each device name: the first one."""
+    spelling: dict[str, str] = {}
+    names = {end.device for draft in drafts for cable in draft.cables for end in cable.ends}
+    if len({name.casefold() for name in names}) == len(names):
+        return drafts
+    for draft in drafts:
+        for cable in draft.cables:
+            for end in (cable.source, cable.destination):
+                spelling.setdefault(end.device.casefold(), end.device)
+
+    def spelled(name: str) -> str:
+        return spelling.get(name.casefold(), name)
+
+    def port(end: PortName) -> PortName:
+        return PortName(spelled(end.device), end.port)
+
+    return tuple(
+        replace(
+            draft,
+            cables=tuple(replace(c, source=port(c.source), destination=port(c.destination)) for c in draft.cables),
+            hosts=frozenset(map(spelled, draft.hosts)),
+            placements=tuple(replace(place, device=spelled(place.device)) for place in draft.placements),
+            models={spelled(device): model for device, model in draft.models.items()},
+            macs={port(end): mac for end, mac in draft.macs.items()},
+        )
+        for draft in drafts
+    )

@@ -5,10 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from clusterctl.fleet.errors import EdgeError
+from clusterctl.fleet.errors import EdgeError, RootDiskUnclearError
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.hardware.sku import RootDisk
+
+SMALLEST_ROOT = 16_000_000_000
+"""Bytes that an OS needs: smaller drives (virtual media, SATADOM) are no candidates of a rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,32 +39,98 @@ class SeenDrive:
 
 @dataclass(frozen=True, slots=True)
 class DiskContract:
-    """The drive that may be overwritten, by the identity that the BMC told: its serial, or its WWN where it has one."""
+    """The drive that may be overwritten: by the identity that the BMC reported (its serial, or its WWN where it has
+    one), else by the SKU's rule for what the machine itself sees.
+    """
 
     serial: str
     wwn: str = ""
+    rule: RootDisk | None = None
 
     def __str__(self) -> str:
+        if self.by_rule:
+            return f"rule ({self.rule})"
         return f"serial {self.serial}" + (f" or WWN {self.wwn}" if self.wwn else "")
 
+    @property
+    def by_rule(self) -> bool:
+        """Whether no drive is named yet: the machine's own drives decide."""
+        return self.rule is not None and not (self.serial or self.wwn)
+
     def choose(self, drives: Sequence[SeenDrive], where: str = "") -> SeenDrive:
-        """The one drive that is meant. Raises `EdgeError`, naming all drives, where it is none or several."""
+        """Return the one drive that is meant. Raise `EdgeError`, naming all drives, where it is none or several."""
         fitting = [drive for drive in drives if self.fits(drive)]
-        if len(fitting) == 1:
-            return fitting[0]
+        one_of = self.rule.one_of if self.by_rule and self.rule is not None else 1
+        if len(fitting) == one_of and alike(fitting):
+            chosen = min(fitting, key=lambda drive: (drive.serial, drive.wwn, drive.path))
+            if chosen.serial or chosen.wwn:
+                return chosen
+            remedy = "put the OS on a drive that reports a serial or WWN: no other can be proven after the first boot"
+            message = f"the drive that fits reports neither serial nor WWN: {chosen}"
+            raise RootDiskUnclearError(message, where=where, remedy=remedy)
         number = f"{len(fitting)} drives" if fitting else "no drive"
-        raise EdgeError(
+        remedy = (
+            "compare the drives that BMC and machine tell: reseat or replace the root disk, and after an exchange run "
+            "clusterctl discover on it again"
+        )
+        if self.by_rule:
+            remedy = which_rule(fitting or drives, ("model",))
+        raise (RootDiskUnclearError if self.by_rule else EdgeError)(
             f"the machine sees {number} with the root disk's {self}; it sees "
             f"{', '.join(map(str, drives)) or 'none at all'}",
             where=where,
-            remedy="compare the drives that BMC and machine tell: reseat or replace the root disk, and after an "
-            "exchange run clusterctl discover on it again",
+            remedy=remedy,
         )
 
+    def named(self, drive: SeenDrive) -> DiskContract:
+        """Return the contract for exactly this drive, by the identity that it reports."""
+        return DiskContract(drive.serial, drive.wwn, self.rule)
+
     def fits(self, drive: SeenDrive) -> bool:
-        """By serial, or by WWN: what a drive does not tell is never equal to anything."""
+        """Return whether the drive is meant, by serial, by WWN, or by the rule where neither is known.
+
+        What a drive does not report is never equal to anything.
+        """
+        if self.by_rule and self.rule is not None:
+            return _as_asked(drive, self.rule)
         by_serial = bool(self.serial) and same_identity(self.serial, drive.serial)
         return by_serial or same_name(self.wwn, drive.wwn)
+
+
+def _as_asked(drive: SeenDrive, rule: RootDisk) -> bool:
+    """Return whether the drive is as the rule asks; a kernel knows no bay, controller and protocol."""
+    serial = not rule.serial or same_identity(rule.serial, drive.serial)
+    wwn = not rule.wwn or same_name(rule.wwn, drive.wwn)
+    size = max(rule.min_bytes, SMALLEST_ROOT) <= drive.size_bytes <= rule.max_bytes
+    return serial and wwn and size and rule.model.casefold() in drive.model.casefold()
+
+
+class _Sized(Protocol):
+    @property
+    def model(self) -> str: ...
+    @property
+    def size_bytes(self) -> int: ...
+
+
+def alike(drives: Sequence[_Sized]) -> bool:
+    """Return whether all are of one model and size: then one is as good as the other."""
+    return len({(drive.model.casefold(), drive.size_bytes) for drive in drives}) == 1
+
+
+def which_rule(drives: Sequence[_Sized], names: Sequence[str]) -> str:
+    """Return the remedy for a rule that does not single out one of `drives`: what to write into the SKU's root_disk.
+
+    `names`: the fields by which the drives may differ, besides their size.
+    """
+    place = "in the SKU's root_disk"
+    if len(drives) > 1 and alike(drives):
+        return (
+            f"they are alike: write one_of: {len(drives)} {place} where any one of them may get the OS, else "
+            f"{', '.join(name for name in names if name != 'model') or 'serial'} or wwn to name one"
+        )
+    fields = ", ".join((*names, "min_gb", "max_gb", "serial", "wwn"))
+    chosen = "" if "bay" in names else " with chosen_by: host"
+    return f"write a rule{chosen} {place} that matches one drive, by {fields}"
 
 
 def same_identity(one: str, other: str) -> bool:

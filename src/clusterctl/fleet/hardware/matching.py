@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from clusterctl.fleet.errors import EdgeError, UsageError
-from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.hardware import part_health
-from clusterctl.fleet.hardware.disk_contract import same_name
+from clusterctl.fleet.hardware.drives import judge_drive_count, judge_drives, judge_root_disk
 from clusterctl.fleet.hardware.part_health import (
-    ASK_AGAIN,
     contains,
     for_the_host,
     judge_parts,
     judge_psus,
     judged,
     label,
-    unmeasured,
+    unreported,
 )
-from clusterctl.fleet.hardware.sku import RootDisk, Sku
+from clusterctl.fleet.hardware.sku import Sku, is_adapter
 from clusterctl.fleet.hardware.temperatures import judge_temperatures
-from clusterctl.fleet.node import Drive, Gpu, Hca, Inventory
+from clusterctl.fleet.node import Gpu, Hca, Inventory
 from clusterctl.fleet.quantity import Quantity, at_least, exactly
 
 _NUMBER = re.compile(r"\d+")
@@ -84,111 +82,12 @@ def _series(slots: Sequence[str]) -> tuple[list[str | None], set[int]] | None:
     return pieces, set.union(*numbers)
 
 
-def root_disk(inventory: Inventory, rule: RootDisk) -> Drive:
-    """The one drive that the rule names. `EdgeError` where there is none, `UsageError` where the rule fits several."""
-    if inventory.drives is None:
-        raise EdgeError("the BMC does not tell the machine's drives", where="root_disk", remedy=ASK_AGAIN)
-    fitting = [drive for drive in inventory.drives if fits(drive, rule)]
-    if len(fitting) == 1:
-        return fitting[0]
-    if fitting:
-        raise UsageError(
-            f"{len(fitting)} drives fit the root disk rule: {describe(fitting)}",
-            where="root_disk",
-            remedy="make the SKU's root_disk rule so narrow that it fits one drive (by model, size, serial or WWN)",
-        )
-    raise EdgeError(
-        f"no drive fits the root disk rule; there are: {describe(inventory.drives)}",
-        where="root_disk",
-        remedy="reseat or replace the boot drive; if it is of another kind by intent, correct the SKU's root_disk rule",
-    )
-
-
-def judge_drive_count(inventory: Inventory, sku: Sku) -> Finding:
-    """Data drives: all but the root disk, which may be a dead one that does not tell what it is any more."""
-    if inventory.drives is None:
-        return unmeasured("drive_count", "the BMC does not tell its drives")
-    roots = [drive for drive in inventory.drives if fits(drive, sku.root_disk)]
-    nameless = [drive for drive in inventory.drives if drive.healthy is False and not drive.size_bytes]
-    found = len(inventory.drives) - (1 if roots or nameless else 0)
-    finding = Finding(
-        check="drive_count",
-        verdict=Verdict.FAIL,
-        code=Code.DRIVE_COUNT,
-        measured=Quantity(found, "drives"),
-        expected=exactly(sku.data_drive_count, "drives"),
-        cause=f"{found} of {sku.data_drive_count} data drives; there are: {describe(inventory.drives)}",
-        remedy="reseat the drive whose bay is not listed; if it stays absent, replace it",
-    )
-    return judged(finding, good=found == sku.data_drive_count)
-
-
-def judge_drives(inventory: Inventory) -> tuple[Finding, ...]:
-    """How well the drives are: a finding for each that the BMC calls failing, else one for all that it tells about.
-
-    No finding where it tells of none: that they are there at all is for `drive_count` to say.
-    """
-    told = [drive for drive in inventory.drives or () if drive.healthy is not None]
-    failed = [drive for drive in told if not drive.healthy]
-    if failed or not told:
-        return tuple(_failed(drive) for drive in failed)
-    return (passed("drives", "all that tell their health are well", measured=Quantity(len(told), "drives")),)
-
-
-def _failed(drive: Drive) -> Finding:
-    return Finding(
-        check="drives",
-        verdict=Verdict.FAIL,
-        code=Code.PART_UNHEALTHY,
-        subject=drive.slot,
-        cause=f"the BMC reports as failing: {describe([drive])}",
-        measured="failing",
-        expected="well",
-        remedy=f"replace the drive in slot {label(drive)}",
-        serial=drive.serial or "",
-    )
-
-
-def judge_root_disk(inventory: Inventory, sku: Sku) -> Finding:
-    if inventory.drives is None:
-        return unmeasured("root_disk", "the BMC does not tell its drives")
-    try:
-        drive = root_disk(inventory, sku.root_disk)
-    except (EdgeError, UsageError) as error:
-        count = sum(fits(drive, sku.root_disk) for drive in inventory.drives)
-        return Finding(
-            check="root_disk",
-            verdict=Verdict.FAIL,
-            code=Code.ROOT_DISK_UNCLEAR,
-            cause=error.message,
-            measured=Quantity(count),
-            expected=exactly(1),
-            remedy=error.remedy,
-        )
-    if not drive.serial:
-        return unmeasured("root_disk", f"the BMC does not tell the serial of the root disk in slot {drive.slot}")
-    cause = f"root disk is {describe([drive])}"
-    return passed("root_disk", cause, measured=Quantity(1), expected=exactly(1), serial=drive.serial)
-
-
-def fits(drive: Drive, rule: RootDisk) -> bool:
-    serial = not rule.serial or rule.serial.casefold() == (drive.serial or "").casefold()
-    wwn = not rule.wwn or same_name(rule.wwn, drive.wwn)
-    return serial and wwn and contains(drive.model, rule.model) and rule.min_bytes <= drive.size_bytes <= rule.max_bytes
-
-
-def describe(drives: Iterable[Drive]) -> str:
-    return ", ".join(f"{label(d)} {d.model} {d.size_bytes / 1e9:.0f} GB" for d in drives) or "none"
-
-
-__all__ = ["choose_sku", "fitting_skus", "match", "root_disk"]
-
-
 def match(inventory: Inventory, sku: Sku) -> tuple[Finding, ...]:
     """Every aspect, in the order in which a technician would look: what is there, how well it is, and the roll-up."""
     there = (aspect(inventory, sku) for aspect in _ASPECTS)
-    well = (*judge_drives(inventory), *judge_psus(inventory), *judge_parts(inventory), *judge_temperatures(inventory))
-    return _explained((*there, *well, _bmc_health(inventory)))
+    well = (*judge_drives(inventory), *judge_psus(inventory, sku), *judge_parts(inventory))
+    heat = _heat(inventory, sku)
+    return _explained((*there, *well, *heat, _bmc_health(inventory, sku)))
 
 
 def fitting_skus(inventory: Inventory, skus: Iterable[Sku]) -> tuple[Sku, ...]:
@@ -224,28 +123,45 @@ def _sku_model(inventory: Inventory, sku: Sku) -> Finding:
 
 
 def _gpu_count(inventory: Inventory, sku: Sku) -> Finding:
-    return _judge_parts("gpu", "GPU", inventory.gpus, sku.gpu_count, sku.gpu_model)
+    wanted = _ExpectedParts("gpu", "GPU", sku.gpu_count, sku.gpu_model, whole=inventory.complete("gpus"))
+    return _judge_parts(wanted, inventory.gpus)
 
 
 def _hca_count(inventory: Inventory, sku: Sku) -> Finding:
-    return _judge_parts("hca", "HCA", inventory.hcas, sku.hca_count, sku.hca_model)
+    wanted = _ExpectedParts("hca", "HCA", sku.hca_count, sku.hca_model, whole=inventory.complete("hcas"))
+    return _judge_parts(wanted, inventory.hcas)
 
 
-def _judge_parts(name: str, word: str, parts: Sequence[Gpu | Hca] | None, expected: int, model: str) -> Finding:
+@dataclass(frozen=True, slots=True)
+class _ExpectedParts:
+    """Parts that a SKU has. `whole`: the BMC has given all that it lists."""
+
+    name: str
+    word: str
+    count: int
+    model: str
+    whole: bool
+
+
+def _judge_parts(wanted: _ExpectedParts, parts: Sequence[Gpu | Hca] | None) -> Finding:
     """Exactly so many of this model; parts of another model do not count, parts of unknown model decide nothing.
 
     A BMC that lists none at all does not see such parts: whether they are there is for the host to say.
     """
-    check = f"{name}_count"
+    check, word, expected, model = f"{wanted.name}_count", wanted.word, wanted.count, wanted.model
     if parts is None:
         return for_the_host(check, f"the BMC does not tell its {word}s", certain=False)
     if expected and not parts:
         return for_the_host(check, f"the BMC lists no {word} at all", certain=True)
-    right = [part for part in parts if part.model and contains(part.model, model)]
+    is_model = is_adapter if wanted.word == "HCA" else contains
+    right = [part for part in parts if part.model and is_model(part.model, model)]
     unknown = [part for part in parts if model and not part.model]
     if unknown and len(right) <= expected <= len(right) + len(unknown):
         slots = ", ".join(part.slot for part in unknown)
         return for_the_host(check, f"the BMC does not tell the model of the {word} in slot {slots}", certain=True)
+    if not wanted.whole and len(right) < expected:
+        cause = f"the BMC gives {len(right)} of {expected} {word}s, and something that it lists could not be read"
+        return for_the_host(check, cause, certain=False)
     kind = f"{word}s {model}".strip()
     others = [part for part in parts if part.model and part not in right]
     wrong = f"{len(right) + len(unknown)} of {expected} {kind}"
@@ -285,6 +201,9 @@ def _part_remedy(
 def _cpu_count(inventory: Inventory, sku: Sku) -> Finding:
     if inventory.cpu_count is None:
         return for_the_host("cpu_count", "the BMC does not tell its CPUs", certain=False)
+    if inventory.cpu_count < sku.cpu_count and not inventory.complete("cpu_count"):
+        cause = f"the BMC gives {inventory.cpu_count} of {sku.cpu_count} CPUs, and a processor could not be read"
+        return for_the_host("cpu_count", cause, certain=False)
     finding = Finding(
         check="cpu_count",
         verdict=Verdict.FAIL,
@@ -312,11 +231,18 @@ def _memory_size(inventory: Inventory, sku: Sku) -> Finding:
     return judged(finding, good=inventory.memory_gib >= sku.memory_gib)
 
 
-def _bmc_health(inventory: Inventory) -> Finding:
+def _heat(inventory: Inventory, sku: Sku) -> tuple[Finding, ...]:
+    if inventory.temperatures is None and "temperatures" in sku.unreported:
+        cause = "the BMC does not report its temperatures"
+        return (unreported("temperatures", "temperature", cause, sku),)
+    return judge_temperatures(inventory)
+
+
+def _bmc_health(inventory: Inventory, sku: Sku) -> Finding:
     verdicts = {"OK": Verdict.PASS, "Warning": Verdict.WARN, "Critical": Verdict.FAIL}
     verdict = verdicts.get(inventory.health)
     if verdict is None:
-        return unmeasured("bmc_health", "the BMC does not tell its overall health")
+        return unreported("health", "bmc_health", "the BMC does not report its overall health", sku)
     kinds = ", ".join(f"{one.name} {one.health}" for one in inventory.rollups)
     verdict = Verdict.WARN if kinds and verdict is Verdict.PASS else verdict
     good = verdict is Verdict.PASS

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.node import Dimm, Drive, Gpu, Hca, Inventory, Psu, Serial, Step
 from clusterctl.fleet.quantity import Quantity, exactly
 
@@ -59,19 +60,62 @@ def label(part: Gpu | Hca | Drive | Psu | Dimm) -> str:
 PSU_CHECK = "psu"
 
 
-def judge_psus(inventory: Inventory) -> tuple[Finding, ...]:
+def unreported(kind: str, check: str, cause: str, sku: Sku) -> Finding:
+    """Return what a health that the BMC does not report means: nothing where the SKU says that its BMC reports none,
+    else that it is unmeasured.
+    """
+    if kind in sku.unreported:
+        return not_applicable(check, f"{cause}; SKU {sku.name} says that its BMC does not report it")
+    return replace(
+        unmeasured(check, cause),
+        remedy=f"{ASK_AGAIN}; if no BMC of this SKU reports it, write unreported: [{kind}] into skus/{sku.name}.yml",
+    )
+
+
+def judge_psus(inventory: Inventory, sku: Sku) -> tuple[Finding, ...]:
     """A finding for each that fails, else one for all. One that does not tell its health is not taken to be well."""
-    psus = inventory.psus
-    if not psus:
-        return (unmeasured(PSU_CHECK, "the BMC does not tell the state of its power supplies"),)
-    failed = [psu for psu in psus if psu.healthy is False]
-    if failed:
+    psus = inventory.psus or ()
+    if failed := [psu for psu in psus if psu.healthy is False]:
         return tuple(_failed_psu(psu) for psu in failed)
+    if isinstance(sku.psus, str):
+        source = "the rack's power shelf" if sku.psus == "shelf" else "a chassis that another controller manages"
+        return (not_applicable(PSU_CHECK, f"SKU {sku.name} draws its power from {source}"),)
+    if not psus or not inventory.complete("psus"):
+        return (_no_psu(sku) if not psus else unmeasured(PSU_CHECK, "the BMC gives some of its power supplies only"),)
+    if sku.psus is not None and len(psus) != sku.psus:
+        return (_wrong_psu_count(psus, sku.psus),)
     silent = [psu for psu in psus if psu.healthy is None]
-    if silent:
-        return (unmeasured(PSU_CHECK, f"the BMC does not tell how well power supply {_labels(silent)} is"),)
+    counted = sku.psus is not None and "psus" in sku.unreported
+    if silent and not counted:
+        cause = f"the BMC does not report how well power supply {_labels(silent)} is"
+        return (unreported("psus", PSU_CHECK, cause, sku),)
     count, unit = len(psus), "power supplies"
-    return (passed(PSU_CHECK, "all are well", measured=Quantity(count, unit), expected=exactly(count, unit)),)
+    cause = "all that report their health are well" if silent else "all are well"
+    return (passed(PSU_CHECK, cause, measured=Quantity(count, unit), expected=exactly(count, unit)),)
+
+
+def _no_psu(sku: Sku) -> Finding:
+    return replace(
+        unmeasured(PSU_CHECK, "the BMC reports no power supply"),
+        remedy=f"{ASK_AGAIN}; if machines of this SKU have none of their own, write psus: none, or psus: shelf where a "
+        f"power shelf feeds them, into skus/{sku.name}.yml",
+    )
+
+
+def _wrong_psu_count(psus: Sequence[Psu], expected: int) -> Finding:
+    there, unit = ", ".join(label(psu) for psu in psus), "power supplies"
+    few = len(psus) < expected
+    return Finding(
+        check=PSU_CHECK,
+        verdict=Verdict.FAIL,
+        code=Code.PSU_COUNT,
+        cause=f"{len(psus)} of {expected} power supplies; there are: {there}",
+        measured=Quantity(len(psus), unit),
+        expected=exactly(expected, unit),
+        remedy="plug in or reseat the power supply whose bay is not listed; if it stays absent, replace it"
+        if few
+        else "check that the node has the right SKU: it has more power supplies than that",
+    )
 
 
 def _failed_psu(psu: Psu) -> Finding:
@@ -88,7 +132,7 @@ def _failed_psu(psu: Psu) -> Finding:
     )
 
 
-def _labels(psus: list[Psu]) -> str:
+def _labels(psus: Sequence[Psu]) -> str:
     return ", ".join(label(psu) for psu in psus)
 
 

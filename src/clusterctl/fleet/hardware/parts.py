@@ -46,20 +46,20 @@ def part_of(node: NodeState, finding: Finding) -> Part:
     """The part that a finding of the node is about: the machine itself where it names none."""
     if finding.subject == "node":
         return Part(MACHINE, node.serial or "")
-    for part in _fitted(node):
+    for part in fitted(node):
         if (finding.serial and part.serial == finding.serial) or same_part(part.slot, finding.subject):
             return Part(finding.subject, finding.serial or part.serial, part.slot)
     return Part(finding.subject, finding.serial)
 
 
 def _known(node: NodeState) -> Iterator[Part]:
-    yield from _fitted(node)
+    yield from fitted(node)
     for report in node.reports.values():
         yield from (Part(finding.subject, finding.serial) for finding in report.findings if finding.serial)
 
 
-def _fitted(node: NodeState) -> Iterator[Part]:
-    """What its BMC says is in it."""
+def fitted(node: NodeState) -> Iterator[Part]:
+    """Yield the parts that the node's BMC reports."""
     found = node.inventory
     if found is None:
         return
@@ -129,8 +129,9 @@ def _kinds(inventory: Inventory) -> Mapping[str, Sequence[Fitted] | None]:
 
 
 def _unread(inventory: Inventory) -> frozenset[str]:
-    """Kinds of which nothing is told: empty lists too, for a machine that is off may list none."""
-    return frozenset(component for component, parts in _kinds(inventory).items() if not parts)
+    """Kinds of which nothing or not all is told: empty lists too, for a machine that is off may list none."""
+    kinds = _kinds(inventory).items()
+    return frozenset(name for name, parts in kinds if not parts or not inventory.complete(f"{name}s"))
 
 
 def _by_serial(inventory: Inventory) -> dict[Serial, _Place]:

@@ -2,20 +2,63 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Literal
 
 from clusterctl.fleet.settings.baseline import Baseline
+
+ANY_SIZE = 2**63 - 1
+
+
+_GENERATION = re.compile(r"\b(?:ConnectX-|MCX)(\d)", re.IGNORECASE)
+_PART_NUMBER = re.compile(r"\bMCX\d", re.IGNORECASE)
+
+
+def adapter_family(model: str) -> str:
+    """Return `ConnectX-7` for a model of that family or a part number of it (MCX75310AAS-NEAT), else the model."""
+    found = _GENERATION.search(model)
+    return f"ConnectX-{found[1]}" if found else model
+
+
+def is_adapter(model: str, wanted: str) -> bool:
+    """Return whether an adapter's model is what a SKU names.
+
+    BMCs and hosts give a family or a part number; where one of the two names the family alone, the family decides.
+    """
+    if wanted.casefold() in model.casefold():
+        return True
+    exact = _PART_NUMBER.search(model) and _PART_NUMBER.search(wanted)
+    return not exact and bool(_GENERATION.search(wanted)) and adapter_family(model) == adapter_family(wanted)
 
 
 @dataclass(frozen=True, slots=True)
 class RootDisk:
-    """A rule that must match exactly one drive. Fields left at their default are not asked for."""
+    """A rule that must match exactly one drive. Fields left at their default are not asked for.
+
+    bay, controller, protocol  as the BMC names them; the machine's own kernel knows none of them
+    one_of     so many drives match, all alike; any one of them gets the OS, and the others are left alone
+    chosen_by  `bmc`: of the drives that the BMC lists; `host`: of those that the machine's own kernel sees before
+               anything is written; `installer`: the installer decides, and the first boot proves what it did
+    """
 
     serial: str = ""
     wwn: str = ""
     model: str = ""
     min_bytes: int = 0
-    max_bytes: int = 2**63 - 1
+    max_bytes: int = ANY_SIZE
+    bay: str = ""
+    controller: str = ""
+    protocol: str = ""
+    one_of: int = 1
+    chosen_by: Literal["bmc", "host", "installer"] = "bmc"
+
+    def __str__(self) -> str:
+        names = ("serial", "wwn", "model", "bay", "controller", "protocol")
+        told = [f"{name} {getattr(self, name)}" for name in names if getattr(self, name)]
+        told += [f"at least {self.min_bytes / 1e9:g} GB"] if self.min_bytes else []
+        told += [f"at most {self.max_bytes / 1e9:g} GB"] if self.max_bytes < ANY_SIZE else []
+        return ", ".join(told) or "any drive that an OS fits on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +67,10 @@ class Sku:
 
     `limits` names the limits file (`burnin/limits/<name>.yml` or the site's `limits/<name>.yml`); `baseline` is what
     its BIOS and firmware must be, None where the site has not decided it.
+
+    psus        how many power supplies the BMC lists; `none`: another controller has them; `shelf`: the rack's power
+                shelf has them; None: not said
+    unreported  what its BMC does not report: `health` (of the whole machine), `psus` (their health), `temperatures`
     """
 
     name: str
@@ -40,3 +87,5 @@ class Sku:
     root_disk: RootDisk
     limits: str
     baseline: Baseline | None = None
+    psus: int | Literal["none", "shelf"] | None = None
+    unreported: frozenset[str] = frozenset()

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from clusterctl.fleet.event import Kind, Payload
-from clusterctl.fleet.node import Serial, Stage, Step
+from clusterctl.fleet.node import RevalidationOrigin, Serial, Stage, Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,12 +118,13 @@ class ReinstallOrdered(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevalidationOrdered(Payload):
-    """The node goes back to stage `to`, before step `since`. `parts`: what was repaired."""
+    """The node goes back to stage `to`, before step `since`. `origin`: who ordered it. `parts`: what was repaired."""
 
     kind: ClassVar = Kind.REVALIDATION_ORDERED
     since: Step
     to: Stage
     was: Stage
+    origin: RevalidationOrigin
     reason: str
     parts: tuple[str, ...] = ()
 

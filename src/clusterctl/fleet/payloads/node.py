@@ -10,6 +10,7 @@ from typing import ClassVar
 from clusterctl.fleet.acts import DETAILS, Act, ActResult, AnyDetails
 from clusterctl.fleet.event import Kind, Payload
 from clusterctl.fleet.finding import Report, Verdict
+from clusterctl.fleet.hardware.sku import RootDisk
 from clusterctl.fleet.node import Inventory, Mac, Serial, Stage, Step
 
 
@@ -31,12 +32,17 @@ class NodeDescribed(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeIdentified(Payload):
-    """What a discover has read from the BMC. `root_disk` is None where no drive fits the SKU's rule."""
+    """What a discover has read from the BMC.
+
+    `root_disk` is None where no drive fits the SKU's rule; `root_rule` the rule where the host or the installer names
+    the root disk.
+    """
 
     kind: ClassVar = Kind.NODE_IDENTIFIED
     inventory: Inventory
     sku: str
     root_disk: Serial | None = None
+    root_rule: RootDisk | None = None
 
     def __str__(self) -> str:
         found = self.inventory
@@ -50,6 +56,17 @@ class NodeAddressed(Payload):
 
     def __str__(self) -> str:
         return f"reached at {self.address}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RootDiskProven(Payload):
+    """`disk`: serial, or WWN of a drive without one, of the drive that the installed host runs from."""
+
+    kind: ClassVar = Kind.ROOT_DISK_PROVEN
+    disk: Serial
+
+    def __str__(self) -> str:
+        return f"runs from root disk {self.disk}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +242,7 @@ class NodeQuarantined(Payload):
 
 
 PAYLOADS: tuple[type[Payload], ...] = (
-    NodeDescribed, NodeIdentified, NodeAddressed, HostKeyPinned, BmcPasswordChanged, BmcPasswordShared, StepStarted,
-    InstallProgress, ActIntended, ActObserved, ReportRecorded, FiguresMeasured, StageAdvanced, NodeHeld,
+    NodeDescribed, NodeIdentified, NodeAddressed, RootDiskProven, HostKeyPinned, BmcPasswordChanged, BmcPasswordShared,
+    StepStarted, InstallProgress, ActIntended, ActObserved, ReportRecorded, FiguresMeasured, StageAdvanced, NodeHeld,
     NodeQuarantined,
 )  # fmt: skip

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.quantity import Bound, Quantity
 from clusterctl.fleet.state import NodeState
@@ -17,7 +18,9 @@ from clusterctl.fleet.state import NodeState
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One node's (or part's) figure; `bad` where its finding failed or was not settled."""
+    """One node's (or part's) figure; `bad` where its finding failed or was not settled. A figure that no limit judges
+    is not bad.
+    """
 
     node: str
     subject: str
@@ -76,7 +79,7 @@ def figures(nodes: Iterable[NodeState]) -> tuple[Figure, ...]:
     for node in nodes:
         for finding, measured in _measured(node):
             key = (finding.check, node.sku, measured.unit)
-            bad = not finding.verdict.admits
+            bad = not finding.verdict.admits and finding.code is not Code.NO_LIMIT
             values[key].append(Value(node.name, finding.subject, measured.value, bad))
             bounds[key].add(finding.expected)
     return tuple(

@@ -20,6 +20,8 @@ _SIZE = re.compile(r"^(?P<number>\d+) (?P<unit>MB|GB|TB)$")
 _GIB = {"MB": 1 / 1024, "GB": 1, "TB": 1024}
 _MODULES = "dmidecode -t 17"
 _PROCESSORS = "dmidecode -t 4"
+_DIGITS = 5
+"""No number of processors has more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +51,15 @@ def parse_memory_modules(text: str) -> tuple[MemoryModule, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ProcessorSocket:
-    """One socket: `designation` as printed on the board, dmidecode's status: `Populated, Enabled`, `Unpopulated` …"""
+    """One socket: `designation` as printed on the board, dmidecode's status: `Populated, Enabled`, `Unpopulated` …
+
+    `cores` and `cores_enabled` are None where the firmware does not tell them.
+    """
 
     designation: str
     status: str
+    cores: int | None = None
+    cores_enabled: int | None = None
 
     @property
     def works(self) -> bool:
@@ -71,10 +78,15 @@ def parse_processors(text: str) -> tuple[ProcessorSocket, ...]:
             continue
         if "Status" not in fields:
             raise ParseError("a processor without Status", where=_PROCESSORS)
-        sockets.append(ProcessorSocket(fields.get("Socket Designation", ""), fields["Status"]))
+        cores, enabled = (_cores(fields.get(key, "")) for key in ("Core Count", "Core Enabled"))
+        sockets.append(ProcessorSocket(fields.get("Socket Designation", ""), fields["Status"], cores, enabled))
     if not sockets:
         raise ParseError("no processor in it", where=_PROCESSORS)
     return tuple(sockets)
+
+
+def _cores(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else None
 
 
 def _gib(size: str) -> float:
@@ -141,6 +153,54 @@ def _errors(mc: _Controller) -> Iterator[MemoryErrors]:
         name = module.label or f"{mc.name} {module.name}"
         yield MemoryErrors(name, module.location or "", module.corrected, module.uncorrected, mc.seconds)
     yield MemoryErrors(mc.name, mc.driver or "", mc.corrected_nowhere, mc.uncorrected_nowhere, mc.seconds, placed=False)
+
+
+_LSCPU = "lscpu --json"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCpus:
+    """The logical processors that the kernel uses, and those that it has and does not use."""
+
+    online: frozenset[int]
+    offline: frozenset[int]
+
+
+class _LscpuRow(pydantic.BaseModel):
+    field: str
+    data: str | None = None
+    children: tuple[_LscpuRow, ...] = ()
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        yield self.field.rstrip(":"), self.data or ""
+        for child in self.children:
+            yield from child.rows()
+
+
+class _LscpuDocument(pydantic.BaseModel):
+    lscpu: tuple[_LscpuRow, ...]
+
+
+def parse_lscpu(text: str) -> KernelCpus:
+    """Return the processors of `lscpu --json`. Raises `ParseError` where their number and their list disagree."""
+    document = read_document(_LscpuDocument, text, _LSCPU)
+    fields = {name: value for row in document.lscpu for name, value in row.rows()}
+    online = _cpu_list(fields.get("On-line CPU(s) list", ""))
+    offline = _cpu_list(fields.get("Off-line CPU(s) list", ""))
+    if not online or fields.get("CPU(s)") != str(len(online | offline)) or online & offline:
+        raise ParseError("the number of CPUs and the lists of CPUs disagree", where=_LSCPU)
+    return KernelCpus(online, offline)
+
+
+def _cpu_list(text: str) -> frozenset[int]:
+    """Return the numbers of `0-3,8`; `hex` masks are not printed without an option."""
+    numbers: set[int] = set()
+    for part in text.split(",") if text else ():
+        first, _, last = part.partition("-")
+        if not all(word.isascii() and word.isdigit() and len(word) <= _DIGITS for word in (first, last or first)):
+            raise ParseError(f"a list of CPUs is not understood: {text[:40]!r}", where=_LSCPU)
+        numbers.update(range(int(first), int(last or first) + 1))
+    return frozenset(numbers)
 
 
 _TURBOSTAT = "turbostat"

@@ -18,8 +18,12 @@ from clusterctl.formats.host.pci import normal_address
 STAMPED = r"(?:[a-z0-9]+ *:(?P<level>[a-z]+) *: )?\[(?P<at>[^\]]+)\] ?"
 """Beginning of a message: facility and level where dmesg decodes them (`kern  :warn  : `), and the time."""
 _MESSAGE = re.compile(rf"^{STAMPED}(?P<text>.*)$")
-_XID = re.compile(r"NVRM: Xid \((?:PCI:)?(?P<pci>[0-9A-Fa-f:.]+)\)[^:]*: (?P<code>\d+)(?:, )?(?P<text>.*)")
-_SXID = re.compile(r"nvidia-nvswitch\d+: SXid \(PCI:(?P<pci>[0-9A-Fa-f:.]+)\): (?P<code>\d{5}), ?(?P<text>.*)")
+_XID = re.compile(
+    r"NVRM: Xid \((?:PCI:)?(?P<pci>[0-9A-Fa-f:.]+)(?P<mig>(?: GPU-C?I:\d+)*)\)[^:]*: (?P<code>\d+)(?:, )?(?P<text>.*)"
+)
+_SXID = re.compile(
+    r"nvidia-nvswitch\d+: SXid \(PCI:(?P<pci>[0-9A-Fa-f:.]+)\): (?:(?P<code>\d{5})(?:, ?|$))?(?P<text>.*)"
+)
 _NAMED = re.compile(
     r"NVRM:.*\bGPU (?:at PCI:)?(?P<pci>(?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?)\b"
 )
@@ -43,12 +47,16 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Xid:
-    """An error that a GPU's (or NVSwitch's) driver reported; `pci` is empty where the message names no device."""
+    """An error that a GPU's (or NVSwitch's) driver reported.
+
+    `pci` is empty where the message names no device. `mig` is the GPU instance of a MIG GPU (`GPU-I:05`), else empty.
+    """
 
     pci: str
     code: int
     text: str
     at: str
+    mig: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +93,8 @@ def xids(messages: Iterable[Message]) -> tuple[Xid, ...]:
     named = ""
     for message in messages:
         if match := _XID.search(message.text):
-            found.append(Xid(normal_address(match["pci"]), int(match["code"]), match["text"], message.at))
+            address, mig = _address(match["pci"]), match["mig"].strip()
+            found.append(Xid(address, int(match["code"]), match["text"], message.at, mig))
             continue
         if match := _NAMED.search(message.text):
             named = normal_address(match["pci"])
@@ -93,6 +102,14 @@ def xids(messages: Iterable[Message]) -> tuple[Xid, ...]:
             lost.setdefault(named, Xid(named, OFF_THE_BUS, "GPU has fallen off the bus.", message.at))
     reported = {xid.pci for xid in found if xid.code == OFF_THE_BUS}
     return (*found, *(xid for pci, xid in lost.items() if pci not in reported))
+
+
+def _address(text: str) -> str:
+    """Return the address in one spelling; empty where the driver prints none that can be read."""
+    try:
+        return normal_address(text)
+    except ParseError:
+        return ""
 
 
 def board_serials(messages: Iterable[Message]) -> Mapping[str, str]:
@@ -107,10 +124,10 @@ def board_serials(messages: Iterable[Message]) -> Mapping[str, str]:
 
 
 def sxids(messages: Iterable[Message]) -> Iterator[Xid]:
-    """Yield NVSwitch errors; `text` begins with the severity where the line has one."""
+    """Yield NVSwitch errors; `code` is 0 where the line has none that can be read."""
     for message in messages:
         if match := _SXID.search(message.text):
-            yield Xid(normal_address(match["pci"]), int(match["code"]), match["text"], message.at)
+            yield Xid(_address(match["pci"]), int(match["code"] or 0), match["text"], message.at)
 
 
 def limited_links(messages: Iterable[Message]) -> Iterator[LimitedLink]:

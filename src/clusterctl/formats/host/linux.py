@@ -29,8 +29,8 @@ class Filesystem:
     free: int
 
 
-def parse_df(text: str) -> tuple[Filesystem, ...]:
-    """Return each file system of `df -P -B1 PATH…` once."""
+def parse_df(text: str, paths: int) -> tuple[Filesystem, ...]:
+    """Return each file system of `df -P -B1 PATH…` once. Raises `ParseError` for more or fewer lines than `paths`."""
     header, *lines = text.splitlines() or [""]
     if not header.startswith("Filesystem"):
         raise ParseError("no table of file systems", where="df -P -B1")
@@ -40,8 +40,8 @@ def parse_df(text: str) -> tuple[Filesystem, ...]:
         if match is None:
             raise ParseError(f"line not understood: {line[:100]!r}", where=f"df -P -B1:{number}")
         found[match["mount"]] = Filesystem(match["mount"], int(match["size"]), int(match["free"]))
-    if not found:
-        raise ParseError("no file system in the table", where="df -P -B1")
+    if len(lines) != paths:
+        raise ParseError(f"{len(lines)} of {paths} paths are in the table", where="df -P -B1")
     return tuple(found.values())
 
 

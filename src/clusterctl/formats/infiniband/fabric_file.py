@@ -20,6 +20,7 @@ from clusterctl.formats.infiniband.iblinkinfo import parse_iblinkinfo
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover, parse_ibnetdiscover_ports
 from clusterctl.formats.infiniband.ibqueryerrors import parse_ibqueryerrors
 from clusterctl.formats.infiniband.port_queries import parse_perfquery
+from clusterctl.formats.infiniband.terminal import tool_output
 
 _TIME = re.compile(r"#.*?\b(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d))", re.ASCII)
 _HEAD_LINES = 20
@@ -28,9 +29,14 @@ _HEAD_LINES = 20
 def decode_fabric(data: bytes, *, file: str) -> Fabric:
     """Return the fabric of `ibnetdiscover [-p]`, `iblinkinfo [-l]`, or ibdiagnet's db_csv.
 
+    Prompts, escape sequences and other noise of a terminal are ignored; the tool's warnings are kept in the fabric.
     Raises ParseError with file and line; UsageError where it is not text.
     """
-    text = text_in(data, file)
+    capture = tool_output(text_in(data, file))
+    return replace(_fabric(capture.text, file), warnings=capture.warnings)
+
+
+def _fabric(text: str, file: str) -> Fabric:
     if is_db_csv(text):
         return parse_db_csv(text, file=file)[0]
     first = _first(text)

@@ -45,6 +45,7 @@ class _Reader:
     lids: dict[Guid, list[int]] = field(default_factory=dict)
     attributes: dict[str, str] = field(default_factory=dict)
     current: Guid | None = None
+    cut: Guid | None = None
 
     def error(self, line: int, message: str) -> ParseError:
         where = f"{self.file}:{line}" if line else self.file
@@ -99,6 +100,17 @@ class _Reader:
         peer = PortId(Guid(match[3].lower()), int(match[4]))
         self.seen[port] = LinkEnd(peer, int(match[6]), match[7], number)
 
+    def complete_cut_line(self) -> None:
+        """Take the port of a cut off last line from its far end, where exactly one names a port of the device."""
+        unconfirmed = [
+            (end.peer, port)
+            for port, end in self.seen.items()
+            if end.peer.guid == self.cut and end.peer not in self.seen
+        ]
+        if len(unconfirmed) == 1:
+            port, peer = unconfirmed[0]
+            self.seen[port] = replace(self.seen[peer], peer=peer)
+
     def _portguid_of(self, number: int, port: PortId, guid: Guid) -> None:
         owner = self.owners.setdefault(guid, port.guid)
         if owner != port.guid:
@@ -109,8 +121,14 @@ class _Reader:
 def parse_ibnetdiscover(text: str, *, file: str = "ibnetdiscover") -> Fabric:
     """Return the fabric that the text describes; `file` is only for messages. Raises ParseError."""
     reader = _Reader(file)
-    for number, line in content_lines(text):
-        reader.read(number, line)
+    lines = list(content_lines(text))
+    for place, (number, line) in enumerate(lines, start=1):
+        if place == len(lines) and line.startswith("[") and not _PORT.match(line):
+            reader.cut = reader.current
+        else:
+            reader.read(number, line)
+    if reader.cut is not None:
+        reader.complete_cut_line()
     if not reader.devices:
         raise reader.error(0, "no device in it: empty or cut off output is not an empty fabric")
     linked = {port.guid for port in reader.seen}
@@ -138,7 +156,7 @@ _PORT_KINDS = {"SW": DeviceKind.SWITCH, "CA": DeviceKind.CA, "RT": DeviceKind.RO
 _END = r"\s+(?P<{0}lid>[0-9]{{1,5}})\s+(?P<{0}port>[0-9]{{1,5}})\s+0x(?P<{0}guid>[0-9a-fA-F]{{1,16}})\s+"
 LINE = re.compile(
     rf"(?P<kind>SW|CA|RT){_END.format('')}(?P<width>[0-9]{{1,3}})x\s+(?P<speed>\S+)\s+"
-    rf"(?:-\s+(?:SW|CA|RT){_END.format('peer')}\(\s'(?P<name>.*?)'\s-\s'.*'\s\)|'(?P<alone>.*)')$"
+    rf"(?:-\s+(?:SW|CA|RT){_END.format('peer')}\(\s'(?P<name>.*?)'\s-\s'.*'\s\)|'?(?P<alone>.*?)'?)$"
 )
 
 

@@ -1,13 +1,15 @@
-"""MAAS API 2.0: machine, block device, event and error bodies → dataclasses. Seen on MAAS 3.4.10 and 3.5.13."""
+"""Bodies of MAAS's API 2.0 about machines, drives, events and errors. Seen on MAAS 3.4.10 and 3.5.13."""
 
 from __future__ import annotations
 
+import base64
 import enum
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import takewhile
 from typing import Any
 
 from clusterctl.fleet.errors import ParseError
@@ -15,7 +17,12 @@ from clusterctl.fleet.hardware.disk_contract import SeenDrive
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.fleet.secret import NeverPickled
 
-UNKNOWN = "Unknown"  # what MAAS writes where commissioning told it nothing
+MAX_TEXT, MAX_TITLE = 400, 80
+"""Characters of foreign text that are kept."""
+_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
+_TITLE = re.compile(r"<(?:title|h1)[^<>]{0,200}>([^<]*)", re.IGNORECASE)
+UNKNOWN = "Unknown"  # what MAAS writes where commissioning found nothing
 EVENT_TIME = "%a, %d %b. %Y %H:%M:%S"
 _WWN = re.compile(r".*/(?:wwn-|nvme-(?=eui\.|nvme\.|uuid\.))(?P<wwn>[^/]+)")
 
@@ -50,8 +57,8 @@ class NodeStatus(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class BlockDevice:
-    """One physical drive. `id` is MAAS's own; `root` True where the filesystem `/` shall lie on it; `wwn` empty where
-    its `id_path` is made of something else.
+    """One physical drive. `id` is MAAS's own. `root`: the filesystem `/` shall lie on it. `wwn` is empty where its
+    `id_path` is made of something else.
     """
 
     id: int
@@ -64,7 +71,7 @@ class BlockDevice:
 
     @property
     def seen(self) -> SeenDrive:
-        """As commissioning saw it; nobody read what is on it."""
+        """The drive as commissioning saw it; its content was not read."""
         return SeenDrive(f"/dev/{self.name}", self.serial or "", self.wwn, self.model, self.size_bytes)
 
     def __str__(self) -> str:
@@ -102,7 +109,7 @@ class MaasMachine:
 
 @dataclass(frozen=True, slots=True)
 class PowerParameters(NeverPickled):
-    """How MAAS logs in to a BMC; empty where its way of power has no such thing. `password` is a secret."""
+    """MAAS's login at a BMC; empty where its power type has none. `password` is a secret."""
 
     address: str
     user: str
@@ -112,7 +119,7 @@ class PowerParameters(NeverPickled):
 @dataclass(frozen=True, slots=True)
 class MaasEvent:
     """One entry of a machine's event log; the highest `id` is the newest. `at` has no zone: up to MAAS 3.5 it is the
-    region's local time, so that two events tell how much later one was, and nothing else.
+    region's local time, so that only the distance of two events is known.
     """
 
     id: int
@@ -127,7 +134,7 @@ class MaasEvent:
 
 
 def machine(body: Any) -> MaasMachine:
-    """A machine's JSON object. Raises `ParseError` naming the field that is missing or of the wrong kind."""
+    """Return the machine of a JSON object. Raises `ParseError` naming the field that is missing or wrong."""
     try:
         return _machine(body)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -139,7 +146,7 @@ def machine(body: Any) -> MaasMachine:
 
 
 def power_parameters(body: Any) -> PowerParameters:
-    """What `GET /machines/<id>/?op=power_parameters` answers. No error repeats what stands in it."""
+    """Return what `GET /machines/<id>/?op=power_parameters` answers. No error repeats its content."""
     names = ("power_address", "power_user", "power_pass")
     found = [body.get(name, "") for name in names] if isinstance(body, Mapping) else []
     if not found or not all(isinstance(value, str) for value in found):
@@ -148,12 +155,12 @@ def power_parameters(body: Any) -> PowerParameters:
 
 
 def machines(body: Any) -> tuple[MaasMachine, ...]:
-    """The list that `GET /machines/` answers."""
+    """Return the list that `GET /machines/` answers."""
     return tuple(machine(item) for item in _list(body, "machines"))
 
 
 def block_devices(body: Any) -> tuple[BlockDevice, ...]:
-    """The physical drives of the list that `GET /nodes/<id>/blockdevices/` answers."""
+    """Return the physical drives of the list that `GET /nodes/<id>/blockdevices/` answers."""
     try:
         return tuple(_drive(item) for item in _list(body, "block devices") if item["type"] == "physical")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -161,16 +168,16 @@ def block_devices(body: Any) -> tuple[BlockDevice, ...]:
 
 
 def events(body: Any) -> tuple[MaasEvent, ...]:
-    """What `GET /events/?op=query` answers: newest first."""
+    """Return what `GET /events/?op=query` answers: newest first."""
     try:
         return tuple(
             MaasEvent(
                 item["id"],
                 item["node"],
                 item["level"],
-                item["type"],
-                item["description"],
-                datetime.strptime(item["created"], EVENT_TIME),  # noqa: DTZ007 — MAAS tells no zone
+                plain(item["type"]),
+                plain(item["description"]),
+                datetime.strptime(item["created"], EVENT_TIME),  # noqa: DTZ007 — MAAS gives no zone
             )
             for item in _list(body["events"], "events")
         )
@@ -178,22 +185,72 @@ def events(body: Any) -> tuple[MaasEvent, ...]:
         raise ParseError(f"MAAS's events were not understood ({error})", where="MAAS") from error
 
 
+STARTS = {
+    NodeStatus.COMMISSIONING: "Commissioning",
+    NodeStatus.TESTING: "Testing",
+    NodeStatus.DEPLOYING: "Deploying",
+    NodeStatus.RELEASING: "Releasing",
+}
+"""The types of the events that MAAS writes when a state begins (provisioningserver/events.py; the first and third
+recorded)."""
+POWER_FAILURES = frozenset(
+    {
+        "Failed to power on node",
+        "Failed to power off node",
+        "Failed to power cycle node",
+        "Failed to query node's BMC",
+    }
+)
+"""Types of events, as STARTS."""
+
+
+def failure(events: Sequence[MaasEvent], after: int = 0) -> tuple[MaasEvent, bool] | None:
+    """Return why a machine's last attempt failed, and whether its BMC was the reason; None where no event names one.
+
+    `events` are the machine's, newest first. Events count that are newer than the last start of a state, and than the
+    event `after`. The newest error counts before the newest warning.
+    """
+    recent = list(takewhile(lambda event: event.id > after and event.type not in STARTS.values(), events))
+    for level in ("ERROR", "WARNING"):
+        found = next((event for event in recent if event.level == level), None)
+        if found is not None:
+            return found, any(event.type in POWER_FAILURES for event in recent)
+    return None
+
+
+def install_log(body: Any) -> str:
+    """Return curtin's log out of what `GET /nodes/<id>/results/current-installation/?include_output=1` answers; its end
+    where it is long.
+    """
+    try:
+        outputs = [item["output"] for item in body["results"] if item["name"] == INSTALL_LOG]
+        return b"".join(base64.b64decode(item)[-LOG_BYTES:] for item in outputs).decode(errors="replace")
+    except (KeyError, TypeError, ValueError) as error:
+        raise ParseError(
+            f"MAAS's installation results were not understood ({type(error).__name__})", where="MAAS"
+        ) from error
+
+
 def tagged(body: Any) -> int:
-    """How many machines a tag was put on: what `POST /tags/<name>/?op=update_nodes` answers."""
+    """Return on how many machines a tag was put: what `POST /tags/<name>/?op=update_nodes` answers."""
     if not isinstance(body, Mapping) or not isinstance(body.get("added"), int):
         raise ParseError("MAAS's answer to update_nodes holds no number", where="MAAS")
     return int(body["added"])
 
 
+INSTALL_LOG = "/tmp/install.log"  # noqa: S108 — the name of a result
+LOG_BYTES = 262_144
+
+
 def user_name(body: Any) -> str:
-    """Whose key it is: what `GET /users/?op=whoami` answers."""
+    """Return the key's user: what `GET /users/?op=whoami` answers."""
     if not isinstance(body, Mapping) or not isinstance(body.get("username"), str):
         raise ParseError("MAAS's answer to whoami holds no username", where="MAAS")
     return str(body["username"])
 
 
 def error_fields(content_type: str, text: str) -> Mapping[str, tuple[str, ...]]:
-    """The fields that a 400 complains of; empty for the other shape, one plain sentence."""
+    """Return the fields that a 400 names as wrong; empty for the other shape, one plain sentence."""
     if not content_type.startswith("application/json"):
         return {}
     try:
@@ -206,14 +263,34 @@ def error_fields(content_type: str, text: str) -> Mapping[str, tuple[str, ...]]:
 
 
 def error_text(content_type: str, text: str) -> str:
-    """Either error shape as one line: `architecture: This field is required.; mac_addresses: …`."""
+    """Return either error shape as one line: `architecture: This field is required.; mac_addresses: …`.
+
+    Of a page of HTML, return its title.
+    """
+    if text.strip() and is_page(content_type, text):
+        title = _TITLE.search(text)
+        return f"a web page titled {plain(title[1], MAX_TITLE)!r}" if title else "a web page"
     fields = error_fields(content_type, text)
     if not fields:
-        return " ".join(text.split())
-    return "; ".join(
-        (" ".join(messages) if field == "__all__" else f"{field}: {' '.join(messages)}")
-        for field, messages in fields.items()
+        return plain(text)
+    return plain(
+        "; ".join(
+            (" ".join(messages) if field == "__all__" else f"{field}: {' '.join(messages)}")
+            for field, messages in fields.items()
+        )
     )
+
+
+def is_page(content_type: str, text: str) -> bool:
+    """Return whether an answer is a page of HTML, as web servers write it; MAAS's API writes plain text or JSON."""
+    return content_type.startswith("text/html") or text.lstrip()[:15].lower().startswith(("<!doctype", "<html"))
+
+
+def plain(text: str, limit: int = MAX_TEXT) -> str:
+    """Return foreign text as one line of at most `limit`: without HTML tags, escapes and unprintable characters."""
+    line = _TAG.sub(" ", _ESCAPE.sub(" ", text[: 4 * limit]))
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in line).split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
 def _machine(body: Mapping[str, Any]) -> MaasMachine:
@@ -223,13 +300,13 @@ def _machine(body: Mapping[str, Any]) -> MaasMachine:
         hostname=str(body["hostname"]),
         status=NodeStatus(body["status"]),
         status_name=str(body["status_name"]),
-        message=body.get("status_message") or "",
+        message=plain(body.get("status_message") or ""),
         owner=body.get("owner") or "",
         locked=bool(body.get("locked", False)),
         power_type=str(body["power_type"]),
         pool=_name(body.get("pool")),
         zone=_name(body.get("zone")),
-        serial=_told(body.get("hardware_info", {}).get("system_serial")),
+        serial=_known(body.get("hardware_info", {}).get("system_serial")),
         macs=tuple(Mac(item["mac_address"].lower()) for item in body.get("interface_set", ()) if item["mac_address"]),
         addresses=tuple(str(address) for address in body.get("ip_addresses", ())),
         boot_disk=int(boot_disk["id"]) if boot_disk else None,
@@ -243,7 +320,7 @@ def _drive(body: Mapping[str, Any]) -> BlockDevice:
     return BlockDevice(
         id=int(body["id"]),
         name=str(body["name"]),
-        serial=_told(body["serial"]),
+        serial=_known(body["serial"]),
         model=body["model"] or "",
         size_bytes=int(body["size"]),
         root=any(filesystem and filesystem["mount_point"] == "/" for filesystem in filesystems),
@@ -252,12 +329,12 @@ def _drive(body: Mapping[str, Any]) -> BlockDevice:
 
 
 def _wwn(id_path: Any) -> str:
-    """MAAS keeps the drive's name in `/dev/disk/by-id`, which udev makes of the WWN where the drive has one."""
+    """Return the WWN. MAAS keeps the drive's name in `/dev/disk/by-id`, which udev makes of the WWN if there is one."""
     found = _WWN.fullmatch(str(id_path or ""))
     return found["wwn"] if found else ""
 
 
-def _told(value: Any) -> Serial | None:
+def _known(value: Any) -> Serial | None:
     text = str(value or "").strip()
     return Serial(text) if text and text != UNKNOWN else None
 

@@ -1,15 +1,17 @@
 """`nvidia-smi -q` (text): everything that the driver reports about its GPUs.
 
 The text is an indented tree of `key : value` lines. Values that the driver could not read (`N/A`, `Unknown Error`,
-`GPU is lost`) become None: unmeasured, never zero.
+`GPU is lost`) become None: unmeasured, never zero. Section names and keys differ between drivers R470 and R580; each
+field names those that it accepts.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.formats.host.pci import normal_address
@@ -17,8 +19,24 @@ from clusterctl.formats.host.pci import normal_address
 _GPU = re.compile(r"^GPU (?P<bus>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])$")
 _NUMBER = re.compile(r"^-?\d+(?:\.\d+)?")
 _UNREAD = re.compile(
-    r"^\[?(?:N/A|Not Supported|Unknown Error|GPU is lost|GPU requires reset|ERR!|Insufficient.*)\]?$", re.IGNORECASE
+    r"^\[?(?:N/A|Not Supported|Unknown Error|GPU is lost|GPU requires reset|ERR!|Insufficient.*|.* deprecated)\]?$",
+    re.IGNORECASE,
 )
+_LARGEST = 1e15
+"""No figure of nvidia-smi is larger: such a number is damaged text."""
+_HBM = re.compile(r"\b(?:P100|V100|A30|A100|A800|H20|H100|H200|H800|GH200|B100|B200|B300|GB200|GB300)\b")
+_SRAM_COUNTERS = (
+    {"SRAM Uncorrectable"},
+    {"SRAM Uncorrectable Parity", "SRAM Uncorrectable SEC-DED"},
+)
+"""Until R530, and since."""
+_REPAIRS = ("Channel Repair Pending", "TPC Repair Pending", "Unrepairable Memory")
+_PAGES = re.compile(r"\b[PV]100\b")
+_RACK = re.compile(r"\bGB[23]00\b")
+NO_CLUSTER = "00000000-0000-0000-0000-000000000000"
+
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -59,15 +77,26 @@ class Section:
         if found is None or found.value is None:
             return None
         match = _NUMBER.match(found.value)
-        return float(match[0]) if match else None
+        value = float(match[0]) if match else None
+        return value if value is None or abs(value) < _LARGEST else None
+
+    def amount(self, *path: str) -> float | None:
+        """Return the leading number; None where it is negative."""
+        value = self.number(*path)
+        return None if value is None or value < 0 else value
 
     def count(self, *path: str) -> int | None:
-        value = self.number(*path)
+        """Return the leading number without its decimals; None where it is negative."""
+        value = self.amount(*path)
         return None if value is None else int(value)
 
-    def flag(self, *path: str, true: str) -> bool | None:
-        value = self.text(*path)
-        return None if value is None else value == true
+    def flag(self, *path: str, true: str, false: str) -> bool | None:
+        """Return whether the value is `true`; None where it is neither `true` nor `false`."""
+        return {true: True, false: False}.get(self.text(*path) or "")
+
+    def raw(self) -> dict[str, str]:
+        """Return the values of the lines directly below, as they stand."""
+        return {child.key: child.value.strip() for child in reversed(self.children) if child.value is not None}
 
     def walk(self) -> Iterator[Section]:
         for child in self.children:
@@ -84,31 +113,90 @@ class GpuProcess:
 
 
 @dataclass(frozen=True, slots=True)
+class Slowdown:
+    """The reasons for which the driver or the hardware lowers the clocks now. None: not reported."""
+
+    hardware: bool | None
+    hardware_thermal: bool | None
+    power_brake: bool | None
+    software_thermal: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """What the GPU needs before it can be used again.
+
+    action    the recovery action, as drivers from R565 on report it: `None`, `Reset`, `Reboot`, `Drain P2P` …
+    required, recommended   a reset, and a drain with a reset, as older drivers report them
+    repairs   the raw values of the pending repairs, by key; only those that the driver prints
+    lost      the driver says of a value that the GPU is lost
+    stopped   the driver says of a value that the GPU requires a reset
+    """
+
+    action: str | None
+    required: bool | None
+    recommended: bool | None
+    repairs: Mapping[str, str] = field(hash=False)
+    lost: bool
+    stopped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SpareRows:
+    """Row remapping (from Ampere on) and page retirement (before it).
+
+    low, none   banks of memory that have few spare rows left, and none; None where the driver does not report them
+    retired     retired pages, after single and double bit errors
+    """
+
+    uncorrectable: int | None
+    pending: bool | None
+    failed: bool | None
+    low: int | None
+    none: int | None
+    retired: int | None
+    retirement_pending: bool | None
+
+
+@dataclass(frozen=True, slots=True)
 class GpuReading:
     """One GPU. `index` is its place in the listing (nvidia-smi's index); `pci` is `0000:1b:00.0`.
 
-    `fabric_state` and `fabric_status`: state of its NVSwitch registration (`Completed`, `Success`).
-    Memory in MiB, temperatures in °C, PCIe width in lanes. None: the driver does not report it.
+    `fabric_state` and `fabric_status`: state of its NVSwitch registration (`Completed`, `Success`);
+    `fabric_health`: the raw values of its health, by key. Memory in MiB, temperatures in °C, power in W, PCIe width in
+    lanes.
+    `pcie_generation_max`: what GPU and slot reach together. None: the driver does not report it.
     """
 
     index: int
     pci: str
     model: str | None
+    architecture: str | None
     serial: str | None
     uuid: str | None
     pcie_width: int | None
     pcie_width_max: int | None
+    pcie_generation_max: int | None
+    pcie_replays: int | None
+    pcie_rollovers: int | None
+    memory_total: float | None
     memory_used: float | None
     temperature: float | None
     memory_temperature: float | None
     ecc_enabled: bool | None
     ecc_enabled_after_reset: bool | None
     uncorrectable_since_boot: int | None
+    dram_corrected_since_boot: int | None
     sram_uncorrectable_ever: int | None
     sram_threshold_exceeded: bool | None
-    remapped_uncorrectable: int | None
-    remap_pending: bool | None
-    remap_failed: bool | None
+    spare_rows: SpareRows
+    recovery: Recovery
+    slowdown: Slowdown
+    mig: str | None
+    mig_after_reset: str | None
+    compute_mode: str | None
+    power_limit: float | None
+    power_limit_default: float | None
     processes: tuple[GpuProcess, ...] | None
     persistence: bool | None
     vbios: str | None
@@ -116,10 +204,34 @@ class GpuReading:
     gsp_firmware: str | None
     fabric_state: str | None
     fabric_status: str | None
+    fabric_health: Mapping[str, str] = field(hash=False)
+    cluster: str | None
 
     @property
     def subject(self) -> str:
         return f"gpu {self.index}"
+
+    @property
+    def has_hbm(self) -> bool:
+        """Whether its memory has a temperature sensor that the driver reads: HBM has, GDDR has not."""
+        return _HBM.search(self.model or "") is not None
+
+    @property
+    def can_mig(self) -> bool:
+        """Whether the model can be divided (MIG): A30, A100 and all data centre GPUs since, except those of GDDR."""
+        return self.has_hbm and not _PAGES.search(self.model or "")
+
+    @property
+    def retires_pages(self) -> bool:
+        """Whether it retires pages of faulty memory and counts double bit errors, as GPUs before Turing do."""
+        if self.architecture is None:  # drivers before R495 do not report it
+            return _PAGES.search(self.model or "") is not None
+        return self.architecture in ("Pascal", "Volta")
+
+    @property
+    def in_rack_fabric(self) -> bool:
+        """Whether its NVSwitches are those of a rack, which another machine manages."""
+        return _RACK.search(self.model or "") is not None or self.cluster not in (None, NO_CLUSTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,44 +281,119 @@ def tree(text: str) -> Section:
 
 def _gpu(index: int, section: Section) -> GpuReading:
     match = _GPU.match(section.key)
-    width = section.below("PCI", "GPU Link Info", "Link Width")
-    heat, ecc, errors = (section.below(key) for key in ("Temperature", "ECC Mode", "ECC Errors"))
-    aggregate, remapped = errors.below("Aggregate"), section.below("Remapped Rows")
+    link = section.below("PCI", "GPU Link Info")
+    heat, errors, fabric = (section.below(key) for key in ("Temperature", "ECC Errors", "Fabric"))
+    ecc, volatile, aggregate = (
+        _either(section, "ECC Mode", "Ecc Mode"),
+        *(errors.below(key) for key in ("Volatile", "Aggregate")),
+    )
+    power = _either(section, "GPU Power Readings", "Power Readings")
+    serial = section.text("Serial Number")
     return GpuReading(
         index=index,
         pci=normal_address(match["bus"]) if match else "",
         model=section.text("Product Name"),
-        serial=section.text("Serial Number"),
+        architecture=section.text("Product Architecture"),
+        serial=serial if serial and serial.strip("0") else None,
         uuid=section.text("GPU UUID"),
-        pcie_width=width.count("Current"),
-        pcie_width_max=width.count("Max"),
-        memory_used=section.number("FB Memory Usage", "Used"),
-        temperature=heat.number("GPU Current Temp"),
-        memory_temperature=heat.number("Memory Current Temp"),
-        ecc_enabled=ecc.flag("Current", true="Enabled"),
-        ecc_enabled_after_reset=ecc.flag("Pending", true="Enabled"),
-        uncorrectable_since_boot=_uncorrectable(errors.below("Volatile"), ""),
+        pcie_width=link.count("Link Width", "Current"),
+        pcie_width_max=link.count("Link Width", "Max"),
+        pcie_generation_max=link.count("PCIe Generation", "Max"),
+        pcie_replays=section.count("PCI", "Replays Since Reset"),
+        pcie_rollovers=section.count("PCI", "Replay Number Rollovers"),
+        memory_total=section.amount("FB Memory Usage", "Total"),
+        memory_used=section.amount("FB Memory Usage", "Used"),
+        temperature=heat.amount("GPU Current Temp"),
+        memory_temperature=heat.amount("Memory Current Temp"),
+        ecc_enabled=ecc.flag("Current", true="Enabled", false="Disabled"),
+        ecc_enabled_after_reset=ecc.flag("Pending", true="Enabled", false="Disabled"),
+        uncorrectable_since_boot=_uncorrectable(volatile, ""),
+        dram_corrected_since_boot=_first(volatile.count("DRAM Correctable"), volatile.count("Single Bit", "Total")),
         sram_uncorrectable_ever=_uncorrectable(aggregate, "SRAM"),
-        sram_threshold_exceeded=aggregate.flag("SRAM Threshold Exceeded", true="Yes"),
-        remapped_uncorrectable=remapped.count("Uncorrectable Error"),
-        remap_pending=remapped.flag("Pending", true="Yes"),
-        remap_failed=remapped.flag("Remapping Failure Occurred", true="Yes"),
+        sram_threshold_exceeded=aggregate.flag("SRAM Threshold Exceeded", true="Yes", false="No"),
+        spare_rows=_spare_rows(section),
+        recovery=_recovery(section),
+        slowdown=_slowdown(_either(section, "Clocks Event Reasons", "Clocks Throttle Reasons")),
+        mig=section.text("MIG Mode", "Current"),
+        mig_after_reset=section.text("MIG Mode", "Pending"),
+        compute_mode=section.text("Compute Mode"),
+        power_limit=_first(power.amount("Current Power Limit"), power.amount("Enforced Power Limit")),
+        power_limit_default=power.amount("Default Power Limit"),
         processes=_processes(section),
-        persistence=section.flag("Persistence Mode", true="Enabled"),
+        persistence=section.flag("Persistence Mode", true="Enabled", false="Disabled"),
         vbios=section.text("VBIOS Version"),
         inforom=section.text("Inforom Version", "Image Version"),
         gsp_firmware=section.text("GSP Firmware Version"),
-        fabric_state=section.text("Fabric", "State"),
-        fabric_status=section.text("Fabric", "Status"),
+        fabric_state=fabric.text("State"),
+        fabric_status=fabric.text("Status"),
+        fabric_health=fabric.below("Health").raw(),
+        cluster=fabric.text("ClusterUUID"),
+    )
+
+
+def _either(section: Section, key: str, older: str) -> Section:
+    """Return the section of that name, or of the name that older drivers give it."""
+    return section.at(key) or section.below(older)
+
+
+def _first(*values: T | None) -> T | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _recovery(section: Section) -> Recovery:
+    status = section.below("GPU Reset Status")
+    errors = section.below("ECC Errors").raw()
+    values = {line.value.strip("[] ").lower() for line in section.walk() if line.value}
+    return Recovery(
+        action=section.text("GPU Recovery Action"),
+        required=status.flag("Reset Required", true="Yes", false="No"),
+        recommended=status.flag("Drain and Reset Recommended", true="Yes", false="No"),
+        repairs={key: errors[key] for key in _REPAIRS if key in errors},
+        lost="gpu is lost" in values,
+        stopped="gpu requires reset" in values,
+    )
+
+
+def _spare_rows(section: Section) -> SpareRows:
+    rows, pages = section.below("Remapped Rows"), section.below("Retired Pages")
+    banks = rows.below("Bank Remap Availability Histogram")
+    single, double = pages.count("Single Bit ECC"), pages.count("Double Bit ECC")
+    return SpareRows(
+        uncorrectable=rows.count("Uncorrectable Error"),
+        pending=rows.flag("Pending", true="Yes", false="No"),
+        failed=rows.flag("Remapping Failure Occurred", true="Yes", false="No"),
+        low=banks.count("Low"),
+        none=banks.count("None"),
+        retired=None if single is None or double is None else single + double,
+        retirement_pending=pages.flag("Pending Page Blacklist", true="Yes", false="No"),
+    )
+
+
+def _slowdown(reasons: Section) -> Slowdown:
+    def active(*path: str) -> bool | None:
+        return reasons.flag(*path, true="Active", false="Not Active")
+
+    return Slowdown(
+        hardware=active("HW Slowdown"),
+        hardware_thermal=active("HW Slowdown", "HW Thermal Slowdown"),
+        power_brake=active("HW Slowdown", "HW Power Brake Slowdown"),
+        software_thermal=active("SW Thermal Slowdown"),
     )
 
 
 def _uncorrectable(counters: Section, memory: str) -> int | None:
-    """Return the sum of the uncorrectable counters, which later drivers split by cause; None if one is unread."""
-    keys = [c.key for c in counters.children if "Uncorrectable" in c.key and memory in c.key]
-    values = [counters.count(key) for key in keys]
-    known = [v for v in values if v is not None]
-    return sum(known) if known and len(known) == len(values) else None
+    """Return the sum of the uncorrectable counters of SRAM, or of SRAM and DRAM (`memory` empty).
+
+    Later drivers split SRAM's by cause. GPUs before Ampere count double bit errors of all memory in one sum. None where
+    one is unread, and where the counters are not those of a known driver.
+    """
+    if counters.at("Double Bit") is not None:
+        return None if memory else counters.count("Double Bit", "Total")
+    names = {c.key for c in counters.children if "Uncorrectable" in c.key and memory in c.key}
+    values = [counters.count(name) for name in names]
+    known = [value for value in values if value is not None]
+    complete = names - {"DRAM Uncorrectable"} in _SRAM_COUNTERS and (memory or "DRAM Uncorrectable" in names)
+    return sum(known) if complete and len(known) == len(values) else None
 
 
 def _processes(section: Section) -> tuple[GpuProcess, ...] | None:

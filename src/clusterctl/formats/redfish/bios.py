@@ -12,6 +12,7 @@ from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.settings.baseline import Bios, Value
 from clusterctl.formats.redfish import system
+from clusterctl.formats.redfish.machine import serial_of
 from clusterctl.formats.redfish.tree import Answers, NotYetReadError, Resource, Tree, Wanted, normal
 
 _SETTINGS = "@Redfish.Settings"
@@ -84,7 +85,7 @@ def read_bios_thoroughly(answers: Answers) -> BiosControl | Wanted:
 
 def _control(tree: Tree, read_only: frozenset[str] | None) -> BiosControl:
     host = system.host_system(tree)
-    serial = system.serial_of(tree, host)
+    serial = serial_of(tree, host)
     bios = tree.follow(host, "Bios")
     path = bios.link(_SETTINGS, "SettingsObject")
     if path is None:

@@ -10,6 +10,7 @@ from clusterctl.fleet.bmc.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish import system
+from clusterctl.formats.redfish.machine import serial_of
 from clusterctl.formats.redfish.tree import Answers, NotYetReadError, Resource, Tree, Wanted, normal
 
 TARGETS: Mapping[BootSource, tuple[str, ...]] = {
@@ -81,7 +82,7 @@ def read_boot(answers: Answers) -> BootControl | Wanted:
     tree = Tree(answers)
     try:
         host = system.host_system(tree)
-        serial = system.serial_of(tree, host)
+        serial = serial_of(tree, host)
         settings = settings_of(tree, host)
     except NotYetReadError:
         return Wanted(tuple(tree.wanted))
@@ -194,7 +195,7 @@ def read_tray(answers: Answers) -> Tray | Wanted:
     tree = Tree(answers)
     try:
         host = system.host_system(tree)
-        serial = system.serial_of(tree, host)
+        serial = serial_of(tree, host)
         found = _found(tree, host)
     except NotYetReadError:
         return Wanted(tuple(tree.wanted))

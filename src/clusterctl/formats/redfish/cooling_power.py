@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 from clusterctl.fleet.errors import ParseError
@@ -16,11 +17,11 @@ from clusterctl.formats.redfish.tree import Resource, Tree
 def fans(tree: Tree) -> tuple[Fan, ...]:
     """All that are there, in the BMC's order. The older resource first: it is read for its temperatures anyway."""
     units = chassis(tree)
-    older = tree.all(path for one in units if (path := one.link("Thermal")))
+    older = tree.readable(path for one in units if (path := one.link("Thermal")))
     listed = [item for one in older for item in one.each("Fans")]
     if not listed:
-        newer = tree.all(path for one in units if (path := one.link("ThermalSubsystem")))
-        listed = list(chain.from_iterable(tree.gather((one for one in newer if one.has("Fans")), "Fans")))
+        newer = tree.readable(path for one in units if (path := one.link("ThermalSubsystem")))
+        listed = list(chain.from_iterable(tree.readable_members((one for one in newer if one.has("Fans")), "Fans")))
     there = [item for item in listed if not item.absent]
     if not there:
         raise ParseError("no fan is listed", where="/redfish/v1/Chassis Fans")
@@ -53,12 +54,21 @@ def _psu_slot(item: Resource) -> str:
 
 
 def _supplies(tree: Tree) -> list[Resource]:
-    """From each chassis' PowerSubsystem; from the older Power resource where there is none."""
+    """From each chassis' PowerSubsystem; from the older Power resource where that lists none."""
     units = chassis(tree)
-    newer = tree.all(path for one in units if (path := one.link("PowerSubsystem")))
-    older = tree.all(path for one in units if not one.has("PowerSubsystem") and (path := one.link("Power")))
-    listed = tree.gather((one for one in newer if one.has("PowerSupplies")), "PowerSupplies")
-    return [*chain.from_iterable(listed), *(item for one in older for item in one.each("PowerSupplies"))]
+    newer = tree.readable(path for one in units if (path := one.link("PowerSubsystem")))
+    listing = [one for one in newer if one.has("PowerSupplies")]
+    listed = tree.readable_members(listing, "PowerSupplies")
+    told = {one.path for one, items in zip(listing, listed, strict=True) if items}
+    silent = [one for one in units if one.link("PowerSubsystem") not in told and one.link("Power")]
+    older = [item for one in tree.readable(map(_power, silent)) for item in one.each("PowerSupplies")]
+    if older:
+        tree.forgive(path for one in listing if one.path not in told and (path := one.link("PowerSupplies")))
+    return [*chain.from_iterable(listed), *older]
+
+
+def _power(unit: Resource) -> str:
+    return unit.link("Power") or ""
 
 
 _INTAKE = re.compile(r"(\d+-)?(system board |temp_)?(inlet|ambient|intake)( ambient)?( temp)?", re.IGNORECASE)
@@ -70,11 +80,16 @@ _INTAKES = 4
 def temperatures(tree: Tree) -> tuple[Temperature, ...]:
     """Every sensor that reads, in the BMC's order; empty where the BMC has no such resource."""
     units = chassis(tree)
-    resources = tree.all(path for one in units if (path := one.link("Thermal")))
-    sensors = tree.gather((one for one in units if not one.has("Thermal") and one.has("Sensors")), "Sensors")
-    older = (_of_thermal(item) for resource in resources for item in resource.each("Temperatures"))
-    newer = (_of_sensor(item) for item in chain.from_iterable(sensors))
-    return _believed((*_readings(older), *_readings(newer)))
+    resources = tree.readable(path for one in units if (path := one.link("Thermal")))
+    listing = [one for one in units if not one.has("Thermal") and one.has("Sensors")]
+    sensors = tree.readable_members(listing, "Sensors")
+    told = [item for resource in resources for item in resource.each("Temperatures")]
+    older = (tree.attempt(partial(_of_thermal, item)) for item in told)
+    newer = (tree.attempt(partial(_of_sensor, item)) for item in chain.from_iterable(sensors))
+    found = (*_readings(older), *_readings(newer))
+    if not found and tree.incomplete():
+        raise ParseError("no sensor is among what could be read", where="/redfish/v1/Chassis Sensors")
+    return _believed(found)
 
 
 def _believed(found: tuple[Temperature, ...]) -> tuple[Temperature, ...]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from clusterctl.fleet.errors import EdgeError, ParseError
-from clusterctl.fleet.node import Inventory
+from clusterctl.fleet.node import Inventory, Unread
 from clusterctl.formats.redfish import cooling_power, network, processors, storage, system, updates
+from clusterctl.formats.redfish.machine import read_machine
 from clusterctl.formats.redfish.tree import Answers, NotYetReadError, Tree, Wanted
 
 T = TypeVar("T")
+MAX_UNREAD = 40
+"""So many unreadable resources of each kind are named."""
 _ON = {"On": True, "Off": False}
 
 
@@ -30,6 +34,7 @@ class _Reader:
 
     def read(self, name: str, read: Callable[[Tree], T]) -> T | None:
         """Return one field; None where its resources are not read yet, cannot be read, or are not understood."""
+        self.tree.kind = name
         try:
             return read(self.tree)
         except NotYetReadError:
@@ -43,23 +48,25 @@ def read_inventory(answers: Answers) -> Reading | Wanted:
     """The inventory, or what must be read first.
 
     Raises `ParseError` or `EdgeError` where the BMC does not tell which machine this is: without manufacturer, model
-    and serial nothing else is of use. Everything else is None (or empty, for versions and health) when unmeasured.
+    and serial nothing else is of use. Everything else is None (or empty, for versions and health) when unmeasured; a
+    kind of parts of which some could be read has those, and the others stand in `unread`.
     """
     tree = Tree(answers)
     try:
         host = system.host_system(tree)
-        serial = system.serial_of(tree, host)
+        machine = read_machine(tree)
     except NotYetReadError:
         return Wanted(tuple(tree.wanted))
     reader = _Reader(tree)
     inventory = Inventory(
-        manufacturer=system.required(host, "Manufacturer"),
-        model=system.required(host, "Model"),
-        serial=serial,
+        manufacturer=machine.manufacturer,
+        model=machine.model,
+        serial=machine.serial,
+        aliases=machine.aliases,
         bios_version=reader.read("bios_version", system.bios_version) or "",
         bmc_firmware=reader.read("bmc_firmware", system.bmc_firmware) or "",
         cpu_count=reader.read("cpu_count", processors.cpu_count),
-        memory_gib=reader.read("memory_gib", system.memory_gib),
+        memory_gib=reader.read("memory_gib", processors.memory_gib),
         gpus=reader.read("gpus", processors.gpus),
         hcas=reader.read("hcas", network.hcas),
         nics=reader.read("nics", network.nics),
@@ -74,6 +81,20 @@ def read_inventory(answers: Answers) -> Reading | Wanted:
         stale=reader.read("stale", system.stale) or "",
         rollups=reader.read("rollups", system.rollups) or (),
         on=_ON.get(host.text("PowerState")),
+        posted=reader.read("posted", system.posted),
     )
-    problems = tuple(dict.fromkeys((*reader.problems, *tree.notes)))
-    return Wanted(tuple(tree.wanted)) if tree.wanted else Reading(inventory, problems)
+    if tree.wanted:
+        return Wanted(tuple(tree.wanted))
+    unread = _bounded(tree)
+    problems = (*reader.problems, *(f"{one.kind}: {one}" for one in unread), *tree.notes)
+    return Reading(replace(inventory, unread=unread), tuple(dict.fromkeys(problems)))
+
+
+def _bounded(tree: Tree) -> tuple[Unread, ...]:
+    count = Counter[str]()
+    kept = []
+    for one in tree.unread.values():
+        count[one.kind] += 1
+        if count[one.kind] <= MAX_UNREAD:
+            kept.append(one)
+    return tuple(kept)

@@ -2,94 +2,105 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 from clusterctl.fleet.bmc.logs import UNREAD, LogArchive, LogEntry
 from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.natural_order import natural_key
-from clusterctl.fleet.node import Serial
+from clusterctl.fleet.node import Serial, Unread
 from clusterctl.formats.redfish import system
-from clusterctl.formats.redfish.system import chassis, host_system, systems
+from clusterctl.formats.redfish.machine import serial_of
+from clusterctl.formats.redfish.system import chassis, systems
 from clusterctl.formats.redfish.tree import Answers, NotYetReadError, Resource, Tree, Wanted, normal
 
 NEWEST = 200
 """So many entries of each log are told."""
-_SERVICES = frozenset({"sel", "lclog", "faultlist", "log1", "iml", "eventlog", "faultlog", "xid"})
+_TRACES = re.compile(
+    r"(audit|diagnostic|security|journal|postcode|dump|crashdump|faultdump|debugtoken|fdr|telemetry)\w*|sl",
+    re.IGNORECASE,
+)
+"""Logs of logins, of the BMC's software and of memory dumps: of these one page is read, and critical entries count."""
 _SEVERITIES = ("OK", "Warning", "Critical")
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _MAX_PAGES = 40
 
 
 def read_logs(answers: Answers) -> tuple[LogEntry, ...] | Wanted:
-    """The newest entries of each hardware log, newest first.
+    """Return the newest entries of each log, newest first.
 
-    A log that could not be read stands there as an entry of its own; raises the last error when not one could be read.
+    A log of which something could not be read stands there as an entry of its own, as does a BMC that lists none:
+    whatever a log is like, the others are read.
     """
     tree = Tree(answers)
-    found: list[LogEntry] = []
-    unread: list[LogEntry] = []
-    error: ParseError | EdgeError | None = None
-    readable = 0
     try:
         services = _services(tree)
     except NotYetReadError:
         return Wanted(tuple(tree.wanted))
+    found: list[LogEntry] = []
     for service in services:
+        tree.kind = service.path
         try:
-            found += _entries(tree, service)
-            readable += 1
+            found += tree.attempt(partial(_entries, tree, service)) or ()
         except NotYetReadError:
             continue
-        except (ParseError, EdgeError) as problem:
-            error = problem
-            unread.append(_unread(service, problem))
     if tree.wanted:
         return Wanted(tuple(tree.wanted))
-    if error is not None and not readable:
-        raise error
+    unread = _unread(tree) if services or tree.unread else [LogEntry("", "", "the BMC lists no log", message_id=UNREAD)]
     return (*unread, *sorted(found, key=_newest, reverse=True))
 
 
 def _services(tree: Tree) -> tuple[Resource, ...]:
-    host = host_system(tree)
-    managers = tree.all(host.links("Links", "ManagedBy"))
-    holders = (*systems(tree), *managers, *chassis(tree))
-    listed = tree.gather((one for one in holders if one.has("LogServices")), "LogServices", only=_of_hardware)
-    services = {item.path: item for items in listed for item in items}
-    if not services:
-        raise ParseError("no hardware log is listed", where=host.where("LogServices"))
-    return tuple(services.values())
+    """Return every log service of every System, manager and chassis, whatever its name."""
+    managers = tree.attempt(partial(tree.members, tree.root, "Managers", whole=False)) or ()
+    holders = (*systems(tree), *managers, *(tree.attempt(partial(chassis, tree)) or ()))
+    listed = tree.readable_members((one for one in holders if one.has("LogServices")), "LogServices")
+    found = {item.path: item for items in listed for item in items}
+    return tuple(one for one in found.values() if one.has("Entries") or _is_event_log(one.path))
 
 
-def _of_hardware(path: str) -> bool:
-    return path.rsplit("/", 1)[-1].lower() in _SERVICES
-
-
-def _unread(service: Resource, problem: ParseError | EdgeError) -> LogEntry:
-    message = f"this log could not be read: {problem.where}: {problem.message}"
-    return LogEntry("", "Warning", message, message_id=UNREAD, log=service.path)
+def _unread(tree: Tree) -> list[LogEntry]:
+    """Return an entry for each log of which something could not be read."""
+    lost: dict[str, list[Unread]] = {}
+    for one in tree.unread.values():
+        lost.setdefault(one.kind or one.where, []).append(one)
+    return [
+        LogEntry("", "", f"{items[0]}" + (f" and {len(items) - 1} more" if items[1:] else ""), UNREAD, log=log)
+        for log, items in lost.items()
+    ]
 
 
 def _entries(tree: Tree, service: Resource) -> list[LogEntry]:
-    """The newest of one log. Logs that begin with the oldest entry are read to their end, at most 40 pages."""
-    page = tree.follow(service, "Entries")
-    items: list[Resource] = []
-    for _ in range(_MAX_PAGES):
-        members = page.each("Members")
-        bare = [path for item in members if set(item.body) == {"@odata.id"} and (path := item.link())]
-        items += tree.all(sorted(bare, key=natural_key)[-NEWEST:]) if bare else members
-        following = page.text("Members@odata.nextLink")
-        if not following or (len(items) >= NEWEST and _newest_first(items)):
-            break
-        page = tree.get(normal(following, page.where("Members@odata.nextLink")))
-    found = [_entry(item, service) for item in items]
+    """Return the newest of one log. Logs that begin with the oldest entry are read to their end, at most 40 pages."""
+    trace = _TRACES.fullmatch(service.id) is not None
+    items = _newest_items(tree, service, 1 if trace else _MAX_PAGES)
+    read = [entry for item in items if (entry := tree.attempt(partial(_entry, item, service))) is not None]
+    found = [entry for entry in read if not trace or entry.severity == "Critical"]
     return sorted(found, key=_newest, reverse=True)[:NEWEST]
 
 
+def _newest_items(tree: Tree, service: Resource, pages: int) -> list[Resource]:
+    page: Resource | None = tree.follow(service, "Entries")
+    items: list[Resource] = []
+    for _ in range(pages):
+        if page is None:
+            break
+        members = page.each("Members")
+        bare = [path for item in members if set(item.body) == {"@odata.id"} and (path := item.link())]
+        items += tree.readable(sorted(bare, key=natural_key)[-NEWEST:]) if bare else members
+        following = page.text("Members@odata.nextLink")
+        if not following or (len(items) >= NEWEST and _newest_first(items)):
+            break
+        page = tree.attempt(partial(tree.get, normal(following, page.where("Members@odata.nextLink"))))
+    return items
+
+
 def _newest_first(items: list[Resource]) -> bool:
-    return _when(items[0].text("Created")) >= _when(items[-1].text("Created"))
+    first, last = (item.value("Created") for item in (items[0], items[-1]))
+    return _when(str(first)) >= _when(str(last))
 
 
 def _entry(item: Resource, service: Resource) -> LogEntry:
@@ -172,7 +183,7 @@ def read_event_logs(answers: Answers) -> EventLogs | Wanted:
     tree = Tree(answers)
     try:
         host = system.host_system(tree)
-        serial = system.serial_of(tree, host)
+        serial = serial_of(tree, host)
         services = _clearable(tree, (host,)) or _clearable(tree, tree.all(host.links("Links", "ManagedBy")))
         logs = tuple(EventLog(one.path, _target(one), _all_entries(tree, one)) for one in services)
     except NotYetReadError:

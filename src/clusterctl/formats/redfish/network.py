@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Guid, Hca, Mac, Nic
-from clusterctl.formats.redfish.system import chassis, host_system, serial_number
+from clusterctl.formats.redfish.system import chassis, host_first, host_system, serial_number
 from clusterctl.formats.redfish.tree import Resource, Tree
 
 # NVIDIA part numbers MCX<generation>5…: the VPI and InfiniBand cards of ConnectX-4 to -8 (1, 2, 3 there: Ethernet).
@@ -23,27 +24,40 @@ _NOT_HEX = re.compile(r"[^0-9a-f]")
 _MAC_SEPARATORS = re.compile(r"[:.\-]")
 
 
+_CX_ID = re.compile(r"CX([4-9])", re.IGNORECASE)
+"""`IO_Board_0_CX7_0`: ids of the adapters of a GB200 tray, whose models are those of the boards that they sit on."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Function:
-    """One device function of an adapter: number `rank` of its `siblings` functions, counted from 1.
+    """One device function or port of an adapter: number `rank` of its `siblings`, counted from 1.
 
-    Ports are not asked for: an InfiniBand adapter has one function for each port, in the ports' order.
+    An InfiniBand adapter has one function for each port, in the ports' order. An adapter that tells of neither stands
+    for itself. `pci_model`: what its PCI ids say.
     """
 
     adapter: Resource
     resource: Resource
-    siblings: int
-    rank: int
+    siblings: int = 1
+    rank: int = 1
+    pci_model: str = ""
 
     @property
-    def model(self) -> str:
+    def told_model(self) -> str:
         dell = (self.resource.text("Oem", "Dell", name, "ProductName") for name in ("DellInfiniBand", "DellNIC"))
         products = (product.split(" - ")[0] for product in dell if product)
         return self.adapter.text("Model") or next(products, "") or self.adapter.text("PartNumber")
 
     @property
+    def model(self) -> str:
+        found = self.told_model or self.pci_model
+        chip = _CX_ID.search(self.adapter.id)
+        return f"ConnectX-{chip[1]} {found}".strip() if chip and "connectx" not in found.casefold() else found
+
+    @property
     def speaks_infiniband(self) -> bool:
-        kind = self.resource.text("NetDevFuncType")
+        kinds = (self.resource.text(name) for name in ("NetDevFuncType", "PortProtocol", "LinkNetworkTechnology"))
+        kind = next((found for found in kinds if found), "")
         silent = not kind and any(self.resource.has(*keys) for keys in (("InfiniBand",), _DELL_INFINIBAND))
         return kind == "InfiniBand" or silent
 
@@ -54,14 +68,27 @@ class _Function:
 
     @property
     def can_infiniband(self) -> bool:
-        capable = "InfiniBand" in self.capabilities
-        return self.speaks_infiniband or capable or bool(_VPI_CARD.search(self.model))
+        if self.speaks_infiniband or not self.capabilities:
+            return self.speaks_infiniband or bool(_VPI_CARD.search(self.model))
+        return "InfiniBand" in self.capabilities
 
     @property
     def mac(self) -> Mac | None:
-        return _mac(self.resource, "Ethernet", "MACAddress") or _mac(self.resource, "Ethernet", "PermanentMACAddress")
+        for name in ("MACAddress", "PermanentMACAddress"):
+            if found := _mac(self.resource, "Ethernet", name):
+                return found
+        ports = self.resource.texts("Ethernet", "AssociatedMACAddresses")
+        return _as_mac(ports[0], self.resource.where("Ethernet", "AssociatedMACAddresses")) if ports else None
+
+    @property
+    def guid(self) -> Guid | None:
+        told = [_guid(self.resource.text(*keys), self.resource.where(*keys)) for keys in _GUID_FIELDS]
+        for keys in _PORT_GUID_FIELDS:
+            told += [_guid(text, self.resource.where(*keys)) for text in self.resource.texts(*keys)]
+        return next((found for found in told if found), None)
 
 
+_FUNCTIONS = "NetworkDeviceFunctions"
 _DELL_INFINIBAND = ("Oem", "Dell", "DellInfiniBand")
 _GUID_FIELDS = (
     ("InfiniBand", "PortGUID"),
@@ -71,35 +98,39 @@ _GUID_FIELDS = (
     (*_DELL_INFINIBAND, "PermanentPortGUID"),
     (*_DELL_INFINIBAND, "NodeGUID"),
 )
+_PORT_GUID_FIELDS = (("InfiniBand", "AssociatedPortGUIDs"), ("InfiniBand", "AssociatedNodeGUIDs"))
 
 
 def hcas(tree: Tree) -> tuple[Hca, ...]:
-    """Every function that speaks InfiniBand, or that sits on a card which can."""
+    """Return every function that speaks InfiniBand, or that sits on a card which can."""
     functions = _functions(tree)
     for function in functions:
         unclear = not function.model and _maker_unclear(function.adapter) and not function.capabilities
         if not function.speaks_infiniband and unclear:
-            raise ParseError("nothing tells what adapter this is", where=function.adapter.where("Model"))
-    found = [_hca(function) for function in functions if function.can_infiniband]
+            tree.leave_out(ParseError("nothing tells what adapter this is", where=function.adapter.where("Model")))
+    capable = [function for function in functions if function.can_infiniband]
+    found = [hca for function in capable if (hca := tree.attempt(partial(_hca, function))) is not None]
+    if not found and tree.incomplete():
+        raise ParseError("no adapter is among what could be read", where="/redfish/v1/Chassis NetworkAdapters")
     return tuple(sorted(found, key=lambda hca: natural_key(hca.slot)))
 
 
 def nics(tree: Tree) -> tuple[Nic, ...]:
-    """Every Ethernet port of the host once, in the BMC's order; `ParseError` where it lists none.
+    """Return every Ethernet port of the host once, in the BMC's order; `ParseError` where it lists none.
 
     Where one of the two sources is missing altogether, the other tells, and `Tree.notes` says so.
     """
     interfaces, functions = _sources(tree)
-    infiniband = {function.mac for function in functions if function.speaks_infiniband}
+    infiniband = {tree.attempt(partial(_mac_of, one)) for one in functions if one.speaks_infiniband}
     netboots = {f.mac for f in functions if f.resource.text("BootMode") == "PXE"}
     found: dict[Mac, Nic] = {}
     for interface in interfaces:
-        mac = _told_mac(interface, ("MACAddress",), ("PermanentMACAddress",))
+        mac = tree.attempt(partial(_told_mac, interface, ("MACAddress",), ("PermanentMACAddress",)))
         if mac and mac not in infiniband:
             boots = mac in netboots or bool(interface.text("UefiDevicePath"))
             found.setdefault(mac, Nic(interface.id, mac, boots))
     for function in functions:
-        mac = None if function.speaks_infiniband else _function_mac(function)
+        mac = None if function.speaks_infiniband else tree.attempt(partial(_function_mac, function))
         if mac and mac not in infiniband:
             found.setdefault(mac, Nic(_slot(function), mac, mac in netboots))
     if not found:
@@ -119,27 +150,70 @@ def _sources(tree: Tree) -> tuple[list[Resource], list[_Function]]:
 
 
 def _interfaces(tree: Tree) -> list[Resource]:
-    """The host's interfaces; not the virtual one that leads to the BMC itself."""
+    """The hosts' interfaces; not the virtual one that leads to the BMC itself."""
+    holders = [one for one in host_first(tree) if one.has("EthernetInterfaces")]
     return [
         item
-        for item in tree.members(host_system(tree), "EthernetInterfaces")
+        for item in chain.from_iterable(tree.readable_members(holders, "EthernetInterfaces"))
         if not item.absent and not item.has("Links", "HostInterface") and item.id != "ToManager"
     ]
 
 
 def _functions(tree: Tree) -> list[_Function]:
+    """Each function of each adapter once; where an adapter lists none, its ports stand for them."""
     listing = [one for one in chassis(tree) if one.has("NetworkAdapters")]
     if not listing:
         raise ParseError("no chassis lists its network adapters", where="/redfish/v1/Chassis NetworkAdapters")
-    listed = chain.from_iterable(tree.gather(listing, "NetworkAdapters"))
-    adapters = [item for item in listed if not item.absent]
-    functions = tree.gather(adapters, "NetworkDeviceFunctions")
+    listed = {item.path: item for item in chain.from_iterable(tree.readable_members(listing, "NetworkAdapters"))}
+    adapters = [item for item in listed.values() if not item.absent]
+    functions = tree.readable_members([one for one in adapters if one.has(_FUNCTIONS)], _FUNCTIONS)
+    found = dict(zip((one.path for one in adapters if one.has(_FUNCTIONS)), functions, strict=True))
+    bare = [one for one in adapters if not found.get(one.path) and one.has("Ports")]
+    found |= dict(zip((one.path for one in bare), tree.readable_members(bare, "Ports"), strict=True))
+    ids = _pci_models(tree, [one for one in adapters if not _Function(one, one).told_model])
     return [
-        _Function(adapter, item, len(siblings), rank)
-        for adapter, siblings in zip(adapters, functions, strict=True)
+        _Function(adapter, item, len(siblings), rank, ids.get(adapter.path, ""))
+        for adapter in adapters
+        for siblings in [found.get(adapter.path) or (adapter,)]
         for rank, item in enumerate(sorted(siblings, key=lambda one: natural_key(one.id)), start=1)
         if not item.absent
     ]
+
+
+_PCI_MODELS = {
+    "0x1013": "ConnectX-4",
+    "0x1015": "ConnectX-4 Lx",
+    "0x1017": "ConnectX-5",
+    "0x1019": "ConnectX-5 Ex",
+    "0x101b": "ConnectX-6",
+    "0x101d": "ConnectX-6 Dx",
+    "0x101f": "ConnectX-6 Lx",
+    "0x1021": "ConnectX-7",
+    "0x1023": "ConnectX-8",
+    "0xa2d6": "BlueField-2",
+    "0xa2dc": "BlueField-3",
+}
+"""Device ids of Mellanox (0x15b3) in the PCI ID database; a DGX H100 tells no more of its adapters."""
+
+
+def _pci_models(tree: Tree, adapters: list[Resource]) -> dict[str, str]:
+    """Return by path the models of adapters that their PCIe functions tell."""
+    linked = {
+        adapter.path: path
+        for adapter in adapters
+        for controller in adapter.each("Controllers")
+        for path in controller.links("Links", "PCIeDevices")
+    }
+    devices = tree.readable(linked.values())
+    listing = [one for one in devices if one.has("PCIeFunctions")]
+    functions = dict(zip((one.path for one in listing), tree.readable_members(listing, "PCIeFunctions"), strict=True))
+    models = {
+        path: _PCI_MODELS.get(function.text("DeviceId").lower(), "")
+        for path, items in functions.items()
+        for function in items
+        if function.text("VendorId").lower() == "0x15b3"
+    }
+    return {adapter: models.get(device, "") for adapter, device in linked.items()}
 
 
 def _maker_unclear(adapter: Resource) -> bool:
@@ -151,12 +225,11 @@ def _maker_unclear(adapter: Resource) -> bool:
 def _hca(function: _Function) -> Hca:
     adapter = function.adapter
     controllers = adapter.each("Controllers")
-    told = (_guid(function.resource, keys) for keys in _GUID_FIELDS)
     return Hca(
         slot=_slot(function),
         model=function.model,
         serial=serial_number(adapter),
-        guid=next((guid for guid in told if guid), None),
+        guid=function.guid,
         firmware=controllers[0].text("FirmwarePackageVersion") if controllers else "",
         port=function.rank,
     )
@@ -167,6 +240,8 @@ def _slot(function: _Function) -> str:
     controllers = function.adapter.each("Controllers")
     label = controllers[0].text("Location", "PartLocation", "ServiceLabel") if controllers else ""
     adapter, own = label or function.adapter.id, function.resource.id
+    if function.siblings == 1 and "/Ports/" in function.resource.path:
+        return adapter
     if own.startswith(adapter):
         return own
     return f"{adapter} function {own}" if function.siblings > 1 else adapter
@@ -183,6 +258,10 @@ def _told_mac(resource: Resource, *fields: tuple[str, ...]) -> Mac | None:
     raise ParseError("the interface has no MAC address", where=resource.where(*fields[0]))
 
 
+def _mac_of(function: _Function) -> Mac | None:
+    return function.mac
+
+
 def _function_mac(function: _Function) -> Mac | None:
     told = function.mac
     enabled = function.resource.flag("DeviceEnabled") is not False
@@ -192,22 +271,24 @@ def _function_mac(function: _Function) -> Mac | None:
 
 
 def _mac(resource: Resource, *keys: str) -> Mac | None:
+    return _as_mac(resource.text(*keys), resource.where(*keys))
+
+
+def _as_mac(text: str, where: str) -> Mac | None:
     """Lower case with colons; None where not told or all zero."""
-    told = resource.text(*keys).lower()
-    digits = _MAC_SEPARATORS.sub("", told)
+    digits = _MAC_SEPARATORS.sub("", text.lower())
     if not digits.strip("0"):
         return None
     if len(digits) != 12 or _NOT_HEX.search(digits):
-        raise ParseError(f"{told!r} is no MAC address", where=resource.where(*keys))
+        raise ParseError(f"{text!r} is no MAC address", where=where)
     return Mac(":".join(digits[i : i + 2] for i in range(0, 12, 2)))
 
 
-def _guid(resource: Resource, keys: tuple[str, ...]) -> Guid | None:
+def _guid(text: str, where: str) -> Guid | None:
     """16 hex digits, from `88e9:a4ff:ff80:9da2`, `0x88e9…` or pairs; None where not told or all zero."""
-    told = resource.text(*keys).lower()
-    digits = _NOT_HEX.sub("", told.removeprefix("0x"))
+    digits = _NOT_HEX.sub("", text.lower().removeprefix("0x"))
     if not digits.strip("0"):
         return None
     if len(digits) != 16:
-        raise ParseError(f"{told!r} is no GUID", where=resource.where(*keys))
+        raise ParseError(f"{text.lower()!r} is no GUID", where=where)
     return Guid(digits)

@@ -7,12 +7,22 @@ named `bus-device-function` in decimal.
 from __future__ import annotations
 
 import re
+from functools import partial
 from itertools import chain
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Cpu, Dimm, Gpu
-from clusterctl.formats.redfish.system import chassis, host_system, serial_number, service_label, systems, well
+from clusterctl.formats.redfish.parts import Part, merged
+from clusterctl.formats.redfish.system import (
+    chassis,
+    host_first,
+    host_system,
+    programmed,
+    serial_number,
+    service_label,
+    well,
+)
 from clusterctl.formats.redfish.tree import Resource, Tree
 
 _GPU_TYPES = frozenset({"GPU", "Accelerator"})
@@ -20,66 +30,93 @@ _GPU_CLASSES = frozenset({"DisplayController", "ProcessingAccelerators"})
 _GPU_VENDOR_IDS = frozenset({"0x10de", "10de", "4318", "0x1002", "4098"})  # NVIDIA, AMD; iLO 5 writes them in decimal
 _GPU_MAKER = re.compile(r"nvidia|advanced micro devices|\bamd\b", re.IGNORECASE)
 _GPU_NAME = re.compile(r"gpu", re.IGNORECASE)
+_NO_MODEL = re.compile(
+    r"[0-9A-Z]{3,5}(-[0-9A-Z]{2,6}){2,}|(processor|(pcie )?device|gpu|accelerator|adapter)[ _\d]*", re.IGNORECASE
+)
+"""Part numbers (`900-21010-0320-030`, `2330-885-A1`) and names of kinds, which some BMCs write in place of a model."""
 _DELL_FUNCTION = re.compile(r"/PCIeFunctions/(\d+)-(\d+)-(\d+)")
 
 
 def cpus(tree: Tree) -> tuple[Cpu, ...]:
-    """Populated CPU sockets; `ParseError` where none is listed."""
-    found = [_cpu(item) for item in _processors(tree) if item.text("ProcessorType") == "CPU"]
+    """Return the populated CPU sockets of all Systems; `ParseError` where none is listed."""
+    lists = [[item for item in items if item.text("ProcessorType") == "CPU"] for items in _processors(tree)]
+    found = [_cpu(part) for part in _proven(merged(lists))]
     if not found:
         raise ParseError("no CPU is listed", where="/redfish/v1/Systems Processors")
     return tuple(sorted(found, key=lambda cpu: natural_key(cpu.slot)))
 
 
 def cpu_count(tree: Tree) -> int:
+    """Return how many sockets are populated."""
     return len(cpus(tree))
 
 
-def _cpu(item: Resource) -> Cpu:
+def _proven(parts: list[Part]) -> list[Part]:
+    """Return the parts without those that only another System than the first names, and without a serial.
+
+    Nothing says that these are not the first System's.
+    """
+    owner = parts[0].owner if parts else ""
+    return [part for part in parts if part.owner == owner or part.serial]
+
+
+def _cpu(part: Part) -> Cpu:
+    item = part.resources[0]
     return Cpu(
         slot=service_label(item) or item.text("Socket") or item.id,
-        model=item.text("Model"),
-        cores=item.whole("TotalCores"),
-        serial=serial_number(item),
-        healthy=well(item),
+        model=part.first("Model").text("Model"),
+        cores=part.first("TotalCores").whole("TotalCores"),
+        serial=part.serial,
+        healthy=part.healthy,
     )
 
 
 def gpus(tree: Tree) -> tuple[Gpu, ...]:
-    """All GPUs of the machine, by slot; none only where processors and PCIe devices were read and show none.
+    """Return all GPUs of the machine, by slot; none only where processors and PCIe devices were read and show none.
 
-    One that both the host and its HGX board list is one, where its serial says so.
+    One that both the host and its HGX board list is one. What a processor does not tell, its PCIe device does.
     """
-    listed = [item for item in _processors(tree) if item.text("ProcessorType") in _GPU_TYPES]
-    found = _once(listed) or [device for device in _pcie_devices(tree) if _is_gpu(tree, device)]
-    return tuple(sorted((_gpu(item) for item in found), key=lambda gpu: natural_key(gpu.slot)))
+    lists = [[item for item in items if item.text("ProcessorType") in _GPU_TYPES] for items in _processors(tree)]
+    parts = merged(lists) or [Part([device]) for device in _pcie_devices(tree) if _is_gpu(tree, device)]
+    if not parts and tree.incomplete():
+        raise ParseError("no GPU is among what could be read", where="/redfish/v1/Systems Processors")
+    vague = [part for part in parts if not _model(part) or part.healthy is None]
+    devices = _devices(tree, vague) if vague else {}
+    found = [_gpu(part, devices.get(part.resources[0].path)) for part in parts]
+    return tuple(sorted(found, key=lambda gpu: natural_key(gpu.slot)))
 
 
-def _once(listed: list[Resource]) -> list[Resource]:
-    """Without those that another system has listed before by the same serial; within one system none is left out."""
-    seen: dict[str, str] = {}
-    kept = []
-    for item in listed:
-        system, number = item.path.rpartition("/Processors/")[0], serial_number(item)
-        if not number or seen.setdefault(number, system) == system:
-            kept.append(item)
-    return kept
+def _devices(tree: Tree, parts: list[Part]) -> dict[str, Resource]:
+    """Return each GPU's PCIe device: the one that it links to, else the one of its serial."""
+    linked = {part.resources[0].path: part.first("Links", "PCIeDevice").link("Links", "PCIeDevice") for part in parts}
+    devices = {one.path: one for one in tree.readable(path for path in linked.values() if path)}
+    if missing := [part for part in parts if linked[part.resources[0].path] not in devices and part.serial]:
+        listed = tree.attempt(partial(_pcie_devices, tree)) or []
+        by_serial = {serial_number(one): one for one in listed}
+        devices |= {one.path: one for part in missing if (one := by_serial.get(part.serial))}
+        linked |= {
+            part.resources[0].path: one.path for part in missing if (one := by_serial.get(part.serial)) is not None
+        }
+    return {path: devices[target] for path, target in linked.items() if target in devices}
 
 
-def _processors(tree: Tree) -> list[Resource]:
-    listed = chain.from_iterable(tree.gather(systems(tree), "Processors"))
-    found = [item for item in listed if not item.absent]
-    for item in found:
+def _processors(tree: Tree) -> list[list[Resource]]:
+    """Return the processors of each System, the host's first, as far as they can be read."""
+    holders = [one for one in host_first(tree) if one.has("Processors")]
+    if not holders:
+        raise ParseError("no System lists its processors", where="/redfish/v1/Systems Processors")
+    listed = [[item for item in items if not item.absent] for items in tree.readable_members(holders, "Processors")]
+    for item in chain.from_iterable(listed):
         if not item.text("ProcessorType"):
-            raise ParseError("the processor does not say what it is", where=item.where("ProcessorType"))
-    return found
+            tree.leave_out(ParseError("the processor does not say what it is", where=item.where("ProcessorType")))
+    return listed
 
 
 def _pcie_devices(tree: Tree) -> list[Resource]:
     listing = [one for one in chassis(tree) if one.has("PCIeDevices")]
     if not listing:
         raise ParseError("no chassis lists its PCIe devices", where="/redfish/v1/Chassis PCIeDevices")
-    found = {item.path: item for item in chain.from_iterable(tree.gather(listing, "PCIeDevices"))}
+    found = {item.path: item for item in chain.from_iterable(tree.readable_members(listing, "PCIeDevices"))}
     return [item for item in found.values() if not item.absent]
 
 
@@ -88,36 +125,73 @@ def _is_gpu(tree: Tree, device: Resource) -> bool:
     if _GPU_NAME.match(device.id) or _GPU_NAME.match(device.text("Name")):
         return True
     maker = device.text("Manufacturer")
-    if maker and not _GPU_MAKER.search(maker):
+    if (maker and not _GPU_MAKER.search(maker)) or not device.has("PCIeFunctions"):
         return False
+    (functions,) = tree.readable_members([device], "PCIeFunctions")
     return any(
         function.text("DeviceClass") in _GPU_CLASSES and function.text("VendorId").lower() in _GPU_VENDOR_IDS
-        for function in tree.members(device, "PCIeFunctions")
+        for function in functions
     )
 
 
-def _gpu(item: Resource) -> Gpu:
+def _model(part: Part, device: Resource | None = None) -> str:
+    """The first name that is none of a part number; empty where all that tells of the GPU has only such."""
+    resources = (*part.resources, *([device] if device is not None else []))
+    told = [one.text(name) for name in ("Model", "Name") for one in resources if one.text(name) != one.id]
+    return next((text for text in told if programmed(text) and not _NO_MODEL.fullmatch(text)), "")
+
+
+def _gpu(part: Part, device: Resource | None) -> Gpu:
+    item = part.resources[0]
     functions = item.links("Links", "PCIeFunctions")
     numbers = _DELL_FUNCTION.search(functions[0]) if functions else None
     pci = "0000:{:02x}:{:02x}.{:x}".format(*map(int, numbers.groups())) if numbers else ""
-    return Gpu(slot=item.id, model=item.text("Model"), serial=serial_number(item), pci=pci, healthy=well(item))
+    healthy = well(device) if part.healthy is None and device is not None else part.healthy
+    return Gpu(slot=item.id, model=_model(part, device), serial=part.serial, pci=pci, healthy=healthy)
 
 
 def dimms(tree: Tree) -> tuple[Dimm, ...]:
-    """All that are plugged in, by slot; empty sockets are listed as absent, or without capacity."""
-    found = [_dimm(item) for item in tree.members(host_system(tree), "Memory") if not item.absent]
+    """Return all that are plugged in, by slot; empty sockets are listed as absent, or without capacity.
+
+    A HGX board lists the memory of its GPUs too, which is none.
+    """
+    holders = [one for one in host_first(tree) if one.has("Memory")]
+    if not holders:
+        raise ParseError("no System lists its memory", where="/redfish/v1/Systems Memory")
+    lists = tree.readable_members(holders, "Memory")
+    parts = _proven(merged([[one for one in items if not one.absent and not _of_gpu(one)] for items in lists]))
+    found = [dimm for part in parts if (dimm := tree.attempt(partial(_dimm, part))) is not None]
     there = [dimm for dimm in found if dimm.size_mib or dimm.healthy is False]
+    if not there and tree.incomplete():
+        raise ParseError("no module is among what could be read", where=holders[0].where("Memory"))
     return tuple(sorted(there, key=lambda dimm: natural_key(dimm.slot)))
 
 
-def _dimm(item: Resource) -> Dimm:
-    size, healthy = item.whole("CapacityMiB"), well(item)
+def _of_gpu(item: Resource) -> bool:
+    return item.text("MemoryDeviceType").startswith("HBM") or bool(_GPU_NAME.match(item.id))
+
+
+def _dimm(part: Part) -> Dimm:
+    item, sized = part.resources[0], part.first("CapacityMiB")
+    size, healthy = sized.whole("CapacityMiB"), part.healthy
     if size is None and healthy is not False and item.text("Status", "State") in ("", "Enabled"):
         raise ParseError("the module does not tell its size", where=item.where("CapacityMiB"))
     return Dimm(
         slot=service_label(item) or item.text("DeviceLocator") or item.id,
         size_mib=size or 0,
-        model=item.text("PartNumber"),
-        serial=serial_number(item),
+        model=part.first("PartNumber").text("PartNumber"),
+        serial=part.serial,
         healthy=healthy,
     )
+
+
+def memory_gib(tree: Tree) -> float:
+    """Return what the host's summary says; the sum of its modules where that keeps silent."""
+    host = host_system(tree)
+    found = host.number("MemorySummary", "TotalSystemMemoryGiB")
+    if found:
+        return float(found)
+    modules = dimms(tree)
+    if not modules or tree.incomplete():
+        raise ParseError("not told", where=host.where("MemorySummary", "TotalSystemMemoryGiB"))
+    return sum(module.size_mib for module in modules) / 1024

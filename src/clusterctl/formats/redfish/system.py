@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from clusterctl.fleet.bmc.boot import Post
 from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.node import Rollup, Serial
-from clusterctl.formats.redfish.tree import Answers, NotYetReadError, Resource, Tree, Wanted
+from clusterctl.formats.redfish.tree import ROOT, Answers, NotYetReadError, Resource, Tree, Wanted
 
 PLACEHOLDERS = frozenset(
     {
@@ -27,8 +28,13 @@ PLACEHOLDERS = frozenset(
 """What firmware writes where nobody has programmed the field."""
 
 
+_UNPROGRAMMED = re.compile(r"(0x)?[0. -]*|f{8,}|\$.*|.*(serial ?number|product[_ ]name)\$?", re.IGNORECASE)
+"""Zeros, and names of fields that a tool was to fill in (`$CHASSIS_SERIAL_NUMBER`, `CPLDSerialNumber`)."""
+
+
 def programmed(text: str) -> bool:
-    return bool(text) and text.lower() not in PLACEHOLDERS
+    """Return whether the text is a value, not what firmware writes where the field was never programmed."""
+    return text.lower() not in PLACEHOLDERS and not _UNPROGRAMMED.fullmatch(text)
 
 
 def serial_number(item: Resource) -> Serial | None:
@@ -42,62 +48,63 @@ def service_label(item: Resource) -> str:
     return item.text("Location", "PartLocation", "ServiceLabel")
 
 
+_NO_HEALTH = frozenset({"", "absent", "n/a", "na", "none", "not available", "null", "undefined", "unknown"})
+
+
 def well(item: Resource) -> bool | None:
-    """The part's own health, never its roll-up; None where the BMC does not tell."""
-    told = item.text("Status", "Health")
-    return told == "OK" if told else None
+    """Return the part's own health, never its roll-up; None where the BMC does not report it."""
+    word = item.text("Status", "Health").lower()
+    return None if word in _NO_HEALTH else word == "ok"
 
 
 _HEALTH = ("OK", "Warning", "Critical")
 
 
+_BOARD = "HGX"
+"""How systems begin that are a board inside the machine and not the host."""
+_HOST_LINKS = ("SecureBoot", "Bios", "Storage", "EthernetInterfaces")
+
+
 def systems(tree: Tree) -> tuple[Resource, ...]:
-    found = tree.members(tree.root, "Systems")
-    if not found:
-        raise ParseError("the BMC lists no system", where="/redfish/v1/Systems Members")
-    return found
+    """Return every System that can be read, in the BMC's order; an error where none can."""
+    found = tree.members(tree.root, "Systems", whole=False)
+    if found:
+        return found
+    raise _lost_system(tree) or ParseError("the BMC lists no system", where=f"{ROOT}/Systems Members")
 
 
 def host_system(tree: Tree) -> Resource:
-    """The system that boots an OS; beside it an HGX board lists its GPUs as a system without BIOS and boot order."""
-    return max(systems(tree), key=lambda s: (bool(s.text("BiosVersion")), s.has("Boot"), s.has("PowerState")))
+    """Return the System that boots an OS, not a HGX board that lists its GPUs as a System of its own.
+
+    Raise where a System could not be read and the others do not look like a host.
+    """
+    best = max(systems(tree), key=_host_likeness)
+    lost = _lost_system(tree)
+    if lost is not None and not any(best.has(name) for name in _HOST_LINKS):
+        raise lost
+    return best
+
+
+def _lost_system(tree: Tree) -> EdgeError | None:
+    where = f"{ROOT}/Systems"
+    lost = (one for one in tree.unread.values() if one.where.rsplit("/", 1)[0] == where or one.where == where)
+    return next((EdgeError(one.reason, where=one.where) for one in lost), None)
+
+
+def _host_likeness(system: Resource) -> tuple[bool, bool, int, bool]:
+    links = sum(system.has(name) for name in _HOST_LINKS)
+    return not system.id.startswith(_BOARD), bool(system.text("BiosVersion")), links, system.has("Boot")
+
+
+def host_first(tree: Tree) -> tuple[Resource, ...]:
+    """Return every System, the host's first."""
+    host = host_system(tree)
+    return (host, *(one for one in systems(tree) if one.path != host.path))
 
 
 def chassis(tree: Tree) -> tuple[Resource, ...]:
-    return tree.members(tree.root, "Chassis")
-
-
-def _serial(system: Resource) -> Serial:
-    """What is printed on the machine: Dell writes it (the service tag) into SKU, `SerialNumber` is the board's."""
-    name = "SKU" if system.text("Manufacturer").lower().startswith("dell") else "SerialNumber"
-    return Serial(required(system, name))
-
-
-def serial_of(tree: Tree, system: Resource) -> Serial:
-    """Which machine it is, for all that read or change it: by the system; where that keeps silent (GB200), from the
-    assembly in its chassis that is of its model.
-    """
-    try:
-        return _serial(system)
-    except ParseError:
-        found = set() if system.text("SerialNumber") else _assembled(tree, system)
-        if len(found) != 1:
-            raise
-        return Serial(found.pop())
-
-
-def _assembled(tree: Tree, system: Resource) -> set[str]:
-    """Serials of the assemblies of the system's model; what cannot be read tells none."""
-    model = system.text("Model").casefold()
-    try:
-        linked = system.links("Links", "Chassis")
-        units = tree.all(linked) if linked else chassis(tree)
-        assemblies = tree.all(path for one in units if (path := one.link("Assembly")))
-        items = [item for one in assemblies for item in one.each("Assemblies")]
-        same = [item for item in items if model and item.text("Model").casefold() == model]
-        return {number for item in same if programmed(number := item.text("SerialNumber"))}
-    except (ParseError, EdgeError):
-        return set()
+    """Return every chassis that can be read, in the BMC's order."""
+    return tree.members(tree.root, "Chassis", whole=False)
 
 
 def required(resource: Resource, name: str) -> str:
@@ -109,14 +116,6 @@ def required(resource: Resource, name: str) -> str:
             remedy="power the machine on once so that the BMC takes inventory, or have the vendor program the field",
         )
     return found
-
-
-def memory_gib(tree: Tree) -> float:
-    system = host_system(tree)
-    found = system.number("MemorySummary", "TotalSystemMemoryGiB")
-    if not found:
-        raise ParseError("not told", where=system.where("MemorySummary", "TotalSystemMemoryGiB"))
-    return float(found)
 
 
 def health(tree: Tree) -> str:
@@ -136,7 +135,7 @@ def bios_version(tree: Tree) -> str:
 def bmc_firmware(tree: Tree) -> str:
     system = host_system(tree)
     paths = system.links("Links", "ManagedBy")
-    managers = tree.all(paths) if paths else tree.members(tree.root, "Managers")
+    managers = tree.readable(paths) if paths else tree.members(tree.root, "Managers", whole=False)
     told = [manager.text("FirmwareVersion") for manager in managers]
     return next((version for version in told if version), "") or _firmware(tree, "BMC")
 
@@ -144,7 +143,7 @@ def bmc_firmware(tree: Tree) -> str:
 def _firmware(tree: Tree, name: str) -> str:
     """The version that the firmware inventory has under this name, where the resource itself keeps silent."""
     service = tree.follow(tree.root, "UpdateService")
-    for item in tree.members(service, "FirmwareInventory"):
+    for item in tree.members(service, "FirmwareInventory", whole=False):
         if name in (item.id.upper(), item.text("Name").upper()) and item.text("Version"):
             return item.text("Version")
     raise ParseError(f"no {name} version is told", where=service.where("FirmwareInventory"))
@@ -214,6 +213,12 @@ def read_post(answers: Answers) -> Post | Wanted:
     except NotYetReadError:
         return Wanted(tuple(tree.wanted))
     return post(host)
+
+
+def posted(tree: Tree) -> str | None:
+    """Return when the self-test of the running machine ended, empty where that has no time; None where it did not."""
+    host = host_system(tree)
+    return host.text("BootProgress", "LastStateTime") if post(host) is Post.DONE else None
 
 
 def post(host: Resource) -> Post:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
-from clusterctl.fleet.errors import EdgeError, ParseError
+from clusterctl.fleet.errors import BusyError, EdgeError, ParseError, PrivilegeError
+from clusterctl.fleet.node import Unread
 
 ROOT = "/redfish/v1"
 _PATH = re.compile(r"/redfish/v1(/[^\s#\\]*)?")
@@ -21,9 +23,22 @@ _PATH = re.compile(r"/redfish/v1(/[^\s#\\]*)?")
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """The BMC did not give this resource; `reason` in words (`HTTP 403: insufficient privilege`)."""
+    """The BMC did not give this resource; `reason` in words (`HTTP 404`).
+
+    lacks  the privilege that the account lacks (DSP0266, Redfish privileges); empty where that is not the reason
+    busy   the BMC answered that it is busy, as long as it was waited for
+    """
 
     reason: str
+    lacks: str = ""
+    busy: bool = False
+
+    def error(self, where: str) -> EdgeError:
+        """Return the error for a reader that cannot do without the resource."""
+        message = f"could not be read: {self.reason}"
+        if self.lacks:
+            return PrivilegeError(message, where=where, remedy=f"give the account the privilege {self.lacks}")
+        return BusyError(message, where=where) if self.busy else EdgeError(message, where=where)
 
 
 Answer = Mapping[str, Any] | Unreadable
@@ -135,7 +150,7 @@ class Resource:
         """The paths that a list of links points to, each once; never fewer than its `@odata.count` claims."""
         paths = self.references(*keys)
         count = self.whole(*keys[:-1], f"{keys[-1]}@odata.count")
-        if count is not None and count != len(paths):
+        if count is not None and count not in (len(paths), len(set(paths))):
             raise ParseError(f"it counts {count} links but lists {len(paths)}", where=self.where(*keys))
         return tuple(dict.fromkeys(paths))
 
@@ -159,7 +174,20 @@ class Resource:
         return ParseError(f"expected {expected}, found {type(found).__name__}", where=self.where(*keys))
 
 
-_ASKED = "?$expand="
+def _miscounted(first: Resource, last: Resource, items: list[Resource]) -> ParseError | None:
+    """Return the error where members are missing by the collection's own count.
+
+    A member that stands twice counts once: it does not make up for one that is missing. Pages may overlap, as a
+    recorded DGX's do; and a collection may have grown between its first page and its last.
+    """
+    counts = [count for page in (first, last) if (count := page.whole("Members@odata.count")) is not None]
+    listed = len({item.link() for item in items})
+    if not counts or listed in counts or (first is not last and listed >= min(counts)):
+        return None
+    return ParseError(f"the collection counts {counts[0]} members but lists {listed}", where=first.path)
+
+
+EXPANDED = "?$expand="
 _REFUSALS = 2
 
 
@@ -175,8 +203,8 @@ def expansion(answers: Answers, path: str) -> str:
         sign = "" if offer is None else _sign(offer)
     except ParseError:
         return ""
-    query = f"{_ASKED}{sign}" if sign else ""
-    refused = [asked for asked, answer in answers.items() if _ASKED in asked and isinstance(answer, Unreadable)]
+    query = f"{EXPANDED}{sign}" if sign else ""
+    refused = [asked for asked, answer in answers.items() if EXPANDED in asked and isinstance(answer, Unreadable)]
     return "" if len(refused) >= _REFUSALS and path + query not in answers else query
 
 
@@ -207,11 +235,19 @@ class NotYetReadError(Exception):
 
 @dataclass(slots=True)
 class Tree:
-    """What was read so far; `wanted` collects what is still missing, `notes` what was left out on the way, in words."""
+    """What was read so far.
+
+    wanted  paths that are still missing
+    notes   what was left out on the way, in words
+    kind    the field of the inventory that is read now
+    unread  what the BMC lists but does not give, or garbles, by kind and place
+    """
 
     answers: Answers
     wanted: dict[str, None] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    kind: str = ""
+    unread: dict[tuple[str, str], Unread] = field(default_factory=dict)
 
     @property
     def root(self) -> Resource:
@@ -224,8 +260,29 @@ class Tree:
             self.wanted[path] = None
             raise NotYetReadError(path)
         if isinstance(answer, Unreadable):
-            raise EdgeError(f"could not be read: {answer.reason}", where=path)
+            raise answer.error(path)
         return Resource(path, answer)
+
+    def attempt(self, read: Callable[[], T]) -> T | None:
+        """Return what `read` returns; None where the BMC does not give or garbles it, which is kept in `unread`."""
+        try:
+            return read()
+        except (ParseError, EdgeError) as error:
+            self.leave_out(error)
+            return None
+
+    def leave_out(self, error: ParseError | EdgeError) -> None:
+        """Keep in `unread` what the error is about."""
+        self.unread.setdefault((self.kind, error.where), Unread(self.kind, error.where, error.message))
+
+    def forgive(self, paths: Iterable[str]) -> None:
+        """Take out of `unread` what other resources have given."""
+        for path in paths:
+            self.unread.pop((self.kind, path), None)
+
+    def incomplete(self) -> bool:
+        """Return whether anything of the current kind could not be read."""
+        return any(kind == self.kind for kind, _ in self.unread)
 
     def follow(self, resource: Resource, *keys: str) -> Resource:
         """The resource that a field links to; a missing link is a `ParseError`."""
@@ -234,42 +291,60 @@ class Tree:
             raise ParseError("the link is missing", where=resource.where(*keys))
         return self.get(target)
 
-    def members(self, resource: Resource, *keys: str, only: Wish | None = None) -> tuple[Resource, ...]:
+    def members(
+        self, resource: Resource, *keys: str, only: Wish | None = None, whole: bool = True
+    ) -> tuple[Resource, ...]:
         """Every member of a linked collection, page by page; never fewer than the collection claims to have.
 
         Where the BMC says that it can, it sends them with the collection (`$expand`): one request instead of many.
         Members that it left out of its answer nevertheless are asked for one by one. `only` those whose path is wished.
+        Not `whole`: what cannot be read is left out and kept in `unread`.
         """
         target = resource.link(*keys)
         if target is None:
             raise ParseError("the link is missing", where=resource.where(*keys))
         if query := expansion(self.answers, target):
             try:
-                return self._members(target + query, only, expanded=True)
+                return self._collect(self._listed(target + query, only, whole=True).items(), self._member)
             except (ParseError, EdgeError):
                 pass  # it promises more than it can do: the plain collection decides
-        return self._members(target, only, expanded=False)
+        listed = self._listed(target, only, whole=whole)
+        return self.all(listed) if whole else self.readable(listed)
 
-    def _members(self, path: str, only: Wish | None, *, expanded: bool) -> tuple[Resource, ...]:
-        page = first = self.get(path)
+    def _listed(self, path: str, only: Wish | None, *, whole: bool) -> dict[str, Resource]:
+        """Return the wished members as the collection carries them, by path."""
+        first = last = self.get(path)
         items: list[Resource] = []
+        for last in self._pages(first, whole=whole):
+            if not last.has("Members"):
+                raise ParseError("the collection has no members field", where=last.where("Members"))
+            known = {item.link() for item in items}
+            items += [item for item in last.each("Members") if item.link()]
+            if last.has("Members@odata.nextLink") and known and known.issuperset(item.link() for item in items):
+                if _miscounted(first, last, items) is not None:
+                    raise ParseError("the collection's pages never end", where=first.path)
+                break
+        if EXPANDED in path and not first.has("Members@odata.count"):
+            raise ParseError("the collection with its members in it has no count", where=first.path)
+        error = _miscounted(first, last, items)
+        if error is not None and whole:
+            raise error
+        if error is not None and (first.whole("Members@odata.count") or 0) > len({item.link() for item in items}):
+            self.leave_out(error)
+        return {target: item for item in items if (target := item.link()) and (only is None or only(target))}
+
+    def _pages(self, first: Resource, *, whole: bool) -> Iterator[Resource]:
+        page: Resource | None = first
         for _ in range(_MAX_PAGES):
-            if not page.has("Members"):
-                raise ParseError("the collection has no members field", where=page.where("Members"))
-            items += [item for item in page.each("Members") if item.link()]
+            if page is None:
+                return
+            yield page
             following = page.text("Members@odata.nextLink")
             if not following:
-                break
-            page = self.get(normal(following, page.where("Members@odata.nextLink")))
-        else:
-            raise ParseError("the collection's pages never end", where=first.path)
-        count, listed = first.whole("Members@odata.count"), len({item.link() for item in items})
-        if count is not None and count != listed:  # pages may overlap, as a recorded DGX's do
-            raise ParseError(f"the collection counts {count} members but lists {listed}", where=first.path)
-        carried = {target: item for item in items if (target := item.link()) and (only is None or only(target))}
-        if not expanded:
-            return self.all(carried)
-        return self._collect(carried.items(), self._member)
+                return
+            further = partial(self.get, normal(following, page.where("Members@odata.nextLink")))
+            page = further() if whole else self.attempt(further)
+        raise ParseError("the collection's pages never end", where=first.path)
 
     def _member(self, listed: tuple[str, Resource]) -> Resource:
         """As the collection carried it; a mere link, or what lacks fields that all have, is read by itself."""
@@ -279,6 +354,19 @@ class Tree:
     def all(self, paths: Iterable[str]) -> tuple[Resource, ...]:
         """Many resources, each once; all that are missing are noted before `NotYetReadError` is raised."""
         return self._collect(dict.fromkeys(paths), self.get)
+
+    def readable(self, paths: Iterable[str]) -> tuple[Resource, ...]:
+        """Return those of the resources that can be read; the others are kept in `unread`."""
+        found = self._collect(dict.fromkeys(paths), lambda path: self.attempt(partial(self.get, path)))
+        return tuple(one for one in found if one is not None)
+
+    def readable_members(self, resources: Iterable[Resource], *keys: str) -> tuple[tuple[Resource, ...], ...]:
+        """Return the members that each of the resources links to, in the same order, as far as they can be read."""
+
+        def read(resource: Resource) -> tuple[Resource, ...]:
+            return self.attempt(partial(self.members, resource, *keys, whole=False)) or ()
+
+        return self._collect(resources, read)
 
     def gather(
         self, resources: Iterable[Resource], *keys: str, only: Wish | None = None

@@ -13,6 +13,7 @@ from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.node import Firmware, Serial
 from clusterctl.fleet.settings.updates import Task, TaskState, Updates
 from clusterctl.formats.redfish import system
+from clusterctl.formats.redfish.machine import serial_of
 from clusterctl.formats.redfish.tree import Answer, Answers, NotYetReadError, Resource, Tree, Unreadable, Wanted, normal
 
 _NOT_RUNNING = re.compile(
@@ -25,7 +26,7 @@ _NAMELESS = frozenset({"software inventory", "firmware inventory", ""})
 def running_firmware(tree: Tree) -> tuple[Firmware, ...]:
     """Component and version of all that runs, sorted, each once."""
     service = tree.follow(tree.root, "UpdateService")
-    running = [item for item in tree.members(service, "FirmwareInventory") if _runs(item)]
+    running = [item for item in tree.members(service, "FirmwareInventory", whole=False) if _runs(item)]
     found = {Firmware(_component(item), item.text("Version")) for item in running}
     return tuple(sorted(found, key=lambda one: (one.component, one.version)))
 
@@ -79,7 +80,7 @@ def read_updates(answers: Answers) -> UpdateControl | Wanted:
     tree = Tree(answers)
     try:
         host = system.host_system(tree)
-        serial = system.serial_of(tree, host)
+        serial = serial_of(tree, host)
         service = tree.follow(tree.root, "UpdateService")
         told = _optional(tree)
         tasks = (*_tasks(tree), *_service_task(service))

@@ -43,10 +43,11 @@ def _rows(text: str, file: str) -> Iterator[tuple[int, list[str]]]:
                 yield reader.line_num, cells
     except csv.Error as error:
         where = f"{file}:{reader.line_num}"
-        raise UsageError(f"is no CSV: {_complaint(error)}", where=where, remedy=_EXPORT) from None
+        raise UsageError(f"is no CSV: {csv_problem(error)}", where=where, remedy=_EXPORT) from None
 
 
-def _complaint(error: csv.Error) -> str:
+def csv_problem(error: csv.Error) -> str:
+    """Return what is wrong with a CSV in plain words."""
     text = str(error)
     if "unexpected end" in text:
         return "a quotation mark is opened and never closed"

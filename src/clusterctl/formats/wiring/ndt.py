@@ -16,14 +16,14 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.wiring import Placement, PlanDraft, PlannedCable, PortName
 from clusterctl.fleet.node import Location
 from clusterctl.formats.site.table import read_table
+from clusterctl.formats.wiring.ports import gbps_of, port_name
 
 _NEEDED = ("StartDevice", "StartPort", "EndDevice", "EndPort")
 _UNCONNECTED = frozenset({"disabled", "down", "no-discover"})
 _PREFIX = re.compile(r"^#\s*(?:Fields:)?\s*")
-_NUMBER = re.compile(r"(?:Port\s*)?0*([0-9]{1,4})$", re.IGNORECASE)
 _SWITCH = re.compile(r"(?:MF[0-9]+;)([^:;]+):([^/]+)(?:/U1)?$")
 _ADAPTER = re.compile(r"(\S+)\s+(\S*[0-9])$")
-_ADAPTER_PORT = re.compile(r"SAT[0-9]+ (ibp\S+)$")
+_ADAPTER_PORT = re.compile(r"\S+ ((?:ib|mlx|hca)\S+)$", re.IGNORECASE)
 """How some sites write a host's port: a label of their own, then the name that Linux gives to the interface."""
 _LENGTH = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,3})?)\s*m?$", re.IGNORECASE)
 
@@ -82,6 +82,7 @@ def _row(reader: _Reader, cells: Mapping[str, str], line: int) -> None:
         source=_end(reader, cells["StartDevice"], cells["StartPort"]),
         destination=_end(reader, cells["EndDevice"], cells["EndPort"]),
         length_m=_length(reader, cells.get("Cable Length", ""), line),
+        gbps=gbps_of(cells.get("Speed", "")),
         line=line,
     )
     if cable.ends in reader.seen:
@@ -94,18 +95,18 @@ def _row(reader: _Reader, cells: Mapping[str, str], line: int) -> None:
 
 
 def _end(reader: _Reader, device: str, port: str) -> PortName:
-    number = _NUMBER.match(port)
     labelled = _ADAPTER_PORT.match(port)
-    label = number[1] if number else labelled[1] if labelled else port
+    label = labelled[1] if labelled else port_name(port)
     if switch := _SWITCH.match(device):
         reader.models[switch[1]] = switch[2]
         return PortName(switch[1], label)
     if adapter := _ADAPTER.match(device):
         reader.hosts.add(adapter[1])
         return PortName(adapter[1], adapter[2] if label == "1" else f"{adapter[2]}/{label}")
-    if not number and not port.lower().startswith("blade"):
+    end = PortName(device, label)
+    if not end.on_switch:
         reader.hosts.add(device)
-    return PortName(device, label)
+    return end
 
 
 def _length(reader: _Reader, cell: str, line: int) -> float | None:

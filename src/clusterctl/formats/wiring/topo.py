@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.wiring import PlanDraft, PlannedCable, PortName
+from clusterctl.formats.wiring.ports import board_of
 
 _PORT = r"((?:[\w.-]+/)*)P([0-9]{1,4})"
 CABLE = re.compile(rf"{_PORT}\s+-(?:[0-9]+[xX]-?[0-9.]*G?-)?>\s+(\S+)\s+(\S+)\s+{_PORT}$")
@@ -68,6 +69,8 @@ def _port(device: str, board: str, number: str) -> PortName:
     """A switch's only board (`U1`) is the switch; any other one is an adapter, which with one port is its port."""
     name = board.rstrip("/")
     port = str(int(number))
+    if chassis := board_of(f"{name}/P{port}"):
+        return PortName(device, chassis)
     if name in ("", "U1"):
         return PortName(device, port)
     return PortName(device, name if port == "1" else f"{name}/{port}")

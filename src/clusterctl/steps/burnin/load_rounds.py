@@ -20,10 +20,11 @@ Nodes = Mapping[str, NodeUnderTest]
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """One load's campaign, and its log in the journal."""
+    """One load's campaign, its log in the journal, and the nodes that it is run for."""
 
     campaign: Campaign
     log: CampaignLog
+    own: frozenset[str]
 
 
 @dataclass(slots=True)
@@ -45,27 +46,28 @@ class LoadRounds:
     def measure(self, nodes: Sequence[NodeUnderTest], more: MorePartners, deadline: Deadline) -> tuple[Measured, ...]:
         """Run the suite's loads, a round of each in turn: an intermittent fault does not come and go within one load.
 
-        They end where each node is proven, or its fault is found, or nothing more can be learned from the partners that
-        `more` brings.
+        A load runs on those of the nodes that no finding keeps from it. The loads end where each node is proven, or its
+        fault is found, or nothing more can be learned from the partners that `more` brings.
         """
         by_name = {node.name: node for node in nodes}
-        opened = [_Open(*self.campaigns.open(self.plan, load, nodes)) for load in self.plan.suite.loads]
-        own = frozenset(by_name)
+        opened = [self._open(load, nodes) for load in self.plan.suite.loads if any(n.fit_for(load) for n in nodes)]
         while True:
             running = [one for one in opened if self._round(one, by_name, deadline)]
             self._drop_lost(opened)
-            if not running and not self._go_on(opened, own, by_name, more):
+            if not running and not self._go_on(opened, by_name, more):
                 break
         for one in opened:
             one.log.ended()
         return tuple(one.campaign.measured() for one in opened)
 
-    def _go_on(
-        self, opened: Sequence[_Open], own: frozenset[str], by_name: dict[str, NodeUnderTest], more: MorePartners
-    ) -> bool:
+    def _open(self, load: str, nodes: Sequence[NodeUnderTest]) -> _Open:
+        fit = [node for node in nodes if node.fit_for(load)]
+        return _Open(*self.campaigns.open(self.plan, load, fit), own=frozenset(node.name for node in fit))
+
+    def _go_on(self, opened: Sequence[_Open], by_name: dict[str, NodeUnderTest], more: MorePartners) -> bool:
         """Return whether there is more to learn: from further partners, or from the present ones once more."""
-        there = own - self.lost.keys()
         for one in opened:
+            there = one.own - self.lost.keys()
             if not one.campaign.unsettled(there):
                 continue
             newcomers = more(not one.campaign.unproven(there))

@@ -27,6 +27,7 @@ from clusterctl_burnin.figures import to_payload
 from clusterctl_burnin.fleet_stats import Sample
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.loads.model import Member
+from clusterctl_burnin.loads.obstacles import needs_of, obstacle
 from clusterctl_burnin.loads.rank_placement import Seat
 from clusterctl_burnin.probe import Readings, argv_for, parse_readings
 from clusterctl_burnin.suites.suite import Suite
@@ -76,6 +77,10 @@ class NodeUnderTest:
     @property
     def healthy(self) -> bool:
         return worst(finding.verdict for finding in self.findings).admits
+
+    def fit_for(self, load: str) -> bool:
+        """Return whether no finding keeps the node from a load of the registry."""
+        return obstacle(needs_of(load), self.findings) is None
 
     @property
     def member(self) -> Member:

@@ -5,7 +5,7 @@ found, and compare each node with its batch and its fleet.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 
 from clusterctl.fleet.finding import Finding, Verdict
@@ -24,10 +24,11 @@ from clusterctl.steps.executor.step import Outcome
 from clusterctl_burnin.alike import unlike
 from clusterctl_burnin.campaign import Plan
 from clusterctl_burnin.loads import report
+from clusterctl_burnin.loads.obstacles import needs_of, obstacle
 
 
 class Burnin:
-    """Runs a suite over a batch: checks on every node, loads on those whose checks passed."""
+    """Runs a suite over a batch: checks on every node, loads on those that no finding keeps from them."""
 
     step = Step.BURNIN
     minimum = 2
@@ -58,16 +59,20 @@ class Burnin:
             self._check_partners(checks, deadline)
             loaded: dict[Future[None], NodeUnderTest] = {}
             for node in _as_completed(checked):
-                if node.healthy and self._suite.solo:
+                if any(obstacle(load.needs, node.findings) is None for load in self._suite.solo):
                     loaded[loads.submit(self._checker.load, node, deadline)] = node
-                elif not node.healthy:
+                elif self._is_done(node):
                     yield self._unfit(node)
             for node in _as_completed(loaded):
-                if not node.healthy:
+                if self._is_done(node):
                     yield self._unfit(node)
             for sku in dict.fromkeys(node.sku.name for node in batch):
-                healthy = [node for node in batch if node.healthy and node.sku.name == sku]
-                yield from self._load(healthy, pool, deadline)
+                going_on = [node for node in batch if node.sku.name == sku and not self._is_done(node)]
+                yield from self._load(going_on, pool, deadline)
+
+    def _is_done(self, node: NodeUnderTest) -> bool:
+        """Return whether the node has failed, and its findings keep it from each load of several nodes."""
+        return not node.healthy and not any(node.fit_for(load) for load in self._suite.loads)
 
     def _under_test(self, nodes: Sequence[NodeState], hosts: Mapping[str, HostAddress]) -> list[NodeUnderTest]:
         return [
@@ -89,22 +94,30 @@ class Burnin:
                 self._partners.add(node)
 
     def _unfit(self, node: NodeUnderTest) -> Outcome:
-        """Return the outcome of a node whose checks, or a load of its own, did not pass: it runs no further load."""
-        first = next(finding for finding in node.findings if not finding.verdict.admits)
-        cause, root = f"not run, because {first.check} did not pass", first.root or first.key
-        node.findings += [
-            Finding(
-                check=load,
-                verdict=Verdict.INCONCLUSIVE,
-                code=Code.STEP_FAILED_BEFORE,
-                cause=cause,
-                root=root,
-                deterministic=False,
-            )
-            for load in self._suite.all_loads
-            if load not in {finding.check for finding in node.findings}
-        ]
+        """Return the outcome of a node whose findings keep it from all further loads."""
+        node.findings += self._not_run(node, {finding.check for finding in node.findings})
         return node.outcome(self._suite)
+
+    def _not_run(self, node: NodeUnderTest, ran: Collection[str]) -> list[Finding]:
+        """Return a finding for each load that the node did not run, with the finding that kept it from the load."""
+        needs = {load.name: load.needs for load in self._suite.solo}
+        findings = []
+        for load in self._suite.all_loads:
+            kept = (
+                obstacle(needs[load] if load in needs else needs_of(load), node.findings) if load not in ran else None
+            )
+            if kept is not None:
+                findings.append(
+                    Finding(
+                        check=load,
+                        verdict=Verdict.INCONCLUSIVE,
+                        code=Code.STEP_FAILED_BEFORE,
+                        cause=f"not run, because {kept.check} did not pass",
+                        root=kept.root or kept.key,
+                        deterministic=False,
+                    )
+                )
+        return findings
 
     def _load(self, nodes: Sequence[NodeUnderTest], pool: ThreadPoolExecutor, deadline: Deadline) -> Iterator[Outcome]:
         """Run the suite's loads over nodes of one SKU, in as many rounds as find the faulty ones."""
@@ -115,11 +128,16 @@ class Burnin:
         unusual = self._services.fleet.findings(nodes)
         different = unlike({node.name: node.traits for node in nodes})
         for node in nodes:
-            node.findings += found.get(node.name, ())
+            own = [finding for finding in found.get(node.name, ()) if node.fit_for(finding.check)]
+            ran = {finding.check for finding in (*own, *node.findings)}
+            node.findings += [*own, *self._not_run(node, ran)]
             node.findings += unusual.get(node.state.id, ())
             node.findings += different.get(node.name, ())
             if node.name in lost:
                 self._checker.mark_unreachable(node, lost[node.name], deadline)
+        looking = [pool.submit(self._checker.look_again, node, deadline) for node in nodes]
+        for node, look in zip(nodes, looking, strict=True):
+            look.result()
             if node.healthy:
                 self._partners.add(node)
             yield node.outcome(self._suite)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from clusterctl.fleet.acts import Act, ActResult
@@ -12,6 +12,7 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Playbooks, PlayOutcome
+from clusterctl.steps.configure.hardware import HardwareProbe, explained
 from clusterctl.steps.configure.reboots import (
     Need,
     RebootRequest,
@@ -46,6 +47,16 @@ def _is_unfinished(node: NodeState) -> bool:
     return (play := node.intent(Act.CONFIGURE_PLAY)) is not None and (play.open or not ended_well)
 
 
+@dataclass(frozen=True, slots=True)
+class ConfigureServices:
+    """What the step works with. `hardware`: looks at a node whose task failed; None: the task stands for itself."""
+
+    playbooks: Playbooks
+    access: SshAccess
+    bmcs: BmcProbe
+    hardware: HardwareProbe | None = None
+
+
 class Configure:
     """One play over a batch; each host's own result is its outcome.
 
@@ -60,22 +71,21 @@ class Configure:
 
     def __init__(
         self,
-        playbooks: Playbooks,
+        services: ConfigureServices,
         playbook: str,
         variables: Callable[[Sequence[HostAddress]], Mapping[str, Any]],
-        reach: SshAccess,
-        bmc_probe: BmcProbe,
         *,
         reboots: bool = True,
     ) -> None:
         """`reboots`: whether nodes may be rebooted; else those that need it wait for a person."""
-        self._playbooks = playbooks
+        self._playbooks = services.playbooks
         self._playbook = playbook
         self._variables = variables
-        self._reach = reach
-        self._bmc_probe = bmc_probe
+        self._reach = services.access
+        self._bmc_probe = services.bmcs
+        self._hardware = services.hardware
         self._may_reboot = reboots
-        self._reboots = Reboots(playbooks)
+        self._reboots = Reboots(services.playbooks)
 
     def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
         hosts, lost = self._reach.split(nodes, self.step)
@@ -142,8 +152,10 @@ class Configure:
         return Outcome(one.node.id, with_evidence([finding], evidence), evidence)
 
     def _outcome(self, node: NodeState, play: Play, deadline: Deadline, *earlier: Play) -> Outcome:
-        if not play.value.unreachable:
+        if play.value.ok:
             return _judged(node, _finding(play.value), *earlier, play)
+        if not play.value.unreachable:
+            return self._failed(node, play, deadline, *earlier)
         bmc = self._bmc_probe.read(node.name, deadline)
         evidence = (*evidence_of(*earlier, play), *bmc.evidence)
         root = host_unreachable(node, play.value.message, bmc)
@@ -158,6 +170,17 @@ class Configure:
         )
         findings = (replace(root, evidence=()), follows)
         return Outcome(node.id, with_evidence(findings, evidence), evidence)
+
+    def _failed(self, node: NodeState, play: Play, deadline: Deadline, *earlier: Play) -> Outcome:
+        """Return the outcome of a failed task: what is broken in the machine is its cause, where anything is."""
+        task = _finding(play.value)
+        host = self._reach.address(node)
+        if self._hardware is None or host is None:
+            return _judged(node, task, *earlier, play)
+        faults, seen = self._hardware.look(node, host, deadline)
+        plays = evidence_of(*earlier, play)
+        found = explained(with_evidence([task], plays)[0], faults)
+        return Outcome(node.id, with_evidence(found, seen), (*plays, *seen))
 
 
 def _judged(node: NodeState, finding: Finding, *plays: Play) -> Outcome:
@@ -178,6 +201,6 @@ def _finding(outcome: PlayOutcome) -> Finding:
         code=Code.TASK_FAILED,
         subject=outcome.failed_task,
         cause=f"task “{outcome.failed_task}” failed: {outcome.message}",
-        remedy="mend what the task names (packages, repository, disk), then run clusterctl configure on it",
+        remedy="repair what the task names (packages, repository, disk), then run clusterctl configure on it",
         deterministic=False,
     )

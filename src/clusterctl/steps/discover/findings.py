@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from clusterctl.fleet.bmc.logs import UNREAD, LogEntry
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.hardware.matching import fitting_skus
 from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.node import Inventory
-from clusterctl.fleet.quantity import Quantity
+from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.fleet.state import NodeState
 
+SHOWN = 5
 
-def identity(node: NodeState, inventory: Inventory, owner: str) -> Finding:
-    """Return whether the expected machine answers. `owner`: the node that its serial belongs to."""
+
+def identity(node: NodeState, inventory: Inventory, owners: Mapping[str, str]) -> Finding:
+    """Return whether the expected machine answers.
+
+    `owners`: the node that each serial and alias belongs to; empty for an alias that several nodes have, which is of
+    an enclosure that they share. A machine with a new serial is the same one where it has kept an alias of its own.
+    """
+    owner = owners.get(inventory.serial, node.name)
     expected = node.serial or node.expected_serial
     if owner != node.name:
         code = Code.SERIAL_TAKEN
@@ -25,6 +33,8 @@ def identity(node: NodeState, inventory: Inventory, owner: str) -> Finding:
             f"moved here: clusterctl merge {node.name} --serial {inventory.serial} --from {owner}"
         )
     elif expected and expected != inventory.serial:
+        if kept := _kept_serial(node, inventory, owners):
+            return _relabelled(node, inventory, expected, kept)
         code = Code.WRONG_SERIAL
         cause = f"serial {inventory.serial} answers at {node.bmc}, but {expected} was expected"
         remedy = (
@@ -43,6 +53,52 @@ def identity(node: NodeState, inventory: Inventory, owner: str) -> Finding:
         remedy=remedy,
         serial=inventory.serial,
     )
+
+
+def _kept_serial(node: NodeState, inventory: Inventory, owners: Mapping[str, str]) -> str:
+    """Return the node's own serial or alias that the machine still has; empty where it has none."""
+    before = node.inventory
+    known = [node.serial or node.expected_serial, *(before.aliases if before is not None else ())]
+    own = (serial for serial in known if inventory.is_machine(serial))
+    return next((serial for serial in own if serial and owners.get(serial, node.name) == node.name), "")
+
+
+def _relabelled(node: NodeState, inventory: Inventory, expected: str, kept: str) -> Finding:
+    """Return that it is the machine by another of its serials: told by the sheet, or all that a board swap has left."""
+    if node.serial is None:
+        return passed("identity", f"serial {inventory.serial}, also {kept}", serial=inventory.serial)
+    return Finding(
+        check="identity",
+        verdict=Verdict.WARN,
+        code=Code.MACHINE_RELABELLED,
+        cause=f"serial {inventory.serial} answers at {node.bmc} instead of {expected}, with {kept} as before",
+        measured=inventory.serial,
+        expected=expected,
+        remedy="correct the serial in the sheet if a board was swapped; else find out why the machine has a new one",
+        serial=inventory.serial,
+    )
+
+
+def unread(inventory: Inventory, entries: Sequence[LogEntry]) -> tuple[Finding, ...]:
+    """Return one finding on all that the BMC lists and does not give; what the SKU needs of it, its own check says."""
+    lost = list(dict.fromkeys(str(one) for one in inventory.unread))
+    lost += [f"log: {entry.message}" for entry in entries if entry.message_id == UNREAD]
+    if not lost:
+        return ()
+    shown = "; ".join(text[:160] for text in lost[:SHOWN])
+    more = f"; and {len(lost) - SHOWN} more, in the evidence" if len(lost) > SHOWN else ""
+    finding = Finding(
+        check="bmc_unread",
+        verdict=Verdict.WARN,
+        code=Code.BMC_UNREAD,
+        subject="bmc",
+        cause=f"the BMC lists {len(lost)} resources that it does not give: {shown}{more}",
+        measured=Quantity(len(lost), "resources"),
+        expected=exactly(0, "resources"),
+        remedy="discover it again; if they stay unreadable, reset the BMC, then update its firmware",
+        deterministic=False,
+    )
+    return (finding,)
 
 
 def bmc_answers(node: NodeState) -> Finding:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
+from clusterctl.fleet.bmc.logs import UNREAD
 from clusterctl.fleet.errors import (
     AuthenticationError,
     CancelledError,
@@ -16,8 +17,9 @@ from clusterctl.fleet.errors import (
     PasswordChangeError,
 )
 from clusterctl.fleet.event import NewEvent, node_event
-from clusterctl.fleet.finding import Evidence, Finding, Observed, Verdict
-from clusterctl.fleet.hardware.matching import choose_sku, fitting_skus, match, root_disk
+from clusterctl.fleet.finding import Evidence, Finding, Observed
+from clusterctl.fleet.hardware.drives import root_disk
+from clusterctl.fleet.hardware.matching import choose_sku, fitting_skus, match
 from clusterctl.fleet.hardware.parts import part_changes
 from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.node import Inventory, Step
@@ -25,14 +27,14 @@ from clusterctl.fleet.payloads.node import NodeIdentified
 from clusterctl.fleet.settings.drift import drift
 from clusterctl.fleet.settings.drift import findings as drift_findings
 from clusterctl.fleet.state import NodeState
-from clusterctl.ports import BmcAddress, Bmcs, BmcSettings, Deadline, LogEntry
+from clusterctl.ports import BmcAddress, BmcClient, Bmcs, BmcSettings, Deadline, LogEntry
 from clusterctl.steps.accounts.rotation import RotationResult
 from clusterctl.steps.discover import findings, inventory_boot
 from clusterctl.steps.discover.inventory_boot import InventoryBoot, as_it_stands, left_alone
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import bmc_unreadable
 from clusterctl.steps.executor.step import Outcome, with_evidence
-from clusterctl_burnin.bmc_log.judge import judge_log
+from clusterctl_burnin.bmc_log.judge import Past, judge_log
 
 ChangePassword = Callable[[NodeState, IntentLog, Deadline], RotationResult]
 
@@ -41,7 +43,7 @@ ChangePassword = Callable[[NodeState, IntentLog, Deadline], RotationResult]
 class DiscoverServices:
     """What discover works with.
 
-    known_serials    serial → name of the node that it belongs to
+    known_serials    serial or alias → name of the node that it belongs to; empty for an alias of several nodes
     change_password  what is done about a BMC that demands a new password; None: nothing
     """
 
@@ -126,12 +128,12 @@ class Discover:
             with self._services.bmcs.open(self._services.address_of(node.name), deadline) as bmc:
                 inventory = bmc.inventory(deadline)
                 identity = self._identity(node, inventory.value)
-                reason = self._boot_reason(node, inventory.value) if identity.verdict is Verdict.PASS else ""
+                reason = self._boot_reason(node, inventory.value) if identity.verdict.admits else ""
                 if reason and self._plan.read_only:
                     inventory, asleep = as_it_stands(inventory, reason), left_alone(reason)
                 elif reason:
                     inventory = InventoryBoot(bmc, node, intents, self._plan.poll_s).read_again(inventory, deadline)
-                log = bmc.event_log(deadline)
+                log = _event_log(bmc, inventory, deadline)
                 baseline = _baseline_drift(bmc, inventory.value, self._plan.skus, deadline)
         except ClaimLostError:
             return None
@@ -142,8 +144,9 @@ class Discover:
         return self._judge(node, identity, _Reading(inventory, log, baseline, asleep))
 
     def _identity(self, node: NodeState, inventory: Inventory) -> Finding:
-        known = self._services.known_serials().get(inventory.serial)
-        return findings.identity(node, inventory, known or self._seen.setdefault(inventory.serial, node.name))
+        first = self._seen.setdefault(inventory.serial, node.name)
+        owners = {inventory.serial: first, **self._services.known_serials()}
+        return findings.identity(node, inventory, owners)
 
     def _boot_reason(self, node: NodeState, inventory: Inventory) -> str:
         """Return why the machine has to boot before its inventory counts; empty where it does not."""
@@ -159,16 +162,38 @@ class Discover:
         sku = choose_sku(inventory, self._plan.skus)
         matched = match(inventory, sku) if sku else (findings.no_sku(inventory, self._plan.skus),)
         parts = tuple(findings.doubted(finding, inventory) for finding in matched)
-        last = node.reports.get(self.step.value)
-        before = last.findings if last else ()
-        judged = judge_log(log.value, inventory, parts, log.evidence[0].at, before=before)
-        judged = (findings.boot_ports(node, inventory), *judged, *reading.baseline.value)
+        judged = judge_log(log.value, inventory, parts, log.evidence[0].at, past=_past(node))
+        lost = findings.unread(inventory, log.value)
+        judged = (findings.boot_ports(node, inventory), *judged, *lost, *reading.baseline.value)
         if reading.asleep is not None:
             judged = (reading.asleep, *(findings.following(finding, reading.asleep) for finding in judged))
         found = [findings.bmc_answers(node), identity, *(findings.with_place(finding, node) for finding in judged)]
-        facts = _identified(node, inventory, sku) if sku and identity.verdict is Verdict.PASS else ()
+        facts = _identified(node, inventory, sku) if sku and identity.verdict.admits else ()
         suite = sku.name if sku else ""
         return Outcome(node.id, with_evidence(found, evidence), evidence, facts, suite=suite)
+
+
+def _event_log(bmc: BmcClient, inventory: Observed[Inventory], deadline: Deadline) -> Observed[tuple[LogEntry, ...]]:
+    """Return the machine's logs; where the BMC does not give any, an entry that says so. The inventory stays."""
+    try:
+        return bmc.event_log(deadline)
+    except AuthenticationError:
+        raise
+    except (EdgeError, ParseError) as error:
+        entry = LogEntry("", "", f"{error.where}: {error.message}", message_id=UNREAD, log=error.where or "logs")
+        return Observed((entry,), inventory.evidence)
+
+
+_ON_THE_HOST = (Step.INSTALL, Step.CONFIGURE, Step.BURNIN)
+"""Steps whose report admits a node only after its host answered."""
+
+
+def _past(node: NodeState) -> Past:
+    """Return what the journal knows of the machine: its last discover, and when its host last answered."""
+    last = node.reports.get(Step.DISCOVER.value)
+    answered = [step.value for step in _ON_THE_HOST if (one := node.reports.get(step.value)) and one.verdict.admits]
+    times = [node.reported_at[name] for name in answered if name in node.reported_at]
+    return Past(last.findings if last else (), max(times, default=None))
 
 
 def _baseline_drift(
@@ -195,9 +220,11 @@ def _baseline_drift(
 
 def _identified(node: NodeState, inventory: Inventory, sku: Sku) -> tuple[NewEvent, ...]:
     """Return the node's new attributes, and which parts came and went, of a machine whose identity is proven."""
+    rule = sku.root_disk
     try:
-        disk = root_disk(inventory, sku.root_disk).serial
+        disk = root_disk(inventory, rule, node.root_disk or "").serial
     except ClusterctlError:
         disk = None
-    identified = NodeIdentified(inventory=inventory, sku=sku.name, root_disk=disk)
+    left_open = rule if rule.chosen_by != "bmc" else None
+    identified = NodeIdentified(inventory=inventory, sku=sku.name, root_disk=disk, root_rule=left_open)
     return (node_event(node.id, identified), *part_changes(node, inventory))

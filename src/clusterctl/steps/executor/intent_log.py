@@ -54,6 +54,10 @@ class IntentLog:
         self.note(node, InstallProgress(at=at, message=message))
         self._on_message(node, message)
 
+    def announce(self, node: NodeId, message: str) -> None:
+        """Report what holds up a node; it is no event of the node, and nothing is written."""
+        self._on_message(node, message)
+
     def note(self, node: NodeId, payload: Payload) -> None:
         """Write a fact that must be durable before the next side effect."""
         try:

@@ -241,6 +241,7 @@ class Pipeline:
             self._drop(queue, pending.pop(state.id), error, intents)
             return None
         started = self._journal.state(state.id)
+        log.info("%s: %s begins", started.name, step.value)
         self._observer.on_progress(Progress(started, step, None))
         return started
 

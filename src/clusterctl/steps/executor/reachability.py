@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from clusterctl.fleet.bmc.logs import LogEntry
 from clusterctl.fleet.errors import (
     AuthenticationError,
+    BusyError,
     CancelledError,
     ClusterctlError,
     ParseError,
     PasswordChangeError,
+    PrivilegeError,
     UnreachableError,
     UntrustedError,
     UsageError,
@@ -60,12 +63,16 @@ BMC_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class BmcState:
-    """What a BMC reports about its machine, `summary` in words; `error`: why it could not be read."""
+    """What a BMC reports about its machine, `summary` in words; `error`: why it could not be read.
+
+    `entries`: its event log, the newest first.
+    """
 
     summary: str
     power: Power = Power.UNKNOWN
     evidence: tuple[Evidence, ...] = ()
     error: ClusterctlError | None = None
+    entries: tuple[LogEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,8 @@ class BmcProbe:
             return BmcState(f"its BMC could not be read ({error.message})", error=error)
         bad = [entry for entry in entries.value if entry.severity.lower() != "ok" and weighs(entry)]
         said = f", its BMC logged: {bad[0].message}" if bad else ", its BMC logged no error"
-        return BmcState(f"power is {power.value.value}{said}", power.value, (*power.evidence, *entries.evidence))
+        words, evidence = f"power is {power.value.value}{said}", (*power.evidence, *entries.evidence)
+        return BmcState(words, power.value, evidence, entries=tuple(entries.value))
 
 
 def bmc_unreadable(node: NodeState, error: ClusterctlError) -> Finding:
@@ -103,6 +111,12 @@ def bmc_unreadable(node: NodeState, error: ClusterctlError) -> Finding:
         case UsageError():
             code, verdict, deterministic = Code.BMC_MISCONFIGURED, Verdict.FAIL, True
             remedy = f"BMC at {where}: {error.remedy}"
+        case PrivilegeError():
+            code, verdict, deterministic = Code.BMC_PRIVILEGE, Verdict.FAIL, True
+            remedy = f"BMC at {where}: {error.remedy}"
+        case BusyError():
+            code, verdict, deterministic = Code.BMC_BUSY, Verdict.INCONCLUSIVE, False
+            remedy = f"wait until the BMC at {where} has started or ended its update; if it stays busy, reset it"
         case AuthenticationError():
             code, verdict, deterministic = Code.BMC_LOGIN_REFUSED, Verdict.FAIL, True
             remedy = f"set the BMC's password at {where} to the site's, or give its factory password in the sheet"
@@ -126,6 +140,7 @@ def bmc_unreadable(node: NodeState, error: ClusterctlError) -> Finding:
         cause=error.message,
         remedy=remedy,
         deterministic=deterministic,
+        where=error.where,
     )
 
 

@@ -15,10 +15,12 @@ from clusterctl.fleet.errors import (
     UnreachableError,
     UntrustedError,
 )
+from clusterctl.fleet.event import node_event
 from clusterctl.fleet.finding import Evidence, Finding, Observed, Verdict
 from clusterctl.fleet.hardware.disk_contract import (
     DATA,
     ROOT,
+    DiskContract,
     SeenDrive,
     data_to_compare,
     judge_data,
@@ -27,6 +29,8 @@ from clusterctl.fleet.hardware.disk_contract import (
     untold,
     with_fingerprints,
 )
+from clusterctl.fleet.node import Serial
+from clusterctl.fleet.payloads.node import RootDiskProven
 from clusterctl.formats.host.block_devices import (
     LSBLK,
     BlockDevice,
@@ -52,10 +56,11 @@ DRIVES_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The findings of a host's drives, each with the evidence that it rests on."""
+    """The findings of a host's drives, each with the evidence that it rests on; `root`: the proven root disk."""
 
     findings: tuple[Finding, ...]
     evidence: tuple[Evidence, ...]
+    root: SeenDrive | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +76,18 @@ class DiskProver:
     ) -> Proof:
         """`where`: name and place of the host, for who has to go there."""
         read = [drive for drive in status.drives or () if drive.fingerprint]
-        return _Asked(self.shell, host, target, where, deadline).prove(status.drives if read else None)
+        contract = status.root or target.disk
+        return _Asked(self.shell, host, contract, where, deadline).prove(status.drives if read else None)
 
 
 class _Asked:
     """One host, and all that it has answered so far."""
 
-    def __init__(self, shell: Shell, host: HostAddress, target: InstallTarget, where: str, deadline: Deadline) -> None:
+    def __init__(self, shell: Shell, host: HostAddress, contract: DiskContract, where: str, deadline: Deadline) -> None:
         self._shell = shell
         self._host = host
-        self._contract = target.disk
+        self._contract = contract
+        self._root_disk: SeenDrive | None = None
         self._where = where
         self._deadline = deadline
         self._evidence: tuple[Evidence, ...] = ()
@@ -99,7 +106,7 @@ class _Asked:
         return self._told([root], [untold()] if before is None else self._data(before, devices))
 
     def _told(self, root: list[Finding], data: list[Finding]) -> Proof:
-        return Proof(with_evidence((*root, *data), self._evidence), self._evidence)
+        return Proof(with_evidence((*root, *data), self._evidence), self._evidence, self._root_disk)
 
     def _root(self, devices: tuple[BlockDevice, ...]) -> Finding:
         try:
@@ -112,7 +119,11 @@ class _Asked:
             return unproven(ROOT, "findmnt tells of no root file system", str(self._contract))
         source = mounts[-1].source.partition("[")[0]
         disks = [one.drive for one in below(devices, mounts[-1].device, source)]
-        return judge_root(self._contract, source, disks, self._where)
+        finding = judge_root(self._contract, source, disks, self._where)
+        if finding.verdict is Verdict.PASS:
+            self._root_disk = disks[0]
+            self._contract = self._contract.named(disks[0])
+        return finding
 
     def _data(self, before: tuple[SeenDrive, ...], devices: tuple[BlockDevice, ...]) -> list[Finding]:
         now = [one.drive for one in whole_disks(devices)]
@@ -210,7 +221,11 @@ class HostVerifier:
         where = f"{job.node.location}, {job.node.name}"
         proof = DiskProver(self.shell).prove(self._host(job), job.target, job.status.value, where, deadline)
         findings, evidence = (*outcome.findings, *proof.findings), (*outcome.evidence, *proof.evidence)
-        return Outcome(outcome.node, findings, evidence, outcome.facts)
+        facts = outcome.facts
+        if job.target.root_rule is not None and proof.root is not None:
+            disk = Serial(proof.root.serial or proof.root.wwn)
+            facts = (*facts, node_event(outcome.node, RootDiskProven(disk=disk)))
+        return Outcome(outcome.node, findings, evidence, facts)
 
     def _greet(self, job: Job, deadline: Deadline) -> Observed[Ran]:
         return self.shell.run(self._host(job), GREETING, b"", deadline)

@@ -1,6 +1,8 @@
-"""What an install ends in, in findings and remedies. Pure."""
+"""The outcomes of an install, with findings and remedies. Pure."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.event import node_event
@@ -8,7 +10,7 @@ from clusterctl.fleet.finding import Evidence, Finding, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.hardware.part_health import label
 from clusterctl.fleet.payloads.node import NodeAddressed
-from clusterctl.ports import Power
+from clusterctl.ports import FailureKind, InstallState, Power
 from clusterctl.steps.executor.reachability import BmcState, bmc_unreadable
 from clusterctl.steps.executor.step import Outcome, with_evidence
 from clusterctl.steps.install.job import Job
@@ -32,21 +34,36 @@ def installed(job: Job, address: str, greeting: str, evidence: tuple[Evidence, .
 
 
 def foreign(job: Job) -> Outcome:
-    """Installed, but not by us: somebody's machine is never wiped and never trusted."""
+    """Return the outcome of a machine that was installed, but not by us: it is never wiped and never trusted."""
     finding = Finding(
         check="install",
         verdict=Verdict.FAIL,
         code=Code.FOREIGN_OS,
         cause="the installer already has an OS on this machine that clusterctl did not put there",
         measured=job.status.value.detail,
-        remedy=f"if nobody uses {job.node.name}, release it in the installer, then run again",
+        remedy=f"if no one uses {job.node.name}, release it in the installer, then run again",
         serial=job.target.serial,
     )
     return Outcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
 
 
+def root_unclear(job: Job, cause: str, decide: str) -> Outcome:
+    """Nothing was written: which drive gets the OS is for an operator to decide, and the machine may be well."""
+    status = job.status
+    finding = Finding(
+        check="install",
+        verdict=Verdict.INCONCLUSIVE,
+        code=Code.ROOT_DISK_UNCLEAR,
+        cause=cause,
+        expected=str(job.target.disk),
+        remedy=f"{decide}; then run clusterctl discover and clusterctl install on {job.node.name} again",
+        serial=job.target.serial,
+    )
+    return Outcome(job.node.id, with_evidence([finding], status.evidence), status.evidence)
+
+
 def another_os(job: Job) -> Outcome:
-    """Ours was written, and another one boots: some other disk comes first."""
+    """Return the outcome of a machine that got our OS and boots another one: some other disk comes first."""
     node, status = job.node, job.status
     drives = node.inventory.drives if node.inventory else None
     disk = next((label(drive) for drive in drives or () if drive.serial == node.root_disk), f"{node.root_disk}")
@@ -58,7 +75,7 @@ def another_os(job: Job) -> Outcome:
         measured="another host key",
         expected="the host key that was installed",
         remedy=(
-            f"{node.location}, {node.name}: set disk {disk} first in the boot order, and wipe or take out the disk "
+            f"{node.location}, {node.name}: set disk {disk} first in the boot order, and wipe or remove the disk "
             "that it boots from now"
         ),
         serial=job.target.serial,
@@ -67,7 +84,7 @@ def another_os(job: Job) -> Outcome:
 
 
 def unnamed(job: Job) -> Outcome:
-    """There is nobody to talk to."""
+    """Return the outcome of a machine whose host has no known address."""
     return _distrusted(
         job,
         "the installer names no address of the installed host",
@@ -76,10 +93,10 @@ def unnamed(job: Job) -> Outcome:
 
 
 def untold_key(job: Job) -> Outcome:
-    """Whoever answers at its address could be anybody."""
+    """Return the outcome of a machine whose host cannot prove itself."""
     return _distrusted(
         job,
-        "installed, but its host key never reached the installer: it is not talked to",
+        "installed, but its host key never reached the installer: clusterctl does not connect to it",
         f"install it once more: clusterctl release {job.node.name}, then clusterctl install",
     )
 
@@ -89,7 +106,7 @@ def untrusted(job: Job, error: EdgeError) -> Outcome:
 
 
 def stranger(job: Job, error: EdgeError, seen: tuple[Evidence, ...]) -> Outcome:
-    """Not the machine whose OS was to be replaced, or not as it was."""
+    """Return the outcome of a machine that is not the one whose OS was to be replaced, or not as it was."""
     node, evidence = job.node, job.status.evidence + seen
     finding = Finding(
         check="install",
@@ -97,7 +114,7 @@ def stranger(job: Job, error: EdgeError, seen: tuple[Evidence, ...]) -> Outcome:
         code=Code.NOT_THE_SAME_MACHINE,
         cause=error.message,
         measured="another machine or other drives",
-        expected=f"serial {job.target.serial} with disk {job.target.root_disk}",
+        expected=f"serial {job.target.serial} with root disk {job.target.disk}",
         remedy=f"{node.location}: {error.remedy}",
         serial=job.target.serial,
     )
@@ -120,13 +137,106 @@ def _distrusted(job: Job, cause: str, what_to_do: str) -> Outcome:
     return Outcome(job.node.id, with_evidence([finding], evidence), evidence)
 
 
+def failed(job: Job, why: str, bmc: BmcState) -> Outcome:
+    """Return the outcome of an install that failed, with what the BMC reports beside it."""
+    silent = bmc.error is not None and not job.unreachable
+    power = job.status.value.failure is FailureKind.POWER
+    evidence = job.status.evidence + bmc.evidence
+    reached = f"installed, but SSH fails: {job.unreachable}" if job.unreachable else why
+    finding = Finding(
+        check="install",
+        verdict=Verdict.FAIL,
+        code=Code.INSTALL_FAILED,
+        subject="bmc" if silent or power else "node",
+        cause=f"{reached}; {bmc.summary}",
+        measured=job.status.value.state.value,
+        expected=InstallState.INSTALLED.value,
+        remedy=remedy(job, bmc),
+        serial=job.target.serial,
+        deterministic=bool(job.attempts),
+    )
+    return Outcome(job.node.id, with_evidence([finding], evidence), evidence)
+
+
+def login_refused(job: Job, why: str, bmc: BmcState) -> Outcome:
+    """Return the outcome of a machine whose BMC rejects the site's login, which we have tried ourselves."""
+    error = bmc.error or EdgeError("the BMC rejects the login")
+    found = replace(bmc_unreadable(job.node, error), check="install", cause=f"{why}; {error.message}")
+    evidence = job.status.evidence + bmc.evidence
+    return Outcome(job.node.id, with_evidence([replace(found, serial=job.target.serial)], evidence), evidence)
+
+
+def login_differs(job: Job, why: str) -> Outcome:
+    """Return the outcome of a machine that the installer cannot switch, since it has another login than the site."""
+    finding = Finding(
+        check="install",
+        verdict=Verdict.FAIL,
+        code=Code.BMC_LOGIN_REFUSED,
+        subject="bmc",
+        cause=why,
+        remedy=f"BMC at {job.node.bmc} ({job.node.location}): {job.status.value.remedy}",
+        serial=job.target.serial,
+    )
+    return Outcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
+
+
+def not_ours(job: Job, why: str) -> Outcome:
+    """Return the outcome of a machine that is another one, or another owner's: nothing is done to it."""
+    finding = Finding(
+        check="install",
+        verdict=Verdict.FAIL,
+        code=Code.NOT_THE_SAME_MACHINE,
+        cause=why,
+        measured="another machine or owner",
+        expected=f"serial {job.target.serial}, free or installed by clusterctl",
+        remedy=f"{job.node.location}, {job.node.name}: {job.status.value.remedy}",
+        serial=job.target.serial,
+    )
+    return Outcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
+
+
+def needs_operator(job: Job, why: str) -> Outcome:
+    """Return the outcome of a machine that only an operator may bring on; nothing is known against it."""
+    finding = Finding(
+        check="install",
+        verdict=Verdict.INCONCLUSIVE,
+        code=Code.NEEDS_OPERATOR,
+        cause=why,
+        remedy=f"{job.node.name}: {job.status.value.remedy}, then run clusterctl install on it again",
+        serial=job.target.serial,
+    )
+    return Outcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
+
+
+def installer_away(job: Job, why: str, what_to_do: str) -> Outcome:
+    """Return the outcome of a machine whose installer cannot be used: nothing is known against the machine."""
+    finding = Finding(
+        check="install",
+        verdict=Verdict.INCONCLUSIVE,
+        code=Code.INSTALLER_AWAY,
+        subject="installer",
+        cause=why,
+        remedy=what_to_do,
+        deterministic=False,
+    )
+    return Outcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
+
+
 def remedy(job: Job, bmc: BmcState) -> str:
-    """Where to look first: at a host that runs, at the BMC without which nothing can be installed, at the machine."""
+    """Return where to look first: at a host that runs, at the BMC without which nothing can be installed, or at the
+    machine.
+    """
     where = job.node.location
+    status = job.status.value
     if job.unreachable:
         return f"attach a console to {job.node.name} ({where}): check its network cable, address and sshd"
     if bmc.error is not None:
         return bmc_unreadable(job.node, bmc.error).remedy
+    if status.failure is FailureKind.POWER:
+        return (
+            f"BMC at {job.node.bmc} ({where}) answers clusterctl, and not the installer: check the route from the "
+            "installer's rack controller to it, and the power parameters there; reset the BMC"
+        )
     if bmc.power is Power.OFF:
         return f"power {job.node.name} on at {where}; if it stays off, check its PSUs and cords"
     return (

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from clusterctl.fleet.acts import INSTALL_ACTS, Act, ActResult
-from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, UsageError
 from clusterctl.fleet.finding import Finding, Observed, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.network.host_network import HostNetwork
@@ -17,7 +18,7 @@ from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.step import Outcome
 
 
-def _installers_way(_node: NodeState) -> HostNetwork:
+def _installers_network(_node: NodeState) -> HostNetwork:
     return HostNetwork()
 
 
@@ -27,11 +28,11 @@ def _installers_address(_name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TargetNetworks:
-    """`network_of` raises `UsageError` where a port that is meant is not known; `address_of`: the host's own address
-    by a node's name, empty where the installer decides.
+    """The networks of the hosts. `network_of` raises `UsageError` where the port is unknown; `address_of` returns the
+    host's own address by a node's name, empty where the installer decides.
     """
 
-    network_of: Callable[[NodeState], HostNetwork] = _installers_way
+    network_of: Callable[[NodeState], HostNetwork] = _installers_network
     address_of: Callable[[str], str] = _installers_address
 
 
@@ -39,7 +40,7 @@ INSTALLERS_NETWORK = TargetNetworks()
 
 
 def network_unknown(node: NodeState, error: UsageError) -> Outcome:
-    """Nothing is installed that would come up unreachable."""
+    """Return the outcome of a node that would come up unreachable: nothing is installed."""
     cause = f"its network cannot be planned: {error.message}"
     finding = Finding(
         check="install",
@@ -53,15 +54,21 @@ def network_unknown(node: NodeState, error: UsageError) -> Outcome:
 
 
 _OF_EARLIER_RUNS = frozenset({InstallState.FAILED, InstallState.PREPARING, InstallState.INSTALLING})
+_OVER = frozenset({InstallState.INSTALLED, InstallState.FAILED, InstallState.RELEASING, InstallState.ERASING})
+"""States in which the act before has had its effect, or is no longer what the installer works on."""
+BEGINS = {InstallState.ABSENT: Act.INSTALL_PREPARE, InstallState.READY: Act.INSTALL_START}
+"""By the state in which a machine waits for us: the act that brings it on."""
 
 
 class Job:
     """One machine on its way through the installer.
 
-    ours   an install was intended by us, now or before: what the installer finished may be ours to trust
-    anew   a person wants it installed anew, and that has not begun: what the installer finished is released
-    stale  nothing was seen yet but what an earlier run began: where it has failed, or fails while we watch (its power
-           was cut, say), it is released and tried again, not reported
+    ours      an install was intended by us, now or before: what the installer finished may be ours to trust
+    anew      an operator wants it installed again, and that has not begun: what the installer finished is released
+    stale     nothing was seen yet but what an earlier run began: where it has failed, or fails while we watch (its
+              power was cut, say), it is released and tried again, not reported
+    away      why the installer cannot be asked about it; empty where it can
+    attempts  how often each act has failed: the machine came back to where it was
     """
 
     def __init__(self, node: NodeState, target: InstallTarget, intents: IntentLog) -> None:
@@ -70,13 +77,18 @@ class Job:
         self.last: Observed[InstallStatus] | None = None
         self.unreachable = ""
         self.troubles = 0
+        self.busy = 0
+        self.away = ""
         self.stale = True
         self.ours = node.intent(Act.INSTALL_START) is not None
         self.anew = bool(node.reinstall)
+        self.attempts: Counter[Act] = Counter()
         self._intents = intents
         self._pinned = node.host_key
         self._told_at, self._told = node.progress_at, node.progress
         self._unanswered = {open_act.act for open_act in node.open_acts} & INSTALL_ACTS
+        self._tried = next((act for act in BEGINS.values() if act in self._unanswered), None)
+        self._unsettled = self._tried is not None
 
     @property
     def status(self) -> Observed[InstallStatus]:
@@ -84,15 +96,15 @@ class Job:
 
     @property
     def host_key(self) -> str:
-        """The only key that the installed host may hold: its own as the installer tells it, else the one that we gave
-        it; empty while nobody can know it.
+        """The only key that the installed host may hold: its own as the installer reports it, else the one that we gave
+        it; empty while it is unknown.
         """
         status = self.status.value
         return status.host_key or ("" if status.makes_key else self.target.host_key_public)
 
     def look(self, status: Observed[InstallStatus]) -> None:
-        """What the installer says now. It is also what came of an act whose own answer nobody got: that is written down
-        before anything is intended again.
+        """Take the installer's present status. It is also the result of an act whose own answer was lost: that is
+        written down before anything is intended again.
         """
         for act in sorted(self._unanswered):
             self._intents.observed(self.node.id, act, _words(status), _result(status))
@@ -101,35 +113,71 @@ class Job:
         if self.last is None or status.value.state is not self.last.value.state:
             self.troubles = 0
         self.last = status
+        if status.value.state in _OVER or BEGINS.get(status.value.state, self._tried) is not self._tried:
+            self._tried = None
         for milestone in self._news(status.value.milestones):
             self._intents.progress(self.node.id, milestone.at, milestone.words)
+
+    def settles(self) -> bool:
+        """Return whether one more look must show where the machine stays: a request whose answer was lost, or that an
+        earlier run began, may still be at work in the installer.
+        """
+        unsettled, self._unsettled = self._unsettled and self._tried is not None, False
+        return unsettled
+
+    def came_back(self) -> bool:
+        """Return whether the machine is where it was before the last act, which has failed thereby. Count that."""
+        if self._tried is None:
+            return False
+        self.failed(self._tried)
+        return True
+
+    def failed(self, act: Act) -> None:
+        """Count a failed attempt."""
+        self._tried = None
+        self.attempts[act] += 1
 
     def act(
         self, act: Act, call: Callable[[InstallTarget, Deadline], Observed[InstallStatus]], deadline: Deadline
     ) -> None:
         """Intend, do while the machine is ours, observe."""
+        before = self.status.value.state
         self._intents.intend(self.node.id, act, self.target.serial)
         self._unanswered.add(act)
         self.ours = self.ours or act is Act.INSTALL_START
         self.anew = self.anew and act is not Act.INSTALL_START
-        result = call(self.target, self._intents.fenced([self.node.id], deadline))
+        try:
+            result = call(self.target, self._intents.fenced([self.node.id], deadline))
+        except OutcomeUnknownError:
+            self._tried, self._unsettled = act, True
+            raise
+        except EdgeError:
+            self._tried = None
+            raise
+        self._tried = act if result.value.state is not before else None
+        self.troubles += self._tried is None
+        self.busy = 0
         self.last = result
         self.stale = False
         self._intents.observed(self.node.id, act, _words(result), _result(result))
         self._unanswered.discard(act)
 
+    def announce(self, message: str) -> None:
+        """Report what the operator should know meanwhile; it is no event of the machine."""
+        self._intents.announce(self.node.id, message)
+
     def give_key(self, private: str, public: str) -> None:
-        """The key that a host is to hold which does not make its own."""
+        """Set the key that a host is to hold which does not make its own."""
         self.target = replace(self.target, host_key_private=private, host_key_public=public)
 
     def pin(self) -> None:
-        """Write down the key that the host must hold, where it is known: before it is given to it, or talked to."""
+        """Write down the key that the host must hold, where it is known: before the host gets it, or is talked to."""
         if self.host_key not in ("", self._pinned):
             self._intents.note(self.node.id, HostKeyPinned(public=self.host_key))
             self._pinned = self.host_key
 
     def _news(self, milestones: Sequence[Milestone]) -> Iterator[Milestone]:
-        """Those that no run has written down yet: later ones, and others of the same instant as the last."""
+        """Yield those that no run has written down yet: later ones, and others of the same instant as the last."""
         for one in milestones:
             if self._told_at is not None and (one.at < self._told_at or (one.at, one.words) in self._of_then()):
                 continue

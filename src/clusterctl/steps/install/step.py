@@ -3,34 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from clusterctl.fleet.acts import Act
 from clusterctl.fleet.decisions.reinstall import check_same
-from clusterctl.fleet.errors import AuthenticationError, EdgeError, UnreachableError, UsageError
+from clusterctl.fleet.errors import (
+    AuthenticationError,
+    EdgeError,
+    InstallerAwayError,
+    InstallerBusyError,
+    RootDiskUnclearError,
+    UsageError,
+)
 from clusterctl.fleet.finding import Finding, Observed, Verdict
 from clusterctl.fleet.finding_code import Code
-from clusterctl.fleet.node import Step
+from clusterctl.fleet.node import Serial, Step
 from clusterctl.fleet.state import NodeState
-from clusterctl.ports import BmcAddress, Bmcs, Deadline, Installer, InstallState, InstallStatus, InstallTarget, Shell
+from clusterctl.ports import (
+    BmcAddress,
+    Bmcs,
+    Deadline,
+    FailureKind,
+    Installer,
+    InstallError,
+    InstallState,
+    InstallStatus,
+    InstallTarget,
+    Shell,
+)
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.executor.reachability import BmcProbe
-from clusterctl.steps.executor.step import Outcome, with_evidence
+from clusterctl.steps.executor.reachability import BmcProbe, BmcState
+from clusterctl.steps.executor.step import Outcome
 from clusterctl.steps.install.confirm import HostAccess, HostVerifier
-from clusterctl.steps.install.findings import another_os, foreign, remedy, stranger
-from clusterctl.steps.install.job import Job, TargetNetworks, network_unknown
+from clusterctl.steps.install.findings import (
+    another_os,
+    failed,
+    foreign,
+    installer_away,
+    login_differs,
+    login_refused,
+    needs_operator,
+    not_ours,
+    root_unclear,
+    stranger,
+)
+from clusterctl.steps.install.job import BEGINS, Job, TargetNetworks, network_unknown
+from clusterctl.steps.install.rounds import AWAY_S, Handlers, Rounds, Times
 
 __all__ = ["HostAccess", "Install"]
 
 BMC_S = 300.0
-"""Seconds for a BMC to tell its inventory."""
+"""Seconds for a BMC to report its inventory."""
+ATTEMPTS = 3
+"""So often an act may fail with a machine that comes back to where it was. Each may be a log-in of MAAS at its BMC."""
 TROUBLES = 5
 """So often in a row the installer may refuse or lose a request about a machine before that is the machine's failure."""
-AT_ONCE = 16
-"""So many hosts are talked to at the same time: one that is slow to answer holds nobody up."""
-
-Done = list[tuple[str, Outcome]]
+BUSY_LOOKS = 40
+"""So many looks an installer may be too busy for a machine, or lack its rack controller: ten minutes by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +81,13 @@ class Install:
     at_once = 16
 
     def __init__(
-        self, services: InstallServices, access: HostAccess, networks: TargetNetworks, *, poll_s: float
+        self,
+        services: InstallServices,
+        access: HostAccess,
+        networks: TargetNetworks,
+        *,
+        poll_s: float,
+        away_s: float = AWAY_S,
     ) -> None:
         self._installer = services.installer
         self._bmcs = services.bmcs
@@ -60,7 +95,7 @@ class Install:
         self._probe = BmcProbe(services.bmcs, services.address_of)
         self._access = access
         self._verifier = HostVerifier(services.shell, access)
-        self._poll_s = poll_s
+        self._times = Times(poll_s, away_s)
         self._networks = networks
 
     def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
@@ -71,89 +106,102 @@ class Install:
                 yield target
             else:
                 jobs[node.name] = Job(node, target, intents)
-        while jobs:
-            for name, outcome in self._round(jobs, deadline):
-                del jobs[name]
-                yield outcome
-            if jobs and not self._wait(deadline):
-                for job in jobs.values():
-                    yield self._failed(job, "the installer did not finish in time", deadline)
-                return
+        handlers = Handlers(self._advance, self._trouble, self._ended)
+        yield from Rounds(self._installer, handlers, jobs, deadline, self._times).outcomes()
 
-    def _wait(self, deadline: Deadline) -> bool:
-        """False once the deadline has passed; raises when cancelled."""
-        try:
-            deadline.sleep(self._poll_s, "waiting for the installer")
-        except UnreachableError:
-            return False
-        return True
-
-    def _round(self, jobs: dict[str, Job], deadline: Deadline) -> Done:
-        """One look at all machines, one act on each that waits for us; the outcomes of those that are done.
-
-        Acts are done one after another, so that never more than one request is on its way when we are stopped.
-        """
-        try:
-            statuses = self._installer.observe([job.target for job in jobs.values()], deadline)
-        except AuthenticationError:
-            raise
-        except EdgeError as error:
-            return self._troubled(list(jobs.values()), error, deadline)
-
-        def one(job: Job) -> Done:
-            return self._one(job, statuses[job.node.name], deadline)
-
-        up = [job for job in jobs.values() if _boots(job, statuses[job.node.name].value)]
-        done = [over for job in jobs.values() if job not in up for over in one(job)]
-        if up:
-            with ThreadPoolExecutor(min(AT_ONCE, len(up)), "install") as pool:
-                done += [over for part in pool.map(one, up) for over in part]
-        return done
-
-    def _one(self, job: Job, status: Observed[InstallStatus], deadline: Deadline) -> Done:
-        try:
-            outcome = self._advance(job, status, deadline)
-        except EdgeError as error:
-            return self._troubled([job], error, deadline)
-        return [] if outcome is None else [(job.node.name, outcome)]
-
-    def _troubled(self, jobs: Sequence[Job], error: EdgeError, deadline: Deadline) -> Done:
-        """The installer is asked again, after a look at what it did: it may be busy, restarting, or have lost its
-        answer. Only trouble that stays is a failure.
-        """
-        for job in jobs:
-            job.troubles += 1
-        return [(job.node.name, self._failed(job, str(error), deadline)) for job in jobs if job.troubles > TROUBLES]
+    # --- one machine ------------------------------------------------------------------------------------------------
 
     def _advance(self, job: Job, status: Observed[InstallStatus], deadline: Deadline) -> Outcome | None:
+        """Bring the machine one step on. Return its outcome; None where it goes on."""
+        try:
+            return self._next(job, status, deadline)
+        except InstallError as error:
+            return self._unsuccessful(job, error, deadline)
+        except InstallerAwayError:
+            return None  # the next look finds it away, and waits
+        except InstallerBusyError as error:
+            job.busy += 1
+            return installer_away(job, error.message, error.remedy) if job.busy > BUSY_LOOKS else None
+        except RootDiskUnclearError as error:
+            return root_unclear(job, error.message, error.remedy)
+        except EdgeError as error:
+            return self._trouble(job, error, deadline)
+
+    def _next(self, job: Job, status: Observed[InstallStatus], deadline: Deadline) -> Outcome | None:
         job.look(status)
         match status.value.state:
-            case InstallState.ABSENT:
-                job.act(Act.INSTALL_PREPARE, self._installer.prepare, deadline)
-            case InstallState.READY:
-                job.pin()
-                job.act(Act.INSTALL_START, self._installer.start, deadline)
+            case InstallState.ABSENT | InstallState.READY:
+                return self._begin(job, deadline)
             case InstallState.INSTALLED if not job.ours:
                 return foreign(job)
             case InstallState.INSTALLED if job.anew:
                 return self._give_back(job, deadline)
             case InstallState.INSTALLED:
                 return self._verifier.confirm(job, deadline)
-            case InstallState.FAILED if job.stale:
+            case InstallState.FAILED if job.stale and not _final(status.value):
                 job.act(Act.INSTALL_RELEASE, self._installer.release, deadline)
             case InstallState.FAILED:
-                return self._failed(job, status.value.detail or "the installer reports a failure", deadline)
+                return self._report(job, status.value.detail or "the installer reports a failure", deadline)
             case _:
                 pass
         return None
 
-    def _give_back(self, job: Job, deadline: Deadline) -> Outcome | None:
-        """The OS that goes is somebody's work until a moment ago: which machine it is, is proven right before that.
-        The new OS gets a key of its own: the old one is told apart by its.
+    def _begin(self, job: Job, deadline: Deadline) -> Outcome | None:
+        """Do what brings the machine on from where it waits, unless it has come back there too often."""
+        act = BEGINS[job.status.value.state]
+        if job.settles():
+            return None
+        if job.came_back() and (outcome := self._too_often(job, act, job.status.value.detail, deadline)):
+            return outcome
+        if act is Act.INSTALL_START:
+            job.pin()
+        call = self._installer.prepare if act is Act.INSTALL_PREPARE else self._installer.start
+        job.act(act, call, deadline)
+        if job.troubles > TROUBLES:
+            return self._report(job, f"it stays where it is: {job.status.value.detail}", deadline)
+        return None
+
+    def _unsuccessful(self, job: Job, error: InstallError, deadline: Deadline) -> Outcome | None:
+        """An act failed, and the installer says of what."""
+        now = job.status
+        status = InstallStatus(now.value.state, error.message, failure=error.failure, remedy=error.remedy)
+        job.last = Observed(status, now.evidence)
+        act = BEGINS.get(now.value.state)
+        if error.failure.final or act is None:
+            return self._report(job, error.message, deadline)
+        job.failed(act)
+        return self._too_often(job, act, error.message, deadline)
+
+    def _too_often(self, job: Job, act: Act, why: str, deadline: Deadline) -> Outcome | None:
+        """Return the outcome where no other attempt is to be made.
+
+        Where the installer could not use the BMC, we log in ourselves before it does again: a wrong password is tried
+        once, and the account is not locked.
         """
-        patience = deadline.within(BMC_S)
-        with self._bmcs.open(job.target.bmc, patience) as bmc:
-            seen = bmc.inventory(patience)
+        kind = job.status.value.failure
+        if kind is FailureKind.POWER and job.attempts[act] == 1:
+            bmc = self._probe.read(job.node.name, deadline)
+            if isinstance(bmc.error, AuthenticationError):
+                return login_refused(job, why, bmc)
+        if job.attempts[act] < ATTEMPTS and not _final(job.status.value):
+            return None
+        return self._report(job, f"{job.attempts[act]} attempts failed; the last: {why}", deadline)
+
+    def _trouble(self, job: Job, error: EdgeError, deadline: Deadline) -> Outcome | None:
+        """The installer is asked again, after a look at what it did: it may have lost its answer. Only trouble that
+        stays is a failure.
+        """
+        job.troubles += 1
+        return self._report(job, str(error), deadline) if job.troubles > TROUBLES else None
+
+    def _give_back(self, job: Job, deadline: Deadline) -> Outcome | None:
+        """Release the machine whose OS is replaced. Its identity is proven right before.
+
+        The new OS gets a key of its own, which tells it from the old one.
+        """
+        limit = deadline.within(BMC_S)
+        with self._bmcs.open(job.target.bmc, limit) as bmc:
+            seen = bmc.inventory(limit)
         try:
             check_same(job.node, seen.value)
         except EdgeError as error:
@@ -162,33 +210,40 @@ class Install:
         job.act(Act.INSTALL_RELEASE, self._installer.release, deadline)
         return None
 
+    # --- outcomes ---------------------------------------------------------------------------------------------------
+
+    def _ended(self, job: Job, deadline: Deadline) -> Outcome:
+        """Return the outcome of a machine whose time is over."""
+        if job.away:
+            return installer_away(job, job.away, "start the installer's service, then run clusterctl install again")
+        return self._report(job, "the installer did not finish in time", deadline)
+
+    def _report(self, job: Job, why: str, deadline: Deadline) -> Outcome:
+        """Return the outcome of a failure, by what the installer says that it is about."""
+        if job.status.value.decide:
+            return root_unclear(job, why, job.status.value.decide)
+        match job.status.value.failure:
+            case FailureKind.FOREIGN:
+                return not_ours(job, why)
+            case FailureKind.OPERATOR:
+                return needs_operator(job, why)
+            case FailureKind.LOGIN:
+                return login_differs(job, why)
+            case _:
+                return self._failed(job, why, deadline)
+
     def _failed(self, job: Job, why: str, deadline: Deadline) -> Outcome:
-        """The failure with what the BMC says beside it: is the machine on, and did it log anything?"""
+        """Return the failure with what the BMC reports beside it: is the machine on, and did it log anything?"""
         if self._verifier.boots_another(job, deadline):
             return another_os(job)
-        bmc = self._probe.read(job.node.name, deadline)
-        silent = bmc.error is not None and not job.unreachable
-        words = bmc.summary
-        evidence = job.status.evidence + bmc.evidence
-        state = job.status.value.state
-        cause = f"{why}; {words}" if not job.unreachable else f"installed, but SSH fails: {job.unreachable}; {words}"
-        finding = Finding(
-            check="install",
-            verdict=Verdict.FAIL,
-            code=Code.INSTALL_FAILED,
-            subject="bmc" if silent else "node",
-            cause=cause,
-            measured=state.value,
-            expected=InstallState.INSTALLED.value,
-            remedy=remedy(job, bmc),
-            serial=job.target.serial,
-            deterministic=False,
-        )
-        return Outcome(job.node.id, with_evidence([finding], evidence), evidence)
+        bmc: BmcState = self._probe.read(job.node.name, deadline)
+        if isinstance(bmc.error, AuthenticationError) and not job.unreachable:
+            return login_refused(job, why, bmc)
+        return failed(job, why, bmc)
 
     def _target(self, node: NodeState) -> InstallTarget | Outcome:
-        """What to install, or why that cannot be said."""
-        if not (node.serial and node.root_disk and node.macs):
+        """Return what to install, or why that is unknown."""
+        if not (node.serial and (node.root_disk or node.root_rule) and node.macs):
             cause = "serial, root disk or network cards of the machine are unknown"
             finding = Finding(
                 check="install",
@@ -209,8 +264,9 @@ class Install:
             serial=node.serial,
             macs=node.macs,
             bmc=self._address_of(node.name),
-            root_disk=node.root_disk,
-            root_wwn=next((drive.wwn for drive in drives if drive.serial == node.root_disk), ""),
+            root_disk=Serial("") if node.root_rule else node.root_disk or Serial(""),
+            root_wwn="" if node.root_rule else next((one.wwn for one in drives if one.serial == node.root_disk), ""),
+            root_rule=node.root_rule,
             authorized_key=self._access.authorized_key,
             user=self._access.user,
             host_key_private=private,
@@ -220,6 +276,5 @@ class Install:
         )
 
 
-def _boots(job: Job, status: InstallStatus) -> bool:
-    """Whether all that is left is to talk to its host."""
-    return status.state is InstallState.INSTALLED and job.ours and not job.anew
+def _final(status: InstallStatus) -> bool:
+    return status.failure is not None and status.failure.final

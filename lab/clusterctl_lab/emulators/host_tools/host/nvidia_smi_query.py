@@ -15,6 +15,13 @@ from clusterctl_lab.emulators.host_tools.host.facts import Gpu
 CUDA = "12.2"
 HOTTEST_C = 85  # where an H100 begins to slow down: `T.Limit` is what is left until there
 RESERVED_MIB = 551
+POWER = {
+    "Power Draw": "67.74 W",
+    "Current Power Limit": "700.00 W",
+    "Requested Power Limit": "700.00 W",
+    "Default Power Limit": "700.00 W",
+    "Max Power Limit": "700.00 W",
+}
 INFOROM = "G520.0200.00.05"
 
 
@@ -50,8 +57,11 @@ def _gpu(gpu: Gpu, driver: str) -> Iterator[str]:
     yield _line(1, "VBIOS Version", gpu.vbios)
     yield from _section("Inforom Version", **{"Image Version": INFOROM})
     yield _line(1, "GSP Firmware Version", driver)
+    yield from _section("GPU Reset Status", **{"Reset Required": "No", "Drain and Reset Recommended": "No"})
+    yield _line(1, "GPU Recovery Action", "None")
     yield from _pci(gpu)
     yield _line(1, "Performance State", "P0")
+    yield from _reasons()
     used = {"Total": f"{gpu.memory_mib} MiB", "Reserved": f"{RESERVED_MIB} MiB", "Used": f"{gpu.memory_used_mib} MiB"}
     yield from _section("FB Memory Usage", **used, Free=f"{gpu.memory_mib - RESERVED_MIB - gpu.memory_used_mib} MiB")
     yield _line(1, "Compute Mode", "Default")
@@ -60,6 +70,7 @@ def _gpu(gpu: Gpu, driver: str) -> Iterator[str]:
     yield from _ecc(gpu)
     yield from _remapped(gpu)
     yield from _temperature(gpu)
+    yield from _section("GPU Power Readings", **POWER)
     yield from _section(
         "Fabric", State=gpu.fabric_state, Status="Success" if gpu.fabric_state == "Completed" else "N/A"
     )
@@ -85,6 +96,16 @@ def _pci(gpu: Gpu) -> Iterator[str]:
     yield _line(4, "Max", "16x")
     yield _line(4, "Current", f"{gpu.pcie_width}x")
     yield _line(2, "Replays Since Reset", str(gpu.pcie_replays))
+    yield _line(2, "Replay Number Rollovers", "0")
+
+
+def _reasons() -> Iterator[str]:
+    """Yield the clock event reasons of an idle GPU."""
+    yield from _section("Clocks Event Reasons", Idle="Active", **{"SW Power Cap": "Not Active"})
+    yield _line(2, "HW Slowdown", "Not Active")
+    yield _line(3, "HW Thermal Slowdown", "Not Active")
+    yield _line(3, "HW Power Brake Slowdown", "Not Active")
+    yield _line(2, "SW Thermal Slowdown", "Not Active")
 
 
 def _ecc(gpu: Gpu) -> Iterator[str]:

@@ -72,7 +72,7 @@ class BootService:
     def script(self, mac: str) -> str:
         """What the machine with this card boots now."""
         node = self._store.by_mac(mac)
-        if node is None or not self._lifecycle.faults.rack_connected:
+        if node is None or not self._lifecycle.faults.rack_reaches:
             return scripts.local_disk("this machine is unknown")
         if node.status in NOT_REHEARSED:
             self._lifecycle.fail(node, NOT_REHEARSED[node.status], "mark_failed")

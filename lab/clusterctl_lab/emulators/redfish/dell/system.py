@@ -63,6 +63,7 @@ def _system(view: View) -> Resource:
         "Model": machine.model,
         "Oem": {"Dell": {"@odata.type": "#DellOem.v1_3_0.DellOemResources", "DellSystem": _dell_system(view)}},
         **refs("PCIeDevices", paths.pcie_devices(paths.SYSTEM, machine)),
+        "BootProgress": {"LastState": _progress(view)},
         "PowerState": "On" if view.power else "Off",
         "ProcessorSummary": {
             "Count": machine.cpus,
@@ -79,6 +80,13 @@ def _system(view: View) -> Resource:
         "SystemType": "Physical",
         "UUID": identity.uuid(machine),
     }
+
+
+def _progress(view: View) -> str:
+    """DMTF ComputerSystem, BootProgressTypes; an iDRAC9 reports the state, and its time, which the lab leaves out."""
+    if not view.power:
+        return "None"
+    return "PrimaryProcessorInitializationStarted" if view.posting else "SystemHardwareInitializationComplete"
 
 
 def _dell_system(view: View) -> Resource:

@@ -1,0 +1,97 @@
+"""gpu_recovery: no GPU waits for a reset, a reboot or a repair, by what its driver says.
+
+A GPU in that state is listed as healthy otherwise, and programs on it hang or fail. Drivers from R565 on report a
+recovery action, those from R525 on whether a reset is required. Older ones report neither: that is a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading, Recovery
+from clusterctl_burnin.check import Area, Cause, Check, Expected, known
+from clusterctl_burnin.probe import Readings, UnmeasuredError
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, driver_branch, each
+
+_NAME = "gpu_recovery"
+_ACTIONS = 565
+_STATUS = 525
+"""The first driver branches that report the recovery action, and the reset status (recordings of R525 and R565)."""
+_NOTHING = frozenset({"no", "n/a", "not supported"})
+_RESET = "end all programs on the GPU, reset it (nvidia-smi -r) or reboot the node, then run the burn-in again"
+_REMEDIES = {
+    "reboot": "reboot the node, then run the burn-in again",
+    "drain p2p": "end all programs that use peer-to-peer traffic of the node, then run the burn-in again",
+}
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    branch = driver_branch(readings)
+
+    def bad(gpu: GpuReading) -> Iterator[Finding]:
+        found = _complaint(gpu.recovery, branch)
+        if found is not None:
+            code, cause, remedy = found
+            yield Finding(
+                check=_NAME,
+                verdict=Verdict.FAIL,
+                code=code,
+                subject=gpu.subject,
+                cause=cause,
+                measured=gpu.recovery.action,
+                remedy=remedy,
+                serial=gpu.serial or "",
+            )
+
+    found = tuple(each(_NAME, readings, expected, bad))
+    yield from found
+    if not found:
+        yield _too_old(branch) if branch < _STATUS else passed(_NAME, "no GPU needs a reset or a repair")
+
+
+def _complaint(recovery: Recovery, branch: int) -> tuple[Code, str, str] | None:
+    """Return code, cause and remedy. Raises `UnmeasuredError` where the driver reports it and it cannot be read."""
+    if recovery.repairs.get("Unrepairable Memory", "").lower() == "yes":
+        return Code.GPU_MEMORY_UNREPAIRABLE, "the GPU has memory that cannot be repaired", "replace the GPU"
+    action = (recovery.action or "none").replace("_", " ").lower()
+    if action != "none":
+        cause = f"the driver wants the GPU to be recovered: {recovery.action}"
+        return Code.GPU_RESET_NEEDED, cause, _REMEDIES.get(action, _RESET)
+    if recovery.required or recovery.recommended or recovery.stopped:
+        return Code.GPU_RESET_NEEDED, "the driver reports that the GPU requires a reset", _RESET
+    repairs = {key: value for key, value in recovery.repairs.items() if value.lower() not in _NOTHING}
+    pending = [key for key, value in repairs.items() if value.lower() == "yes"]
+    if pending:
+        cause = f"a repair inside the GPU waits for its next reset ({', '.join(pending)})"
+        return Code.GPU_REPAIR_PENDING, cause, _RESET
+    if repairs:
+        raise UnmeasuredError(f"nvidia-smi cannot read {', '.join(repairs)}", code=Code.NOT_REPORTED)
+    if branch >= _ACTIONS:
+        known(recovery.action, "the GPU's recovery action")
+    elif branch >= _STATUS:
+        known(recovery.required, "whether the GPU requires a reset")
+    return None
+
+
+def _too_old(branch: int) -> Finding:
+    cause = f"driver branch R{branch} does not report whether a GPU needs a reset"
+    remedy = f"update the driver to R{_ACTIONS} or later, where the site can"
+    return Finding(check=_NAME, verdict=Verdict.WARN, code=Code.GPU_NOT_REPORTED, cause=cause, remedy=remedy)
+
+
+CHECK = Check(
+    _NAME,
+    (NVIDIA_SMI,),
+    _judge,
+    area=Area.GPU,
+    causes=(
+        Cause("nvidia_driver"),
+        Cause("gpu_count", unmeasured=True),
+        Cause("gpu_count", same_part=True),
+        Cause("gpu_row_remap", same_part=True),
+        Cause("gpu_ecc", same_part=True),
+    ),
+    after_loads=True,
+)

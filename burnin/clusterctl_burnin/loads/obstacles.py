@@ -1,0 +1,45 @@
+"""Which findings keep a node from which loads: those that speak against a part that the load needs.
+
+All other loads run although the node has failed: one repair then finds all faults of the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from clusterctl.fleet.finding import Finding
+from clusterctl.fleet.finding_code import Code
+from clusterctl_burnin.check import EVERY_AREA, Area
+from clusterctl_burnin.registry import CHECKS, GROUP_LOADS, NODE_LOADS
+
+NO_AREA: frozenset[Area] = frozenset()
+_BY_CODE = {
+    Code.XID: frozenset({Area.GPU}),
+    Code.XID_MEMORY: frozenset({Area.GPU}),
+    Code.XID_OFF_THE_BUS: frozenset({Area.GPU}),
+    Code.SXID: frozenset({Area.NVLINK}),
+}
+"""What the kernel log says of a part speaks against that part."""
+
+
+def obstacle(needs: frozenset[Area], findings: Iterable[Finding]) -> Finding | None:
+    """Return the first finding that keeps a node from a load with these needs; None where there is none."""
+    wanted = needs | {Area.NODE}
+    return next((one for one in findings if not one.verdict.admits and wanted & _speaks_against(one)), None)
+
+
+def needs_of(load: str) -> frozenset[Area]:
+    """Return what a load of the registry needs."""
+    found = NODE_LOADS.get(load) or GROUP_LOADS[load]
+    return found.needs
+
+
+def _speaks_against(finding: Finding) -> frozenset[Area]:
+    """A load of several nodes speaks against nothing: those run side by side. Who is unknown speaks against all."""
+    if finding.code in _BY_CODE:
+        return _BY_CODE[finding.code]
+    if finding.check in CHECKS:
+        return frozenset({CHECKS[finding.check].area})
+    if finding.check in NODE_LOADS:
+        return NODE_LOADS[finding.check].about
+    return NO_AREA if finding.check in GROUP_LOADS else EVERY_AREA

@@ -1,0 +1,65 @@
+"""`clusterctl sku new|calibrate`: SKU files from discovered machines, limits from healthy nodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from clusterctl_cli.completion import complete_nodes
+from clusterctl_cli.formats import DOCUMENTS, format_option, print_document
+from clusterctl_cli.options import read_options
+
+
+@click.group()
+def sku() -> None:
+    """Write SKU files from discovered machines; propose limits from healthy nodes."""
+
+
+@sku.command()
+@click.option("--from", "node", required=True, metavar="NODE", shell_complete=complete_nodes, help="A discovered node.")
+@click.option("--name", default="", help="Of the SKU and its file; else made of manufacturer and model.")
+@format_option(*DOCUMENTS)
+@read_options
+def new(node: str, name: str, folder: Path, *, as_json: bool) -> None:
+    """Write skus/NAME.yml of the site from what the BMC of NODE reported.
+
+    Fields that a machine cannot decide are marked with DECIDE. An existing file is never overwritten.
+    """
+    from clusterctl.operations import sku as operation
+    from clusterctl.operations.serial import to_data
+    from clusterctl_cli.context import open_context
+
+    result = operation.new_sku(open_context(folder), operation.NewSkuRequest(node=node, name=name))
+    if as_json:
+        print_document(to_data(result))
+        return
+    click.echo(f"wrote {result.file}")
+    for field, question in result.open.items():
+        click.echo(f"  decide {field}: {question}")
+    click.echo(f"next: decide these, add {result.name} to skus: in {folder / 'site.yml'}, then clusterctl plan")
+
+
+@sku.command()
+@click.argument("name", metavar="SKU")
+@format_option(*DOCUMENTS)
+@read_options
+def calibrate(name: str, folder: Path, *, as_json: bool) -> None:
+    """Propose limits from what the healthy nodes of a SKU measured. Changes nothing.
+
+    Healthy is a node that is gold, or whose last burn-in lacked nothing but figures to be judged by. The proposal is a
+    limits file on stdout; why a limit has no proposal is on stderr. No proposal is laxer than the figure in force.
+    """
+    from clusterctl.operations import sku as operation
+    from clusterctl.operations.serial import to_data
+    from clusterctl_cli.context import open_context
+
+    result = operation.calibrate(open_context(folder), operation.CalibrateRequest(sku=name))
+    if as_json:
+        print_document(to_data(result))
+        return
+    for one in result.figures:
+        if one.proposed is None:
+            now = "open" if one.now is None else f"{one.now:g}"
+            click.echo(f"{one.name} stays {now}: {one.why}", err=True)
+    click.echo(result.text or f"# no proposal from {result.nodes} healthy nodes of {name}", nl=not result.text)

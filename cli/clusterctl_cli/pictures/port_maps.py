@@ -1,0 +1,122 @@
+"""The ports of each switch: what is in each, and what is wrong with it; and racks as elevations."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from clusterctl.cabling.explain.verify import Verification
+from clusterctl.cabling.labels import PlanLabels
+from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
+from clusterctl.fleet.natural_order import natural_key
+from clusterctl_cli.pictures.marks import Mark, MarkKind
+from clusterctl_cli.pictures.tiers import Band, Tile
+
+RACK_UNITS = 48
+
+
+@dataclass(frozen=True, slots=True)
+class PortCell:
+    """One port: `label` on the switch, with its cage where known; `far` is the port at the other end, planned or seen.
+
+    `code` is the worst mark of the link, `fine` without any.
+    """
+
+    label: str
+    far: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class PortMap:
+    """The cabled and planned ports of a switch; of a modular one by board."""
+
+    tile: Tile
+    boards: tuple[tuple[str, tuple[PortCell, ...]], ...]
+
+    @property
+    def ports(self) -> int:
+        """Number of ports that are cabled or planned."""
+        return sum(len(cells) for _, cells in self.boards)
+
+
+def port_maps(
+    rows: Iterable[Band], plan: WiringPlan, verification: Verification, found: Iterable[Mark], labels: PlanLabels
+) -> tuple[PortMap, ...]:
+    """Return one map for each switch, those with something wrong first."""
+    far: dict[str, dict[PortName, PortName]] = defaultdict(dict)
+    planned = (tuple(cable.ends) for cable in plan.cables)
+    seen = (tuple(ends) for ends in verification.cables)
+    for ends in (*planned, *seen):
+        if len(ends) == 2:
+            for near, other in (ends, ends[::-1]):
+                far[near.device][near] = other
+    codes: dict[PortName, MarkKind] = {}
+    order = list(MarkKind)
+    for mark in found:
+        for port in (mark.a, mark.b):
+            if port not in codes or order.index(mark.kind) < order.index(codes[port]):
+                codes[port] = mark.kind
+    tiles = [tile for row in rows for tile in row.tiles if any(port.on_switch for port in far.get(tile.device, ()))]
+    maps = [PortMap(tile, _boards(far[tile.device], codes, labels)) for tile in tiles]
+    return tuple(sorted(maps, key=lambda one: not one.tile.links))
+
+
+def _boards(
+    far: Mapping[PortName, PortName], codes: Mapping[PortName, MarkKind], labels: PlanLabels
+) -> tuple[tuple[str, tuple[PortCell, ...]], ...]:
+    boards: dict[str, list[PortName]] = defaultdict(list)
+    for port in far:
+        boards[port.board].append(port)
+    return tuple(
+        (board, tuple(_cell(port, far[port], codes, labels) for port in sorted(ports, key=lambda p: p.number)))
+        for board, ports in sorted(boards.items())
+    )
+
+
+def _cell(port: PortName, far: PortName, codes: Mapping[PortName, MarkKind], labels: PlanLabels) -> PortCell:
+    cage = labels.cage(port)
+    label = f"{port.number} ({cage})" if cage else str(port.number)
+    name = f"{far.device} {f'port {far.port}' if far.port.isdigit() else far.port}"
+    return PortCell(label, name, codes[port].code if port in codes else "fine")
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A device at its lowest unit; units of a device count from the bottom of the rack."""
+
+    tile: Tile
+    unit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Elevation:
+    """A rack with its devices from top to bottom, and the devices whose unit the plan does not tell."""
+
+    rack: str
+    slots: tuple[Slot, ...]
+    unplaced: tuple[Tile, ...]
+
+    @property
+    def wrong(self) -> int:
+        """Number of devices with something wrong."""
+        return sum(tile.state.code != "fine" for tile in (*(slot.tile for slot in self.slots), *self.unplaced))
+
+
+def elevations(rows: Iterable[Band], plan: WiringPlan) -> tuple[Elevation, ...]:
+    """Return the racks of the plan; none where it has no places."""
+    racks: dict[str, list[tuple[int | None, Tile]]] = defaultdict(list)
+    for row in rows:
+        for tile in row.tiles:
+            location = plan.locations.get(tile.device)
+            if location is not None and location.rack:
+                racks[location.rack].append((location.unit, tile))
+    return tuple(
+        Elevation(
+            rack,
+            tuple(Slot(tile, unit) for unit, tile in sorted(here, key=lambda p: -(p[0] or 0)) if unit is not None),
+            tuple(tile for unit, tile in here if unit is None),
+        )
+        for rack, here in sorted(racks.items(), key=lambda item: natural_key(item[0]))
+    )

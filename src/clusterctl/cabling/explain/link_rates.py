@@ -1,0 +1,91 @@
+"""Links that are slower than they should be.
+
+A link should run at the rate that the plan gives it, else at the rate that is required of host links, else at the usual
+rate of its class. The plan's and the usual rate are capped by what the devices at both ends can do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+
+from clusterctl.cabling.actions import Ends
+from clusterctl.cabling.explain.explanation import Explanation, FaultKind
+from clusterctl.cabling.labels import PlanLabels
+from clusterctl.cabling.names import ObservedCable
+from clusterctl.fleet.fabric.topology import LANE_GBPS, Device, Fabric
+from clusterctl.fleet.node import Guid
+
+_Class = tuple[bool, tuple[str, ...]]
+"""Whether one end is a host, and the device names without numbers (compute and storage differ)."""
+_ENOUGH = 4
+"""Classes with fewer links than this prove nothing: their links are compared with all links of their side."""
+_DIGITS = re.compile(r"\d+")
+_LANES = 4
+_FASTEST: Mapping[int, str] = {
+    **dict.fromkeys((0x1003, 0x1007, 0x1011, 0xC738, 0xC739), "FDR"),  # ConnectX-3, -3 Pro, Connect-IB, SwitchX
+    **dict.fromkeys((0x1013, 0x1017, 0x1019, 0xA2D2, 0xCB20, 0xCF08), "EDR"),  # ConnectX-4, -5, BlueField, Switch-IB
+    **dict.fromkeys((0x101B, 0xA2D6, 0xD2F0), "HDR"),  # ConnectX-6, BlueField-2, Quantum
+    **dict.fromkeys((0x1021, 0xA2DC, 0xD2F2), "NDR"),  # ConnectX-7, BlueField-3, Quantum-2
+    **dict.fromkeys((0x1023, 0xD2F4), "XDR"),  # ConnectX-8, Quantum-3
+}
+"""Fastest speed by device ID (pci-ids.ucw.cz, vendor 15b3; NVIDIA's data sheets). Others have no cap."""
+
+
+def capable_gbps(device: Device) -> float:
+    """Return the fastest rate of the device's ports in Gb/s; infinite where unknown."""
+    speed = _FASTEST.get(device.device_id)
+    return _LANES * LANE_GBPS[speed] if speed else float("inf")
+
+
+def slow_links(
+    cables: Iterable[ObservedCable], labels: PlanLabels, host_gbps: float | None, fabric: Fabric
+) -> tuple[Explanation, ...]:
+    """Return slow links. `host_gbps` is the required rate of host links that the plan gives no rate."""
+    classes: dict[_Class, list[ObservedCable]] = defaultdict(list)
+    for cable in cables:
+        classes[_to_host(cable, labels), _stems(cable)].append(cable)
+    for key in [key for key, members in classes.items() if key[1] and len(members) < _ENOUGH]:
+        classes[key[0], ()] += classes.pop(key)
+    planned: dict[Ends, float] = {cable.ends: cable.gbps for cable in labels.plan.cables if cable.gbps}
+    caps: dict[Guid, float] = {guid: capable_gbps(device) for guid, device in fabric.devices.items()}
+    found = []
+    for (to_host, _), members in classes.items():
+        usual = _usual(members)
+        lanes = Counter(cable.link.width for cable in members).most_common(1)[0][0]
+        for cable in members:
+            cap = min(caps[cable.link.a.guid], caps[cable.link.b.guid])
+            required = host_gbps if to_host and host_gbps is not None else min(usual, cap)
+            expected = min(planned[cable.ends], cap) if cable.ends in planned else required
+            if cable.link.gbps < expected:
+                found.append(_explain(cable, expected, lanes, labels))
+    return tuple(found)
+
+
+def _to_host(cable: ObservedCable, labels: PlanLabels) -> bool:
+    return any(end.device in labels.plan.hosts for end in cable.ends)
+
+
+def _stems(cable: ObservedCable) -> tuple[str, ...]:
+    return tuple(sorted(_DIGITS.sub("#", end.device) for end in cable.ends))
+
+
+def _usual(cables: Iterable[ObservedCable]) -> float:
+    """Return the most common rate; of equally common ones the higher."""
+    counts = Counter(cable.link.gbps for cable in cables)
+    return max(counts, key=lambda gbps: (counts[gbps], gbps))
+
+
+def _explain(cable: ObservedCable, expected: float, lanes: int, labels: PlanLabels) -> Explanation:
+    first, second = sorted(cable.ends, key=lambda end: (end.device not in labels.plan.hosts, end))
+    link = f"{labels.port(first)} – {labels.port(second)}"
+    return Explanation(
+        kind=FaultKind.DOWN_WIDTH if cable.link.width < lanes else FaultKind.DOWN_SPEED,
+        cause=f"the link {link} runs at {cable.link.rate} ({cable.link.gbps:g} Gb/s) instead of {expected:g} Gb/s",
+        action=f"{labels.at(first.device)}{labels.port(first)}: clean and reseat the cable to {labels.port(second)}, "
+        "then replace it",
+        nodes=tuple(sorted(end.device for end in cable.ends if end.device in labels.plan.hosts)),
+        ports=(first, second),
+        rack=labels.rack(first.device, second.device),
+    )

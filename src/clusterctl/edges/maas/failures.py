@@ -1,0 +1,103 @@
+"""Why MAAS failed with a machine: by the types of its events, by the login that it uses, by curtin's log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from clusterctl.edges.maas.machines import Machines
+from clusterctl.fleet.errors import AuthenticationError, EdgeError, InstallerAwayError, ParseError
+from clusterctl.formats.maas import machines as formats
+from clusterctl.formats.maas.curtin import failing_line
+from clusterctl.formats.maas.machines import MaasMachine, NodeStatus
+from clusterctl.ports import Deadline, FailureKind, InstallError, InstallTarget
+
+OTHER_LOGIN = "MAAS logs in to the BMC with {} than the site"
+GIVE_LOGIN = "find the BMC's password with clusterctl accounts check, then correct the power parameters of {} in MAAS"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """`cause` in MAAS's own words, which are foreign text, bounded and without control characters."""
+
+    cause: str
+    kind: FailureKind = FailureKind.MACHINE
+    remedy: str = ""
+
+    def error(self, target: InstallTarget) -> InstallError:
+        return InstallError(self.cause, self.kind, where=target.name, remedy=self.remedy)
+
+
+class Failures:
+    """Reads the causes. What cannot be read hides no cause that is known."""
+
+    def __init__(self, machines: Machines) -> None:
+        self._machines = machines
+
+    def cursor(self, machine: MaasMachine, deadline: Deadline) -> int:
+        """Return the number of the machine's newest event; 0 where it has none."""
+        return self._machines.newest_of(machine.system_id, deadline)
+
+    def last(
+        self, machines: Iterable[MaasMachine], targets: Mapping[str, InstallTarget], deadline: Deadline
+    ) -> Mapping[str, Failure]:
+        """Return why the last attempt with each machine failed, by system id. `targets`: by system id.
+
+        Machines are left out where no event names a cause.
+        """
+        chosen = {machine.system_id: machine for machine in machines}
+        found = self._machines.failures(chosen, deadline) if chosen else {}
+        return {
+            system_id: self._judged(chosen[system_id], found.get(system_id), targets.get(system_id), deadline)
+            for system_id in chosen
+            if system_id in found
+        }
+
+    def since(self, cursor: int, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> Failure | None:
+        """Return why the attempt failed that began after the event `cursor`; None where no event names a cause."""
+        found = self._machines.failures([machine.system_id], deadline, after=cursor).get(machine.system_id)
+        return None if found is None else self._judged(machine, found, target, deadline)
+
+    def _judged(
+        self,
+        machine: MaasMachine,
+        found: tuple[formats.MaasEvent, bool] | None,
+        target: InstallTarget | None,
+        deadline: Deadline,
+    ) -> Failure:
+        cause, power = (str(found[0]), found[1]) if found is not None else (machine.message, False)
+        if power:
+            return self._power(machine, cause, target, deadline)
+        if machine.status is NodeStatus.FAILED_DEPLOYMENT:
+            line = self._curtin(machine, deadline)
+            return Failure(f"{cause} curtin: {line}" if line else cause)
+        return Failure(cause)
+
+    def _power(self, machine: MaasMachine, cause: str, target: InstallTarget | None, deadline: Deadline) -> Failure:
+        """Return the failure of a power action. MAAS's login is read, and never kept."""
+        if target is not None and (different := self._other_login(machine, target, deadline)):
+            return Failure(
+                f"{OTHER_LOGIN.format(different)}; MAAS says: {cause}",
+                FailureKind.LOGIN,
+                GIVE_LOGIN.format(machine.hostname),
+            )
+        return Failure(cause, FailureKind.POWER)
+
+    def _other_login(self, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> str:
+        try:
+            mine = self._machines.power_parameters(machine.system_id, deadline)
+        except (InstallerAwayError, AuthenticationError):
+            raise
+        except (EdgeError, ParseError):
+            return ""
+        if mine.user and mine.user != target.bmc.user:
+            return "another user"
+        return "another password" if mine.user and mine.password != target.bmc.password else ""
+
+    def _curtin(self, machine: MaasMachine, deadline: Deadline) -> str:
+        try:
+            return failing_line(self._machines.install_log(machine.system_id, deadline))
+        except (InstallerAwayError, AuthenticationError):
+            raise
+        except (EdgeError, ParseError):
+            return ""

@@ -1,0 +1,128 @@
+"""A SKU as one discovered machine suggests it, with what an operator must decide."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clusterctl.fleet.node import Drive, Gpu, Hca, Inventory
+
+GIGABYTE = 1_000_000_000
+_GPU = re.compile(r"\b(GB300|GB200|GH200|B300|B200|H200|H100|H20|A100|A40|A30|L40S|L40|L4|V100)\b", re.IGNORECASE)
+_HCA = re.compile(r"\b(ConnectX-\d+|BlueField-\d+)\b", re.IGNORECASE)
+_TYPICAL_MEMORY_GIB = 64
+
+
+@dataclass(frozen=True, slots=True)
+class SkuField:
+    """One field of a SKU file. `value` is None where the machine does not give it; `decide` says what an operator must
+    decide or check, empty where nothing is open.
+    """
+
+    name: str
+    value: Any
+    decide: str = ""
+
+
+def propose(name: str, inventory: Inventory, hardware: Mapping[str, str]) -> tuple[SkuField, ...]:
+    """Return the fields of a SKU file for machines like this one.
+
+    hardware  limits file → the hardware that it is for, in words
+    """
+    gpu, gpu_open = _model(inventory.gpus, _GPU, "GPU")
+    hca, hca_open = _model(inventory.hcas, _HCA, "adapter")
+    limits, limits_open = _limits(gpu, hardware)
+    return (
+        SkuField("name", name),
+        SkuField("manufacturer", inventory.manufacturer),
+        SkuField("model", inventory.model),
+        *_part("gpu", inventory.gpus, gpu, gpu_open),
+        *_part("hca", inventory.hcas, hca, hca_open),
+        *(
+            [SkuField("hca_rate_gbps", None, "the rate of one port that you bought, such as 400")]
+            if inventory.hcas or inventory.hcas is None
+            else []
+        ),
+        SkuField("cpu_count", inventory.cpu_count, "" if inventory.cpu_count else "the BMC reports no CPUs"),
+        _memory(inventory),
+        *_drives(inventory),
+        _psus(inventory),
+        SkuField("limits", limits, limits_open),
+    )
+
+
+def _model(parts: Sequence[Gpu | Hca] | None, family: re.Pattern[str], word: str) -> tuple[str | None, str]:
+    """Return the text that is part of every model, and what is open about it."""
+    if not parts:
+        return None, ""
+    models = Counter(part.model for part in parts)
+    if "" in models:
+        return None, f"the BMC reports no model of {models['']} of {len(parts)} {word}s"
+    families = {found[0].upper() if word == "GPU" else found[0] for model in models if (found := family.search(model))}
+    if len(families) == 1 and all(family.search(model) for model in models):
+        return families.pop(), ""
+    if len(models) == 1:
+        return next(iter(models)), f"the operating system may name the {word} otherwise; a part of the name is enough"
+    return None, f"the machine has {word}s of several models: {', '.join(sorted(models))}"
+
+
+def _part(prefix: str, parts: Sequence[Gpu | Hca] | None, model: str | None, opened: str) -> tuple[SkuField, ...]:
+    if parts is None:
+        return (
+            SkuField(f"{prefix}_count", None, "the BMC does not list them: how many did you buy?"),
+            SkuField(f"{prefix}_model", None, "likewise"),
+        )
+    count = SkuField(f"{prefix}_count", len(parts), "" if parts else "the BMC lists none; correct it if there are any")
+    return (count, SkuField(f"{prefix}_model", model, opened)) if parts else (count,)
+
+
+def _memory(inventory: Inventory) -> SkuField:
+    if inventory.memory_gib is None:
+        return SkuField("memory_gib", None, "the BMC reports no memory size")
+    odd = inventory.memory_gib % _TYPICAL_MEMORY_GIB
+    note = "is this all that you bought? A module may be missing" if odd else ""
+    return SkuField("memory_gib", int(inventory.memory_gib), note)
+
+
+def _drives(inventory: Inventory) -> tuple[SkuField, ...]:
+    drives = inventory.drives
+    if not drives:
+        note = "the BMC lists no drive"
+        return (SkuField("data_drive_count", None, note), SkuField("root_disk", None, f"{note}: {_RULE}"))
+    rule, alike = _root_rule(drives)
+    count = SkuField("data_drive_count", len(drives) - 1, "" if rule else "drives besides the root disk")
+    if rule is None:
+        listed = ", ".join(f"{drive.slot} {drive.model} {drive.size_bytes / GIGABYTE:.0f} GB" for drive in drives)
+        return (count, SkuField("root_disk", None, f"which drive does the OS go on? {listed}"))
+    return (count, SkuField("root_disk", rule, f"the OS goes on the {alike}; correct it if it must not"))
+
+
+_RULE = "write a rule for the root disk (docs/how-to/add-a-sku.md)"
+
+
+def _root_rule(drives: Sequence[Drive]) -> tuple[Mapping[str, Any] | None, str]:
+    """Return a rule for the one drive that is clearly smaller than all others; None where there is no such drive."""
+    by_size = sorted((drive for drive in drives if drive.size_bytes), key=lambda drive: drive.size_bytes)
+    if len(by_size) < len(drives) or len(by_size) < 2 or by_size[0].size_bytes * 1.2 > by_size[1].size_bytes:
+        return None, ""
+    smallest = by_size[0]
+    between = (smallest.size_bytes + by_size[1].size_bytes) // 2 // GIGABYTE
+    return {"max_gb": between}, f"{smallest.size_bytes / GIGABYTE:.0f} GB drive in {smallest.slot}"
+
+
+def _psus(inventory: Inventory) -> SkuField:
+    if inventory.psus:
+        return SkuField("psus", len(inventory.psus))
+    return SkuField("psus", None, "none or shelf, where another controller or the rack has the power supplies")
+
+
+def _limits(gpu: str | None, hardware: Mapping[str, str]) -> tuple[str | None, str]:
+    word = re.compile(rf"\b{re.escape(gpu)}\b", re.IGNORECASE) if gpu else None
+    fitting = sorted(name for name, text in hardware.items() if word and word.search(text))
+    if len(fitting) == 1:
+        return fitting[0], ""
+    known = ", ".join(fitting or sorted(hardware))
+    return None, f"choose limits: {known}, or a file of your own"

@@ -1,0 +1,138 @@
+"""Which machine a BMC is in: serial, model and manufacturer, each from the first resource that gives it.
+
+1. The System that boots the host. Dell writes the service tag, which is printed on the machine, into its SKU.
+2. The tray: a chassis of this System that is an enclosure, not a board in it, where it gives both serial and model. A
+   serial that it has from one of its boards does not count.
+3. The product: the FRU (Assembly) of the tray, else of the zone that holds the boards, that has the machine's model or
+   is named as its chassis or product.
+
+A HGX board or a GPU that a BMC lists beside the host never gives the machine its serial. Other serials are aliases:
+they show that a machine whose board was swapped is the same one. Nothing is left out here: a tray that cannot be read
+now would make it another machine. Source: DMTF DSP2046 (Chassis, Assembly); GB200 and GH200 in tests/redfish_trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from clusterctl.fleet.node import Serial
+from clusterctl.formats.redfish.system import chassis, host_system, programmed, required, systems
+from clusterctl.formats.redfish.tree import Resource, Tree
+
+_TRAYS = frozenset({"Blade", "Drawer", "Enclosure", "Other", "Rack", "RackMount", "Shelf", "Sled", "StandAlone"})
+_PRODUCT_NAMES = ("chassis", "product")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """`aliases`: the other serials that the BMC gives for it."""
+
+    manufacturer: str
+    model: str
+    serial: Serial
+    aliases: tuple[Serial, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Label:
+    """What one resource says of the machine; empty where it does not."""
+
+    manufacturer: str
+    model: str
+    serial: str
+
+
+def read_machine(tree: Tree) -> Machine:
+    """Return the machine; `ParseError` where nothing tells its serial, model or manufacturer."""
+    host = host_system(tree)
+    serial = serial_of(tree, host)
+    return Machine(
+        manufacturer=next((one.manufacturer for one in _labels(tree, host) if one.manufacturer), "")
+        or required(host, "Manufacturer"),
+        model=next((one.model for one in _labels(tree, host) if one.model), "") or required(host, "Model"),
+        serial=serial,
+        aliases=_aliases(tree, host, serial),
+    )
+
+
+def serial_of(tree: Tree, host: Resource) -> Serial:
+    """Return which machine it is, for all that read or change it; `ParseError` where nothing tells."""
+    found = next((one.serial for one in _labels(tree, host) if one.serial), "")
+    return Serial(found or required(host, _serial_field(host)))
+
+
+def _labels(tree: Tree, host: Resource) -> Iterator[_Label]:
+    """What tells of the machine, in order. Reads no more than is asked for."""
+    yield _label(host)
+    linked = tree.all(host.links("Links", "Chassis"))
+    yield from _tray_labels(tree, host, _trays(linked, host))
+    units = [one for one in tree.members(tree.root, "Chassis") if one.path not in {unit.path for unit in linked}]
+    yield from _tray_labels(tree, host, _trays(units, host))
+    for zone in units:
+        if zone.text("ChassisType") == "Zone":
+            yield from _product(zone, host, _assemblies(tree, zone))
+
+
+def _tray_labels(tree: Tree, host: Resource, trays: list[Resource]) -> Iterator[_Label]:
+    """What the trays say, then what their products say."""
+    assemblies = {tray.path: _assemblies(tree, tray) for tray in trays}
+    for tray in trays:
+        label = _label(tray)
+        boards = {item.text("SerialNumber") for item in assemblies[tray.path] if "board" in item.text("Name").lower()}
+        own = label.model and label.serial not in boards
+        yield _Label(label.manufacturer, label.model, label.serial if own else "")
+    for tray in trays:
+        yield from _product(tray, host, assemblies[tray.path])
+
+
+def _label(resource: Resource) -> _Label:
+    told = (resource.text(name) for name in ("Manufacturer", "Model", _serial_field(resource)))
+    return _Label(*(text if programmed(text) else "" for text in told))
+
+
+def _serial_field(resource: Resource) -> str:
+    return "SKU" if resource.text("Manufacturer").lower().startswith("dell") else "SerialNumber"
+
+
+def _trays(units: Iterable[Resource], host: Resource) -> list[Resource]:
+    """The chassis of the System that are enclosures; one that it links to may leave its type out."""
+    linked = host.links("Links", "Chassis")
+    return [
+        one
+        for one in units
+        if (one.path in linked and one.text("ChassisType") in (*_TRAYS, ""))
+        or (host.path in one.links("Links", "ComputerSystems") and one.text("ChassisType") in _TRAYS)
+    ]
+
+
+def _assemblies(tree: Tree, unit: Resource) -> tuple[Resource, ...]:
+    """Empty where the chassis has no FRU."""
+    path = unit.link("Assembly")
+    return () if path is None else tree.get(path).each("Assemblies")
+
+
+def _product(unit: Resource, host: Resource, items: tuple[Resource, ...]) -> Iterator[_Label]:
+    """The FRU that is of the machine's model, else the one named as product or chassis; none where several are."""
+    models = {text.casefold() for one in (unit, host) if programmed(text := one.text("Model"))}
+    told = [item for item in items if programmed(item.text("SerialNumber")) and programmed(item.text("Model"))]
+    same = [item for item in told if item.text("Model").casefold() in models]
+    named = [item for item in told if any(name in item.text("Name").lower() for name in _PRODUCT_NAMES)]
+    for fitting in (same, named):
+        if len({item.text("SerialNumber") for item in fitting}) == 1:
+            maker = fitting[0].text("Producer") or fitting[0].text("Vendor") or unit.text("Manufacturer")
+            yield _Label(maker, fitting[0].text("Model"), fitting[0].text("SerialNumber"))
+            return
+        if fitting:
+            return
+
+
+def _aliases(tree: Tree, host: Resource, serial: Serial) -> tuple[Serial, ...]:
+    """The other serials: of the System and its trays, of products that were read for the serial, of other Systems."""
+    others = [one for one in systems(tree) if one.path != host.path]
+    units = (host, *_trays(tree.attempt(partial(chassis, tree)) or (), host), *others)
+    told = [text for one in units for text in (_label(one).serial, one.text("SerialNumber"))]
+    if not _label(host).serial:
+        told += [one.serial for one in _labels(tree, host)]
+    return tuple(Serial(text) for text in dict.fromkeys(told) if programmed(text) and text != serial)

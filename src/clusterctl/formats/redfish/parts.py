@@ -1,0 +1,89 @@
+"""Parts that several Systems, chassis or lists of one BMC name: each once.
+
+The host and its HGX board list the same CPUs, memory and GPUs. Two resources of
+different lists are one part where their serials are the same, or where one of them has no serial and what is printed
+beside them, or their place, is the same. Within one list every resource is a part of its own: the two GPUs of a GB300
+module have one serial.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from clusterctl.fleet.node import Serial
+from clusterctl.formats.redfish.system import serial_number, service_label, well
+from clusterctl.formats.redfish.tree import Resource
+
+_BOARD_PREFIX = re.compile(r"HGX_", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class Part:
+    """One part, by the resources that are about it; the first list comes first."""
+
+    resources: list[Resource] = field(default_factory=list)
+
+    @property
+    def owner(self) -> str:
+        """The collection that lists it first."""
+        return self.resources[0].path.rpartition("/")[0]
+
+    @property
+    def serial(self) -> Serial | None:
+        return next((found for one in self.resources if (found := serial_number(one))), None)
+
+    @property
+    def healthy(self) -> bool | None:
+        """False where any resource says so; None where none tells."""
+        told = [found for one in self.resources if (found := well(one)) is not None]
+        return all(told) if told else None
+
+    def first(self, *keys: str) -> Resource:
+        """Return the first resource that has the field; the first of all where none has."""
+        return next((one for one in self.resources if one.value(*keys) not in (None, "")), self.resources[0])
+
+
+def merged(lists: Iterable[Sequence[Resource]]) -> list[Part]:
+    """Return the parts of several lists, in the order in which they are listed first."""
+    parts: list[Part] = []
+    for items in lists:
+        before = list(parts)
+        for item in items:
+            same = _same(item, before)
+            if same is None:
+                parts.append(Part([item]))
+            else:
+                before.remove(same)
+                same.resources.append(item)
+    return parts
+
+
+def _same(item: Resource, parts: Sequence[Part]) -> Part | None:
+    """The part of an earlier list that this resource is about: by path, serial and place, serial, place."""
+    candidates = [part for part in parts if _may_be(item, part.resources[0])]
+    by_place = [part for part in candidates if _places(item) & _places(part.resources[0])]
+    serial = serial_number(item)
+    by_serial = [part for part in candidates if serial and serial in map(serial_number, part.resources)]
+    both = [part for part in by_serial if part in by_place]
+    return next(iter((*both, *by_serial, *by_place)), None)
+
+
+def _may_be(item: Resource, other: Resource) -> bool:
+    """False where both have a serial and not the same one."""
+    one, two = serial_number(item), serial_number(other)
+    return not one or not two or one == two
+
+
+def _places(item: Resource) -> set[tuple[Any, ...]]:
+    """What tells where the part is: label with its context, socket, id."""
+    context = item.text("Location", "PartLocationContext")
+    told = (service_label(item), item.text("Socket"), item.text("DeviceLocator"))
+    labels = {("label", text.casefold()) for text in told if text}
+    return labels | {("label", text.casefold(), context) for text in told if text and context} | {_id(item)}
+
+
+def _id(item: Resource) -> tuple[str, str]:
+    return "id", _BOARD_PREFIX.sub("", item.id, count=1).casefold()

@@ -1,0 +1,190 @@
+"""Headings of a wiring plan's spreadsheet → the role of each column, by what people call them.
+
+A heading names an end (`Source`, `A-side`, `From`, `Quelle`) and a thing (`Device`, `Port`, `Rack`). Where it names no
+end, the order decides: `Switch, Port, Server, HCA`. Headings may stand on two lines, the upper one naming the ends.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+A, B = "source", "destination"
+NEEDED = ("source_device", "source_port", "destination_device", "destination_port")
+_ENDS = {
+    A: "source src from start local near quelle quell von ausgang origin aside aend sidea enda seitea sourceside "
+    "fromside nearend",
+    B: "destination dest dst to target tgt remote far peer ziel nach zu neighbor neighbour bside bend sideb endb "
+    "seiteb zside zend sidez endz farend toside",
+}
+_END_OF = {word: end for end, words in _ENDS.items() for word in words.split()}
+_LETTER_END = {"a": A, "b": B, "z": B, "1": A, "2": B}
+_THINGS = {
+    "device": "device name node host hostname system switch equipment geraet knoten server rechner machine element "
+    "nodename devicename switchname servername hostnames asset leaf spine core compute leafswitch spineswitch",
+    "port": "port interface intf if hca hcaport adapter nic anschluss schnittstelle buchse portname portnumber portno "
+    "ifname iface portid portnr termination",
+    "rack": "rack cabinet schrank rackname racknumber rackno devicelocation",
+    "unit": "u ru unit uheight rackunit he hoeheneinheit position ruposition upos uposition rackposition rackpos",
+    "type": "type typ role devicetype nodetype rolle",
+    "mac": "mac macaddress",
+}
+_THING_OF = {word: thing for thing, words in _THINGS.items() for word in words.split()}
+_CABLE = {
+    "cable_serial": "cableserial serial serialnumber sn cablesn cableserialnumber seriennummer kabelseriennummer",
+    "length_m": "length lengthm cablelength cablelengthm laenge laengem kabellaenge lengthinm "
+    "lengthmeters lengthmetres len",
+    "cage": "cage",
+    "rail": "rail",
+    "rate": "rate speed bandwidth datarate linkspeed geschwindigkeit gbps",
+    "cable_type": "cabletype media mediatype medium kabeltyp type cable cablepn partnumber pn cablepartnumber typ",
+}
+_CABLE_OF = {word: thing for thing, words in _CABLE.items() for word in words.split()}
+_HOST_WORDS = frozenset(("server", "host", "hca", "nic", "adapter", "compute", "rechner", "hcaport", "gpu"))
+_FILLERS = frozenset(("ib", "infiniband", "no", "nr", "number", "id", "label", "physical"))
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_FOLD = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
+_HEAD_ROWS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """`place` of each role in a row, e.g. `source_port`; `heading` as written; `host_ends`: ends whose headings say
+    that they are hosts; `ignored`: headings without a role; `first`: place of the first row of data.
+    """
+
+    place: dict[str, int]
+    heading: dict[str, str]
+    host_ends: frozenset[str]
+    ignored: tuple[str, ...]
+    first: int
+
+
+@dataclass(slots=True)
+class _Finder:
+    place: dict[str, int] = field(default_factory=dict)
+    heading: dict[str, str] = field(default_factory=dict)
+    host_ends: set[str] = field(default_factory=set)
+    ignored: list[str] = field(default_factory=list)
+    end: str = ""
+
+    def take(self, number: int, heading: str) -> None:
+        """Give the column a role."""
+        end, thing, words = _meaning(heading)
+        if not thing:
+            if heading:
+                self.ignored.append(heading)
+            return
+        role = thing
+        if thing in _THINGS:
+            end = end or self._end_by_order(thing)
+            self.end = end
+            role = f"{end}_{thing}"
+            if role in self.place and "name" in words and f"{end}_port" not in self.place:
+                role = f"{end}_port"  # NetBox: `side_a_device`, `side_a_name`
+        if role in self.place:
+            self.ignored.append(heading)
+            return
+        self.place[role], self.heading[role] = number, heading
+        if end and words & _HOST_WORDS:
+            self.host_ends.add(end)
+
+    def _end_by_order(self, thing: str) -> str:
+        """Return the end of a heading that names none: the one before, until that has such a column or its port."""
+        end = self.end or A
+        done = f"{end}_{thing}" in self.place or (thing != "port" and f"{end}_port" in self.place)
+        return B if done else end
+
+
+def find_columns(rows: Sequence[tuple[int, tuple[str, ...]]]) -> Columns | None:
+    """Return the columns by the first rows that name all four needed ones; None where none do."""
+    for number in range(min(len(rows), _HEAD_ROWS)):
+        cells = rows[number][1]
+        upper = rows[number - 1][1] if number else ()
+        for headings in (cells, _joined(upper, cells)):
+            found = _columns(headings, number + 1)
+            if found is not None and (headings is cells or not _columns(rows[number - 1][1], number)):
+                return found
+    return None
+
+
+def nearest(rows: Sequence[tuple[int, tuple[str, ...]]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the headings that name most needed columns, and those that they lack."""
+    best: tuple[str, ...] = ()
+    missing: tuple[str, ...] = NEEDED
+    for _, cells in rows[:_HEAD_ROWS]:
+        place = _places(cells).place
+        lacks = tuple(name for name in NEEDED if name not in place)
+        if len(lacks) < len(missing) or not best:
+            best, missing = cells, lacks
+    return best, missing
+
+
+def _columns(headings: Sequence[str], first: int) -> Columns | None:
+    finder = _places(headings)
+    if not all(name in finder.place for name in NEEDED):
+        return None
+    return Columns(finder.place, finder.heading, frozenset(finder.host_ends), tuple(finder.ignored), first)
+
+
+def _places(headings: Sequence[str]) -> _Finder:
+    finder = _Finder()
+    for number, heading in enumerate(headings):
+        finder.take(number, heading)
+    return finder
+
+
+def _joined(upper: Sequence[str], lower: Sequence[str]) -> tuple[str, ...]:
+    """Return two lines of headings as one: an upper heading also stands above the empty cells to its right."""
+    above = ""
+    joined = []
+    for number, heading in enumerate(lower):
+        above = (upper[number] if number < len(upper) else "") or above
+        joined.append(f"{above} {heading}".strip() if heading else "")
+    return tuple(joined)
+
+
+def _meaning(heading: str) -> tuple[str, str, frozenset[str]]:
+    """Return end, thing and words of a heading; empty strings where it names none."""
+    words = _words(heading)
+    every = frozenset(words)
+    whole = "".join(words)
+    end = ""
+    left: list[str] = []
+    for number, word in enumerate(words):
+        letter = _LETTER_END.get(word, "") if _is_side(words, number) else ""
+        if not end and (found := _END_OF.get(word, "") or letter):
+            end = found
+        elif word not in ("side", "end", "seite", "fields", "the"):
+            left.append(word)
+    if not end and whole in _CABLE_OF:
+        return "", _CABLE_OF[whole], every
+    if not left:
+        return (end, "device", every) if end else ("", "", every)
+    return end, _thing(left, end), every
+
+
+def _is_side(words: Sequence[str], number: int) -> bool:
+    """Return whether a single letter or digit names an end: `A device`, `side B`, `Port 2`."""
+    return len(words) > 1 and (number in (0, len(words) - 1) or words[number - 1] in ("side", "end", "seite"))
+
+
+def _thing(words: list[str], end: str) -> str:
+    """Return the thing that words name: all together, else their last word (`Switch Port`, `Node Name`)."""
+    whole = "".join(words)
+    found = _THING_OF.get(whole, "") or ("" if end else _CABLE_OF.get(whole, ""))
+    if found:
+        return found
+    last = [word for word in words if word in _THING_OF]
+    return _THING_OF[last[-1]] if last and _only_known(words) else ""
+
+
+def _only_known(words: Iterable[str]) -> bool:
+    return all(word in _THING_OF or word in _HOST_WORDS or word in _FILLERS for word in words)
+
+
+def _words(heading: str) -> list[str]:
+    spaced = _CAMEL.sub(" ", unicodedata.normalize("NFKC", heading)).casefold().translate(_FOLD)
+    return re.findall(r"[a-z0-9]+", spaced)

@@ -1,0 +1,139 @@
+"""What `bootstrap` would do with each node, and the network that each host would get. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clusterctl.cabling.plan_nodes import WiringGap, wiring_gaps
+from clusterctl.edges.clock import CLOCK
+from clusterctl.edges.site.contents import wiring_plan
+from clusterctl.edges.site.host_networks import HostNetworks, host_networks
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.node import Stage, Step
+from clusterctl.fleet.state import NodeState, NodeSummary
+from clusterctl.formats.host.netplan import FILE, netplan, netplan_file
+from clusterctl.formats.host.networkd import udev_rules
+from clusterctl.operations.context import SiteContext
+from clusterctl.operations.selection import matching
+from clusterctl.operations.trust import notices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRequest:
+    """`nodes`: names and patterns; all nodes of the site without any."""
+
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedNode:
+    """One node. `steps`: what bootstrap would do; `destroys`: what of it destroys data, empty where nothing does."""
+
+    node: NodeSummary
+    steps: str
+    destroys: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanResult:
+    """The nodes, what the operator must know before a bootstrap, and where nodes and wiring plan do not fit."""
+
+    nodes: tuple[PlannedNode, ...]
+    warnings: tuple[str, ...]
+    wiring: tuple[WiringGap, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """1: nodes lack cables in the wiring plan, and cannot pass the step cable."""
+        return 1 if any(gap.stops for gap in self.wiring) else 0
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedNetwork:
+    """One host's network.
+
+    address   of the host; empty where the installer chooses it
+    document  netplan's document
+    files     netplan's and udev's files by path; other installers write the same in their own form
+    problem   why the network is unknown; empty where it is known
+    """
+
+    name: str
+    address: str
+    document: Mapping[str, Any]
+    files: Mapping[str, str]
+    problem: str = ""
+
+
+def run(context: SiteContext, request: PlanRequest) -> PlanResult:
+    """Return what bootstrap would do with each node."""
+    nodes = _selected(context, request)
+    return PlanResult(
+        nodes=tuple(planned(node) for node in nodes),
+        warnings=tuple(notices(context.site)),
+        wiring=_wiring(context, nodes, all_nodes=not request.nodes),
+    )
+
+
+def _wiring(context: SiteContext, nodes: Sequence[NodeSummary], *, all_nodes: bool) -> tuple[WiringGap, ...]:
+    """Return where nodes and the site's wiring plan do not fit; of chosen nodes only their own gaps.
+
+    Before a node's discovery its SKU is unknown, unless the site has one SKU only.
+    """
+    counts: dict[str, int | None] = {sku.name: sku.hca_count for sku in context.site.skus}
+    unknown = next(iter(counts.values())) if len(counts) == 1 else None
+    fleet = {node.name: counts.get(node.sku, unknown) for node in context.nodes() if node.stage is not Stage.RETIRED}
+    gaps = wiring_gaps(wiring_plan(context.site), fleet)
+    chosen = {node.name for node in nodes}
+    return tuple(gap for gap in gaps if all_nodes or chosen & set(gap.hosts))
+
+
+def run_networks(context: SiteContext, request: PlanRequest) -> tuple[PlannedNetwork, ...]:
+    """Return the network of each node's host. Raises `UsageError` where the site's addresses are wrong."""
+    known = host_networks(context.site)
+    seen = {summary.name for summary in context.journal.summaries()}
+    nodes = _selected(context, request)
+    states = (context.journal.state(node.id) if node.name in seen else context.unseen(node.name) for node in nodes)
+    return tuple(_network(known, state) for state in states)
+
+
+def planned(node: NodeSummary) -> PlannedNode:
+    """Return what bootstrap would do with a node."""
+    if node.held(CLOCK.now()):
+        return PlannedNode(node=node, steps=f"nothing: {node.hold}", destroys="")
+    if node.stage is Stage.RETIRED:
+        return PlannedNode(node=node, steps=f"nothing: {node.cause}", destroys="")
+    if node.stage is Stage.QUARANTINED:
+        repair = f"nothing: {node.cause}; clusterctl release it once it is repaired"
+        return PlannedNode(node=node, steps=repair, destroys="")
+    if node.next_step is None:
+        return PlannedNode(node=node, steps="nothing: it is gold", destroys="")
+    steps = list(Step)[list(Step).index(node.next_step) :]
+    return PlannedNode(node=node, steps=" → ".join(step.value for step in steps), destroys=_destroyed(node, steps))
+
+
+def _destroyed(node: NodeSummary, steps: Sequence[Step]) -> str:
+    if Step.INSTALL not in steps:
+        return ""
+    disk = f"root disk {node.root_disk}" if node.root_disk else "the root disk that its SKU names"
+    machine = f"serial {node.serial}" if node.serial else "once its serial is proven"
+    return f"switches it on and off, overwrites {disk} ({machine})"
+
+
+def _selected(context: SiteContext, request: PlanRequest) -> list[NodeSummary]:
+    fleet = context.nodes()
+    chosen = matching((node.name for node in fleet), request.nodes)
+    return [node for node in fleet if node.name in chosen]
+
+
+def _network(known: HostNetworks, node: NodeState) -> PlannedNetwork:
+    address = known.address(node.name)
+    try:
+        network = known.network(node)
+    except UsageError as error:
+        return PlannedNetwork(node.name, address, {}, {}, f"{error.message} — {error.remedy}")
+    if not network:
+        return PlannedNetwork(node.name, address, {}, {})
+    return PlannedNetwork(node.name, address, netplan(network), {FILE: netplan_file(network), **udev_rules(network)})

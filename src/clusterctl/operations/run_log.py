@@ -1,0 +1,51 @@
+"""The log file of a run, without secrets: what the program logs, and the lines that a front end prints."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clusterctl.operations.documents import redacted
+
+if TYPE_CHECKING:
+    from clusterctl.operations.context import SiteContext
+
+FOLDER = "logs"
+"""In the site's folder `state`."""
+FORM = "%(asctime)s %(levelname)s %(threadName)s %(name)s: %(message)s"
+PROGRESS = "clusterctl.progress"
+"""Logger of the lines that a front end prints during a run."""
+
+
+class RedactingFormatter(logging.Formatter):
+    """Replaces each secret that this process has read, in log lines and their tracebacks; times are UTC."""
+
+    converter = staticmethod(time.gmtime)
+    default_msec_format = "%s.%03dZ"
+
+    def format(self, record: logging.LogRecord) -> str:
+        return redacted(super().format(record))
+
+
+@contextmanager
+def run_log(context: SiteContext) -> Iterator[Path]:
+    """Yield the file that logs of level INFO go to while a run lasts; it is made for the first of them."""
+    from clusterctl.edges.run_log import run_log_handler  # here, not above: --help has no use for it
+
+    handler = run_log_handler(context.site.folder / "state" / FOLDER, context.run)
+    handler.setFormatter(RedactingFormatter(FORM))
+    handler.setLevel(logging.INFO)
+    ours, root = logging.getLogger("clusterctl"), logging.getLogger()
+    before = ours.level
+    ours.setLevel(min(ours.getEffectiveLevel(), logging.INFO))
+    root.addHandler(handler)
+    try:
+        yield Path(handler.baseFilename)
+    finally:
+        root.removeHandler(handler)
+        ours.setLevel(before)
+        handler.close()

@@ -1,0 +1,169 @@
+"""The adapters to the outside systems of a site: BMCs, installers, hosts, Ansible, fabric, scheduler, gold pool."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cached_property
+
+from clusterctl.edges.ansible.run_folders import sweep
+from clusterctl.edges.ansible.transports import AnsiblePlaybooks, Transport
+from clusterctl.edges.ansible.workspace import PlayLimits, RunSettings
+from clusterctl.edges.clock import CLOCK
+from clusterctl.edges.firmware_images import ImageFiles
+from clusterctl.edges.infiniband import CounterReader, IbnetdiscoverReader, IbPorts
+from clusterctl.edges.installers import Backend, Installers
+from clusterctl.edges.maas import MaasInstaller, MaasPowerLogins, MaasSettings, StateLimits
+from clusterctl.edges.redfish import PowerOnStagger, RedfishBmcs
+from clusterctl.edges.resources import resource
+from clusterctl.edges.scheduler import CommandScheduler, ListedScheduler, SlurmScheduler
+from clusterctl.edges.site import Site
+from clusterctl.edges.ssh import ParamikoShell
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.finding import Origin
+from clusterctl.operations.adapters import Access
+from clusterctl.operations.gold_pool import GoldPool, gold_pool
+from clusterctl.operations.selection import matching
+from clusterctl.operations.site_facts import backend_of, known_bmcs, stagger, stagger_group, state_dir
+from clusterctl.ports.scheduler import Scheduler
+from clusterctl.site.scheduling import CommandSettings, ListSettings, SlurmSettings
+
+
+class SiteAdapters:
+    """Meet `Adapters` with the real systems, as the site names them."""
+
+    def __init__(self, site: Site, access: Access = Access.FULL) -> None:
+        self._site = site
+        self._access = access
+        self._settings = site.settings
+        self._origin = site.origin
+        self._closing = contextlib.ExitStack()
+
+    def close(self) -> None:
+        self._closing.close()
+
+    @cached_property
+    def bmcs(self) -> RedfishBmcs:
+        return RedfishBmcs(
+            CLOCK,
+            known=known_bmcs(self._site),
+            stagger=PowerOnStagger(stagger(self._site), stagger_group(self._site)),
+            read_only=self._access is not Access.FULL,
+            origin=self._origin,
+        )
+
+    @property
+    def accounts(self) -> RedfishBmcs:
+        """The same object as `bmcs`: a login that was rejected is not tried again for another purpose."""
+        return self.bmcs
+
+    @cached_property
+    def installer(self) -> Installers:
+        return Installers(lambda node: self._backends[backend_of(self._site, node)])
+
+    @property
+    def power_logins(self) -> Installers:
+        return self.installer
+
+    @cached_property
+    def _backends(self) -> Mapping[str, Backend]:
+        """By their names in the site file."""
+        found: dict[str, Backend] = {}
+        if self._settings.maas is not None:
+            settings = maas_settings(self._site)
+            maas = MaasInstaller(settings, CLOCK)
+            found["maas"] = Backend(maas, maas, MaasPowerLogins(settings, CLOCK))
+        if self._settings.pxe is not None:
+            from clusterctl.operations.pxe import pxe_installer
+
+            found["pxe"] = Backend(pxe_installer(self._site, self.bmcs, self._closing))
+        return found
+
+    @cached_property
+    def shell(self) -> ParamikoShell:
+        return self._closing.enter_context(ParamikoShell(CLOCK, self._origin))
+
+    @cached_property
+    def playbooks(self) -> AnsiblePlaybooks:
+        work_dir = state_dir(self._site) / "ansible"
+        sweep(work_dir)  # a killed run may have left secrets there
+        settings = RunSettings(
+            work_dir=work_dir,
+            playbooks_dir=resource("playbooks"),
+            roles_dir=resource("roles"),
+            limits=PlayLimits(self._settings.configure.forks),
+            origin=self._origin,
+            clock=CLOCK,
+            check=self._access is Access.CHECK,
+            secrets=self._site.secret_variables(),
+            silence_s=self._settings.claims.lease_s / 2,
+        )
+        bundles_dir = work_dir.with_name("ansible-for-hosts")
+        return AnsiblePlaybooks(
+            settings, bundles_dir=bundles_dir, transport=Transport(self._settings.configure.transport)
+        )
+
+    @cached_property
+    def fabric(self) -> IbnetdiscoverReader:
+        fabric = self._settings.fabric
+        return IbnetdiscoverReader(CLOCK, self._origin, command=fabric.ibnetdiscover, sminfo=fabric.sminfo)
+
+    @cached_property
+    def fabric_ports(self) -> IbPorts:
+        fabric = self._settings.fabric
+        return IbPorts(CLOCK, self._origin, ibportstate=fabric.ibportstate, smpquery=fabric.smpquery)
+
+    @cached_property
+    def counters(self) -> CounterReader:
+        return CounterReader(CLOCK, self._origin, command=self._settings.fabric.ibqueryerrors)
+
+    @property
+    def images(self) -> ImageFiles:
+        """The firmware images that baselines name."""
+        return ImageFiles()
+
+    @cached_property
+    def pool(self) -> GoldPool:
+        return gold_pool(self._site)
+
+    @cached_property
+    def scheduler(self) -> Scheduler | None:
+        match self._settings.scheduler:
+            case SlurmSettings(ssh=ssh):
+                return SlurmScheduler(CLOCK, self._origin, ssh)
+            case CommandSettings() as commands:
+                return CommandScheduler(
+                    CLOCK, self._origin, commands.idle, commands.take, commands.give_back, commands.held
+                )
+            case ListSettings(nodes=patterns):
+                where = self._site.where("scheduler", "nodes")
+                return ListedScheduler(frozenset(matching((node.name for node in self._site.nodes), patterns, where)))
+            case None:
+                return None
+
+
+def counter_reader(command: tuple[str, ...]) -> CounterReader:
+    """Return a reader of the fabric's error counters that needs no site."""
+    return CounterReader(CLOCK, Origin.REAL, command)
+
+
+def maas_settings(site: Site) -> MaasSettings:
+    """Return the MAAS edge's settings; reads the API key, a secret, now. Raises `UsageError` without a MAAS."""
+    maas = site.settings.maas
+    if maas is None:
+        raise UsageError("the site has no MAAS", where=site.where("provisioning"), remedy="add backend: maas")
+    return MaasSettings(
+        url=maas.url,
+        api_key=site.maas_api_key(),
+        series=maas.series,
+        ca_file=site.path(maas.ca_file),
+        tls_fingerprint=maas.tls_fingerprint,
+        pool=maas.pool,
+        move_from_pools=maas.move_from_pools,
+        zone=maas.zone,
+        tags=maas.tags,
+        limits=StateLimits(**asdict(maas.deadlines)),
+        origin=site.origin,
+        allow_plain_http=maas.allow_plain_http,
+    )

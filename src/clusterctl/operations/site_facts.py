@@ -1,0 +1,69 @@
+"""What operations read from a site: its state folder, each node's installer, the power-on stagger, the scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clusterctl.edges.disk import disk_explained
+from clusterctl.edges.site import Site
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.stagger import Stagger
+from clusterctl.ports.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from clusterctl.edges.redfish import KnownBmcs
+
+
+def state_dir(site: Site) -> Path:
+    """Return the site's folder for host keys and run directories, mode 0700; make it where it is missing."""
+    path = site.folder / "state"
+    with disk_explained("the state directory cannot be made", path):
+        path.mkdir(mode=0o700, exist_ok=True)
+    return path
+
+
+def backend_of(site: Site, node: str) -> str:
+    """Return the name of the installer that installs the node. Raises `UsageError` where the site names none."""
+    for item in site.settings.provisioning:
+        if item.serves(node):
+            return item.backend
+    raise UsageError(
+        f"no provisioning backend serves {node}",
+        where=site.where("provisioning"),
+        remedy="leave nodes out of the last backend, or add a pattern that fits",
+    )
+
+
+def stagger(site: Site) -> Stagger:
+    """Return how many machines of one group may switch on at once, and at what distance."""
+    setting = site.settings.power.stagger
+    return Stagger(setting.at_once, setting.seconds)
+
+
+def stagger_group(site: Site) -> Callable[[str], str]:
+    """Return a function from a BMC's address to the rack or PDU of its machine; unknown ones are one group."""
+    per = site.settings.power.stagger.per
+    if per == "site":
+        return lambda _host: ""
+    groups = {node.bmc: node.pdu if per == "pdu" else node.rack for node in site.nodes}
+    return lambda host: groups.get(host, "")
+
+
+def require_scheduler(site: Site, scheduler: Scheduler | None) -> Scheduler:
+    """Return the scheduler. Raises `UsageError` where the site names none: it is unknown which nodes are idle."""
+    if scheduler is None:
+        raise UsageError(
+            "the site names no scheduler: it is unknown which nodes are idle",
+            where=site.where("scheduler"),
+            remedy="add scheduler: {kind: slurm}, or another kind (docs/how-to/nightly.md)",
+        )
+    return scheduler
+
+
+def known_bmcs(site: Site) -> KnownBmcs:
+    """Return the pins of BMC certificates; new ones are learnt only where the site says so."""
+    from clusterctl.edges.redfish import KnownBmcs
+
+    return KnownBmcs(site.folder / "state" / "bmc_pins", learn=site.settings.bmc.first_use == "pin")
