@@ -11,7 +11,7 @@ from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.finding import Finding, Report, Verdict
 from clusterctl.fleet.hardware.drives import root_disk
 from clusterctl.fleet.hardware.matching import choose_sku, match
-from clusterctl.fleet.hardware.sku import RootDisk
+from clusterctl.fleet.hardware.sku import RootDisk, is_adapter
 from clusterctl.fleet.node import (
     Cpu,
     Dimm,
@@ -355,3 +355,23 @@ def test_choosing_a_sku() -> None:
     assert choose_sku(WHOLE, [a100, SKU]) == SKU
     assert choose_sku(replace(WHOLE, gpus=None), [a100, SKU]) is None
     assert choose_sku(replace(WHOLE, gpus=without("GPU1", "GPU2", "GPU3", "GPU4")), [half, SKU]) is None
+
+
+@pytest.mark.parametrize(
+    ("model", "wanted", "right"),
+    [
+        ("MCX75310AAS-NEAT", "ConnectX-7", True),
+        ("ConnectX-7 P4768-B01", "MCX75310", True),
+        ("NVIDIA ConnectX-7 NDR", "ConnectX-7", True),
+        ("MCX75310AAS-NEAT", "MCX75310", True),
+        ("MCX75343AMC-NEAC", "MCX75310", False),
+        ("MCX653105A-HDAT", "ConnectX-7", False),
+        ("MT2910 Family [ConnectX-7]", "ConnectX-7", True),
+        ("BCM57508", "ConnectX-7", False),
+        ("BlueField-3", "ConnectX-7", False),
+        ("X710", "X710", True),
+    ],
+)
+def test_an_adapter_is_known_by_its_family_or_its_part_number(model: str, wanted: str, *, right: bool) -> None:
+    """The SKU and the BMC may name it either way; two part numbers must agree."""
+    assert is_adapter(model, wanted) is right

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding
-from clusterctl.fleet.hardware.sku import Sku
+from clusterctl.fleet.hardware.sku import Sku, adapter_family
 from clusterctl.formats.host.pci import PciDevice, PciTree, parse_pci_tree
 from clusterctl_burnin.check import Expected
 from clusterctl_burnin.limits.limit import LimitKey
@@ -19,14 +18,11 @@ PCIE_SPEED_MIN = LimitKey("pcie_speed_min", "GT/s")
 LSPCI = Probe("lspci", ("lspci", "-D", "-vvv"), timeout=30, max_bytes=8 * 1024 * 1024, role="base")
 """A server of eight GPUs has five hundred functions, in 1 MB of text."""
 PRIVILEGE = "let the probes run with sudo: lspci needs it to see links and Access Control Services"
-_FAMILY = re.compile(r"(?:ConnectX-|MCX)(\d)", re.IGNORECASE)
-"""ConnectX-7, or a part number of that family: MCX75310AAS-NEAT. The family is all that lspci tells of a model."""
 
 
 def family(sku: Sku) -> str:
-    """What the name of the SKU's adapters contains in lspci, in lower case."""
-    match = _FAMILY.search(sku.hca_model)
-    return (f"ConnectX-{match[1]}" if match else sku.hca_model).lower()
+    """Return what the name of the SKU's adapters contains in lspci, in lower case: lspci prints the family only."""
+    return adapter_family(sku.hca_model).lower()
 
 
 def read_tree(readings: Readings) -> PciTree:

@@ -20,6 +20,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.ports import Deadline
 from clusterctl_cli.main import run
 from clusterctl_lab.emulators.maas.images import Image
+from clusterctl_lab.maas_quirk import MaasQuirk
 from tests.edges.maas.kit import API_KEY, MAAS_PORT, Lab, UtcClock
 from tests.edges.site.ready import write_ready_site
 
@@ -37,6 +38,7 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 def lab(serving: Lab) -> Lab:
     """MAAS as its person made it ready: the time-out raised, name servers known."""
     service = serving.maas.service
+    quirked(serving)
     service.faults.__init__()
     service.settings.update(node_timeout=60, enable_http_proxy=True, ntp_servers="ntp.example", ntp_external_only=False)
     service.settings.update(http_proxy=None, commissioning_distro_series="focal", upstream_dns=None)
@@ -47,9 +49,15 @@ def look(lab: Lab, needs: SiteNeeds = NEEDS, **changes: Any) -> HostReport:
     return check_host(HostFacts(MaasApi(lab.settings(**changes), UtcClock()), Deadline.after(60), needs))
 
 
+def quirked(lab: Lab, *quirks: str) -> None:
+    """Give MAAS these quirks, and no others."""
+    machine = replace(lab.world.machines["node001"], maas_quirks=frozenset(MaasQuirk(quirk) for quirk in quirks))
+    lab.run(lab.world.replace(machine))
+
+
 def one(lab: Lab, name: str, **changes: Any) -> Diagnosis:
     found = {item.name: item for item in look(lab, replace(NEEDS, **changes)).found}
-    assert len(found) == 13
+    assert len(found) == 14
     return found[name]
 
 
@@ -84,6 +92,8 @@ WRONG: list[tuple[str, Callable[[Lab], None], Health, str]] = [
     ("maas_node_timeout", lambda lab: lab.maas.service.settings.update(node_timeout=30), Health.WARN, "the default"),
     ("maas_node_timeout", lambda lab: lab.maas.service.settings.update(node_timeout=10), Health.BROKEN, "longer"),
     ("maas_node_timeout", lambda lab: lab.maas.service.settings.update(node_timeout=90), Health.WARN, "after 60"),
+    ("maas_key", lambda lab: quirked(lab, "no-rights"), Health.BROKEN, "no administrator"),
+    ("maas_images", lambda lab: quirked(lab, "no-rights"), Health.BROKEN, "our key may not read this"),
     (
         "maas_commissioning",
         lambda lab: lab.maas.service.settings.update(commissioning_distro_series="noble"),
@@ -206,3 +216,20 @@ def test_a_site_without_maas_has_nothing_to_check(site, capsys):
     file.write_text(re.sub(r"provisioning:\n(?:  .*\n)+\n", pxe, file.read_text()))
     assert run(["maas", "check", "--site", str(site)]) == 2
     assert "the site has no MAAS" in capsys.readouterr().err
+
+
+def test_the_pool_is_checked_before_anything_is_enrolled(lab):
+    """It exists, and each machine of the site is in it, in MAAS's own, or in one that the operator has named."""
+    assert one(lab, "maas_pool").health is Health.OK
+    missing = one(lab, "maas_pool", pool="training")
+    assert (missing.health, "no pool 'training'" in missing.found) == (Health.BROKEN, True)
+    quirked(lab, "other-pool")
+    (MaasApi(lab.settings(), UtcClock())).get("version/", (), Deadline.after(10))
+    store = lab.maas.service.store
+    (node,) = store.nodes.values()
+    node.hostname = "node001"
+    needs = {"pool": "default", "names": ("node001",)}
+    elsewhere = one(lab, "maas_pool", **needs)
+    assert (elsewhere.health, "node001 (research)" in elsewhere.found) == (Health.WARN, True)
+    assert one(lab, "maas_pool", **needs, move_from_pools=("research",)).health is Health.OK
+    store.nodes.clear()

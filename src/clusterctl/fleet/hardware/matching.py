@@ -19,7 +19,7 @@ from clusterctl.fleet.hardware.part_health import (
     label,
     unreported,
 )
-from clusterctl.fleet.hardware.sku import Sku
+from clusterctl.fleet.hardware.sku import Sku, is_adapter
 from clusterctl.fleet.hardware.temperatures import judge_temperatures
 from clusterctl.fleet.node import Gpu, Hca, Inventory
 from clusterctl.fleet.quantity import Quantity, at_least, exactly
@@ -153,7 +153,8 @@ def _judge_parts(wanted: _ExpectedParts, parts: Sequence[Gpu | Hca] | None) -> F
         return for_the_host(check, f"the BMC does not tell its {word}s", certain=False)
     if expected and not parts:
         return for_the_host(check, f"the BMC lists no {word} at all", certain=True)
-    right = [part for part in parts if part.model and contains(part.model, model)]
+    is_model = is_adapter if wanted.word == "HCA" else contains
+    right = [part for part in parts if part.model and is_model(part.model, model)]
     unknown = [part for part in parts if model and not part.model]
     if unknown and len(right) <= expected <= len(right) + len(unknown):
         slots = ", ".join(part.slot for part in unknown)

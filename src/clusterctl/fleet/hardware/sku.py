@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 from clusterctl.fleet.settings.baseline import Baseline
 
 ANY_SIZE = 2**63 - 1
+
+
+_GENERATION = re.compile(r"\b(?:ConnectX-|MCX)(\d)", re.IGNORECASE)
+_PART_NUMBER = re.compile(r"\bMCX\d", re.IGNORECASE)
+
+
+def adapter_family(model: str) -> str:
+    """Return `ConnectX-7` for a model of that family or a part number of it (MCX75310AAS-NEAT), else the model."""
+    found = _GENERATION.search(model)
+    return f"ConnectX-{found[1]}" if found else model
+
+
+def is_adapter(model: str, wanted: str) -> bool:
+    """Return whether an adapter's model is what a SKU names.
+
+    BMCs and hosts give a family or a part number; where one of the two names the family alone, the family decides.
+    """
+    if wanted.casefold() in model.casefold():
+        return True
+    exact = _PART_NUMBER.search(model) and _PART_NUMBER.search(wanted)
+    return not exact and bool(_GENERATION.search(wanted)) and adapter_family(model) == adapter_family(wanted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What MAAS tells of itself: version, images, racks, subnets, ranges.
+"""MAAS's answers about itself: version, images, racks, pools, subnets, ranges.
 
 Version, user, images, rack controllers and subnets as recorded from MAAS 3.4.10. Sets of an image, a rack's images and
 ranges were never recorded: their fields are those of MAAS's source (src/maasserver/api/{boot_resources,rackcontrollers,
@@ -27,14 +27,14 @@ class BootResource:
     architecture: str
 
     def is_of(self, series: str, architecture: str) -> bool:
-        """Whether `series` (with its operating system or without) on `architecture` (`amd64/generic`) means it."""
+        """Return whether `series`, with or without its OS, on `architecture` (`amd64/generic`) means it."""
         names = (self.name, self.name.rpartition("/")[2], f"custom/{self.name}")
         return series in names and self.architecture.partition("/")[0] == architecture.partition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Rack:
-    """A rack controller and the state of its services: `running`, `degraded`, `dead`, `off`, `unknown`."""
+    """A rack controller and the states of its services: `running`, `degraded`, `dead`, `off`, `unknown`."""
 
     system_id: str
     hostname: str
@@ -52,7 +52,7 @@ class RackImages:
 
 @dataclass(frozen=True, slots=True)
 class Subnet:
-    """A subnet and what its VLAN says of DHCP: `dhcp` MAAS's own or by relay; `foreign_dhcp` one that MAAS has seen."""
+    """A subnet and its VLAN's DHCP: `dhcp` MAAS's own or by relay; `foreign_dhcp` another one that MAAS has seen."""
 
     id: int
     network: Network
@@ -67,7 +67,7 @@ class Subnet:
 
 @dataclass(frozen=True, slots=True)
 class IpRange:
-    """`dynamic`: DHCP hands it out; else it is reserved, and MAAS gives none of it."""
+    """A range of addresses. `dynamic`: DHCP hands them out; else they are reserved, and MAAS gives none of them."""
 
     subnet: int
     dynamic: bool
@@ -75,12 +75,12 @@ class IpRange:
 
 
 def version(body: Any) -> str:
-    """`3.4.10`."""
+    """Return MAAS's version, like `3.4.10`."""
     return _read("version", lambda: str(body["version"]))
 
 
 def is_admin(body: Any) -> bool:
-    """What `GET /users/?op=whoami` says of our key."""
+    """Return whether `GET /users/?op=whoami` calls the key's user an administrator."""
     return _read("user", lambda: bool(body["is_superuser"]))
 
 
@@ -92,8 +92,13 @@ def boot_resources(body: Any) -> tuple[BootResource, ...]:
 
 
 def is_complete(body: Any) -> bool:
-    """Whether the region has one version of an image whole: `GET /boot-resources/<id>/`."""
+    """Return whether the region has one version of an image whole: `GET /boot-resources/<id>/`."""
     return _read("image", lambda: any(bool(item["complete"]) for item in body["sets"].values()))
+
+
+def pools(body: Any) -> tuple[str, ...]:
+    """Return the names of the resource pools that `GET /resourcepools/` lists."""
+    return _read("resource pools", lambda: tuple(str(item["name"]) for item in body))
 
 
 def racks(body: Any) -> tuple[Rack, ...]:

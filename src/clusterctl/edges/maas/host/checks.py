@@ -6,7 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from clusterctl.edges.maas.api import MaasRefusedError
 from clusterctl.edges.maas.host.facts import HostFacts
+from clusterctl.edges.maas.matching import DEFAULT_POOL
 from clusterctl.fleet.diagnosis import Diagnosis, broken, enumerated, not_measured, ok, warn
 from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.formats.maas.region import Subnet
@@ -22,6 +24,7 @@ DEFAULT_NODE_TIMEOUT = 30
 """Minutes. A server with eight GPUs and 2 TB needs 10 for its POST alone, and boots twice."""
 CONNECTED = ("running", "degraded")
 """States of the service `rackd`, by which a rack reports to the region."""
+FORBIDDEN = 403
 NOT_HOSTS = 2
 """Network and broadcast address."""
 SELECT_IMAGE = "maas PROFILE boot-source-selections create 1 os=ubuntu release={} arches={} subarches='*' labels='*', "
@@ -60,6 +63,25 @@ def _clock(host: HostFacts) -> Diagnosis:
     if abs(off) > CLOCK_BROKEN_S:
         return broken(name, message, remedy)
     return warn(name, message, remedy) if abs(off) > CLOCK_WARN_S else ok(name, message)
+
+
+def _pool(host: HostFacts) -> Diagnosis:
+    """Check that the site's pool exists, and that its machines may be moved into it."""
+    name, pool = "maas_pool", host.needs.pool
+    if not pool:
+        return ok(name, "the site names no pool: machines stay in theirs")
+    if pool not in host.pools:
+        message = f"MAAS has no pool {pool!r}; it has {enumerated(sorted(host.pools))}"
+        return broken(name, message, f"maas PROFILE resource-pools create name={pool}")
+    allowed = (pool, DEFAULT_POOL, *host.needs.move_from_pools)
+    others = [f"{one.hostname} ({one.pool})" for one in host.machines if one.pool not in allowed]
+    if others:
+        return warn(
+            name,
+            f"these machines are in another pool, and will not be moved into {pool}: {enumerated(sorted(others))}",
+            "if no one needs them there, add that pool to provisioning.move_from_pools, or move them in MAAS",
+        )
+    return ok(name, f"pool {pool}")
 
 
 def _racks(host: HostFacts) -> Diagnosis:
@@ -236,6 +258,7 @@ def _listed(subnets: Iterable[Subnet]) -> str:
 CHECKS: Mapping[str, Callable[[HostFacts], Diagnosis]] = {
     "maas_key": _key,
     "maas_version": _maas_version,
+    "maas_pool": _pool,
     "maas_clock": _clock,
     "maas_racks": _racks,
     "maas_images": _series,
@@ -279,5 +302,9 @@ def check_host(host: HostFacts) -> HostReport:
 def _made(name: str, host: HostFacts) -> Diagnosis:
     try:
         return CHECKS[name](host)
+    except MaasRefusedError as error:
+        if error.status == FORBIDDEN:
+            return broken(name, f"our key may not read this: {error.message}", "use an administrator's key")
+        return not_measured(name, error.message, error.remedy)
     except (EdgeError, ParseError) as error:
         return not_measured(name, error.message, error.remedy)

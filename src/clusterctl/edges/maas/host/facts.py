@@ -7,10 +7,12 @@ from functools import cached_property
 from typing import Any
 
 from clusterctl.edges.maas.api import Answer, MaasApi
+from clusterctl.edges.maas.machines import Machines
 from clusterctl.edges.maas.settings import StateLimits
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.maas import machines as machine_formats
 from clusterctl.formats.maas import region as formats
+from clusterctl.formats.maas.machines import MaasMachine
 from clusterctl.formats.maas.region import BootResource, IpRange, Rack, RackImages, Subnet
 from clusterctl.ports import Deadline
 
@@ -21,6 +23,8 @@ class SiteNeeds:
 
     nodes      number of the site's machines; `at_once` of them are installed at a time
     subnet     the provisioning network; empty: every subnet where MAAS serves DHCP
+    names      of the machines that MAAS shall install
+    pool       the pool that they shall be in; empty: any. `move_from_pools`: those out of which they may be moved
     """
 
     series: str
@@ -29,6 +33,9 @@ class SiteNeeds:
     at_once: int
     limits: StateLimits
     subnet: str = ""
+    names: tuple[str, ...] = ()
+    pool: str = ""
+    move_from_pools: tuple[str, ...] = ()
 
 
 class HostFacts:
@@ -101,6 +108,16 @@ class HostFacts:
     def ranges(self) -> tuple[IpRange, ...]:
         """All address ranges that MAAS knows."""
         return formats.ip_ranges(self._get("ipranges/").body)
+
+    @cached_property
+    def pools(self) -> tuple[str, ...]:
+        """The names of the resource pools."""
+        return formats.pools(self._get("resourcepools/").body)
+
+    @cached_property
+    def machines(self) -> tuple[MaasMachine, ...]:
+        """The machines in MAAS that have a name of the site's."""
+        return tuple(Machines(self._api).by_hostnames(self.needs.names, self._deadline).machines.values())
 
     def setting(self, name: str) -> Any:
         """Return one of MAAS's own settings: a text, number or boolean, or None where it is not set."""
