@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl_burnin.campaign import Campaign, Plan, Told, from_data, one_after_the_other, to_data
-from clusterctl_burnin.hunting.model import Round
+from clusterctl_burnin.hunting.model import Group, PartKind, Round
 from clusterctl_burnin.hunting.node_status import NodeStatus
 from clusterctl_burnin.hunting.record import Dropped
 from clusterctl_burnin.loads.model import Member, Outcome
@@ -287,6 +288,37 @@ def test_a_paths_two_ends_are_held_and_told_of_each_other() -> None:
     assert {found[name].verdict for name in path} == {Verdict.INCONCLUSIVE}
     assert "between this node and node002" in found["node001"].cause
     assert "cables and switches between the two" in found["node001"].remedy
+
+
+def on_leaves(count: int, size: int) -> dict[str, str]:
+    return {name: f"leaf-{index // size + 1}" for index, name in enumerate(names(count))}
+
+
+def test_a_bad_leaf_holds_its_nodes_and_sends_people_to_the_switch() -> None:
+    """No node is blamed, and those of other leaves pass."""
+    leaves = on_leaves(24, 6)
+    campaign = Campaign(replace(PLAN, topology=leaves), PAIRS, names(24))
+    run(campaign, lambda group: any(leaves[name] == "leaf-2" for name in group))
+    found = said(campaign, 24)
+    assert {name for name, one in found.items() if one.verdict is not Verdict.PASS} == set(names(24)[6:12])
+    for name in names(24)[6:12]:
+        assert (found[name].verdict, found[name].code) == (Verdict.INCONCLUSIVE, Code.LOAD_SHARED)
+        assert "the leaf of leaf-2" in found[name].cause
+        assert "leaf switch" in found[name].remedy
+
+
+def test_slow_uplinks_are_told_from_a_bad_leaf() -> None:
+    """Nodes of the leaf pass among themselves; what fails with others is the uplinks' fault, and no other leaf's."""
+    leaves = on_leaves(24, 6)
+
+    def crosses(group: Group) -> bool:
+        own = {leaves[name] == "leaf-3" for name in group}
+        return len(own) == 2
+
+    campaign = Campaign(replace(PLAN, topology=leaves), PAIRS, names(24))
+    run(campaign, crosses)
+    (culprit,) = campaign.measured().answer.bad
+    assert (culprit.part.kind, culprit.part.label) == (PartKind.UPLINK, "leaf-3")
 
 
 def test_what_goes_wrong_everywhere_sends_people_to_the_switches_and_the_test() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from clusterctl.fleet.errors import ParseError
 from clusterctl_burnin.hunting.deal import Meetings, Sizes, deal
 from clusterctl_burnin.hunting.hunt import Hunt
-from clusterctl_burnin.hunting.model import Group, Part, Result, Round, Rules, host, pair
+from clusterctl_burnin.hunting.model import Assumptions, Group, Part, Result, Round, Rules, host, pair
 from clusterctl_burnin.hunting.record import event_from_data, event_to_data
 from clusterctl_burnin.loads.model import Outcome
 
@@ -137,10 +137,11 @@ def test_intermittent_faults_and_false_alarms() -> None:
 def test_who_is_told_that_somebody_is_bad_finds_a_fault_that_hardly_shows() -> None:
     """Two failures that meet in one host may be chance; where it is known that they are not, that host is the likeliest."""
     found = {True: 0, False: 0}
+    noisy = Assumptions(noise=(0.01, 0.02, 0.1, 0.3, 0.6))
     for seed, somebody in itertools.product(range(40), found):
         chance = random.Random(seed)
         culprit = chance.choice(names(48))
-        hunt = Hunt(names(48), Rules(most=4, screening=5, rounds=7, somebody=somebody))
+        hunt = Hunt(names(48), Rules(most=4, screening=5, rounds=7, somebody=somebody, assumptions=noisy))
         run(hunt, lambda g, c=chance, bad=culprit: (bad in g and c.random() < 0.7) or c.random() < 0.02)
         found[somebody] += hunt.answer().best == ((host(culprit), None),)
     assert found[True] >= 34

@@ -258,7 +258,7 @@ def test_the_bootstrap_suite_asks_for_every_check() -> None:
         ),
         ("pair_rounds: 5", "pair_rounds: 0", r"s.yml:\d+ pair_rounds"),
         ("pair_rounds: 5", "pair_rounds: 5\npair_seconds: 1.5", r"s.yml:\d+ pair_seconds"),
-        ("group_rounds: 5", "group_rounds: 100", r"s.yml:\d+ group_rounds"),
+        ("group_rounds: 6", "group_rounds: 100", r"s.yml:\d+ group_rounds"),
         ("pair_rounds: 5", "pair_rounds: 5\nsomebody_is_bad: 1", r"s.yml:\d+ somebody_is_bad"),
         ("pair_rounds: 5", "pair_rounds: 5\nall_night: true", r"s.yml:\d+ all_night"),
     ],

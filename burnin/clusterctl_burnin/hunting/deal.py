@@ -6,6 +6,7 @@ round to round: what fails then with one leaf alone is that leaf, or its uplinks
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
 from collections import Counter
@@ -31,6 +32,11 @@ class Meetings:
 
     def of(self, name: str, others: Collection[str]) -> int:
         return sum(self.times[(name, other) if name < other else (other, name)] for other in others)
+
+
+def mixed(names: Iterable[str], number: int) -> list[str]:
+    """Return the names in an order that looks random, another one for each number, the same in each process."""
+    return sorted(names, key=lambda name: hashlib.blake2b(f"{number} {name}".encode(), digest_size=8).digest())
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,11 @@ would be left of it if the cause were known (the mutual information of both).
 from __future__ import annotations
 
 import math
-import random
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from clusterctl_burnin.hunting.deal import Meetings, Sizes
+from clusterctl_burnin.hunting.deal import Meetings, Sizes, mixed
 from clusterctl_burnin.hunting.model import Group, Part, PartKind
 from clusterctl_burnin.hunting.posterior import Case
 
@@ -148,9 +147,8 @@ def _seeds(case: Case, limits: Limits, number: int) -> Iterator[Seed]:
             yield Seed((name,), without=frozenset({other}))
     for run in case.runs[-RERUNS:]:
         yield Seed(run.group)
-    suspects = sorted({*hosts, *(name for ends in pairs for name in ends)})
+    suspects = mixed({*hosts, *(name for ends in pairs for name in ends)}, number)
     if len(suspects) > 2:
-        random.Random(number).shuffle(suspects)  # noqa: S311
         for half in (suspects[::2], suspects[1::2]):
             yield Seed(tuple(half[: max(limits.sizes.most, limits.widest)]))
     for part in unsure:

@@ -5,12 +5,11 @@ Pure and deterministic: its state is its events, so that a run that was killed g
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from clusterctl_burnin.hunting.answer import Answer, answer
-from clusterctl_burnin.hunting.deal import Meetings, Sizes, deal, even_sizes
+from clusterctl_burnin.hunting.deal import Meetings, Sizes, deal, even_sizes, mixed
 from clusterctl_burnin.hunting.evidence import Evidence
 from clusterctl_burnin.hunting.follow_up import Limits, Pool, follow_up
 from clusterctl_burnin.hunting.model import SHARED, Group, Part, PartKind, Rail, Result, Round, Rules, Topology
@@ -21,7 +20,7 @@ PATIENCE = 3
 """A host that could not be measured is asked so many more times than others before it is left unmeasured."""
 
 
-NARROW = 3
+NARROW = 4
 """So many rounds have groups of the usual size, which tell hosts and leaves apart. Those after them have large groups
 of hosts that passed, where most pairs of hosts are together at once.
 """
@@ -170,9 +169,7 @@ class Hunt:
     def _shuffled(self, number: int) -> list[str]:
         """Return the hosts that are present, those measured least first, else in another order each round."""
         measured = self._record.measured()
-        names = list(self.present)
-        random.Random(number).shuffle(names)  # noqa: S311
-        return sorted(names, key=lambda name: measured.get(name, 0))
+        return sorted(mixed(self.present, number), key=lambda name: measured.get(name, 0))
 
     def _often(self, group: Group, doubtful: set[str], proven: bool) -> int:
         """Return how often the group may run; where it failed and no host is proven, only other hosts tell more."""

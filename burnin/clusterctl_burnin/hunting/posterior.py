@@ -45,8 +45,10 @@ class Case:
         return next((p for parts, p in self.sets if not parts), 0.0)
 
     def open(self, sure: float) -> tuple[Part, ...]:
-        """Return the parts in doubt, the most probable first: those that are not sure, without the least probable ones:
-        they may add up to `1 - sure` for each failed run. What a bad leaf hides cannot be told before it is repaired.
+        """Return the parts in doubt, the most probable first: those that are not sure, without those of less than
+        `1 - sure`, as long as these add up to no more than that for each failed run.
+
+        What a bad leaf hides cannot be told before it is repaired.
         """
         bad = [part for part, p in self.parts.items() if p >= sure and part.kind in (PartKind.LEAF, PartKind.ALL)]
         hidden = {name for part in bad for name in part.names}
@@ -56,8 +58,8 @@ class Case:
             for part, p in self.parts.items()
             if p < sure and not everything and (part.kind in SHARED or hidden.isdisjoint(part.names))
         ]
-        doubt = 0.0
-        while unsure and doubt + unsure[-1][1] <= (1 - sure) * len(self.runs):
+        doubt, least = 0.0, 1 - sure
+        while unsure and unsure[-1][1] <= least and doubt + unsure[-1][1] <= least * len(self.runs):
             doubt += unsure.pop()[1]
         return tuple(part for part, _ in unsure)
 

@@ -110,7 +110,7 @@ def _bad(load: str, member: Member, found: Blame, limits: Limits) -> Finding:
 
 _CODES = {
     NodeStatus.PATH: Code.LOAD_PATH,
-    NodeStatus.SHARED: Code.LOAD_PATH,
+    NodeStatus.SHARED: Code.LOAD_SHARED,
     NodeStatus.COMMON: Code.LOAD_COMMON,
     NodeStatus.SUSPECT: Code.LOAD_UNSETTLED,
 }

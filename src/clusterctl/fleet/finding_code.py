@@ -293,6 +293,7 @@ class Code(enum.Enum):
     LOAD_RECOVERED = "load_recovered", "A load went wrong once and then passed."
     LOAD_UNSETTLED = "load_unsettled", "A load went wrong, and it is unknown which node causes it."
     LOAD_PATH = "load_path", "A load goes wrong between two nodes only."
+    LOAD_SHARED = "load_shared", "A load goes wrong because of a leaf switch or its uplinks, which nodes share."
     LOAD_COMMON = "load_common", "A load goes wrong with every node."
     NO_PARTNER = "no_partner", "There was no partner to measure the node with."
     UNLIKE_FLEET = "unlike_fleet", "A figure is far from that of the fleet."
