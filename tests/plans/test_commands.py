@@ -112,7 +112,7 @@ def test_findings_for_people(spoilt):
     text = run(lint, spoilt).stdout
     assert f"{spoilt}:2, {spoilt}:4" in text
     assert "→ give leaf-a02u01 port 1 one cable" in text
-    assert "16 cables between 8 devices: 1 thing to mend" in text
+    assert "16 cables between 8 devices: 1 thing to repair" in text
 
 
 @pytest.mark.parametrize("content", [b"", b"Switch", b"\xff\xfe", gzip.compress(b"x" * 500, mtime=0)[:40]])
