@@ -88,9 +88,10 @@ def _tray_labels(tree: Tree, host: Resource, trays: list[Resource]) -> Iterator[
 
 
 def _label(resource: Resource) -> _Label:
-    names = (text if programmed(text := resource.text(name)) else "" for name in ("Manufacturer", "Model"))
-    serial = resource.text(_serial_field(resource))
-    return _Label(*names, serial if serial_like(serial) else "")
+    maker, model, serial = (resource.text(name) for name in ("Manufacturer", "Model", _serial_field(resource)))
+    return _Label(
+        maker if programmed(maker) else "", model if programmed(model) else "", serial if serial_like(serial) else ""
+    )
 
 
 def _serial_field(resource: Resource) -> str:
