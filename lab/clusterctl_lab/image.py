@@ -1,8 +1,8 @@
 """The root file system that all hosts of all labs share: built once by mmdebstrap, then only read.
 
-By default it is the machine's own release (Debian or Ubuntu), from the machine's own apt sources, so that it can be built
-wherever the machine itself can install packages. The environment may name another release and its archive. What makes it
-a lab host is in `clusterctl_lab.image_contents`.
+By default it is the machine's own release (Debian or Ubuntu), from the machine's own apt sources, so that it can be
+built wherever the machine itself can install packages. The environment may name another release and its archive. What
+makes it a lab host is in `clusterctl_lab.image_contents`.
 """
 
 from __future__ import annotations
