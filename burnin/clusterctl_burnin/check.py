@@ -105,6 +105,7 @@ class Check:
     metrics  figures that are compared over the fleet; `samples` reads them from the probes' output
     causes   checks whose failure explains this one's; they precede it in suites and reports
     suites   the shipped suites that require it
+    after_loads  whether it looks again after the loads: they bring errors about that an idle node does not have
     """
 
     name: str
@@ -116,6 +117,7 @@ class Check:
     suites: frozenset[str] = EVERY_SUITE
     metrics: tuple[Metric, ...] = ()
     samples: SamplesOf = no_samples
+    after_loads: bool = False
 
     def findings(self, readings: Readings, expected: Expected) -> tuple[Finding, ...]:
         """Judge the readings; each finding names its evidence and the limits that it was judged by.

@@ -40,25 +40,23 @@ class Flags:
 
 @dataclass(frozen=True, slots=True)
 class RunLog:
-    """The log file of a run; None where it could not be written. `printed`: its path was printed when the run began."""
+    """The log file of a run. `verbose`: its path is printed where the run did not fail, too."""
 
-    file: Path | None
-    printed: bool
+    file: Path
+    verbose: bool
 
     def print_path(self, exit_code: int) -> None:
-        """Print the path of a run that failed, once."""
-        if self.file and exit_code and not self.printed:
+        """Print the path where the run failed, or `-v` was given; a run that logged nothing has no file."""
+        if (exit_code or self.verbose) and self.file.exists():
             click.echo(f"log: {self.file}", err=True)
 
 
 @contextmanager
 def logged(context: SiteContext) -> Iterator[RunLog]:
-    """Write the log file of a run. Print its path when the run begins with `-v`, and when it raises an error."""
+    """Write the log file of a run, and print its path where the run raises an error."""
     with run_log(context) as file:
         command = click.get_current_context(silent=True)
-        log = RunLog(file, printed=file is not None and command is not None and command.meta.get(VERBOSE, False))
-        if log.printed:
-            click.echo(f"log: {file}", err=True)
+        log = RunLog(file, command is not None and command.meta.get(VERBOSE, False))
         try:
             yield log
         except ClusterctlError as error:

@@ -9,7 +9,10 @@ import click
 from clusterctl.fleet.errors import ClusterctlError, UsageError
 from clusterctl.operations.documents import redacted
 from clusterctl_cli.formats import Format, written
+from clusterctl_cli.text import brief
 
+MAX_LINE = 1000
+MAX_LINES = 50
 _HINT = re.compile(r"\(?Did you mean (?:one of: )?(.*?)\?\)?$")
 """Click's suggestions, as each of its versions writes them."""
 
@@ -20,9 +23,16 @@ def print_error(error: ClusterctlError, form: Format) -> None:
         click.echo(written({"error": error_json(error)}, form).rstrip(), err=True)
         return
     head = f"{error.where}: {error.message}" if error.where else error.message
-    click.echo(redacted(f"error: {head}"), err=True)
+    click.echo(_bounded(redacted(f"error: {head}")), err=True)
     if error.remedy:
-        click.echo(redacted(f"  → {error.remedy}"), err=True)
+        click.echo(_bounded(redacted(f"  → {error.remedy}")), err=True)
+
+
+def _bounded(text: str) -> str:
+    """Return a text without control characters but line ends, in bounded lines: errors quote files and machines."""
+    lines = ["".join(sign if sign.isprintable() else "·" for sign in line) for line in text.split("\n")]
+    more = [f"… {len(lines) - MAX_LINES} more lines"] if len(lines) > MAX_LINES else []
+    return "\n".join([*(brief(line, MAX_LINE) for line in lines[:MAX_LINES]), *more])
 
 
 def error_json(error: ClusterctlError) -> dict[str, str]:

@@ -64,16 +64,28 @@ def test_where_no_log_can_be_written_the_run_goes_on(site: Path) -> None:
     """A file in the place of its folder."""
     context = open_site(site)
     (site / "state/logs").write_text("in the way")
-    with run_log(context) as file:
+    with run_log(context):
         logging.getLogger("clusterctl.steps").info("goes on")
     context.journal.close()
-    assert file is None
+    assert (site / "state/logs").read_text() == "in the way"
+
+
+def test_a_run_that_logs_nothing_makes_no_file(site: Path) -> None:
+    """Wrong usage that a run refuses, for one."""
+    context = open_site(site)
+    with run_log(context):
+        pass
+    context.journal.close()
+    assert not (site / "state/logs").exists()
 
 
 def test_a_failed_run_prints_where_its_log_is(site: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """On stderr, last; with -v before it begins, too."""
-    assert run(["admit", "--yes", "--site", str(site)]) == 0
-    assert "log: " not in capfd.readouterr().err
-    assert run(["admit", "-v", "--yes", "--site", str(site)]) == 0
+    """On stderr; with -v a run that did not fail, too. The BMC of node001 does not answer."""
+    (site / "bmcs.csv").write_text("name,bmc_address\nnode001,127.0.0.1\n")
+    assert run(["discover", "--yes", "--site", str(site)]) == 1
     (line,) = (line for line in capfd.readouterr().err.splitlines() if line.startswith("log: "))
-    assert Path(line.removeprefix("log: ")).is_file()
+    file = Path(line.removeprefix("log: "))
+    assert "node001: discover begins" in file.read_text()
+    assert "node001  QUARANTINED at discover: " in file.read_text()
+    assert run(["admit", "-v", "--yes", "--site", str(site)]) == 0
+    assert "log: " not in capfd.readouterr().err

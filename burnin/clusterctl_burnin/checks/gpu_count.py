@@ -93,4 +93,4 @@ def _absent(gpus: tuple[GpuReading, ...], expected: Expected) -> list[str]:
     return [f"{g.slot}{f' (serial {g.serial})' if g.serial else ''}" for g in gone]
 
 
-CHECK = Check(_NAME, (NVIDIA_SMI,), _judge, area=Area.GPU, causes=(Cause("nvidia_driver"),))
+CHECK = Check(_NAME, (NVIDIA_SMI,), _judge, area=Area.GPU, causes=(Cause("nvidia_driver"),), after_loads=True)

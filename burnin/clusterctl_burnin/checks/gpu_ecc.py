@@ -126,4 +126,5 @@ CHECK = Check(
     area=Area.GPU,
     causes=(Cause("nvidia_driver"),),
     limits=(GPU_UNCORRECTABLE_ECC_MAX, GPU_CORRECTED_ECC_MAX),
+    after_loads=True,
 )

@@ -93,4 +93,5 @@ CHECK = Check(
         Cause("gpu_row_remap", same_part=True),
         Cause("gpu_ecc", same_part=True),
     ),
+    after_loads=True,
 )

@@ -105,4 +105,5 @@ CHECK = Check(
     area=Area.GPU,
     causes=(Cause("nvidia_driver"),),
     limits=(GPU_REMAPPED_ROWS_MAX, GPU_RETIRED_PAGES_MAX),
+    after_loads=True,
 )

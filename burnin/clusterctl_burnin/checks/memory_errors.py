@@ -109,4 +109,4 @@ def _part(errors: MemoryErrors) -> str:
     return f"{errors.name} ({errors.location})" if errors.location else errors.name
 
 
-CHECK = Check(_NAME, (COUNTERS, MODULES), _judge, area=Area.MEMORY, limits=(MEMORY_CORRECTED_MAX,))
+CHECK = Check(_NAME, (COUNTERS, MODULES), _judge, area=Area.MEMORY, limits=(MEMORY_CORRECTED_MAX,), after_loads=True)

@@ -14,12 +14,13 @@ RUNS = 50
 
 
 class RunLogHandler(logging.handlers.RotatingFileHandler):
-    """Writes to a file with mode 0600. A full disk ends no run: what cannot be written is left out."""
+    """Writes to a file with mode 0600. A disk that is full or read-only ends no run: its lines are left out."""
 
     def __init__(self, file: Path) -> None:
-        super().__init__(file, maxBytes=FILE_BYTES, backupCount=1, encoding="utf-8", errors="replace")
+        super().__init__(file, maxBytes=FILE_BYTES, backupCount=1, encoding="utf-8", errors="replace", delay=True)
 
     def _open(self) -> TextIOWrapper:
+        Path(self.baseFilename).parent.mkdir(mode=0o700, exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         return os.fdopen(os.open(self.baseFilename, flags, 0o600), "a", encoding=self.encoding, errors=self.errors)
 
@@ -28,10 +29,9 @@ class RunLogHandler(logging.handlers.RotatingFileHandler):
 
 
 def run_log_handler(folder: Path, run: str) -> RunLogHandler:
-    """Return the handler of a run's log file in a folder, which is made; remove logs of old runs. Raises `OSError`."""
-    folder.mkdir(mode=0o700, exist_ok=True)
+    """Return the handler of a run's log file; remove logs of old runs. Folder and file are made for the first line."""
     handler = RunLogHandler(folder / f"{run}.log")
-    for old in sorted(folder.glob("*.log"))[:-RUNS]:
+    for old in sorted(folder.glob("*.log"))[: 1 - RUNS]:
         for file in (old, old.with_suffix(".log.1")):
             file.unlink(missing_ok=True)
     return handler

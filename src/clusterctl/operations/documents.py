@@ -84,5 +84,8 @@ def write_document(file: Path, text: str, *, option: str, force: bool) -> None:
     if file.exists() and not force:
         remedy = f"choose another {option}, or replace it with --force"
         raise UsageError("the file exists already", where=str(file), remedy=remedy)
+    if not file.parent.is_dir():
+        remedy = f"make the folder {file.parent}, or choose another {option}"
+        raise UsageError("its folder does not exist", where=str(file), remedy=remedy)
     with disk_explained("the file cannot be written", file):
         write_whole(file, text.encode(), mode=0o644, over=True)

@@ -13,7 +13,7 @@ from clusterctl.edges.maas.host import HostFacts, SiteNeeds, check_host
 from clusterctl.edges.site import Site, load_site
 from clusterctl.edges.site.roles import write_site
 from clusterctl.fleet.diagnosis import Diagnosis, Health
-from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError
+from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, UsageError
 from clusterctl.operations.operation import Control
 from clusterctl.operations.site_adapters import maas_settings
 from clusterctl.operations.site_facts import known_bmcs
@@ -56,7 +56,11 @@ class MaasCheckResult:
 
 def init(folder: Path) -> tuple[Path, ...]:
     """Write a commented site into `folder` (new or empty); return the files."""
-    return write_site(folder)
+    try:
+        return write_site(folder)
+    except OSError as error:
+        remedy = "name a directory that you may write to"
+        raise UsageError(f"the site cannot be written: {error.strerror}", where=str(folder), remedy=remedy) from None
 
 
 def doctor(folder: Path) -> DoctorResult:

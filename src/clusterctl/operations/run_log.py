@@ -19,7 +19,6 @@ FOLDER = "logs"
 FORM = "%(asctime)s %(levelname)s %(threadName)s %(name)s: %(message)s"
 PROGRESS = "clusterctl.progress"
 """Logger of the lines that a front end prints during a run."""
-log = logging.getLogger(__name__)
 
 
 class RedactingFormatter(logging.Formatter):
@@ -33,17 +32,11 @@ class RedactingFormatter(logging.Formatter):
 
 
 @contextmanager
-def run_log(context: SiteContext) -> Iterator[Path | None]:
-    """Yield the file that logs of level INFO go to while a run lasts; None where it cannot be written."""
+def run_log(context: SiteContext) -> Iterator[Path]:
+    """Yield the file that logs of level INFO go to while a run lasts; it is made for the first of them."""
     from clusterctl.edges.run_log import run_log_handler  # here, not above: --help has no use for it
 
-    folder = context.site.folder / "state" / FOLDER
-    try:
-        handler = run_log_handler(folder, context.run)
-    except OSError as error:
-        log.warning("no log file in %s: %s", folder, error.strerror)
-        yield None
-        return
+    handler = run_log_handler(context.site.folder / "state" / FOLDER, context.run)
     handler.setFormatter(RedactingFormatter(FORM))
     handler.setLevel(logging.INFO)
     ours, root = logging.getLogger("clusterctl"), logging.getLogger()

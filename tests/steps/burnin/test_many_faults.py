@@ -84,3 +84,49 @@ def test_every_load_says_what_it_needs() -> None:
     for load in (*NODE_LOADS.values(), *GROUP_LOADS.values()):
         assert load.needs < frozenset(Area), load.name
         assert obstacle(load.needs, [stranger]) is stranger
+
+
+OOM = "kern  :err   : [Fri Jan  2 03:05:00 2026] Out of memory: Killed process 4242 (all_reduce_perf) total-vm:1kB\n"
+
+
+@dataclass
+class WorseUnderLoad(Hosts):
+    """n1's kernel kills a process for want of memory, and n2's GPU counts errors, once they have been loaded."""
+
+    loaded: frozenset[str] = frozenset()
+
+    def _answer(self, host: HostAddress, argv: list[str]) -> dict[str, object]:
+        if argv[0] == "ib_write_bw":
+            self.loaded |= {host.name}
+        after = host.name in self.loaded
+        errors = healthy_text("nvidia_smi").replace(
+            "DRAM Uncorrectable            : 0", "DRAM Uncorrectable            : 3", 1
+        )
+        texts = {
+            "dmesg": healthy_text("dmesg") + (OOM if after and host.name == "n1" else ""),
+            "nvidia-smi": errors if after and host.name == "n2" else healthy_text("nvidia_smi"),
+        }
+        if argv[0] not in texts:
+            return super()._answer(host, argv)
+        head = {"argv": argv, "status": "ok", "rc": 0, "stdout": texts[argv[0]], "stderr": ""}
+        return {**head, "started": 0.0, "seconds": 1.0}
+
+
+def test_what_the_loads_bring_about_keeps_a_node_from_gold() -> None:
+    """An OOM kill and memory errors under load: the checks passed before, the loads passed, the nodes do not."""
+    suite = replace(SUITE, checks=(*SUITE.checks, CHECKS["kernel_log"], CHECKS["gpu_ecc"]))
+    step = burnin_step(WorseUnderLoad(), suite=suite)
+    outcomes = step.run(nodes(4), IntentLog(None, {}), Deadline.after(60))  # type: ignore[arg-type]
+    bad = {
+        outcome.node.replace("id", "n"): {
+            (one.check, one.verdict) for one in outcome.findings if not one.verdict.admits
+        }
+        for outcome in outcomes
+    }
+    short = {("gpu_ecc", Verdict.INCONCLUSIVE)}  # the lab's SKU has more GPUs than the kit's output lists
+    assert bad == {
+        "n0": short,
+        "n1": short | {("kernel_log", Verdict.INCONCLUSIVE)},
+        "n2": short | {("gpu_ecc", Verdict.FAIL)},
+        "n3": short,
+    }

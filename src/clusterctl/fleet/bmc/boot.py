@@ -32,7 +32,7 @@ class BootOnce:
         if not self.uri:
             return
         if self.source is not BootSource.UEFI_HTTP:
-            raise UsageError(f"a URI says nothing to a boot from {self.source.value}", where="uri")
+            raise UsageError(f"a URI says nothing to a boot from {self.source.value}", where="--iso")
         check_uri(self.uri)
 
     def __str__(self) -> str:
@@ -44,11 +44,13 @@ def check_uri(uri: str) -> None:
     remedy = "give an image like https://images.example.net/installer.iso"
     parts = _URI.fullmatch(uri)
     if parts is None:
-        raise UsageError("this is no http or https URI", where="uri", remedy=remedy)
+        raise UsageError("this is no http or https URI", where="--iso", remedy=remedy)
     if "@" in parts["authority"]:
-        raise UsageError("the URI holds a login", where="uri", remedy="serve the image without one: BMCs show its URI")
+        raise UsageError(
+            "the URI holds a login", where="--iso", remedy="serve the image without one: BMCs show its URI"
+        )
     if not _HOST.fullmatch(parts["authority"]):
-        raise UsageError("the URI names no host", where="uri", remedy=remedy)
+        raise UsageError("the URI names no host", where="--iso", remedy=remedy)
 
 
 class Post(enum.Enum):

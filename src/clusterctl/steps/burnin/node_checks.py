@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from clusterctl.fleet.errors import ClusterctlError, UsageError
+from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SessionFailure, read_probes, unanswered
 from clusterctl.steps.burnin.plan import BurninPlan, BurninServices
-from clusterctl.steps.executor.reachability import host_unreachable
+from clusterctl.steps.executor.reachability import REACHABLE, host_unreachable
 from clusterctl_burnin.alike import traits
-from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.check import Check, Expected, causes_of
 from clusterctl_burnin.fleet_metrics import samples
 from clusterctl_burnin.loads.obstacles import obstacle
 from clusterctl_burnin.loads.rank_placement import seat
@@ -45,11 +46,40 @@ class NodeChecker:
                 continue
             check = load.check(node.limits, suite.node_seconds.get(load.name))
             self._examine(node, (check,), deadline, load=load.name)
+        self.look_again(node, deadline)
+
+    def look_again(self, node: NodeUnderTest, deadline: Deadline) -> None:
+        """Run the checks once more that find what loads bring about, and add what they find now and did not before."""
+        checks = tuple(check for check in self.plan.suite.checks if check.after_loads)
+        if not checks or any(finding.check == REACHABLE for finding in node.findings):
+            return
+        before, node.findings = node.findings, []
+        self._examine(node, checks, deadline, again=True)
+        known = {(finding.check, finding.subject, finding.code) for finding in before}
+        new = [
+            one
+            for one in node.findings
+            if one.verdict not in (Verdict.PASS, Verdict.NOT_APPLICABLE)
+            and (one.check, one.subject, one.code) not in known
+        ]
+        worse = {one.check for one in new}
+        stays = [one for one in before if one.verdict is not Verdict.PASS or one.check not in worse]
+        node.findings = list(link_roots([*stays, *new], causes_of(self.plan.suite.checks))) if new else before
 
     def _examine(
-        self, node: NodeUnderTest, checks: Sequence[Check], deadline: Deadline, load: str = ""
+        self,
+        node: NodeUnderTest,
+        checks: Sequence[Check],
+        deadline: Deadline,
+        load: str = "",
+        *,
+        again: bool = False,
     ) -> Readings | None:
-        """Run all of `checks` in one session. A check that could not be made is unmeasured, with the reason."""
+        """Run all of `checks` in one session. A check that could not be made is unmeasured, with the reason.
+
+        `again`: the node has been loaded meanwhile. Such a session is no part of a recording, and its figures, of a hot
+        node, are compared with no other.
+        """
         shell, clock = self.services.shell, self.services.clock
         plan = sweep(checks, node.limits.patience, self.plan.requirements)
         sent = clock.now()
@@ -60,7 +90,8 @@ class NodeChecker:
             return None
         received = clock.now()
         driver = self.plan.driver_of(node.state)
-        node.keep([session_evidence(answer, sent, received, driver, self.plan.suite, load=load)])
+        if not again:
+            node.keep([session_evidence(answer, sent, received, driver, self.plan.suite, load=load)])
         expected = Expected(
             name=node.name,
             serial=node.serial,
@@ -76,7 +107,8 @@ class NodeChecker:
         judged = judge(plan.checks, answer, expected)
         node.findings += judged.findings
         node.keep(judged.evidence)
-        node.figures += tuple(samples(node.state.id, node.sku.name, answer))
+        if not again:
+            node.figures += tuple(samples(node.state.id, node.sku.name, answer))
         return answer
 
     def mark_unreachable(self, node: NodeUnderTest, failure: SessionFailure, deadline: Deadline) -> None:

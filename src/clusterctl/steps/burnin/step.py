@@ -135,6 +135,9 @@ class Burnin:
             node.findings += different.get(node.name, ())
             if node.name in lost:
                 self._checker.mark_unreachable(node, lost[node.name], deadline)
+        looking = [pool.submit(self._checker.look_again, node, deadline) for node in nodes]
+        for node, look in zip(nodes, looking, strict=True):
+            look.result()
             if node.healthy:
                 self._partners.add(node)
             yield node.outcome(self._suite)
