@@ -22,6 +22,7 @@ _HEAD = ("ADDRESS", "NODE", "WHERE", "VENDOR", "MODEL", "SERIAL", "BMC MAC", "FI
 _NAMED = 8
 _WORDS = {
     Outcome.IDENTIFIED: "identified",
+    Outcome.OTHER_DEVICE: "no machine",
     Outcome.NO_LOGIN: "not logged in",
     Outcome.REJECTED: "login rejected",
     Outcome.CERTIFICATE_UNKNOWN: "answers, certificate unknown",
@@ -70,6 +71,7 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
         "model": identity.model or None,
         "serial": seen.serial,
         "claimed_serial": greeting.serial or None,
+        "kind": identity.kind or greeting.kind or "machine",
         "sku": identity.sku or None,
         "bios": identity.bios or None,
         "bmc_firmware": identity.bmc_firmware or None,

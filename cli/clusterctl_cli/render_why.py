@@ -12,6 +12,7 @@ from rich.text import Text
 from clusterctl.fleet.bmc.accounts import Rotation
 from clusterctl.fleet.decisions.waiver import waiver_of
 from clusterctl.fleet.finding import Digest, Finding
+from clusterctl.fleet.hardware.parts import part_of
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.explanation import EvidenceSource, Explanation
@@ -42,7 +43,7 @@ def why_text(explanation: Explanation) -> Text:
         text.append(f"Cause       {node.cause}\nRemedy      {node.remedy}\n")
     for finding in findings:
         text.append("\n")
-        text.append_text(_finding(finding, evidence))
+        text.append_text(_finding(finding, node, evidence))
         if (waiver := waiver_of(finding, node.waivers, now)) is not None:
             text.append(f"Waived      {waiver}\n")
     if node.stopped_at.value in node.reports:
@@ -78,10 +79,18 @@ def _onward(node: NodeState, now: datetime) -> str:
     return f"Nothing keeps it back; the next step is {node.next_step.value}.\n"
 
 
-def _finding(finding: Finding, evidence: Mapping[Digest, EvidenceSource]) -> Text:
+def _where(finding: Finding, node: NodeState) -> str:
+    """Return rack and unit, the slot of the part, and what the finding was seen at."""
+    slot = part_of(node, finding).slot
+    place = [str(node.location)] if node.location.rack else []
+    return ", ".join((*place, *([f"slot {slot}"] if slot else []), *([finding.where] if finding.where else [])))
+
+
+def _finding(finding: Finding, node: NodeState, evidence: Mapping[Digest, EvidenceSource]) -> Text:
     text = Text()
     rows = [
         ("Check", f"{finding.check} on {finding.subject}" + (f" (serial {finding.serial})" if finding.serial else "")),
+        ("Where", _where(finding, node)),
         ("Cause", finding.cause),
         ("Measured", str(finding.measured or "")),
         ("Expected", str(finding.expected or "")),

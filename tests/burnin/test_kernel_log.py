@@ -74,7 +74,7 @@ def test_a_site_calls_a_message_known() -> None:
         ("{pattern: '(?i)ab', why: x}", "kernel_log.yml:3 known.0.pattern", "no regular expression"),
         ("{message: 'lost 3 widgets', why: x}", "kernel_log.yml:3 known.0.message", "lost <n> widgets"),
         ("{message: a}", "kernel_log.yml:3 known.0.why", "required"),
-        ("{message: a, why: x}\n- {message: a, why: y}", "kernel_log.yml:4 known.1", "stands twice"),
+        ("{message: a, why: x}\n- {message: a, why: y}", "kernel_log.yml:4 known.1", "is a duplicate"),
     ],
 )
 def test_a_mistake_in_a_sites_list_names_its_line(line: str, where: str, message: str) -> None:

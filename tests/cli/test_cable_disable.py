@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from clusterctl.fleet.acts import Act
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Stream
-from clusterctl.fleet.fabric.port_acts import Out, intended, standing
+from clusterctl.fleet.fabric.port_acts import DisabledPort, disabled_ports, intended
 from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.operations.context import open_site
 from clusterctl_burnin.package_data import text_of
@@ -108,13 +108,15 @@ def test_disabled(site):
 def test_after_a_kill(site, acted):
     """A run that was killed after its intent is finished by the next, whether or not it had come to act."""
     journal = open_site(site).journal
-    journal.append([intended(Act.PORT_DISABLE, Out(UPLINK.a, UPLINK.b, "leaf-1 port 5", "bit errors", sure=False))])
+    journal.append(
+        [intended(Act.PORT_DISABLE, DisabledPort(UPLINK.a, UPLINK.b, "leaf-1 port 5", "bit errors", sure=False))]
+    )
     if acted:
         (site.parent / "out").touch()
     result = run(site, "--port", "leaf-1:5" if not acted else "leaf-1:3", "--yes")
     assert "as a run that was stopped had begun: leaf-1 port 5" in result.output
     assert (site.parent / "out").exists()
-    assert [out.sure for out in standing(journal.latest(Stream.FABRIC))] == [True]
+    assert [out.sure for out in disabled_ports(journal.latest(Stream.FABRIC))] == [True]
     journal.close()
 
 
@@ -153,7 +155,9 @@ def test_slower_than_before(site, known):
         run(site, "--port", "leaf-1:5", "--yes")
     else:
         journal = open_site(site).journal
-        journal.append([intended(Act.PORT_DISABLE, Out(UPLINK.a, UPLINK.b, "leaf-1 port 5", "bit errors", sure=False))])
+        journal.append(
+            [intended(Act.PORT_DISABLE, DisabledPort(UPLINK.a, UPLINK.b, "leaf-1 port 5", "bit errors", sure=False))]
+        )
         journal.close()
         (site.parent / "out").touch()
         (site / "wiring.csv").write_text(PLAN)

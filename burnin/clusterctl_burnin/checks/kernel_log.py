@@ -69,17 +69,17 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     log = read_kernel_log(result)
     messages, gpus = log.messages(_notable), _gpus(readings)
     found = [
-        *_gpu_errors(messages, gpus, _told(messages, expected)),
+        *_gpu_errors(messages, gpus, _serials(messages, expected)),
         *_switch_errors(messages),
         *_links(messages),
         *(_finding(judgement) for judgement in (*_combined(log, messages), *corrected_pcie(result))),
         *_matches(log, messages, gpus),
-        *_strangers(log, expected.known_lines),
+        *_unknown_messages(log, expected.known_lines),
         *_lost_beginning(log),
     ]
     yield from found
     if not found:
-        yield passed(_NAME, "nothing in the kernel log speaks against the node")
+        yield passed(_NAME, "no message in the kernel log keeps the node from training")
 
 
 @functools.lru_cache(maxsize=8192)
@@ -160,25 +160,28 @@ def _matches(log: KernelLog, messages: Sequence[Message], gpus: Mapping[str, Gpu
         yield replace(found, serial=(gpu.serial or "") if gpu else "")
 
 
-def _strangers(log: KernelLog, known_lines: KnownLines) -> Iterator[Finding]:
+def _unknown_messages(log: KernelLog, known_lines: KnownLines) -> Iterator[Finding]:
     """Yield findings over all messages, at level warn or above, that no rule judges or calls known.
 
     A message of a severe level, or one that reports an error of the hardware, must be looked at before the node trains.
     """
     known = known_lines.test()
-    strangers = [kind for kind in log.kinds if _strange(kind, known)]
-    counts = log.counts(strangers)
-    severe = [kind for kind in strangers if _severe(kind.message)]
-    for kinds, verdict in ((severe, Verdict.INCONCLUSIVE), ([k for k in strangers if k not in severe], Verdict.WARN)):
+    unknown = [kind for kind in log.kinds if _unknown(kind, known)]
+    counts = log.counts(unknown)
+    severe = [kind for kind in unknown if _severe(kind.message)]
+    for kinds, verdict in (
+        (severe, Verdict.INCONCLUSIVE),
+        ([kind for kind in unknown if kind not in severe], Verdict.WARN),
+    ):
         if kinds:
-            yield _unknown(((kind, counts[kind]) for kind in kinds), verdict)
+            yield _unknown_finding(((kind, counts[kind]) for kind in kinds), verdict)
 
 
 def _severe(message: Message) -> bool:
     return message.level in _SEVERE or shipped_rules().suspects(message.text[:_JUDGED_LENGTH])
 
 
-def _unknown(kinds: Iterable[tuple[LineKind, int]], verdict: Verdict) -> Finding:
+def _unknown_finding(kinds: Iterable[tuple[LineKind, int]], verdict: Verdict) -> Finding:
     """Return one finding that quotes the most severe messages."""
     times, levels = Counter[str](), dict[str, int]()
     for kind, count in kinds:
@@ -202,13 +205,13 @@ def _unknown(kinds: Iterable[tuple[LineKind, int]], verdict: Verdict) -> Finding
     )
 
 
-def _strange(kind: LineKind, known: KnownTest) -> bool:
+def _unknown(kind: LineKind, known: KnownTest) -> bool:
     text = kind.message.text
     return kind.message.level in _WORTH and not known(text) and not _judged(text) and not _judged(kind.ones)
 
 
 def _lost_beginning(log: KernelLog) -> Iterator[Finding]:
-    """The kernel's buffer is a ring: what it has overwritten was not judged."""
+    """Yield a warning where the kernel's buffer has lost its beginning: it is a ring."""
     if not any(kind.message.text.startswith("Linux version ") for kind in log.kinds):
         cause = "the kernel's buffer has lost the earliest messages since the boot, so they were not judged"
         remedy = "boot with log_buf_len=16M; read the lost messages with journalctl -k -b on the node"
@@ -216,7 +219,7 @@ def _lost_beginning(log: KernelLog) -> Iterator[Finding]:
 
 
 def _gpus(readings: Readings) -> dict[str, GpuReading]:
-    """The GPUs by PCI address, to name them; nothing where nvidia-smi does not tell (gpu_count says so)."""
+    """Return the GPUs by PCI address; none where nvidia-smi reports none (gpu_count judges that)."""
     result = readings.probes.get(NVIDIA_SMI.name)
     if result is None or result.status is not Status.OK or result.rc != 0:
         return {}
@@ -226,14 +229,14 @@ def _gpus(readings: Readings) -> dict[str, GpuReading]:
         return {}
 
 
-def _told(messages: Sequence[Message], expected: Expected) -> dict[str, str]:
-    """PCI address → serial, of GPUs that nvidia-smi may have lost: as the BMC told, or the driver in the log."""
+def _serials(messages: Sequence[Message], expected: Expected) -> dict[str, str]:
+    """Return the serials of GPUs by PCI address, for GPUs that nvidia-smi lost: from the BMC, or from the log."""
     inventory = (expected.inventory.gpus if expected.inventory else None) or ()
     return {gpu.pci: gpu.serial for gpu in inventory if gpu.pci and gpu.serial} | dict(board_serials(messages))
 
 
 def _gpu_errors(messages: Sequence[Message], gpus: dict[str, GpuReading], serials: dict[str, str]) -> Iterator[Finding]:
-    """One finding per GPU and code, its first message quoted."""
+    """Yield one finding per GPU and code, with the time of its first message."""
     for error in gpu_errors(xids(messages)):
         xid, gpu = error.first, gpus.get(error.first.pci)
         subject = gpu.subject if gpu else f"gpu {xid.pci}".rstrip()
@@ -287,7 +290,7 @@ def _switch_errors(messages: Sequence[Message]) -> Iterator[Finding]:
 
 
 def _links(messages: Sequence[Message]) -> Iterator[Finding]:
-    """Adapters behind a narrower PCIe link than they could use."""
+    """Yield adapters behind a narrower PCIe link than they support."""
     adapters = [m for m in messages if m.text.startswith("mlx5_core ")]
     for link in {limited.pci: limited for limited in limited_links(adapters)}.values():
         cause = f"a {link.link} link limits the adapter's PCIe bandwidth"

@@ -1,4 +1,4 @@
-"""Kernel messages that are known and speak against nothing: ours (`data/kernel_lines.tsv`) and a site's."""
+"""Kernel messages that are known to be harmless: the shipped ones (`data/kernel_lines.tsv`) and a site's."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class KnownLines:
     patterns: tuple[str, ...] = ()
 
     def test(self) -> KnownTest:
-        """These and the shipped ones, ready to be asked."""
+        """Return a test for these and the shipped ones."""
         return KnownTest(self.templates, _combined((*shipped_patterns(), *self.patterns)))
 
 
 @dataclass(frozen=True, slots=True)
 class KnownTest:
-    """Whether a message is known."""
+    """Return True for a message that is known."""
 
     templates: frozenset[str]
     pattern: re.Pattern[str]
@@ -65,7 +65,7 @@ def parse_known_lines(text: str, *, where: str) -> KnownLines:
         for field, message in _mistakes(line):
             place = document.where("known", index, field) if field else document.where("known", index)
             raise UsageError(message, where=place, remedy=f"{EXPLAINED} shows how a line is written")
-    _refuse_twice(file, document)
+    _refuse_duplicates(file, document)
     return KnownLines(
         frozenset(line.message for line in file.known if line.message),
         tuple(line.pattern for line in file.known if line.pattern),
@@ -73,7 +73,7 @@ def parse_known_lines(text: str, *, where: str) -> KnownLines:
 
 
 def _mistakes(line: _Line) -> Iterator[tuple[str, str]]:
-    """(field, what is wrong with it)."""
+    """Yield each field that is wrong, and what is wrong with it."""
     if bool(line.message) == bool(line.pattern):
         yield "", "needs one of message and pattern"
     if line.pattern:
@@ -89,16 +89,16 @@ def _mistakes(line: _Line) -> Iterator[tuple[str, str]]:
     if line.message and template(line.message) != line.message:
         yield (
             "message",
-            f"holds what differs from one time to the next; as a finding quotes it: {template(line.message)}",
+            f"contains what differs between messages; write it as a finding quotes it: {template(line.message)}",
         )
 
 
-def _refuse_twice(file: _File, document: Document) -> None:
+def _refuse_duplicates(file: _File, document: Document) -> None:
     seen: set[tuple[str, str]] = set()
     for index, line in enumerate(file.known):
         key = (line.message, line.pattern)
         if key in seen:
-            raise UsageError("stands twice", where=document.where("known", index), remedy="take one out")
+            raise UsageError("is a duplicate", where=document.where("known", index), remedy="remove one of the two")
         seen.add(key)
 
 

@@ -1,4 +1,4 @@
-"""What NVIDIA's Xid and SXid codes mean, and what to do: our tables in `data/`, each row with its source."""
+"""What NVIDIA's Xid and SXid codes mean, and what to do: the tables in `data/`, each row with its source."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _RECOVERY = {
     "GPU Reset Required": (Verdict.FAIL, "reset the GPU"),
     "Node Reboot Required": (Verdict.FAIL, "reboot the node"),
 }
-"""Xid 154: the driver's own verdict, which outranks the table."""
+"""The actions of Xid 154, which outranks the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +86,8 @@ def sxid_table() -> Mapping[int, SxidMeaning]:
 
 
 def recovery(text: str) -> tuple[Verdict, str] | None:
-    """Verdict and remedy of an Xid 154's text (`… changed from 0x0 (None) to 0x2 (Node Reboot Required)`)."""
-    words = text.rpartition("(")[2].partition(")")[0]
-    return _RECOVERY.get(words)
+    """Return verdict and remedy of an Xid 154's text (`… changed from 0x0 (None) to 0x2 (Node Reboot Required)`)."""
+    return _RECOVERY.get(text.rpartition("(")[2].partition(")")[0])
 
 
 def _rows(table: str) -> Iterator[list[str]]:

@@ -1,9 +1,10 @@
-"""What the Xids of one boot mean together: the table's word for each, and where the log itself says otherwise.
+"""What the Xids of one boot mean together: the table's action for each, and where other messages change it.
 
-Xid 154 is the driver's own verdict on what brings the GPU back, and outranks the table where that asks for a reset or a
-reboot. An exception (13) that comes from the same cluster of the same GPU for several processes, and a page fault (31)
-that several processes have on one GPU and no other has, are not a program's fault. 48 with 63 or 64 is one event: a row
-of memory that failed, and was replaced or not. From NVIDIA's Xid catalogue (docs.nvidia.com/deploy/xid-errors).
+Xid 154 names the action that brings the GPU back. It outranks the table where that asks for a reset or a reboot, and
+for the errors of NVLink 5 (144 to 150). An exception (13) that comes from the same cluster of the same GPU for several
+processes, and a page fault (31) that several processes have on one GPU and no other has, are faults of the GPU. 48 with
+63 or 64 is one event: a row of memory that failed, and was replaced or not. From NVIDIA's Xid catalogue
+(docs.nvidia.com/deploy/xid-errors).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _CLUSTER = re.compile(r"\(?GPC (\d+), TPC (\d+)")
 
 @dataclass(frozen=True, slots=True)
 class GpuError:
-    """All Xids of one code on one GPU: the first of them, how many, and what they mean."""
+    """All Xids of one code on one GPU: the first of them, their number, and what they mean."""
 
     first: Xid
     times: int
@@ -41,7 +42,7 @@ class GpuError:
     meaning: str
     remedy: str
     action: Action | None
-    takes_up: frozenset[int] = frozenset()
+    includes: frozenset[int] = frozenset()
     """Codes of other Xids of the GPU whose message this one includes."""
 
     @property
@@ -52,14 +53,14 @@ class GpuError:
 
 
 def gpu_errors(xids: Sequence[Xid]) -> tuple[GpuError, ...]:
-    """One entry per GPU and code, in the order in which they first appeared."""
+    """Return one entry per GPU and code, in the order in which they first appeared."""
     groups: dict[tuple[str, int], list[Xid]] = defaultdict(list)
     for xid in xids:
         groups[xid.pci, xid.code].append(xid)
     errors = {key: _repeated(_one(group), group, groups) for key, group in groups.items()}
-    asked = {pci: xid for (pci, code), group in groups.items() if code == RECOVERY for xid in group[-1:]}
-    judged = [_as_the_driver_says(_with_rows(error, errors), asked) for error in errors.values()]
-    return tuple(error for error in judged if not _told_elsewhere(error, judged))
+    actions = {pci: xid for (pci, code), group in groups.items() if code == RECOVERY for xid in group[-1:]}
+    judged = [_with_action(_with_rows(error, errors), actions) for error in errors.values()]
+    return tuple(error for error in judged if not _included(error, judged))
 
 
 def _one(group: Sequence[Xid]) -> GpuError:
@@ -79,7 +80,7 @@ def _one(group: Sequence[Xid]) -> GpuError:
 
 
 def _repeated(error: GpuError, group: Sequence[Xid], groups: Mapping[tuple[str, int], Sequence[Xid]]) -> GpuError:
-    """A program's fault until several programs have it in the same place of the hardware."""
+    """Return the error as the GPU's fault where several programs have it in the same place of the hardware."""
     if error.first.code == EXCEPTION and (cluster := _shared_cluster(group)):
         meaning = (
             f"{error.meaning}, of several processes on the same cluster ({cluster}): the GPU is faulty, not a program"
@@ -108,7 +109,7 @@ def _alone(xid: Xid, groups: Mapping[tuple[str, int], Sequence[Xid]]) -> bool:
 
 
 def _with_rows(error: GpuError, errors: Mapping[tuple[str, int], GpuError]) -> GpuError:
-    """An uncorrectable error whose row was replaced, or could not be."""
+    """Return an uncorrectable error together with what became of its row."""
     if error.first.code != DOUBLE_BIT:
         return error
     pci = error.first.pci
@@ -117,29 +118,29 @@ def _with_rows(error: GpuError, errors: Mapping[tuple[str, int], GpuError]) -> G
     if (pci, ROW_REPLACED) in errors:
         meaning = f"{error.meaning}; the row is replaced at the next reset"
         remedy = "drain the node and reset the GPU"
-        return replace(error, meaning=meaning, remedy=remedy, takes_up=error.takes_up | {ROW_REPLACED})
+        return replace(error, meaning=meaning, remedy=remedy, includes=error.includes | {ROW_REPLACED})
     return error
 
 
-def _as_the_driver_says(error: GpuError, asked: Mapping[str, Xid]) -> GpuError:
-    """The last Xid 154 of the GPU decides what brings it back from what a reset or a reboot mends."""
-    told = asked.get(error.first.pci)
-    word = recovery(told.text) if told else None
-    if word is None or told is None or not _decided_by_the_driver(error):
+def _with_action(error: GpuError, actions: Mapping[str, Xid]) -> GpuError:
+    """Return the error with the action of the GPU's last Xid 154, where that decides."""
+    action = actions.get(error.first.pci)
+    known = recovery(action.text) if action else None
+    if known is None or action is None or not _decided_by_the_driver(error):
         return error
-    verdict, remedy = word
-    meaning = f"{error.meaning}; Xid {RECOVERY}: {_last_word(told)}"
-    return replace(error, verdict=verdict, remedy=remedy, meaning=meaning, takes_up=error.takes_up | {RECOVERY})
+    verdict, remedy = known
+    meaning = f"{error.meaning}; Xid {RECOVERY}: {_action_name(action)}"
+    return replace(error, verdict=verdict, remedy=remedy, meaning=meaning, includes=error.includes | {RECOVERY})
 
 
 def _decided_by_the_driver(error: GpuError) -> bool:
     return error.action in (Action.RESET, Action.REBOOT) or error.first.code in NVLINK5
 
 
-def _last_word(told: Xid) -> str:
-    return told.text.rpartition("(")[2].partition(")")[0]
+def _action_name(xid: Xid) -> str:
+    return xid.text.rpartition("(")[2].partition(")")[0]
 
 
-def _told_elsewhere(error: GpuError, errors: Iterable[GpuError]) -> bool:
-    """A verdict, or a replaced row, that another error of the GPU has taken up."""
-    return any(other.first.pci == error.first.pci and error.first.code in other.takes_up for other in errors)
+def _included(error: GpuError, errors: Iterable[GpuError]) -> bool:
+    """Return True where another error of the GPU includes this one."""
+    return any(other.first.pci == error.first.pci and error.first.code in other.includes for other in errors)

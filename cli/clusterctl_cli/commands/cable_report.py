@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl.operations.documents import as_usage, content
+from clusterctl.operations.documents import content
 from clusterctl_cli.cabling_options import plan_option, sheet_option
 from clusterctl_cli.options import FILE, gathered
 
 if TYPE_CHECKING:
-    from clusterctl.cabling.health.judge import Health
-    from clusterctl.fleet.fabric.topology import Fabric
-    from clusterctl.fleet.fabric.wiring import WiringPlan
+    from clusterctl.operations.fabric_report import FabricReport
     from clusterctl_cli.pictures.matrix import Matrix
     from clusterctl_cli.pictures.page import Sheet
-    from clusterctl_cli.pictures.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,35 +59,32 @@ def report(ctx: click.Context, options: ReportOptions) -> None:
     and read in grey or by keyboard. Exit code 0: nothing is wrong; 1: something is, or is not proven; 2: a file could
     not be read or understood.
     """
+    from clusterctl.operations import fabric_report as operation
     from clusterctl.operations.documents import write_document
-    from clusterctl.operations.fabric_files import PlanFiles, fabric_in, plan_in  # here, not above: keeps --help fast
+    from clusterctl.operations.fabric_files import PlanFiles
     from clusterctl_cli.pictures.page import page
 
-    seen = fabric_in(options.fabric)
-    planned = plan_in(PlanFiles(options.plan, options.sheet)) if options.plan else None
-    judged = _health(planned, seen, options.counters, options.seconds, options.limits) if options.counters else None
+    request = operation.FabricReportRequest(
+        fabric=options.fabric,
+        plan=PlanFiles(options.plan, options.sheet),
+        counters=options.counters,
+        seconds=options.seconds,
+        limits=options.limits,
+    )
+    result = operation.run(request)
     given = (
         *(("the plan", one) for one in options.plan),
         ("the fabric", options.fabric),
         *(("counters", one) for one in options.counters),
     )
-    sheet = _sheet(planned, seen, judged, given, options.pairs)
+    sheet = _sheet(result, given, options.pairs)
     write_document(options.html, page(sheet), option="--html", force=options.force)
     click.echo(f"written: {options.html}", err=True)
-    ill = judged is not None and (not judged[0].verdict.admits or bool(judged[0].stop))
-    ctx.exit(1 if ill or not sheet.verification.as_planned else 0)
+    ctx.exit(result.exit_code)
 
 
-def _sheet(
-    given_plan: WiringPlan | None,
-    fabric: Fabric,
-    judged: tuple[Health, Timeline] | None,
-    given: Iterable[tuple[str, Path]],
-    pairs: Path | None,
-) -> Sheet:
-    """All that the page shows; `given` are the files that it is made of."""
-    from clusterctl.cabling.explain.verify import verify
-    from clusterctl.cabling.infer.plan import verify_unplanned
+def _sheet(result: FabricReport, given: Iterable[tuple[str, Path]], pairs: Path | None) -> Sheet:
+    """Return all that the page shows; `given` are the files that it is made of."""
     from clusterctl.cabling.labels import plan_labels
     from clusterctl.operations.operation import current_time
     from clusterctl_cli.pictures.geometry import draw
@@ -98,15 +92,10 @@ def _sheet(
     from clusterctl_cli.pictures.page import Sheet
     from clusterctl_cli.pictures.port_maps import elevations, port_maps
     from clusterctl_cli.pictures.tiers import bands
+    from clusterctl_cli.pictures.timeline import timeline
 
-    health, times = judged or (None, None)
-    rules: tuple[str, ...] | None = None
-    if given_plan is None:
-        unplanned = verify_unplanned(fabric)
-        plan, verification, rules = unplanned.inference.plan, unplanned.verification, unplanned.inference.rules
-    else:
-        plan, verification = given_plan, verify(given_plan, fabric)
-    found = marks(plan, fabric, verification, health)
+    plan, fabric, verification, counters = result.plan, result.fabric, result.verification, result.counters
+    found = marks(plan, fabric, verification, counters.health if counters else None)
     rows = bands(plan, fabric, verification, found)
     labels = plan_labels(plan, fabric, verification.names)
     return Sheet(
@@ -117,34 +106,11 @@ def _sheet(
         chart=draw(rows, found),
         port_maps=port_maps(rows, plan, verification, found, labels),
         racks=elevations(rows, plan),
-        rules=rules,
-        health=health,
-        timeline=times,
+        rules=result.rules,
+        health=counters.health if counters else None,
+        timeline=timeline(fabric.cables(), counters.readings, counters.moments, counters.labels) if counters else None,
         matrix=_matrix(pairs),
     )
-
-
-def _health(
-    plan: WiringPlan | None, fabric: Fabric, files: tuple[Path, ...], seconds: float | None, limits: str
-) -> tuple[Health, Timeline]:
-    """Judged from the first reading to the last; drawn from each to the next."""
-    from clusterctl.cabling.health.findings import fabric_labels
-    from clusterctl.cabling.health.judge import judge_health
-    from clusterctl.cabling.health.symptoms import Window
-    from clusterctl.fleet.errors import UsageError
-    from clusterctl.operations.fabric_files import limits_named, moments, reading
-    from clusterctl_cli.pictures.timeline import timeline
-
-    if len(files) < 2:
-        remedy = "give a second reading, taken later: what stands in counters may be years old"
-        raise UsageError("one reading tells nothing", where="--counters", remedy=remedy)
-    with as_usage():
-        fabrics, readings = zip(*(reading(file, fabric) for file in files), strict=True)
-    times = moments(files, readings, seconds)
-    places = fabric_labels(fabric, plan)
-    window = Window(readings[0], readings[-1], times[-1], limits_named(limits))
-    judged = judge_health(fabric, window, places, fabrics[0])
-    return judged, timeline(fabric.cables(), readings, times, places)
 
 
 def _matrix(pairs: Path | None) -> Matrix | None:

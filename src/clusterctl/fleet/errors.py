@@ -53,6 +53,8 @@ class EdgeError(ClusterctlError):
 class RootDiskUnclearError(EdgeError):
     """The SKU's rule does not name exactly one drive of those that the machine sees: an operator has to decide."""
 
+    kind = "root_disk_unclear"
+
 
 class UnreachableError(EdgeError):
     """No answer within the deadline, or no route."""
@@ -76,6 +78,18 @@ class AuthenticationError(EdgeError):
     """The outside thing answered and rejected our credentials: never retried (lock-out)."""
 
     kind = "authentication"
+
+
+class PrivilegeError(EdgeError):
+    """The account is right and lacks a privilege: another login would not help, an operator has to grant it."""
+
+    kind = "privilege"
+
+
+class BusyError(EdgeError):
+    """The outside thing answers that it is busy (HTTP 503), as long as it was waited for."""
+
+    kind = "busy"
 
 
 class PasswordChangeError(AuthenticationError):

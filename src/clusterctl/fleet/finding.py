@@ -114,6 +114,7 @@ class Finding:
                  of a log); empty where it is this finding's own
     deterministic  False where a re-run may come out otherwise: then one confirming run precedes a quarantine
     limits       digest of the limits it was judged by; empty where none apply
+    where        the resource, file or address that it was seen at; empty where check and subject say it
     settled_by   the later step that measures the same on the host, where this one could not; empty where none does
     """
 
@@ -132,6 +133,7 @@ class Finding:
     limits: str = ""
     evidence: tuple[Digest, ...] = ()
     settled_by: str = ""
+    where: str = ""
 
     @property
     def figures(self) -> str:

@@ -49,6 +49,8 @@ class Code(enum.Enum):
     BMC_LOGIN_REFUSED = "bmc_login_refused", "The BMC refuses the credentials."
     BMC_PASSWORD_EXPIRED = "bmc_password_expired", "The BMC demands a new password."
     BMC_UNTRUSTED = "bmc_untrusted", "The BMC's certificate is not the one that was learnt."
+    BMC_PRIVILEGE = "bmc_privilege", "The BMC's account lacks a privilege."
+    BMC_BUSY = "bmc_busy", "The BMC answers that it is busy."
     BMC_MISCONFIGURED = "bmc_misconfigured", "The site's settings for the BMC cannot be used."
     BMC_BROKEN = "bmc_broken", "The BMC answers with an error."
     BMC_HEALTH = "bmc_health", "The BMC's overall health is not OK."

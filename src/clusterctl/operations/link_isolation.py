@@ -22,7 +22,7 @@ from clusterctl.edges.site.contents import wiring_plan
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.event import Stream
 from clusterctl.fleet.fabric.limits import FabricLimits
-from clusterctl.fleet.fabric.port_acts import Out, standing
+from clusterctl.fleet.fabric.port_acts import DisabledPort, disabled_ports
 from clusterctl.fleet.fabric.telemetry import Telemetry
 from clusterctl.fleet.fabric.topology import Fabric, Link, PortId
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName
@@ -99,7 +99,7 @@ class _DisablePlan:
     cuts: CutPlan
     bad: Mapping[PortId, tuple[_BadLink, Link]]
     labels: FabricLabels
-    unfinished: tuple[Out, ...]
+    unfinished: tuple[DisabledPort, ...]
 
     def preview(self) -> Preview:
         began = [Effect(node=one.label, text="disable, as a run that was stopped had begun") for one in self.unfinished]
@@ -120,9 +120,9 @@ class _DisablePlan:
     def refusals(self) -> dict[str, str]:
         return {self._ends(refusal): self._reason(refusal) for refusal in self.cuts.refusals}
 
-    def out(self, cut: Cut) -> Out:
+    def out(self, cut: Cut) -> DisabledPort:
         bad, link = self.bad[cut.port]
-        return Out(cut.port, cut.peer, self.labels.plain(cut.port), bad.why, sure=False, gbps=link.gbps)
+        return DisabledPort(cut.port, cut.peer, self.labels.plain(cut.port), bad.why, sure=False, gbps=link.gbps)
 
     def repair_request(self, cut: Cut) -> dict[str, str]:
         bad, _ = self.bad[cut.port]
@@ -180,7 +180,7 @@ def run_disable(context: SiteContext, request: DisableRequest, control: Control)
 
 
 def _disable(isolator: Isolator, plan: _DisablePlan, deadline: Deadline) -> Iterator[Outcome]:
-    requests: list[tuple[Out, dict[str, str]]] = [(one, {}) for one in plan.unfinished]
+    requests: list[tuple[DisabledPort, dict[str, str]]] = [(one, {}) for one in plan.unfinished]
     requests += [(plan.out(cut), plan.repair_request(cut)) for cut in plan.ordered]
     for out, values in requests:
         try:
@@ -199,7 +199,7 @@ def _disable_plan(
     wiring, judged = wiring_plan(context.site), fabric_in(request.fabric)
     labels = fabric_labels(judged, wiring)
     wanted = _bad_links(request, judged, labels)
-    out = standing(context.journal.latest(Stream.FABRIC))
+    out = disabled_ports(context.journal.latest(Stream.FABRIC))
     seen = parse_ibnetdiscover(adapters.fabric.ibnetdiscover(deadline).value, file="ibnetdiscover")
     known = {one.port for one in out}
     fabric = Fabric(seen.devices, tuple(link for link in seen.links if known.isdisjoint((link.a, link.b))))
@@ -277,13 +277,13 @@ def run_enable(context: SiteContext, request: EnableRequest, control: Control) -
     return Result(operation="cable enable", outcomes=tuple(outcomes), cancelled=control.cancelled.is_set())
 
 
-def _enable_preview(ports: Sequence[Out]) -> Preview:
+def _enable_preview(ports: Sequence[DisabledPort]) -> Preview:
     effects = tuple(Effect(node=one.label, text=f"enable and prove; it was disabled for: {one.why}") for one in ports)
     return Preview(operation="cable enable", question=f"Enable and prove {len(ports)} links?", effects=effects)
 
 
-def _disabled_ports(context: SiteContext, request: EnableRequest) -> tuple[Out, ...]:
-    out = {one.label: one for one in standing(context.journal.latest(Stream.FABRIC))}
+def _disabled_ports(context: SiteContext, request: EnableRequest) -> tuple[DisabledPort, ...]:
+    out = {one.label: one for one in disabled_ports(context.journal.latest(Stream.FABRIC))}
     if not request.ports:
         return tuple(out.values())
     wanted = [f"{device} port {port}" for device, _, port in (text.rpartition(":") for text in request.ports)]
@@ -304,8 +304,8 @@ class _Proof:
     limits: FabricLimits
     control: Control
 
-    def enable(self, ports: Sequence[Out], deadline: Deadline) -> Iterator[Outcome]:
-        up: list[Out] = []
+    def enable(self, ports: Sequence[DisabledPort], deadline: Deadline) -> Iterator[Outcome]:
+        up: list[DisabledPort] = []
         for one in ports:
             try:
                 self.isolator.enable(one, deadline)
@@ -325,11 +325,11 @@ class _Proof:
         if full:
             yield from self._watch(fabric, full, deadline)
 
-    def _slower(self, fabric: Fabric, found: Mapping[Out, Link | None]) -> dict[Out, str]:
+    def _slower(self, fabric: Fabric, found: Mapping[DisabledPort, Link | None]) -> dict[DisabledPort, str]:
         """Return the ports below the rate that they had, or that most of their like have, with the cause."""
         judged = verify(wiring_plan(self.context.site), fabric)
         slow = {port: e.cause for e in judged.explanations if e.kind in RATE_KINDS for port in e.ports}
-        causes: dict[Out, str] = {}
+        causes: dict[DisabledPort, str] = {}
         for one, link in found.items():
             if link is not None and link.gbps < one.gbps:
                 causes[one] = f"it came back at {link.rate} ({link.gbps:g} Gb/s), and had {one.gbps:g} Gb/s before"
@@ -337,7 +337,9 @@ class _Proof:
                 causes[one] = slow[judged.names[one.port]]
         return causes
 
-    def _watch(self, fabric: Fabric, found: Mapping[Out, Link | None], deadline: Deadline) -> Iterator[Outcome]:
+    def _watch(
+        self, fabric: Fabric, found: Mapping[DisabledPort, Link | None], deadline: Deadline
+    ) -> Iterator[Outcome]:
         """Read the counters twice, as far apart as the limits take to prove the bit error rate."""
         seconds = _SLACK * max((interval_s(self.limits, link, "max") for link in found.values() if link), default=0.0)
         long = Deadline.after(deadline.remaining + seconds, deadline.cancelled)
@@ -356,7 +358,7 @@ class _Proof:
                 causes = "; ".join(finding.cause for finding in judged.findings) or "its link went down again"
                 yield self._back_out(one, causes, long)
 
-    def _back_out(self, one: Out, cause: str, deadline: Deadline) -> Outcome:
+    def _back_out(self, one: DisabledPort, cause: str, deadline: Deadline) -> Outcome:
         self.isolator.back_out(one, deadline)
         failure = Failure(
             kind="unhealthy", message=f"disabled again: {cause}", remedy="repair it, then enable it again"

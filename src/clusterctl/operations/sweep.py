@@ -209,6 +209,7 @@ def _updated(addressing: Reconciliation, known: _Known, request: SweepRequest) -
 
 
 def _all_fine(addressing: Reconciliation, request: SweepRequest) -> bool:
-    fine = {Outcome.IDENTIFIED, *((Outcome.NO_LOGIN, Outcome.CERTIFICATE_UNKNOWN) if request.no_login else ())}
+    without_login = (Outcome.NO_LOGIN, Outcome.CERTIFICATE_UNKNOWN) if request.no_login else ()
+    fine = {Outcome.IDENTIFIED, Outcome.OTHER_DEVICE, *without_login}
     identified = all(entry.sighting.outcome in fine for entry in addressing.entries)
     return bool(addressing.entries) and identified and not addressing.conflicts

@@ -18,6 +18,8 @@ from tests.edges.redfish.trees import small
 QUICK = Timing(
     busy=0.01,
     busy_max=0.05,
+    asked_max=0.05,
+    expand=2.0,
     poll=0.01,
     settle=0.2,
     refused=0.01,

@@ -8,7 +8,7 @@ import ipaddress
 import json
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -30,7 +30,7 @@ SESSIONS = "/redfish/v1/SessionService/Sessions"
 
 
 class Bmc(FaultyServer):
-    """Answers from `tree`, where no fault is waiting."""
+    """Answers from `tree`, where no fault is waiting and `manner` does not answer in its place."""
 
     def __init__(self, tree: Tree) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -38,13 +38,14 @@ class Bmc(FaultyServer):
         self.resets: list[str] = []
         self.patched: list[tuple[str, Any]] = []
         self.open_sessions = 0
+        self.manner: Callable[[Handler], bool] = lambda _handler: False
 
 
 class Handler(FaultyHandler, BaseHTTPRequestHandler):
     server: Bmc
 
     def do_GET(self) -> None:
-        if self.fault():
+        if self.fault() or self.server.manner(self):
             return
         path = self.path.rstrip("/")
         found = answer(self.server.tree, path, Manner.EXPANDS)
@@ -57,7 +58,7 @@ class Handler(FaultyHandler, BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if self.fault():
+        if self.fault() or self.server.manner(self):
             return
         if self.path == SESSIONS:
             self._log_in(body)

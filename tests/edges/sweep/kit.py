@@ -32,7 +32,7 @@ from tests.faulty import FaultyHandler, FaultyServer
 
 PASSWORD = "S3cr3t-of-the-sweep"
 SESSIONS = f"{ROOT}/SessionService/Sessions"
-QUICK = Timing(attempts=2, busy=0.01, busy_max=0.02, logout=1.0)
+QUICK = Timing(attempts=2, busy=0.01, busy_max=0.02, asked_max=0.02, logout=1.0)
 
 
 class Bmc(FaultyServer):

@@ -94,7 +94,8 @@ def test_who_speaks_no_tls(tmp_path: Path, talk: Talk, learn: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "outcome"), [(403, Outcome.REJECTED), (400, Outcome.FAILED), (404, Outcome.FAILED), (500, Outcome.FAILED)]
+    ("code", "outcome"),
+    [(403, Outcome.REJECTED), (400, Outcome.FAILED), (409, Outcome.FAILED), (500, Outcome.FAILED)],
 )
 def test_logins_that_fail_otherwise(tmp_path: Path, code: int, outcome: Outcome) -> None:
     """Once, and said as it is; what the BMC repeats of the password is masked."""

@@ -10,7 +10,7 @@ from clusterctl.edges.journal import Holder, open_journal
 from clusterctl.fleet.acts import Act
 from clusterctl.fleet.errors import EdgeError, UnreachableError, UsageError
 from clusterctl.fleet.event import Kind, Stream
-from clusterctl.fleet.fabric.port_acts import CLAIM, Out, intended, standing
+from clusterctl.fleet.fabric.port_acts import CLAIM, DisabledPort, disabled_ports, intended
 from clusterctl.fleet.fabric.topology import Fabric, Link, PortId, PortState
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.node import Guid
@@ -22,7 +22,7 @@ from tests.formats.infiniband import printers
 NOW = datetime(2026, 1, 31, 8, tzinfo=UTC)
 FABRIC = printers.two_switches()
 LINK = FABRIC.links[-1]
-OUT = Out(LINK.a, LINK.b, "leaf-1 port 5", "bit errors", sure=False)
+OUT = DisabledPort(LINK.a, LINK.b, "leaf-1 port 5", "bit errors", sure=False)
 SWITCHES = {device.lids[0]: guid for guid, device in FABRIC.devices.items()}
 
 
@@ -80,7 +80,7 @@ def test_intent_then_act_then_look(journal):
     assert (first.kind, second.kind) == (Kind.ACT_INTENDED, Kind.ACT_OBSERVED)
     assert data_of(second)["message"] == "Disabled"
     assert any(b"Switch" in journal.evidence(digest).content for digest in first.evidence)
-    (out,) = standing(journal.latest(Stream.FABRIC))
+    (out,) = disabled_ports(journal.latest(Stream.FABRIC))
     assert (out.port, out.peer, out.sure) == (LINK.a, LINK.b, True)
 
 
@@ -91,7 +91,7 @@ def test_another_cable_is_left_alone(journal):
     with pytest.raises(EdgeError, match="it leads to"):
         hands(world, journal).disable(OUT, Deadline.after(60))
     assert world.acts == []
-    assert standing(journal.latest(Stream.FABRIC)) == ()
+    assert disabled_ports(journal.latest(Stream.FABRIC)) == ()
 
 
 def test_another_switch_at_that_lid_is_left_alone(journal):
@@ -111,11 +111,29 @@ def test_after_a_kill_it_looks_first(journal):
     """A run killed between act and look: the next one sees the port out, writes that, and does not act again."""
     world = World()
     journal.append([intended(Act.PORT_DISABLE, OUT)])
-    assert [out.sure for out in standing(journal.latest(Stream.FABRIC))] == [False]
+    assert [out.sure for out in disabled_ports(journal.latest(Stream.FABRIC))] == [False]
     world.disabled.add(LINK.a)
     assert not hands(world, journal).disable(OUT, Deadline.after(60))
     assert world.acts == []
-    assert [out.sure for out in standing(journal.latest(Stream.FABRIC))] == [True]
+    assert [out.sure for out in disabled_ports(journal.latest(Stream.FABRIC))] == [True]
+
+
+def test_a_disabled_port_stays_listed_though_an_enable_was_begun(journal):
+    """A run is killed between its intent to enable and the act; the next one finds the port disabled. It is no port in
+    use: it is listed until an enable has its proof.
+    """
+    world = World()
+    isolator = hands(world, journal)
+    isolator.disable(OUT, Deadline.after(60))
+    journal.append([intended(Act.PORT_ENABLE, OUT)])
+    assert [(out.sure, out.enabling) for out in disabled_ports(journal.latest(Stream.FABRIC))] == [(False, True)]
+    assert not isolator.disable(OUT, Deadline.after(60))
+    assert [(out.sure, out.enabling) for out in disabled_ports(journal.latest(Stream.FABRIC))] == [(True, False)]
+    (out,) = disabled_ports(journal.history(Stream.FABRIC, f"{LINK.a.guid}/{LINK.a.number}"))
+    assert (out.port, out.peer, out.label) == (OUT.port, OUT.peer, OUT.label)
+    isolator.enable(out, Deadline.after(60))
+    isolator.proven(out, "BER below 1e-14", ())
+    assert disabled_ports(journal.latest(Stream.FABRIC)) == ()
 
 
 def test_in_use_only_once_proven(journal):
@@ -125,9 +143,9 @@ def test_in_use_only_once_proven(journal):
     isolator.disable(OUT, Deadline.after(60))
     isolator.enable(OUT, Deadline.after(60))
     assert world.disabled == set()
-    assert [out.sure for out in standing(journal.latest(Stream.FABRIC))] == [False]
+    assert [out.sure for out in disabled_ports(journal.latest(Stream.FABRIC))] == [False]
     isolator.proven(OUT, "BER below 1e-14", ())
-    assert standing(journal.latest(Stream.FABRIC)) == ()
+    assert disabled_ports(journal.latest(Stream.FABRIC)) == ()
 
 
 def test_a_wrong_cable_after_repair(journal):
@@ -139,7 +157,7 @@ def test_a_wrong_cable_after_repair(journal):
     with pytest.raises(EdgeError, match="disabled again"):
         isolator.enable(OUT, Deadline.after(60))
     assert world.disabled == {LINK.a}
-    assert [out.sure for out in standing(journal.latest(Stream.FABRIC))] == [True]
+    assert [out.sure for out in disabled_ports(journal.latest(Stream.FABRIC))] == [True]
 
 
 def test_a_link_that_stays_down(journal):

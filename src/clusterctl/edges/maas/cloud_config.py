@@ -1,4 +1,4 @@
-"""The cloud-init user-data of a node: who it is, who may log in, and the host key it shows at the first connection."""
+"""The cloud-init user-data of a node: its name, its user, and the host key that it shows at the first connection."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ SET_CLOCK = (
 
 
 def cloud_config(target: InstallTarget, now: datetime) -> str:
-    """`#cloud-config` YAML for `target`, made at `now` (cloud-init's modules bootcmd, set_hostname, users_groups, ssh;
-    write_files and runcmd where the site says what its network shall be). Holds the private host key: a secret. Raises
-    `UsageError` where a key is missing, since the host would then be unknown or unreachable.
+    """Return the `#cloud-config` YAML for `target`, made at `now`. It holds the private host key: a secret.
+
+    It uses cloud-init's modules bootcmd, set_hostname, users_groups and ssh, and write_files and runcmd where the site
+    defines the host's network. Raises `UsageError` where a key is missing, since the host would then be unknown or
+    unreachable.
     """
     if not target.host_key_private or not target.host_key_public:
         raise UsageError(
@@ -50,9 +52,10 @@ def cloud_config(target: InstallTarget, now: datetime) -> str:
 
 
 def _set_clock(now: datetime) -> str:
-    """A clock that is hours or years off is set before anything speaks TLS: from what is written here, so that it needs
-    no network. NTP (which MAAS's vendor-data points at its racks) does the rest. Only at the first boot: `bootcmd` runs
-    at each.
+    """Return the command that sets a clock which is hours or years off, before anything speaks TLS.
+
+    The time is in the command, so that no network is needed. NTP, which MAAS's vendor-data points at its racks, does
+    the rest. The command acts at the first boot only: `bootcmd` runs at each.
     """
     earliest = int(now.timestamp())
     return SET_CLOCK.format(earliest=earliest, latest=earliest + INSTALL_LASTS_S)
@@ -76,7 +79,7 @@ KEEP_OUT = "/etc/cloud/cloud.cfg.d/99-clusterctl-network.cfg"
 
 
 def network_config(network: HostNetwork) -> dict[str, Any]:
-    """Keys of a cloud-config (modules write_files and runcmd); none where the site says nothing of the network."""
+    """Return the keys of modules write_files and runcmd; none where the site defines no network."""
     if not network:
         return {}
     rules = udev_rules(network)
@@ -88,7 +91,7 @@ def network_config(network: HostNetwork) -> dict[str, Any]:
 
 
 def _renaming() -> list[list[str]]:
-    """IPoIB interfaces came up before the rules that name them."""
+    """Return the commands that rename IPoIB interfaces, which came up before the rules that name them."""
     return [
         ["udevadm", "control", "--reload"],
         ["udevadm", "trigger", "--action=add", "--subsystem-match=net"],

@@ -1,4 +1,4 @@
-"""MAAS's calls on machines, typed. Nothing is decided here."""
+"""MAAS's calls on machines, typed. No decision is made here."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AGENT = "clusterctl"
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Machines by their system id, each with the evidence of its own; `rest` is for those that were not found."""
+    """Machines by their system id, each with its own evidence; `rest` is the evidence for those that were not found."""
 
     machines: Mapping[str, MaasMachine]
     evidence: Mapping[str, Evidence]
@@ -41,7 +41,7 @@ class Listing:
         )
 
     def of(self, machine: MaasMachine | None) -> tuple[Evidence, ...]:
-        """What is known of one machine; of none: where it was looked for last."""
+        """Return the evidence of a machine; for None, that of the last search."""
         return self.rest if machine is None else (self.evidence[machine.system_id],)
 
 
@@ -57,15 +57,15 @@ class Machines:
         return formats.user_name(body), is_admin(body)
 
     def by_ids(self, system_ids: Iterable[str], deadline: Deadline) -> Listing:
-        """All machines of these ids that there still are: one list call for 700."""
+        """Return all machines of these ids that still exist: one list call for 700."""
         return self._listed("id", system_ids, deadline)
 
     def by_macs(self, macs: Iterable[Mac], deadline: Deadline) -> Listing:
-        """All machines that own one of `macs`: one list call for 175 MACs."""
+        """Return all machines that own one of `macs`: one list call for 175 MACs."""
         return self._listed("mac_address", macs, deadline)
 
     def by_hostnames(self, hostnames: Iterable[str], deadline: Deadline) -> Listing:
-        """All machines with one of these names: one list call for 400."""
+        """Return all machines with one of these names: one list call for 400."""
         return self._listed("hostname", hostnames, deadline)
 
     def _listed(self, field: str, values: Iterable[str], deadline: Deadline) -> Listing:
@@ -85,12 +85,12 @@ class Machines:
         return _machine(self._api.put(f"machines/{system_id}/", form, deadline, secrets=[bmc.password]))
 
     def power_parameters(self, system_id: str, deadline: Deadline) -> PowerParameters:
-        """How MAAS logs in to its BMC. MAAS shows the password: the answer is no evidence to keep."""
+        """Return how MAAS logs in to its BMC. MAAS shows the password: the answer is no evidence to keep."""
         query = [("op", "power_parameters")]
         return formats.power_parameters(self._api.get(f"machines/{system_id}/", query, deadline).body)
 
     def commission(self, system_id: str, deadline: Deadline) -> Observed[MaasMachine]:
-        """Inventory it: MAAS makes no user of its own on the BMC and runs no tests of its own (ours come later)."""
+        """Begin the inventory: MAAS makes no user of its own on the BMC and runs no tests (ours come later)."""
         form = [("skip_bmc_config", "1"), ("testing_scripts", "none")]
         return _machine(self._api.post(f"machines/{system_id}/", "commission", form, deadline))
 
@@ -101,13 +101,13 @@ class Machines:
         self._api.post(f"nodes/{system_id}/blockdevices/{device}/", "set_boot_disk", (), deadline)
 
     def lay_flat(self, system_id: str, device: int, deadline: Deadline) -> Observed[MaasMachine]:
-        """One root filesystem on that drive. `root_device` is the block device's id: MAAS takes no path or name."""
+        """Lay one root filesystem on that drive. `root_device` is the block device's id: MAAS takes no path or name."""
         form = [("storage_layout", "flat"), ("root_device", str(device))]
         return _machine(self._api.post(f"machines/{system_id}/", "set_storage_layout", form, deadline))
 
     def tag(self, name: str, system_id: str, deadline: Deadline) -> int:
-        """Put a tag on a machine; how many machines got it that had it not: 0 also for an id that MAAS does not know
-        (recorded). 404 where there is no such tag.
+        """Put a tag on a machine. Return the number of machines that got it: 0 also for an id that MAAS does not know
+        (recorded). MAAS answers 404 where there is no such tag.
         """
         form = [("add", system_id)]
         return formats.tagged(self._api.post(f"tags/{name}/", "update_nodes", form, deadline).body)
@@ -121,7 +121,7 @@ class Machines:
         return _machine(self._api.post("machines/", "allocate", form, deadline))
 
     def deploy(self, system_id: str, series: str, user_data: str, deadline: Deadline) -> Observed[MaasMachine]:
-        """`user_data` as cloud-init shall see it. MAAS answers at once; the work goes on."""
+        """Begin to deploy, with `user_data` as cloud-init shall see it. MAAS may wait for the BMC before it answers."""
         encoded = base64.b64encode(user_data.encode()).decode()
         form = [("distro_series", series), ("user_data", encoded)]
         return _machine(self._api.post(f"machines/{system_id}/", "deploy", form, deadline, secrets=[encoded]))
@@ -191,7 +191,7 @@ def _machine(answer: Answer) -> Observed[MaasMachine]:
 
 
 def _listing(answer: Answer) -> Listing:
-    """Each machine's own part of the answer is its evidence: a failure of one is not kept with the 500 others."""
+    """Return the listed machines. Each machine's part of the answer is its evidence: it is not kept with the others."""
     found = formats.machines(answer.body)
     told = json.loads(answer.evidence.content)
     evidence = {
@@ -207,7 +207,7 @@ def _listing(answer: Answer) -> Listing:
 
 
 def _batches(field: str, values: Sequence[str]) -> Iterator[Sequence[str]]:
-    """As many as one query takes."""
+    """Yield the values in batches, as many as one query takes."""
     some: list[str] = []
     length = 0
     for value in values:

@@ -1,4 +1,4 @@
-"""The password that MAAS logs in to a machine's BMC with: found by the machine, changed where it is ours, read back."""
+"""The password with which MAAS logs in to a machine's BMC: changed where it is the site's account, and read back."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ class MaasPowerLogins:
         self._machines = Machines(MaasApi(settings, clock))
 
     def give(self, target: PowerTarget, deadline: Deadline) -> Observed[Told]:
-        """By the machine's system id, which its MAC addresses or serial have proven. What MAAS does with another
-        account, or without a BMC, is its own.
+        """Give MAAS the password of the machine whose MAC addresses or serial prove it to be the target's.
+
+        A machine with another account, or without a BMC, is left as it is.
         """
         listed = self._machines.by_macs(target.macs, deadline)
         named = self._machines.by_hostnames([target.name], deadline)
@@ -57,12 +58,12 @@ class MaasPowerLogins:
 
 
 def _check_address(machine: MaasMachine, found: PowerParameters, target: PowerTarget) -> None:
-    """The password is for one BMC: MAAS would show it to another."""
+    """Raise `EdgeError` where MAAS has another BMC's address: it would send the password there."""
     if found.address in (matching.power_address(target.bmc), target.bmc.host):
         return
     raise EdgeError(
         f"MAAS's machine {machine.hostname} ({machine.system_id}) has its BMC at {found.address}, the site at "
-        f"{target.bmc.host}: it was not given the new password",
+        f"{target.bmc.host}: MAAS did not get the new password",
         where=target.name,
         remedy="correct the power address of the machine in MAAS, or the site file",
     )

@@ -14,6 +14,7 @@ import random
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
 import redfish
@@ -89,7 +90,9 @@ class Reply:
     @property
     def answer(self) -> Answer:
         """The resource, or the reason why there is none."""
-        return _parsed(self.content) if self.status == 200 else Unreadable(self.summary)
+        if self.status == 200:
+            return _parsed(self.content)
+        return Unreadable(self.summary, busy=self.status in BUSY)
 
     @property
     def body(self) -> Mapping[str, Any]:
@@ -103,9 +106,18 @@ class Reply:
 
     @property
     def retry_after(self) -> float | None:
-        """The seconds of `Retry-After`; None where it names none (RFC 9110 §10.2.3)."""
+        """The seconds of `Retry-After`; None where it names none (RFC 9110 §10.2.3).
+
+        A time is read against the answer's own `Date`: the BMC's clock may be wrong.
+        """
         text = self.headers.get("retry-after", "")
-        return float(text) if text.isdecimal() and text.isascii() and len(text) < 10 else None
+        if text.isdecimal() and text.isascii():
+            return float(text) if len(text) < 10 else None
+        try:
+            until, now = (parsedate_to_datetime(one) for one in (text, self.headers.get("date", "")))
+            return max(0.0, (until - now).total_seconds())
+        except (TypeError, ValueError):
+            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +207,8 @@ class Connection:
                     break
                 retry_after = reply.retry_after
             pause = self._pause(self._timing.attempts - left, retry_after)
+            if retry_after is not None and pause >= deadline.remaining:
+                break
             deadline.sleep(pause, f"waiting for a busy BMC to answer {method} {path}")
         return reply
 
@@ -215,7 +229,7 @@ class Connection:
     def _pause(self, attempt: int, retry_after: float | None) -> float:
         """Return what the BMC asks for in `Retry-After`, else a random pause whose limit grows from try to try."""
         limit = min(self._timing.busy * 2 ** (attempt - 1), self._timing.busy_max)
-        return random.uniform(0, limit) if retry_after is None else min(retry_after, self._timing.busy_max)  # noqa: S311
+        return random.uniform(0, limit) if retry_after is None else min(retry_after, self._timing.asked_max)  # noqa: S311
 
     def _send(self, request: _Request, deadline: Deadline) -> Reply:
         doing = f"waiting for the answer to {request.method} {request.path}"
@@ -268,8 +282,9 @@ def messages_of(response: RestResponse, redact: Redaction) -> tuple[Message, ...
 
 
 def _parsed(content: bytes) -> Answer:
+    """Return the JSON object. Bytes that are no UTF-8 spoil the text that they stand in, not the resource."""
     try:
-        parsed = json.loads(content)
+        parsed = json.loads(content.decode(json.detect_encoding(content), "replace"))
     except (ValueError, RecursionError):
         return Unreadable("the answer is no JSON")
     return parsed if isinstance(parsed, dict) else Unreadable("the answer is no JSON object")

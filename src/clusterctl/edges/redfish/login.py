@@ -12,10 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from clusterctl.edges.redfish.connection import Connection, Reply
+from clusterctl.edges.redfish.connection import BUSY, Connection, Reply
 from clusterctl.edges.redfish.quirks import Quirks
 from clusterctl.edges.redfish.timing import Timing
-from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, EdgeError, PasswordChangeError
+from clusterctl.fleet.errors import (
+    AuthenticationError,
+    BusyError,
+    ClusterctlError,
+    EdgeError,
+    PasswordChangeError,
+    PrivilegeError,
+)
 from clusterctl.formats.redfish.tree import ROOT, Answer, normal
 from clusterctl.ports import BmcAddress, Deadline
 
@@ -24,10 +31,14 @@ log = logging.getLogger(__name__)
 PASSWORD_CHANGE = "PasswordChangeRequired"  # noqa: S105 — the key of a message of the DMTF Base registry
 _NO_FREE_SESSION = ("SessionLimitExceeded", "RAC0218")
 """Keys of messages: DMTF Base registry, Dell EEMI registry (iDRAC)."""
+_PRIVILEGE = ("InsufficientPrivilege", "InsufficientPrivileges", "InsufficientPrivilegeForUser")
+"""Keys of messages: DMTF Base registry, and what vendors write."""
 _NO_FREE_SESSION_TEXTS = ("maximum number of sessions", "maximum number of user sessions")
 """Texts of firmware that sends the right message under another key, in lower case."""
 _DOUBTFUL_TRIES = 2
 """Tries of each of two logins, where a rejection may be wrong: no BMC is known to reject right ones twice in a row."""
+_NO_SESSIONS = (404, 405, 501)
+"""Answers to a login at a BMC without sessions, whatever its root names."""
 _DEFAULT_SESSIONS = f"{ROOT}/SessionService/Sessions"
 
 
@@ -111,12 +122,18 @@ class Login:
         token = reply.headers.get("x-auth-token", "")
         if reply.status in (200, 201) and token:
             return Opened(token, _location(reply))
-        raise self.rejected(reply) if reply.status == 401 else _login_error(reply)
+        if reply.status in _NO_SESSIONS:
+            log.info(
+                "%s: it opens no sessions (HTTP %s), so each request has the login", self.address.host, reply.status
+            )
+            return Opened("", "")
+        raise self.rejected(reply) if reply.status == 401 else _login_error(reply, self.address.user)
 
     def rejected(self, reply: Reply) -> ClusterctlError:
         """Record that the credentials are wrong, for the whole run, and return the error."""
-        error = _login_error(reply)
-        self.rejections.add(self.address, error.message)
+        error = _login_error(reply, self.address.user)
+        if isinstance(error, AuthenticationError):
+            self.rejections.add(self.address, error.message)
         return error
 
     def _post(self, service: Answer, deadline: Deadline) -> Reply:
@@ -157,9 +174,12 @@ def factory_password(reply: Reply) -> PasswordChangeError:
     )
 
 
-def _login_error(reply: Reply) -> ClusterctlError:
+def _login_error(reply: Reply, user: str) -> ClusterctlError:
     if reply.message(PASSWORD_CHANGE) is not None:
         return factory_password(reply)
+    if lacks_privilege(reply):
+        message = f"account {user} lacks the privilege Login: {reply.summary}"
+        return PrivilegeError(message, remedy=f"give the BMC's account {user} the privilege Login")
     if reply.status in (401, 403):
         return AuthenticationError(
             f"the BMC rejects user name or password ({reply.summary})",
@@ -168,7 +188,20 @@ def _login_error(reply: Reply) -> ClusterctlError:
     if _no_free_session(reply):
         remedy = "close old sessions on the BMC, or wait until they time out"
         return EdgeError("the BMC has no free session", remedy=remedy)
+    if reply.status in BUSY:
+        return busy_error(reply)
     return EdgeError(f"the BMC opens no session: {reply.summary}")
+
+
+def lacks_privilege(reply: Reply) -> bool:
+    """Return whether the BMC refuses for a privilege that the account lacks, not for the login."""
+    return reply.status == 403 and any(reply.message(key) is not None for key in _PRIVILEGE)
+
+
+def busy_error(reply: Reply) -> BusyError:
+    """Return the error for a BMC that was waited for and is still busy."""
+    after = f", and asks to come back in {reply.retry_after:.0f} s" if reply.retry_after is not None else ""
+    return BusyError(f"the BMC is busy{after}: {reply.summary}")
 
 
 def _no_free_session(reply: Reply) -> bool:

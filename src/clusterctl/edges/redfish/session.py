@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import logging
+import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from clusterctl.edges.redaction import Redaction
-from clusterctl.edges.redfish.connection import Body, Connection, Method, Reply
-from clusterctl.edges.redfish.login import PASSWORD_CHANGE, Login, Rejections, factory_password
+from clusterctl.edges.redfish.connection import BUSY, Body, Connection, Method, Reply
+from clusterctl.edges.redfish.login import (
+    PASSWORD_CHANGE,
+    Login,
+    Rejections,
+    busy_error,
+    factory_password,
+    lacks_privilege,
+)
 from clusterctl.edges.redfish.quirks import STANDARD, Quirks, quirks_of_root
 from clusterctl.edges.redfish.timing import Timing
 from clusterctl.edges.redfish.transport import NoAnswerError
@@ -21,8 +30,11 @@ from clusterctl.fleet.errors import (
     OutcomeUnknownError,
     ParseError,
     PasswordChangeError,
+    PrivilegeError,
+    UnreachableError,
 )
-from clusterctl.formats.redfish.tree import ROOT, Answer, Answers, Unreadable, Wanted
+from clusterctl.formats.redfish.privileges import privilege_of
+from clusterctl.formats.redfish.tree import EXPANDED, ROOT, Answer, Answers, Unreadable, Wanted
 from clusterctl.ports import BmcAddress, Deadline
 
 log = logging.getLogger(__name__)
@@ -30,6 +42,29 @@ T = TypeVar("T")
 
 _MAX_RESOURCES = 5000
 _CLOSED = (200, 202, 204, 404)
+_FAILURES = 2
+_NOT_EXPANDED = Unreadable("not asked for: this BMC failed at $expand before")
+
+
+class Expansions:
+    """Remembers which BMCs have failed an `$expand`: they are asked the plain way for the rest of the run. Thread-safe.
+
+    Two refusals are enough, or one answer that never came.
+    """
+
+    def __init__(self) -> None:
+        self._failures: Counter[tuple[str, int]] = Counter()
+        self._lock = threading.Lock()
+
+    def usable(self, address: BmcAddress) -> bool:
+        """Return whether this BMC is asked that way."""
+        with self._lock:
+            return self._failures[address.host, address.port] < _FAILURES
+
+    def failed(self, address: BmcAddress, *, hung: bool) -> None:
+        """Record one failure."""
+        with self._lock:
+            self._failures[address.host, address.port] += _FAILURES if hung else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +72,13 @@ class Access:
     """What all sessions of a run share.
 
     rejections   the credentials that BMCs have rejected
+    expansions   the BMCs that cannot do the `$expand` that they offer
     read_only    sends nothing but reads, logins and log-outs
     """
 
     timing: Timing = field(default_factory=Timing)
     rejections: Rejections = field(default_factory=Rejections)
+    expansions: Expansions = field(default_factory=Expansions)
     read_only: bool = False
 
     def open(self, address: BmcAddress, deadline: Deadline, *, for_accounts: bool = False) -> tuple[Session, bool]:
@@ -98,6 +135,7 @@ class Session:
     ) -> None:
         self._address = address
         self._timing = access.timing
+        self._expansions = access.expansions
         self._read_only = access.read_only
         self._connection = Connection(address, deadline, access.timing)
         self._login = Login(self._connection, address, access.timing, access.rejections, doubtful)
@@ -147,6 +185,26 @@ class Session:
 
     def read(self, path: str, deadline: Deadline) -> Answer:
         """Return one resource. What this BMC refuses or garbles is `Unreadable`; a lost BMC is an error."""
+        return self._expanded(path, deadline) if EXPANDED in path else self._read(path, deadline)
+
+    def _expanded(self, path: str, deadline: Deadline) -> Answer:
+        """Return a collection with its members; `Unreadable` where the BMC fails: it is then asked the plain way."""
+        if not self._expansions.usable(self._address):
+            return _NOT_EXPANDED
+        limit = deadline.within(self._timing.expand)
+        try:
+            answer = self._read(path, limit)
+        except UnreachableError as error:
+            if deadline.remaining <= 0:
+                raise
+            self._expansions.failed(self._address, hung=True)
+            log.info("%s: no answer to $expand, so it is asked the plain way: %s", self._address.host, error.message)
+            return Unreadable(error.message)
+        if isinstance(answer, Unreadable):
+            self._expansions.failed(self._address, hung=False)
+        return answer
+
+    def _read(self, path: str, deadline: Deadline) -> Answer:
         reply = self._get(path, deadline)
         if reply.status == 401 and self._basic:
             raise self._login.rejected(reply)
@@ -159,6 +217,10 @@ class Session:
             raise factory_password(reply)
         self._answered = True
         self._etags[path] = reply.headers.get("etag", "")
+        if lacks_privilege(reply):
+            privilege = privilege_of("GET", path)
+            reason = f"account {self._address.user} lacks the privilege {privilege}: {reply.summary}"
+            return Unreadable(reason, lacks=privilege)
         return reply.answer
 
     def etag(self, path: str) -> str:
@@ -190,6 +252,11 @@ class Session:
         except NoAnswerError as error:
             raise OutcomeUnknownError(error.message, remedy="look at the machine before you try again") from error
         self._answered = self._answered or reply.status != 401
+        if lacks_privilege(reply):
+            privilege = privilege_of(method, path)
+            remedy = f"give the BMC's account {self._address.user} the privilege {privilege}"
+            message = f"account {self._address.user} lacks the privilege {privilege}: {reply.summary}"
+            raise PrivilegeError(message, where=path, remedy=remedy)
         return reply
 
     def upload(self, path: str, upload: Upload, deadline: Deadline) -> Reply:
@@ -219,6 +286,8 @@ class Session:
     def _service(self, deadline: Deadline) -> Answer:
         """Return the service root without a login; `Unreadable` at BMCs that show it to users only."""
         reply = self._connection.ask("GET", f"{ROOT}/", deadline)
+        if reply.status in BUSY:
+            raise busy_error(reply)
         if reply.status not in (200, 401):
             raise EdgeError(f"no Redfish service: HTTP {reply.status}", remedy="check that this is a BMC's address")
         return reply.answer

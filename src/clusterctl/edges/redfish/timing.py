@@ -11,7 +11,9 @@ _ANSWERS_PER_LOGOUT = 4
 class Timing:
     """Seconds, and counts of tries.
 
+    expand                        for a collection with its members in it: some BMCs never answer that question
     attempts, busy, busy_max      a busy BMC: tries of one request, and pauses that grow from try to try
+    asked_max                     the longest pause that a busy BMC may ask for (Retry-After)
     poll                          between two readings while a change is awaited
     settle                        until an accepted change is visible
     refused, refused_max, refusals   pauses after a refusal for now, and the number of such refusals
@@ -23,9 +25,11 @@ class Timing:
     logout, logout_max            for closing the session, at least and at most: see `logout_seconds`
     """
 
+    expand: float = 30.0
     attempts: int = 4
     busy: float = 0.5
     busy_max: float = 10.0
+    asked_max: float = 60.0
     poll: float = 1.0
     settle: float = 60.0
     refused: float = 5.0

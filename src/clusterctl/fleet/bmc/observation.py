@@ -9,9 +9,10 @@ from clusterctl.fleet.node import Mac, Serial
 
 
 class Outcome(enum.Enum):
-    """How far a sweep came with one address that answers. Only `IDENTIFIED` is all fine."""
+    """How far a sweep came with one address that answers. `IDENTIFIED` (a machine) and `OTHER_DEVICE` are all fine."""
 
     IDENTIFIED = "identified"
+    OTHER_DEVICE = "other_device"
     NO_LOGIN = "no_login"
     REJECTED = "rejected"
     CERTIFICATE_UNKNOWN = "certificate_unknown"
@@ -24,7 +25,7 @@ class Outcome(enum.Enum):
 class Greeting:
     """What a BMC tells anybody who asks (its service root); empty where it does not tell.
 
-    `serial` is the machine's, `bmc_mac` the BMC's own: few vendors tell them to strangers.
+    `serial` is the machine's, `bmc_mac` the BMC's own: few vendors tell them to strangers. `kind`: as of `Identity`.
     """
 
     vendor: str = ""
@@ -34,11 +35,15 @@ class Greeting:
     serial: str = ""
     bmc_mac: Mac | None = None
     simulated: bool = False
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Which machine a BMC says it is in; empty or None where it does not tell. `problems`: what was not understood."""
+    """Which machine a BMC says it is in; empty or None where it does not tell. `problems`: what was not understood.
+
+    kind  what it is where it is no machine: DPU, switch, power shelf
+    """
 
     manufacturer: str = ""
     model: str = ""
@@ -49,6 +54,7 @@ class Identity:
     bmc_firmware: str = ""
     bmc_mac: Mac | None = None
     problems: tuple[str, ...] = ()
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +82,9 @@ class Sighting:
 
     @property
     def serial(self) -> Serial | None:
-        """Read after login; else what a BMC that has proven itself tells anybody."""
+        """The machine's, read after login; else what a BMC that has proven itself tells anybody."""
+        if self.outcome is Outcome.OTHER_DEVICE:
+            return None
         told = self.greeting.serial if self.proven else ""
         return self.identity.serial or (Serial(told) if told else None)
 

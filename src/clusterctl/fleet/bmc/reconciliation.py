@@ -62,6 +62,7 @@ def entries_of(
         line = (by_serial.get(serial) if serial else None) or (by_mac.get(mac) if mac is not None else None)
         known = serial or (line.serial.lower() if line is not None else "")
         plan = (plan_by_serial.get(known) if known else None) or plan_by_address.get(sighting.address)
+        plan = None if sighting.outcome is Outcome.OTHER_DEVICE else plan
         entries.append(Entry(sighting, mac, lease.hostname if lease is not None else "", plan, line))
     return tuple(entries)
 
@@ -189,6 +190,10 @@ def _not_found(world: _World) -> Iterator[Conflict]:
             yield Conflict(
                 ConflictKind.NOT_FOUND, (plan.name, plan.address), cause, "check its power, its cable and its address"
             )
+        elif entry.sighting.outcome is Outcome.OTHER_DEVICE:
+            cause = f"{plan.name}: {entry.sighting.cause} at {plan.address} ({plan.where})"
+            remedy = "correct the address in the sheet"
+            yield Conflict(ConflictKind.OTHER_MACHINE, (plan.name, plan.address), cause, remedy)
         elif entry.sighting.outcome is Outcome.NO_REDFISH:
             cause = f"{plan.name}: what answers at {plan.address} has no Redfish ({plan.where})"
             yield Conflict(ConflictKind.NO_REDFISH, (plan.name, plan.address), cause, entry.sighting.remedy)

@@ -1,4 +1,4 @@
-"""MAAS API 2.0: machine, block device, event and error bodies → dataclasses. Seen on MAAS 3.4.10 and 3.5.13."""
+"""Bodies of MAAS's API 2.0 about machines, drives, events and errors. Seen on MAAS 3.4.10 and 3.5.13."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_TEXT, MAX_TITLE = 400, 80
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 _TITLE = re.compile(r"<(?:title|h1)[^<>]{0,200}>([^<]*)", re.IGNORECASE)
-UNKNOWN = "Unknown"  # what MAAS writes where commissioning told it nothing
+UNKNOWN = "Unknown"  # what MAAS writes where commissioning found nothing
 EVENT_TIME = "%a, %d %b. %Y %H:%M:%S"
 _WWN = re.compile(r".*/(?:wwn-|nvme-(?=eui\.|nvme\.|uuid\.))(?P<wwn>[^/]+)")
 
@@ -57,8 +57,8 @@ class NodeStatus(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class BlockDevice:
-    """One physical drive. `id` is MAAS's own; `root` True where the filesystem `/` shall lie on it; `wwn` empty where
-    its `id_path` is made of something else.
+    """One physical drive. `id` is MAAS's own. `root`: the filesystem `/` shall lie on it. `wwn` is empty where its
+    `id_path` is made of something else.
     """
 
     id: int
@@ -71,7 +71,7 @@ class BlockDevice:
 
     @property
     def seen(self) -> SeenDrive:
-        """As commissioning saw it; nobody read what is on it."""
+        """The drive as commissioning saw it; its content was not read."""
         return SeenDrive(f"/dev/{self.name}", self.serial or "", self.wwn, self.model, self.size_bytes)
 
     def __str__(self) -> str:
@@ -109,7 +109,7 @@ class MaasMachine:
 
 @dataclass(frozen=True, slots=True)
 class PowerParameters(NeverPickled):
-    """How MAAS logs in to a BMC; empty where its way of power has no such thing. `password` is a secret."""
+    """MAAS's login at a BMC; empty where its power type has none. `password` is a secret."""
 
     address: str
     user: str
@@ -119,7 +119,7 @@ class PowerParameters(NeverPickled):
 @dataclass(frozen=True, slots=True)
 class MaasEvent:
     """One entry of a machine's event log; the highest `id` is the newest. `at` has no zone: up to MAAS 3.5 it is the
-    region's local time, so that two events tell how much later one was, and nothing else.
+    region's local time, so that only the distance of two events is known.
     """
 
     id: int
@@ -134,7 +134,7 @@ class MaasEvent:
 
 
 def machine(body: Any) -> MaasMachine:
-    """A machine's JSON object. Raises `ParseError` naming the field that is missing or of the wrong kind."""
+    """Return the machine of a JSON object. Raises `ParseError` naming the field that is missing or wrong."""
     try:
         return _machine(body)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -146,7 +146,7 @@ def machine(body: Any) -> MaasMachine:
 
 
 def power_parameters(body: Any) -> PowerParameters:
-    """What `GET /machines/<id>/?op=power_parameters` answers. No error repeats what stands in it."""
+    """Return what `GET /machines/<id>/?op=power_parameters` answers. No error repeats its content."""
     names = ("power_address", "power_user", "power_pass")
     found = [body.get(name, "") for name in names] if isinstance(body, Mapping) else []
     if not found or not all(isinstance(value, str) for value in found):
@@ -155,12 +155,12 @@ def power_parameters(body: Any) -> PowerParameters:
 
 
 def machines(body: Any) -> tuple[MaasMachine, ...]:
-    """The list that `GET /machines/` answers."""
+    """Return the list that `GET /machines/` answers."""
     return tuple(machine(item) for item in _list(body, "machines"))
 
 
 def block_devices(body: Any) -> tuple[BlockDevice, ...]:
-    """The physical drives of the list that `GET /nodes/<id>/blockdevices/` answers."""
+    """Return the physical drives of the list that `GET /nodes/<id>/blockdevices/` answers."""
     try:
         return tuple(_drive(item) for item in _list(body, "block devices") if item["type"] == "physical")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -168,7 +168,7 @@ def block_devices(body: Any) -> tuple[BlockDevice, ...]:
 
 
 def events(body: Any) -> tuple[MaasEvent, ...]:
-    """What `GET /events/?op=query` answers: newest first."""
+    """Return what `GET /events/?op=query` answers: newest first."""
     try:
         return tuple(
             MaasEvent(
@@ -177,7 +177,7 @@ def events(body: Any) -> tuple[MaasEvent, ...]:
                 item["level"],
                 plain(item["type"]),
                 plain(item["description"]),
-                datetime.strptime(item["created"], EVENT_TIME),  # noqa: DTZ007 — MAAS tells no zone
+                datetime.strptime(item["created"], EVENT_TIME),  # noqa: DTZ007 — MAAS gives no zone
             )
             for item in _list(body["events"], "events")
         )
@@ -232,7 +232,7 @@ def install_log(body: Any) -> str:
 
 
 def tagged(body: Any) -> int:
-    """How many machines a tag was put on: what `POST /tags/<name>/?op=update_nodes` answers."""
+    """Return on how many machines a tag was put: what `POST /tags/<name>/?op=update_nodes` answers."""
     if not isinstance(body, Mapping) or not isinstance(body.get("added"), int):
         raise ParseError("MAAS's answer to update_nodes holds no number", where="MAAS")
     return int(body["added"])
@@ -243,14 +243,14 @@ LOG_BYTES = 262_144
 
 
 def user_name(body: Any) -> str:
-    """Whose key it is: what `GET /users/?op=whoami` answers."""
+    """Return the key's user: what `GET /users/?op=whoami` answers."""
     if not isinstance(body, Mapping) or not isinstance(body.get("username"), str):
         raise ParseError("MAAS's answer to whoami holds no username", where="MAAS")
     return str(body["username"])
 
 
 def error_fields(content_type: str, text: str) -> Mapping[str, tuple[str, ...]]:
-    """The fields that a 400 complains of; empty for the other shape, one plain sentence."""
+    """Return the fields that a 400 names as wrong; empty for the other shape, one plain sentence."""
     if not content_type.startswith("application/json"):
         return {}
     try:
@@ -306,7 +306,7 @@ def _machine(body: Mapping[str, Any]) -> MaasMachine:
         power_type=str(body["power_type"]),
         pool=_name(body.get("pool")),
         zone=_name(body.get("zone")),
-        serial=_told(body.get("hardware_info", {}).get("system_serial")),
+        serial=_known(body.get("hardware_info", {}).get("system_serial")),
         macs=tuple(Mac(item["mac_address"].lower()) for item in body.get("interface_set", ()) if item["mac_address"]),
         addresses=tuple(str(address) for address in body.get("ip_addresses", ())),
         boot_disk=int(boot_disk["id"]) if boot_disk else None,
@@ -320,7 +320,7 @@ def _drive(body: Mapping[str, Any]) -> BlockDevice:
     return BlockDevice(
         id=int(body["id"]),
         name=str(body["name"]),
-        serial=_told(body["serial"]),
+        serial=_known(body["serial"]),
         model=body["model"] or "",
         size_bytes=int(body["size"]),
         root=any(filesystem and filesystem["mount_point"] == "/" for filesystem in filesystems),
@@ -329,12 +329,12 @@ def _drive(body: Mapping[str, Any]) -> BlockDevice:
 
 
 def _wwn(id_path: Any) -> str:
-    """MAAS keeps the drive's name in `/dev/disk/by-id`, which udev makes of the WWN where the drive has one."""
+    """Return the WWN. MAAS keeps the drive's name in `/dev/disk/by-id`, which udev makes of the WWN if there is one."""
     found = _WWN.fullmatch(str(id_path or ""))
     return found["wwn"] if found else ""
 
 
-def _told(value: Any) -> Serial | None:
+def _known(value: Any) -> Serial | None:
     text = str(value or "").strip()
     return Serial(text) if text and text != UNKNOWN else None
 

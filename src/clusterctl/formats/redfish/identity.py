@@ -99,6 +99,7 @@ def read_greeting(root: Mapping[str, Any]) -> Greeting:
     """A field of a wrong type counts as not told."""
     resource = Resource(ROOT, root)
     return Greeting(
+        kind=_kind_of_root(resource),
         vendor=_vendor(resource),
         product=words(resource, "Product"),
         redfish_version=words(resource, "RedfishVersion"),
@@ -107,6 +108,67 @@ def read_greeting(root: Mapping[str, Any]) -> Greeting:
         bmc_mac=mac(words(resource, "Oem", "Dell", "ManagerMACAddress")),
         simulated=simulated(root),
     )
+
+
+_DPUS = ("bluefield", "bmcmezz")
+"""In the product of NVIDIA's DPUs, lower case: `BlueField-3 DPU`, `Nvidia-BMCMezz`."""
+_SHELVES = ("lite-on", "liteon")
+"""How vendors begin that sell power shelves and no servers, lower case."""
+_SWITCH, _SHELF = "mgx_nvswitch", "powershelf"
+"""In the ids of chassis: of NVLink switch trays, and of power shelves."""
+_BOTH = frozenset({"P3809"})
+"""Products of servers (GH200) and of switch trays alike."""
+_NO_NVIDIA = frozenset({"Dell", "HPE", "Lenovo", "Supermicro"})
+"""Vendors whose BMCs are in servers only: their chassis are not read for that."""
+
+
+def _kind_of_root(root: Resource) -> str:
+    """Return DPU or power shelf where the service root is enough for that."""
+    vendor, product = words(root, "Vendor").lower(), words(root, "Product").lower()
+    if any(name in product for name in _DPUS):
+        return "DPU"
+    return "power shelf" if vendor.startswith(_SHELVES) else ""
+
+
+def device_kind(answers: Answers) -> str:
+    """Return what a BMC belongs to that is in no machine: DPU, switch or power shelf; empty: it is in a machine."""
+    root = read(answers, ROOT)
+    if root is None:
+        return ""
+    system = _host(answers, root)
+    dpu = "DPU" if system is not None and _is_dpu(system) else ""
+    return _kind_of_root(root) or dpu or _kind_of_chassis(answers, root) or _kind_without_system(answers, root)
+
+
+def _kind_of_chassis(answers: Answers, root: Resource) -> str:
+    ids = [path.rsplit("/", 1)[-1].lower() for path in links(read(answers, link(root, "Chassis")), "Members")]
+    if any(name.startswith(_SWITCH) for name in ids):
+        return "switch"
+    return "power shelf" if any(_SHELF in name for name in ids) else ""
+
+
+def _kind_without_system(answers: Answers, root: Resource) -> str:
+    """Return what a BMC belongs to that is known to list no system."""
+    systems = link(root, "Systems")
+    if systems is not None and (systems not in answers or _system_paths(answers, root)):
+        return ""
+    if "PowerEquipment" in root.body:
+        return "power shelf"
+    return "switch" if "Fabrics" in root.body else ""
+
+
+def _is_dpu(system: Resource) -> bool:
+    told = (system.id, words(system, "Model"), words(system, "SystemType"))
+    return told[2] == "DPU" or any(name in text.lower() for name in _DPUS for text in told[:2])
+
+
+def _next_of_kind(answers: Answers, root: Resource) -> str | None:
+    """Return the list of chassis where neither vendor nor system say that it is in a server."""
+    system = _host(answers, root)
+    known = system is not None and _is_host(system) and bool(_serial(Tree(answers), system))
+    if _vendor(root) in _NO_NVIDIA or (known and words(root, "Product") not in _BOTH):
+        return None
+    return link(root, "Chassis")
 
 
 def known_vendor(text: str) -> str:
@@ -193,7 +255,14 @@ def next_path(answers: Answers, address: str) -> str | None:
     root = read(answers, ROOT)
     if root is None:
         return None
-    wanted = (_next_of_system(answers, root), _next_of_serial(answers, root), _manager_path(answers, root))
+    if device_kind(answers):
+        return None
+    wanted = (
+        _next_of_system(answers, root),
+        _next_of_serial(answers, root),
+        _next_of_kind(answers, root),
+        _manager_path(answers, root),
+    )
     ahead = next((path for path in wanted if path is not None and path not in answers), None)
     manager = _manager(answers, root)
     if ahead is not None or manager is None or read_greeting(root.body).bmc_mac is not None:
@@ -223,6 +292,7 @@ def read_identity(answers: Answers, address: str) -> Identity:
         bmc_firmware=words(manager, "FirmwareVersion"),
         bmc_mac=read_greeting(root.body).bmc_mac or port_mac(answers, manager, address),
         problems=tuple(problems),
+        kind=device_kind(answers),
     )
 
 

@@ -57,8 +57,10 @@ def _allowed(tree: Tree, host: Resource) -> frozenset[str]:
 
 
 _FULL = "FullPowerCycle"
-_OEM = ("AuxCycle", "AuxPowerCycle", "ACCycle", _FULL)
+_OEM = ("AuxCycle", "AuxPowerCycle", "AuxPowerCycleForce", "ACPowerCycle", "ACCycle", _FULL)
+"""Reset types that take all power: HPE, NVIDIA (both), Lenovo, Supermicro, DMTF."""
 _DELL = "ExtendedReset"
+_NVIDIA = "AuxPowerReset"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,10 @@ class AcCycle:
 
 
 def read_ac_cycle(answers: Answers) -> AcCycle | Wanted:
-    """Raises `ParseError` or `EdgeError` where it is not told which machine this is."""
+    """Return the action that takes all power, wherever the BMC has it.
+
+    Raises `ParseError` or `EdgeError` where it is not told which machine this is.
+    """
     power = read_power(answers)
     if isinstance(power, Wanted):
         return power
@@ -81,27 +86,50 @@ def read_ac_cycle(answers: Answers) -> AcCycle | Wanted:
     try:
         host = system.host_system(tree)
         holders = (host, *_chassis(tree, host))
-        found = next((way for holder in holders for way in _ways(holder)), ("", {}))
+        found = next((way for holder in holders for way in _ways(tree, holder)), ("", {}))
     except NotYetReadError:
         return Wanted(tuple(tree.wanted))
     return AcCycle(power.serial, *found)
 
 
 def _chassis(tree: Tree, host: Resource) -> tuple[Resource, ...]:
+    """Return the System's chassis first, then the others: NVIDIA has the action at one that no System names."""
     try:
-        return tree.all(host.links("Links", "Chassis"))
+        linked = tree.all(host.links("Links", "Chassis"))
     except (EdgeError, ParseError):
-        return ()  # the System's own actions remain
+        linked = ()  # the System's own actions remain
+    try:
+        others = tree.members(tree.root, "Chassis")
+    except (EdgeError, ParseError):
+        others = ()
+    known = {one.path for one in linked}
+    return (*linked, *(one for one in others if one.path not in known and _is_nvidias(one)))
 
 
-def _ways(holder: Resource) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _is_nvidias(holder: Resource) -> bool:
+    return any(name.endswith(_NVIDIA) for name, _ in _actions(holder))
+
+
+def _kinds(tree: Tree, holder: Resource, name: str, action: Mapping[str, Any]) -> list[Any]:
+    """Return the reset types that the action takes, by its own list or by its ActionInfo."""
+    listed, info = action.get("ResetType@Redfish.AllowableValues"), action.get("@Redfish.ActionInfo")
+    usual = ["AuxPowerCycle"] if name.endswith(_NVIDIA) else []
+    if isinstance(listed, list) or not isinstance(info, str):
+        return listed if isinstance(listed, list) else usual
+    try:
+        parameters = tree.get(normal(info, holder.where(name))).each("Parameters")
+        return [kind for one in parameters if one.text("Name") == "ResetType" for kind in one.texts("AllowableValues")]
+    except (ParseError, EdgeError):
+        return usual
+
+
+def _ways(tree: Tree, holder: Resource) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Target and body of each action of this System or Chassis that takes all power."""
     for name, action in _actions(holder):
         target = action.get("target")
         if not isinstance(target, str):
             continue
-        listed = action.get("ResetType@Redfish.AllowableValues")
-        kinds = listed if isinstance(listed, list) else []
+        kinds = _kinds(tree, holder, name, action)
         if name.endswith(_DELL) and "PowerCycle" in kinds:
             yield normal(target, holder.where(name)), {"ResetType": "PowerCycle", "FinalPowerState": "Off"}
         for kind in _OEM:

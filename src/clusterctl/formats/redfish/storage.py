@@ -88,6 +88,7 @@ def _world_wide_name(item: Resource) -> str:
 
 
 def _healthy(item: Resource) -> bool | None:
-    if item.flag("FailurePredicted"):
-        return False
-    return well(item)
+    """Return whether the drive is well; some BMCs write blank, null or a word into the flag of a predicted failure."""
+    told = item.value("FailurePredicted")
+    predicted = told is True or (isinstance(told, str) and told.strip().lower() in ("true", "yes"))
+    return False if predicted else well(item)

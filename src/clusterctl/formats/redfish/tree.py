@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from clusterctl.fleet.errors import EdgeError, ParseError
+from clusterctl.fleet.errors import BusyError, EdgeError, ParseError, PrivilegeError
 from clusterctl.fleet.node import Unread
 
 ROOT = "/redfish/v1"
@@ -23,9 +23,22 @@ _PATH = re.compile(r"/redfish/v1(/[^\s#\\]*)?")
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """The BMC did not give this resource; `reason` in words (`HTTP 403: insufficient privilege`)."""
+    """The BMC did not give this resource; `reason` in words (`HTTP 404`).
+
+    lacks  the privilege that the account lacks (DSP0266, Redfish privileges); empty where that is not the reason
+    busy   the BMC answered that it is busy, as long as it was waited for
+    """
 
     reason: str
+    lacks: str = ""
+    busy: bool = False
+
+    def error(self, where: str) -> EdgeError:
+        """Return the error for a reader that cannot do without the resource."""
+        message = f"could not be read: {self.reason}"
+        if self.lacks:
+            return PrivilegeError(message, where=where, remedy=f"give the account the privilege {self.lacks}")
+        return BusyError(message, where=where) if self.busy else EdgeError(message, where=where)
 
 
 Answer = Mapping[str, Any] | Unreadable
@@ -137,7 +150,7 @@ class Resource:
         """The paths that a list of links points to, each once; never fewer than its `@odata.count` claims."""
         paths = self.references(*keys)
         count = self.whole(*keys[:-1], f"{keys[-1]}@odata.count")
-        if count is not None and count != len(paths):
+        if count is not None and count not in (len(paths), len(set(paths))):
             raise ParseError(f"it counts {count} links but lists {len(paths)}", where=self.where(*keys))
         return tuple(dict.fromkeys(paths))
 
@@ -161,7 +174,20 @@ class Resource:
         return ParseError(f"expected {expected}, found {type(found).__name__}", where=self.where(*keys))
 
 
-_ASKED = "?$expand="
+def _miscounted(first: Resource, last: Resource, items: list[Resource]) -> ParseError | None:
+    """Return the error where members are missing by the collection's own count.
+
+    A member that stands twice counts once: it does not make up for one that is missing. Pages may overlap, as a
+    recorded DGX's do; and a collection may have grown between its first page and its last.
+    """
+    counts = [count for page in (first, last) if (count := page.whole("Members@odata.count")) is not None]
+    listed = len({item.link() for item in items})
+    if not counts or listed in counts or (first is not last and listed >= min(counts)):
+        return None
+    return ParseError(f"the collection counts {counts[0]} members but lists {listed}", where=first.path)
+
+
+EXPANDED = "?$expand="
 _REFUSALS = 2
 
 
@@ -177,8 +203,8 @@ def expansion(answers: Answers, path: str) -> str:
         sign = "" if offer is None else _sign(offer)
     except ParseError:
         return ""
-    query = f"{_ASKED}{sign}" if sign else ""
-    refused = [asked for asked, answer in answers.items() if _ASKED in asked and isinstance(answer, Unreadable)]
+    query = f"{EXPANDED}{sign}" if sign else ""
+    refused = [asked for asked, answer in answers.items() if EXPANDED in asked and isinstance(answer, Unreadable)]
     return "" if len(refused) >= _REFUSALS and path + query not in answers else query
 
 
@@ -234,7 +260,7 @@ class Tree:
             self.wanted[path] = None
             raise NotYetReadError(path)
         if isinstance(answer, Unreadable):
-            raise EdgeError(f"could not be read: {answer.reason}", where=path)
+            raise answer.error(path)
         return Resource(path, answer)
 
     def attempt(self, read: Callable[[], T]) -> T | None:
@@ -287,19 +313,24 @@ class Tree:
 
     def _listed(self, path: str, only: Wish | None, *, whole: bool) -> dict[str, Resource]:
         """Return the wished members as the collection carries them, by path."""
-        first = self.get(path)
+        first = last = self.get(path)
         items: list[Resource] = []
-        for page in self._pages(first, whole=whole):
-            if not page.has("Members"):
-                raise ParseError("the collection has no members field", where=page.where("Members"))
-            items += [item for item in page.each("Members") if item.link()]
-        count, listed = first.whole("Members@odata.count"), len({item.link() for item in items})
-        if count is not None and count != listed:  # pages may overlap, as a recorded DGX's do
-            error = ParseError(f"the collection counts {count} members but lists {listed}", where=first.path)
-            if whole:
-                raise error
-            if count > listed:
-                self.leave_out(error)
+        for last in self._pages(first, whole=whole):
+            if not last.has("Members"):
+                raise ParseError("the collection has no members field", where=last.where("Members"))
+            known = {item.link() for item in items}
+            items += [item for item in last.each("Members") if item.link()]
+            if last.has("Members@odata.nextLink") and known and known.issuperset(item.link() for item in items):
+                if _miscounted(first, last, items) is not None:
+                    raise ParseError("the collection's pages never end", where=first.path)
+                break
+        if EXPANDED in path and not first.has("Members@odata.count"):
+            raise ParseError("the collection with its members in it has no count", where=first.path)
+        error = _miscounted(first, last, items)
+        if error is not None and whole:
+            raise error
+        if error is not None and (first.whole("Members@odata.count") or 0) > len({item.link() for item in items}):
+            self.leave_out(error)
         return {target: item for item in items if (target := item.link()) and (only is None or only(target))}
 
     def _pages(self, first: Resource, *, whole: bool) -> Iterator[Resource]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from clusterctl.fleet.acts import Act
 from clusterctl.fleet.errors import ClaimLostError, EdgeError, UsageError
 from clusterctl.fleet.event import NewEvent
-from clusterctl.fleet.fabric.port_acts import CLAIM, Out, intended, observed
+from clusterctl.fleet.fabric.port_acts import CLAIM, DisabledPort, intended, observed
 from clusterctl.fleet.fabric.topology import Fabric, PortId
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
@@ -33,7 +33,7 @@ class Isolator:
         seen = self.reader.ibnetdiscover(deadline)
         return parse_ibnetdiscover(seen.value, file="ibnetdiscover"), self._kept(seen.evidence)
 
-    def disable(self, out: Out, deadline: Deadline) -> bool:
+    def disable(self, out: DisabledPort, deadline: Deadline) -> bool:
         """Disable the port; False where it was disabled. Raise `EdgeError` where another cable is there now."""
         fabric, proof = self.fabric(deadline)
         lid, who = self._lid(fabric, out.port, deadline)
@@ -47,7 +47,7 @@ class Isolator:
         self._set(Act.PORT_DISABLE, lid, out, (*proof, *who), deadline)
         return True
 
-    def enable(self, out: Out, deadline: Deadline) -> None:
+    def enable(self, out: DisabledPort, deadline: Deadline) -> None:
         """Enable the port, and wait until its link is up. A port with another peer than before is disabled again."""
         fabric, proof = self.fabric(deadline)
         lid, who = self._lid(fabric, out.port, deadline)
@@ -73,24 +73,24 @@ class Isolator:
                 raise ClaimLostError(lost[self.claim.node], where="fabric", remedy="see what the other run does")
             deadline.sleep(min(self.journal.lease_s / 4, end.remaining), "watching the counters of enabled links")
 
-    def proven(self, out: Out, proof: str, evidence: tuple[Evidence, ...]) -> None:
+    def proven(self, out: DisabledPort, proof: str, evidence: tuple[Evidence, ...]) -> None:
         """Record that the link works, with the proof."""
         self._write(observed(Act.PORT_ENABLE, out, proof, self._kept(evidence)))
 
-    def back_out(self, out: Out, deadline: Deadline) -> None:
+    def back_out(self, out: DisabledPort, deadline: Deadline) -> None:
         """Disable a port again that was enabled and does not work."""
         lid, who = self._lid(self.fabric(deadline)[0], out.port, deadline)
         if not self._is_disabled(Act.PORT_DISABLE, lid, out, deadline):
             self._set(Act.PORT_DISABLE, lid, out, who, deadline)
 
-    def _is_disabled(self, act: Act, lid: int, out: Out, deadline: Deadline) -> bool:
+    def _is_disabled(self, act: Act, lid: int, out: DisabledPort, deadline: Deadline) -> bool:
         """Return whether the port is disabled already, as after a killed run, and record it."""
         state = self.admin.state(lid, out.port.number, deadline)
         if state.value.disabled:
             self._write(observed(act, out, state.value.physical, self._kept(state.evidence)))
         return state.value.disabled
 
-    def _set(self, act: Act, lid: int, out: Out, proof: tuple[Digest, ...], deadline: Deadline) -> None:
+    def _set(self, act: Act, lid: int, out: DisabledPort, proof: tuple[Digest, ...], deadline: Deadline) -> None:
         self._write(intended(act, replace(out, sure=False), proof))
         deadline.check(f"{act.value} of {out.label}")
         after = self.admin.set_disabled(lid, out.port.number, act is Act.PORT_DISABLE, deadline)

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from clusterctl.fleet.bmc.logs import LogEntry
 from clusterctl.fleet.errors import (
     AuthenticationError,
+    BusyError,
     CancelledError,
     ClusterctlError,
     ParseError,
     PasswordChangeError,
+    PrivilegeError,
     UnreachableError,
     UntrustedError,
     UsageError,
@@ -109,6 +111,12 @@ def bmc_unreadable(node: NodeState, error: ClusterctlError) -> Finding:
         case UsageError():
             code, verdict, deterministic = Code.BMC_MISCONFIGURED, Verdict.FAIL, True
             remedy = f"BMC at {where}: {error.remedy}"
+        case PrivilegeError():
+            code, verdict, deterministic = Code.BMC_PRIVILEGE, Verdict.FAIL, True
+            remedy = f"BMC at {where}: {error.remedy}"
+        case BusyError():
+            code, verdict, deterministic = Code.BMC_BUSY, Verdict.INCONCLUSIVE, False
+            remedy = f"wait until the BMC at {where} has started or ended its update; if it stays busy, reset it"
         case AuthenticationError():
             code, verdict, deterministic = Code.BMC_LOGIN_REFUSED, Verdict.FAIL, True
             remedy = f"set the BMC's password at {where} to the site's, or give its factory password in the sheet"
@@ -132,6 +140,7 @@ def bmc_unreadable(node: NodeState, error: ClusterctlError) -> Finding:
         cause=error.message,
         remedy=remedy,
         deterministic=deterministic,
+        where=error.where,
     )
 
 

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 MAX_REQUESTS = 8
 ROOT_SECONDS = 15.0
 PROBE_SECONDS = 90.0
-TIMING = Timing(attempts=2, busy=1.0, busy_max=5.0)
+TIMING = Timing(attempts=2, busy=1.0, busy_max=5.0, asked_max=10.0)
 _ROOT_TRIES = 2
 """Requests for the root where it is refused without a login: iLOs refuse it now and then."""
 
@@ -102,13 +102,7 @@ class CandidateProbe:
         """
         candidate = _Candidate(host, self._access, deadline.within(PROBE_SECONDS))
         try:
-            address = candidate.greet(self._address_of(host), self._known)
-            if self._logins is None:
-                return candidate.result(Outcome.NO_LOGIN)
-            login = self._logins.login(host, candidate.greeting)
-            if login is None:
-                return candidate.result(Outcome.NO_LOGIN, "no login of the site applies to it", "add one to bmc.logins")
-            candidate.identify(address, login, self._limiter)
+            return self._probe(host, candidate)
         except (CancelledError, EnvironmentBrokenError):
             raise
         except ClusterctlError as error:
@@ -117,10 +111,19 @@ class CandidateProbe:
             log.exception("%s could not be probed", host)
             remedy = "leave it out with --exclude, and report this with the output on stderr"
             return candidate.result(Outcome.FAILED, f"clusterctl itself failed: {type(error).__name__}", remedy)
-        if candidate.identity.serial is None:
-            remedy = "power the machine on once so that its BMC takes inventory, then sweep again"
-            return candidate.result(Outcome.FAILED, "; ".join(candidate.identity.problems), remedy)
-        return candidate.result(Outcome.IDENTIFIED)
+
+    def _probe(self, host: str, candidate: _Candidate) -> Sighting:
+        """Return what is there. A device that is no machine gets no login where its service root says so."""
+        address = candidate.greet(self._address_of(host), self._known)
+        if candidate.greeting.kind:
+            return candidate.other_device(candidate.greeting.kind)
+        if self._logins is None:
+            return candidate.result(Outcome.NO_LOGIN)
+        login = self._logins.login(host, candidate.greeting)
+        if login is None:
+            return candidate.result(Outcome.NO_LOGIN, "no login of the site applies to it", "add one to bmc.logins")
+        candidate.identify(address, login, self._limiter)
+        return candidate.identified()
 
 
 class _NoRedfishError(EdgeError):
@@ -186,6 +189,20 @@ class _Candidate:
                 self._read(session)
         finally:
             self.requests = before + session.requests
+
+    def identified(self) -> Sighting:
+        """Return the observation after the login."""
+        if self.identity.kind:
+            return self.other_device(self.identity.kind)
+        if self.identity.serial is None:
+            remedy = "power the machine on once so that its BMC takes inventory, then sweep again"
+            return self.result(Outcome.FAILED, "; ".join(self.identity.problems), remedy)
+        return self.result(Outcome.IDENTIFIED)
+
+    def other_device(self, kind: str) -> Sighting:
+        """Return the observation of what is no machine of a fleet: it is in no sheet, and no node."""
+        remedy = "nothing has to be done; leave it out of later sweeps with --exclude"
+        return self.result(Outcome.OTHER_DEVICE, f"a {kind} answers", remedy)
 
     def result(self, outcome: Outcome, cause: str = "", remedy: str = "") -> Sighting:
         """Return the observation with this outcome."""
