@@ -34,6 +34,11 @@ class PlanOptions:
     switches_per_rack: int
     racks_per_row: int
     host_prefix: str
+    ufm_ports: int
+    row_pitch: float
+    slack: float
+    labels: Path | None
+    bom: Path | None
     as_json: bool
 
 
@@ -52,15 +57,32 @@ class PlanOptions:
 @click.option("--racks-per-row", type=_POSITIVE, default=16, show_default=True)
 @click.option("--host-prefix", default="", help="Call hosts PREFIX001, PREFIX002 … instead of by rack position.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write.  [default: stdout]")
-@click.option("--force", is_flag=True, help="Replace the file if it is there.")
+@click.option(
+    "--ufm-ports",
+    type=click.IntRange(0, 64),
+    default=0,
+    show_default=True,
+    help="Leaf ports for UFM, instead of a host's.",
+)
+@click.option("--row-pitch", type=click.FloatRange(0, 50), default=3.0, show_default=True, help="Metres between rows.")
+@click.option(
+    "--slack", type=click.FloatRange(0, 20), default=1.0, show_default=True, help="Metres that a cable needs more."
+)
+@click.option(
+    "--labels", type=click.Path(dir_okay=False, path_type=Path), help="Write a CSV with a label for each cable end."
+)
+@click.option("--bom", type=click.Path(dir_okay=False, path_type=Path), help="Write a CSV with the bill of materials.")
+@click.option("--force", is_flag=True, help="Replace the files if they are there.")
 @format_option(*DOCUMENTS)
 @gathered(PlanOptions)
 def plan(options: PlanOptions) -> None:
     """Write the wiring plan of a standard shape: a rail-optimised, non-blocking fat tree.
 
     One tier is one leaf for each rail; two tiers join all leaves by spines; three tiers join pods by core switches.
-    Devices are named by rack position. With --json the counts are printed, and the plan only goes to --out.
+    Devices are named by rack position. Lengths follow from the places of both ends: check them before you order. With
+    --json the counts are printed, and the plan only goes to --out.
     """
+    from clusterctl.cabling.generate.materials import RoomSize
     from clusterctl.cabling.generate.racks import RackLayout
     from clusterctl.operations import fabric_plans
     from clusterctl_cli.formats import print_document
@@ -80,7 +102,11 @@ def plan(options: PlanOptions) -> None:
                 options.racks_per_row,
                 options.host_prefix,
             ),
+            room=RoomSize(options.row_pitch, options.slack),
+            ufm_ports=options.ufm_ports,
             out=options.out,
+            labels=options.labels,
+            bom=options.bom,
             force=options.force,
         )
     )

@@ -21,19 +21,24 @@ if TYPE_CHECKING:
 @click.option("--network", is_flag=True, help="Show the network that each host will be given, as netplan says it.")
 @format_option()
 @verbose_option
-def plan(folder: Path, *, network: bool, as_json: bool, **options: Any) -> None:
-    """Print what bootstrap would do, node by node. Changes nothing; checks the whole site directory."""
+@click.pass_context
+def plan(ctx: click.Context, /, folder: Path, *, network: bool, as_json: bool, **options: Any) -> None:
+    """Print what bootstrap would do, node by node. Changes nothing; checks the whole site directory.
+
+    Exit code 1: nodes lack cables in the wiring plan, or have another number of adapters there than their SKU.
+    """
     from clusterctl.operations import plan as operation
     from clusterctl_cli.context import open_context, select_nodes
 
     context = open_context(folder, thorough=True)
     request = operation.PlanRequest(nodes=select_nodes(context, options, "limit"))
     result = operation.run(context, request)
-    say_notices(result.warnings)
+    say_notices((*result.warnings, *(gap.message for gap in result.wiring)))
     if network:
         _print_networks(operation.run_networks(context, request), as_json=as_json)
-    else:
-        _print(result, as_json=as_json)
+        return
+    _print(result, as_json=as_json)
+    ctx.exit(result.exit_code)
 
 
 def _print(result: PlanResult, *, as_json: bool) -> None:
@@ -45,7 +50,8 @@ def _print(result: PlanResult, *, as_json: bool) -> None:
         nodes = [
             render.node_json(one.node, now) | {"would": one.steps, "destructive": one.destroys} for one in result.nodes
         ]
-        print_document({"nodes": nodes, "warnings": result.warnings})
+        gaps = [{"kind": gap.kind.value, "hosts": gap.hosts, "message": gap.message} for gap in result.wiring]
+        print_document({"nodes": nodes, "warnings": result.warnings, "wiring": gaps})
         return
     click.echo(render.plan_text(result))
     click.echo(f"\n{render.counts(one.node for one in result.nodes)}. Nothing was touched.")

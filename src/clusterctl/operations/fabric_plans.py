@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clusterctl.cabling.burn.plan import BurnPlan, Lengths, plan_burn
-from clusterctl.cabling.generate.fat_tree import PortNaming, generate
+from clusterctl.cabling.generate.fat_tree import PortNaming, generate, ufm_slots
+from clusterctl.cabling.generate.materials import RoomSize, bill_of_materials, labels_csv, with_lengths
 from clusterctl.cabling.generate.racks import RackLayout
 from clusterctl.cabling.generate.shape import FabricSize, fewest_tiers, shape_of
 from clusterctl.formats.infiniband.opensm import parse_dump_fts, parse_opensm_log
@@ -28,8 +29,12 @@ class FatTreeRequest:
     adapters    the hosts' HCAs by rail; none: mlx5_0, mlx5_1 …
     twin_cages  two ports share a cage; None: from 64 ports on
     layout      of racks
+    room        distances, for the lengths of cables
+    ufm_ports   ports for UFM appliances, in the place of the last hosts
     out         the file that is written; None: no file
-    force       replace the file
+    labels      the file of cable labels; None: no file
+    bom         the file of the bill of materials; None: no file
+    force       replace the files
     """
 
     hosts: int
@@ -39,7 +44,11 @@ class FatTreeRequest:
     adapters: tuple[str, ...] = ()
     twin_cages: bool | None = None
     layout: RackLayout = field(default_factory=RackLayout)
+    room: RoomSize = field(default_factory=RoomSize)
+    ufm_ports: int = 0
     out: Path | None = None
+    labels: Path | None = None
+    bom: Path | None = None
     force: bool = False
 
 
@@ -81,17 +90,22 @@ class BurnPlanRequest:
 
 def run_fat_tree(request: FatTreeRequest) -> FatTreeResult:
     """Generate the wiring plan, and write it where a file is named."""
-    tiers = request.tiers or fewest_tiers(request.hosts, request.rails, request.radix)
-    shape = shape_of(FabricSize(request.hosts, request.rails, request.radix, tiers))
+    places = request.hosts + ufm_slots(request.ufm_ports, request.rails)
+    tiers = request.tiers or fewest_tiers(places, request.rails, request.radix)
+    shape = shape_of(FabricSize(places, request.rails, request.radix, tiers))
     names = request.adapters or tuple(f"mlx5_{number}" for number in range(request.rails))
     by_radix = request.radix >= TWIN_CAGES_FROM and request.radix % 4 == 0
     twins = by_radix if request.twin_cages is None else request.twin_cages
-    made = generate(shape, PortNaming(names, twins), request.layout)
+    made = with_lengths(generate(shape, PortNaming(names, twins), request.layout, request.ufm_ports), request.room)
     text = wiring_csv(made)
     if request.out is not None:
         write_document(request.out, text, option="--out", force=request.force)
+    if request.labels is not None:
+        write_document(request.labels, labels_csv(made), option="--labels", force=request.force)
+    if request.bom is not None:
+        write_document(request.bom, bill_of_materials(made, twin_cages=twins), option="--bom", force=request.force)
     counts = FatTreeCounts(
-        hosts=shape.wanted.hosts,
+        hosts=request.hosts,
         rails=shape.wanted.rails,
         tiers=shape.wanted.tiers,
         pods=shape.pods,

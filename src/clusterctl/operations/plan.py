@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from clusterctl.cabling.plan_nodes import WiringGap, wiring_gaps
 from clusterctl.edges.clock import CLOCK
+from clusterctl.edges.site.contents import wiring_plan
 from clusterctl.edges.site.host_networks import HostNetworks, host_networks
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Stage, Step
@@ -36,10 +38,16 @@ class PlannedNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanResult:
-    """The nodes, and what the operator must know before a bootstrap."""
+    """The nodes, what the operator must know before a bootstrap, and where nodes and wiring plan do not fit."""
 
     nodes: tuple[PlannedNode, ...]
     warnings: tuple[str, ...]
+    wiring: tuple[WiringGap, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """1: nodes lack cables in the wiring plan, and cannot pass the step cable."""
+        return 1 if any(gap.stops for gap in self.wiring) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +69,25 @@ class PlannedNetwork:
 
 def run(context: SiteContext, request: PlanRequest) -> PlanResult:
     """Return what bootstrap would do with each node."""
-    nodes = tuple(planned(node) for node in _selected(context, request))
-    return PlanResult(nodes=nodes, warnings=tuple(notices(context.site)))
+    nodes = _selected(context, request)
+    return PlanResult(
+        nodes=tuple(planned(node) for node in nodes),
+        warnings=tuple(notices(context.site)),
+        wiring=_wiring(context, nodes, all_nodes=not request.nodes),
+    )
+
+
+def _wiring(context: SiteContext, nodes: Sequence[NodeSummary], *, all_nodes: bool) -> tuple[WiringGap, ...]:
+    """Return where nodes and the site's wiring plan do not fit; of chosen nodes only their own gaps.
+
+    Before a node's discovery its SKU is unknown, unless the site has one SKU only.
+    """
+    counts: dict[str, int | None] = {sku.name: sku.hca_count for sku in context.site.skus}
+    unknown = next(iter(counts.values())) if len(counts) == 1 else None
+    fleet = {node.name: counts.get(node.sku, unknown) for node in context.nodes() if node.stage is not Stage.RETIRED}
+    gaps = wiring_gaps(wiring_plan(context.site), fleet)
+    chosen = {node.name for node in nodes}
+    return tuple(gap for gap in gaps if all_nodes or chosen & set(gap.hosts))
 
 
 def run_networks(context: SiteContext, request: PlanRequest) -> tuple[PlannedNetwork, ...]:

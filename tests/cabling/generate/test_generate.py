@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections import Counter
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +21,7 @@ from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.node import Location
 from clusterctl.formats.wiring.csv_plan import wiring_csv
 from clusterctl.formats.wiring.plan import decode_draft, decode_plan
+from clusterctl_cli.commands.cable_plan import plan as cable_plan
 
 
 def labels(wanted: FabricSize) -> PortNaming:
@@ -196,3 +200,50 @@ def test_no_cage_is_split_between_hosts_and_spines():
     """With 18 ports the ninth would share its cage with the first uplink: twin cages are refused there."""
     with pytest.raises(UsageError, match="middle of a cage"):
         generate(shape_of(FabricSize(2, 2, 18, 2)), PortNaming(("a", "b"), twin_cages=True), RackLayout())
+
+
+def _made(*options: str, folder):
+    files = {name: folder / name for name in ("out", "labels", "bom")}
+    words = [word for name, file in files.items() for word in (f"--{name}", str(file))]
+    result = CliRunner().invoke(cable_plan, [*options, *words])
+    assert result.exit_code == 0, result.output
+    return {name: file.read_text() for name, file in files.items()}
+
+
+def test_hosts_are_spread_evenly_over_leaves(tmp_path):
+    """33 hosts are 17 and 16, not 32 and 1."""
+    plan = decode_plan(
+        _made("--hosts", "33", "--rails", "1", "--tiers", "2", folder=tmp_path)["out"].encode(), file="p.csv"
+    )
+    leaves = Counter(cable.source.device for cable in plan.cables if cable.destination.device in plan.hosts)
+    assert sorted(leaves.values()) == [16, 17]
+
+
+def test_ports_for_ufm(tmp_path):
+    """127 hosts and 4 ports for UFM fill the leaves of 128 hosts; the plan is without a flaw."""
+    made = _made("--hosts", "127", "--ufm-ports", "4", folder=tmp_path)
+    draft = decode_draft(made["out"].encode(), file="p.csv")
+    ufm = {end.device: cable.source for cable in draft.cables for end in cable.ends if end.device.startswith("ufm")}
+    assert len(ufm) == 4
+    assert {port.port for port in ufm.values()} == {"32"}
+    assert len({port.device for port in ufm.values()}) == 4
+    assert lint([draft], Rules()).flaws == ()
+
+
+def test_lengths_labels_and_materials(tmp_path):
+    """Each cable between known places has a length that is sold and reaches; labels and the bill count every cable."""
+    made = _made("--hosts", "64", folder=tmp_path)
+    plan = decode_plan(made["out"].encode(), file="p.csv")
+    lengths = [cable.length_m for cable in plan.cables]
+    assert all(length is not None and 0.5 <= length <= 150 for length in lengths)
+    near, far = (next(c for c in plan.cables if c.destination == PortName(h, "mlx5_0")) for h in ("a01u01", "a16u01"))
+    assert near.length_m < far.length_m
+    assert {cable.kind for cable in plan.cables if cable.length_m > 3} == {"optical"}
+    labels = list(csv.DictReader(io.StringIO(made["labels"])))
+    assert len(labels) == 2 * len(plan.cables)
+    bill = list(csv.DictReader(io.StringIO(made["bom"])))
+    assert sum(int(row["number"]) for row in bill if row["item"] == "cable") == len(plan.cables)
+    switches = {end.device for cable in plan.cables for end in cable.ends} - plan.hosts
+    assert sum(int(row["number"]) for row in bill if row["item"] == "switch") == len(switches)
+    optical = sum(cable.kind == "optical" and cable.destination.device in plan.hosts for cable in plan.cables)
+    assert [int(row["number"]) for row in bill if row["type"] == "host, one port"] == [optical]

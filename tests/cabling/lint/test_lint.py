@@ -275,3 +275,34 @@ def test_recorded_plans_are_clean(name):
     text = (gzip.decompress(data) if fabric.endswith(".gz") else data).decode()
     draft = decode_draft((SAMPLES / name).read_bytes(), file=name)
     assert lint([draft], Rules(), parse_ibnetdiscover(text)).flaws == ()
+
+
+HOST_LINES = [f"leaf-{rail},{host},node{host:03d},mlx5_{rail},{rail + 1}" for host in range(1, 9) for rail in (0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("change", "kinds", "subject"),
+    [
+        ({}, [], ""),
+        ({"leaf-1,7,node007,mlx5_1,2": ""}, ["adapter_count"], "node007"),
+        ({"leaf-1,7,node007": "leaf-1,7,noed007"}, ["adapter_count", "similar_names"], "noed007"),
+        ({"leaf-1,7,node007": "leaf-1,7,node7"}, ["adapter_count", "adapter_count", "similar_names"], "node7"),
+        ({"leaf-1,7,node007": "leaf-1,7,NODE007.example.com"}, ["adapter_count"] * 2 + ["similar_names"], "node007"),
+        (
+            {"node007,mlx5_0": "node007,x", "node007,mlx5_1": "node007,mlx5_0", "node007,x": "node007,mlx5_1"},
+            ["adapter_rail"] * 2,
+            "node007",
+        ),
+        ({"node008,mlx5_1": "login01,mlx5_1"}, ["adapter_count"], "node008"),
+    ],
+)
+def test_outliers_among_hosts(change, kinds, subject):
+    """A host unlike the others is named with its lines; a host with a name of its own is none."""
+    text = "source_device,source_port,destination_device,destination_port,rail\n" + "\n".join(HOST_LINES) + "\n"
+    for old, new in change.items():
+        assert old in text
+        text = text.replace(old, new)
+    found = lint([decode_draft(text.encode(), file="plan.csv")], Rules(separate_rails=True)).flaws
+    assert sorted(flaw.kind.value for flaw in found) == kinds
+    assert not kinds or any(subject in flaw.subjects for flaw in found)
+    assert all(flaw.where and all(line.startswith("plan.csv:") for line in flaw.where) for flaw in found)

@@ -73,8 +73,18 @@ def repairs(components: Iterable[Component], visited: Iterable[str] = ()) -> lis
     for cluster in _clusters(pairs):
         for pair in _second_choices(cluster) if len(cluster) <= _EXACT else _exchanged(cluster):
             for number in pairs[pair]:
-                chosen[number] = replace(options[number][1], tie=False, other=())
-    return chosen
+                chosen[number] = options[number][1]
+    visits = Counter(device for one in chosen for device in one.devices) + Counter(fixed)
+    return [_without_detour(one, visits) for one in chosen]
+
+
+def _without_detour(one: Repair, visits: Counter[str]) -> Repair:
+    """Return the repair, without the other one where that needs more devices to visit among all repairs."""
+    if not one.tie:
+        return one
+    after = visits - Counter(one.devices)
+    after.update({port.device for move in one.other for port in move})
+    return one if len(after) <= len(visits) else replace(one, tie=False, other=())
 
 
 def _clusters(pairs: Iterable[_Pair]) -> list[list[_Pair]]:

@@ -30,14 +30,15 @@ class _Names:
     cores: Sequence[Sequence[str]]
 
 
-def generate(shape: Shape, labels: PortNaming, room: RackLayout) -> WiringPlan:
-    """The whole plan, ports numbered from 1: a switch's downward ports first, its upward ones from the middle on.
+def generate(shape: Shape, labels: PortNaming, room: RackLayout, ufm_ports: int = 0) -> WiringPlan:
+    """Return the whole plan. Ports count from 1: a switch's downward ports first, its upward ones from the middle on.
 
-    Raises UsageError where the labels or the room do not fit the shape.
+    `ufm_ports` are ports for UFM appliances in the places of the last hosts, one on each rail's leaf; the shape has
+    so many more hosts. Raises UsageError where the labels or the room do not fit the shape.
     """
     _check(shape, labels)
     roles = (*["leaf"] * shape.leaves, *["spine"] * shape.spines, *["core"] * shape.cores)
-    placed = place(shape.wanted.hosts, roles, room)
+    placed = place(shape.wanted.hosts - ufm_slots(ufm_ports, shape.wanted.rails), roles, room)
     switches = iter(placed.switches)
     names = _Names(
         hosts=placed.hosts,
@@ -45,7 +46,8 @@ def generate(shape: Shape, labels: PortNaming, room: RackLayout) -> WiringPlan:
         spines=[[next(switches) for _ in range(shape.spines_per_pod)] for _ in range(shape.pods)],
         cores=[[next(switches) for _ in range(shape.cores_per_plane)] for _ in range(shape.planes)],
     )
-    pairs = (*_host_cables(shape, names, labels), *_leaf_cables(shape, names), *_spine_cables(shape, names))
+    ufm = tuple(_ufm_cables(shape, names, ufm_ports))
+    pairs = (*_host_cables(shape, names, labels), *ufm, *_leaf_cables(shape, names), *_spine_cables(shape, names))
     cables = tuple(
         PlannedCable(
             source=PortName(source, str(port)),
@@ -56,7 +58,12 @@ def generate(shape: Shape, labels: PortNaming, room: RackLayout) -> WiringPlan:
         )
         for line, (source, port, destination, rail) in enumerate(pairs, start=2)
     )
-    return WiringPlan(cables, frozenset(placed.hosts), placed.locations)
+    return WiringPlan(cables, frozenset((*placed.hosts, *(pair[2].device for pair in ufm))), placed.locations)
+
+
+def ufm_slots(ports: int, rails: int) -> int:
+    """Return how many hosts' places so many ports for UFM take: one place has a port on the leaf of each rail."""
+    return -(-ports // rails)
 
 
 _Pair = tuple[str, int, PortName, str]
@@ -81,6 +88,13 @@ def _host_cables(shape: Shape, names: _Names, labels: PortNaming) -> Iterator[_P
         unit, slot = divmod(number, shape.unit_hosts)
         for rail, adapter in enumerate(labels.adapters):
             yield names.leaves[unit][rail], slot + 1, PortName(host, adapter), str(rail + 1)
+
+
+def _ufm_cables(shape: Shape, names: _Names, ports: int) -> Iterator[_Pair]:
+    for number in range(ports):
+        slot, rail = divmod(number, shape.wanted.rails)
+        unit, place = divmod(len(names.hosts) + slot, shape.unit_hosts)
+        yield names.leaves[unit][rail], place + 1, PortName(f"ufm{number + 1:02}", "mlx5_0"), str(rail + 1)
 
 
 def _leaf_cables(shape: Shape, names: _Names) -> Iterator[_Pair]:

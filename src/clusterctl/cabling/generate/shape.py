@@ -116,16 +116,16 @@ def _larger(wanted: FabricSize, largest: int) -> str:
 
 
 def _two_tiers(wanted: FabricSize) -> Shape:
-    unit_hosts = min(wanted.hosts, wanted.radix // 2)
-    units = -(-wanted.hosts // unit_hosts)
+    units = -(-wanted.hosts // (wanted.radix // 2))
+    unit_hosts = -(-wanted.hosts // units)
     spines, width = _spread(units * wanted.rails, unit_hosts, wanted.radix // 2, wanted.radix)
     return Shape(wanted, unit_hosts, units_per_pod=units, pods=1, spines_per_pod=spines, width=width)
 
 
 def _three_tiers(wanted: FabricSize) -> Shape:
     half = wanted.radix // 2
-    unit_hosts = min(wanted.hosts, half)
-    units = -(-wanted.hosts // unit_hosts)
+    units = -(-wanted.hosts // half)
+    unit_hosts = -(-wanted.hosts // units)
     fewest = -(-units // (half // wanted.rails))
     even = [pods for pods in range(fewest, min(units, wanted.radix) + 1) if units % pods == 0]
     shapes = [_of_pods(wanted, unit_hosts, -(-units // pods)) for pods in even or (fewest,)]

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from clusterctl.cabling.lint.guids import name_flaws
+from clusterctl.cabling.lint.hosts import host_flaws
 from clusterctl.cabling.lint.lines import cage_flaws, port_flaws
 from clusterctl.cabling.lint.plan_index import Problem, Rules, index
 from clusterctl.cabling.lint.rails import leaf_rails, rail_flaws
@@ -16,7 +17,7 @@ from clusterctl.fleet.fabric.wiring import PlanDraft
 
 @dataclass(frozen=True, slots=True)
 class LintResult:
-    """`unjudged` says which rules could not be looked at, and why: what is not measured does not pass."""
+    """`unjudged` says which rules could not be judged, and what of the files was read in an unusual way."""
 
     cables: int
     devices: int
@@ -33,11 +34,12 @@ def lint(drafts: Iterable[PlanDraft], rules: Rules, fabric: Fabric | None = None
         unjudged.append("rails: the plan tells no adapter's rail, neither by the adapter's name nor in a column `rail`")
     elif rules.rails:
         flaws += rail_flaws(plan)
-    flaws += [*tree_flaws(plan, rules), *island_flaws(plan, rules)]
+    flaws += [*host_flaws(plan), *tree_flaws(plan, rules), *island_flaws(plan, rules)]
     if fabric is not None:
         flaws += name_flaws(plan, fabric)
     devices = {end.device for entry in plan.listed for end in entry.ends}
-    return LintResult(len(plan.listed), len(devices), tuple(flaws), tuple(unjudged))
+    notes = [note for draft in plan.drafts for note in draft.notes]
+    return LintResult(len(plan.listed), len(devices), tuple(flaws), (*unjudged, *notes))
 
 
 def lint_ethernet(drafts: Iterable[PlanDraft]) -> LintResult:
