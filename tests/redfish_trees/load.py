@@ -19,6 +19,24 @@ _NUMBER = re.compile(r"\{n([+-]\d+)?(?::(\d+))?\}")
 _MARKS = ("$status", "$embeds", "$count", "$unlisted")
 
 
+_TYPES = {
+    "Chassis": "Chassis",
+    "Drives": "Drive",
+    "EthernetInterfaces": "EthernetInterface",
+    "LogServices": "LogService",
+    "Managers": "Manager",
+    "Memory": "Memory",
+    "NetworkAdapters": "NetworkAdapter",
+    "NetworkDeviceFunctions": "NetworkDeviceFunction",
+    "PCIeDevices": "PCIeDevice",
+    "PowerSupplies": "PowerSupply",
+    "Processors": "Processor",
+    "Storage": "Storage",
+    "Systems": "ComputerSystem",
+}
+"""Collection → type of its members, as BMCs tell it."""
+
+
 def load_truth(name: str) -> dict[str, Any]:
     """Return what is right for the case."""
     found: dict[str, Any] = yaml.safe_load((HERE / name / "truth.yml").read_text())
@@ -35,12 +53,7 @@ def load_tree(name: str) -> Tree:
     for path, body in listed.items():
         tree[path] = {"@odata.id": path, **_with_links(body)}
         if path != ROOT:
-            tree[path] = {
-                "@odata.id": path,
-                "Id": path.rsplit("/", 1)[-1],
-                "Name": path.rsplit("/", 1)[-1],
-                **tree[path],
-            }
+            tree[path] = {**_own(path), **tree[path]}
     for path in list(listed):
         _link(tree, path, listed)
     for path in [path for path, body in tree.items() if "$count" in body or "$embeds" in body]:
@@ -48,6 +61,14 @@ def load_tree(name: str) -> Tree:
     for path in [path for path, body in tree.items() if body.get("$embeds")]:
         tree[path]["Members"] = [tree[member["@odata.id"]] for member in tree[path]["Members"]]
     return {path: _answer(body) for path, body in tree.items()}
+
+
+def _own(path: str) -> Tree:
+    """What every resource says of itself."""
+    *_, collection, name = path.split("/")
+    kind = _TYPES.get(collection)
+    own = {"@odata.id": path, "Id": name, "Name": name}
+    return {"@odata.type": f"#{kind}.v1_0_0.{kind}", **own} if kind else own
 
 
 def _answer(body: Mapping[str, Any]) -> Mapping[str, Any] | Unreadable:

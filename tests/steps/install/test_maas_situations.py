@@ -158,7 +158,7 @@ def discovered(book: SqlJournal, lab: Lab) -> list[NodeId]:
 
 
 def settings_of(site: Mapping[str, Any]) -> dict[str, Any]:
-    fields = {key: value for key, value in site.items() if key in ("pool", "write_s")}
+    fields = {key: value for key, value in site.items() if key in ("pool", "series", "write_s")}
     if "write_s" in fields:
         fields["write_seconds"] = fields.pop("write_s")
     return {**fields, "move_from_pools": tuple(site.get("move_from_pools", ()))}
@@ -191,7 +191,7 @@ def install_finding(outcome: Outcome) -> tuple[Verdict, str, str, str]:
 @pytest.mark.parametrize("case", SITUATIONS, ids=lambda case: case["name"])
 def test_what_comes_out_of_a_situation(tmp_path: Path, book: SqlJournal, case: Mapping[str, Any]) -> None:
     """Verdict, cause, remedy and the number of requests are those of the table; no markup and no secret is shown."""
-    lab = Lab(tmp_path, machines=case.get("machines", 1))
+    lab = Lab(tmp_path, machines=case.get("machines", 1), network="127.111.0.0/16")
     try:
         outcomes, error = play(lab, book, case)
         verdict, code, cause, remedy = (

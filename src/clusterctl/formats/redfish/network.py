@@ -56,7 +56,7 @@ class _Function:
 
     @property
     def speaks_infiniband(self) -> bool:
-        kinds = (self.resource.text(name) for name in ("NetDevFuncType", "PortProtocol", "LinkNetworkTechnology"))
+        kinds = (self.resource.text(name) for name in _TECHNOLOGIES)
         kind = next((found for found in kinds if found), "")
         silent = not kind and any(self.resource.has(*keys) for keys in (("InfiniBand",), _DELL_INFINIBAND))
         return kind == "InfiniBand" or silent
@@ -77,8 +77,10 @@ class _Function:
         for name in ("MACAddress", "PermanentMACAddress"):
             if found := _mac(self.resource, "Ethernet", name):
                 return found
-        ports = self.resource.texts("Ethernet", "AssociatedMACAddresses")
-        return _as_mac(ports[0], self.resource.where("Ethernet", "AssociatedMACAddresses")) if ports else None
+        for keys in (("Ethernet", "AssociatedMACAddresses"), ("AssociatedNetworkAddresses",)):
+            if ports := self.resource.texts(*keys):
+                return _as_mac(ports[0], self.resource.where(*keys))
+        return None
 
     @property
     def guid(self) -> Guid | None:
@@ -89,6 +91,7 @@ class _Function:
 
 
 _FUNCTIONS = "NetworkDeviceFunctions"
+_TECHNOLOGIES = ("NetDevFuncType", "PortProtocol", "LinkNetworkTechnology", "ActiveLinkTechnology")
 _DELL_INFINIBAND = ("Oem", "Dell", "DellInfiniBand")
 _GUID_FIELDS = (
     ("InfiniBand", "PortGUID"),
@@ -166,10 +169,13 @@ def _functions(tree: Tree) -> list[_Function]:
         raise ParseError("no chassis lists its network adapters", where="/redfish/v1/Chassis NetworkAdapters")
     listed = {item.path: item for item in chain.from_iterable(tree.readable_members(listing, "NetworkAdapters"))}
     adapters = [item for item in listed.values() if not item.absent]
-    functions = tree.readable_members([one for one in adapters if one.has(_FUNCTIONS)], _FUNCTIONS)
-    found = dict(zip((one.path for one in adapters if one.has(_FUNCTIONS)), functions, strict=True))
-    bare = [one for one in adapters if not found.get(one.path) and one.has("Ports")]
-    found |= dict(zip((one.path for one in bare), tree.readable_members(bare, "Ports"), strict=True))
+    found: dict[str, tuple[Resource, ...]] = {}
+    for name in (_FUNCTIONS, "Ports", "NetworkPorts"):
+        silent = [one for one in adapters if not found.get(one.path) and one.has(name)]
+        found |= dict(zip((one.path for one in silent), tree.readable_members(silent, name), strict=True))
+    for adapter in adapters:
+        if adapter.path not in found:
+            tree.leave_out(ParseError("it lists neither functions nor ports", where=adapter.path))
     ids = _pci_models(tree, [one for one in adapters if not _Function(one, one).told_model])
     return [
         _Function(adapter, item, len(siblings), rank, ids.get(adapter.path, ""))
@@ -240,7 +246,7 @@ def _slot(function: _Function) -> str:
     controllers = function.adapter.each("Controllers")
     label = controllers[0].text("Location", "PartLocation", "ServiceLabel") if controllers else ""
     adapter, own = label or function.adapter.id, function.resource.id
-    if function.siblings == 1 and "/Ports/" in function.resource.path:
+    if function.siblings == 1 and "Ports/" in function.resource.path:
         return adapter
     if own.startswith(adapter):
         return own
