@@ -11,7 +11,7 @@ from clusterctl.edges.resources import resource
 from clusterctl.edges.site.baselines import read_baseline
 from clusterctl.edges.site.textfile import read_yaml
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.hardware.sku import ANY_SIZE, RootDisk, Sku
+from clusterctl.fleet.hardware.sku import ANY_SIZE, LinkLayer, RootDisk, Sku
 from clusterctl.formats.site.yaml_document import Document, validate
 from clusterctl.site.fields import Count, FileName, Positive, Words, section
 from clusterctl_burnin.package_data import names_in
@@ -69,10 +69,11 @@ class SkuFile:
     baseline: FileName | None = None
     psus: Positive | Literal["none", "shelf"] | None = None
     unreported: tuple[Literal["health", "psus", "temperatures"], ...] = ()
+    hca_link_layer: LinkLayer = "InfiniBand"
 
 
 def read_skus(folder: Path, names: tuple[str, ...], document: Document) -> tuple[Sku, ...]:
-    """The SKUs that a site names, each valid in itself and to be told apart from the others."""
+    """The SKUs that a site names, each valid in itself and distinguishable from the others."""
     skus = tuple(_read(folder, name, document.where("skus", at)) for at, name in enumerate(names))
     for at, sku in enumerate(skus):
         for other in skus[:at]:
@@ -80,7 +81,7 @@ def read_skus(folder: Path, names: tuple[str, ...], document: Document) -> tuple
                 raise UsageError(f"{sku.name} stands twice", where=document.where("skus", at), remedy="take one out")
             if _alike(sku, other):
                 raise UsageError(
-                    f"{sku.name} cannot be told from {other.name}: the same manufacturer, model and GPU model",
+                    f"{sku.name} cannot be distinguished from {other.name}: the same manufacturer, model and GPU model",
                     where=document.where("skus", at),
                     remedy="keep one of them, or say in both files what differs",
                 )

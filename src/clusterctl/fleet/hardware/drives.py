@@ -33,7 +33,7 @@ def root_disk(inventory: Inventory, rule: RootDisk, known: str = "") -> Drive:
     """Return the one drive that the rule names; of several alike, `known` (a serial) where it is one of them.
 
     Raise `EdgeError` where there is none, `UsageError` where the rule matches several that are not one as good as
-    the other, or leaves the choice to the host.
+    the other, may match one that could not be read, or leaves the choice to the host.
     """
     if rule.chosen_by != "bmc":
         raise UsageError(f"the root disk is chosen by the {rule.chosen_by}", where="root_disk")
@@ -112,11 +112,11 @@ def judge_drives(inventory: Inventory) -> tuple[Finding, ...]:
 
     No finding where it tells of none: that they are there at all is for `drive_count` to say.
     """
-    told = [drive for drive in inventory.drives or () if drive.healthy is not None]
-    failed = [drive for drive in told if not drive.healthy]
-    if failed or not told:
+    reporting = [drive for drive in inventory.drives or () if drive.healthy is not None]
+    failed = [drive for drive in reporting if not drive.healthy]
+    if failed or not reporting:
         return tuple(_failed(drive) for drive in failed)
-    return (passed("drives", "all that tell their health are well", measured=Quantity(len(told), "drives")),)
+    return (passed("drives", "all that report their health are healthy", measured=Quantity(len(reporting), "drives")),)
 
 
 def _failed(drive: Drive) -> Finding:
