@@ -22,7 +22,9 @@ _GPU_CHECKS = (
     | _PCIE_CHECKS
     | _GPU_SETTINGS
 )
-_HCA_CHECKS = frozenset({"hca_link", "hca_firmware", "site_firmware", "hca_errors", "pcie_width", "transceivers"})
+_HCA_CHECKS = frozenset(
+    {"hca_link", "hca_firmware", "site_firmware", "hca_errors", "pcie_width", "transceivers", "roce"}
+)
 _LOADS = frozenset({"ib_write_bw", "all_reduce", "all_reduce_node", "all_reduce_rail", "hang_hunt"})
 _RAIL_LOADS = ("ib_write_bw", "all_reduce_rail")
 """Loads that tell of one adapter by itself."""

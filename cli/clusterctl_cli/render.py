@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.table import Table
@@ -17,14 +17,16 @@ from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.quantity import Bound, Quantity
 from clusterctl.fleet.state import NodeState, NodeSummary
-from clusterctl.operations.bootstrap import RunResult
-from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import current_time
-from clusterctl.operations.plan import PlanResult
 from clusterctl_cli.formats import Format, asked, print_document
 from clusterctl_cli.render_fabric import fault_json, faults_text
 from clusterctl_cli.render_people import hold_json, people_text, standing, waiver_json, waivers_brief
 from clusterctl_cli.text import ago, columns, terminal_width
+
+if TYPE_CHECKING:
+    from clusterctl.operations.bootstrap import RunResult
+    from clusterctl.operations.context import SiteContext
+    from clusterctl.operations.plan import PlanResult
 
 STYLES = {
     Stage.GOLD: "bold yellow",

@@ -31,3 +31,7 @@ class BmcQuirk(enum.Enum):
     CLOSES_REUSED = "closes-reused"
     OTHER_CERTIFICATE = "other-certificate"
     EXPIRED_CERTIFICATE = "expired-certificate"
+    NO_SESSIONS = "no-sessions"
+    FAILS_EXPAND = "fails-expand"
+    NO_UTF8 = "no-utf8"
+    BLANK_FAILURE = "blank-failure"

@@ -1,7 +1,8 @@
 """The root file system that all hosts of all labs share: built once by mmdebstrap, then only read.
 
-It is the machine's own release (Debian or Ubuntu), fetched from the machine's own apt sources, so that it can be built
-wherever the machine itself can install packages. What makes it a lab host is in `clusterctl_lab.image_contents`.
+By default it is the machine's own release (Debian or Ubuntu), from the machine's own apt sources, so that it can be
+built wherever the machine itself can install packages. The environment may name another release and its archive. What
+makes it a lab host is in `clusterctl_lab.image_contents`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
@@ -27,13 +29,56 @@ BUILD_SECONDS = 900
 Progress = Callable[[str], None]
 
 
+@dataclass(frozen=True, slots=True)
+class HostRelease:
+    """The release of the hosts: `debian`, `bookworm`.
+
+    mirror   URL of its archive; empty: the machine's own apt sources
+    keyring  file with the archive's keys; empty: the machine's own
+    """
+
+    distribution: str
+    codename: str
+    mirror: str = ""
+    keyring: str = ""
+
+    def sources(self) -> tuple[str, ...]:
+        """Return the one-line apt sources."""
+        if not self.mirror:
+            return tuple(own_sources(self.distribution, self.codename))
+        signed = f"[signed-by={self.keyring}] " if self.keyring else ""
+        components = " ".join(COMPONENTS[self.distribution])
+        pockets = ("", "-updates", "-security") if self.distribution == "ubuntu" else ("", "-updates")
+        return tuple(f"deb {signed}{self.mirror} {self.codename}{pocket} {components}" for pocket in pockets)
+
+
+def host_release() -> HostRelease:
+    """Return the release that `CLUSTERCTL_LAB_RELEASE` names (`ubuntu/noble`), with its `CLUSTERCTL_LAB_MIRROR` and
+    `CLUSTERCTL_LAB_KEYRING`; the machine's own where it is not set. Raises `UsageError` for anything else.
+    """
+    named = os.environ.get("CLUSTERCTL_LAB_RELEASE", "")
+    if not named:
+        return HostRelease(*own_release())
+    distribution, _, codename = named.partition("/")
+    mirror, keyring = os.environ.get("CLUSTERCTL_LAB_MIRROR", ""), os.environ.get("CLUSTERCTL_LAB_KEYRING", "")
+    if distribution not in COMPONENTS or not codename.isalpha() or not mirror.startswith(("http://", "https://")):
+        raise UsageError(
+            f"{named!r} is no release of the lab's hosts, or has no mirror",
+            where="CLUSTERCTL_LAB_RELEASE",
+            remedy="set it like ubuntu/noble, and CLUSTERCTL_LAB_MIRROR to the URL of its archive; or unset both",
+        )
+    if keyring and not Path(keyring).is_file():
+        raise UsageError(f"{keyring} is no file", where="CLUSTERCTL_LAB_KEYRING", remedy="name the archive's keyring")
+    return HostRelease(distribution, codename, mirror, keyring)
+
+
 def ensure_image(progress: Progress, *, cache: Path = CACHE) -> Path:
     """The root file system's folder, built first if this recipe's is not in `cache` yet (needs root, ~30 s).
 
     Two callers at once build it once; what a killed build left is removed by the next.
     Raises `EnvironmentBrokenError` where mmdebstrap is missing or fails, `UsageError` without root.
     """
-    release = own_release()
+    release = host_release()
     image = cache / f"rootfs-{_digest(release)}"
     if image.is_dir():
         return image
@@ -46,8 +91,8 @@ def ensure_image(progress: Progress, *, cache: Path = CACHE) -> Path:
     return image
 
 
-def _build(release: tuple[str, str], image: Path, progress: Progress) -> None:
-    progress(f"building the hosts' root file system ({release[0]} {release[1]}, once, about 30 s)")
+def _build(release: HostRelease, image: Path, progress: Progress) -> None:
+    progress(f"building the hosts' root file system ({release.distribution} {release.codename}, once, about 30 s)")
     started = time.monotonic()
     unfinished = image.parent / f".building-{image.name}"
     try:
@@ -61,17 +106,17 @@ def _build(release: tuple[str, str], image: Path, progress: Progress) -> None:
     progress(f"root file system ready: {megabytes} MB in {time.monotonic() - started:.0f} s, kept in {image}")
 
 
-def _mmdebstrap(release: tuple[str, str], target: Path) -> None:
+def _mmdebstrap(release: HostRelease, target: Path) -> None:
     """Run in its own mount namespace and killed with us, so that a killed build leaves files and nothing else."""
     apt_options = target.with_name(f"{target.name}.apt.conf")
     apt_options.touch(mode=0o600)  # a proxy's address may carry a password
     apt_options.write_text(network_options())
-    sources = "\n".join(own_sources(*release))
+    sources = "\n".join(release.sources())
     argv = [
         *("setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "private"),
         *("mmdebstrap", "--quiet", "--mode=root", "--variant=minbase", f"--include={','.join(PACKAGES)}"),
         *(f"--dpkgopt=path-exclude={path}" for path in EXCLUDED_PATHS),
-        *(f"--aptopt={apt_options}", release[1], str(target), "-"),
+        *(f"--aptopt={apt_options}", release.codename, str(target), "-"),
     ]
     try:
         result = subprocess.run(
@@ -147,8 +192,9 @@ def _output(*argv: str) -> str:
     return result.stdout
 
 
-def _digest(release: tuple[str, str]) -> str:
-    recipe = [str(RECIPE_VERSION), *release, platform.machine(), *PACKAGES, *EXCLUDED_PATHS]
+def _digest(release: HostRelease) -> str:
+    origin = [release.distribution, release.codename, *filter(None, (release.mirror,))]
+    recipe = [str(RECIPE_VERSION), *origin, platform.machine(), *PACKAGES, *EXCLUDED_PATHS]
     return hashlib.sha256("\n".join(recipe).encode()).hexdigest()[:12]
 
 

@@ -22,7 +22,7 @@ from clusterctl_lab.healthy import build
 from clusterctl_lab.host_files import in_share, on_disk, skeleton, write_lower
 from clusterctl_lab.hosts import ExitReason, HostSettings, NamespaceHosts
 from clusterctl_lab.hosts.names import LabNames
-from clusterctl_lab.image import ensure_image, own_release
+from clusterctl_lab.image import ensure_image, host_release
 from clusterctl_lab.installed import install_all
 from clusterctl_lab.keys import make_keys
 from clusterctl_lab.machine import BmcCondition, Machine
@@ -227,7 +227,7 @@ class RunningLab:
             virtual=self.settings.virtual,
             uplink="" if self.settings.has_maas else LabNames(self.settings.name).uplink,
             os_image=self.settings.os_image,
-            release="" if self.settings.os_image else own_release()[1],
+            release="" if self.settings.os_image else host_release().codename,
         )
         folder = SiteDirectory(Path(self.settings.site), self.settings.name)
         for name in folder.write(render(facts)):

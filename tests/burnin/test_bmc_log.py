@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -46,6 +46,38 @@ MACHINE = Inventory(
     temperatures=(Temperature("Inlet Temp", 22, 42, "OK", intake=True),),
 )
 """PS3 fails, PS4, Fan 2A and drive 1 tell nothing of themselves, all else is well."""
+
+
+def labelled_entries() -> Iterator[tuple[list[str], str]]:
+    """Yield the header and the message of each entry of `data/bmc_log_entries.txt`, which explains them."""
+    header: list[str] = []
+    for line in (Path(__file__).parent / "data" / "bmc_log_entries.txt").read_text().splitlines():
+        if line.startswith("@ "):
+            header = [field.strip() for field in line[2:].split(" | ")]
+        elif line and not line.startswith("#"):
+            yield header, line
+
+
+def mistake(header: list[str], message: str) -> str:
+    """Return what the table makes of a labelled entry; empty where that is its label."""
+    weight, component, part = header[:3]
+    meaning = shipped_table().meaning(entry(message, message_id="".join(header[4:])))
+    if meaning is None:
+        return f"unknown: {message}"
+    weights = {"any": {"noise", "degraded", "repaired"}}.get(weight, {weight})
+    components = {meaning.rule.component.value} if weight in ("noise", "any") else {component}
+    right = meaning.rule.weight.value in weights and meaning.rule.component.value in components
+    named = part == "-" or part in meaning.part
+    return "" if right and named else f"{meaning.rule.name}, part {meaning.part!r}: {message}"
+
+
+def test_each_labelled_entry_has_its_weight() -> None:
+    """At least 75 fatal ones of five vendors; each with a source, none twice."""
+    found = list(labelled_entries())
+    assert [text for header, message in found if (text := mistake(header, message))] == []
+    assert sum(header[0] == "fatal" for header, _ in found) >= 75
+    assert all(len(header) >= 4 and header[3] for header, _ in found)
+    assert len({message for _, message in found}) == len(found)
 
 
 def with_slots(dimms: Sequence[str] = (), fans: Sequence[str] = ()) -> Inventory:

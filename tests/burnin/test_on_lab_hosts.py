@@ -17,7 +17,7 @@ from clusterctl_burnin.hunting.node_status import Measured
 from clusterctl_burnin.loads.model import Member
 from clusterctl_burnin.loads.report import findings
 from clusterctl_burnin.probe import Readings, argv_for, parse_readings
-from clusterctl_burnin.probes.ibstat import infiniband
+from clusterctl_burnin.probes.ibstat import compute_adapters
 from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_burnin.sweep import Judged, judge, sweep
 from tests.burnin.lab_kit import DRIVER, USER, Hosts, lab_hosts, needs_lab
@@ -79,7 +79,7 @@ def test_a_gpu_taken_out_is_the_one_root(hosts: Hosts) -> None:
 
 
 def members(hosts: Hosts) -> list[Member]:
-    devices = tuple(adapter.name for adapter in infiniband(swept(hosts, "node001")[0]))
+    devices = tuple(adapter.name for adapter in compute_adapters(swept(hosts, "node001")[0], H100_X8))
     return [Member(name, address.address, devices) for name, address in hosts.addresses.items()]
 
 

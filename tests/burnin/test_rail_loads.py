@@ -25,7 +25,7 @@ from clusterctl_burnin.loads.report import findings
 from clusterctl_burnin.probe import ProbeResult, Readings, Status
 from clusterctl_burnin.probes.ibstat import IBSTAT
 from tests.burnin.campaign_kit import measured
-from tests.burnin.kit import healthy_text
+from tests.burnin.kit import SKU, healthy_text
 
 LIMITS = shipped_limits("h100-sxm-ndr400")
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -72,7 +72,7 @@ def test_a_seat_is_read_from_the_checks_answers() -> None:
         for a in link.get("addr_info", ())
         if a.get("scope") == "global" and a["family"] == "inet"
     )
-    found = seat(readings(*healthy), address)
+    found = seat(readings(*healthy), address, SKU)
     assert found.devices == ("mlx5_0", "mlx5_1")
     assert len(set(found.gpus)) == len(found.devices)
     assert None not in found.gpus
@@ -81,9 +81,9 @@ def test_a_seat_is_read_from_the_checks_answers() -> None:
 
 def test_what_is_not_told_is_left_out() -> None:
     """No answer, no seat: each load says what it lacks."""
-    assert seat(readings(), "10.0.0.1") == Seat((), (), "")
+    assert seat(readings(), "10.0.0.1", SKU) == Seat((), (), "")
     only = readings(result(IBSTAT.name, healthy_text(IBSTAT.name)))
-    assert set(seat(only, "10.0.0.1").gpus) == {None}
+    assert set(seat(only, "10.0.0.1", SKU).gpus) == {None}
 
 
 def test_nccl_is_told_exactly_which_adapters_and_interface() -> None:

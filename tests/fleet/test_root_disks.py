@@ -15,7 +15,7 @@ from clusterctl.fleet.hardware.disk_contract import DiskContract, SeenDrive, jud
 from clusterctl.fleet.hardware.drives import root_disk
 from clusterctl.fleet.hardware.matching import match
 from clusterctl.fleet.hardware.sku import RootDisk
-from clusterctl.fleet.node import Drive, Inventory, Serial
+from clusterctl.fleet.node import Drive, Inventory, Serial, Unread
 from tests.fleet.test_match import SKU, WHOLE
 
 CASES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "data" / "root_disks.yml").read_text())
@@ -112,3 +112,21 @@ def test_the_proof_after_the_first_boot(case: dict[str, Any]) -> None:
         now = [replace(drive, fingerprint="changed") if drive is other else drive for drive in drives]
         changed = [one.subject for one in judge_data(named, drives, now, "node001") if one.verdict is Verdict.FAIL]
         assert changed == [other.serial or other.wwn]
+
+
+def test_a_drive_that_could_not_be_read_could_be_the_root_disk_too() -> None:
+    """One that fits among those that were read is not the only one; a rule that names the serial is not in doubt."""
+    lost = Unread("drives", "/redfish/v1/Chassis/1/Drives/9", "HTTP 500")
+    machine = replace(WHOLE, unread=(lost,))
+    finding = next(one for one in match(machine, SKU) if one.check == "root_disk")
+    assert finding.verdict is Verdict.INCONCLUSIVE
+    assert lost.where in finding.cause
+    assert root_disk(machine, RootDisk(serial="ROOT1")).serial == "ROOT1"
+
+
+def test_drives_of_which_some_could_not_be_read_are_not_counted() -> None:
+    """Too few may be all there are."""
+    lost = Unread("drives", "/redfish/v1/Chassis/1/Drives/9", "HTTP 500")
+    machine = replace(WHOLE, drives=(WHOLE.drives or ())[:4], unread=(lost,))
+    finding = next(one for one in match(machine, SKU) if one.check == "drive_count")
+    assert finding.verdict is Verdict.INCONCLUSIVE

@@ -16,7 +16,7 @@ from clusterctl.formats.nvidia.nvlink import GpuTopology, parse_gpu_topology
 from clusterctl_burnin.check import Area, Cause, Check, Expected
 from clusterctl_burnin.checks.nvlink import NVLINK_COUNT
 from clusterctl_burnin.probe import Probe, Readings
-from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband
+from clusterctl_burnin.probes.ibstat import IBSTAT, compute_adapters
 from clusterctl_burnin.probes.nvidia_smi import missing
 
 TOPOLOGY = Probe("gpu_topology", ("nvidia-smi", "topo", "-m"), timeout=20, role="nvidia_driver")
@@ -61,7 +61,7 @@ def _apart(table: GpuTopology, wanted: str) -> Iterator[Finding]:
 
 def _far(table: GpuTopology, readings: Readings, expected: Expected) -> Iterator[Finding]:
     """One adapter for each GPU, as far as there are as many of them in InfiniBand mode."""
-    names = {adapter.name for adapter in infiniband(readings)}
+    names = {adapter.name for adapter in compute_adapters(readings, expected.sku)}
     adapters = [name for name in table.adapters if name in names]
     yield from missing(_NAME, len(adapters), expected.sku.hca_count, "adapters")
     if len(adapters) < len(table.gpus):

@@ -19,7 +19,7 @@ from clusterctl_burnin.chance import exceeds
 from clusterctl_burnin.check import Area, Check, Expected, inconclusive
 from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
-from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband, serial_of
+from clusterctl_burnin.probes.ibstat import IBSTAT, compute_adapters, serial_of
 from clusterctl_burnin.probes.nvidia_smi import missing
 
 HCA_LINK_DOWNS_MAX = LimitKey(
@@ -84,7 +84,7 @@ _RATES = (
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    adapters = infiniband(readings)
+    adapters = compute_adapters(readings, expected.sku)
     result = readings.result(COUNTERS)
     if result.rc != 0:
         raise UnmeasuredError(f"the port counters cannot be read: {result.complaint}", remedy=_PRIVILEGE)

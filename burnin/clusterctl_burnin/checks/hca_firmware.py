@@ -11,7 +11,7 @@ from clusterctl.formats.infiniband.adapters import Adapter
 from clusterctl_burnin.check import Area, Check, Expected, inconclusive, known
 from clusterctl_burnin.limits.limit import VERSION, LimitKey
 from clusterctl_burnin.probe import Readings, UnmeasuredError
-from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband, serial_of
+from clusterctl_burnin.probes.ibstat import IBSTAT, compute_adapters, serial_of
 from clusterctl_burnin.probes.nvidia_smi import missing
 
 HCA_FIRMWARE_MIN = LimitKey("hca_firmware_min", VERSION)
@@ -21,7 +21,7 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    adapters, wanted = infiniband(readings), expected.limits.versions[HCA_FIRMWARE_MIN.name].value
+    adapters, wanted = compute_adapters(readings, expected.sku), expected.limits.versions[HCA_FIRMWARE_MIN.name].value
     bad = [finding for adapter in adapters for finding in _bad(adapter, wanted, expected)]
     yield from bad
     absent = tuple(missing(_NAME, len(adapters), expected.sku.hca_count, "adapters"))

@@ -1,4 +1,4 @@
-"""hca_link: every InfiniBand port is active, at the SKU's rate."""
+"""hca_link: every port of the compute fabric is active, at the SKU's rate."""
 
 from __future__ import annotations
 
@@ -10,23 +10,21 @@ from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.formats.infiniband.adapters import Adapter, IbPort
 from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.probe import Readings
-from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband
+from clusterctl_burnin.probes.ibstat import ETHERNET, IBSTAT, compute_adapters
 from clusterctl_burnin.probes.nvidia_smi import missing
 
 _NAME = "hca_link"
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    adapters = infiniband(readings)
+    adapters = compute_adapters(readings, expected.sku)
     rate = expected.sku.hca_rate_gbps
     bad = [f for adapter in adapters for port in adapter.ports for f in _bad(adapter, port, rate)]
     yield from bad
     absent = tuple(missing(_NAME, len(adapters), expected.sku.hca_count, "adapters"))
     yield from absent
     if not bad and not absent:
-        yield passed(
-            _NAME, "all InfiniBand ports are active", measured=Quantity(rate, "Gb/s"), expected=exactly(rate, "Gb/s")
-        )
+        yield passed(_NAME, "all ports are active", measured=Quantity(rate, "Gb/s"), expected=exactly(rate, "Gb/s"))
 
 
 def _bad(adapter: Adapter, port: IbPort, rate: int) -> Iterator[Finding]:
@@ -62,10 +60,15 @@ def _bad(adapter: Adapter, port: IbPort, rate: int) -> Iterator[Finding]:
 
 def _down(port: IbPort) -> tuple[str, str]:
     """Why a port is not active, as far as the host can tell, and what to do."""
+    if port.link_layer == ETHERNET and port.physical == "LinkUp":
+        return "the link is up, and the network interface is not", "set the interface up (ip link, netplan)"
     if port.physical == "LinkUp":
         return "the link is up, but no subnet manager has configured the port", "check that the subnet manager runs"
     if port.physical == "Disabled":
-        return "the port is disabled", "enable it with ibportstate or mlxlink"
+        enable = (
+            "set its interface up (ip link set up)" if port.link_layer == ETHERNET else "enable it with ibportstate"
+        )
+        return "the port is disabled", f"{enable} or mlxlink"
     return "the port finds no link partner", (
         "check that the cable is plugged in at both ends, reseat it, then replace it"
     )

@@ -15,7 +15,7 @@ from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Area, Check, Expected, inconclusive, known
 from clusterctl_burnin.limits.firmware import PartRequirements
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
-from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband, serial_of
+from clusterctl_burnin.probes.ibstat import IBSTAT, compute_adapters, serial_of
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each, missing
 
 BOARDS = Probe("adapter_boards", ("adapter-boards",))
@@ -40,7 +40,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _adapters(readings: Readings, expected: Expected, wanted: PartRequirements) -> Iterator[Finding]:
-    boards, adapters = parse_adapter_boards(readings.text(BOARDS)), infiniband(readings)
+    boards, adapters = parse_adapter_boards(readings.text(BOARDS)), compute_adapters(readings, expected.sku)
     for adapter in adapters:
         serial = serial_of(adapter, expected)
         try:

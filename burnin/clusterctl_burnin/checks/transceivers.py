@@ -13,7 +13,7 @@ from clusterctl.fleet.quantity import Quantity, between
 from clusterctl.formats.infiniband.transceivers import Ranged, Transceiver, parse_transceivers
 from clusterctl_burnin.check import Area, Check, Expected, inconclusive
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
-from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband
+from clusterctl_burnin.probes.ibstat import IBSTAT, compute_adapters
 from clusterctl_burnin.probes.nvidia_smi import missing
 
 MODULES = Probe("transceivers", ("transceivers",), timeout=60.0)
@@ -30,7 +30,7 @@ _COOL = "check that air passes the ports and the fans turn; if only this transce
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    ports = {adapter.name for adapter in infiniband(readings)}
+    ports = {adapter.name for adapter in compute_adapters(readings, expected.sku)}
     result = readings.result(MODULES)
     if result.rc == _NO_TOOL:
         raise UnmeasuredError(f"the transceivers cannot be read: {result.complaint}", remedy=_INSTALL)

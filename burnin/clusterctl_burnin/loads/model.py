@@ -18,6 +18,7 @@ class Member:
     """A node that takes part: its management address, and its InfiniBand devices (`mlx5_0`) in the order of rails.
 
     gpus       for each device the GPU nearest to it, by the driver's number; None where it is not known
+    gids       for each device in Ethernet mode the index of its RoCE v2 GID; None where it is not known
     interface  the network interface that has the management address; empty where it is not known
     """
 
@@ -26,6 +27,7 @@ class Member:
     devices: tuple[str, ...]
     gpus: tuple[int | None, ...] = ()
     interface: str = ""
+    gids: tuple[int | None, ...] = ()
 
 
 class Role(enum.Enum):

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.formats.host.network import parse_ip_addr
+from clusterctl.formats.infiniband.roce import parse_roce_ports
 from clusterctl.formats.nvidia.nvlink import GpuTopology, parse_gpu_topology
 from clusterctl_burnin.checks.gpu_topology import TOPOLOGY
 from clusterctl_burnin.checks.host_network import ADDRESSES
+from clusterctl_burnin.checks.roce import PORTS
 from clusterctl_burnin.loads.model import Member
 from clusterctl_burnin.probe import Readings, UnmeasuredError
-from clusterctl_burnin.probes.ibstat import infiniband
+from clusterctl_burnin.probes.ibstat import ETHERNET, compute_adapters
 
 _NEAREST_FIRST = ("PIX", "PXB", "PHB", "NODE", "SYS")
 """NVIDIA's words for what lies between two devices (`nvidia-smi topo -m` prints their legend)."""
@@ -24,22 +27,32 @@ class Seat:
     devices: tuple[str, ...] = ()
     gpus: tuple[int | None, ...] = ()
     interface: str = ""
+    gids: tuple[int | None, ...] = ()
 
     def member(self, name: str, address: str) -> Member:
-        return Member(name, address, self.devices, self.gpus, self.interface)
+        return Member(name, address, self.devices, self.gpus, self.interface, self.gids)
 
 
-def seat(readings: Readings, address: str) -> Seat:
+def seat(readings: Readings, address: str, sku: Sku) -> Seat:
     """What is not told, or not understood, is left out: the checks say so, and each load what it lacks."""
-    devices = _devices(readings)
-    return Seat(devices, _nearest(readings, devices), _interface(readings, address))
+    devices = _devices(readings, sku)
+    gids = _gids(readings, devices) if sku.hca_link_layer == ETHERNET else ()
+    return Seat(devices, _nearest(readings, devices), _interface(readings, address), gids)
 
 
-def _devices(readings: Readings) -> tuple[str, ...]:
+def _devices(readings: Readings, sku: Sku) -> tuple[str, ...]:
     try:
-        return tuple(adapter.name for adapter in infiniband(readings))
+        return tuple(adapter.name for adapter in compute_adapters(readings, sku))
     except (UnmeasuredError, ParseError):
         return ()
+
+
+def _gids(readings: Readings, devices: tuple[str, ...]) -> tuple[int | None, ...]:
+    try:
+        known = {port.name: port.gid_index for port in parse_roce_ports(readings.text(PORTS))}
+    except (UnmeasuredError, ParseError):
+        return ()
+    return tuple(known.get(device) for device in devices)
 
 
 def _nearest(readings: Readings, devices: tuple[str, ...]) -> tuple[int | None, ...]:

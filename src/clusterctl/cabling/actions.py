@@ -56,15 +56,19 @@ class TakeOut:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """Restore absent devices: power first, then the unplugged of `cables`. Counts as one action."""
+    """Restore absent devices: power first, then the unplugged of `cables`. Counts as one action.
+
+    `causes` are the devices whose absence hides the others; none: all of `devices`.
+    """
 
     devices: tuple[str, ...]
     cables: tuple[Ends, ...]
+    causes: tuple[str, ...] = ()
 
     @property
     def visited(self) -> frozenset[str]:
         """The devices where it is done."""
-        return frozenset(self.devices)
+        return frozenset(self.causes or self.devices)
 
 
 @dataclass(frozen=True, slots=True)

@@ -264,6 +264,7 @@ class Code(enum.Enum):
     HCA_RATE = "hca_rate", "An adapter's port runs at another rate than the SKU's."
     HCA_LINK_DOWNS = "hca_link_downs", "The link of an adapter's port goes down and up."
     HCA_ERRORS = "hca_errors", "An adapter's port gathers errors."
+    ROCE_SETTINGS_DIFFER = "roce_settings_differ", "Adapters of a node have different settings for RoCE."
     HCA_FIRMWARE_OLD = "hca_firmware_old", "An adapter's firmware is older than the limit."
     HCA_FIRMWARE_DIFFERS = "hca_firmware_differs", "Adapters of one kind have different firmware."
     FIRMWARE_NOT_LISTED = "firmware_not_listed", "A part's firmware is none that the limits list."

@@ -17,7 +17,7 @@ import stamina
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.journal import Holder, open_journal
-from clusterctl.edges.site import Site, SiteNode, contents, load_site
+from clusterctl.edges.site import Site, SiteNode, load_site
 from clusterctl.edges.site.load import check_journal_file
 from clusterctl.fleet.errors import ConflictError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent, Stream, node_event
@@ -131,7 +131,9 @@ def open_site(folder: Path, invocation: Invocation | None = None, *, thorough: b
     """
     site = load_site(folder)
     if thorough:
-        contents.check_contents(site)
+        from clusterctl.edges.site.contents import check_contents  # here, not above: it imports all checks
+
+        check_contents(site)
     check_journal_file(site)
     by = invocation or Invocation()
     run = datetime.now(UTC).strftime("%Y%m%dT%H%M%S-") + uuid.uuid4().hex[:4]

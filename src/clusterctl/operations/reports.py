@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from clusterctl.edges.clock import CLOCK
-from clusterctl.edges.site import contents
 from clusterctl.fleet.event import Event, Kind, Stream
 from clusterctl.fleet.fabric.history import open_faults
 from clusterctl.fleet.finding import Digest, Evidence
@@ -245,6 +244,8 @@ def _standing(context: SiteContext) -> Standing:
 
 
 def _limits_by_sku(context: SiteContext) -> Mapping[str, Limits]:
+    from clusterctl.edges.site import contents  # here, not above: it imports all checks
+
     return {sku.name: contents.limits(context.site, sku.limits) for sku in context.site.skus}
 
 
@@ -281,6 +282,8 @@ def _of_pairs(node: NodeState, *, whole: bool) -> Iterable[Digest]:
 
 def _planned_cables(context: SiteContext) -> Planned:
     """Return the planned cables by either end; none where the site has no wiring plan yet."""
+    from clusterctl.edges.site import contents  # likewise
+
     site = context.site
     plans = [contents.wiring_plan(site)] if Path(site.path(site.settings.fabric.plan)).exists() else []
     ethernet = contents.ethernet_plan(site)

@@ -83,3 +83,35 @@ def test_alike():
     """Groups by what is shared, transitively; those that share nothing stand alone."""
     sets = {"a": {"x", "y", "z"}, "b": {"y", "z"}, "c": {"q"}, "d": {"x", "y", "z", "w"}}
     assert sorted(alike(sets)) == [("a", "b", "d"), ("c",)]
+
+
+@pytest.mark.parametrize(
+    ("shape", "absent"),
+    [
+        (Shape(groups=3, rails=4, hosts=6, spines=5, cores=0, trunks=2), "spine-2"),
+        (Shape(groups=3, rails=4, hosts=6, spines=4, cores=5, trunks=1), "core-3"),
+        (Shape(groups=3, rails=5, hosts=6, spines=4, cores=0, trunks=1), "leaf-1-2"),
+    ],
+)
+def test_an_absent_switch_is_named(shape, absent):
+    """A gap in the names and in the ports of all neighbours is an absent switch; nobody else is accused of it."""
+    world = World(shape.plan())
+    world.cables = [cable for cable in world.cables if all(port.guid != world.guids[absent] for port in cable)]
+    found = verify_unplanned(world.fabric()).verification
+    assert [one.devices for one in found.explanations if one.kind.value == "absent_device"] == [(absent,)]
+    assert not found.as_planned
+
+
+def test_one_gap_alone_is_no_absent_switch():
+    """Where no port is free, missing names prove nothing; where no name is missing, free ports prove nothing."""
+    named = World(SHAPE.plan())
+    named.names = {guid: name.replace("spine-2", "spine-9") for guid, name in named.names.items()}
+    free = World(Shape(groups=3, rails=4, hosts=6, spines=5, cores=0, trunks=2).plan())
+    free.names = {
+        guid: name.replace("spine-3", "spine-2").replace("spine-4", "spine-3") for guid, name in free.names.items()
+    }
+    gone = free.guids["spine-2"]
+    free.cables = [cable for cable in free.cables if all(port.guid != gone for port in cable)]
+    for world in (named, free):
+        found = verify_unplanned(world.fabric()).verification
+        assert not [one for one in found.explanations if one.kind.value == "absent_device"]

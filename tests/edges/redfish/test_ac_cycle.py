@@ -115,3 +115,45 @@ def test_where_the_action_is(change: Any, body: dict[str, str]) -> None:
 def test_recorded(vendor: str, kind: str | None) -> None:
     """Of the three recorded BMCs the iLO has one."""
     assert ask(read_ac_cycle, recorded(vendor)).body.get("ResetType") == kind
+
+
+NVIDIA = "/redfish/v1/Chassis/BMC_0/Actions/Oem/NvidiaChassis.AuxPowerReset"
+LENOVO = f"{SYSTEM}/Actions/Oem/LenovoComputerSystem.SystemReset"
+
+
+def nvidia(info: dict[str, Any] | None) -> Any:
+    """An action at a chassis that no System links to, whose reset types stand in an ActionInfo (NVIDIA's bmcweb)."""
+    tree = small()
+    path = "/redfish/v1/Chassis/BMC_0"
+    members = tree["/redfish/v1/Chassis"]["Members"]
+    members.append({"@odata.id": path})
+    tree["/redfish/v1/Chassis"]["Members@odata.count"] = len(members)
+    place = f"{path}/Oem/Nvidia/AuxPowerResetActionInfo"
+    action = {"target": NVIDIA, "@Redfish.ActionInfo": place}
+    tree[path] = {"Id": "BMC_0", "Name": "BMC", "Actions": {"Oem": {"#NvidiaChassis.AuxPowerReset": action}}}
+    if info is not None:
+        tree[place] = {"Parameters": [info]}
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("info", "kind"),
+    [
+        ({"Name": "ResetType", "AllowableValues": ["AuxPowerCycle", "AuxPowerCycleForce"]}, "AuxPowerCycle"),
+        ({"Name": "ResetType", "AllowableValues": ["AuxPowerCycleForce"]}, "AuxPowerCycleForce"),
+        (None, "AuxPowerCycle"),
+    ],
+)
+def test_a_reset_type_that_stands_in_an_action_info(info: dict[str, Any] | None, kind: str) -> None:
+    """GB200: ComputerSystem.Reset has no such type; an ActionInfo that cannot be read leaves the usual one."""
+    found = ask(read_ac_cycle, nvidia(info))
+    assert (found.target, found.body) == (NVIDIA, {"ResetType": kind})
+
+
+def test_lenovos_own_reset() -> None:
+    """XCC: `ACPowerCycle` by an action of its own."""
+    tree = small()
+    action = {"target": LENOVO, "ResetType@Redfish.AllowableValues": ["ACPowerCycle"]}
+    tree[SYSTEM].setdefault("Actions", {}).setdefault("Oem", {})["#LenovoComputerSystem.SystemReset"] = action
+    found = ask(read_ac_cycle, tree)
+    assert (found.target, found.body) == (LENOVO, {"ResetType": "ACPowerCycle"})

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from clusterctl.fleet.bmc.logs import UNREAD
 from clusterctl.fleet.node import Inventory, Serial
@@ -20,6 +21,7 @@ from tests.edges.redfish.quirk_kit import OPERATIONS, Site, failure, machine, se
 from tests.paths import ROOT
 
 PAGE = ROOT / "docs/reference/bmc-quirks.md"
+MANNERS = Path(__file__).parent / "data" / "manners.yml"
 PREFACE = """# BMC quirks, and what the client makes of them
 
 Written by `make quirk-table`: each operation of the client, against each vendor's BMC in the lab, with each quirk.
@@ -28,7 +30,43 @@ Written by `make quirk-table`: each operation of the client, against each vendor
 ✓ done, and seen to be so. ? read in part: what could not be read is inconclusive. ✗ a typed error, which is named below.
 Nothing else happened: no traceback, no hang, no part silently lost.
 """
+FACTS = """
+### What BMCs do, where it was seen, and what `discover` makes of it
+
+Each row is played by a server in `tests/edges/redfish/test_manners.py`; its data is `tests/edges/redfish/data/manners.yml`.
+The machine behind the BMC is whole: what is not `pass` says something of the BMC.
+
+| the BMC | seen at | findings |
+|---|---|---|
+"""
+OTHERS = """
+Facts of the same kind, each with a test of its own:
+
+| the BMC | seen at | what is done |
+|---|---|---|
+| takes all power by an OEM action at a chassis that no System names, with its reset types in an ActionInfo | NVIDIA bmcweb, `#NvidiaChassis.AuxPowerReset` (`AuxPowerCycle`, `AuxPowerCycleForce`) | `power ac-cycle` uses it |
+| takes all power by `#LenovoComputerSystem.SystemReset` with `ACPowerCycle` | Lenovo XCC (libredfish) | `power ac-cycle` uses it |
+| has no power supplies: a chassis or a power shelf has them | check_redfish#79 (Lenovo HX3720, HPE BL460); devicetype-library#4508 (GB300 tray) | `psus: none` or `shelf` in the SKU |
+| lists power supplies without a Status | check_redfish#53 (Gigabyte H262) | `unreported: [psus]` in the SKU |
+| lists the members of a mirror, and its volume without serial and WWN | iDRAC-Redfish-Scripting#330; dellemc-openmanage-ansible-modules#635 (BOSS-N1) | `root_disk: {chosen_by: host}` |
+| keeps a POST hang in its log after the repair | IPMI 2.0 table 42-3, 0Fh and 1Fh | a later boot makes it a warning |
+| reports the end of POST with its time | iDRAC9 of an R750 (`BootProgress.LastState` OSRunning, `LastStateTime`) | it disproves an earlier POST hang |
+| is a DPU's | Vendor Nvidia, Product `BlueField-3 DPU` or `Nvidia-BMCMezz`, System `Bluefield` (nv-redfish) | the sweep gives it no login and no node |
+| is an NVLink switch tray's | chassis `MGX_NVSwitch_0`; Product `P3809`, which GH200 has too (libredfish) | the sweep makes it no node |
+| is a power shelf's | Vendor `LITE-ON…`, whose root names no Systems; chassis `powershelf` (nv-redfish, libredfish) | the sweep makes it no node |
+"""
 DONE, IN_PART, SAID = "✓", "?", "✗"
+
+
+def facts() -> str:
+    """The manners of BMCs, by their data."""
+    rows = yaml.safe_load(MANNERS.read_text())
+    lines = (
+        f"| {row['name']} | {row['source']} | "
+        f"{', '.join(f'`{check}` {verdict.split()[0]}' for check, verdict in row['expect'].items())} |\n"
+        for row in rows
+    )
+    return FACTS + "".join(lines) + OTHERS
 
 
 def name_of(quirk: BmcQuirk | None) -> str:
@@ -94,7 +132,7 @@ def test_the_table(tmp_path: Path) -> None:
     """With every vendor a well-quirky BMC is fully served; the page is written anew where CLUSTERCTL_WRITE_PAGES is
     set.
     """
-    page = PREFACE
+    page = PREFACE + facts()
     for vendor in Vendor:
         cast = enumerate([None, *BmcQuirk], start=1)
         machines = {
@@ -114,7 +152,8 @@ def test_the_table(tmp_path: Path) -> None:
 @pytest.mark.skipif(not PAGE.exists(), reason="an installed wheel has no docs")
 def test_the_page_has_every_vendor_and_quirk() -> None:
     """A new one of either is noticed here; `make quirk-table` writes the page."""
-    sections = PAGE.read_text().split("\n## ")[1:]
+    preface, *sections = PAGE.read_text().split("\n## ")
+    assert preface == PREFACE + facts()
     assert [section.split("\n")[0] for section in sections] == [vendor.value for vendor in Vendor]
     for section in sections:
         rows = [line.split("`")[1] for line in section.splitlines() if line.startswith("| `")]

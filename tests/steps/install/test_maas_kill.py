@@ -76,7 +76,7 @@ def without_waits() -> Iterator[None]:
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Lab]:
-    lab = Lab(tmp_path)
+    lab = Lab(tmp_path, network="127.112.0.0/16")
     yield lab
     lab.close()
 

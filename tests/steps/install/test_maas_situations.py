@@ -32,7 +32,7 @@ from clusterctl_lab.emulators.maas import Failure
 from clusterctl_lab.emulators.maas.model import Node, Pool
 from clusterctl_lab.emulators.maas.status import Status
 from clusterctl_lab.emulators.maas.storage import clear, lay_flat
-from clusterctl_lab.fault_injection import MAAS_QUIRKS, inject_all
+from clusterctl_lab.fault_injection import BMC_QUIRKS, MAAS_QUIRKS, inject_all
 from tests.edges.maas.kit import BMC_PASSWORD, PUBLIC, Lab, UtcClock, until
 from tests.edges.redfish.conftest import QUICK
 from tests.events import advances, new_event
@@ -123,6 +123,9 @@ def prepared(lab: Lab, case: Mapping[str, Any]) -> None:
     broken = lab.world.machines
     if "fault" in case:
         lab.run(lab.world.replace(inject_all(broken, case["fault"], FIRST)[0]))
+    if "bmc" in case:
+        target = f"{FIRST}:{','.join(case['bmc'])}"
+        lab.run(lab.world.replace(inject_all(lab.world.machines, BMC_QUIRKS, target)[0]))
     if "quirks" in case:
         target = f"{FIRST}:{','.join(case['quirks'])}"
         lab.run(lab.world.replace(inject_all(lab.world.machines, MAAS_QUIRKS, target)[0]))
@@ -158,7 +161,7 @@ def discovered(book: SqlJournal, lab: Lab) -> list[NodeId]:
 
 
 def settings_of(site: Mapping[str, Any]) -> dict[str, Any]:
-    fields = {key: value for key, value in site.items() if key in ("pool", "write_s")}
+    fields = {key: value for key, value in site.items() if key in ("pool", "series", "write_s")}
     if "write_s" in fields:
         fields["write_seconds"] = fields.pop("write_s")
     return {**fields, "move_from_pools": tuple(site.get("move_from_pools", ()))}
@@ -191,7 +194,7 @@ def install_finding(outcome: Outcome) -> tuple[Verdict, str, str, str]:
 @pytest.mark.parametrize("case", SITUATIONS, ids=lambda case: case["name"])
 def test_what_comes_out_of_a_situation(tmp_path: Path, book: SqlJournal, case: Mapping[str, Any]) -> None:
     """Verdict, cause, remedy and the number of requests are those of the table; no markup and no secret is shown."""
-    lab = Lab(tmp_path, machines=case.get("machines", 1))
+    lab = Lab(tmp_path, machines=case.get("machines", 1), network="127.111.0.0/16")
     try:
         outcomes, error = play(lab, book, case)
         verdict, code, cause, remedy = (
@@ -203,6 +206,7 @@ def test_what_comes_out_of_a_situation(tmp_path: Path, book: SqlJournal, case: M
         check_requests(lab, case["expect"])
         check_others(case["expect"], outcomes)
         check_remedy(lab, case["expect"])
+        check_unlocked(lab, case["expect"])
     finally:
         lab.close()
 
@@ -248,6 +252,15 @@ def check_remedy(lab: Lab, expect: Mapping[str, Any]) -> None:
     node = node_of(lab)
     if "then" in expect and node is not None:
         MaasApi(lab.settings(), UtcClock()).post(f"machines/{node.system_id}/", expect["then"], (), Deadline.after(10))
+
+
+def check_unlocked(lab: Lab, expect: Mapping[str, Any]) -> None:
+    """The wrong password was not tried so often that the BMC has locked the account."""
+    if "unlocked" in expect:
+        right = replace(lab.target().bmc, password=lab.world.machines[FIRST].bmc.password)
+        assert right.password != BMC_PASSWORD
+        with RedfishBmcs(FixedClock(), QUICK).open(right, Deadline.after(10)) as bmc:
+            assert bmc.power(Deadline.after(10)).value
 
 
 def test_the_table_is_large_and_its_names_are_unique() -> None:

@@ -57,6 +57,8 @@ def _probe(member: Member, rail: int, method: PairMethod, server: str | None, se
     argv = [NAME, "-d", member.devices[rail], "-p", str(FIRST_PORT + rail)]
     length = ["-n", str(method.iterations)] if seconds is None else ["-D", str(seconds)]
     argv += ["-s", str(method.message_bytes), *length, *_memory(member, rail, method), "-F", "--report_gbits"]
+    if rail < len(member.gids) and member.gids[rail] is not None:
+        argv += ["-x", str(member.gids[rail])]
     if server is not None:
         argv.append(server)
     return Probe(

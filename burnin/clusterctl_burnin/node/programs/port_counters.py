@@ -20,6 +20,13 @@ from clusterctl_burnin.node.processes import ask as ask_tool
 PATIENCE = float(os.environ.get("CLUSTERCTL_PATIENCE", "1"))  # how many times as long a host is given
 TIMEOUT = 10.0 * PATIENCE  # seconds that one answer may take
 
+DEVICES = Path("/sys/class/infiniband")
+KERNEL = {
+    "SymbolErrorCounter": "symbol_error",
+    "LinkErrorRecoveryCounter": "link_error_recovery",
+    "LinkDownedCounter": "link_downed",
+    "PortRcvErrors": "port_rcv_errors",
+}
 
 Ask = Callable[..., Tuple[int, str]]  # evaluated on Python 3.9
 
@@ -36,12 +43,28 @@ def run(*argv: str) -> tuple[int, str]:
     return code, stdout + stderr
 
 
+def from_kernel(port: Path) -> str:
+    """The kernel's counters of a port in Ethernet mode, as perfquery prints them; empty of any other port.
+
+    Management datagrams do not reach such a port. Its counters stop where perfquery's plain ones do.
+    """
+    try:
+        if (port / "link_layer").read_text().strip() != "Ethernet":
+            return ""
+        counters = {name: int((port / "counters" / file).read_text()) for name, file in KERNEL.items()}
+    except (OSError, ValueError):
+        return ""
+    return "# Counters of the kernel\n" + "".join(f"{name}:.....{value}\n" for name, value in counters.items())
+
+
 def sample(names: list[str], ask: Ask) -> None:
     for name in names:
         at = time.monotonic()
         code, said = ask("perfquery", "-x", "-C", name, "-P", "1")
         if code != 0 or "SymbolErrorCounter" not in said:
             code, said = ask("perfquery", "-C", name, "-P", "1")
+        if code != 0 and (counted := from_kernel(DEVICES / name / "ports" / "1")):
+            code, said = 0, counted
         sys.stdout.write(f"=== {name} at {at:.3f} exit {code}\n{said}")
 
 

@@ -16,6 +16,7 @@ from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl_lab.emulators.apt.closure import HOST_PACKAGES, download
 from clusterctl_lab.emulators.apt.tools import run
 from clusterctl_lab.emulators.apt.vendors import VENDORS
+from clusterctl_lab.image import host_release
 
 CACHE = Path("/var/cache/clusterctl-lab")
 RECIPE_VERSION = "1"
@@ -42,11 +43,14 @@ class Contents:
         return "\0".join((*self.packages, *self.sources, *made)).encode()
 
 
-FOR_HOSTS = Contents()
+def for_hosts() -> Contents:
+    """Return what hosts in namespaces install from, of their own release."""
+    release = host_release()
+    return Contents(sources=release.sources() if release.mirror else ())
 
 
 def ensure_repository(
-    image: Path, progress: Callable[[str], None], *, cache: Path = CACHE, contents: Contents = FOR_HOSTS
+    image: Path, progress: Callable[[str], None], *, cache: Path = CACHE, contents: Contents | None = None
 ) -> Path:
     """The repositories' folder for hosts made of `image`, built first if it is not in `cache` yet (a few seconds). Of
     the image only its package database is read.
@@ -54,6 +58,7 @@ def ensure_repository(
     Two callers at once build it once; what a killed build left is removed by the next. Raises
     `EnvironmentBrokenError` where a packaging tool is missing or apt cannot fetch.
     """
+    contents = contents or for_hosts()
     root = cache / f"apt-{_digest(image, contents)}"
     if root.is_dir():
         return root

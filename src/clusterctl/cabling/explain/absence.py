@@ -148,7 +148,7 @@ def explain_group(group: AbsentGroup, labels: PlanLabels) -> Explanation:
         devices=switches,
         rack=labels.rack(*group.chassis(labels.plan)),
         links=len(group.boundary) + len(group.inner),
-        steps=(_restore(group),),
+        steps=(_restore(group, labels.plan),),
     )
 
 
@@ -211,13 +211,13 @@ def _host(group: AbsentGroup, host: str, labels: PlanLabels) -> Explanation:
         devices=(host,),
         rack=labels.rack(host),
         links=len(group.boundary),
-        steps=(_restore(group),),
+        steps=(_restore(group, labels.plan),),
     )
 
 
-def _restore(group: AbsentGroup) -> Restore:
+def _restore(group: AbsentGroup, plan: WiringPlan) -> Restore:
     devices = tuple(sorted({unit.device for unit in group.units}))
-    return Restore(devices, tuple(cable.ends for cable in (*group.boundary, *group.inner)))
+    return Restore(devices, tuple(cable.ends for cable in (*group.boundary, *group.inner)), group.chassis(plan))
 
 
 def _near_ends(group: AbsentGroup) -> tuple[PortName, ...]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from clusterctl.cabling.actions import Ends
 from clusterctl.cabling.explain.explanation import Explanation, FaultKind
 from clusterctl.cabling.explain.verify import Verification, verify
+from clusterctl.cabling.infer.absent import absent_switches
 from clusterctl.cabling.infer.rules import HostCable, HostRule, TrunkRule, infer_hosts, infer_trunks, tiers
 from clusterctl.cabling.names import Hosts, name_ports, named_cables
 from clusterctl.fleet.fabric.topology import DeviceKind, Fabric
@@ -20,13 +21,14 @@ _NO_PLAN = WiringPlan((), frozenset())
 @dataclass(frozen=True, slots=True)
 class Inference:
     """`plan` are the cables that the rules ask for, and those that no rule covers as they are (`unjudged` of them: what
-    nobody can call right or wrong); `rules` the rules in words.
+    nobody can call right or wrong); `rules` the rules in words; `absent` the switches that the rules miss.
     """
 
     plan: WiringPlan
     judged: int
     unjudged: int
     rules: tuple[str, ...]
+    absent: tuple[Explanation, ...] = ()
 
 
 def infer(fabric: Fabric, hosts: Hosts | None = None) -> Inference:
@@ -36,19 +38,23 @@ def infer(fabric: Fabric, hosts: Hosts | None = None) -> Inference:
     adapters = {name for port, name in named.ports.items() if fabric.devices[port.guid].kind is not DeviceKind.SWITCH}
     host_cables, trunks = [], []
     for ends in observed:
+        if any(end.board for end in ends):
+            continue  # ports of a chassis have no one number that a rule could tell
         there = ends & adapters
         if len(there) == 1:
             host_cables.append(HostCable(next(iter(ends - there)), next(iter(there))))
         elif not there:
             trunks.append(ends)
     by_host = infer_hosts(host_cables)
-    by_tier = infer_trunks(trunks, tiers(trunks, Counter(cable.leaf.device for cable in host_cables)))
+    level = tiers(trunks, Counter(cable.leaf.device for cable in host_cables))
+    by_tier = infer_trunks(trunks, level)
     expected = _undisputed((*by_host.expected, *by_tier.expected))
     ruled = {port for ends in expected for port in ends}
     rest = [ends for ends in observed if ends.isdisjoint(ruled)]
     cables = [PlannedCable(min(ends), max(ends)) for ends in (*expected, *sorted(rest, key=sorted))]
     plan = WiringPlan(tuple(cables), frozenset(port.device for port in adapters))
-    return Inference(plan, len(expected), len(rest), _rules(by_host, by_tier))
+    absent = tuple(absent_switches(trunks, by_tier.pods, level))
+    return Inference(plan, len(expected), len(rest), _rules(by_host, by_tier), absent)
 
 
 def _undisputed(expected: Iterable[Ends]) -> list[Ends]:
@@ -87,7 +93,7 @@ def verify_unplanned(fabric: Fabric, hosts: Hosts | None = None, *, host_gbps: f
     """As `verify`, against an inferred plan. What was not judged is said; a fabric without any rule never passes."""
     inference = infer(fabric, hosts)
     verification = verify(inference.plan, fabric, hosts, host_gbps=host_gbps)
-    explanations = verification.explanations
+    explanations = (*inference.absent, *verification.explanations)
     if inference.unjudged or not inference.judged:
         explanations = (*explanations, _no_rule(inference))
     judged = replace(

@@ -15,7 +15,7 @@ from clusterctl.formats.maas.machines import MaasMachine, NodeStatus
 from clusterctl.ports import Deadline, FailureKind, InstallError, InstallTarget
 
 Seen = Observed[MaasMachine]
-BROKE_DOWN = 500
+BAD_REQUEST, BROKE_DOWN = 400, 500
 
 
 class Changes:
@@ -121,12 +121,25 @@ class Changes:
             seen = act()
         except (OutcomeUnknownError, MaasBusyError, MaasRefusedError) as error:
             if isinstance(error, MaasRefusedError) and error.status != BROKE_DOWN:
-                raise
+                raise self._refused(error, deadline) from error
             seen = self._machines.get(machine.system_id, deadline)
             if seen.value.status not in done - {machine.status}:
                 raise self._unsuccessful(error, cursor, seen.value, target, deadline) from error
         self._timers.begun(seen.value)
         return seen
+
+    def _refused(self, error: MaasRefusedError, deadline: Deadline) -> EdgeError:
+        """Return the error to raise. Without a rack controller MAAS calls an image unavailable (recorded): that is no
+        refusal of the request, and passes.
+        """
+        if error.status != BAD_REQUEST or not self._machines.no_rack_connected(deadline):
+            return error
+        return MaasBusyError(
+            f"no rack controller is connected to the MAAS region; MAAS says: {error.message}",
+            where=error.where,
+            remedy="start MAAS's rack controllers, then run the step again",
+            retry_after=None,
+        )
 
     def _unsuccessful(
         self, error: EdgeError, cursor: int, machine: MaasMachine, target: InstallTarget, deadline: Deadline

@@ -13,7 +13,7 @@ from clusterctl.fleet.finding import Evidence, Observed
 from clusterctl.fleet.node import Mac
 from clusterctl.formats.maas import machines as formats
 from clusterctl.formats.maas.machines import BlockDevice, MaasEvent, MaasMachine, PowerParameters
-from clusterctl.formats.maas.region import is_admin
+from clusterctl.formats.maas.region import is_admin, racks
 from clusterctl.ports import BmcAddress, Deadline
 
 QUERY_BYTES = 7000
@@ -25,6 +25,8 @@ LIST_SECONDS = 300.0
 EVENTS_AT_ONCE = 50
 SOURCE_CHARS = 120
 AGENT = "clusterctl"
+RACKD, DISCONNECTED = "rackd", ("dead", "off")
+"""The service by which a rack controller reports to the region, and its states where it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,11 @@ class Machines:
         """Begin the inventory: MAAS makes no user of its own on the BMC and runs no tests (ours come later)."""
         form = [("skip_bmc_config", "1"), ("testing_scripts", "none")]
         return _machine(self._api.post(f"machines/{system_id}/", "commission", form, deadline))
+
+    def no_rack_connected(self, deadline: Deadline) -> bool:
+        """Return whether every rack controller that MAAS knows is known to be disconnected from the region."""
+        states = [rack.services.get(RACKD) for rack in racks(self._api.get("rackcontrollers/", (), deadline).body)]
+        return bool(states) and all(state in DISCONNECTED for state in states)
 
     def block_devices(self, system_id: str, deadline: Deadline) -> tuple[BlockDevice, ...]:
         return formats.block_devices(self._api.get(f"nodes/{system_id}/blockdevices/", (), deadline).body)

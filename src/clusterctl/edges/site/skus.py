@@ -11,7 +11,7 @@ from clusterctl.edges.resources import resource
 from clusterctl.edges.site.baselines import read_baseline
 from clusterctl.edges.site.textfile import read_yaml
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.hardware.sku import ANY_SIZE, RootDisk, Sku
+from clusterctl.fleet.hardware.sku import ANY_SIZE, LinkLayer, RootDisk, Sku
 from clusterctl.formats.site.yaml_document import Document, validate
 from clusterctl.site.fields import Count, FileName, Positive, Words, section
 from clusterctl_burnin.package_data import names_in
@@ -69,6 +69,7 @@ class SkuFile:
     baseline: FileName | None = None
     psus: Positive | Literal["none", "shelf"] | None = None
     unreported: tuple[Literal["health", "psus", "temperatures"], ...] = ()
+    hca_link_layer: LinkLayer = "InfiniBand"
 
 
 def read_skus(folder: Path, names: tuple[str, ...], document: Document) -> tuple[Sku, ...]:

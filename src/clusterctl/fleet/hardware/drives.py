@@ -33,7 +33,7 @@ def root_disk(inventory: Inventory, rule: RootDisk, known: str = "") -> Drive:
     """Return the one drive that the rule names; of several alike, `known` (a serial) where it is one of them.
 
     Raise `EdgeError` where there is none, `UsageError` where the rule matches several that are not one as good as
-    the other, or leaves the choice to the host.
+    the other, may match one that could not be read, or leaves the choice to the host.
     """
     if rule.chosen_by != "bmc":
         raise UsageError(f"the root disk is chosen by the {rule.chosen_by}", where="root_disk")
@@ -42,6 +42,13 @@ def root_disk(inventory: Inventory, rule: RootDisk, known: str = "") -> Drive:
     if _hides(inventory, rule):
         raise EdgeError(_HIDDEN, where="root_disk", remedy=ASK_AGAIN)
     fitting = [drive for drive in inventory.drives if fits(drive, rule)]
+    if not (inventory.complete("drives") or rule.serial or rule.wwn):
+        lost = ", ".join(one.where for one in inventory.unread if one.kind == "drives")
+        raise UsageError(
+            f"the BMC lists drives that could not be read, and the rule could fit one of them too: {lost}",
+            where="root_disk",
+            remedy=ASK_AGAIN,
+        )
     if not fitting:
         remedy = (
             "reseat or replace the boot drive; if it is of another kind by intent, correct the SKU's root_disk rule"
@@ -89,6 +96,8 @@ def judge_drive_count(inventory: Inventory, sku: Sku) -> Finding:
         return not_applicable("drive_count", cause)
     if inventory.drives is None:
         return unmeasured("drive_count", "the BMC does not tell its drives")
+    if not inventory.complete("drives") and len(inventory.drives) <= sku.data_drive_count:
+        return unmeasured("drive_count", f"only {len(inventory.drives)} of the drives that the BMC lists could be read")
     roots = boot_drives(inventory, rule)
     dead = [drive for drive in inventory.drives if drive.healthy is False and not drive.size_bytes]
     few = 1 if rule.chosen_by == "bmc" and dead and len(roots) < rule.one_of else 0

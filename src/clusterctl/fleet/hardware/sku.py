@@ -61,6 +61,9 @@ class RootDisk:
         return ", ".join(told) or "any drive that an OS fits on"
 
 
+LinkLayer = Literal["InfiniBand", "Ethernet"]
+
+
 @dataclass(frozen=True, slots=True)
 class Sku:
     """Counts are exact; models match as case-insensitive substrings; `memory_gib` is a floor.
@@ -68,6 +71,7 @@ class Sku:
     `limits` names the limits file (`burnin/limits/<name>.yml` or the site's `limits/<name>.yml`); `baseline` is what
     its BIOS and firmware must be, None where the site has not decided it.
 
+    hca_link_layer  the link layer of the compute fabric's adapters; Ethernet is RoCE
     psus        how many power supplies the BMC lists; `none`: another controller has them; `shelf`: the rack's power
                 shelf has them; None: not said
     unreported  what its BMC does not report: `health` (of the whole machine), `psus` (their health), `temperatures`
@@ -89,3 +93,4 @@ class Sku:
     baseline: Baseline | None = None
     psus: int | Literal["none", "shelf"] | None = None
     unreported: frozenset[str] = frozenset()
+    hca_link_layer: LinkLayer = "InfiniBand"

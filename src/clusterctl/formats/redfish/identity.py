@@ -17,10 +17,10 @@ from clusterctl.fleet.node import Mac, Serial
 from clusterctl.formats.identifiers import read_mac
 from clusterctl.formats.redfish.evidence import simulated
 from clusterctl.formats.redfish.machine import make_of, serial_of
+from clusterctl.formats.redfish.system import serial_like
 from clusterctl.formats.redfish.tree import ROOT, Answers, NotYetReadError, Resource, Tree, Unreadable, expansion
 
 T = TypeVar("T")
-_SERIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/:-]{0,63}")
 _NO_UUID = re.compile(r"0{8}-(?:0{4}-){3}0{12}|f{8}-(?:f{4}-){3}f{12}|03000200-0400-0500-0006-000700080009")
 _MAX_WORDS = 100
 
@@ -45,9 +45,9 @@ def printable(text: str) -> str:
     return "".join(sign for sign in text if sign.isprintable())[:_MAX_WORDS].strip()
 
 
-def serial_like(text: str | None) -> str:
-    """The text where it can be a serial number, else empty."""
-    return text if text and _SERIAL.fullmatch(text) else ""
+def _serial_or_none(text: str | None) -> str:
+    """Return the text where it can be a serial number, else empty."""
+    return text if text and serial_like(text) else ""
 
 
 def uuid(resource: Resource | None) -> str:
@@ -108,7 +108,7 @@ def read_greeting(root: Mapping[str, Any]) -> Greeting:
         product=words(resource, "Product"),
         redfish_version=words(resource, "RedfishVersion"),
         uuid=uuid(resource),
-        serial=serial_like(words(resource, "Oem", "Dell", "ServiceTag")),
+        serial=_serial_or_none(words(resource, "Oem", "Dell", "ServiceTag")),
         bmc_mac=mac(words(resource, "Oem", "Dell", "ManagerMACAddress")),
         simulated=simulated(root),
     )
@@ -327,7 +327,7 @@ def _next_of_serial(answers: Answers, root: Resource) -> str | None:
 def _serial(tree: Tree, system: Resource) -> str:
     """Empty where it is not told; `tree.wanted` then has what may tell it."""
     try:
-        return serial_like(told(lambda: serial_of(tree, system)))
+        return _serial_or_none(told(lambda: serial_of(tree, system)))
     except NotYetReadError:
         return ""
 

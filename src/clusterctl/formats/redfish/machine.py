@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from clusterctl.fleet.node import Serial
-from clusterctl.formats.redfish.system import chassis, host_system, programmed, required, systems
+from clusterctl.formats.redfish.system import chassis, host_system, programmed, required, serial_like, systems
 from clusterctl.formats.redfish.tree import Resource, Tree
 
 _TRAYS = frozenset({"Blade", "Drawer", "Enclosure", "Other", "Rack", "RackMount", "Shelf", "Sled", "StandAlone"})
@@ -66,7 +66,7 @@ def make_of(tree: Tree, host: Resource) -> tuple[str, str]:
 def serial_of(tree: Tree, host: Resource) -> Serial:
     """Return which machine it is, for all that read or change it; `ParseError` where nothing tells."""
     found = next((one.serial for one in _labels(tree, host) if one.serial), "")
-    return Serial(found or required(host, _serial_field(host)))
+    return Serial(found or required(host, _serial_field(host), serial_like))
 
 
 def _labels(tree: Tree, host: Resource) -> Iterator[_Label]:
@@ -94,8 +94,10 @@ def _tray_labels(tree: Tree, host: Resource, trays: list[Resource]) -> Iterator[
 
 
 def _label(resource: Resource) -> _Label:
-    told = (resource.text(name) for name in ("Manufacturer", "Model", _serial_field(resource)))
-    return _Label(*(text if programmed(text) else "" for text in told))
+    maker, model, serial = (resource.text(name) for name in ("Manufacturer", "Model", _serial_field(resource)))
+    return _Label(
+        maker if programmed(maker) else "", model if programmed(model) else "", serial if serial_like(serial) else ""
+    )
 
 
 def _serial_field(resource: Resource) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from clusterctl.fleet.bmc.boot import Post
@@ -14,22 +14,40 @@ from clusterctl.formats.redfish.tree import ROOT, Answers, NotYetReadError, Reso
 PLACEHOLDERS = frozenset(
     {
         "0123456789",
+        "123456789",
+        "1234567890",
+        "default",
         "default string",
+        "empty",
+        "invalid",
         "n/a",
         "na",
         "no dimm",
         "none",
+        "not applicable",
+        "not available",
         "not specified",
         "null",
+        "oem",
         "to be filled by o.e.m.",
+        "to be filled by oem",
+        "undefined",
         "unknown",
     }
 )
 """What firmware writes where nobody has programmed the field."""
 
 
-_UNPROGRAMMED = re.compile(r"(0x)?[0. -]*|f{8,}|\$.*|.*(serial ?number|product[_ ]name)\$?", re.IGNORECASE)
-"""Zeros, and names of fields that a tool was to fill in (`$CHASSIS_SERIAL_NUMBER`, `CPLDSerialNumber`)."""
+_UNPROGRAMMED = re.compile(
+    r"(0x)?[0. -]*|(.)\2{3,}|\$.*|.*(serial ?number|product[_ ]name)\$?|.*\ufffd.*", re.IGNORECASE | re.DOTALL
+)
+"""Zeros, one sign again and again, names of fields that a tool was to fill in (`$CHASSIS_SERIAL_NUMBER`), no text."""
+_SERIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/:-]{0,63}")
+
+
+def serial_like(text: str) -> bool:
+    """Return whether the text can be a machine's serial number."""
+    return _SERIAL.fullmatch(text) is not None and programmed(text)
 
 
 def programmed(text: str) -> bool:
@@ -107,9 +125,10 @@ def chassis(tree: Tree) -> tuple[Resource, ...]:
     return tree.members(tree.root, "Chassis", whole=False)
 
 
-def required(resource: Resource, name: str) -> str:
+def required(resource: Resource, name: str, valid: Callable[[str], bool] = programmed) -> str:
+    """Return the text; `ParseError` where it is not told, or what firmware writes in its place."""
     found = resource.text(name)
-    if not programmed(found):
+    if not valid(found):
         raise ParseError(
             f"the BMC does not tell it (found {found!r})",
             where=resource.where(name),

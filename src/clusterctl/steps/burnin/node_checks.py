@@ -35,7 +35,7 @@ class NodeChecker:
         """Run the suite's checks on the node."""
         answer = self._examine(node, self.plan.suite.checks, deadline)
         if answer is not None:
-            node.placement = seat(answer, node.host.address)
+            node.placement = seat(answer, node.host.address, node.sku)
             node.traits = traits(answer)
 
     def load(self, node: NodeUnderTest, deadline: Deadline) -> None:

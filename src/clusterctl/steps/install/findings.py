@@ -232,6 +232,8 @@ def remedy(job: Job, bmc: BmcState) -> str:
         return f"attach a console to {job.node.name} ({where}): check its network cable, address and sshd"
     if bmc.error is not None:
         return bmc_unreadable(job.node, bmc.error).remedy
+    if status.remedy:
+        return f"{job.node.name}: {status.remedy}"
     if status.failure is FailureKind.POWER:
         return (
             f"BMC at {job.node.bmc} ({where}) answers clusterctl, and not the installer: check the route from the "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clusterctl.fleet.acts import Act
 from clusterctl.fleet.decisions.reinstall import check_same
@@ -192,7 +192,10 @@ class Install:
         stays is a failure.
         """
         job.troubles += 1
-        return self._report(job, str(error), deadline) if job.troubles > TROUBLES else None
+        if job.troubles <= TROUBLES:
+            return None
+        job.last = Observed(replace(job.status.value, remedy=error.remedy), job.status.evidence)
+        return self._report(job, error.message, deadline)
 
     def _give_back(self, job: Job, deadline: Deadline) -> Outcome | None:
         """Release the machine whose OS is replaced. Its identity is proven right before.

@@ -120,3 +120,32 @@ class RevertsBoot(Behaviour):
             state.boot_target, state.boot_once, state.boot_mode, state.boot_uri = BootTarget.NONE, False, "Legacy", ""
             state.boot_order = ()
         return answer
+
+
+class NoSessions(Behaviour):
+    def before(self, request: Request) -> Answer | None:
+        if request.method == "POST" and request.path == self.context.profile.paths.sessions:
+            raise RefusedError(Problem.METHOD_NOT_ALLOWED)
+        return None
+
+
+class FailsExpand(Behaviour):
+    def before(self, request: Request) -> Answer | None:
+        return Answer(500, {}) if "$expand" in request.query else None
+
+
+class NoUtf8(Behaviour):
+    """The text is an asset tag that nothing reads."""
+
+    def after(self, request: Request, answer: Answer) -> Answer:
+        if request.writes or request.path != self.context.profile.paths.system or answer.body is None:
+            return answer
+        tagged = replace(answer, body={**answer.body, "AssetTag": "@tag@"})
+        return replace(answer, raw=(tagged.content or b"").replace(b"@tag@", b"M\xfcnchen"))
+
+
+class BlankFailure(Behaviour):
+    def after(self, request: Request, answer: Answer) -> Answer:
+        if request.writes or answer.body is None or "FailurePredicted" not in answer.body:
+            return answer
+        return replace(answer, body={**answer.body, "FailurePredicted": ""})

@@ -129,6 +129,26 @@ _QUIRKS = {
         "RFC 5280, section 4.1.2.5",
         certificate=Certificate.EXPIRED,
     ),
+    BmcQuirk.NO_SESSIONS: Quirk(
+        "405 to a login: user and password must come with each request",
+        "openbmc/bmcweb#8; redhat-eets/glpi-helper-scripts#132",
+        behaviour=content.NoSessions,
+    ),
+    BmcQuirk.FAILS_EXPAND: Quirk(
+        "500 to each $expand, whatever the service root offers",
+        "ibm-openbmc/bmcweb#962, which offers it for three places only",
+        behaviour=content.FailsExpand,
+    ),
+    BmcQuirk.NO_UTF8: Quirk(
+        "a text of the system that is Latin-1 and no UTF-8",
+        "asset tags and FRU fields that were typed in another encoding",
+        behaviour=content.NoUtf8,
+    ),
+    BmcQuirk.BLANK_FAILURE: Quirk(
+        "FailurePredicted of each drive is an empty text",
+        "drives behind controllers that do not report it",
+        behaviour=content.BlankFailure,
+    ),
 }
 QUIRKS: Mapping[BmcQuirk, Quirk] = MappingProxyType({quirk: _QUIRKS[quirk] for quirk in BmcQuirk})
 """In the order of `BmcQuirk`."""
