@@ -42,13 +42,6 @@ def root_disk(inventory: Inventory, rule: RootDisk, known: str = "") -> Drive:
     if _hides(inventory, rule):
         raise EdgeError(_HIDDEN, where="root_disk", remedy=ASK_AGAIN)
     fitting = [drive for drive in inventory.drives if fits(drive, rule)]
-    if not (inventory.complete("drives") or rule.serial or rule.wwn):
-        lost = ", ".join(one.where for one in inventory.unread if one.kind == "drives")
-        raise UsageError(
-            f"the BMC lists drives that could not be read, and the rule could fit one of them too: {lost}",
-            where="root_disk",
-            remedy=ASK_AGAIN,
-        )
     if not fitting:
         remedy = (
             "reseat or replace the boot drive; if it is of another kind by intent, correct the SKU's root_disk rule"
@@ -96,8 +89,6 @@ def judge_drive_count(inventory: Inventory, sku: Sku) -> Finding:
         return not_applicable("drive_count", cause)
     if inventory.drives is None:
         return unmeasured("drive_count", "the BMC does not tell its drives")
-    if not inventory.complete("drives") and len(inventory.drives) <= sku.data_drive_count:
-        return unmeasured("drive_count", f"only {len(inventory.drives)} of the drives that the BMC lists could be read")
     roots = boot_drives(inventory, rule)
     dead = [drive for drive in inventory.drives if drive.healthy is False and not drive.size_bytes]
     few = 1 if rule.chosen_by == "bmc" and dead and len(roots) < rule.one_of else 0
@@ -121,11 +112,11 @@ def judge_drives(inventory: Inventory) -> tuple[Finding, ...]:
 
     No finding where it tells of none: that they are there at all is for `drive_count` to say.
     """
-    told = [drive for drive in inventory.drives or () if drive.healthy is not None]
-    failed = [drive for drive in told if not drive.healthy]
-    if failed or not told:
+    reporting = [drive for drive in inventory.drives or () if drive.healthy is not None]
+    failed = [drive for drive in reporting if not drive.healthy]
+    if failed or not reporting:
         return tuple(_failed(drive) for drive in failed)
-    return (passed("drives", "all that tell their health are well", measured=Quantity(len(told), "drives")),)
+    return (passed("drives", "all that report their health are healthy", measured=Quantity(len(reporting), "drives")),)
 
 
 def _failed(drive: Drive) -> Finding:
