@@ -17,7 +17,7 @@ def faults_note(faults: Sequence[FabricFault]) -> str:
 
 
 def faults_text(faults: Sequence[FabricFault]) -> str:
-    """By rack, so that one walk mends them: at most so many, and how many there are besides."""
+    """Return the faults by rack: at most so many, and the number of the others."""
     lines = [f"fabric: {_count(faults)}:"]
     for rack, here in groupby(faults[:_NAMED], key=lambda fault: fault.rack):
         lines.append(f"  rack {rack}" if rack else "  rack unknown")
@@ -50,7 +50,7 @@ def fault_json(fault: FabricFault) -> dict[str, Any]:
 
 
 def _count(faults: Sequence[FabricFault]) -> str:
-    """`2 things to mend on 3 links, no node's fault`."""
+    """`2 things to repair on 3 links, no node's fault`."""
     links = sum(fault.links for fault in faults)
-    things = f"{len(faults)} thing{'s' if len(faults) != 1 else ''} to mend"
+    things = f"{len(faults)} thing{'s' if len(faults) != 1 else ''} to repair"
     return f"{things} on {links} link{'s' if links != 1 else ''}, no node's fault"

@@ -59,7 +59,7 @@ def _rows(one: BaselineCheck) -> list[tuple[str, ...]]:
     if one.failure is not None:
         return [(one.name, "-", "-", "-", "-", str(one.failure))]
     return [
-        (one.name, each.what, each.found or "not told", each.wants or "-", each.pending or "-", each.note)
+        (one.name, each.what, each.found or "not reported", each.wants or "-", each.pending or "-", each.note)
         for each in not_right(one.drifts)
     ]
 

@@ -127,10 +127,10 @@ def _written(update: SheetChanges) -> Iterator[str]:
 
 def _counts(addressing: Reconciliation, asked: int) -> str:
     outcomes = Counter(entry.sighting.outcome for entry in addressing.entries)
-    told = ", ".join(f"{outcomes[outcome]} {_WORDS[outcome]}" for outcome in Outcome if outcomes[outcome])
+    tally = ", ".join(f"{outcomes[outcome]} {_WORDS[outcome]}" for outcome in Outcome if outcomes[outcome])
     conflicts = f", {len(addressing.conflicts)} do not fit" if addressing.conflicts else ""
     note = lab_note(any(entry.sighting.greeting.simulated for entry in addressing.entries))
-    return f"{asked} addresses asked, {len(addressing.entries)} answer: {told or 'no BMC'}{conflicts}{note}"
+    return f"{asked} addresses asked, {len(addressing.entries)} answer: {tally or 'no BMC'}{conflicts}{note}"
 
 
 def print_sweep(result: SweepResult, *, as_json: bool) -> None:

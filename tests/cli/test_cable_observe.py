@@ -66,7 +66,7 @@ def test_a_cable_between_switches_that_is_missing(site):
     told = [change for change in observe(site, cut)["changes"] if change["event"] == "fabric.fault_seen"]
     assert [(change["fault"]["kind"], change["fault"]["nodes"]) for change in told] == [("missing_link", [])]
     listed = site_of_three.run(site, "nodes").output
-    assert "fabric: 1 thing to mend on 1 link, no node's fault" in listed
+    assert "fabric: 1 thing to repair on 1 link, no node's fault" in listed
     reported = site_of_three.run(site, "report").output
     assert "## The fabric, by rack" in reported
     assert "**leaf-2 port 5: plug in the cable to leaf-1 port 5" in reported

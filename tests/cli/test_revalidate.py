@@ -104,7 +104,7 @@ def test_a_dry_run_says_what_is_proven_anew(site: Path) -> None:
     """And beside whom."""
     before = seq(site)
     told = run(site, "revalidate", "n1", "--repaired", "gpu3,cable 5", "--dry-run").stdout
-    assert "gpu3, cable 5 repaired, and the chassis was open: proven anew by discover, install, configure" in told
+    assert "gpu3, cable 5 repaired, and the chassis was open: revalidated by discover, install, configure" in told
     assert "it leaves the gold pool; measured beside n2, n3, n4" in told
     assert seq(site) == before
 

@@ -106,15 +106,15 @@ UNKNOWN: dict[str, tuple[Callable[[], HostParts], str]] = {
     ),
     "no such slot": (
         _with(nics=INVENTORY.nics[:2]),
-        "MAC of data1 in slot 'NIC.Slot.2'; its BMC tells NIC.Embedded.1-1-1",
+        "MAC of data1 in slot 'NIC.Slot.2'; its BMC reports NIC.Embedded.1-1-1",
     ),
     "one slot twice": (
         _with(nics=(*INVENTORY.nics, Nic("NIC.Slot.2", Mac("02:00:00:00:00:05")))),
         "the slot of 2 ports",
     ),
     "one port twice": (lambda: replace(PARTS, macs={"data1": ONE}), "data1 and data0 are the same port"),
-    "no such adapter": (_with(hcas=()), "no InfiniBand port 'IB.Slot.40', for rail0; its BMC tells none"),
-    "no GUID": (_with(hcas=(replace(INVENTORY.hcas[0], guid=None),)), "does not tell the GUID"),
+    "no such adapter": (_with(hcas=()), "no InfiniBand port 'IB.Slot.40', for rail0; its BMC reports none"),
+    "no GUID": (_with(hcas=(replace(INVENTORY.hcas[0], guid=None),)), "does not report the GUID"),
 }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
+from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.wiring.plan import decode_plan
 from clusterctl_cli.commands.cable_lint import lint
 from clusterctl_cli.commands.cable_plan import plan
@@ -80,9 +80,10 @@ def test_what_does_not_fit_is_refused(more):
 
 
 def test_a_folder_that_is_not_there(tmp_path):
-    """The environment is to blame."""
+    """It is wrong input: the error names the file and says to make the folder."""
     error = run(plan, *SMALL, "--out", tmp_path / "none/wiring.csv").exception
-    assert isinstance(error, EnvironmentBrokenError)
+    assert isinstance(error, UsageError)
+    assert (error.where, error.exit_code) == (str(tmp_path / "none/wiring.csv"), 2)
 
 
 @pytest.fixture
@@ -112,7 +113,7 @@ def test_findings_for_people(spoilt):
     text = run(lint, spoilt).stdout
     assert f"{spoilt}:2, {spoilt}:4" in text
     assert "→ give leaf-a02u01 port 1 one cable" in text
-    assert "16 cables between 8 devices: 1 thing to mend" in text
+    assert "16 cables between 8 devices: 1 thing to repair" in text
 
 
 @pytest.mark.parametrize("content", [b"", b"Switch", b"\xff\xfe", gzip.compress(b"x" * 500, mtime=0)[:40]])

@@ -59,7 +59,7 @@ def _unjudged_json(unjudged: Unjudged) -> dict[str, str]:
 
 
 def _print(nodes: Sequence[NodeVerdict], unjudged: Sequence[Unjudged]) -> None:
-    """A line for each node, below it what is not a pass and nobody's consequence."""
+    """Print a line per node, and below it the findings that are no pass and no consequence of another."""
     for node in nodes:
         click.echo(f"{node.node}: {node.verdict.value}")
         for finding in node.findings:

@@ -81,5 +81,5 @@ def _print(result: NetworkCablesResult) -> None:
     )
     good = result.exit_code == 0
     findings, unmeasured = len(verification.explanations), len(verification.unmeasured)
-    verdict = "all as planned" if good else f"{findings} to mend, {unmeasured} not measured"
+    verdict = "all as planned" if good else f"{findings} to repair, {unmeasured} not measured"
     console.print(Text(f"{counts}: {verdict}", style="green" if good else "red"))

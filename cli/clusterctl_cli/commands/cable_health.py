@@ -122,7 +122,7 @@ def _as_json(finding: HealthFinding) -> dict[str, object]:
 
 
 def _print_for_people(found: Health) -> None:
-    """By rack, so that one walk mends all of it."""
+    """Print the findings by rack."""
     from itertools import groupby
 
     from rich.text import Text

@@ -114,6 +114,6 @@ def _print(linted: LintResult) -> None:
     for reason in linted.unjudged:
         console.print(Text(f"not judged: {reason}", style="magenta"))
     count = len(linted.flaws)
-    verdict = f"{count} thing{'s' if count != 1 else ''} to mend" if count else "nothing wrong"
-    told = f"{linted.cables} cables between {linted.devices} devices: {verdict}"
-    console.print(Text(told, style="red" if count else "green"))
+    verdict = f"{count} thing{'s' if count != 1 else ''} to repair" if count else "nothing wrong"
+    summary = f"{linted.cables} cables between {linted.devices} devices: {verdict}"
+    console.print(Text(summary, style="red" if count else "green"))

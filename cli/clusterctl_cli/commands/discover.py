@@ -35,7 +35,7 @@ _ONLY_SWEEP = {
     help="Bring this sheet up to date with what was found, or begin it.",
 )
 @click.option("--no-login", is_flag=True, help="Only what BMCs tell anybody; needs no site.")
-@click.option("--read-only", is_flag=True, help="Power no machine on; what cannot be told then is inconclusive.")
+@click.option("--read-only", is_flag=True, help="Power no machine on; what cannot be measured then is inconclusive.")
 @step_options
 def discover(folder: Path, sweep: tuple[str, ...], networks: tuple[str, ...], **options: Any) -> int:
     """Read the machines' inventory over Redfish and match it against the SKUs. Changes nothing, except that a machine

@@ -15,7 +15,7 @@ from clusterctl_cli.options import site_option, verbose_option
 @format_option()
 @verbose_option
 def doctor(folder: Path, as_json: bool) -> int:
-    """Say what is missing or wrong on this controller, and how to mend it. Changes nothing; needs no site.
+    """Print what is missing or wrong on this controller, and how to repair it. Changes nothing; needs no site.
 
     Exit code 3 when something is broken.
     """

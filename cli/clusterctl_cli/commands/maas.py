@@ -22,7 +22,7 @@ def maas() -> None:
 @format_option()
 @verbose_option
 def check(*, subnet: str, deadline: float, folder: Path, as_json: bool) -> int:
-    """Say what the MAAS host lacks to install this site, and how to mend it. Changes nothing.
+    """Print what the MAAS host lacks to install this site, and how to repair it. Changes nothing.
 
     Exit code 0: ready; 1: something is broken; 3: MAAS cannot be reached, or rejects our key.
     """

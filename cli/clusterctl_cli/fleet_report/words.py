@@ -133,7 +133,7 @@ def _charge_lines(charge: Charge) -> Iterator[str]:
     yield from ("", found.cause, "")
     facts = [
         ("Part", ", ".join(filter(None, (part.subject, part.slot and f"slot {part.slot}", charge.model)))),
-        ("Part's serial", part.serial or "not told by the machine"),
+        ("Part's serial", part.serial or "not reported by the machine"),
         ("Measured", str(found.measured or "")),
         ("Expected", str(found.expected or "")),
         *(("Limit", f"{one.name} {one.value} {one.unit} (source: {one.source})") for one in charge.limits),

@@ -53,7 +53,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """`hidden` counts the curves that are not drawn, since nobody could tell them apart any more."""
+    """`hidden` counts the curves that are not drawn: too many to be told apart."""
 
     width: int
     height: float

@@ -192,6 +192,6 @@ class Report:
         return frozenset(f.check for f in self.findings)
 
     def roots(self) -> tuple[Finding, ...]:
-        """The findings that keep the node back and are nobody's consequence, worst first."""
+        """The findings that keep the node back and are no consequence of another, worst first."""
         bad = [f for f in self.findings if not f.verdict.admits and not f.root]
         return tuple(sorted(bad, key=lambda f: -f.verdict.rank))

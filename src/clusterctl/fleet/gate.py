@@ -95,7 +95,7 @@ Decision = Advance | Confirm | Hold | Quarantine
 def complete(report: Report, required: frozenset[str]) -> Report:
     """The report with an INCONCLUSIVE finding for every required check that did not report.
 
-    Where one failed that the others rest on (nobody can waive it), their silence follows from that.
+    Where one failed that the others rest on (it cannot be waived), the missing ones follow from it.
     """
     silent = sorted(required - report.checks)
     rested_on = next((found.key for found in report.roots() if found.check in NEVER), "")
@@ -186,7 +186,7 @@ def _unwaived(state: NodeState, report: Report, now: datetime) -> Hold:
     what = ", ".join(waiver.what for waiver in ended)
     return Hold(
         f"{report.step} passed only by a waiver that has ended: {what}",
-        f"waive it again; or mend it, clusterctl quarantine {state.name} --step {report.step}, and release it",
+        f"waive it again; or repair it, clusterctl quarantine {state.name} --step {report.step}, and release it",
     )
 
 

@@ -51,11 +51,11 @@ class _StageView:
         return self.stage.next_step
 
     def held(self, now: datetime) -> bool:
-        """Whether a person holds it: no step may touch it."""
+        """Return whether an operator holds the node: no step may touch it."""
         return self.hold is not None and self.hold.active(now)
 
     def in_pool(self, now: datetime) -> bool:
-        """Gold, and nobody holds it."""
+        """Return whether the node is gold and has no hold."""
         return self.stage is Stage.GOLD and not self.held(now)
 
 
@@ -63,20 +63,20 @@ class _StageView:
 class NodeState(_StageView):
     """Where a node stands, and why.
 
-    cause, remedy  in plain words, of what keeps it back; empty when nothing does
+    cause, remedy  in plain words, of what keeps the node back; empty where nothing does
     stopped_at     the step that held or quarantined it
-    stopped_by     the person who said so; empty where the gate did
-    hold, waivers  people's words that count until they are taken back or end
+    stopped_by     the operator who decided it; empty where the gate did
+    hold, waivers  operators' decisions, until they are revoked or end
     former_serials of machines that were this node before their chassis or board was swapped
     intents        the last intent of each act on it, and its result
     attempts       how often the step that comes next was started since the node last moved
-    inventory      what its BMC last told of it
-    boot_mac       of the port that it boots from, by the site's word; None where the BMC is to tell
+    inventory      what its BMC last reported
+    boot_mac       of the port that it boots from, by the site; None: as the BMC reports it
     reports        the last report of each step by its name, and when it was written
-    reinstall      why its OS is to be installed anew, as long as that has not begun; empty where nobody ordered it
+    reinstall      why its OS is to be installed again, until that begins; empty where it was not ordered
     revalidation   who ordered its revalidation and why, until it is gold again; None where none was ordered
-    admitted_at    when it last became gold as this machine, with this OS
-    progress_at    until when the machine's own words on its install are written down, and those of that very instant
+    admitted_at    when the node last became gold as this machine, with this OS
+    progress_at    until when the machine's messages about its install are recorded, and those of that instant
     """
 
     id: NodeId

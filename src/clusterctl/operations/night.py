@@ -328,7 +328,7 @@ class NightRun:
 
 
 def candidates(context: SiteContext) -> list[Candidate]:
-    """The site's gold nodes that nobody holds."""
+    """Return the site's gold nodes without a hold."""
     named, now = {node.name for node in context.site.nodes}, CLOCK.now()
     burnin = Step.BURNIN.value
     return [

@@ -244,7 +244,7 @@ def test_the_command_with_findings(site):
     result = run(site)
     assert result.exit_code == 1
     assert "rack A01\n  missing link: the planned link leaf-1 Ethernet1 – node001 ens1f0 is not up" in result.stdout
-    assert "8 of 9 planned cables are heard, 8 observed: 1 to mend, 0 not measured" in result.stdout
+    assert "8 of 9 planned cables are heard, 8 observed: 1 to repair, 0 not measured" in result.stdout
     (site / "lldp/leaf-2.json").unlink()
     document = json.loads(run(site, "--json").stdout)
     assert {"link": ["leaf-1 Ethernet49", "leaf-2 Ethernet49"]}.items() <= document["not_measured"][0].items()

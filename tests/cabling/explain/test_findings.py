@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from clusterctl.cabling.explain.findings import findings_by_node
 from clusterctl.fleet.finding import Digest, Verdict
 from clusterctl.fleet.quantity import Quantity, exactly
@@ -41,6 +43,16 @@ def test_a_missing_cable_fails_its_node_only():
     assert cable.remedy.startswith("rack A01 U12 node002")
     assert (rate.verdict, rate.root) == (Verdict.INCONCLUSIVE, "cable:mlx5_1")
     assert all(f.verdict is Verdict.PASS for node in NODES if node != "node002" for f in found[node])
+
+
+def test_a_missing_cable_in_a_reading_with_warnings_proves_nothing():
+    """The tool that read the fabric may not have reached the node: INCONCLUSIVE; a swapped cable is seen all the same."""
+    bench = Bench()
+    bench.unplug(port("node002", "mlx5_1"))
+    bench.rotate(port("leaf-0", 4), port("leaf-0", 5))
+    found = findings_by_node(replace(bench.verify(), warnings=("ibwarn: mad_rpc failed",)), NODES)
+    assert found["node002"][0].verdict is Verdict.INCONCLUSIVE
+    assert found["node004"][0].verdict is Verdict.FAIL
 
 
 def test_a_swap_fails_both_nodes():

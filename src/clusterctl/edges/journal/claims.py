@@ -138,7 +138,7 @@ def take(connection: Connection, nodes: Iterable[NodeId], holder: Holder) -> Cla
 
 
 def _bury(connection: Connection) -> None:
-    """Free what dead runs hold, also nodes that nobody asks for any more (they are gold)."""
+    """Release the claims of dead runs, also on nodes that no run asks for any more (gold ones)."""
     rows = connection.execute(select(table).where(table.c.run != "")).mappings().all()
     dead = {run for run, owner in {row["run"]: _owner(row) for row in rows}.items() if owner.dead}
     release(connection, [Claim(row["node"], row["run"], row["token"]) for row in rows if row["run"] in dead])

@@ -85,7 +85,7 @@ class Database:
 
     @contextmanager
     def _patiently(self) -> Iterator[None]:
-        """Once waiting was in vain, nobody waits as long again until the server has answered."""
+        """Wait for the server; after a wait in vain, do not wait as long again until it has answered."""
         try:
             with explained(self.where):
                 yield
@@ -187,7 +187,7 @@ def _prepare_file(file: Path) -> None:
         raise EnvironmentBrokenError(
             f"the journal cannot be written: {error.strerror}",
             where=str(file),
-            remedy="run as the user who owns the site directory, or mend its owner and mode",
+            remedy="run as the user who owns the site directory, or correct its owner and mode",
         ) from None
 
 

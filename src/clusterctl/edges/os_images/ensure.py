@@ -49,7 +49,7 @@ def ensure(folder: Path, name: str = "", *, small: bool = False, progress: Progr
 
 
 def build(store: BootFolder, recipe: Recipe, progress: Progress, *, if_missing: bool = False) -> OsImage:
-    """Build image and deployer anew, with the day's packages; with `if_missing` only what is not there (needs root)."""
+    """Build image and deployer again, with today's packages; with `if_missing` only what is missing (needs root)."""
     if if_missing and (ready := _ready(store, recipe)):
         return ready
     require_tools()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from clusterctl.fleet.errors import UsageError
 
 RECIPE_VERSION = 2
-"""Raise it when `rootfs`, `customise` or `initramfs` change what they make: caches are then built anew."""
+"""Raise it when `rootfs`, `customise` or `initramfs` change what they make: caches are then built again."""
 
 SUITES = {
     "bookworm": ("debian", "12"),
@@ -17,7 +17,7 @@ SUITES = {
     "jammy": ("ubuntu", "22.04"),
     "noble": ("ubuntu", "24.04"),
 }
-"""Suite → distribution and version. trixie is built as bookworm is; nobody has booted one yet."""
+"""Suite → distribution and version. trixie is built as bookworm is; no image of it has been booted yet."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")

@@ -104,8 +104,8 @@ class Attempt(NeverPickled):
     @property
     def last_heard(self) -> datetime | None:
         """Return the time of the last sign of life, or of the last change."""
-        told = self.milestones[-1].at if self.milestones else self.at
-        return max((at for at in (told, self.asked) if at is not None), default=None)
+        last_report = self.milestones[-1].at if self.milestones else self.at
+        return max((at for at in (last_report, self.asked) if at is not None), default=None)
 
 
 def with_milestone(attempt: Attempt, words: str, now: datetime, address: str = "") -> Attempt:

@@ -63,7 +63,7 @@ def _ask(client: socket.socket, mac: bytes, answer_s: float) -> Iterator[DhcpOff
         client.settimeout(left)
         try:
             offer = parse_offer(client.recv(LARGEST), transaction)
-        except (TimeoutError, ParseError):  # nobody more, or somebody's noise
+        except (TimeoutError, ParseError):  # no further answer, or another program's packet
             continue
         if offer is not None:
             yield offer

@@ -1,4 +1,4 @@
-"""Who gives nodes work: Slurm, a site's own commands, or nobody but a list of nodes that are never given any."""
+"""Schedulers: Slurm, a site's own commands, or a list of nodes that never have work."""
 
 from clusterctl.edges.scheduler.commands import CommandScheduler, ListedScheduler
 from clusterctl.edges.scheduler.slurm import SlurmScheduler

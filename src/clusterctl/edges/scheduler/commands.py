@@ -96,7 +96,7 @@ def _form(command: str) -> str:
 
 def _failed(argv: Sequence[str], ran: ProcessResult) -> EdgeError:
     said = " ".join((ran.stderr or ran.stdout).split())[-300:]
-    remedy = "run it by hand as the user who runs clusterctl, and mend it"
+    remedy = "run it by hand as the user who runs clusterctl, and correct it"
     return EdgeError(f"exit status {ran.exit_status}: {said or 'no message'}", where=shlex.join(argv), remedy=remedy)
 
 

@@ -22,7 +22,7 @@ from clusterctl.ports.scheduler import PREFIX, Occupancy, Use
 SECONDS = 120.0
 """sinfo(1) itself tries for a minute to reach a controller that does not answer."""
 ENVIRONMENT = ("SLURM_CONF", "SLURM_CONF_SERVER")
-REMEDY = "run sinfo by hand as the user who runs clusterctl, and mend what it complains of"
+REMEDY = "run sinfo by hand as the user who runs clusterctl, and correct what it reports"
 _LACKING = "apt-get install slurm-client, or name the host that has it in nightly.scheduler.ssh"
 _SSH = ("ssh", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=15")
 _IDLE = frozenset({"idle"})

@@ -207,7 +207,7 @@ def _check_spelling(site: Site, plan: WiringPlan, name: str) -> None:
             raise UsageError(
                 f"{near} is no node of the site, and {node.name} has no cable",
                 where=f"{site.path(name)}:{line}",
-                remedy=f"write {node.name} in the plan, or mend the node's name in the site",
+                remedy=f"write {node.name} in the plan, or correct the node's name in the site",
             )
 
 

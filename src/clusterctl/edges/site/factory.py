@@ -31,7 +31,7 @@ class FactoryList(NeverPickled):
         return tuple(row.machine for row in self.rows)
 
     def login(self, serial: str, mac: Mac | None) -> tuple[str, str] | None:
-        """User (empty: not told) and password of the machine; None where the list has none. Raises `UsageError`."""
+        """User (empty: unknown) and password of the machine; None where the list has none. Raises `UsageError`."""
         row = self.by_serial.get(serial.lower()) if serial else None
         row = row or (self.by_mac.get(mac) if mac is not None else None)
         if row is None or not (row.password or row.password_ref):

@@ -1,4 +1,4 @@
-"""The hosts' networks as the site wants them: `network` of site.yml, its sheet of addresses, and what BMCs told."""
+"""The hosts' networks as the site wants them: `network` of site.yml, its sheet of addresses, and what BMCs report."""
 
 from __future__ import annotations
 

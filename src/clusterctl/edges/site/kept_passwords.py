@@ -32,7 +32,7 @@ _NAME = re.compile(r"(?P<node>[^.].*)\.(?P<number>[1-9][0-9]{0,8})(?P<proven>\.p
 _TEXTS = ("name", "bmc", "serial", "user", "password")
 _SETTLED_NS = 2_000_000_000
 """A folder that was changed so lately may change again without its time telling: file systems count in ticks."""
-_REMEDY = "restore it from a copy; without it nobody knows the password of that BMC"
+_REMEDY = "restore it from a copy: it is the only record of the password of that BMC"
 _Key = tuple[str, int]
 
 
@@ -119,20 +119,20 @@ class KeptPasswords(NeverPickled):
     def write(self, generation: Generation) -> None:
         """On disk when this returns, also where the controller loses its power."""
         KNOWN.add([generation.password])
-        told = {field: getattr(generation, field) for field in _TEXTS}
-        self._write(f"{generation.node}.{generation.number}", {"version": 1, **told})
+        document = {field: getattr(generation, field) for field in _TEXTS}
+        self._write(f"{generation.node}.{generation.number}", {"version": 1, **document})
 
     def prove(self, generation: Generation, serial: Serial | None) -> None:
         """Likewise."""
-        told = {"version": 1, "serial": serial or generation.serial}
-        self._write(f"{generation.node}.{generation.number}.proven", told)
+        document = {"version": 1, "serial": serial or generation.serial}
+        self._write(f"{generation.node}.{generation.number}.proven", document)
 
     def place(self, generation: Generation) -> str:
         """For people: where it is kept."""
         return str(self._folder / f"{generation.node}.{generation.number}")
 
-    def _write(self, name: str, told: Mapping[str, Any]) -> None:
-        write_once(self._folder / name, f"{json.dumps(told)}\n".encode())
+    def _write(self, name: str, document: Mapping[str, Any]) -> None:
+        write_once(self._folder / name, f"{json.dumps(document)}\n".encode())
         for folder in (self._folder, self._folder.parent):
             _sync(folder)
 
@@ -194,19 +194,27 @@ def _parts(file: Path) -> _Part:
     return _Part(file.name, (parts["node"], int(parts["number"])), bool(parts["proven"]))
 
 
-def _generation(node: str, number: int, told: Mapping[str, str]) -> Generation:
-    return Generation(NodeId(node), number, told["name"], told["bmc"], told["serial"], told["user"], told["password"])
+def _generation(node: str, number: int, document: Mapping[str, str]) -> Generation:
+    return Generation(
+        NodeId(node),
+        number,
+        document["name"],
+        document["bmc"],
+        document["serial"],
+        document["user"],
+        document["password"],
+    )
 
 
 def _texts(file: Path, fields: Iterable[str]) -> dict[str, str]:
     """The fields of one file; no error repeats what stands in it."""
     text = private_text(file, "state/bmc_passwords")
     try:
-        told = json.loads(text)
-        found = {field: told[field] for field in fields}
+        document = json.loads(text)
+        found = {field: document[field] for field in fields}
     except (ValueError, KeyError, TypeError, RecursionError):
         raise UsageError("is no password of a BMC", where=str(file), remedy=_REMEDY) from None
-    if told.get("version") != 1:
+    if document.get("version") != 1:
         remedy = "use the clusterctl that wrote it, or a newer one"
         raise UsageError("was written by another version of clusterctl", where=str(file), remedy=remedy)
     if not all(isinstance(value, str) for value in found.values()) or found.get("password") == "":

@@ -211,7 +211,7 @@ def check_journal_file(site: Site) -> None:
         return
     except OSError as error:
         raise UsageError(
-            f"{file} cannot be read: {error.strerror}", where=where, remedy="mend its path or mode"
+            f"{file} cannot be read: {error.strerror}", where=where, remedy="correct its path or mode"
         ) from None
     if stat.S_ISDIR(mode):
         raise UsageError(f"{file} is a directory, not a file", where=where, remedy="name a file in it: …/journal.db")

@@ -1,4 +1,4 @@
-"""The roles that there are, which of them a site's nodes get, and whether that can work: told before all else."""
+"""The roles that there are, which of them a site's nodes get, and whether that can work."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ def _problems(site: Site, said: Wanted, roles: Roles) -> Iterator[_Located]:
     yield from _in_lists(site, said, roles)
     yield from _in_groups(site, said)
     given = GIVEN | site.settings.configure.secrets.keys()
-    told: set[Problem] = set()
+    reported: set[Problem] = set()
     for indices, names in _kinds_of_nodes(site, said):
         for problem in wrong_choice(said.of(indices), frozenset(given), roles):
-            if problem in told:
+            if problem in reported:
                 continue
-            told.add(problem)
+            reported.add(problem)
             text = problem.text + (f" (on {_some(names)})" if indices else "")
             yield _Located(
                 Problem(problem.about, text, problem.remedy), _where_role(site, said, problem.about, indices)

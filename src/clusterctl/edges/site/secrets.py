@@ -33,7 +33,7 @@ def _read(ref: SecretRef, folder: Path, field: str) -> str:
 def private_text(file: Path, field: str) -> str:
     """The content of a file that only its owner may read."""
     if not os.path.lexists(file):
-        remedy = f"write the secret into it, and let nobody else read it: chmod 600 {file}"
+        remedy = f"write the secret into it, and make it readable for its owner alone: chmod 600 {file}"
         raise UsageError(f"{file} does not exist", where=field, remedy=remedy)
     text = read_text(file, field).strip()
     found = file.stat()
@@ -72,5 +72,5 @@ def _from_vault(file: Path, password_file: Path, field: str) -> str:
         return str(VaultLib([(DEFAULT_VAULT_ID_MATCH, key)]).decrypt(text.encode()).decode()).strip()
     except AnsibleError:
         raise UsageError(
-            f"{file} cannot be decrypted", where=field, remedy="check vault_password_file, or encrypt it anew"
+            f"{file} cannot be decrypted", where=field, remedy="check vault_password_file, or encrypt it again"
         ) from None

@@ -73,7 +73,7 @@ class SkuFile:
 
 
 def read_skus(folder: Path, names: tuple[str, ...], document: Document) -> tuple[Sku, ...]:
-    """The SKUs that a site names, each valid in itself and to be told apart from the others."""
+    """The SKUs that a site names, each valid in itself and distinguishable from the others."""
     skus = tuple(_read(folder, name, document.where("skus", at)) for at, name in enumerate(names))
     for at, sku in enumerate(skus):
         for other in skus[:at]:
@@ -81,7 +81,7 @@ def read_skus(folder: Path, names: tuple[str, ...], document: Document) -> tuple
                 raise UsageError(f"{sku.name} stands twice", where=document.where("skus", at), remedy="take one out")
             if _alike(sku, other):
                 raise UsageError(
-                    f"{sku.name} cannot be told from {other.name}: the same manufacturer, model and GPU model",
+                    f"{sku.name} cannot be distinguished from {other.name}: the same manufacturer, model and GPU model",
                     where=document.where("skus", at),
                     remedy="keep one of them, or say in both files what differs",
                 )

@@ -80,7 +80,7 @@ def _unopened(error: OSError | ValueError, file: Path, named_by: str) -> UsageEr
     known = _REASONS.get(error.errno or 0)
     if known is not None:
         return _refused(known[0], file, named_by, known[1])
-    return _refused(f"cannot be read: {error.strerror}", file, named_by, "mend that, then try again")
+    return _refused(f"cannot be read: {error.strerror}", file, named_by, "correct that, then try again")
 
 
 def _refused(message: str, file: Path, named_by: str, remedy: str) -> UsageError:

@@ -1,4 +1,4 @@
-"""An SSH connection to the host that holds the pinned key, and to no other; every error told as ours."""
+"""An SSH connection to the host that holds the pinned key, and to no other; each error is one of ours."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class ParamikoShell:
         return Observed(ran, (Evidence(shlex.join(argv), host.name, at, origin, stdout[:EVIDENCE_BYTES]),))
 
     def _channel(self, host: HostAddress, deadline: Deadline) -> paramiko.Channel:
-        """A fresh channel; a kept connection that turns out dead (the host rebooted) is opened anew once."""
+        """A fresh channel; a kept connection that turns out dead (the host rebooted) is opened again once."""
         with self._lock:
             connection = self._connections.setdefault(host, _Connection())
         with connection.lock:

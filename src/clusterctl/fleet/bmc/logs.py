@@ -21,7 +21,7 @@ class LogEntry:
     sensor      what kind of sensor wrote it, in DMTF's words (`Power Supply / Converter`)
     origin      the BMC's own id of the part that it is about
     log         the path of the log service
-    cleared     it says that a condition is over, or is marked as mended
+    cleared     it says that a condition is over, or is marked as repaired
     """
 
     at: str

@@ -92,7 +92,7 @@ class Conflict:
 
 
 def conflicts_of(entries: Sequence[Entry], planned: Sequence[Planned], asked: Collection[str]) -> tuple[Conflict, ...]:
-    """`asked`: every address of the sweep; the plan's others are nobody's fault."""
+    """`asked`: every address of the sweep; the plan's other addresses are not judged."""
     found: dict[str, list[Entry]] = {}
     for entry in entries:
         if entry.planned is not None:
@@ -186,7 +186,7 @@ def _not_found(world: _World) -> Iterator[Conflict]:
             continue
         entry = world.at.get(plan.address)
         if entry is None:
-            cause = f"{plan.name}: nobody answers at {plan.address}, and its serial nowhere else ({plan.where})"
+            cause = f"{plan.name}: no BMC answers at {plan.address}, and its serial nowhere else ({plan.where})"
             yield Conflict(
                 ConflictKind.NOT_FOUND, (plan.name, plan.address), cause, "check its power, its cable and its address"
             )
@@ -276,7 +276,7 @@ def join(
     listed: Iterable[Listed] = (),
     planned: Sequence[Planned] = (),
 ) -> Reconciliation:
-    """`asked`: every address of the sweep; the plan's others are nobody's fault."""
+    """`asked`: every address of the sweep; the plan's other addresses are not judged."""
     entries = entries_of(sightings, leases, tuple(listed), planned)
     conflicts = conflicts_of(entries, planned, asked)
     barred = {word.casefold() for found in conflicts if found.kind not in _HARMLESS for word in found.subjects if word}

@@ -1,4 +1,4 @@
-"""Proving a node anew, from the step on that a repair touched, or that a night's test begins with. Pure."""
+"""Revalidation of a node, from the first step that a repair or a night affects. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clusterctl.fleet.stages import BEFORE
 from clusterctl.fleet.state import NodeState, Revalidation
 
 ENDANGERED = ("gpu_count", "gpu_ecc", "pcie_width", "nvlink", "hca_count", "hca_link")
-"""Checks of what may be loose or cracked once a chassis was open, whatever was repaired: every PCIe link among it."""
+"""Checks of parts that may be loose after a chassis was open, whatever was repaired: every PCIe link."""
 _KINDS = {
     "gpu": Step.DISCOVER,
     "hca": Step.DISCOVER,
@@ -38,15 +38,15 @@ _KINDS = {
     "cable": Step.CABLE,
     "transceiver": Step.CABLE,
 }
-"""What was repaired → the first step that can tell whether it is well."""
+"""Repaired part → the first step that can measure it."""
 _OUTSIDE = frozenset({Step.CONFIGURE, Step.CABLE})
-"""Steps that a repair leads back to for which nobody opens the chassis."""
+"""First steps of repairs that do not open the chassis."""
 _MACHINE = frozenset({"board", "motherboard", "mainboard", "chassis", "machine", "node"})
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What a person says was repaired: `parts` by their names; `opened`: the chassis was open."""
+    """The repair that an operator reports: `parts` by their names; `opened`: the chassis was open."""
 
     parts: tuple[str, ...]
     since: Step | None
@@ -54,8 +54,9 @@ class Repair:
 
 
 def repair(node: NodeState, names: Sequence[str]) -> Repair:
-    """The repair of the parts that `names` mean (`gpu3`, a slot, a serial, `cable 5`). Raises `UsageError` for a part
-    that nobody knows, and for a board: with it, it is another machine.
+    """Return the repair of the parts that `names` mean (`gpu3`, a slot, a serial, `cable 5`).
+
+    Raises `UsageError` for an unknown part, and for a board: with another one it is another machine.
     """
     found = [_part(node, name) for name in names]
     steps = sorted({step for _, step in found}, key=list(Step).index)
@@ -87,7 +88,7 @@ def revalidate(
     opened = ", and the chassis was open" if done.opened else ""
     parts = f"{', '.join(done.parts)} repaired{opened}: " if done.parts else ""
     steps = [step.value for step in list(Step)[list(Step).index(since) :]]
-    words = f"{parts}proven anew by {', '.join(steps)}{pool}{_root_disk(node, done)}{f'; {suite}' if suite else ''}"
+    words = f"{parts}revalidated by {', '.join(steps)}{pool}{_root_disk(node, done)}{f'; {suite}' if suite else ''}"
     return Order(node, (order_event(node, since, Revalidation(RevalidationOrigin.OPERATOR, why), done.parts),), words)
 
 

@@ -14,13 +14,13 @@ LONGEST = timedelta(days=90)
 NEVER: Mapping[str, str] = {
     "identity": "which machine this is cannot be a matter of opinion",
     "bmc": "nothing is known of a machine whose BMC cannot be read",
-    "sku_model": "without a SKU nobody knows what to expect of the machine; add the SKU to the site",
+    "sku_model": "without a SKU it is unknown what to expect of the machine; add the SKU to the site",
     "root_disk": "it says which disk is overwritten",
     "install": "later steps work on the OS that it puts there",
     "configure": "later steps work with what the roles put there",
     "admission": "it only says what the other reports are",
 }
-"""Checks that later steps rest on: waiving one would act on what nobody knows. Check → why, in words."""
+"""Checks that later steps rest on: a waiver would act on the unknown. Check → reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def waiver_of(finding: Finding, waivers: Iterable[Waiver], now: datetime) -> Wai
 def waived(report: Report, waivers: Iterable[Waiver], now: datetime) -> Report:
     """The report as the gate reads it: what is waived counts as WARN, and says what it was.
 
-    A report in which nothing at all was measured stays as it is: nobody can answer for what nobody saw.
+    A report in which nothing at all was measured stays as it is: a waiver covers only what was measured.
     """
     active = [waiver for waiver in waivers if waiver.active(now)]
     if not active or not _measured(report):

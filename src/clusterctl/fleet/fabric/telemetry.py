@@ -47,7 +47,7 @@ class PortCounters:
 class ErrorRates:
     """A port's own estimate of its bit error rates, in errors per bit; None where it tells none.
 
-    `raw` is before, `effective` after error correction; `symbol` counts what correction could not mend.
+    `raw` is before, `effective` after error correction; `symbol` counts what correction could not repair.
     """
 
     raw: float | None = None

@@ -92,8 +92,8 @@ class PlannedCable:
 class WiringPlan:
     """Every cable that shall be. No port carries two cables, no cable is listed twice.
 
-    `hosts` are the devices that are servers (all others are switches); `locations` where devices stand, if told; `macs`
-    the hardware addresses of Ethernet ports, if told.
+    `hosts` are the devices that are servers (all others are switches); `locations` where devices stand, if known;
+    `macs` the hardware addresses of Ethernet ports, if known.
     """
 
     cables: tuple[PlannedCable, ...]

@@ -22,7 +22,7 @@ class SeenDrive:
 
     path         `/dev/nvme0n1`
     serial, wwn  as udev or sysfs tell them; empty where they do not
-    fingerprint  SHA-256 over parts of the drive, read before anything was written; empty where nobody read it
+    fingerprint  SHA-256 over parts of the drive, read before anything was written; empty where it was not read
     """
 
     path: str
@@ -158,19 +158,19 @@ def judge_root(contract: DiskContract, source: str, disks: Sequence[SeenDrive], 
 
     Only one disk that says who it is can be the right one; a disk that says nothing can be neither.
     """
-    told = ", ".join(map(str, disks))
+    disk_names = ", ".join(map(str, disks))
     right = [disk for disk in disks if contract.fits(disk)]
     if not disks or any(not (disk.serial or disk.wwn) for disk in disks):
-        seen = f"{source} lies on {told}" if disks else f"lsblk does not know what {source} lies on"
-        return unproven(ROOT, f"which disk the root file system is on cannot be told: {seen}", expected=str(contract))
+        seen = f"{source} lies on {disk_names}" if disks else f"lsblk does not know what {source} lies on"
+        return unproven(ROOT, f"which disk the root file system is on is unknown: {seen}", expected=str(contract))
     if len(disks) == len(right) == 1:
-        cause = f"the root file system ({source}) is on {told}"
+        cause = f"the root file system ({source}) is on {disk_names}"
         return passed(ROOT, cause, measured=_identity(disks[0]), expected=str(contract))
     return Finding(
         check=ROOT,
         verdict=Verdict.FAIL,
         code=Code.ROOT_DISK_WRONG,
-        cause=f"the root file system ({source}) is on {told}, and not on the one disk with {contract}",
+        cause=f"the root file system ({source}) is on {disk_names}, and not on the one disk with {contract}",
         measured=", ".join(map(_identity, disks)),
         expected=str(contract),
         remedy=(
@@ -251,7 +251,7 @@ def _judge_one(before: SeenDrive, after: SeenDrive | None, where: str) -> Findin
             verdict=Verdict.INCONCLUSIVE,
             code=Code.DATA_UNPROVEN,
             subject=name,
-            cause=f"whether the install has left {before} alone cannot be told: it {why}",
+            cause=f"whether the install has left {before} alone is unknown: it {why}",
             expected=before.fingerprint,
             remedy=f"{where}: reseat the drive {name} if it is gone, then run clusterctl install on it again",
             serial=before.serial,

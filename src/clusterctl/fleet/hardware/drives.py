@@ -112,11 +112,11 @@ def judge_drives(inventory: Inventory) -> tuple[Finding, ...]:
 
     No finding where it tells of none: that they are there at all is for `drive_count` to say.
     """
-    told = [drive for drive in inventory.drives or () if drive.healthy is not None]
-    failed = [drive for drive in told if not drive.healthy]
-    if failed or not told:
+    reporting = [drive for drive in inventory.drives or () if drive.healthy is not None]
+    failed = [drive for drive in reporting if not drive.healthy]
+    if failed or not reporting:
         return tuple(_failed(drive) for drive in failed)
-    return (passed("drives", "all that tell their health are well", measured=Quantity(len(told), "drives")),)
+    return (passed("drives", "all that report their health are healthy", measured=Quantity(len(reporting), "drives")),)
 
 
 def _failed(drive: Drive) -> Finding:

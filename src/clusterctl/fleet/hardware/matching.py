@@ -32,7 +32,7 @@ def absent_slots(present: Sequence[str], expected: int) -> tuple[str, ...]:
 
     The series is taken to have no holes by design, and to begin at 0 or 1 (`GPU_0`, `GPU1`) or, higher up, at a 1
     (`Video.Slot.21-1`). Where that leaves two candidates they stand in one string: `GPU0 or GPU8`. Empty where the
-    slots are not one series, or where it cannot be told.
+    slots are not one series, or where it is unknown.
     """
     series = _series(present)
     missing = expected - len(set(present))
@@ -49,7 +49,7 @@ def absent_slots(present: Sequence[str], expected: int) -> tuple[str, ...]:
 
 
 def _ends(low: int, high: int, count: int, expected: int) -> list[tuple[int, ...]] | None:
-    """The numbers beyond the known ones, each with its alternatives; None where that cannot be told."""
+    """The numbers beyond the known ones, each with its alternatives; None where that is unknown."""
     above: list[tuple[int, ...]] = [(high + step,) for step in range(1, count + 1)]
     below: list[tuple[int, ...]] = [(low - step,) for step in range(count, 0, -1)]
     if low == 0 or (low > 10 and low % 10 == 1):
@@ -253,7 +253,9 @@ def _bmc_health(inventory: Inventory, sku: Sku) -> Finding:
         cause=f"the BMC calls the machine's health {inventory.health}" + (f" ({kinds})" if kinds else ""),
         measured=inventory.health,
         expected="OK",
-        remedy="" if good else "read the BMC's event log, mend the part that it names, then: clusterctl bmc clear-log",
+        remedy=""
+        if good
+        else "read the BMC's event log, repair the part that it names, then: clusterctl bmc clear-log",
     )
 
 

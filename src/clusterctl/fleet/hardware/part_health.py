@@ -172,11 +172,11 @@ def judge_parts(inventory: Inventory) -> tuple[Finding, ...]:
 
 
 def _judged(kind: _Kind, parts: Iterable[Part]) -> tuple[Finding, ...]:
-    told = [part for part in parts if part.healthy is not None]
-    failed = [part for part in told if not part.healthy]
-    if failed or not told:
+    reporting = [part for part in parts if part.healthy is not None]
+    failed = [part for part in reporting if not part.healthy]
+    if failed or not reporting:
         return tuple(_failed(kind, part) for part in failed)
-    return (passed(kind.check, "all that tell their health are well", measured=Quantity(len(told), "parts")),)
+    return (passed(kind.check, "all that report their health are healthy", measured=Quantity(len(reporting), "parts")),)
 
 
 def _failed(kind: _Kind, part: Part) -> Finding:

@@ -1,4 +1,4 @@
-"""A node's parts by the names that people use."""
+"""A node's parts by the names that operators use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MACHINE = "machine"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`slot` is what its BMC calls it; that and `serial` are empty where nothing has told them yet."""
+    """`slot` is what its BMC calls it; that and `serial` are empty where unknown."""
 
     subject: str
     serial: str
@@ -29,21 +29,21 @@ class Part:
 
 
 def part_named(node: NodeState, name: str) -> Part:
-    """The part that the person means: by slot or serial as its BMC tells them, or by a name that reports have used.
+    """Return the part that a name means: a slot or serial that its BMC reports, or a name that findings use.
 
-    One that nothing has named so far is believed, without a serial.
+    An unknown name is a part of that name, without a serial.
     """
     known = (part for part in _known(node) if same_part(part.subject, name) or part.serial == name.strip())
     return next(known, Part(" ".join(name.split()), ""))
 
 
 def serials_in(node: NodeState) -> frozenset[str]:
-    """Of the parts that its BMC and its reports tell of."""
+    """Return the serials of the parts that its BMC and its findings name."""
     return frozenset(part.serial for part in _known(node) if part.serial)
 
 
 def part_of(node: NodeState, finding: Finding) -> Part:
-    """The part that a finding of the node is about: the machine itself where it names none."""
+    """Return the part that a finding is about: the machine itself where it names none."""
     if finding.subject == "node":
         return Part(MACHINE, node.serial or "")
     for part in fitted(node):
@@ -129,7 +129,7 @@ def _kinds(inventory: Inventory) -> Mapping[str, Sequence[Fitted] | None]:
 
 
 def _unread(inventory: Inventory) -> frozenset[str]:
-    """Kinds of which nothing or not all is told: empty lists too, for a machine that is off may list none."""
+    """Return the kinds of parts that are unknown or incomplete; empty lists too: a machine that is off lists none."""
     kinds = _kinds(inventory).items()
     return frozenset(name for name, parts in kinds if not parts or not inventory.complete(f"{name}s"))
 

@@ -55,10 +55,10 @@ class RootDisk:
 
     def __str__(self) -> str:
         names = ("serial", "wwn", "model", "bay", "controller", "protocol")
-        told = [f"{name} {getattr(self, name)}" for name in names if getattr(self, name)]
-        told += [f"at least {self.min_bytes / 1e9:g} GB"] if self.min_bytes else []
-        told += [f"at most {self.max_bytes / 1e9:g} GB"] if self.max_bytes < ANY_SIZE else []
-        return ", ".join(told) or "any drive that an OS fits on"
+        terms = [f"{name} {getattr(self, name)}" for name in names if getattr(self, name)]
+        terms += [f"at least {self.min_bytes / 1e9:g} GB"] if self.min_bytes else []
+        terms += [f"at most {self.max_bytes / 1e9:g} GB"] if self.max_bytes < ANY_SIZE else []
+        return ", ".join(terms) or "any drive that an OS fits on"
 
 
 LinkLayer = Literal["InfiniBand", "Ethernet"]

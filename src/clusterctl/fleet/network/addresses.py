@@ -113,7 +113,7 @@ def _sheet(
 def _require_known(row: GivenAddress, names: set[str], rules: NetworkRules) -> None:
     if row.node not in names:
         message = f"there is no node {row.node!r} in the site"
-        raise UsageError(message, where=f"{row.where} node", remedy="mend the name, or take the line out")
+        raise UsageError(message, where=f"{row.where} node", remedy="correct the name, or remove the line")
     rule = rules.of(row.node)
     links = {link.name: link for link in rule or ()}
     if row.interface not in links:

@@ -212,7 +212,7 @@ def _name(link: Link, seen: SeenNetwork) -> str:
 
 
 def _name_servers(wanted: HostNetwork, seen: SeenNetwork) -> Iterator[Finding]:
-    """Judged where the site names servers; their order matters to nobody."""
+    """Judge the servers that the site names, in any order."""
     if not wanted.nameservers:
         return
     if {*map(ip_address, wanted.nameservers)} != {*map(_server, seen.servers)}:

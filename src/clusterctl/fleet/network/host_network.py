@@ -156,7 +156,7 @@ class Interface:
     master      the bond or bridge that it is a member of; empty: none
     parent      what a VLAN lies on
     member_up   whether its bond thinks that the link is up; None where it is in none
-    ipoib_mode  `datagram` or `connected`; empty where it is none, or its mode is not told
+    ipoib_mode  `datagram` or `connected`; empty where it is none, or its mode is unknown
     """
 
     name: str

@@ -90,20 +90,20 @@ def _macs(rule: HostRule, parts: HostParts) -> Mapping[str, Mac]:
 
 def _mac(port: PortRule, parts: HostParts) -> Mac:
     ports = ", ".join(f"{nic.slot} {nic.mac}" for nic in parts.nics) or "no Ethernet port"
-    told = f"its BMC tells {ports}" if parts.inventory else "it was not discovered yet"
+    known_ports = f"its BMC reports {ports}" if parts.inventory else "it was not discovered yet"
     remedy = f"write the port's MAC into the column mac of the sheet of addresses ({parts.node},{port.name})"
     if port.port == BOOT:
-        return _boot_mac(port, parts, told)
+        return _boot_mac(port, parts, known_ports)
     fitting = [nic for nic in parts.nics if port.port and nic.slot == port.port]
     if not fitting:
         where = f"in slot {port.port!r}" if port.port else "and no slot is named"
-        raise _unknown(parts, f"no sheet has the MAC of {port.name} {where}; {told}", remedy)
+        raise _unknown(parts, f"no sheet has the MAC of {port.name} {where}; {known_ports}", remedy)
     if len(fitting) > 1:
-        raise _unknown(parts, f"{port.port!r} is the slot of {len(fitting)} ports; {told}", remedy)
+        raise _unknown(parts, f"{port.port!r} is the slot of {len(fitting)} ports; {known_ports}", remedy)
     return fitting[0].mac
 
 
-def _boot_mac(port: PortRule, parts: HostParts, told: str) -> Mac:
+def _boot_mac(port: PortRule, parts: HostParts, known_ports: str) -> Mac:
     """By the site's word, else the only port that boots, else the only port."""
     booting = [nic.mac for nic in parts.nics if nic.boots] or [nic.mac for nic in parts.nics]
     if parts.boot_mac is not None:
@@ -111,7 +111,7 @@ def _boot_mac(port: PortRule, parts: HostParts, told: str) -> Mac:
     if len(booting) == 1:
         return booting[0]
     remedy = "write it into the column boot_mac of the machines' sheet"
-    raise _unknown(parts, f"which port is {port.name}, from which it boots, is not known; {told}", remedy)
+    raise _unknown(parts, f"which port is {port.name}, from which it boots, is not known; {known_ports}", remedy)
 
 
 def _guid(rule: IpoibRule, parts: HostParts) -> str:
@@ -120,11 +120,11 @@ def _guid(rule: IpoibRule, parts: HostParts) -> str:
     fitting = [hca for hca in parts.hcas if hca.slot == rule.adapter]
     if len(fitting) == 1 and fitting[0].guid:
         return fitting[0].guid
-    told = ", ".join(hca.slot for hca in parts.hcas) or "none"
+    slots = ", ".join(hca.slot for hca in parts.hcas) or "none"
     if fitting:
-        message = f"the BMC does not tell the GUID of the InfiniBand port {rule.adapter}"
+        message = f"the BMC does not report the GUID of the InfiniBand port {rule.adapter}"
         raise _unknown(parts, message, "leave adapters out, and name the interfaces as the kernel does")
-    message = f"it has no InfiniBand port {rule.adapter!r}, for {rule.name}; its BMC tells {told}"
+    message = f"it has no InfiniBand port {rule.adapter!r}, for {rule.name}; its BMC reports {slots}"
     raise _unknown(parts, message, "correct the adapters in network.rules, or discover the node again")
 
 

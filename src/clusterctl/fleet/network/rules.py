@@ -119,7 +119,7 @@ class NetworkRules:
 
 @dataclass(frozen=True, slots=True)
 class GivenAddress:
-    """A line of the sheet of addresses: `address` with or without its prefix, empty where only the MAC is told."""
+    """A line of the sheet of addresses: `address` with or without its prefix, empty where only the MAC is given."""
 
     node: str
     interface: str

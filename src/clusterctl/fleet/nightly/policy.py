@@ -41,7 +41,7 @@ class NightPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A gold node that nobody holds. `proven`: when its last burn-in was reported; None where none is known."""
+    """A gold node without a hold. `proven`: when its last burn-in was reported; None where none is known."""
 
     name: str
     sku: str

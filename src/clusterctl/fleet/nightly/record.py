@@ -23,7 +23,7 @@ class NightRecord:
 
 def metrics(record: NightRecord) -> str:
     """In Prometheus's text format (https://prometheus.io/docs/instrumenting/exposition_formats/), for a textfile
-    collector. The time of the last end is the dead man's switch: a rule that compares it with now needs nobody here.
+    collector. The time of the last end is the dead man's switch: a rule compares it with the current time.
     """
     ended = record.ended.timestamp() if record.ended else 0.0
     rows = (

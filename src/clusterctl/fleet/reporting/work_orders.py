@@ -40,7 +40,7 @@ class WorkOrder:
     location    where to go first
     nodes       whom it keeps back, in the same order; empty where it is the fabric's own and no node's fault
     part        as people name it (`gpu 3`, `cable at node001 mlx5_0`); `slot` as its BMC does; that and `serial` are
-                empty where nothing has told them
+                empty where unknown
     cables      the planned cables at the part: both ends, serial, length
     findings    what was found of it, the worst first; they say what to do
     evidence    what that rests on
@@ -83,29 +83,29 @@ def _written_back(order: WorkOrder, by_node: Mapping[str, Sequence[WorkOrder]]) 
         return replace(order, write_back="clusterctl cable observe")
     last = {node.name: by_node[node.name][-1].number for node in order.nodes}
     done = [node for node in order.nodes if last[node.name] == order.number]
-    told = dict.fromkeys(_told(each) for node in done for each in by_node[node.name])
+    repaired = dict.fromkeys(_repair_text(each) for node in done for each in by_node[node.name])
     later = tuple((name, number) for name, number in last.items() if number != order.number)
-    return replace(order, write_back=_command(done, list(told)), later=later)
+    return replace(order, write_back=_command(done, list(repaired)), later=later)
 
 
-def _command(nodes: Sequence[Concerned], told: Sequence[str]) -> str:
+def _command(nodes: Sequence[Concerned], repaired: Sequence[str]) -> str:
     """Whoever is not in quarantine is tried again by the step that held it."""
     quarantined = [node.name for node in nodes if node.stage is Stage.QUARANTINED]
     if quarantined:
-        return f"clusterctl release {shlex.join(quarantined)} --reason {shlex.quote('; '.join(told))}"
+        return f"clusterctl release {shlex.join(quarantined)} --reason {shlex.quote('; '.join(repaired))}"
     if not nodes:
         return ""
     limits = [f"--limit {shlex.quote(node.name)}" for node in nodes] if len(nodes) <= _LIMITED else []
     return " ".join(("clusterctl", nodes[0].stopped_at.value, *limits))
 
 
-def _told(order: WorkOrder) -> str:
+def _repair_text(order: WorkOrder) -> str:
     known = f", serial {order.serial}" if order.serial and order.part != MACHINE else ""
     return f"{order.part}{known}: …"
 
 
 CABLE_CHECKS = frozenset({"cable", "link_rate", "ethernet_cable"})
-"""They judge what lies between devices: all nodes that one fault keeps back are told the same."""
+"""They judge what lies between devices: all nodes that one fault keeps back get the same text."""
 
 _WHOLE = frozenset({"node", "fabric", MACHINE})
 Planned = Mapping[PortName, PlannedCable]
@@ -124,7 +124,7 @@ class _Task:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The same for what one piece of work mends."""
+        """Return a key that is the same for all that one piece of work repairs."""
         if self.finding.check in CABLE_CHECKS:
             return ("", self.finding.fault or self.finding.key, "" if self.finding.fault else self.node.id)
         return (self.node.id, self.part.serial or "".join(self.part.subject.split()).casefold())
@@ -153,7 +153,7 @@ def work_orders(
 
 
 def walking(location: Location) -> tuple[object, ...]:
-    """A sort key: racks by name, from the lowest unit up; what stands nobody knows where comes last."""
+    """A sort key: racks by name, from the lowest unit up; nodes without a place come last."""
     return (not location.rack, natural_key(location.rack), location.unit is None, location.unit or 0)
 
 
@@ -210,7 +210,7 @@ def _of_tasks(tasks: Sequence[_Task], planned: Planned) -> WorkOrder:
 
 
 def _diagnosis(finding: Finding) -> tuple[object, ...]:
-    """The same where two findings of one piece of work need to be told once."""
+    """The same where two findings of one piece of work need one text only."""
     mine = () if finding.fault else (finding.subject, finding.measured, finding.expected)
     return (finding.check, finding.code, finding.fault, *mine)
 

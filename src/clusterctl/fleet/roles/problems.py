@@ -1,4 +1,4 @@
-"""What is wrong with a choice of roles and variables, before any host is touched. Each problem is told in words."""
+"""What is wrong with a choice of roles and variables, before any host is touched. Each problem has a message."""
 
 from __future__ import annotations
 

@@ -76,18 +76,18 @@ class Wanted:
 
 
 def play_variables(wanted: Wanted, nodes: Sequence[Member]) -> dict[str, Any]:
-    """What `configure.yml` is told: roles and variables of all, and what is some nodes' own.
+    """Return the variables of `configure.yml`: roles and variables of all, and those of single nodes.
 
     What differs between nodes is never given for all: Ansible's extra variables would go before it.
     """
     choices = {node.name: wanted.choose(node) for node in nodes}
-    told = {name: value for name, value in wanted.variables.items() if name not in wanted.own}
+    common = {name: value for name, value in wanted.variables.items() if name not in wanted.own}
     roles_for = {name: list(one.roles) for name, one in choices.items() if set(one.roles) != set(wanted.roles)}
     own = {
         name: {variable: one.variables[variable] for variable in wanted.own & one.variables.keys()}
         for name, one in choices.items()
     }
-    return told | {
+    return common | {
         "configure_roles": list(wanted.roles),
         "configure_roles_for": roles_for,
         "configure_variables_for": {name: mine for name, mine in own.items() if mine},
@@ -112,11 +112,11 @@ def recommended_section(order: Sequence[str], roles: Roles, given: frozenset[str
 
 def _required(chosen: Sequence[str], roles: Roles, given: frozenset[str]) -> Iterator[str]:
     """What they, and the roles that they bring, have no default for: each once, under what it is for."""
-    told: set[str] = set()
+    seen: set[str] = set()
     for name in (part for role in chosen for part in (*roles[role].brings, role) if part in roles):
         for variable, said in roles[name].variables.items():
-            if said.required and variable not in given and variable not in told:
-                told.add(variable)
+            if said.required and variable not in given and variable not in seen:
+                seen.add(variable)
                 words = textwrap.wrap(f"{name}: {said.description}", WIDTH, break_on_hyphens=False)
                 yield from (f"    # {line}" for line in words)
                 yield f"    {variable}:  # fill in"

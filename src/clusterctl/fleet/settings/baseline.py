@@ -12,7 +12,7 @@ Value = str | int | bool
 
 
 class Restarts(enum.Enum):
-    """What must start anew before a new version runs."""
+    """What must restart before a new version runs."""
 
     BMC = "bmc"
     HOST = "host"
@@ -34,8 +34,8 @@ class FirmwareWish:
 
     version    exactly this one; empty where `minimum` says it
     minimum    this one or a later one
-    image      None: drift is told, and mended by hand
-    targets    what the image is meant for, where the BMC wants to be told (`UpdateParameters.Targets`)
+    image      None: drift is reported, and corrected by hand
+    targets    what the image is meant for, where the BMC requires it (`UpdateParameters.Targets`)
     downgrade  whether a later version may be replaced by this one
     """
 
@@ -88,7 +88,7 @@ _NUMBERS = re.compile(r"v?(\d{1,9}(?:\.\d{1,9}){0,9})", re.IGNORECASE)
 
 
 def compare(one: str, other: str) -> int | None:
-    """Below, at or above 0 as `one` is earlier, the same or later; None where that cannot be told."""
+    """Below, at or above 0 as `one` is earlier, the same or later; None where that is unknown."""
     a, b = (_NUMBERS.fullmatch(text.strip()) for text in (one, other))
     if a is None or b is None:
         return None

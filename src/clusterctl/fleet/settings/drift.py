@@ -34,7 +34,7 @@ class Drift:
 
     value  of a BIOS attribute, as wanted; None for firmware
     wish   of a component; None for a BIOS attribute
-    note   what a person should know; `by_hand`: clusterctl cannot mend it, and the note says why
+    note   what an operator must know; `by_hand`: clusterctl cannot correct it, and the note says why
     """
 
     aspect: Aspect
@@ -107,7 +107,9 @@ def _attribute(name: str, wanted: Value, bios: Bios) -> Drift:
         shown(wanted),
         stand,
         pending=shown(pending) if pending != found else "",
-        note="the BIOS lets nobody write it: mend what it depends on" if fixed and stand is Stand.WRONG else "",
+        note="the BIOS does not let it be written: correct what it depends on"
+        if fixed and stand is Stand.WRONG
+        else "",
         by_hand=fixed and stand is Stand.WRONG,
         value=wanted,
     )
@@ -143,7 +145,7 @@ def _component(wish: FirmwareWish, found: Firmware) -> Drift:
     stand = Stand.RIGHT if right else Stand.WRONG
     note = ""
     if not right and wish.minimum and order is None:
-        stand, note = Stand.UNKNOWN, f"which of {found.version!r} and {wish.minimum!r} is later cannot be told"
+        stand, note = Stand.UNKNOWN, f"which of {found.version!r} and {wish.minimum!r} is later is unknown"
     elif not right and order is not None and order > 0 and not wish.downgrade:
         note = "it is later than the baseline: it is not taken back unless the baseline says downgrade: true"
     elif not right and wish.image is None:
@@ -168,7 +170,7 @@ _VERDICTS: Mapping[Stand, Verdict] = {
     Stand.WRONG: Verdict.WARN,
     Stand.UNKNOWN: Verdict.INCONCLUSIVE,
 }
-_REMEDY = "clusterctl settings check shows all of it; settings apply mends what it can"
+_REMEDY = "clusterctl settings check shows all of it; settings apply corrects what it can"
 _UNKNOWN = "look in the evidence for what could not be read, or correct the baseline where it names what is not there"
 
 
@@ -202,7 +204,7 @@ def findings(drifts: Sequence[Drift]) -> Iterator[Finding]:
 
 
 def splits(rows: Iterable[tuple[str, str, Sequence[Drift]]]) -> tuple[Split, ...]:
-    """(node, SKU, its drift) of many → where they differ among themselves; what nobody told is left out."""
+    """Return where nodes of one SKU differ, from (node, SKU, drift); unreported settings are left out."""
     found: defaultdict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     for node, sku, drifts in rows:
         for one in drifts:
@@ -228,7 +230,7 @@ def _finding(check: str, drifts: Sequence[Drift]) -> Finding:
         verdict=judged,
         code=Code.SETTINGS_UNKNOWN if judged is Verdict.INCONCLUSIVE else Code.SETTINGS_DRIFT,
         cause="; ".join(map(in_words, bad)),
-        measured=", ".join(f"{one.what} {one.found or 'not told'}" for one in bad),
+        measured=", ".join(f"{one.what} {one.found or 'not reported'}" for one in bad),
         expected=", ".join(f"{one.what} {one.wants}".strip() for one in bad),
         remedy=_UNKNOWN if judged is Verdict.INCONCLUSIVE else _REMEDY,
         deterministic=judged is not Verdict.INCONCLUSIVE,

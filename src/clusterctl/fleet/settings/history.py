@@ -1,6 +1,6 @@
 """What the journal remembers of settings that were being applied when a run ended: pure, from a node's intents.
 
-An act stays open until it is over: `sending` (nobody knows whether the BMC took it), then `following` (it did).
+An act stays open until it is over: `sending` (it is unknown whether the BMC accepted it), then `following` (it did).
 """
 
 from __future__ import annotations

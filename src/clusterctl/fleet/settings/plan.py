@@ -14,7 +14,7 @@ class Todo:
     """What is to be done to one machine, in this order: `bmc` firmware, `host` firmware, `attributes`, one reboot.
 
     waiting  something waits for a reboot already
-    by_hand  what is not as wanted and cannot be mended from here
+    by_hand  what differs and cannot be corrected from here
     """
 
     bmc: tuple[FirmwareWish, ...] = ()

@@ -72,7 +72,7 @@ class HardwareProbe:
         readings, evidence = read_probes(self.shell, host, plan.stdin, limit, privileged=True)
         if isinstance(readings, SessionFailure):
             return (), evidence
-        told = Expected(
+        context = Expected(
             name=node.name,
             serial=node.serial,
             sku=profile.sku,
@@ -82,7 +82,7 @@ class HardwareProbe:
             inventory=node.inventory,
             known_lines=self.known_lines,
         )
-        judged = judge(plan.checks, readings, told)
+        judged = judge(plan.checks, readings, context)
         return tuple(one for one in judged.findings if _certain(one)), (*evidence, *judged.evidence)
 
 

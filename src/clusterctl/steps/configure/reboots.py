@@ -41,7 +41,7 @@ class RebootRequest:
 
 
 def open_reboot(node: NodeState) -> Intent | None:
-    """The reboot that was intended and of which nobody has written what came of it."""
+    """Return the intended reboot that has no result."""
     intent = node.intent(Act.CONFIGURE_REBOOT)
     return intent if intent is not None and intent.open else None
 
@@ -106,7 +106,7 @@ def in_vain(play: PlayOutcome) -> Finding:
         cause=f"{roles} asks for a reboot again, though the node was rebooted for it",
         measured=f"boot {play.boot_id}",
         remedy=(
-            f"see what {roles} waits for (its README says what its reboot is for), mend that on the host, then run "
+            f"see what {roles} waits for (its README says what its reboot is for), correct that on the host, then run "
             "clusterctl release and configure on it"
         ),
     )
@@ -126,7 +126,7 @@ def not_allowed(play: PlayOutcome) -> Finding:
 
 
 def not_back(play: PlayOutcome, roles: Sequence[str], said: str) -> Finding:
-    """It was told to reboot, and whether it did nobody knows."""
+    """Return that the node was told to reboot, and that it is unknown whether it did."""
     return Finding(
         check="configure",
         verdict=Verdict.FAIL,

@@ -47,9 +47,9 @@ class NicFirmwareWork:
         serials = {node.name: serial for node, serial in wave if node.name in addresses}
         for name, serial in serials.items():
             intents.intend(nodes[name].id, Act.NIC_FIRMWARE_PLAY, serial)
-        told = {**self.variables, "nic_firmware_serials": serials}
+        given = {**self.variables, "nic_firmware_serials": serials}
         fenced = intents.fenced([nodes[name].id for name in addresses], deadline)
-        for play in self.playbooks.run(PLAYBOOK, list(addresses.values()), told, fenced):
+        for play in self.playbooks.run(PLAYBOOK, list(addresses.values()), given, fenced):
             yield self._over(nodes[play.value.host], play, intents)
 
     def _over(self, node: NodeState, play: Observed[PlayOutcome], intents: IntentLog) -> BaselineResult:

@@ -11,7 +11,7 @@ from clusterctl.edges.pxe.answers.shells import function, put, shell
 Answer = tuple[str, str, str]
 """Question, type, value."""
 
-WORK = "/tmp/clusterctl"  # noqa: S108 - debian-installer's own RAM disk, where nobody else is
+WORK = "/tmp/clusterctl"  # noqa: S108 - debian-installer's own RAM disk, which no other process uses
 PROGRAM = f"{WORK}/install.sh"
 CARRIED = "#| "
 """Begins the lines of the preseed file that hold the shell program: to debconf they are comments."""
@@ -121,7 +121,7 @@ def _users(job: AnswerJob) -> Iterable[Answer]:
 
 
 def _disk() -> Iterable[Answer]:
-    """Which drive is told by the service, to `partman/early_command`; without it partman asks, and writes nothing."""
+    """The service names the drive to `partman/early_command`; without it partman asks, and writes nothing."""
     return (
         ("partman-auto/method", "string", "regular"),
         ("partman-auto/expert_recipe", "string", RECIPE),
