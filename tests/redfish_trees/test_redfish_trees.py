@@ -16,11 +16,14 @@ from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.hardware.sku import RootDisk, Sku
 from clusterctl.fleet.node import Inventory, NodeId
 from clusterctl.fleet.state import NodeState
+from clusterctl.formats.redfish.identity import next_path, read_identity
+from clusterctl.formats.redfish.tree import ROOT
 from clusterctl.ports import BmcAddress, Deadline, LogEntry
 from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
 from clusterctl.steps.executor.intent_log import IntentLog
 from tests.edges.redfish.conftest import QUICK, FixedClock
 from tests.edges.redfish.replay import serve
+from tests.edges.redfish.trees import Manner, answer
 from tests.redfish_trees.load import CASES, load_tree, load_truth
 from tests.steps.discover.test_discover import NoJournal
 
@@ -154,3 +157,15 @@ def test_a_machine_without_identity(name: str, tmp_path: Path) -> None:
             bmc.inventory(Deadline.after(60))
     assert caught.value.where.endswith(load_truth(name)["identity"]["error"])
     assert caught.value.remedy
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_sweep_finds_the_same_machine(name: str) -> None:
+    """From few resources: manufacturer, model and serial as discover reads them, so that no sheet names another."""
+    tree, expected = load_tree(name), load_truth(name)["identity"]
+    answers = {ROOT: tree[ROOT]}
+    while (path := next_path(answers, "192.0.2.1")) is not None and len(answers) < 20:
+        answers[path] = answer(tree, path, Manner.EXPANDS)
+    found = read_identity(answers, "192.0.2.1")
+    told = (found.manufacturer, found.model, found.serial)
+    assert told == (expected["manufacturer"], expected["model"], expected["serial"])

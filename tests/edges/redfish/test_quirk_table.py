@@ -6,13 +6,16 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from clusterctl.fleet.bmc.logs import UNREAD
 from clusterctl.fleet.node import Inventory, Serial
 from clusterctl_lab.bmc_quirk import BmcQuirk
 from clusterctl_lab.emulators.redfish.quirks import QUIRKS
+from clusterctl_lab.machine import Machine
 from clusterctl_lab.vendor import Vendor
 from tests.edges.redfish.quirk_kit import OPERATIONS, Site, failure, machine, served, whole
 from tests.paths import ROOT
@@ -85,8 +88,14 @@ def outcomes(site: Site, quirk: BmcQuirk | None) -> Iterator[tuple[str, str, str
                 assert error.where, (name, error)
                 yield name, SAID, error.message
             else:
-                in_part = name == "inventory" and not whole(got[-1], there)
-                yield name, IN_PART if in_part else DONE, ""
+                yield name, IN_PART if in_part(name, got[-1], there) else DONE, ""
+
+
+def in_part(operation: str, found: Any, there: Machine) -> bool:
+    """Whether something that the BMC lists could not be read."""
+    if operation == "event log":
+        return any(entry.message_id == UNREAD for entry in found)
+    return operation == "inventory" and bool(found.unread or not whole(found, there))
 
 
 def all_outcomes(site: Site) -> dict[str, dict[str, tuple[str, str]]]:

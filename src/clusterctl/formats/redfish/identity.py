@@ -16,7 +16,7 @@ from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.formats.identifiers import read_mac
 from clusterctl.formats.redfish.evidence import simulated
-from clusterctl.formats.redfish.machine import serial_of
+from clusterctl.formats.redfish.machine import make_of, serial_of
 from clusterctl.formats.redfish.system import serial_like
 from clusterctl.formats.redfish.tree import ROOT, Answers, NotYetReadError, Resource, Tree, Unreadable, expansion
 
@@ -37,8 +37,12 @@ def words(resource: Resource | None, *keys: str) -> str:
     """Printable and short, for it is shown on a terminal and written to a sheet; empty where not told."""
     if resource is None:
         return ""
-    found = told(lambda: resource.text(*keys)) or ""
-    return "".join(sign for sign in found if sign.isprintable())[:_MAX_WORDS].strip()
+    return printable(told(lambda: resource.text(*keys)) or "")
+
+
+def printable(text: str) -> str:
+    """Return the text without control characters, and not too long."""
+    return "".join(sign for sign in text if sign.isprintable())[:_MAX_WORDS].strip()
 
 
 def _serial_or_none(text: str | None) -> str:
@@ -282,9 +286,13 @@ def read_identity(answers: Answers, address: str) -> Identity:
         problems.append("the BMC lists no system that can be read")
     elif not found:
         problems.append(f"{system.path}: the BMC does not tell the machine's serial")
+    manufacturer, model = words(system, "Manufacturer"), words(system, "Model")
+    if system is not None and not (manufacturer and model):
+        further = _make(Tree(answers), system)
+        manufacturer, model = manufacturer or further[0], model or further[1]
     return Identity(
-        manufacturer=words(system, "Manufacturer"),
-        model=words(system, "Model"),
+        manufacturer=manufacturer,
+        model=model,
         serial=Serial(found) if found else None,
         sku=words(system, "SKU"),
         uuid=uuid(system),
@@ -322,6 +330,15 @@ def _serial(tree: Tree, system: Resource) -> str:
         return _serial_or_none(told(lambda: serial_of(tree, system)))
     except NotYetReadError:
         return ""
+
+
+def _make(tree: Tree, system: Resource) -> tuple[str, str]:
+    """Manufacturer and model by what was read for the serial of a system that keeps silent (GB200)."""
+    try:
+        maker, model = told(lambda: make_of(tree, system)) or ("", "")
+    except NotYetReadError:
+        return "", ""
+    return printable(maker), printable(model)
 
 
 def _host(answers: Answers, root: Resource) -> Resource | None:

@@ -48,13 +48,19 @@ def read_machine(tree: Tree) -> Machine:
     """Return the machine; `ParseError` where nothing tells its serial, model or manufacturer."""
     host = host_system(tree)
     serial = serial_of(tree, host)
+    manufacturer, model = make_of(tree, host)
     return Machine(
-        manufacturer=next((one.manufacturer for one in _labels(tree, host) if one.manufacturer), "")
-        or required(host, "Manufacturer"),
-        model=next((one.model for one in _labels(tree, host) if one.model), "") or required(host, "Model"),
+        manufacturer=manufacturer or required(host, "Manufacturer"),
+        model=model or required(host, "Model"),
         serial=serial,
         aliases=_aliases(tree, host, serial),
     )
+
+
+def make_of(tree: Tree, host: Resource) -> tuple[str, str]:
+    """Return manufacturer and model; empty where nothing tells them."""
+    manufacturer = next((one.manufacturer for one in _labels(tree, host) if one.manufacturer), "")
+    return manufacturer, next((one.model for one in _labels(tree, host) if one.model), "")
 
 
 def serial_of(tree: Tree, host: Resource) -> Serial:
