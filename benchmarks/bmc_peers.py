@@ -21,8 +21,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import requests
-
 from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.fleet.node import Inventory
 from clusterctl.formats.redfish.system import programmed
@@ -140,7 +138,6 @@ def main() -> None:
     parser.add_argument("case", nargs="*")
     names = parser.parse_args().case or [name for name in CASES if "error" not in load_truth(name)["identity"]]
     warnings.simplefilter("ignore")
-    requests.packages.urllib3.disable_warnings()  # type: ignore[attr-defined]
     with tempfile.TemporaryDirectory() as directory:
         missed = sum(compare(name, Path(directory)) for name in names)
     print(f"parts that a peer reads and we do not: {missed}")

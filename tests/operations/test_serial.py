@@ -20,6 +20,8 @@ from clusterctl.operations.serial import from_data, to_data
 
 WORKING = {
     "Control",  # callbacks
+    "CounterHistory",  # readings of a whole fabric by port: the page is drawn where they are
+    "FabricReport",  # likewise
     "Feature",
     "GoldPool",
     "NightRun",
@@ -31,7 +33,7 @@ WORKING = {
     "WaveRun",
     "Work",
 }
-"""Objects that an operation works with; nothing outside of it sees them."""
+"""Objects that an operation works with, or that only a page drawn beside it reads."""
 
 JSON = st.none() | st.booleans() | st.integers(-1000, 1000) | st.text(max_size=5)
 
