@@ -16,7 +16,7 @@ def sku() -> None:
     """Write SKU files from discovered machines; propose limits from healthy nodes."""
 
 
-@sku.command()
+@sku.command(short_help="Write a SKU file from a discovered machine.")
 @click.option("--from", "node", required=True, metavar="NODE", shell_complete=complete_nodes, help="A discovered node.")
 @click.option("--name", default="", help="Of the SKU and its file; else made of manufacturer and model.")
 @format_option(*DOCUMENTS)
@@ -40,7 +40,7 @@ def new(node: str, name: str, folder: Path, *, as_json: bool) -> None:
     click.echo(f"next: decide these, add {result.name} to skus: in {folder / 'site.yml'}, then clusterctl plan")
 
 
-@sku.command()
+@sku.command(short_help="Propose limits from healthy nodes.")
 @click.argument("name", metavar="SKU")
 @format_option(*DOCUMENTS)
 @read_options
@@ -59,7 +59,10 @@ def calibrate(name: str, folder: Path, *, as_json: bool) -> None:
         print_document(to_data(result))
         return
     for one in result.figures:
-        if one.proposed is None:
+        if one.proposed is None and (one.values or one.now is None):
             now = "open" if one.now is None else f"{one.now:g}"
             click.echo(f"{one.name} stays {now}: {one.why}", err=True)
+    silent = sum(1 for one in result.figures if not one.values and one.now is not None)
+    if silent:
+        click.echo(f"{silent} other limits stay as they are: the journal has no figure of them", err=True)
     click.echo(result.text or f"# no proposal from {result.nodes} healthy nodes of {name}", nl=not result.text)
