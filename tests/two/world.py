@@ -9,7 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
@@ -81,20 +81,22 @@ class WorldInstaller:
     world: World
     quiet: threading.Lock
     stops_at: str = ""
+    acting: threading.Lock = field(default_factory=threading.Lock)
 
     def prepare(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
         raise AssertionError("every machine of this world is ready")
 
     def start(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
-        if target.name == self.stops_at:
-            with self.quiet:
-                signal.pthread_kill(
-                    threading.get_ident(), signal.SIGSTOP
-                )  # this thread goes no further, nor the others
-        deadline.check(f"starting {target.name}")
-        with self.world.alone():
-            self.world.note("start", target.name)
-            self.world.move(target.name, InstallState.INSTALLING)
+        with self.acting:  # no other act of this process is half done when the process is stopped
+            if target.name == self.stops_at:
+                with self.quiet:
+                    signal.pthread_kill(
+                        threading.get_ident(), signal.SIGSTOP
+                    )  # this thread goes no further, nor the others
+            deadline.check(f"starting {target.name}")
+            with self.world.alone():
+                self.world.note("start", target.name)
+                self.world.move(target.name, InstallState.INSTALLING)
         return self._status(target.name)
 
     def release(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
