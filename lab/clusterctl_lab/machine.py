@@ -30,6 +30,10 @@ class Gpu:
     load_c         its temperature when it works; at 87 and above its hardware halves its clock
     fails_diag     the test of DCGM's diagnosis that it fails; empty for none
     ecc            its memory is corrected
+    mig            it is divided into slices (MIG)
+    recovery       what its driver wants to be done with it; None, GPU Reset
+    hot_slowdown   its hardware lowers its clock for heat, although it is idle
+    pcie_generation   the highest that it and its slot reach
     """
 
     index: int
@@ -59,6 +63,10 @@ class Gpu:
     load_c: int = 64
     fails_diag: str = ""
     ecc: bool = True
+    mig: bool = False
+    recovery: str = "None"
+    hot_slowdown: bool = False
+    pcie_generation: int = 5
 
 
 @dataclass(frozen=True, slots=True)

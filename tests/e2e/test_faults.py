@@ -39,8 +39,8 @@ BATCHES = 2 if WHOLE else 1
 """So often each of the hosts that run is broken, found out, mended and released."""
 HEALTHY = 4
 """Company for those whose loads must be measured beside somebody."""
-ELSEWHERE = {"host_network", "zpool"}
-"""Checks of what virtual metal has, and hosts of a lab have not."""
+ELSEWHERE = {"host_network", "roce", "zpool"}
+"""Checks of what hosts of a lab have not: a network of their own, adapters in Ethernet mode, disks."""
 DATA = Path(__file__).with_name("data")
 TABLE = expectations()
 CHOSEN = os.environ.get("CLUSTERCTL_FAULTS", "").split()

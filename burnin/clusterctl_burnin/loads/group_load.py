@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from clusterctl_burnin.check import EVERY_AREA, Area
 from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.limits.methods import GroupMethod
 from clusterctl_burnin.loads.model import Answer, Member, Outcome, Round, Trial, Tried
@@ -55,7 +54,7 @@ class GroupLoad:
     with, whoever it is measured with. `in_pairs`: of two nodes, in the suite's `pair_rounds`; else in `group_rounds`.
 
     `by_rail`: it tells of each device by itself, so that a node whose partners lack one was not measured on it.
-    `needs`: the areas without whose health a node takes no part; a failed check of another area does not stop it.
+    A node with a fault takes part in none: it would spoil the results of its partners.
     """
 
     name: str
@@ -66,7 +65,6 @@ class GroupLoad:
     read: Read
     by_rail: bool = False
     in_pairs: bool = False
-    needs: frozenset[Area] = EVERY_AREA
 
     @property
     def limits(self) -> tuple[LimitKey, ...]:

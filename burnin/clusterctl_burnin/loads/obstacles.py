@@ -1,6 +1,7 @@
 """Which findings keep a node from which loads: those that speak against a part that the load needs.
 
-All other loads run although the node has failed: one repair then finds all faults of the node.
+All other loads of one node run although the node has failed: one repair then finds more faults of the node. A load of
+several nodes needs every part: a faulty node would spoil the results of its partners.
 """
 
 from __future__ import annotations
@@ -30,8 +31,7 @@ def obstacle(needs: frozenset[Area], findings: Iterable[Finding]) -> Finding | N
 
 def needs_of(load: str) -> frozenset[Area]:
     """Return what a load of the registry needs."""
-    found = NODE_LOADS.get(load) or GROUP_LOADS[load]
-    return found.needs
+    return NODE_LOADS[load].needs if load in NODE_LOADS else EVERY_AREA
 
 
 def _speaks_against(finding: Finding) -> frozenset[Area]:

@@ -15,6 +15,8 @@ HOT_LOAD_C = 89
 SLOW_PERCENT = 80
 """Of a healthy GPU; above the minimum in the limits file."""
 LANES = 8
+SMALL_MIB = 65247
+"""Four fifths of an H100's memory."""
 XIDS = (48, 64, 74, 94, 95, 119)
 """Xids that exclude a node from training and whose log line is documented. Xid 79 is gpu-off-the-bus."""
 USUAL_XID = "119"
@@ -91,16 +93,46 @@ FAULTS = (
         change=lambda gpu: replace(gpu, fabric_state="In Progress"),
     ),
     gpu_fault(
+        "gpu-divided",
+        does="a GPU is in MIG mode",
+        shows="nvidia-smi -q: MIG Mode, Current: Enabled",
+        change=lambda gpu: replace(gpu, mig=True),
+    ),
+    gpu_fault(
         "gpu-in-use",
         does="an invisible process holds memory of a GPU",
         shows="nvidia-smi -q: FB Memory Usage, Used",
         change=lambda gpu: replace(gpu, memory_used_mib=40536),
     ),
     gpu_fault(
+        "gpu-memory-missing",
+        does=f"a GPU has {SMALL_MIB} MiB of memory",
+        shows="nvidia-smi -q: FB Memory Usage, Total",
+        change=lambda gpu: replace(gpu, memory_mib=SMALL_MIB),
+    ),
+    gpu_fault(
+        "gpu-needs-reset",
+        does="the driver wants a GPU to be reset, and lists it as before",
+        shows="nvidia-smi -q: GPU Recovery Action: GPU Reset",
+        change=lambda gpu: replace(gpu, recovery="GPU Reset"),
+    ),
+    gpu_fault(
         "gpu-off-the-bus",
         does="a GPU leaves the PCI bus while the machine runs",
         shows="the kernel log (Xid 79); nvidia-smi reports it as lost and nothing else; the BMC lists it",
         change=lambda gpu: replace(gpu, on_bus=False),
+    ),
+    gpu_fault(
+        "gpu-slot-speed",
+        does="a GPU and its slot reach PCIe generation 4 of 5",
+        shows="nvidia-smi -q: PCIe Generation, Max: 4",
+        change=lambda gpu: replace(gpu, pcie_generation=4),
+    ),
+    gpu_fault(
+        "gpu-slowed-by-heat",
+        does="the hardware slows an idle GPU down for heat",
+        shows="nvidia-smi -q: HW Thermal Slowdown: Active",
+        change=lambda gpu: replace(gpu, hot_slowdown=True),
     ),
     gpu_fault(
         "hot-gpu",

@@ -17,6 +17,7 @@ from clusterctl.fleet.event import Event, NewEvent, Stream
 from clusterctl.fleet.event import Kind as EventKind
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Observed, Verdict
 from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.fleet.node import Location, NodeId, Serial
 from clusterctl.fleet.state import NodeState
@@ -158,6 +159,7 @@ def burnin_step(
     *,
     journal: CampaignJournal | None = None,
     suite: Suite = SUITE,
+    sku: Sku = SKU,
 ) -> Burnin:
     bmcs = FakeBmcs({f"n{i}": FakeBmc(inventory(f"S{i}"), state=power) for i in range(10)})
     services = BurninServices(
@@ -169,7 +171,7 @@ def burnin_step(
         fleet=FleetFigures(Forgetful(), FixedClock()),
         introduce=lambda _hosts, _deadline: strangers or {},
     )
-    limits = {"lab": SkuLimits(SKU, lab_limits())}
+    limits = {"lab": SkuLimits(sku, lab_limits())}
     plan = BurninPlan(suite, limits, lambda _: "", lambda _node: HostNetwork(), partners=partners)
     return Burnin(services, plan)
 

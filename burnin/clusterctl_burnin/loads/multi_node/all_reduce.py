@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from clusterctl_burnin.check import Area
 from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.limits.methods import AllReduceMethod
 from clusterctl_burnin.loads import mpi, torch_group
@@ -91,5 +90,4 @@ LOAD = GroupLoad(
     sizes=_sizes,
     job=_job,
     read=read,
-    needs=frozenset({Area.GPU, Area.PCIE, Area.NVLINK, Area.INFINIBAND}),
 )

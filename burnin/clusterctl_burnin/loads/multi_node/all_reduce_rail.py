@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from clusterctl_burnin.check import Area
 from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.limits.methods import RailMethod
 from clusterctl_burnin.loads import mpi
@@ -115,5 +114,4 @@ LOAD = GroupLoad(
     job=_job,
     read=read,
     by_rail=True,
-    needs=frozenset({Area.GPU, Area.PCIE, Area.INFINIBAND}),
 )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from clusterctl_burnin.check import Area
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.loads import torch_group
 from clusterctl_burnin.loads.group_load import GroupLoad, GroupSizes, Lasts
@@ -50,5 +49,4 @@ LOAD = GroupLoad(
     sizes=_sizes,
     job=_job,
     read=read,
-    needs=frozenset({Area.GPU, Area.PCIE, Area.NVLINK, Area.INFINIBAND}),
 )

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.formats.infiniband.perftest import parse_bandwidth
-from clusterctl_burnin.check import Area
 from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.limits.methods import PairMethod
 from clusterctl_burnin.loads.group_load import GroupLoad, GroupSizes, Lasts
@@ -182,5 +181,4 @@ LOAD = GroupLoad(
     read=read,
     by_rail=True,
     in_pairs=True,
-    needs=frozenset({Area.PCIE, Area.INFINIBAND}),
 )

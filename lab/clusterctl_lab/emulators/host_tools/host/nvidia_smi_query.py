@@ -50,18 +50,20 @@ def _gpu(gpu: Gpu, driver: str) -> Iterator[str]:
     yield _line(1, "Product Brand", "NVIDIA")
     yield _line(1, "Product Architecture", "Hopper")
     yield _line(1, "Persistence Mode", "Enabled" if gpu.persistence else "Disabled")
-    yield from _section("MIG Mode", Current="Disabled", Pending="Disabled")
+    mig = "Enabled" if gpu.mig else "Disabled"
+    yield from _section("MIG Mode", Current=mig, Pending=mig)
     yield _line(1, "Serial Number", gpu.serial)
     yield _line(1, "GPU UUID", gpu.uuid)
     yield _line(1, "Minor Number", str(gpu.index))
     yield _line(1, "VBIOS Version", gpu.vbios)
     yield from _section("Inforom Version", **{"Image Version": INFOROM})
     yield _line(1, "GSP Firmware Version", driver)
-    yield from _section("GPU Reset Status", **{"Reset Required": "No", "Drain and Reset Recommended": "No"})
-    yield _line(1, "GPU Recovery Action", "None")
+    reset = "No" if gpu.recovery == "None" else "Yes"
+    yield from _section("GPU Reset Status", **{"Reset Required": reset, "Drain and Reset Recommended": "No"})
+    yield _line(1, "GPU Recovery Action", gpu.recovery)
     yield from _pci(gpu)
     yield _line(1, "Performance State", "P0")
-    yield from _reasons()
+    yield from _reasons(gpu)
     used = {"Total": f"{gpu.memory_mib} MiB", "Reserved": f"{RESERVED_MIB} MiB", "Used": f"{gpu.memory_used_mib} MiB"}
     yield from _section("FB Memory Usage", **used, Free=f"{gpu.memory_mib - RESERVED_MIB - gpu.memory_used_mib} MiB")
     yield _line(1, "Compute Mode", "Default")
@@ -90,8 +92,8 @@ def _pci(gpu: Gpu) -> Iterator[str]:
     yield _line(2, "Bus Id", gpu.pci)
     yield _line(2, "GPU Link Info")
     yield _line(3, "PCIe Generation")
-    yield _line(4, "Max", "5")
-    yield _line(4, "Current", "5")
+    yield _line(4, "Max", str(gpu.pcie_generation))
+    yield _line(4, "Current", str(gpu.pcie_generation))
     yield _line(3, "Link Width")
     yield _line(4, "Max", "16x")
     yield _line(4, "Current", f"{gpu.pcie_width}x")
@@ -99,11 +101,12 @@ def _pci(gpu: Gpu) -> Iterator[str]:
     yield _line(2, "Replay Number Rollovers", "0")
 
 
-def _reasons() -> Iterator[str]:
+def _reasons(gpu: Gpu) -> Iterator[str]:
     """Yield the clock event reasons of an idle GPU."""
+    hot = "Active" if gpu.hot_slowdown else "Not Active"
     yield from _section("Clocks Event Reasons", Idle="Active", **{"SW Power Cap": "Not Active"})
-    yield _line(2, "HW Slowdown", "Not Active")
-    yield _line(3, "HW Thermal Slowdown", "Not Active")
+    yield _line(2, "HW Slowdown", hot)
+    yield _line(3, "HW Thermal Slowdown", hot)
     yield _line(3, "HW Power Brake Slowdown", "Not Active")
     yield _line(2, "SW Thermal Slowdown", "Not Active")
 
