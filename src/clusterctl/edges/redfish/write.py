@@ -290,22 +290,23 @@ class Writer:
         """Read until the change is visible in as many readings as it requires; return the last reading when `seconds`
         are over.
 
-        A slow BMC may be in the middle of an answer then: the reading before stands.
+        Where the deadline ends in the middle of an answer or of a pause, the reading before stands.
         """
         limit = deadline.within(seconds)
         row = 0
         last: Reading | None = None
         while True:
             try:
-                reading = last = self.read(change.read, deadline)
+                reading = self.read(change.read, deadline)
+                row = row + 1 if reading.done else 0
+                last = reading
+                if row >= change.readings or (not reading.done and limit.remaining <= self._timing.poll):
+                    return reading
+                deadline.sleep(self._timing.poll, f"waiting until the BMC shows {change.doing}")
             except UnreachableError:
-                if last is None or deadline.remaining > 0:
+                if last is None or last.done or deadline.remaining > 0:
                     raise
                 return last
-            row = row + 1 if reading.done else 0
-            if row >= change.readings or (not reading.done and limit.remaining <= self._timing.poll):
-                return reading
-            deadline.sleep(self._timing.poll, f"waiting until the BMC shows {change.doing}")
 
 
 def require_machine(found: Serial, serial: Serial) -> None:
