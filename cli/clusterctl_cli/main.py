@@ -12,6 +12,7 @@ import click
 from clusterctl.fleet.errors import ClusterctlError, UsageError
 from clusterctl_cli import error_output, process_hardening
 from clusterctl_cli.formats import asked_on
+from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -159,7 +160,7 @@ def run(argv: Sequence[str]) -> int:
         error_output.print_error(error, form)
         return error.exit_code
     except click.exceptions.Abort:
-        click.echo("interrupted; run the same command again to go on", err=True)
+        echo("interrupted; run the same command again to go on", err=True)
         return 130
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()

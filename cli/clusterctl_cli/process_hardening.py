@@ -8,6 +8,7 @@ import threading
 import traceback
 from types import TracebackType
 
+from clusterctl.fleet.peer_text import visible
 from clusterctl.operations.documents import redacted
 
 
@@ -20,4 +21,4 @@ def harden() -> None:
 
 def print_traceback(kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:
     """Print a traceback on stderr: files, lines and messages, never the values of variables."""
-    sys.stderr.write(redacted("".join(traceback.format_exception(kind, error, trace))))
+    sys.stderr.write(visible(redacted("".join(traceback.format_exception(kind, error, trace)))))

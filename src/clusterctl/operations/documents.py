@@ -12,6 +12,7 @@ from typing import BinaryIO, cast
 from clusterctl.edges.disk import disk_explained, write_whole
 from clusterctl.edges.redaction import KNOWN
 from clusterctl.fleet.errors import ParseError, UsageError
+from clusterctl.fleet.peer_text import visible
 
 MAX_FILE_BYTES = 256 * 1024 * 1024
 MAX_LINE_BYTES = 64 * 1024
@@ -88,4 +89,4 @@ def write_document(file: Path, text: str, *, option: str, force: bool) -> None:
         remedy = f"make the folder {file.parent}, or choose another {option}"
         raise UsageError("its folder does not exist", where=str(file), remedy=remedy)
     with disk_explained("the file cannot be written", file):
-        write_whole(file, text.encode(), mode=0o644, over=True)
+        write_whole(file, visible(text).encode(), mode=0o644, over=True)
