@@ -109,5 +109,11 @@ def _compiled(rule: _Rule, names: Mapping[str, str]) -> Rule:
     return Rule(rule.part, Verdict(rule.verdict), rule.words, patterns, rule.cause, rule.remedy)
 
 
+_NAME = re.compile(r"%(\w+)%")
+
+
 def _with_names(pattern: str, names: Mapping[str, str]) -> str:
-    return re.sub(r"%(\w+)%", lambda name: names[name[1]], pattern)
+    """Return the pattern with each name replaced; a name may contain names."""
+    while _NAME.search(pattern):
+        pattern = _NAME.sub(lambda name: names[name[1]], pattern)
+    return pattern
