@@ -122,7 +122,7 @@ def test_help_works_outside_the_checkout(installed: Installed) -> None:
 
 def test_every_command_loads(installed: Installed) -> None:
     """No command of an installed wheel lacks a module or a file that its help needs."""
-    listing = installed.run("-c", "from clusterctl_cli.main import COMMANDS; print(*COMMANDS)")
+    listing = installed.run("-c", "from clusterctl_cli.command_groups import COMMANDS; print(*COMMANDS)")
     commands = listing.stdout.split()
     assert "bootstrap" in commands
     failures = {c: answer.stderr for c in commands if (answer := installed.clusterctl(c, "--help")).returncode != 0}
