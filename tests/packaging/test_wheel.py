@@ -105,7 +105,7 @@ def test_the_lab_is_a_wheel_of_its_own(wheel: Path, lab_wheel: Path, tmp_path: P
     """`clusterctl lab` says how to install the lab where it is missing, and works where its wheel is installed, too."""
     install(tmp_path / "product", wheel)
     missing = Installed(tmp_path / "product", tmp_path).clusterctl("lab", "faults")
-    assert (missing.returncode, "clusterctl-lab" in missing.stderr) == (2, True)
+    assert (missing.returncode, "clusterctl-lab" in missing.stderr) == (2, True), missing.stderr
     install(tmp_path / "both", wheel, lab_wheel)
     there = Installed(tmp_path / "both", tmp_path).clusterctl("lab", "faults")
     assert (there.returncode, "missing-gpu" in there.stdout) == (0, True)
