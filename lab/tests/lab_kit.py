@@ -108,11 +108,11 @@ def leftovers(lab: RunningLab) -> list[str]:
     return found
 
 
-def eventually(probe: Callable[[], bool], seconds: float = 20.0) -> bool:
+def eventually(probe: Callable[[], bool], seconds: float = 120.0) -> bool:
     """True as soon as `probe` says so; False after `seconds`."""
     give_up = time.monotonic() + seconds
     while not probe():
         if time.monotonic() > give_up:
             return False
-        time.sleep(0.2)
+        time.sleep(0.05)
     return True

@@ -32,7 +32,7 @@ class VerifyOptions:
     as_json: bool
 
 
-@click.command("verify", short_help="Compare a fabric with its plan: which cables to move.")
+@click.command("verify")
 @plan_option
 @sheet_option
 @click.option("--fabric", type=FILE, help="ibnetdiscover, iblinkinfo or ibdiagnet's db_csv, gzipped or not")
