@@ -52,13 +52,13 @@ class Section:
     value: str | None
     lines: list[str] = field(default_factory=list)
     _children: tuple[Section, ...] | None = None
-    _by_key: Mapping[str, Section] = field(default_factory=dict)
+    by_key: Mapping[str, Section] = field(default_factory=dict)
 
     @property
     def children(self) -> tuple[Section, ...]:
         if self._children is None:
             self._children = tuple(_sections(self.lines))
-            self._by_key = {child.key: child for child in reversed(self._children)}
+            self.by_key = {child.key: child for child in reversed(self._children)}
         return self._children
 
     def at(self, *path: str) -> Section | None:
@@ -67,7 +67,7 @@ class Section:
         for key in path:
             if here is None or not here.children:
                 return None
-            here = here._by_key.get(key)
+            here = here.by_key.get(key)
         return here
 
     def below(self, *path: str) -> Section:
