@@ -8,6 +8,7 @@ bridge, `PXB` several, `PHB` the host bridge, `NODE` and `SYS` beyond it.
 from __future__ import annotations
 
 import enum
+import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -65,7 +66,7 @@ def _rate(link: re.Match[str], expected: int, where: str) -> float | None:
     return float(link["rate"]) if link["rate"] else None
 
 
-class LinkError(enum.Enum):
+class LinkError(enum.StrEnum):
     """An error counter of a link, by the name that nvidia-smi prints: the first three up to Hopper, the others since
     Blackwell. Blackwell's FEC histogram, raw errors and bit error rates are left out: they count on healthy links.
     """
@@ -101,6 +102,7 @@ _LINK_ERRORS = {error.value: error for error in LinkError}
 _ERRORS = "nvidia-smi nvlink -e"
 
 
+@functools.lru_cache(maxsize=4)
 def parse_nvlink_errors(text: str) -> tuple[GpuLinkErrors, ...]:
     """Return the error counters of all GPUs.
 
