@@ -295,8 +295,7 @@ class NightRun:
 
         `partners`: gold nodes that they are measured with, and of which nothing is reported.
         """
-        nodes = [node for node in self.context.journal.summaries() if node.name in names]
-        lent = [node for node in self.context.journal.summaries() if node.name in partners]
+        nodes, lent = self.context.summaries(names), self.context.summaries(partners)
         request = RunRequest(steps=STEPS, limit=tuple(names))
         refused = run_steps(self.context, self.adapters, nodes, lent, request, self.control)
         night.passed_over.update(refused)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin
 from clusterctl.fleet.hardware.parts import MACHINE, Part, part_of
-from clusterctl.fleet.node import Dimm, Drive, Gpu, Hca, Stage
+from clusterctl.fleet.node import Dimm, Drive, Gpu, Hca, Inventory, Stage
 from clusterctl.fleet.payloads.node import StageAdvanced
 from clusterctl.fleet.state import NodeState
 from clusterctl_burnin.limits.limit import Limits
@@ -27,18 +27,23 @@ def excerpt(content: bytes, words: Iterable[str]) -> str:
     lines = content.decode(errors="replace").replace("\r", "").rstrip().split("\n")
     if len(lines) <= LINES:
         return "\n".join(map(_cut, lines))
+    start = min(max(1, _line_with(words, lines) - _AROUND), len(lines) - LINES + 1)
+    end = start + LINES - 1
+    return "\n".join([_cut(lines[0]), *_gap(start - 1), *map(_cut, lines[start:end]), *_gap(len(lines) - end)])
+
+
+def _line_with(words: Iterable[str], lines: Sequence[str]) -> int:
+    """Return the index of the line with the first word that any line but the first has; 1 where there is none."""
     folded = [line.casefold() for line in lines]
     wanted = [word.casefold() for word in words if len(word) > 2]
-    hit = next((at for word in wanted for at, line in enumerate(folded) if at and word in line), 1)
-    start = min(max(1, hit - _AROUND), len(lines) - LINES + 1)
-    end = start + LINES - 1
-    before, after = start - 1, len(lines) - end
-    shown = [_cut(lines[0]), *([_gap(before)] if before else []), *map(_cut, lines[start:end])]
-    return "\n".join([*shown, *([_gap(after)] if after else [])])
+    return next((at for word in wanted for at, line in enumerate(folded) if at and word in line), 1)
 
 
-def _gap(count: int) -> str:
-    return f"[… {count} lines]" if count != 1 else "[… 1 line]"
+def _gap(count: int) -> list[str]:
+    """Return the line that stands for omitted lines; nothing where none is omitted."""
+    if not count:
+        return []
+    return [f"[… {count} lines]" if count != 1 else "[… 1 line]"]
 
 
 def _cut(line: str) -> str:
@@ -157,14 +162,19 @@ def _model(node: NodeState, part: Part) -> str:
         return ""
     if part.subject == MACHINE:
         return found.model
-    fitted: Sequence[Gpu | Hca | Drive | Dimm] = [
-        *(found.gpus or ()),
-        *(found.hcas or ()),
-        *(found.drives or ()),
-        *(found.dimms or ()),
-    ]
-    same = (one.model for one in fitted if (part.slot and one.slot == part.slot) or (one.serial or "-") == part.serial)
+    same = (
+        one.model
+        for one in _with_model(found)
+        if (part.slot and one.slot == part.slot) or (one.serial or "-") == part.serial
+    )
     return next(same, "")
+
+
+def _with_model(found: Inventory) -> Iterator[Gpu | Hca | Drive | Dimm]:
+    """Yield the parts whose model the BMC reports."""
+    kinds: tuple[Sequence[Gpu | Hca | Drive | Dimm] | None, ...] = (found.gpus, found.hcas, found.drives, found.dimms)
+    for parts in kinds:
+        yield from parts or ()
 
 
 def _mark(event: Event) -> str:
