@@ -130,22 +130,17 @@ class ProgressView:
         head = tuple(Text(word, style="bold") for word in ("node", "progress", "stage", ""))
         sizes = [max(row[at].cell_len for row in (head, *rows)) for at in range(3)]
         left = sum(sizes) + 3 * len(GAP)
+        indent = left if width - left >= NARROW else 4
         for row in (head, *rows):
             start = Text()
             for cell, size in zip(row, sizes, strict=False):
                 start.append_text(cell).append(" " * (size - cell.cell_len) + GAP)
-            note, beside = row[3], width - left >= NARROW
-            if not note:
-                start.rstrip()
-                yield start
-                continue
-            wrapped = note.wrap(console, width - left if beside else width - 4)
-            if beside:
-                yield start.append_text(wrapped.pop(0))
-            else:
-                start.rstrip()
-                yield start
-            yield from (Text(" " * (left if beside else 4)).append_text(line) for line in wrapped)
+            note = list(row[3].wrap(console, width - indent)) if row[3] else []
+            if note and indent == left:
+                start.append_text(note.pop(0))
+            start.rstrip()
+            yield start
+            yield from (Text(" " * indent).append_text(line) for line in note)
 
     def _marks(self, node: NodeSummary) -> Text:
         """Return a mark per step: ✓ passed, ★ gold, ▶ runs, ✗ stopped, · to come."""

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from clusterctl.edges.clock import CLOCK
-from clusterctl.edges.night_record import read_record, write_record
 from clusterctl.edges.site import Site, contents
+from clusterctl.edges.site.night_record import read_record, write_record
 from clusterctl.fleet.decisions.revalidate import order_event
 from clusterctl.fleet.errors import ClaimLostError, ClusterctlError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import NewEvent, Stream

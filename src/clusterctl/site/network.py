@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from ipaddress import ip_address, ip_network
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field
 
 from clusterctl.formats.site.yaml_problems import FieldError
 from clusterctl.site.fields import Flag, Words, section, shaped
 
+T = TypeVar("T")
 Mode = Literal["802.3ad", "active-backup", "balance-xor", "balance-rr", "balance-tlb", "balance-alb", "broadcast"]
 ETHERNET_MTU = 1500
 MAX_RAILS = 64
@@ -187,8 +189,8 @@ def _conflicts(rule: NetworkRule) -> Iterator[str]:
     yield from _vlan_conflicts(rule)
 
 
-def _repeated(names: Sequence[str]) -> list[str]:
-    return sorted({name for name in names if names.count(name) > 1})
+def _repeated(items: Sequence[T]) -> list[T]:
+    return [item for item, count in Counter(items).items() if count > 1]
 
 
 def _gateway_conflicts(links: Sequence[Port | Bond | Vlan]) -> Iterator[str]:
@@ -217,16 +219,14 @@ def _vlan_conflicts(rule: NetworkRule) -> Iterator[str]:
     links: tuple[Port | Bond, ...] = (*rule.ports, *rule.bonds)
     carriers = {link.name: link for link in links}
     members = {member: bond.name for bond in rule.bonds for member in bond.members}
-    seen: set[tuple[str, int]] = set()
+    for link, number in _repeated([(vlan.link, vlan.id) for vlan in rule.vlans]):
+        yield f"{link} has VLAN {number} twice"
     for vlan in rule.vlans:
         if vlan.link not in carriers:
             yield f"{vlan.name} lies on {vlan.link!r}, which is neither a port nor a bond"
             continue
         if vlan.link in members:
             yield f"{vlan.name} lies on {vlan.link}, a member of {members[vlan.link]}: use the bond as its link"
-        if (vlan.link, vlan.id) in seen:
-            yield f"{vlan.link} has VLAN {vlan.id} twice"
-        seen.add((vlan.link, vlan.id))
         below = carriers[vlan.link].mtu or ETHERNET_MTU
         if (vlan.mtu or 0) > below:
             yield f"{vlan.name} has mtu {vlan.mtu}, more than {below} of {vlan.link} below it"
