@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -71,12 +71,13 @@ class _Groups:
     @classmethod
     def of(cls, nodes: Sequence[NodeState], now: datetime) -> _Groups:
         """Return the groups of these nodes."""
-        held = tuple(node for node in nodes if node.held(now))
-        gold = tuple(node for node in nodes if node.stage is Stage.GOLD and not node.held(now))
-        stopped = tuple(node for node in nodes if node.stopped_at is not None)
-        retired = tuple(node for node in nodes if node.stage is Stage.RETIRED)
-        named = {node.id for node in (*held, *gold, *stopped, *retired)}
-        return cls(held, gold, stopped, retired, tuple(node for node in nodes if node.id not in named))
+        return cls(
+            held=_those(nodes, lambda node: node.held(now)),
+            gold=_those(nodes, lambda node: node.stage is Stage.GOLD and not node.held(now)),
+            stopped=_those(nodes, lambda node: node.stopped_at is not None),
+            retired=_those(nodes, lambda node: node.stage is Stage.RETIRED),
+            rest=_those(nodes, lambda node: _is_on_its_way(node, now)),
+        )
 
     @property
     def counts(self) -> str:
@@ -85,6 +86,14 @@ class _Groups:
         counts += [f"{len(self.held)} held"] if self.held else []
         counts += [f"{len(self.retired)} retired"] if self.retired else []
         return ", ".join(counts)
+
+
+def _those(nodes: Iterable[NodeState], condition: Callable[[NodeState], bool]) -> tuple[NodeState, ...]:
+    return tuple(filter(condition, nodes))
+
+
+def _is_on_its_way(node: NodeState, now: datetime) -> bool:
+    return not node.held(now) and node.stopped_at is None and node.stage not in (Stage.GOLD, Stage.RETIRED)
 
 
 def _heading(standing: Standing) -> Iterator[str]:

@@ -39,8 +39,7 @@ def drift_text(looks: Sequence[NodeDrift], passed: Mapping[str, str]) -> str:
 def _lines(looks: Sequence[NodeDrift], passed: Mapping[str, str]) -> Iterator[str]:
     for task, names in _by_task(looks):
         yield f"{_nodes(names)}: {task} would change"
-    for role, names in _grouped((role, look.node) for look in looks for role in look.reboot_for):
-        yield f"{_nodes(names)}: {role} wants a reboot"
+    yield from _reboots(looks)
     for why, names in _grouped((look.unmeasured, look.node) for look in looks if look.unmeasured):
         yield f"{_nodes(names)}: not measured: {why}"
     for why, names in _grouped((why, name) for name, why in passed.items()):
@@ -50,6 +49,11 @@ def _lines(looks: Sequence[NodeDrift], passed: Mapping[str, str]) -> Iterator[st
         yield "Nothing was changed."
     else:
         yield "no node was read; without --limit the gold pool is (clusterctl nodes -l stage=gold)"
+
+
+def _reboots(looks: Sequence[NodeDrift]) -> Iterator[str]:
+    for role, names in _grouped((role, look.node) for look in looks for role in look.reboot_for):
+        yield f"{_nodes(names)}: {role} needs a reboot"
 
 
 def _counts(looks: Sequence[NodeDrift]) -> str:

@@ -139,7 +139,18 @@ def _charge_lines(charge: Charge) -> Iterator[str]:
     found, part = charge.finding, charge.part
     yield f"## {found.verdict.name} {found.check}: {part.subject}"
     yield from ("", found.cause, "")
-    facts = [
+    yield from (f"- {label}: {value}" for label, value in _facts(charge) if value)
+    for item in charge.exhibits:
+        yield from _exhibit_lines(item)
+    if not charge.exhibits:
+        yield ""
+        yield "The journal no longer has its raw output." if found.evidence else "It rests on no raw output of its own."
+
+
+def _facts(charge: Charge) -> list[tuple[str, str]]:
+    """Return what is known of a finding; an empty text is unknown."""
+    found, part = charge.finding, charge.part
+    return [
         ("Part", ", ".join(filter(None, (part.subject, part.slot and f"slot {part.slot}", charge.model)))),
         ("Part's serial", part.serial or "not reported by the machine"),
         ("Measured", str(found.measured or "")),
@@ -148,12 +159,6 @@ def _charge_lines(charge: Charge) -> Iterator[str]:
         ("Judged by", charge.judged_by),
         ("What to do", found.remedy),
     ]
-    yield from (f"- {label}: {value}" for label, value in facts if value)
-    for item in charge.exhibits:
-        yield from _exhibit_lines(item)
-    if not charge.exhibits:
-        yield ""
-        yield "The journal no longer has its raw output." if found.evidence else "It rests on no raw output of its own."
 
 
 def _exhibit_lines(item: Exhibit) -> Iterator[str]:

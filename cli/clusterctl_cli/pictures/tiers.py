@@ -5,8 +5,9 @@ from __future__ import annotations
 import enum
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from clusterctl.cabling.explain.verify import Verification
 from clusterctl.cabling.infer.rules import tiers as switch_tiers
@@ -180,13 +181,12 @@ def _tiers(hosts: Iterable[str], planned: Iterable[tuple[str, str]], seen: Itera
     """
     tiers = dict.fromkeys(hosts, 0)
     pairs = [*planned, *seen]
-    trunks = [(a, b) for a, b in pairs if a not in tiers and b not in tiers]
+    trunks = [(a, b) for a, b in pairs if tiers.keys().isdisjoint((a, b))]
     cables = {frozenset((PortName(a, str(n)), PortName(b, str(n)))) for n, (a, b) in enumerate(trunks)}
-    hosts_at = Counter(
-        device for a, b in pairs for device, far in ((a, b), (b, a)) if far in tiers and device not in tiers
-    )
+    both_ways = [*pairs, *((b, a) for a, b in pairs)]
+    hosts_at = Counter(device for device, far in both_ways if far in tiers and device not in tiers)
     tiers |= {device: level + 1 for device, level in switch_tiers(cables, hosts_at).items()}
-    tiers |= _namesakes(tiers, {device for pair in pairs for device in pair})
+    tiers |= _namesakes(tiers, {*chain.from_iterable(pairs)})
     return _spread(tiers, pairs)
 
 

@@ -184,6 +184,8 @@ def _conflicts(rule: NetworkRule) -> Iterator[str]:
         yield f"two interfaces have the name {name}"
     for slot in _repeated([port.port for port in rule.ports if port.port]):
         yield f"port: {slot} is given to two names"
+    for link, number in _repeated([(vlan.link, vlan.id) for vlan in rule.vlans]):
+        yield f"{link} has VLAN {number} twice"
     yield from _gateway_conflicts(links)
     yield from _bond_conflicts(rule)
     yield from _vlan_conflicts(rule)
@@ -219,14 +221,10 @@ def _vlan_conflicts(rule: NetworkRule) -> Iterator[str]:
     links: tuple[Port | Bond, ...] = (*rule.ports, *rule.bonds)
     carriers = {link.name: link for link in links}
     members = {member: bond.name for bond in rule.bonds for member in bond.members}
-    for link, number in _repeated([(vlan.link, vlan.id) for vlan in rule.vlans]):
-        yield f"{link} has VLAN {number} twice"
     for vlan in rule.vlans:
         if vlan.link not in carriers:
             yield f"{vlan.name} lies on {vlan.link!r}, which is neither a port nor a bond"
-            continue
-        if vlan.link in members:
+        elif vlan.link in members:
             yield f"{vlan.name} lies on {vlan.link}, a member of {members[vlan.link]}: use the bond as its link"
-        below = carriers[vlan.link].mtu or ETHERNET_MTU
-        if (vlan.mtu or 0) > below:
+        elif (vlan.mtu or 0) > (below := carriers[vlan.link].mtu or ETHERNET_MTU):
             yield f"{vlan.name} has mtu {vlan.mtu}, more than {below} of {vlan.link} below it"
