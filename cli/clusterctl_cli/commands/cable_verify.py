@@ -13,6 +13,7 @@ import click
 from clusterctl_cli.cabling_options import guids_option, host_gbps_option, plan_option, sheet_option
 from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import FILE, gathered, site_option, verbose_option
+from clusterctl_cli.text import echo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,6 @@ def verify(ctx: click.Context, options: VerifyOptions) -> None:
         ctx.exit(verify_network_cables(request, options.folder if options.live else None, as_json=options.as_json))
     from clusterctl.operations import cabling
     from clusterctl.operations.fabric_files import PlanFiles
-    from clusterctl_cli.cabling_face import print_verification
     from clusterctl_cli.cabling_json import verification_json
     from clusterctl_cli.formats import print_document
 
@@ -88,9 +88,11 @@ def verify(ctx: click.Context, options: VerifyOptions) -> None:
         inferred = {} if result.inferred is None else {"inferred": asdict(result.inferred)}
         print_document(verification_json(result) | inferred)
     else:
+        from clusterctl_cli.cabling_face import print_verification
+
         if result.inferred is not None:  # printed first: the rules decide what is called wrong
-            click.echo("no --plan: compared with the rules that most cables follow")
+            echo("no --plan: compared with the rules that most cables follow")
             for rule in result.inferred.rules:
-                click.echo(f"  {rule}")
+                echo(f"  {rule}")
         print_verification(result)
     ctx.exit(result.exit_code)

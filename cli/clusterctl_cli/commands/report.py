@@ -12,6 +12,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl_cli.completion import complete_nodes
 from clusterctl_cli.formats import Format, written
 from clusterctl_cli.options import gathered, site_option, verbose_option
+from clusterctl_cli.text import echo, markdown
 
 if TYPE_CHECKING:
     from clusterctl.operations.context import SiteContext
@@ -69,19 +70,21 @@ def report(options: ReportOptions) -> None:
         text = _work_orders(context, form)
     else:
         text = _fleet(context, form) if options.name is None else _node(context, options.name, form)
+    if form == "markdown":
+        text = markdown(text)
     if options.html is not None:
         _write(options.html, text, "--html", force=options.force)
     elif options.output is not None:
         _write(options.output, text, "--output", force=options.force)
     else:
-        click.echo(text, nl=not text.endswith("\n"))
+        echo(text, nl=not text.endswith("\n"))
 
 
 def _write(file: Path, text: str, option: str, *, force: bool) -> None:
     from clusterctl.operations.documents import write_document
 
     write_document(file, text, option=option, force=force)
-    click.echo(f"written: {file}", err=True)
+    echo(f"written: {file}", err=True)
 
 
 def _form(options: ReportOptions) -> str:
@@ -158,5 +161,5 @@ def _work_orders(context: SiteContext, form: str) -> str:
     if form != "csv":
         return forms.work_orders_text(sheet)
     if nothing := forms.nothing_to_do(sheet):
-        click.echo(nothing, err=True)
+        echo(nothing, err=True)
     return forms.work_orders_csv(sheet)

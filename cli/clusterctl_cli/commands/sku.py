@@ -11,6 +11,7 @@ import click
 from clusterctl_cli.completion import complete_nodes
 from clusterctl_cli.formats import DOCUMENTS, format_option, print_document
 from clusterctl_cli.options import read_options
+from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
     from clusterctl.operations.sku import Calibrated
@@ -39,10 +40,10 @@ def new(node: str, name: str, folder: Path, *, as_json: bool) -> None:
     if as_json:
         print_document(to_data(result))
         return
-    click.echo(f"wrote {result.file}")
+    echo(f"wrote {result.file}")
     for field, question in result.open.items():
-        click.echo(f"  decide {field}: {question}")
-    click.echo(f"next: decide these, add {result.name} to skus: in {folder / 'site.yml'}, then clusterctl plan")
+        echo(f"  decide {field}: {question}")
+    echo(f"next: decide these, add {result.name} to skus: in {folder / 'site.yml'}, then clusterctl plan")
 
 
 @sku.command(short_help="Propose limits from healthy nodes.")
@@ -75,6 +76,6 @@ def _print_unchanged(figures: Iterable[Calibrated]) -> None:
             unmeasured += 1
         elif one.proposed is None:
             now = "open" if one.now is None else f"{one.now:g}"
-            click.echo(f"{one.name} stays {now}: {one.why}", err=True)
+            echo(f"{one.name} stays {now}: {one.why}", err=True)
     if unmeasured:
-        click.echo(f"{unmeasured} other limits stay as they are: the journal has no figure of them", err=True)
+        echo(f"{unmeasured} other limits stay as they are: the journal has no figure of them", err=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import enum
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, NewType, TypeVar
 
 from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.peer_text import MAX_LINE, visible_line
 from clusterctl.fleet.quantity import Bound, Quantity
 
 Digest = NewType("Digest", str)
@@ -87,8 +87,10 @@ class Evidence:
     @property
     def digest(self) -> Digest:
         """SHA-256 over all fields: equal evidence is stored once."""
+        from hashlib import sha256  # noqa: PLC0415 - it loads OpenSSL, 3.5 MiB, which commands without evidence spare
+
         head = f"{self.source}\x00{self.where}\x00{self.at.isoformat()}\x00{self.origin.value}"
-        return Digest(hashlib.sha256(head.encode() + b"\0" + self.content).hexdigest())
+        return Digest(sha256(head.encode() + b"\0" + self.content).hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,10 @@ class Observed(Generic[T]):
 
     value: T
     evidence: tuple[Evidence, ...] = ()
+
+
+MAX_CAUSE = 4000
+_PEER_TEXTS = ("subject", "cause", "measured", "expected", "remedy", "serial", "root", "fault", "where")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +140,13 @@ class Finding:
     evidence: tuple[Digest, ...] = ()
     settled_by: str = ""
     where: str = ""
+
+    def __post_init__(self) -> None:
+        """Make what peers report visible: a serial, a message or a value may hold any text."""
+        for name in _PEER_TEXTS:
+            value = getattr(self, name)
+            if isinstance(value, str) and not (value.isascii() and value.isprintable() and len(value) <= MAX_LINE):
+                object.__setattr__(self, name, visible_line(value, MAX_CAUSE))
 
     @property
     def figures(self) -> str:

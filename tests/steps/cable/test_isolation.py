@@ -18,6 +18,7 @@ from clusterctl.ports import Deadline
 from clusterctl.steps.cable.isolation import Isolator
 from clusterctl.steps.executor.lease import sole_claim
 from tests.events import data_of
+from tests.fake_timer import FakeTimer
 from tests.formats.infiniband import printers
 
 NOW = datetime(2026, 1, 31, 8, tzinfo=UTC)
@@ -165,7 +166,7 @@ def test_a_link_that_stays_down(journal):
     """It is waited for until the deadline, and is not in use."""
     world = World(FABRIC.links[:-1])
     with pytest.raises(UnreachableError, match="waiting for the link"):
-        hands(world, journal).enable(OUT, Deadline.after(1.5))
+        hands(world, journal).enable(OUT, Deadline.after(60, timer=FakeTimer()))
 
 
 def test_one_run_at_a_time(journal, tmp_path):

@@ -70,6 +70,11 @@ def check_passwords(site: Site) -> Diagnosis:
     if doubtful:
         remedy = "run clusterctl accounts rotate NODE, or bootstrap: it tries the new password, then the old one"
         return warn(name, f"it is unknown whether the BMC of {enumerated(doubtful)} took its new password", remedy)
+    if plain := site.logins.kept.unencrypted():
+        remedy = "clusterctl accounts rotate NODE: the new password is kept encrypted"
+        return warn(
+            name, f"not encrypted by the site's keys: those of {enumerated(sorted(one.name for one in plain))}", remedy
+        )
     return ok(name, f"clusterctl gave one to {len(newest)} BMC{'' if len(newest) == 1 else 's'}, and each took it")
 
 
@@ -94,22 +99,28 @@ def probe_journal(url: str, options: dict[str, int]) -> Diagnosis:
     """Read the schema version of the database at `url`."""
     engine = create_engine(url, connect_args=options, poolclass=NullPool)
     where = engine.url.render_as_string(hide_password=True).partition("?")[0]
+    pages: object = "ok"
     try:
         with engine.connect() as connection:
             exists = inspect(connection).has_table("alembic_version")
             version = connection.execute(text("SELECT version_num FROM alembic_version")).scalar() if exists else None
+            if engine.dialect.name == "sqlite":
+                pages = connection.execute(text("PRAGMA quick_check(1)")).scalar()
     except SQLAlchemyError as error:
         cause = str(getattr(error, "orig", None) or type(error).__name__).strip().splitlines()[0]
         remedy = "check that the database runs, that the URL in journal is right, and that this user may log in"
         return broken("journal", f"{where} does not open: {cause}", remedy)
     finally:
         engine.dispose()
-    return judge_journal(where, version)
+    return judge_journal(where, version, str(pages))
 
 
-def judge_journal(where: str, version: str | None) -> Diagnosis:
-    """Judge a schema version; None where the database is empty."""
+def judge_journal(where: str, version: str | None, pages: str = "ok") -> Diagnosis:
+    """Judge a schema version, None where the database is empty, and what SQLite's `quick_check` answered."""
     name = "journal"
+    if pages != "ok":
+        remedy = "check the disk under it, then run clusterctl journal verify, and journal restore with the last backup"
+        return broken(name, f"{where} is damaged: {pages.splitlines()[-1]}", remedy)
     if version is None:
         return ok(name, f"{where} opens and is empty")
     if version > SCHEMA_VERSION:

@@ -7,15 +7,17 @@ other machine. An installer that is away fails no machine: its time does not cou
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from functools import partial
 
-from clusterctl.fleet.errors import AuthenticationError, EdgeError, InstallerAwayError
+from clusterctl.fleet.errors import AuthenticationError, EdgeError, InstallerAwayError, ParseError
 from clusterctl.fleet.finding import Observed
 from clusterctl.ports import Deadline, Installer, InstallStatus
+from clusterctl.ports.isolation import peer_error
 from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.install.findings import unreadable
 from clusterctl.steps.install.job import Job
 
 log = logging.getLogger(__name__)
@@ -75,16 +77,18 @@ class Rounds:
     def _over(self) -> bool:
         """Return whether the time is over; that of an installer which is away does not count."""
         if self._away_since is not None:
-            return time.monotonic() - self._away_since > self._times.away_s
+            return self._deadline.timer.now() - self._away_since > self._times.away_s
         return self._deadline.remaining <= 0
 
     def _end(self) -> Iterator[Outcome]:
         """Yield the outcomes of those that are not done in time; acts that still run have the same deadline."""
         wait(self._running)
         yield from self._collect()
-        deadline = replace(self._deadline, at=max(self._deadline.at, time.monotonic() + LOOK_S))
+        deadline = replace(self._deadline, at=max(self._deadline.at, self._deadline.timer.now() + LOOK_S))
         for job in self._jobs.values():
-            yield self._handlers.ended(job, deadline)
+            outcome = _alone(job, partial(self._handlers.ended, job, deadline))
+            if outcome is not None:
+                yield outcome
         self._jobs.clear()
 
     # --- one look ---------------------------------------------------------------------------------------------------
@@ -94,7 +98,7 @@ class Rounds:
         free = [job for name, job in self._jobs.items() if name not in self._running.values()]
         if not free:
             return
-        deadline = replace(self._deadline, at=max(self._deadline.at, time.monotonic() + LOOK_S))
+        deadline = replace(self._deadline, at=max(self._deadline.at, self._deadline.timer.now() + LOOK_S))
         try:
             statuses = self._installer.observe([job.target for job in free], deadline)
         except AuthenticationError:
@@ -105,6 +109,9 @@ class Rounds:
         except EdgeError as error:
             yield from self._troubled(free, error)
             return
+        except ParseError as error:
+            yield from self._troubled(free, EdgeError(error.message, where=error.where, remedy=error.remedy))
+            return
         self._returned()
         self._begin(free, statuses)
 
@@ -114,12 +121,13 @@ class Rounds:
             status = statuses.get(job.node.name)
             job.away = "" if status is not None else "its installer does not answer"
             if status is not None:
-                work = self._pool.submit(self._handlers.advance, job, status, self._deadline)
+                advance = partial(self._handlers.advance, job, status, self._deadline)
+                work = self._pool.submit(_alone, job, advance)
                 self._running[work] = job.node.name
 
     def _troubled(self, jobs: Sequence[Job], error: EdgeError) -> Iterator[Outcome]:
         for job in jobs:
-            outcome = self._handlers.trouble(job, error, self._deadline)
+            outcome = _alone(job, partial(self._handlers.trouble, job, error, self._deadline))
             if outcome is not None:
                 del self._jobs[job.node.name]
                 yield outcome
@@ -128,13 +136,13 @@ class Rounds:
         for job in jobs:
             job.away = f"{error.where}: {error.message}" if error.where else error.message
         if self._away_since is None:
-            self._away_since = time.monotonic()
+            self._away_since = self._deadline.timer.now()
             self._announce(f"{error.message}: waiting until it answers ({error.remedy})")
 
     def _returned(self) -> None:
         """The installer answers: the time of its absence does not count."""
         if self._away_since is not None:
-            gone = time.monotonic() - self._away_since
+            gone = self._deadline.timer.now() - self._away_since
             self._away_since = None
             self._deadline = replace(self._deadline, at=self._deadline.at + gone)
             self._announce(f"the installer answers again, after {gone / 60:.0f} minutes")
@@ -147,17 +155,17 @@ class Rounds:
     # --- between two looks ------------------------------------------------------------------------------------------
 
     def _until_next_look(self) -> Iterator[Outcome]:
-        until = time.monotonic() + self._times.poll_s
+        until = self._deadline.timer.now() + self._times.poll_s
         while True:
             yield from self._collect()
             self._deadline.check_cancelled("waiting for the installer")
-            left = until - time.monotonic()
+            left = until - self._deadline.timer.now()
             if not self._jobs or left <= 0:
                 return
             if self._running:
                 wait(self._running, timeout=min(left, WAKE_S), return_when=FIRST_COMPLETED)
             else:
-                self._deadline.cancelled.wait(min(left, WAKE_S))
+                self._deadline.timer.wait(self._deadline.cancelled, min(left, WAKE_S))
 
     def _collect(self) -> Iterator[Outcome]:
         """Yield the outcomes of what has ended."""
@@ -167,6 +175,14 @@ class Rounds:
             if outcome is not None:
                 del self._jobs[name]
                 yield outcome
+
+
+def _alone(job: Job, call: Callable[[], Outcome | None]) -> Outcome | None:
+    """Return what the call returns; whatever one machine's data causes is that machine's own outcome."""
+    try:
+        return call()
+    except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
+        return unreadable(job, peer_error(error, job.node.name))
 
 
 @dataclass(frozen=True, slots=True)
