@@ -53,14 +53,18 @@ class LoadRounds:
         """
         by_name = {node.name: node for node in nodes}
         opened = [self._open(load, nodes) for load in self.plan.suite.loads if any(n.fit_for(load) for n in nodes)]
-        while True:
-            running = [one for one in opened if self._round(one, by_name, deadline)]
-            self._drop_lost(opened)
-            if not running and not self._go_on(opened, by_name, more):
-                break
+        going_on = True
+        while going_on:
+            going_on = self._round_of_each(opened, by_name, deadline) or self._go_on(opened, by_name, more)
         for one in opened:
             one.log.ended()
         return tuple(one.campaign.measured() for one in opened)
+
+    def _round_of_each(self, opened: Sequence[_Open], nodes: Nodes, deadline: Deadline) -> bool:
+        """Run the next round of each load; False where no load has one."""
+        running = [one for one in opened if self._round(one, nodes, deadline)]
+        self._drop_lost(opened)
+        return bool(running)
 
     def _open(self, load: str, nodes: Sequence[NodeUnderTest]) -> _Open:
         fit = [node for node in nodes if node.fit_for(load)]
