@@ -10,7 +10,7 @@ from clusterctl.ports import Deadline, Shell
 from clusterctl.ports.isolation import peer_error
 from clusterctl.steps.burnin.campaigns import CampaignLog, CampaignStore
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SessionFailure, read_probes, unanswered
-from clusterctl_burnin.campaign import Campaign, Plan, Told, read
+from clusterctl_burnin.campaign import Campaign, GroupTrials, Plan, read
 from clusterctl_burnin.hunting.model import Group
 from clusterctl_burnin.hunting.node_status import Measured
 from clusterctl_burnin.loads.model import Outcome, Trial, Tried
@@ -92,10 +92,12 @@ class LoadRounds:
             return False
         one.log.asked(asked)
         with ThreadPoolExecutor(min(self.at_once, len(asked.groups)), "round") as running:
-            told = list(running.map(lambda group: self._job(one, asked.number, group, nodes, deadline), asked.groups))
-        doubtful = {name for each in told if not all(t.passed for t in each.trials) for name in each.group}
-        for each in told:
-            one.campaign.tell(each)
+            results = list(
+                running.map(lambda group: self._job(one, asked.number, group, nodes, deadline), asked.groups)
+            )
+        doubtful = {name for each in results if not all(t.passed for t in each.trials) for name in each.group}
+        for each in results:
+            one.campaign.add(each)
         self._find_lost(doubtful, nodes, deadline)
         return True
 
@@ -104,7 +106,7 @@ class LoadRounds:
             for name in sorted(self.lost.keys() - set(one.campaign.gone)):
                 one.log.dropped(one.campaign.drop(name))
 
-    def _job(self, one: _Open, number: int, group: Group, nodes: Nodes, deadline: Deadline) -> Told:
+    def _job(self, one: _Open, number: int, group: Group, nodes: Nodes, deadline: Deadline) -> GroupTrials:
         """Run a job on all members of a group at once; the evidence stays with every member."""
         job = self.plan.job(one.campaign.load, tuple(nodes[name].member for name in group))
         until = deadline.within(job.timeout)
@@ -124,9 +126,9 @@ class LoadRounds:
             tried = Tried((trial,), ())
         for name in group:
             nodes[name].keep(tried.evidence)
-        told = Told(number, group, tried.trials)
-        one.log.told(told, tried.evidence)
-        return told
+        trials = GroupTrials(number, group, tried.trials)
+        one.log.add(trials, tried.evidence)
+        return trials
 
     def _find_lost(self, names: Iterable[str], nodes: Nodes, deadline: Deadline) -> None:
         """Ask each node of a trial that failed whether it still answers."""
