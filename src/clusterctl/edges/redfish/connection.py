@@ -11,6 +11,7 @@ import base64
 import json
 import logging
 import random
+import re
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -282,9 +283,31 @@ def messages_of(response: RestResponse, redact: Redaction) -> tuple[Message, ...
 
 
 def _parsed(content: bytes) -> Answer:
-    """Return the JSON object. Bytes that are no UTF-8 spoil the text that they stand in, not the resource."""
+    """Return the JSON object. What is no text (bytes that are no UTF-8, NUL, half a surrogate) spoils the text that it
+    stands in, not the resource.
+    """
     try:
-        parsed = json.loads(content.decode(json.detect_encoding(content), "replace"))
+        parsed = _with_text(json.loads(content.decode(json.detect_encoding(content), "replace")))
     except (ValueError, RecursionError):
         return Unreadable("the answer is no JSON")
-    return parsed if isinstance(parsed, dict) else Unreadable("the answer is no JSON object")
+    if not isinstance(parsed, dict):
+        return Unreadable("the answer is no JSON object")
+    return parsed or Unreadable("the answer is an empty object")
+
+
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+_DEEPEST = 50
+
+
+def _with_text(value: Any, depth: int = 0) -> Any:
+    """Return the JSON with U+FFFD for what no text may contain; `RecursionError` where it is too deep."""
+    if depth > _DEEPEST:
+        raise RecursionError
+    match value:
+        case str():
+            return _NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", value)
+        case dict():
+            return {_with_text(key): _with_text(item, depth + 1) for key, item in value.items()}
+        case list():
+            return [_with_text(item, depth + 1) for item in value]
+    return value

@@ -77,7 +77,7 @@ def _labels(tree: Tree, host: Resource) -> Iterator[_Label]:
     units = [one for one in tree.members(tree.root, "Chassis") if one.path not in {unit.path for unit in linked}]
     yield from _tray_labels(tree, host, _trays(units, host))
     for zone in units:
-        if zone.text("ChassisType") == "Zone":
+        if zone.term("ChassisType") == "Zone":
             yield from _product(zone, host, _assemblies(tree, zone))
 
 
@@ -110,8 +110,8 @@ def _trays(units: Iterable[Resource], host: Resource) -> list[Resource]:
     return [
         one
         for one in units
-        if (one.path in linked and one.text("ChassisType") in (*_TRAYS, ""))
-        or (host.path in one.links("Links", "ComputerSystems") and one.text("ChassisType") in _TRAYS)
+        if (one.path in linked and one.term("ChassisType") in (*_TRAYS, ""))
+        or (host.path in one.links("Links", "ComputerSystems") and one.term("ChassisType") in _TRAYS)
     ]
 
 

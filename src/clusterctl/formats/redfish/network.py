@@ -8,6 +8,7 @@ InfiniBand has a MAC too (for IPoIB), which is no Ethernet port.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -15,7 +16,7 @@ from itertools import chain
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Guid, Hca, Mac, Nic
-from clusterctl.formats.redfish.system import chassis, host_first, host_system, serial_number
+from clusterctl.formats.redfish.system import chassis, garbled, host_first, host_system, serial_number
 from clusterctl.formats.redfish.tree import Resource, Tree
 
 # NVIDIA part numbers MCX<generation>5…: the VPI and InfiniBand cards of ConnectX-4 to -8 (1, 2, 3 there: Ethernet).
@@ -46,7 +47,8 @@ class _Function:
     def told_model(self) -> str:
         dell = (self.resource.text("Oem", "Dell", name, "ProductName") for name in ("DellInfiniBand", "DellNIC"))
         products = (product.split(" - ")[0] for product in dell if product)
-        return self.adapter.text("Model") or next(products, "") or self.adapter.text("PartNumber")
+        told = (self.adapter.text("Model"), next(products, ""), self.adapter.text("PartNumber"))
+        return next((text for text in told if text and not garbled(text)), "")
 
     @property
     def model(self) -> str:
@@ -56,7 +58,7 @@ class _Function:
 
     @property
     def speaks_infiniband(self) -> bool:
-        kinds = (self.resource.text(name) for name in _TECHNOLOGIES)
+        kinds = (self.resource.term(name) for name in _TECHNOLOGIES)
         kind = next((found for found in kinds if found), "")
         silent = not kind and any(self.resource.has(*keys) for keys in (("InfiniBand",), _DELL_INFINIBAND))
         return kind == "InfiniBand" or silent
@@ -112,7 +114,7 @@ def hcas(tree: Tree) -> tuple[Hca, ...]:
         if not function.speaks_infiniband and unclear:
             tree.leave_out(ParseError("nothing tells what adapter this is", where=function.adapter.where("Model")))
     capable = [function for function in functions if function.can_infiniband]
-    found = [hca for function in capable if (hca := tree.attempt(partial(_hca, function))) is not None]
+    found = tree.kept(capable, _hca)
     if not found and tree.incomplete():
         raise ParseError("no adapter is among what could be read", where="/redfish/v1/Chassis NetworkAdapters")
     return tuple(sorted(found, key=lambda hca: natural_key(hca.slot)))
@@ -155,11 +157,14 @@ def _sources(tree: Tree) -> tuple[list[Resource], list[_Function]]:
 def _interfaces(tree: Tree) -> list[Resource]:
     """The hosts' interfaces; not the virtual one that leads to the BMC itself."""
     holders = [one for one in host_first(tree) if one.has("EthernetInterfaces")]
-    return [
-        item
-        for item in chain.from_iterable(tree.readable_members(holders, "EthernetInterfaces"))
-        if not item.absent and not item.has("Links", "HostInterface") and item.id != "ToManager"
-    ]
+    listed = chain.from_iterable(tree.readable_members(holders, "EthernetInterfaces"))
+    return list(tree.kept(listed, _interface))
+
+
+def _interface(item: Resource) -> Resource | None:
+    """Return an interface that is there and leads out of the machine."""
+    item.text("UefiDevicePath")
+    return None if item.absent or item.has("Links", "HostInterface") or item.id == "ToManager" else item
 
 
 def _functions(tree: Tree) -> list[_Function]:
@@ -168,7 +173,7 @@ def _functions(tree: Tree) -> list[_Function]:
     if not listing:
         raise ParseError("no chassis lists its network adapters", where="/redfish/v1/Chassis NetworkAdapters")
     listed = {item.path: item for item in chain.from_iterable(tree.readable_members(listing, "NetworkAdapters"))}
-    adapters = [item for item in listed.values() if not item.absent]
+    adapters = tree.present(listed.values())
     found: dict[str, tuple[Resource, ...]] = {}
     for name in (_FUNCTIONS, "Ports", "NetworkPorts"):
         silent = [one for one in adapters if not found.get(one.path) and one.has(name)]
@@ -176,14 +181,22 @@ def _functions(tree: Tree) -> list[_Function]:
     for adapter in adapters:
         if adapter.path not in found:
             tree.leave_out(ParseError("it lists neither functions nor ports", where=adapter.path))
-    ids = _pci_models(tree, [one for one in adapters if not _Function(one, one).told_model])
-    return [
+    ids = _pci_models(tree, tree.kept(adapters, lambda one: None if _Function(one, one).told_model else one))
+    functions = [
         _Function(adapter, item, len(siblings), rank, ids.get(adapter.path, ""))
         for adapter in adapters
         for siblings in [found.get(adapter.path) or (adapter,)]
         for rank, item in enumerate(sorted(siblings, key=lambda one: natural_key(one.id)), start=1)
-        if not item.absent
     ]
+    return list(tree.kept(functions, _there))
+
+
+def _there(function: _Function) -> _Function | None:
+    """Return a function that is there; `ParseError` where what tells of its kind is garbled."""
+    resource = function.resource
+    _ = (function.model, function.speaks_infiniband, function.capabilities, _maker_unclear(function.adapter))
+    _ = (resource.text("BootMode"), resource.text("NetDevFuncType"), _slot(function))
+    return None if resource.absent else function
 
 
 _PCI_MODELS = {
@@ -202,24 +215,25 @@ _PCI_MODELS = {
 """Device ids of Mellanox (0x15b3) in the PCI ID database; a DGX H100 tells no more of its adapters."""
 
 
-def _pci_models(tree: Tree, adapters: list[Resource]) -> dict[str, str]:
+def _pci_models(tree: Tree, adapters: Sequence[Resource]) -> dict[str, str]:
     """Return by path the models of adapters that their PCIe functions tell."""
-    linked = {
-        adapter.path: path
-        for adapter in adapters
-        for controller in adapter.each("Controllers")
-        for path in controller.links("Links", "PCIeDevices")
-    }
+    linked = {adapter.path: path for adapter, paths in tree.kept(adapters, _devices) for path in paths}
     devices = tree.readable(linked.values())
     listing = [one for one in devices if one.has("PCIeFunctions")]
     functions = dict(zip((one.path for one in listing), tree.readable_members(listing, "PCIeFunctions"), strict=True))
-    models = {
-        path: _PCI_MODELS.get(function.text("DeviceId").lower(), "")
-        for path, items in functions.items()
-        for function in items
-        if function.text("VendorId").lower() == "0x15b3"
-    }
+    models = {path: model for path, items in functions.items() for model in tree.kept(items, _pci_model)}
     return {adapter: models.get(device, "") for adapter, device in linked.items()}
+
+
+def _devices(adapter: Resource) -> tuple[Resource, list[str]]:
+    """Return the adapter with the paths of its PCIe devices."""
+    return adapter, [path for one in adapter.each("Controllers") for path in one.links("Links", "PCIeDevices")]
+
+
+def _pci_model(function: Resource) -> str | None:
+    """Return what the PCI ids say; None for a function of another maker's device."""
+    known = _PCI_MODELS.get(function.text("DeviceId").lower(), "")
+    return known if function.text("VendorId").lower() == "0x15b3" else None
 
 
 def _maker_unclear(adapter: Resource) -> bool:
@@ -259,7 +273,7 @@ def _told_mac(resource: Resource, *fields: tuple[str, ...]) -> Mac | None:
         mac = _mac(resource, *keys)
         if mac:
             return mac
-    if resource.text("Status", "State") == "Disabled" or resource.flag("InterfaceEnabled") is False:
+    if resource.term("Status", "State") == "Disabled" or resource.flag("InterfaceEnabled") is False:
         return None
     raise ParseError("the interface has no MAC address", where=resource.where(*fields[0]))
 
@@ -271,7 +285,7 @@ def _mac_of(function: _Function) -> Mac | None:
 def _function_mac(function: _Function) -> Mac | None:
     told = function.mac
     enabled = function.resource.flag("DeviceEnabled") is not False
-    if told is None and enabled and function.resource.text("NetDevFuncType") == "Ethernet":
+    if told is None and enabled and function.resource.term("NetDevFuncType") == "Ethernet":
         raise ParseError("the Ethernet function has no MAC address", where=function.resource.where("Ethernet"))
     return told
 

@@ -46,6 +46,13 @@ class Part:
         return next((one for one in self.resources if one.value(*keys) not in (None, "")), self.resources[0])
 
 
+def comparable(item: Resource) -> Resource:
+    """Return the resource itself; `ParseError` where what tells it from others is garbled."""
+    serial_number(item)
+    _places(item)
+    return item
+
+
 def merged(lists: Iterable[Sequence[Resource]]) -> list[Part]:
     """Return the parts of several lists, in the order in which they are listed first."""
     parts: list[Part] = []

@@ -7,13 +7,14 @@ named `bus-device-function` in decimal.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Cpu, Dimm, Gpu
-from clusterctl.formats.redfish.parts import Part, merged
+from clusterctl.formats.redfish.parts import Part, comparable, merged
 from clusterctl.formats.redfish.system import (
     chassis,
     host_first,
@@ -23,7 +24,7 @@ from clusterctl.formats.redfish.system import (
     service_label,
     well,
 )
-from clusterctl.formats.redfish.tree import Resource, Tree
+from clusterctl.formats.redfish.tree import GarbledError, Resource, Tree
 
 _GPU_TYPES = frozenset({"GPU", "Accelerator"})
 _GPU_CLASSES = frozenset({"DisplayController", "ProcessingAccelerators"})
@@ -39,8 +40,8 @@ _DELL_FUNCTION = re.compile(r"/PCIeFunctions/(\d+)-(\d+)-(\d+)")
 
 def cpus(tree: Tree) -> tuple[Cpu, ...]:
     """Return the populated CPU sockets of all Systems; `ParseError` where none is listed."""
-    lists = [[item for item in items if item.text("ProcessorType") == "CPU"] for items in _processors(tree)]
-    found = [_cpu(part) for part in _proven(merged(lists))]
+    lists = [[item for item in items if item.term("ProcessorType") == "CPU"] for items in _processors(tree)]
+    found = tree.kept(_proven(merged(lists)), _cpu)
     if not found:
         raise ParseError("no CPU is listed", where="/redfish/v1/Systems Processors")
     return tuple(sorted(found, key=lambda cpu: natural_key(cpu.slot)))
@@ -76,17 +77,17 @@ def gpus(tree: Tree) -> tuple[Gpu, ...]:
 
     One that both the host and its HGX board list is one. What a processor does not tell, its PCIe device does.
     """
-    lists = [[item for item in items if item.text("ProcessorType") in _GPU_TYPES] for items in _processors(tree)]
+    lists = [[item for item in items if item.term("ProcessorType") in _GPU_TYPES] for items in _processors(tree)]
     parts = merged(lists) or [Part([device]) for device in _pcie_devices(tree) if _is_gpu(tree, device)]
     if not parts and tree.incomplete():
         raise ParseError("no GPU is among what could be read", where="/redfish/v1/Systems Processors")
-    vague = [part for part in parts if not _model(part) or part.healthy is None]
+    vague = tree.kept(parts, lambda part: None if _model(part) and part.healthy is not None else part)
     devices = _devices(tree, vague) if vague else {}
-    found = [_gpu(part, devices.get(part.resources[0].path)) for part in parts]
+    found = tree.kept(parts, lambda part: _gpu(part, devices.get(part.resources[0].path)))
     return tuple(sorted(found, key=lambda gpu: natural_key(gpu.slot)))
 
 
-def _devices(tree: Tree, parts: list[Part]) -> dict[str, Resource]:
+def _devices(tree: Tree, parts: Sequence[Part]) -> dict[str, Resource]:
     """Return each GPU's PCIe device: the one that it links to, else the one of its serial."""
     linked = {part.resources[0].path: part.first("Links", "PCIeDevice").link("Links", "PCIeDevice") for part in parts}
     devices = {one.path: one for one in tree.readable(path for path in linked.values() if path)}
@@ -105,11 +106,17 @@ def _processors(tree: Tree) -> list[list[Resource]]:
     holders = [one for one in host_first(tree) if one.has("Processors")]
     if not holders:
         raise ParseError("no System lists its processors", where="/redfish/v1/Systems Processors")
-    listed = [[item for item in items if not item.absent] for items in tree.readable_members(holders, "Processors")]
-    for item in chain.from_iterable(listed):
-        if not item.text("ProcessorType"):
-            tree.leave_out(ParseError("the processor does not say what it is", where=item.where("ProcessorType")))
-    return listed
+    listed = tree.readable_members(holders, "Processors")
+    return [list(tree.kept(items, _processor)) for items in listed]
+
+
+def _processor(item: Resource) -> Resource | None:
+    """Return a processor that says what it is; None for an empty socket."""
+    if item.absent:
+        return None
+    if not item.text("ProcessorType"):
+        raise GarbledError("the processor does not say what it is", where=item.where("ProcessorType"))
+    return comparable(item)
 
 
 def _pcie_devices(tree: Tree) -> list[Resource]:
@@ -117,7 +124,7 @@ def _pcie_devices(tree: Tree) -> list[Resource]:
     if not listing:
         raise ParseError("no chassis lists its PCIe devices", where="/redfish/v1/Chassis PCIeDevices")
     found = {item.path: item for item in chain.from_iterable(tree.readable_members(listing, "PCIeDevices"))}
-    return [item for item in found.values() if not item.absent]
+    return list(tree.kept(found.values(), lambda item: None if item.absent else comparable(item)))
 
 
 def _is_gpu(tree: Tree, device: Resource) -> bool:
@@ -159,12 +166,17 @@ def dimms(tree: Tree) -> tuple[Dimm, ...]:
     if not holders:
         raise ParseError("no System lists its memory", where="/redfish/v1/Systems Memory")
     lists = tree.readable_members(holders, "Memory")
-    parts = _proven(merged([[one for one in items if not one.absent and not _of_gpu(one)] for items in lists]))
-    found = [dimm for part in parts if (dimm := tree.attempt(partial(_dimm, part))) is not None]
+    parts = _proven(merged([tree.kept(items, _module) for items in lists]))
+    found = tree.kept(parts, _dimm)
     there = [dimm for dimm in found if dimm.size_mib or dimm.healthy is False]
     if not there and tree.incomplete():
         raise ParseError("no module is among what could be read", where=holders[0].where("Memory"))
     return tuple(sorted(there, key=lambda dimm: natural_key(dimm.slot)))
+
+
+def _module(item: Resource) -> Resource | None:
+    """Return a module of the host; None for an empty socket, and for the memory of a GPU."""
+    return None if item.absent or _of_gpu(item) else comparable(item)
 
 
 def _of_gpu(item: Resource) -> bool:
@@ -174,7 +186,7 @@ def _of_gpu(item: Resource) -> bool:
 def _dimm(part: Part) -> Dimm:
     item, sized = part.resources[0], part.first("CapacityMiB")
     size, healthy = sized.whole("CapacityMiB"), part.healthy
-    if size is None and healthy is not False and item.text("Status", "State") in ("", "Enabled"):
+    if size is None and healthy is not False and item.term("Status", "State") in ("", "Enabled"):
         raise ParseError("the module does not tell its size", where=item.where("CapacityMiB"))
     return Dimm(
         slot=service_label(item) or item.text("DeviceLocator") or item.id,
@@ -185,11 +197,17 @@ def _dimm(part: Part) -> Dimm:
     )
 
 
+_MOST_MEMORY = 2**20
+"""GiB; more than any server has."""
+
+
 def memory_gib(tree: Tree) -> float:
     """Return what the host's summary says; the sum of its modules where that keeps silent."""
     host = host_system(tree)
     found = host.number("MemorySummary", "TotalSystemMemoryGiB")
-    if found:
+    if found and found > _MOST_MEMORY:
+        raise GarbledError("the size is not plausible", where=host.where("MemorySummary", "TotalSystemMemoryGiB"))
+    if found and found > 0:
         return float(found)
     modules = dimms(tree)
     if not modules or tree.incomplete():

@@ -7,13 +7,15 @@ null, so that the serial is the only key.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from itertools import chain
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Drive
-from clusterctl.formats.redfish.system import chassis, host_first, host_system, programmed, serial_number, well
+from clusterctl.formats.redfish.parts import Part, comparable, merged
+from clusterctl.formats.redfish.system import chassis, garbled, host_first, host_system, programmed, well
 from clusterctl.formats.redfish.tree import ROOT, Resource, Tree
 
 _WORLD_WIDE = frozenset({"NAA", "EUI", "NGUID"})
@@ -23,9 +25,12 @@ def drives(tree: Tree) -> tuple[Drive, ...]:
     """Return all drives once, by slot."""
     found: dict[str, Drive] = {}
     controllers = _controllers(tree)
-    for item in drive_resources(tree):
-        if (drive := tree.attempt(partial(_drive, item, controllers.get(item.path, "")))) is not None:
-            found.setdefault(drive.serial or item.path, drive)
+    items = tree.kept(drive_resources(tree), comparable)
+    of_systems = [item for item in items if item.path.startswith(f"{ROOT}/Systems/")]
+    of_chassis = [item for item in items if item not in of_systems]
+    for part in merged([of_systems, of_chassis]):
+        if (drive := tree.attempt(partial(_drive, part, controllers))) is not None:
+            found.setdefault(drive.serial or part.resources[0].path, drive)
     if not found and tree.incomplete():
         raise ParseError("no drive is among what could be read", where=f"{ROOT}/Systems Storage")
     return tuple(sorted(found.values(), key=lambda drive: natural_key(drive.slot)))
@@ -35,11 +40,16 @@ def _controllers(tree: Tree) -> dict[str, str]:
     """Return by the drive's path the id and name of the storage that lists it; what it does not tell is left out."""
     found: dict[str, str] = {}
     holders = [one for one in host_first(tree) if one.has("Storage")]
-    for storage in chain.from_iterable(tree.readable_members(holders, "Storage")):
-        models = [text for one in storage.each("StorageControllers") for text in (one.text("Model"), one.text("Name"))]
-        words = dict.fromkeys(word for word in (storage.id, storage.text("Name"), *models) if word)
-        found.update(dict.fromkeys(storage.references("Drives"), " ".join(words)))
+    for named in tree.kept(chain.from_iterable(tree.readable_members(holders, "Storage")), _named):
+        found.update(named)
     return found
+
+
+def _named(storage: Resource) -> dict[str, str]:
+    """Return the storage's own words by the path of each of its drives."""
+    models = [text for one in storage.each("StorageControllers") for text in (one.text("Model"), one.text("Name"))]
+    words = dict.fromkeys(word for word in (storage.id, storage.text("Name"), *models) if word)
+    return dict.fromkeys(storage.references("Drives"), " ".join(words))
 
 
 def drive_resources(tree: Tree) -> list[Resource]:
@@ -49,13 +59,11 @@ def drive_resources(tree: Tree) -> list[Resource]:
     if not holders and not bays:
         raise ParseError("the link is missing", where=host_system(tree).where("Storage"))
     storages = list(chain.from_iterable(tree.readable_members(holders, "Storage")))
-    linked: list[str] = []
-    for storage in storages:
-        linked += tree.attempt(partial(_linked, storage)) or ()
-    linked += [path for one in bays for path in tree.attempt(partial(one.links, "Links", "Drives")) or ()]
+    lists = (*tree.kept(storages, _linked), *tree.kept(bays, lambda one: one.links("Links", "Drives")))
+    linked = chain.from_iterable(lists)
     listed = tree.readable_members((one for one in bays if one.has("Drives")), "Drives")
     found = {item.path: item for item in chain(tree.readable(linked), *listed)}
-    return [item for item in found.values() if not item.absent]
+    return list(tree.present(found.values()))
 
 
 def _linked(storage: Resource) -> tuple[str, ...]:
@@ -64,21 +72,33 @@ def _linked(storage: Resource) -> tuple[str, ...]:
     return storage.links("Drives")
 
 
-def _drive(item: Resource, controller: str) -> Drive:
-    healthy = _healthy(item)
-    size = item.whole("CapacityBytes")
+def _drive(part: Part, controllers: Mapping[str, str]) -> Drive:
+    item = part.resources[0]
+    healthy = _healthy_by_all(part)
+    size = part.first("CapacityBytes").whole("CapacityBytes")
     if size is None and healthy is not False:
         raise ParseError("the drive does not tell its size", where=item.where("CapacityBytes"))
     return Drive(
         slot=item.text("PhysicalLocation", "PartLocation", "ServiceLabel") or item.id,
-        model=item.text("Model"),
+        model=_model(part),
         size_bytes=size or 0,
-        serial=serial_number(item),
-        protocol=item.text("Protocol"),
+        serial=part.serial,
+        protocol=part.first("Protocol").text("Protocol"),
         healthy=healthy,
-        wwn=_world_wide_name(item),
-        controller=controller,
+        wwn=next((name for one in part.resources if (name := _world_wide_name(one))), ""),
+        controller=next((words for one in part.resources if (words := controllers.get(one.path))), ""),
     )
+
+
+def _healthy_by_all(part: Part) -> bool | None:
+    """Return False where any resource says so; None where none tells."""
+    told = [found for one in part.resources if (found := _healthy(one)) is not None]
+    return all(told) if told else None
+
+
+def _model(part: Part) -> str:
+    model = part.first("Model").text("Model")
+    return "" if garbled(model) else model
 
 
 def _world_wide_name(item: Resource) -> str:

@@ -18,7 +18,24 @@ from clusterctl.fleet.errors import BusyError, EdgeError, ParseError, PrivilegeE
 from clusterctl.fleet.node import Unread
 
 ROOT = "/redfish/v1"
-_PATH = re.compile(r"/redfish/v1(/[^\s#\\]*)?")
+_PATH = re.compile(r"/redfish/v1(/[!-~]*)?")
+_AUTHORITY = re.compile(r"https?://[^/]*", re.IGNORECASE)
+_HUGE = 1e18
+"""No size, speed or temperature that a BMC reports is larger."""
+TERMS = {
+    term.casefold(): term
+    for term in (
+        *("Absent", "Enabled", "Disabled", "On", "Off", "OK", "Warning", "Critical"),
+        *("CPU", "GPU", "Accelerator", "Ethernet", "InfiniBand", "Temperature", "Intake"),
+        *("Blade", "Component", "Drawer", "Enclosure", "Module", "Other", "Rack", "RackMount", "Shelf", "Sled"),
+        *("StandAlone", "Zone"),
+    )
+}
+"""The enumerated values of Redfish that decide something, by their lower case: some BMCs write them otherwise."""
+
+
+class GarbledError(ParseError):
+    """The BMC gives a field of another type than Redfish's, a link that is none, or fewer members than it counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +66,14 @@ Answers = Mapping[str, Answer]
 
 
 def normal(path: str, where: str) -> str:
-    """The path without fragment and trailing slash; `ParseError` where it leads out of the Redfish service."""
-    bare = path.split("#", 1)[0].replace("//", "/").rstrip("/")
-    if not _PATH.fullmatch(bare) or ".." in bare:
-        raise ParseError(f"link {path!r} leads out of the Redfish service", where=where)
+    """Return the path without fragment and trailing slash.
+
+    Of an absolute URL the path counts: only the BMC itself is ever asked. Raise `GarbledError` where the path leads out
+    of the Redfish service.
+    """
+    bare = _AUTHORITY.sub("", path.split("#", 1)[0], count=1).replace("//", "/").rstrip("/")
+    if not _PATH.fullmatch(bare) or ".." in bare or "\\" in bare:
+        raise GarbledError(f"link {path!r} leads out of the Redfish service", where=where)
     return bare
 
 
@@ -74,7 +95,7 @@ class Resource:
     @property
     def absent(self) -> bool:
         """An empty socket, bay or slot that the BMC lists nevertheless."""
-        return self.text("Status", "State") == "Absent"
+        return self.term("Status", "State") == "Absent"
 
     def where(self, *keys: str) -> str:
         return f"{self.path} {'.'.join(keys)}".strip()
@@ -99,12 +120,19 @@ class Resource:
             raise self._mistyped(keys, "text", found)
         return found.strip()
 
+    def term(self, *keys: str) -> str:
+        """Return an enumerated value in the spelling of Redfish, whatever its letter case."""
+        found = self.text(*keys)
+        return TERMS.get(found.casefold(), found)
+
     def number(self, *keys: str) -> float | None:
         found = self.value(*keys)
         if found is None:
             return None
-        if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+        if isinstance(found, bool) or not isinstance(found, int | float):
             raise self._mistyped(keys, "a number", found)
+        if abs(found) > _HUGE or not math.isfinite(found):
+            raise GarbledError("the number is not plausible", where=self.where(*keys))
         return found
 
     def whole(self, *keys: str) -> int | None:
@@ -137,9 +165,9 @@ class Resource:
         return tuple(Resource(f"{pointer}/{index}", item) for index, item in enumerate(items))
 
     def link(self, *keys: str) -> str | None:
-        """The path that an `{"@odata.id": …}` points to; None where there is no such link."""
+        """The path that an `{"@odata.id": …}` points to; None where there is no such link, or an empty one (HPE)."""
         found = self.value(*keys)
-        if found is None:
+        if found is None or found == {}:
             return None
         target = found.get("@odata.id") if isinstance(found, Mapping) else None
         if not isinstance(target, str):
@@ -151,7 +179,7 @@ class Resource:
         paths = self.references(*keys)
         count = self.whole(*keys[:-1], f"{keys[-1]}@odata.count")
         if count is not None and count not in (len(paths), len(set(paths))):
-            raise ParseError(f"it counts {count} links but lists {len(paths)}", where=self.where(*keys))
+            raise GarbledError(f"it counts {count} links but lists {len(paths)}", where=self.where(*keys))
         return tuple(dict.fromkeys(paths))
 
     def references(self, *keys: str) -> list[str]:
@@ -160,7 +188,7 @@ class Resource:
         return [path for path in found if path]
 
     def has(self, *keys: str) -> bool:
-        return self.value(*keys) is not None
+        return self.value(*keys) not in (None, {})
 
     def _list(self, keys: tuple[str, ...]) -> list[Any]:
         found = self.value(*keys)
@@ -170,8 +198,8 @@ class Resource:
             raise self._mistyped(keys, "a list", found)
         return found
 
-    def _mistyped(self, keys: tuple[str, ...], expected: str, found: object) -> ParseError:
-        return ParseError(f"expected {expected}, found {type(found).__name__}", where=self.where(*keys))
+    def _mistyped(self, keys: tuple[str, ...], expected: str, found: object) -> GarbledError:
+        return GarbledError(f"expected {expected}, found {type(found).__name__}", where=self.where(*keys))
 
 
 def _miscounted(first: Resource, last: Resource, items: list[Resource]) -> ParseError | None:
@@ -184,7 +212,7 @@ def _miscounted(first: Resource, last: Resource, items: list[Resource]) -> Parse
     listed = len({item.link() for item in items})
     if not counts or listed in counts or (first is not last and listed >= min(counts)):
         return None
-    return ParseError(f"the collection counts {counts[0]} members but lists {listed}", where=first.path)
+    return GarbledError(f"the collection counts {counts[0]} members but lists {listed}", where=first.path)
 
 
 EXPANDED = "?$expand="
@@ -271,6 +299,17 @@ class Tree:
             self.leave_out(error)
             return None
 
+    def kept(self, items: Iterable[S], read: Callable[[S], T | None]) -> tuple[T, ...]:
+        """Return what `read` returns of each item, without None and without the items that are garbled, which `unread`
+        names.
+        """
+        found = self._collect(items, lambda item: self.attempt(partial(read, item)))
+        return tuple(one for one in found if one is not None)
+
+    def present(self, items: Iterable[Resource]) -> tuple[Resource, ...]:
+        """Return the items that are not listed as absent."""
+        return self.kept(items, lambda item: None if item.absent else item)
+
     def leave_out(self, error: ParseError | EdgeError) -> None:
         """Keep in `unread` what the error is about."""
         self.unread.setdefault((self.kind, error.where), Unread(self.kind, error.where, error.message))
@@ -317,12 +356,12 @@ class Tree:
         items: list[Resource] = []
         for last in self._pages(first, whole=whole):
             if not last.has("Members"):
-                raise ParseError("the collection has no members field", where=last.where("Members"))
+                raise GarbledError("the collection has no members field", where=last.where("Members"))
             known = {item.link() for item in items}
             items += [item for item in last.each("Members") if item.link()]
             if last.has("Members@odata.nextLink") and known and known.issuperset(item.link() for item in items):
                 if _miscounted(first, last, items) is not None:
-                    raise ParseError("the collection's pages never end", where=first.path)
+                    raise GarbledError("the collection's pages never end", where=first.path)
                 break
         if EXPANDED in path and not first.has("Members@odata.count"):
             raise ParseError("the collection with its members in it has no count", where=first.path)
@@ -344,7 +383,7 @@ class Tree:
                 return
             further = partial(self.get, normal(following, page.where("Members@odata.nextLink")))
             page = further() if whole else self.attempt(further)
-        raise ParseError("the collection's pages never end", where=first.path)
+        raise GarbledError("the collection's pages never end", where=first.path)
 
     def _member(self, listed: tuple[str, Resource]) -> Resource:
         """As the collection carried it; a mere link, or what lacks fields that all have, is read by itself."""
@@ -357,8 +396,7 @@ class Tree:
 
     def readable(self, paths: Iterable[str]) -> tuple[Resource, ...]:
         """Return those of the resources that can be read; the others are kept in `unread`."""
-        found = self._collect(dict.fromkeys(paths), lambda path: self.attempt(partial(self.get, path)))
-        return tuple(one for one in found if one is not None)
+        return self.kept(dict.fromkeys(paths), self.get)
 
     def readable_members(self, resources: Iterable[Resource], *keys: str) -> tuple[tuple[Resource, ...], ...]:
         """Return the members that each of the resources links to, in the same order, as far as they can be read."""
