@@ -1,10 +1,10 @@
 # Everything that one does with a checkout. `make setup` first says what it installs; the other targets run it.
-.PHONY: help setup check format test test-wheel soak fault-table quirk-table operations-table first-day-page roles-table docs rehearse rehearse-down wheel requirements clean
+.PHONY: help setup check format test test-wheel audit sbom soak fault-table quirk-table operations-table first-day-page roles-table docs rehearse rehearse-down wheel requirements clean
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
 COMPILE := CUSTOM_COMPILE_COMMAND="make requirements" $(BIN)/pip-compile --quiet --strip-extras --no-annotate \
-	--no-emit-index-url --no-emit-trusted-host --no-emit-options
+	--no-emit-index-url --no-emit-trusted-host --no-emit-options --generate-hashes
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -12,12 +12,13 @@ help: ## this list
 setup: ## Debian packages and .venv, leaving .venv/bin/clusterctl
 	@scripts/setup.sh
 
-check: setup ## linters, types, import contracts
+check: setup ## linters, types, import contracts; advisories where their database can be reached
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ansible-lint --offline roles playbooks
+	scripts/audit.sh || [ $$? -eq 3 ]
 
 format: setup ## let ruff put the code in order
 	$(BIN)/ruff check --fix .
@@ -26,7 +27,13 @@ format: setup ## let ruff put the code in order
 test: setup ## all tests but the soak ones; removes its labs
 	@scripts/test.sh
 
-test-wheel: setup ## the same tests against an installed wheel, outside the checkout
+test-audit: setup ## compare the pinned packages with the advisory database
+	@scripts/audit.sh
+
+sbom: setup ## dist/clusterctl.cdx.json: a bill of materials of the pinned packages (CycloneDX)
+	@scripts/audit.sh sbom
+
+wheel: setup ## the same tests against an installed wheel, outside the checkout
 	@scripts/test-wheel.sh
 
 soak: setup ## the long campaigns; what they said stands in docs/soak/
@@ -60,10 +67,11 @@ wheel: setup ## dist/clusterctl-*.whl and dist/clusterctl_lab-*.whl
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist lab
 
-requirements: setup ## pin requirements.txt and requirements-dev.txt anew
+requirements: setup ## pin the requirements files again, with digests
 	$(COMPILE) --upgrade --output-file requirements.txt pyproject.toml
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"], sep="\n")' \
 		| $(COMPILE) --upgrade --allow-unsafe --constraint requirements.txt --output-file requirements-dev.txt -
+	printf 'pip-audit\ncyclonedx-bom\n' | $(COMPILE) --upgrade --allow-unsafe --output-file requirements-audit.txt -
 
 clean: ## remove what was built; not a lab
 	rm -rf .venv dist lab/dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

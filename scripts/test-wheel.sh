@@ -10,8 +10,8 @@ say "building the wheel and installing it in $folder/venv"
 "$venv/bin/python" -m build --wheel --no-isolation --outdir "$folder" . >/dev/null
 "$venv/bin/python" -m build --wheel --no-isolation --outdir "$folder" lab >/dev/null
 "$venv/bin/python" -m venv "$folder/venv"
-"$folder/venv/bin/pip" install --quiet -r requirements.txt -r requirements-dev.txt "$folder"/clusterctl-*.whl \
-    "$folder"/clusterctl_lab-*.whl
+"$folder/venv/bin/pip" install --quiet -r requirements.txt -r requirements-dev.txt
+"$folder/venv/bin/pip" install --quiet --no-deps "$folder"/clusterctl-*.whl "$folder"/clusterctl_lab-*.whl
 cp -r tests "$folder/tests"
 mkdir "$folder/lab"
 cp -r lab/tests "$folder/lab/tests"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests (all but the soak ones) as root, and removes the labs that they left, also when they fail.
+# Runs the tests (all but the soak ones) as root, and removes the labs that they left, also when they fail. A second
+# run on the same machine is refused.
 # Arguments go to pytest. Without any, the tests without a lab come first, a file a processor; then those with labs,
 # which want the whole machine, one after the other.
 # shellcheck source=scripts/common.sh
@@ -13,11 +14,18 @@ labs() {
     done | sort -u
 }
 
-# Whether tests have made the lab: its site lies in a folder of pytest's, or it has got no record yet.
+# Return whether this run made the lab: its site lies in the folder of this run's tests, or it has no record yet.
 is_ours() {
     local record=/var/lib/clusterctl-lab/$1/lab.json
-    ! as_root test -e "$record" || as_root grep -q '"site": *"[^"]*/pytest-of-' "$record"
+    ! as_root test -e "$record" || as_root grep -q "\"site\": *\"$state/" "$record"
 }
+
+# Tests use fixed names, addresses and folders of labs: two runs on one machine would disturb each other.
+readonly lock=/run/lock/clusterctl-tests.lock
+as_root touch "$lock"
+exec {lock_descriptor}<"$lock"
+flock --nonblock "$lock_descriptor" || fail "another run of the tests is going on: $(cat "$lock"). Wait until it has ended."
+echo "in $PWD, process $$" | as_root tee "$lock" >/dev/null
 
 before=$(labs)
 
@@ -35,7 +43,7 @@ clean_up() {
 }
 trap clean_up EXIT
 
-tests() { as_root "$venv/bin/python" -m pytest "$@"; }
+tests() { as_root "$venv/bin/python" -m pytest --basetemp="$state/pytest" "$@"; }
 
 readonly few_files=3
 readonly files_that_failed='

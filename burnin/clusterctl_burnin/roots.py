@@ -126,7 +126,8 @@ def link_roots(findings: Iterable[Finding], causes: Mapping[str, Sequence[Cause]
 
     `causes`: by check, what else explains its findings; the rules above go before them.
     """
-    linked = list(findings)
+    found = tuple(findings)
+    linked = [finding for finding in found if not finding.verdict.admits]
     failed = _failed(linked)
     for rule in RULES:
         if roots := [finding for finding in failed if rule.root(finding)]:
@@ -135,7 +136,8 @@ def link_roots(findings: Iterable[Finding], causes: Mapping[str, Sequence[Cause]
     for check, declared in causes.items():
         for cause in declared:
             linked = _with_cause(linked, check, cause)
-    return _same_fault(_flatten(linked))
+    bad = iter(_same_fault(_flatten(linked)))
+    return tuple(finding if finding.verdict.admits else next(bad) for finding in found)
 
 
 def _with_cause(findings: list[Finding], check: str, cause: Cause) -> list[Finding]:
@@ -146,7 +148,11 @@ def _with_cause(findings: list[Finding], check: str, cause: Cause) -> list[Findi
     parents = {finding.key: finding.root for finding in findings if finding.root}
     consequence = _unmeasured(frozenset({check})) if cause.unmeasured else _of(check)
     rule = Rule(_of(cause.check), consequence, cause.same_part)
-    return [_link(f, rule, [root for root in roots if f.key not in _chain(root.key, parents)]) for f in findings]
+
+    def linked(finding: Finding) -> Finding:
+        return _link(finding, rule, [root for root in roots if finding.key not in _chain(root.key, parents)])
+
+    return [linked(finding) for finding in findings]
 
 
 def _chain(key: str, parents: Mapping[str, str]) -> Iterator[str]:
@@ -163,7 +169,7 @@ def _failed(findings: Iterable[Finding]) -> list[Finding]:
 
 def _link(finding: Finding, rule: Rule, roots: Sequence[Finding]) -> Finding:
     """Of two roots that would explain each other, the first explains the second."""
-    if finding.verdict.admits or finding.root or not rule.consequence(finding):
+    if finding.root or not rule.consequence(finding):
         return finding
     for root in itertools.takewhile(lambda root: root.key != finding.key, roots):
         if not rule.same_part or _same_part(root, finding):

@@ -50,7 +50,7 @@ def main() -> int:
     os.set_inheritable(arguments.lock_fd, False)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     settings = LabSettings.load(arguments.record)
-    LabLock(settings.paths.lock, arguments.lock_fd).say(os.getpid())
+    LabLock(settings.paths.lock, arguments.lock_fd).write_holder(os.getpid())
     with os.fdopen(arguments.ready_fd, "wb") as pipe:
         return asyncio.run(_run(settings, Starter(pipe)))
 

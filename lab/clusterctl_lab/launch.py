@@ -16,7 +16,7 @@ from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
 from clusterctl_lab.lock import LabLock, holder
 from clusterctl_lab.messages import decode, raise_error
 from clusterctl_lab.preflight import check_machine
-from clusterctl_lab.removal import sweep
+from clusterctl_lab.removal import recorded, sweep
 from clusterctl_lab.settings import LabPaths, LabSettings
 from clusterctl_lab.site_directory import SiteDirectory
 
@@ -28,7 +28,7 @@ Progress = Callable[[str], None]
 def up(settings: LabSettings, say: Progress) -> None:
     """Start the lab and return when every service of it answers. Whatever fails, or Ctrl-C, leaves nothing behind.
 
-    Raises `UsageError` where a lab of that name lives, or its network or site directory is in use.
+    Raises `UsageError` if a lab of that name runs, or if another lab uses the network or the site directory.
     """
     check_machine(virtual=settings.virtual)
     paths = settings.paths
@@ -36,7 +36,7 @@ def up(settings: LabSettings, say: Progress) -> None:
     lock = LabLock.take(paths.lock)
     if lock is None:
         raise UsageError(
-            f"a lab named {settings.name} is running",
+            f"a lab named {settings.name} is running, with the site directory {_site(paths)}",
             where=f"process {holder(paths.lock)}",
             remedy=f"clusterctl lab down --name {settings.name}; or give this one another --name and --subnet",
         )
@@ -117,6 +117,12 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def _site(paths: LabPaths) -> str:
+    """Return the site directory of the lab that runs; a lab that only starts may have no record yet."""
+    record = recorded(paths)
+    return record.site if record is not None else "that it has not written yet"
 
 
 def _tail(path: Path) -> str:

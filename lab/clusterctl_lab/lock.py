@@ -1,4 +1,4 @@
-"""Who holds a lab: an flock that the daemon inherits from `lab up`, so that a lab lives exactly as long as it is held.
+"""The lock of a lab: an flock that the daemon inherits from `lab up`. The lab lives exactly as long as it is held.
 
 A pid file would lie after `kill -9` or once the pid is used again; the kernel drops a lock with its last holder.
 """
@@ -21,11 +21,14 @@ class LabLock:
 
     @classmethod
     def take(cls, path: Path) -> LabLock | None:
-        """The lock, or None where somebody lives who holds it."""
+        """Return the lock; None while another process holds it."""
         try:
-            path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
             while True:
-                descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+                path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+                try:
+                    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+                except FileNotFoundError:
+                    continue  # the last lab removed the folder meanwhile
                 if not _locked(descriptor):
                     os.close(descriptor)
                     return None
@@ -37,23 +40,23 @@ class LabLock:
                 "the lab needs root", where=str(path), remedy="Run the command through sudo."
             ) from error
 
-    def say(self, pid: int) -> None:
-        """Note who holds it, for people and for `holder`."""
+    def write_holder(self, pid: int) -> None:
+        """Write the process that holds the lock into its file, for operators and for `holder`."""
         os.ftruncate(self.descriptor, 0)
         os.pwrite(self.descriptor, f"{pid}\n".encode(), 0)
 
     def close(self) -> None:
-        """Let go in this process; whoever inherited it holds on."""
+        """Release the lock in this process; a process that inherited it still holds it."""
         os.close(self.descriptor)
 
     def remove(self) -> None:
-        """Let go, and leave no file behind."""
+        """Release the lock and remove its file."""
         self.path.unlink(missing_ok=True)
         self.close()
 
 
 def holder(path: Path) -> int | None:
-    """The process that said it holds the lock; only meaningful while it is held."""
+    """Return the process that wrote itself into the lock's file; only meaningful while the lock is held."""
     text = path.read_text(encoding="ascii").strip() if path.exists() else ""
     return int(text) if text else None
 

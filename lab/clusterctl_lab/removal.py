@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError
+from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, UsageError
 from clusterctl_lab import control
 from clusterctl_lab.hosts import sweep_leftovers
 from clusterctl_lab.hosts.names import RUN, STATE
@@ -32,21 +32,24 @@ class Removed:
     kept: tuple[str, ...]
 
 
-def down(name: str, *, keep_site: bool = False) -> Removed:
-    """Remove the lab, alive or what is left of it. Removing one that is not there finds nothing."""
+def down(name: str, *, keep_site: bool = False, site: Path | None = None) -> Removed:
+    """Remove the lab, running or killed. Removing one that is not there finds nothing.
+
+    Raises `UsageError` if `site` is given and the lab belongs to another site directory, as that of another checkout.
+    """
     paths = LabPaths(name)
+    check_owner(recorded(paths), site)
     lock = LabLock.take(paths.lock)
     found = []
     if lock is None:
         lock = _end(paths)
         found.append("the running lab")
     try:
-        record = _record(paths)
+        record = recorded(paths)
         found += sweep(paths)
         kept: tuple[str, ...] = ()
         if record is not None and not keep_site:
-            site = SiteDirectory(Path(record.site), name)
-            kept = site.remove()
+            kept = SiteDirectory(Path(record.site), name).remove()
             found.append(f"the lab's files in {record.site}")
     finally:
         lock.remove()
@@ -66,11 +69,21 @@ def sweep(paths: LabPaths) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _record(paths: LabPaths) -> LabSettings | None:
+def recorded(paths: LabPaths) -> LabSettings | None:
+    """Return the settings of the lab; None if there is none, or if it was killed before it wrote them whole."""
     try:
         return LabSettings.load(paths.record)
     except (FileNotFoundError, json.JSONDecodeError, KeyError, TypeError):
-        return None  # killed before it was written whole: no site directory was either
+        return None
+
+
+def check_owner(record: LabSettings | None, site: Path | None) -> None:
+    """Raise `UsageError` if the lab of `record` has another site directory than `site`; None: any."""
+    if site is not None and record is not None and Path(record.site) != site:
+        raise UsageError(
+            f"lab {record.name} belongs to {record.site}, not to {site}",
+            remedy=f"remove it there, or here without --site: clusterctl lab down --name {record.name}",
+        )
 
 
 def _end(paths: LabPaths) -> LabLock:

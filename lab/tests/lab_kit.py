@@ -21,7 +21,7 @@ from tests.paths import ROOT
 __all__ = ["RunningLab", "clusterctl", "eventually", "leftovers", "needs_lab", "running_lab"]
 
 
-def clusterctl(*argv: str, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
+def clusterctl(*argv: str, timeout_s: float = 280) -> subprocess.CompletedProcess[str]:
     """Run the command to its end."""
     command = [sys.executable, "-m", "clusterctl_cli.main", *argv]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout_s, check=False)
@@ -52,7 +52,7 @@ class RunningLab:
             f"https://{self.machine(name)['bmc']}{path}",
             auth=("root", password),
             verify=str(self.site / "lab-ca.pem"),
-            timeout=10,
+            timeout=120,
         )
         answer.raise_for_status()
         return dict(answer.json())
@@ -62,9 +62,9 @@ class RunningLab:
         argv = (
             *("ssh", "-F", "none", "-i", str(self.site / "secrets/ssh_ed25519"), "-o", "BatchMode=yes"),
             *("-o", f"UserKnownHostsFile={self.site / 'known_hosts'}", "-o", "StrictHostKeyChecking=yes"),
-            *("-o", "ConnectTimeout=5", f"ops@{self.machine(name)['address']}", *command),
+            *("-o", "ConnectTimeout=30", f"ops@{self.machine(name)['address']}", *command),
         )
-        return subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False).stdout.strip()
+        return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False).stdout.strip()
 
     def fabric(self) -> str:
         """What the site's ibnetdiscover reads."""
@@ -108,11 +108,11 @@ def leftovers(lab: RunningLab) -> list[str]:
     return found
 
 
-def eventually(probe: Callable[[], bool], seconds: float = 20.0) -> bool:
+def eventually(probe: Callable[[], bool], seconds: float = 120.0) -> bool:
     """True as soon as `probe` says so; False after `seconds`."""
     give_up = time.monotonic() + seconds
     while not probe():
         if time.monotonic() > give_up:
             return False
-        time.sleep(0.2)
+        time.sleep(0.05)
     return True

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import stat
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,10 +18,12 @@ from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, Unr
 from clusterctl_lab import control
 from clusterctl_lab.bmc_quirk import BmcQuirk
 from clusterctl_lab.healthy import build
+from clusterctl_lab.hosts.sysctls import restore_limits
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.lock import LabLock, holder
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.messages import Message, error_message, raise_error
+from clusterctl_lab.removal import check_owner
 from clusterctl_lab.requests import Requests, boot_stage
 from clusterctl_lab.running_lab import RunningLab
 from clusterctl_lab.settings import LabSettings
@@ -84,7 +88,7 @@ def test_lock_is_held_by_one_and_free_again_when_its_holder_dies(tmp_path: Path)
     path = tmp_path / "run/lab.lock"
     lock = LabLock.take(path)
     assert lock is not None
-    lock.say(os.getpid())
+    lock.write_holder(os.getpid())
     assert LabLock.take(path) is None
     assert holder(path) == os.getpid()
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=[lock.descriptor])
@@ -96,6 +100,48 @@ def test_lock_is_held_by_one_and_free_again_when_its_holder_dies(tmp_path: Path)
     assert again is not None
     again.remove()
     assert not path.exists()
+
+
+def test_locks_are_taken_while_another_lab_removes_the_empty_folder(tmp_path: Path) -> None:
+    """The last lab removes the folder of all locks: one that starts in that moment makes it again."""
+    folder, over = tmp_path / "run", threading.Event()
+
+    def remove() -> None:
+        while not over.is_set():
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+    remover = threading.Thread(target=remove)
+    remover.start()
+    try:
+        for _ in range(300):
+            lock = LabLock.take(folder / "lab.lock")
+            assert lock is not None
+            lock.remove()
+    finally:
+        over.set()
+        remover.join()
+
+
+def test_limits_are_restored_by_the_last_lab_only(tmp_path: Path) -> None:
+    """While another lab runs the record stays; without a record there is nothing to restore."""
+    record = tmp_path / "limits.json"
+    assert not restore_limits(record, needed=lambda: False)
+    record.write_text("{}")
+    assert not restore_limits(record, needed=lambda: True)
+    assert record.exists()
+    assert restore_limits(record, needed=lambda: False)
+    assert not record.exists()
+
+
+def test_a_lab_is_removed_for_its_own_site_directory_only() -> None:
+    """`down --site` of another directory is refused with the name of the right one."""
+    record = LabSettings("tnone", "/srv/first/rehearsal")
+    check_owner(record, Path("/srv/first/rehearsal"))
+    check_owner(record, None)
+    check_owner(None, Path("/srv/second/rehearsal"))
+    with pytest.raises(UsageError, match="lab tnone belongs to /srv/first/rehearsal, not to /srv/second/rehearsal"):
+        check_owner(record, Path("/srv/second/rehearsal"))
 
 
 def test_lock_file_removed_by_its_last_holder_is_not_held_by_two(tmp_path: Path) -> None:

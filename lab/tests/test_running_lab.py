@@ -101,15 +101,23 @@ def test_second_lab_is_refused_or_runs_beside(installed: RunningLab, tmp_path: P
     """Same name or same network: refused with words and without harm. Another name and network: both run."""
     same_name = clusterctl("lab", "up", "--name", "tlab", "--site", str(tmp_path / "x"))
     assert same_name.returncode == 2
-    assert "a lab named tlab is running" in same_name.stderr
+    assert f"a lab named tlab is running, with the site directory {installed.site}" in same_name.stderr
     same_net = clusterctl("lab", "up", "--name", "tlab2", "--subnet", "10.216.0.0/16", "--site", str(tmp_path / "y"))
     assert same_net.returncode == 2
-    assert "overlaps" in same_net.stderr
+    assert "overlaps 10.216.0.0/16, which lab tlab uses" in same_net.stderr
     assert not leftovers(RunningLab("tlab2", tmp_path / "y"))
     with running_lab("tlab2", "10.217.0.0/16", tmp_path, "--hosts", "1") as beside:
         assert beside.machine("node001")["power"] == "off"
         assert installed.ssh("node001", "hostname") == "node001"
     assert not leftovers(beside)
+    assert installed.ssh("node001", "hostname") == "node001"
+
+
+def test_a_lab_of_another_checkout_is_not_removed(installed: RunningLab, tmp_path: Path) -> None:
+    """Refused with the site directory of the lab that runs; nothing of it ends."""
+    refused = clusterctl("lab", "down", "--name", "tlab", "--site", str(tmp_path / "rehearsal"))
+    assert refused.returncode == 2
+    assert f"lab tlab belongs to {installed.site}" in refused.stderr
     assert installed.ssh("node001", "hostname") == "node001"
 
 

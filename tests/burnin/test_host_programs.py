@@ -96,7 +96,7 @@ def server() -> Iterator[tuple[str, int]]:
         thread.start()
         yield own.getsockname()
         own.sendto(resolve_names.query("stop.example", 1), own.getsockname())
-        thread.join(10)
+        thread.join(120)
 
 
 @pytest.mark.parametrize(

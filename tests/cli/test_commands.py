@@ -17,7 +17,8 @@ from clusterctl.fleet.finding import Evidence, Finding, Origin, Report, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.operations.context import open_site
 from clusterctl_cli import main as program
-from clusterctl_cli.main import COMMANDS, cli
+from clusterctl_cli.command_groups import COMMANDS
+from clusterctl_cli.main import cli
 from tests.edges.site.ready import write_ready_site
 from tests.events import new_event
 from tests.steps.fakes import NOW, identified

@@ -25,6 +25,7 @@ from clusterctl.operations.night import NIGHTLY, Night, NightRequest, NightRun
 from clusterctl.operations.operation import Control
 from clusterctl.operations.partners import PartnerLender
 from clusterctl.ports import Deadline
+from clusterctl.steps.executor.lease import sole_claim
 from tests.cli.nights import NAMES, SETTINGS, WINDOW, FakeScheduler, SilentOutside, write
 from tests.cli.site_of_three import append, run, seq
 from tests.events import advances, new_event
@@ -247,6 +248,16 @@ def test_a_night_other_than_the_approved_one_does_not_begin(site: Path) -> None:
     with pytest.raises(ConflictError):
         nightly.run(context, NightRequest(), Control(approved))
     assert (seq(site), scheduler.calls, read_record(site / "state")) == (before, [], None)
+
+
+def test_a_second_night_is_refused_while_one_runs(site: Path) -> None:
+    """Exit code 2, with the run that holds the night; nothing is taken."""
+    other = open_site(site)
+    with sole_claim(other.journal, nightly.CLAIM, "20260101T000000-beef"):
+        with pytest.raises(UsageError, match="20260101T000000-beef"):
+            run(site, "burnin", "nightly", "--yes")
+        assert all(stage is Stage.GOLD for stage, _ in stages(open_site(site)).values())
+    assert other.journal.claim([nightly.CLAIM], "another").granted
 
 
 def test_outside_of_its_window_nothing_is_done(site: Path) -> None:

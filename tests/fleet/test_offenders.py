@@ -18,7 +18,7 @@ def day(number: float) -> datetime:
     return NOW - timedelta(days=number)
 
 
-def event(node: str, kind: Kind, at: datetime, /, **data: str) -> Event:
+def event(node: str, kind: Kind, at: datetime, /, **data: object) -> Event:
     return written(new_event("node", node, kind, data), 1, at)
 
 
@@ -55,6 +55,19 @@ def test_old_deeds_are_forgotten() -> None:
         quarantined("n1", day(40)), released("n1", day(26)), quarantined("n1", day(3)), quarantined("n1", day(1))
     )
     assert [one.out for one in twice.nodes] == [timedelta(days=2 + 3)]
+
+
+def test_what_an_operator_decides_is_no_offence() -> None:
+    """A quarantine for maintenance counts against no machine, and the release of a node that was only stopped is no
+    outage. A part that an operator names counts.
+    """
+    by_hand = [event("n1", Kind.NODE_QUARANTINED, day(n), check="operator", by_operator=True, **STOP) for n in (9, 5)]
+    assert found(*by_hand) == Offenders()
+    stopped = event("n2", Kind.NODE_RELEASED, day(9), to="cabled", reason="again", was="cabled")
+    (node,) = found(stopped, quarantined("n2", day(2)), quarantined("n2", day(1))).nodes
+    assert node.out == timedelta(days=2)
+    named = [quarantined(n, day(2), "GPU77", check="operator") for n in ("n1", "n2")]
+    assert [part.serial for part in found(*named).parts] == ["GPU77"]
 
 
 def test_a_part_takes_its_deeds_along() -> None:

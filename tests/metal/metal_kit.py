@@ -140,6 +140,6 @@ def _call(lab: RunningLab, name: str, method: str, path: str, body: dict[str, ob
     secret = (lab.site / "secrets/bmc-password").read_text().strip()
     url = f"https://{lab.machine(name)['bmc']}{path}"
     answer = requests.request(
-        method, url, json=body, auth=("root", secret), verify=str(lab.site / "lab-ca.pem"), timeout=30
+        method, url, json=body, auth=("root", secret), verify=str(lab.site / "lab-ca.pem"), timeout=120
     )
     return answer.status_code

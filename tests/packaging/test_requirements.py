@@ -20,10 +20,15 @@ DECLARED = {
 }
 
 
+def entries(name: str) -> list[str]:
+    """Each package on one line: `NAME==VERSION --hash=sha256:… …`."""
+    text = (ROOT / name).read_text().replace("\\\n", " ")
+    return [" ".join(line.split()) for line in text.splitlines() if line and not line.startswith("#")]
+
+
 def pins(name: str) -> dict[str, Version]:
     """Canonical package name → pinned version."""
-    lines = [line.strip() for line in (ROOT / name).read_text().splitlines()]
-    pairs = [line.split("==") for line in lines if line and not line.startswith("#")]
+    pairs = [line.split()[0].split("==") for line in entries(name)]
     return {canonicalize_name(package): Version(version) for package, version in pairs}
 
 
@@ -56,7 +61,10 @@ def test_both_files_agree() -> None:
 
 
 @pytest.mark.parametrize("name", DECLARED)
-def test_no_place_is_named(name: str) -> None:
-    """Name and version, nothing else: no index, link, path or option; the files work behind any mirror."""
-    lines = [line for line in (ROOT / name).read_text().splitlines() if line and not line.startswith("#")]
-    assert [line for line in lines if not re.fullmatch(r"[a-z0-9-]+==[a-z0-9.]+", line)] == []
+def test_each_file_is_proven_and_no_place_is_named(name: str) -> None:
+    """Name, version and SHA-256 digests, nothing else: no index, link, path or option. The files work behind any mirror,
+    and no mirror can exchange a package (`pip install --require-hashes`, which pip does by itself for such files).
+    """
+    form = r"[a-z0-9-]+==[a-z0-9.]+( --hash=sha256:[0-9a-f]{64})+"
+    assert entries(name)
+    assert [line for line in entries(name) if not re.fullmatch(form, line)] == []

@@ -105,7 +105,7 @@ def test_the_lab_is_a_wheel_of_its_own(wheel: Path, lab_wheel: Path, tmp_path: P
     """`clusterctl lab` says how to install the lab where it is missing, and works where its wheel is installed, too."""
     install(tmp_path / "product", wheel)
     missing = Installed(tmp_path / "product", tmp_path).clusterctl("lab", "faults")
-    assert (missing.returncode, "clusterctl-lab" in missing.stderr) == (2, True)
+    assert (missing.returncode, "clusterctl-lab" in missing.stderr) == (2, True), missing.stderr
     install(tmp_path / "both", wheel, lab_wheel)
     there = Installed(tmp_path / "both", tmp_path).clusterctl("lab", "faults")
     assert (there.returncode, "missing-gpu" in there.stdout) == (0, True)
@@ -122,7 +122,7 @@ def test_help_works_outside_the_checkout(installed: Installed) -> None:
 
 def test_every_command_loads(installed: Installed) -> None:
     """No command of an installed wheel lacks a module or a file that its help needs."""
-    listing = installed.run("-c", "from clusterctl_cli.main import COMMANDS; print(*COMMANDS)")
+    listing = installed.run("-c", "from clusterctl_cli.command_groups import COMMANDS; print(*COMMANDS)")
     commands = listing.stdout.split()
     assert "bootstrap" in commands
     failures = {c: answer.stderr for c in commands if (answer := installed.clusterctl(c, "--help")).returncode != 0}

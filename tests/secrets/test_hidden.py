@@ -191,11 +191,11 @@ def test_log_lines_and_their_tracebacks_are_discreet() -> None:
 
 CRASH = """
 import sys, threading
-from clusterctl_cli import process_hardening
+from clusterctl_cli.main import harden
 from clusterctl.edges.redaction import KNOWN
 password = sys.stdin.read()
 KNOWN.add([password])
-process_hardening.harden()
+harden()
 def fail():
     raise RuntimeError(f"cannot use {password}")
 thread = threading.Thread(target=fail)
@@ -216,7 +216,7 @@ def test_a_crash_tells_no_secret() -> None:
 
 def test_no_core_is_dumped() -> None:
     """A core would hold every secret; the limit is inherited by all that the controller starts."""
-    ask = "import resource; from clusterctl_cli import process_hardening; process_hardening.harden(); import subprocess, sys; "
+    ask = "import resource; from clusterctl_cli.main import harden; harden(); import subprocess, sys; "
     ask += "print(subprocess.run(['sh', '-c', 'ulimit -c'], capture_output=True, text=True).stdout)"
     before = resource.getrlimit(resource.RLIMIT_CORE)
     asked = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, cwd=ROOT, check=True)

@@ -178,7 +178,9 @@ def _unknown_messages(log: KernelLog, known_lines: KnownLines) -> Iterator[Findi
 
 
 def _severe(message: Message) -> bool:
-    return message.level in _SEVERE or shipped_rules().suspects(message.text[:_JUDGED_LENGTH])
+    text, rules = message.text[:_JUDGED_LENGTH], shipped_rules()
+    unknown_error = message.level == "err" and rules.concerns_training(text)
+    return message.level in _SEVERE or unknown_error or rules.suspects(text)
 
 
 def _unknown_finding(kinds: Iterable[tuple[LineKind, int]], verdict: Verdict) -> Finding:

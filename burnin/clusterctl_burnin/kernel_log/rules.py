@@ -34,6 +34,7 @@ class _File(pydantic.BaseModel):
     version: Literal[1]
     names: dict[str, str]
     suspicious: tuple[str, ...]
+    needed: tuple[str, ...]
     rules: tuple[_Rule, ...]
 
 
@@ -80,6 +81,7 @@ class Rules:
 
     rules: tuple[Rule, ...]
     suspicious: tuple[re.Pattern[str], ...]
+    needed: tuple[re.Pattern[str], ...]
 
     def match(self, text: str) -> Hit | None:
         """Return the first rule that fits the message."""
@@ -93,6 +95,10 @@ class Rules:
         """Return True where a message that no rule knows reports an error of the hardware or of its driver."""
         return any(pattern.search(text) for pattern in self.suspicious)
 
+    def concerns_training(self, text: str) -> bool:
+        """Return True where a driver of a part that training needs has written the message."""
+        return any(pattern.search(text) for pattern in self.needed)
+
 
 @functools.cache
 def shipped_rules() -> Rules:
@@ -101,6 +107,7 @@ def shipped_rules() -> Rules:
     return Rules(
         tuple(_compiled(rule, file.names) for rule in file.rules),
         tuple(re.compile(_with_names(pattern, file.names)) for pattern in file.suspicious),
+        tuple(re.compile(_with_names(pattern, file.names)) for pattern in file.needed),
     )
 
 
@@ -109,5 +116,11 @@ def _compiled(rule: _Rule, names: Mapping[str, str]) -> Rule:
     return Rule(rule.part, Verdict(rule.verdict), rule.words, patterns, rule.cause, rule.remedy)
 
 
+_NAME = re.compile(r"%(\w+)%")
+
+
 def _with_names(pattern: str, names: Mapping[str, str]) -> str:
-    return re.sub(r"%(\w+)%", lambda name: names[name[1]], pattern)
+    """Return the pattern with each name replaced; a name may contain names."""
+    while _NAME.search(pattern):
+        pattern = _NAME.sub(lambda name: names[name[1]], pattern)
+    return pattern

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import click
 
-from clusterctl_cli.commands.burnin_export import export
-from clusterctl_cli.commands.burnin_judge import judge
-from clusterctl_cli.commands.burnin_nightly import nightly
-from clusterctl_cli.commands.burnin_script import script
+from clusterctl_cli.command_groups import BURNIN, LazyGroup
 from clusterctl_cli.commands.steps import one
 from clusterctl_cli.options import partner_option
 
 step = partner_option(one("burnin", "Check and load nodes whose cabling is proven."))
 
 
-@click.group(name="burnin", invoke_without_command=True, help=step.help, params=step.params)
+@click.group(
+    name="burnin", cls=LazyGroup, table=BURNIN, invoke_without_command=True, help=step.help, params=step.params
+)
 @click.pass_context
 def burnin(ctx: click.Context, /, **options: object) -> int | None:
     if ctx.invoked_subcommand is None:
         return int(step.callback(**options)) if step.callback else None
     return None
-
-
-burnin.add_command(export)
-burnin.add_command(judge)
-burnin.add_command(nightly)
-burnin.add_command(script)

@@ -36,8 +36,7 @@ def judge(ctx: click.Context, recorded: Path, folder: Path, as_json: bool) -> No
     result = judging.run(folder, judging.JudgeRequest(recorded=recorded))
     if as_json:
         not_compared = [_unjudged_json(unjudged) for unjudged in result.not_compared]
-        document = {"nodes": [_node_json(node) for node in result.nodes], "not_compared": not_compared}
-        print_document(document)
+        print_document({"nodes": map(_node_json, result.nodes), "not_compared": not_compared})
     else:
         _print(result.nodes, result.not_compared)
     ctx.exit(result.exit_code)

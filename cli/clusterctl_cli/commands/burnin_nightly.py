@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from clusterctl.operations.night import NightResult
 
 
-@click.command("nightly", short_help="Burn in idle gold nodes, the oldest evidence first.")
+@click.command("nightly")
 @site_option
 @click.option("--window", metavar="HH:MM-HH:MM", help="Instead of the site's, in its time zone.")
 @click.option("--budget", type=click.IntRange(1, 100), metavar="PERCENT", help="Of the gold nodes, out at a time.")

@@ -47,7 +47,7 @@ class BurnplanOptions:
     as_json: bool
 
 
-@click.command("burnplan", short_help="Plan flows that load every link, from forwarding tables.")
+@click.command("burnplan")
 @click.option("--fts", type=FILE, required=True, help="Output of dump_fts, gzipped or not.")
 @click.option("--fabric", type=FILE, required=True, help="Output of ibnetdiscover or iblinkinfo of the same moment.")
 @click.option("--opensm-log", type=FILE, help="The subnet manager's log: who made the tables.")

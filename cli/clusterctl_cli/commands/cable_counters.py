@@ -7,7 +7,7 @@ import shlex
 import click
 
 
-@click.command("counters", short_help="Print one reading of all error counters.")
+@click.command("counters")
 @click.option("--command", default="ibqueryerrors", show_default=True, help="The program to run, with its arguments.")
 @click.option("--deadline", type=click.FloatRange(min=1), default=300.0, show_default=True, help="Seconds to wait.")
 def counters(command: str, deadline: float) -> None:

@@ -27,7 +27,7 @@ class CoverageOptions:
     as_json: bool
 
 
-@click.command("coverage", short_help="Judge which links a burn loaded, and how well.")
+@click.command("coverage")
 @click.option("--before", type=FILE, required=True, help="Counters while the burn ran: perfquery -x or db_csv.")
 @click.option("--after", type=FILE, required=True, help="The same later, while it still ran.")
 @click.option("--fabric", type=FILE, required=True, help="Output of ibnetdiscover or iblinkinfo.")

@@ -28,7 +28,7 @@ class DisableOptions:
     folder: Path
 
 
-@click.command("disable", short_help="Take bad links between switches out of use.")
+@click.command("disable")
 @click.option("--from", "findings", type=FILE, help="What `cable health --json` or `cable verify --json` printed.")
 @click.option("--port", "ports", metavar="SWITCH:PORT", multiple=True, help="A link by one of its ports; repeatable.")
 @click.option("--fabric", type=FILE, required=True, help="The reading that the links were judged by.")

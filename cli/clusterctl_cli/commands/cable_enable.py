@@ -9,7 +9,7 @@ import click
 from clusterctl_cli.options import dry_run_option, site_option, verbose_option, yes_option
 
 
-@click.command("enable", short_help="Bring repaired links back into use, once proven.")
+@click.command("enable")
 @click.option("--port", "ports", metavar="SWITCH:PORT", multiple=True, help="Only these.  [default: all that are out]")
 @click.option("--limits", default="ndr", show_default=True, help="Fabric limits by name, or a file of your own.")
 @click.option(

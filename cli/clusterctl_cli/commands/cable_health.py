@@ -36,7 +36,7 @@ class HealthOptions:
     as_json: bool
 
 
-@click.command("health", short_help="Judge links by two readings of their counters.")
+@click.command("health")
 @click.option("--before", type=FILE, required=True, help="The first reading: ibqueryerrors, perfquery -x or db_csv.")
 @click.option("--after", type=FILE, required=True, help="The second reading, likewise.")
 @click.option("--fabric", type=FILE, help=_FABRIC_HELP)

@@ -34,7 +34,7 @@ class LintOptions:
     as_json: bool
 
 
-@click.command("lint", short_help="Check wiring plans before a cable is laid.")
+@click.command("lint")
 @click.argument("files", type=FILE, nargs=-1, required=True)
 @sheet_option
 @click.option("--fabric", type=FILE, help="Output of ibnetdiscover or iblinkinfo: also hold names against GUIDs.")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl.fleet.event import Kind
 from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import FILE, site_option, verbose_option
 
@@ -18,7 +17,7 @@ _RECORDED = "A recorded reading (ibnetdiscover, iblinkinfo, db_csv), gzipped or 
 _MOST_LINES = 50
 
 
-@click.command("observe", short_help="Write the changes of the fabric into the journal.")
+@click.command("observe")
 @click.option("--fabric", type=FILE, help=_RECORDED)
 @click.option("--deadline", type=click.FloatRange(min=1), default=300.0, show_default=True, help="Seconds to wait.")
 @site_option
@@ -60,6 +59,8 @@ def _print_for_people(result: ObserveResult) -> None:
 
 
 def _text(change: FabricChange) -> str:
+    from clusterctl.fleet.event import Kind
+
     what = change.kind.value.removeprefix("fabric.").removesuffix("_seen")
     if change.kind is Kind.FABRIC_FAULT_SEEN and change.data["seen"]:
         fault = change.data["fault"]

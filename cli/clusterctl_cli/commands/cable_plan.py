@@ -42,7 +42,7 @@ class PlanOptions:
     as_json: bool
 
 
-@click.command("plan", short_help="Write the wiring plan of a standard fat tree.")
+@click.command("plan")
 @click.option("--hosts", type=click.IntRange(1, 65_536), required=True, help="Number of hosts.")
 @click.option("--rails", type=click.IntRange(1, 16), default=8, show_default=True, help="Adapters of each host.")
 @click.option("--radix", type=click.IntRange(4, 1024), default=64, show_default=True, help="Ports of every switch.")

@@ -29,7 +29,7 @@ class RecheckOptions:
     as_json: bool
 
 
-@click.command("recheck", short_help="Compare two fabrics with a plan: what is repaired.")
+@click.command("recheck")
 @required_plan_option
 @sheet_option
 @click.option("--before", type=FILE, required=True, help="the fabric that the work was planned on")

@@ -34,7 +34,7 @@ class ReportOptions:
     force: bool
 
 
-@click.command("report", short_help="Write the fabric as one HTML page.")
+@click.command("report")
 @plan_option
 @sheet_option
 @click.option("--fabric", type=FILE, required=True, help="Output of ibnetdiscover or iblinkinfo, or a db_csv.")

@@ -32,7 +32,7 @@ class VerifyOptions:
     as_json: bool
 
 
-@click.command("verify", short_help="Compare a fabric with its plan: which cables to move.")
+@click.command("verify")
 @plan_option
 @sheet_option
 @click.option("--fabric", type=FILE, help="ibnetdiscover, iblinkinfo or ibdiagnet's db_csv, gzipped or not")
@@ -72,7 +72,6 @@ def verify(ctx: click.Context, options: VerifyOptions) -> None:
         ctx.exit(verify_network_cables(request, options.folder if options.live else None, as_json=options.as_json))
     from clusterctl.operations import cabling
     from clusterctl.operations.fabric_files import PlanFiles
-    from clusterctl_cli.cabling_face import print_verification
     from clusterctl_cli.cabling_json import verification_json
     from clusterctl_cli.formats import print_document
 
@@ -88,6 +87,8 @@ def verify(ctx: click.Context, options: VerifyOptions) -> None:
         inferred = {} if result.inferred is None else {"inferred": asdict(result.inferred)}
         print_document(verification_json(result) | inferred)
     else:
+        from clusterctl_cli.cabling_face import print_verification
+
         if result.inferred is not None:  # printed first: the rules decide what is called wrong
             click.echo("no --plan: compared with the rules that most cables follow")
             for rule in result.inferred.rules:

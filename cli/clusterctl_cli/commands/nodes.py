@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import click
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.event import Stream
 from clusterctl_cli.formats import format_option, print_document
 from clusterctl_cli.options import gathered, optional_nodes_argument, read_options
 from clusterctl_cli.watching import View, watch, watch_option
@@ -106,6 +105,8 @@ def _states(context: SiteContext, names: tuple[str, ...], selectors: tuple[str, 
 
 
 def _events(context: SiteContext, state: NodeState) -> list[Event]:
+    from clusterctl.fleet.event import Stream
+
     return list(context.journal.history(Stream.NODE, state.id))
 
 
@@ -161,6 +162,7 @@ def _print_one(context: SiteContext, name: str, digest: str | None, part: str | 
 
 def _print_part(context: SiteContext, part: Part, *, as_json: bool) -> None:
     """Print what the journal knows of a part, whichever nodes it was in."""
+    from clusterctl.fleet.event import Stream
     from clusterctl_cli.render_history import event_json, history_text
 
     if not part.serial:

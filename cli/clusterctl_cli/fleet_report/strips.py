@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -39,23 +40,35 @@ def strip(figure: Figure) -> Strip:
     ends = [figure.lowest, figure.highest, *([bound] if bound is not None else [])]
     room = (max(ends) - min(ends)) * _MARGIN or abs(max(ends)) * _MARGIN or 1.0
     low, high = min(ends) - room, max(ends) + room
+    whole = all(float(value).is_integer() for value in (*ends, *(one.value for one in figure.values)))
+    if whole:  # counts: an axis of integers, one bar for each where they have room
+        low, high = math.floor(low), math.ceil(high) + 1
     low = max(low, 0.0) if min(ends) >= 0 else low  # no axis begins below zero for what never is
+    bins = min(_BINS, int(high - low)) if whole else _BINS
 
     def x(value: float) -> float:
         return (value - low) / (high - low) * WIDTH
 
-    counts = [0] * _BINS
+    counts = [0] * bins
     for value in figure.values:
-        counts[min(_BINS - 1, int(x(value.value) / WIDTH * _BINS))] += 1
-    step, tallest = WIDTH / _BINS, max(counts)
-    unit = (high - low) / _BINS
+        counts[min(bins - 1, int(x(value.value) / WIDTH * bins))] += 1
+    step, tallest = WIDTH / bins, max(counts)
+    unit = (high - low) / bins
     bars = tuple(
-        Bar(at * step, step, max(2.0, HEIGHT * count / tallest), f"{count} near {low + (at + 0.5) * unit:.4g}")
+        Bar(at * step, step, max(2.0, HEIGHT * count / tallest), _label(count, low + at * unit, unit, whole))
         for at, count in enumerate(counts)
         if count
     )
     bad = tuple((x(one.value), f"{one.node} {one.subject}: {one.value:g} {figure.unit}") for one in figure.bad[:200])
     return Strip(bars, bad, x(bound) if bound is not None else None, x(figure.median), low, high)
+
+
+def _label(count: int, start: float, unit: float, whole: bool) -> str:
+    """Return what a bar stands for; `unit` is its width."""
+    if whole:
+        first, last = math.ceil(start), math.ceil(start + unit) - 1
+        return f"{count} at {first}" if last <= first else f"{count} from {first} to {last}"
+    return f"{count} near {start + unit / 2:.4g}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,12 +122,17 @@ def up(options: UpOptions) -> None:
 @lab.command()
 @name_option
 @click.option("--keep-site", is_flag=True, help="Keep the site directory.")
-def down(name: str, keep_site: bool) -> None:
+@click.option(
+    "--site",
+    type=click.Path(path_type=Path),
+    help="Refuse to remove a lab of another site directory, such as one of another checkout.",
+)
+def down(name: str, keep_site: bool, site: Path | None) -> None:
     """Remove a lab, running or killed, and everything that it made. Site files that you changed are kept."""
     from clusterctl_lab.image import CACHE
     from clusterctl_lab.removal import down as remove
 
-    removed = remove(name, keep_site=keep_site)
+    removed = remove(name, keep_site=keep_site, site=site.resolve() if site else None)
     for found in removed.found:
         _say(f"removed {found}")
     for kept in removed.kept:

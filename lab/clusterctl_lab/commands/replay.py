@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
@@ -68,6 +67,8 @@ def replay(options: ReplayOptions) -> None:
     event log work; everything else stays as recorded. With --copies each recording becomes several machines with
     serials, MAC addresses and GUIDs of their own. Runs until Ctrl-C.
     """
+    import secrets  # here: it loads OpenSSL, which `clusterctl --help` does not need
+
     from clusterctl_lab.emulators.redfish.replay import ReplaySettings
     from clusterctl_lab.replay import ReplayOrder
     from clusterctl_lab.replay import replay as serve

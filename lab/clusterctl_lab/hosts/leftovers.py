@@ -5,6 +5,7 @@ the uplink, run files, raised limits. Mounts and the hosts' wires live in namesp
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import select
 import shutil
@@ -39,11 +40,10 @@ async def sweep_leftovers(lab: str) -> tuple[str, ...]:
     if names.run_dir.exists():
         await asyncio.to_thread(shutil.rmtree, names.run_dir)
         found.append(str(names.run_dir))
-    if LIMITS.exists() and not any(RUN.glob("*/hosts")):
-        restore_limits(LIMITS)
+    if await asyncio.to_thread(restore_limits, LIMITS, lambda: any(RUN.glob("*/hosts"))):
         found.append("raised kernel limits")
     for folder in (names.run_dir.parent, RUN):
-        if folder.exists() and not any(folder.iterdir()):
+        with contextlib.suppress(OSError):  # absent, or another lab's things are in it
             folder.rmdir()
     return tuple(found)
 

@@ -13,6 +13,9 @@ STATE = Path("/var/lib/clusterctl-lab")
 MARKER = "CLUSTERCTL_LAB_HOSTS"
 """Set to the lab's name in the environment of every process that builds hosts: the sweep finds them by it."""
 
+UPLINK = "-mgmt"
+"""Ends the name of a lab's uplink."""
+
 _ALLOWED = re.compile(r"[a-z][a-z0-9]{0,7}")
 
 
@@ -32,7 +35,7 @@ class LabNames:
     @property
     def uplink(self) -> str:
         """The machine's one interface into the lab; it carries the gateway's, the BMCs' and the services' addresses."""
-        return f"{self.lab}-mgmt"
+        return f"{self.lab}{UPLINK}"
 
     @property
     def alias(self) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
 from clusterctl_lab.hosts import wiring
 from clusterctl_lab.hosts.command import check, environment, run
-from clusterctl_lab.hosts.names import LabNames
+from clusterctl_lab.hosts.names import UPLINK, LabNames
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 
@@ -104,8 +104,10 @@ class Switch:
                 continue
             used = IPv4Network(route["dst"], strict=False)
             if used.prefixlen and used.overlaps(network):
+                device = route.get("dev", "this machine")
+                owner = f"lab {device.removesuffix(UPLINK)}" if device.endswith(UPLINK) else device
                 raise UsageError(
-                    f"the lab's network {network} overlaps {used}, which {route.get('dev', 'this machine')} uses",
+                    f"the lab's network {network} overlaps {used}, which {owner} uses",
                     where=f"lab {self._names.lab}",
                     remedy="Give the lab another one: --subnet 10.x.0.0/16.",
                 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 PROC_SYS = Path("/proc/sys")
@@ -30,20 +32,39 @@ def to_raise() -> dict[str, tuple[int, int]]:
 
 
 def raise_limits(record: Path) -> None:
-    """Raise what is too low and remember in `record` what it was; what another lab raised stays remembered."""
-    changes = to_raise()
-    before = _read(record)
+    """Raise what is too low and write its former values to `record`; values that another lab wrote there stay."""
     record.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    record.write_text(json.dumps({name: now for name, (now, _) in changes.items()} | before))
-    for name in sorted(changes, reverse=True):  # gc_thresh3 first: the kernel keeps no order, but readers expect one
-        (PROC_SYS / name).write_text(str(changes[name][1]))
+    with _exclusive(record.parent):
+        changes = to_raise()
+        before = _read(record)
+        record.write_text(json.dumps({name: now for name, (now, _) in changes.items()} | before))
+        # gc_thresh3 first: the kernel keeps no order, but readers expect one
+        for name in sorted(changes, reverse=True):
+            (PROC_SYS / name).write_text(str(changes[name][1]))
 
 
-def restore_limits(record: Path) -> None:
-    """Set back what `raise_limits` changed; to be called when the last lab goes."""
-    for name, value in sorted(_read(record).items()):
-        (PROC_SYS / name).write_text(str(value))
-    record.unlink(missing_ok=True)
+def restore_limits(record: Path, needed: Callable[[], bool]) -> bool:
+    """Restore the values of `record` unless `needed`, which is true while a lab runs; return whether it was done."""
+    if not record.exists():
+        return False
+    with _exclusive(record.parent):
+        if needed() or not record.exists():
+            return False
+        for name, value in sorted(_read(record).items()):
+            (PROC_SYS / name).write_text(str(value))
+        record.unlink()
+    return True
+
+
+@contextmanager
+def _exclusive(folder: Path) -> Iterator[None]:
+    """Exclude other labs: one that starts must not lose the limits that the last one restores."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def copy_settings(target: Path, leave_out: Iterable[str]) -> None:

@@ -98,7 +98,7 @@ def plan_labels(plan: WiringPlan, fabric: Fabric, names: Mapping[PortId, PortNam
         cages={cable.labelled: cable.cage for cable in plan.cables if cable.cage},
         qm9700=frozenset(labelled),
         guids={name: str(port.guid) for port, name in names.items()},
-        devices=frozenset(end.device for cable in plan.cables for end in cable.ends),
+        devices=frozenset(end.device for cable in plan.cables for end in (cable.source, cable.destination)),
     )
 
 

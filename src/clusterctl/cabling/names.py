@@ -10,6 +10,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from clusterctl.fleet.fabric.topology import Device, DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan, board_port
@@ -67,8 +68,11 @@ class Named:
     respelled: Mapping[str, str]
 
 
+@lru_cache(1 << 16)
 def folded(name: str) -> str:
     """Return a name without case, invisible characters and look-alike letters; all dashes become hyphens."""
+    if name.isascii() and name.isprintable():
+        return name.lower().replace("_", "-").strip()
     visible = (c for c in unicodedata.normalize("NFKC", name) if unicodedata.category(c) not in ("Cc", "Cf"))
     dashed = ("-" if unicodedata.category(c) == "Pd" else c for c in visible)
     return "".join(dashed).casefold().translate(_LOOK_ALIKE).strip()

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.errors import CancelledError, UsageError
-from clusterctl.fleet.event import NewEvent, Stream
+from clusterctl.fleet.event import Event, NewEvent, Stream
 from clusterctl.fleet.gate import Decision
 from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.payloads import runs
 from clusterctl.fleet.payloads.hardware import FabricFault
+from clusterctl.fleet.payloads.node import StageAdvanced, StepStarted
 from clusterctl.fleet.state import NodeSummary, summarise
 from clusterctl.operations import accounts
 from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.compose import StepFactory
 from clusterctl.operations.context import SiteContext
-from clusterctl.operations.expected_times import expected_seconds
 from clusterctl.operations.operation import Control, Effect, Preview
 from clusterctl.operations.partners import unpublished_partners
 from clusterctl.operations.plan import PlannedNode, planned
 from clusterctl.operations.selection import matching
 from clusterctl.operations.trust import notices
-from clusterctl.ports import Claims
+from clusterctl.ports import Claims, Journal
 from clusterctl.steps.executor.pipeline import Observer, Progress
 
 
@@ -230,3 +232,34 @@ def _claimed(context: SiteContext, nodes: Sequence[NodeId]) -> Iterator[Claims]:
         yield claims
     finally:
         context.journal.release(claims.granted.values())
+
+
+SAMPLE = 8
+"""So many nodes are read: their histories hold reports, which take milliseconds each."""
+
+
+def expected_seconds(journal: Journal) -> Mapping[Step, float]:
+    """Return the median seconds of each step that passed, over a sample of gold nodes; steps without one are absent."""
+    gold = sorted(
+        (node for node in journal.summaries() if node.stage is Stage.GOLD),
+        key=lambda node: node.since.timestamp() if node.since else 0.0,
+    )
+    found: dict[Step, list[float]] = defaultdict(list)
+    for node in gold[-SAMPLE:]:
+        for step, seconds in step_durations(journal.history(Stream.NODE, node.id)):
+            found[step].append(seconds)
+    return {step: statistics.median(seconds) for step, seconds in found.items()}
+
+
+def step_durations(events: Iterable[Event]) -> Iterator[tuple[Step, float]]:
+    """Yield the seconds from each start of a step to the advance that it led to, of one node's events."""
+    started: dict[Step, Event] = {}
+    for event in events:
+        match event.payload:
+            case StepStarted(step=step):
+                started[step] = event
+            case StageAdvanced(to=to):
+                for step in [step for step in started if step.leads_to is to]:
+                    yield step, (event.at - started.pop(step).at).total_seconds()
+            case _:
+                pass

@@ -1,17 +1,19 @@
-"""Files that an operator names, read and written, and text without secrets."""
+"""Files that an operator names, read and written, and text without secrets.
+
+Every command imports this module: what only some need is imported inside the functions, so that start-up stays fast.
+"""
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
-from clusterctl.edges.disk import disk_explained, write_whole
 from clusterctl.edges.redaction import KNOWN
 from clusterctl.fleet.errors import ParseError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MAX_FILE_BYTES = 256 * 1024 * 1024
 MAX_LINE_BYTES = 64 * 1024
@@ -43,6 +45,9 @@ def lines_in(file: Path) -> Iterator[str]:
 
     Raises `UsageError` with file and line where it holds no text or cannot be read.
     """
+    import gzip
+    import zlib
+
     number = 0
     try:
         with file.open("rb") as raw:
@@ -81,6 +86,8 @@ def as_usage() -> Iterator[None]:
 
 def write_document(file: Path, text: str, *, option: str, force: bool) -> None:
     """Write a file whole or not at all. Raises `UsageError` where it exists, unless `force` replaces it."""
+    from clusterctl.edges.disk import disk_explained, write_whole
+
     if file.exists() and not force:
         remedy = f"choose another {option}, or replace it with --force"
         raise UsageError("the file exists already", where=str(file), remedy=remedy)

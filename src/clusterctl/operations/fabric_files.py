@@ -17,8 +17,7 @@ from clusterctl.fleet.fabric.telemetry import Telemetry, Transceiver
 from clusterctl.fleet.fabric.topology import Fabric, PortId
 from clusterctl.fleet.fabric.wiring import PlanDraft, WiringPlan, settle
 from clusterctl.formats.file_text import text_in
-from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, has_fabric
-from clusterctl.formats.site.sheets import parse_guids
+from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, has_fabric, parse_guids
 from clusterctl.formats.wiring.plan import decode_draft
 from clusterctl.operations.documents import as_usage, content
 

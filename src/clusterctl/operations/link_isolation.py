@@ -22,7 +22,7 @@ from clusterctl.edges.site.contents import wiring_plan
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.event import Stream
 from clusterctl.fleet.fabric.limits import FabricLimits
-from clusterctl.fleet.fabric.port_acts import DisabledPort, disabled_ports
+from clusterctl.fleet.fabric.port_acts import CLAIM, DisabledPort, disabled_ports
 from clusterctl.fleet.fabric.telemetry import Telemetry
 from clusterctl.fleet.fabric.topology import Fabric, Link, PortId
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName
@@ -35,7 +35,8 @@ from clusterctl.operations.documents import content
 from clusterctl.operations.fabric_files import fabric_in, limits_named, most_broken_percent
 from clusterctl.operations.operation import Control, Effect, Event, Failure, Outcome, Preview, Result
 from clusterctl.ports import Claim, Deadline
-from clusterctl.steps.cable.isolation import Isolator, claimed
+from clusterctl.steps.cable.isolation import Isolator
+from clusterctl.steps.executor.lease import sole_claim
 
 _SLACK = 1.01
 """Longer than the limit's interval, so that rounding never leaves it short."""
@@ -161,7 +162,7 @@ def preview_disable(context: SiteContext, request: DisableRequest) -> Preview:
 def run_disable(context: SiteContext, request: DisableRequest, control: Control) -> DisableResult:
     """Disable the ports, after those that a stopped run had begun to disable; `skipped` are the refused links."""
     deadline = Deadline.after(request.deadline_s, control.cancelled)
-    with closing(context.adapters()) as adapters, claimed(context.journal, context.run) as claim:
+    with closing(context.adapters()) as adapters, sole_claim(context.journal, CLAIM, context.run) as claim:
         plan = _disable_plan(context, adapters, request, deadline)
         control.require(plan.preview())
         isolator = _isolator(context, adapters, claim)
@@ -266,7 +267,7 @@ def preview_enable(context: SiteContext, request: EnableRequest) -> Preview:
 def run_enable(context: SiteContext, request: EnableRequest, control: Control) -> Result:
     """Enable the ports, watch their counters, and disable those again that are not proven healthy."""
     limits, deadline = limits_named(request.limits), Deadline.after(request.deadline_s, control.cancelled)
-    with closing(context.adapters()) as adapters, claimed(context.journal, context.run) as claim:
+    with closing(context.adapters()) as adapters, sole_claim(context.journal, CLAIM, context.run) as claim:
         ports = _disabled_ports(context, request)
         control.require(_enable_preview(ports))
         proof = _Proof(context, adapters, _isolator(context, adapters, claim), limits, control)

@@ -19,7 +19,7 @@ from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.nightly.policy import TOGETHER, Candidate, NightPolicy, choose, overdue, require_affordable
 from clusterctl.fleet.nightly.record import NightRecord
 from clusterctl.fleet.nightly.window import Opening, Window, parse_window
-from clusterctl.fleet.node import RevalidationOrigin, Stage, Step
+from clusterctl.fleet.node import NodeId, RevalidationOrigin, Stage, Step
 from clusterctl.fleet.payloads.runs import NightEnded, NightStarted
 from clusterctl.fleet.reporting.spares import Spares
 from clusterctl.fleet.state import NodeState, NodeSummary, Revalidation
@@ -34,10 +34,13 @@ from clusterctl.operations.site_facts import require_scheduler, state_dir
 from clusterctl.ports import Deadline
 from clusterctl.ports.scheduler import Occupancy, Use
 from clusterctl.site.scheduling import NightlySettings, zone_named
+from clusterctl.steps.executor.lease import kept, sole_claim
 
 NAME = "burnin nightly"
 NIGHTLY = "nightly"
 STEPS = (Step.BURNIN, Step.ADMIT)
+CLAIM = NodeId("nightly")
+"""One night at a time: two would each take what the site spares."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,11 +122,15 @@ def _preview(context: SiteContext, request: NightRequest) -> Preview:
 
 def run(context: SiteContext, request: NightRequest, control: Control) -> NightResult:
     """Run one night. Raises `EnvironmentBrokenError` where a night did not come to its end, `ConflictError` where the
-    preview has changed since its approval.
+    preview has changed since its approval, `UsageError` where another night runs.
     """
     if control.approved is not None:  # a timer approves whatever nodes are idle when the night begins
         control.require(preview(context, request))
-    with _unfinished_is_no_result():
+    with (
+        _unfinished_is_no_result(),
+        sole_claim(context.journal, CLAIM, context.run) as claim,
+        kept(context.journal, claim, control.cancelled.set),
+    ):
         return _run(context, request, control)
 
 

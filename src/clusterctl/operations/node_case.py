@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 
 from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin
 from clusterctl.fleet.hardware.parts import MACHINE, Part, part_of
 from clusterctl.fleet.node import Dimm, Drive, Gpu, Hca, Stage
 from clusterctl.fleet.payloads.node import StageAdvanced
+from clusterctl.fleet.quantity import Bound, figure
 from clusterctl.fleet.state import NodeState
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.limits.reading import Behind, limits_behind
@@ -20,21 +23,54 @@ WIDTH = 160
 _AROUND = 2
 
 
-def excerpt(content: bytes, words: Iterable[str]) -> str:
-    """Return at most `LINES` lines of raw output: the first, and those around the line with a word of `words` (the
-    first word that any line has), else the next ones. Omitted lines show as `[… N lines]`; lines are cut at `WIDTH`.
+def excerpt(content: bytes, part: Iterable[str], measured: Iterable[str] = ()) -> str:
+    """Return at most `LINES` lines of raw output: the first, the one that names the part, and those around the line
+    with the measured value. Omitted lines show as `[… N lines]`; lines are cut at `WIDTH`.
+
+    `part`, `measured`: words, the most telling first. The value is looked for behind the part's line, and before the
+    next block of its kind: a line that begins as the part's line does.
     """
     lines = content.decode(errors="replace").replace("\r", "").rstrip().split("\n")
     if len(lines) <= LINES:
         return "\n".join(map(_cut, lines))
-    folded = [line.casefold() for line in lines]
-    wanted = [word.casefold() for word in words if len(word) > 2]
-    hit = next((at for word in wanted for at, line in enumerate(folded) if at and word in line), 1)
+    named = _line_with(lines, part, 1, len(lines))
+    end = len(lines) if named is None else _end_of_block(lines, named)
+    value = _line_of_value(lines, measured, named or 1, end)
+    hit = value if value is not None else named or 1
     start = min(max(1, hit - _AROUND), len(lines) - LINES + 1)
     end = start + LINES - 1
-    before, after = start - 1, len(lines) - end
-    shown = [_cut(lines[0]), *([_gap(before)] if before else []), *map(_cut, lines[start:end])]
-    return "\n".join([*shown, *([_gap(after)] if after else [])])
+    kept = [0, *([named] if named is not None and named < start else []), *range(start, end)]
+    shown = [_cut(lines[0])]
+    for last, at in pairwise(kept):
+        shown += [*([_gap(at - last - 1)] if at > last + 1 else []), _cut(lines[at])]
+    return "\n".join([*shown, *([_gap(len(lines) - end)] if end < len(lines) else [])])
+
+
+def _line_with(lines: Sequence[str], words: Iterable[str], start: int, end: int) -> int | None:
+    """Return the first line of `lines[start:end]` with the first word that any of them has, in any letter case."""
+    folded = [line.casefold() for line in lines[start:end]]
+    wanted = [word.casefold() for word in words if len(word) > 2]
+    return next((start + at for word in wanted for at, line in enumerate(folded) if word in line), None)
+
+
+def _line_of_value(lines: Sequence[str], values: Iterable[str], start: int, end: int) -> int | None:
+    """Return the first of `lines[start:end]` whose value is one of `values`: behind `:` or `=`, else a whole word."""
+    for value in filter(None, values):
+        word = rf"{re.escape(value)}(?!\w|\.\d)"
+        for pattern in (rf"[:=]\s*{word}", rf"(?<![\w.]){word}"):
+            found = next((at for at in range(start, end) if re.search(pattern, lines[at], re.IGNORECASE)), None)
+            if found is not None:
+                return found
+    return None
+
+
+def _end_of_block(lines: Sequence[str], named: int) -> int:
+    """Return the line behind the block that begins at `named`: where the same key of another part begins."""
+    key = re.match(r"\s*[A-Za-z][\w /-]*", lines[named])
+    if key is None:
+        return len(lines)
+    begins = re.compile(rf"{re.escape(key[0].rstrip())}\b")
+    return next((at for at in range(named + 1, len(lines)) if begins.match(lines[at])), len(lines))
 
 
 def _gap(count: int) -> str:
@@ -123,9 +159,9 @@ def _charge(node: NodeState, finding: Finding, evidence: Mapping[Digest, Evidenc
     there = [evidence[digest] for digest in finding.evidence if digest in evidence]
     subject = finding.subject if finding.subject != "node" else ""
     measured = str(finding.measured or "")
-    named = [finding.serial, *_places(node, finding), subject, part.slot, measured, *measured.split()[:1]]
+    named = [finding.serial, *_places(node, finding), subject, part.slot]
     there.sort(key=lambda item: subject not in item.source.split())  # stable: the part's own commands first
-    exhibits = tuple(_exhibit(item, named) for item in there[:EXHIBITS])
+    exhibits = tuple(_exhibit(item, named, [measured, *measured.split()[:1]]) for item in there[:EXHIBITS])
     behind, judged_by = _behind(finding, limits)
     return Charge(finding, part, _model(node, part), behind, judged_by, exhibits, len(finding.evidence) - len(exhibits))
 
@@ -142,12 +178,21 @@ def _behind(finding: Finding, limits: Limits | None) -> tuple[tuple[Behind, ...]
     if limits is None:
         return (), f"judged by limits {finding.limits[:12]}, which this site no longer has"
     changed = "" if limits.digest == finding.limits else f"; judged by {finding.limits[:12]}, the figures are of today"
-    return limits_behind(finding.check, limits), f"limits {limits.name}{changed}"
+    behind = limits_behind(finding.check, limits)
+    return _judged_by(finding, behind) or behind, f"limits {limits.name}{changed}"
 
 
-def _exhibit(item: Evidence, named: Iterable[str]) -> Exhibit:
+def _judged_by(finding: Finding, behind: Sequence[Behind]) -> tuple[Behind, ...]:
+    """Return the figures that the finding's bound was taken from; none where it has no bound, or it is computed."""
+    if not isinstance(finding.expected, Bound):
+        return ()
+    ends = {figure(end) for end in (finding.expected.low, finding.expected.high) if end is not None}
+    return tuple(one for one in behind if one.value in ends and one.unit == finding.expected.unit)
+
+
+def _exhibit(item: Evidence, named: Iterable[str], measured: Iterable[str]) -> Exhibit:
     simulated = item.origin is Origin.SIMULATED
-    return Exhibit(item.digest, item.source, item.where, item.at, simulated, excerpt(item.content, named))
+    return Exhibit(item.digest, item.source, item.where, item.at, simulated, excerpt(item.content, named, measured))
 
 
 def _model(node: NodeState, part: Part) -> str:

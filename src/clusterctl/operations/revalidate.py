@@ -117,7 +117,15 @@ def _with_suite(
     if not suite:
         return context, ""
     settings = replace(context.site.settings, burnin=suite)
-    return replace(context, site=replace(context.site, settings=settings)), because
+    context = replace(context, site=replace(context.site, settings=settings))
+    try:
+        contents.suite(context.site)
+    except UsageError as error:
+        if not because:
+            raise
+        remedy = f"{error.remedy}; or name the usual suite: --suite {usual}"
+        raise UsageError(f"the node is tested {because}: {error.message}", where=error.where, remedy=remedy) from error
+    return context, because
 
 
 def _decide(context: SiteContext, node: NodeState, request: RevalidateRequest, because: str) -> Order:

@@ -8,7 +8,7 @@ from clusterctl.fleet.bmc.boot import Post
 from clusterctl.fleet.bmc.logs import LogEntry
 from clusterctl.fleet.finding import Observed
 from clusterctl.ports.bmc import BmcAddress, BmcClient, Bmcs, Power
-from clusterctl.ports.deadline import Clock, Deadline
+from clusterctl.ports.deadline import Clock, Deadline, Timer
 from clusterctl.ports.fabric import CounterReader, FabricReader, PortAdmin
 from clusterctl.ports.hosts import HostAddress, Playbooks, PlayOutcome, Ran, Shell
 from clusterctl.ports.install import (
@@ -58,4 +58,5 @@ __all__ = [
     "Power",
     "Ran",
     "Shell",
+    "Timer",
 ]

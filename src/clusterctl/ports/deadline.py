@@ -18,13 +18,32 @@ class Clock(Protocol):
     def now(self) -> datetime: ...
 
 
+class Timer(Protocol):
+    """Time that passes: `now` is monotonic seconds; `wait` ends after `seconds`, or when `event` is set."""
+
+    def now(self) -> float: ...
+
+    def wait(self, event: threading.Event, seconds: float) -> None: ...
+
+
+class _SystemTimer:
+    def now(self) -> float:
+        return time.monotonic()
+
+    def wait(self, event: threading.Event, seconds: float) -> None:
+        event.wait(seconds)
+
+
+_SYSTEM_TIMER = _SystemTimer()
+
+
 def _unfenced() -> None:
     """For what changes nothing, or where no claim is needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """When to give up (`time.monotonic` seconds), the run's cancel token, and the fence of what it may act on.
+    """When to give up (seconds of `timer`), the run's cancel token, and the fence of what it may act on.
 
     `fence` raises `ClaimLostError` once the right to act is gone. Whoever changes the world looks by `check` just
     before each request that does.
@@ -33,19 +52,20 @@ class Deadline:
     at: float
     cancelled: threading.Event = field(default_factory=threading.Event)
     fence: Callable[[], None] = field(default=_unfenced, repr=False)
+    timer: Timer = field(default=_SYSTEM_TIMER, repr=False)
 
     @classmethod
-    def after(cls, seconds: float, cancelled: threading.Event | None = None) -> Deadline:
-        return cls(time.monotonic() + seconds, cancelled or threading.Event())
+    def after(cls, seconds: float, cancelled: threading.Event | None = None, timer: Timer = _SYSTEM_TIMER) -> Deadline:
+        return cls(timer.now() + seconds, cancelled or threading.Event(), timer=timer)
 
     @property
     def remaining(self) -> float:
         """Seconds left, never negative."""
-        return max(0.0, self.at - time.monotonic())
+        return max(0.0, self.at - self.timer.now())
 
     def within(self, seconds: float) -> Deadline:
-        """The same cancel token and fence, at most `seconds` from now."""
-        return replace(self, at=min(self.at, time.monotonic() + seconds))
+        """The same cancel token, fence and timer, at most `seconds` from now."""
+        return replace(self, at=min(self.at, self.timer.now() + seconds))
 
     def fenced(self, fence: Callable[[], None]) -> Deadline:
         """The same, for acts that `fence` must allow."""
@@ -65,5 +85,5 @@ class Deadline:
 
     def sleep(self, seconds: float, doing: str) -> None:
         """Wait, but wake at once when cancelled; raises as `check`."""
-        self.cancelled.wait(min(seconds, self.remaining))
+        self.timer.wait(self.cancelled, min(seconds, self.remaining))
         self.check(doing)

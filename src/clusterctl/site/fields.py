@@ -71,16 +71,17 @@ Flag = Annotated[bool, Field(strict=True)]
 
 @section
 class SecretRef:
-    """Where a secret is kept; never the secret itself. Exactly one of the three is set."""
+    """Where a secret is kept; never the secret itself. Exactly one of env, file, vault and credential is set."""
 
     env: str | None = None
     file: str | None = None
     vault: Annotated[str | None, Field(description="an ansible-vault encrypted file")] = None
     vault_password_file: str | None = None
+    credential: Annotated[FileName | None, Field(description="a credential that systemd passes to the service")] = None
 
     def __post_init__(self) -> None:
-        if sum(ref is not None for ref in (self.env, self.file, self.vault)) != 1:
-            raise ValueError("give exactly one of env, file, vault")
+        if sum(ref is not None for ref in (self.env, self.file, self.vault, self.credential)) != 1:
+            raise ValueError("give exactly one of env, file, vault, credential")
         if self.vault is not None and self.vault_password_file is None:
             raise ValueError("vault needs vault_password_file")
 

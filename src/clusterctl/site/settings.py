@@ -161,6 +161,10 @@ class SiteSettings:
     publish: PublishSettings = PublishSettings()
     pool: Annotated[str, Field(description="file that names the gold nodes")] = "gold.json"
     journal: JournalUrl = "sqlite:///state/journal.db"
+    site_keys: Annotated[
+        tuple[Secret, ...],
+        Field(description="Fernet keys: the first encrypts the BMC passwords that clusterctl makes, each decrypts"),
+    ] = ()
 
     @property
     def maas(self) -> MaasProvisioning | None:

@@ -8,14 +8,26 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.fleet_report import AT, pair_evidence
-from clusterctl.fleet.finding import Evidence, Origin
-from clusterctl.operations.node_case import LINES, WIDTH, excerpt
+from clusterctl.fleet.finding import Evidence, Finding, Origin, Verdict
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity, at_most
+from clusterctl.fleet.reporting.figures import Figure, Value
+from clusterctl.operations.node_case import LINES, WIDTH, _judged_by, excerpt
 from clusterctl.operations.reports import PairReadings
-from clusterctl_burnin.limits.reading import limits_behind, shipped_limits
+from clusterctl_burnin.limits.reading import Behind, limits_behind, shipped_limits
 from clusterctl_burnin.recordings.pair_figures import PairFigure, pair_figure
 from clusterctl_cli.fleet_report.pairs import pairs
+from clusterctl_cli.fleet_report.strips import strip
 
 LIMITS = shipped_limits("h100-sxm-ndr400")
+FAILED = Finding(
+    check="gpu_idle",
+    verdict=Verdict.FAIL,
+    code=Code.GPU_TOO_HOT,
+    subject="gpu3",
+    measured=Quantity(91, "°C"),
+    expected=at_most(85, "°C"),
+)
 COMMAND = "ib_write_bw -d mlx5_3 -p 18518 -s 8388608 -n 20000 -F --report_gbits"
 TABLE = (
     b" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
@@ -31,6 +43,48 @@ def test_an_excerpt_is_round_what_the_finding_names() -> None:
     assert lines[0] == "[ok]"
     assert "GPU serial 1653" in lines
     assert [line for line in lines if line.startswith("[…")] == ["[… 98 lines]", "[… 40 lines]"]
+
+
+def smi(*retired: int) -> str:
+    """Output in the style of `nvidia-smi -q`: a block for each GPU."""
+    rows = ["[ok, exit code 0, 1.0 s]"]
+    for at, count in enumerate(retired):
+        rows += [
+            f"GPU 00000000:{at:02X}:00.0",
+            f"    Serial Number : 165300{at}",
+            *(f"    Field {n} : 0" for n in range(30)),
+        ]
+        rows += [f"    Correctable Error : {count}", *(f"    More {n} : 0" for n in range(30))]
+    return "\n".join(rows)
+
+
+def test_an_excerpt_has_the_part_and_the_line_that_failed() -> None:
+    """The value in the part's own block, not the same number of the GPU before or behind it."""
+    lines = excerpt(smi(7, 7, 7).encode(), ["1653001"], ["7"]).split("\n")
+    assert lines[2].strip() == "Serial Number : 1653001"
+    assert [line.strip() for line in lines if "Correctable" in line] == ["Correctable Error : 7"]
+    assert len(lines) <= LINES + 4
+    elsewhere = excerpt(smi(7, 0, 7).encode(), ["1653001"], ["7"]).split("\n")
+    assert not [line for line in elsewhere if "Correctable" in line]
+    assert "Serial Number : 1653001" in [line.strip() for line in elsewhere]
+
+
+def test_only_the_limit_that_failed_is_shown() -> None:
+    """A check that judges by several figures names the one behind the finding's bound."""
+    behind = [
+        Behind("gpu_temperature_max", "85", "°C", "datasheet"),
+        Behind("gpu_power_min", "600", "W", "datasheet"),
+    ]
+    assert [one.name for one in _judged_by(FAILED, behind)] == ["gpu_temperature_max"]
+    assert _judged_by(replace(FAILED, expected="present"), behind) == ()
+
+
+def test_counts_have_an_axis_of_integers() -> None:
+    """A bar for each count; no bar is near 2.381."""
+    values = [Value(f"n{at}", "gpu0", float(at % 4), bad=False) for at in range(12)]
+    drawn = strip(Figure("gpu_ecc", "h100", "", None, tuple(values)))
+    assert [bar.told for bar in drawn.bars] == ["3 at 0", "3 at 1", "3 at 2", "3 at 3"]
+    assert (drawn.low, drawn.high) == (0, 5)
 
 
 def test_short_output_is_shown_whole_and_long_lines_are_cut() -> None:

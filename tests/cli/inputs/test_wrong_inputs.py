@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from clusterctl.operations.context import open_site
-from clusterctl_cli.main import COMMANDS, run
+from clusterctl_cli.command_groups import COMMANDS
+from clusterctl_cli.main import run
 from tests.cli.inputs.prepare import Case, cases
 from tests.edges.site.ready import SECRETS, write_ready_site
 

@@ -108,10 +108,10 @@ def _install(hosts: NamespaceHosts, machine: Machine, state_dir: Path, loop: Loo
 
 
 def _await_ssh(address: str) -> None:
-    deadline = Deadline.after(30)
+    deadline = Deadline.after(300)
     while True:
         try:
-            with socket.create_connection((address, 22), timeout=1) as connection:
+            with socket.create_connection((address, 22), timeout=30) as connection:
                 if connection.recv(4) == b"SSH-":
                     return
         except OSError:

@@ -1,4 +1,4 @@
-"""The units of burnin_timer on a lab host's systemd: what counts as finished, and when a person is told."""
+"""The units of burnin_timer on a lab host's systemd: what counts as finished, and when an operator is notified."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMMANDS = {
 
 
 def test_a_finished_run_resets_the_switch_and_anything_else_raises_the_alarm() -> None:
-    """Exit code 1 is a result; 3 is a failure that is told; nothing finished for long is told too."""
+    """Exit codes 1 and 3 raise the alarm; 1 counts as finished; the switch raises it when nothing has finished for long."""
     if os.geteuid() != 0:
         pytest.skip("lab hosts need root")
     if shutil.which("mmdebstrap") is None or shutil.which("apt-ftparchive") is None:

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from clusterctl.fleet.errors import CancelledError, EdgeError, UsageError
 from clusterctl.fleet.finding import Observed, Origin
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
 from tests.edges.ansible.support import host, key_pair, playbooks, processes, processes_of
+from tests.fake_timer import FakeTimer
 from tests.paths import ROOT
 
 
@@ -90,11 +90,19 @@ def test_an_unreachable_host_is_told_apart(work_dir: Path) -> None:
 
 def test_deadline_ends_every_process(work_dir: Path) -> None:
     """A failed host is told before the deadline; a hanging one at it, with its task; detached processes die too."""
-    started = time.monotonic()
-    arrived: dict[str, float] = {}
+    timer = FakeTimer()
+    arrived: dict[str, bool] = {}
     outcomes = {}
-    for observed in playbooks(work_dir).run("hang.yml", [host("slow"), host("bad")], {}, Deadline.after(30)):
-        arrived[observed.value.host] = time.monotonic() - started
+    daemons_and_task = ["sleep 600"] * 3
+    timer.advance_when(
+        lambda: (
+            arrived and [it for it in map(str.strip, processes_of(work_dir)) if it == "sleep 600"] == daemons_and_task
+        )
+    )
+    for observed in playbooks(work_dir).run(
+        "hang.yml", [host("slow"), host("bad")], {}, Deadline.after(600, timer=timer)
+    ):
+        arrived[observed.value.host] = timer.passed()
         outcomes[observed.value.host] = observed.value
 
     assert outcomes["bad"].message == "broken from the start"
@@ -106,7 +114,7 @@ def test_deadline_ends_every_process(work_dir: Path) -> None:
         message="not finished at the deadline",
         changes=("Detach a daemon",),
     )
-    assert arrived["bad"] < 30 <= arrived["slow"] < 36
+    assert arrived == {"bad": False, "slow": True}
     assert processes_of(work_dir) == []
 
 

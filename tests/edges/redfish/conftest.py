@@ -28,6 +28,7 @@ QUICK = Timing(
     grace=0.1,
     rest=0.01,
     gone=0.2,
+    logout=60.0,
 )
 
 

@@ -29,7 +29,7 @@ from tests.edges.redfish.conftest import FixedClock
 PASSWORD = "of-no-use-elsewhere"
 LAYOUT = Layout(IPv4Network("127.175.0.0/16"))
 QUICK = Delays(power_off=0.02, post=0.02, bmc_restart=0.3, netboot_timeout=0.1)
-SECONDS = 30.0
+SECONDS = 60.0
 IMAGE = "https://192.0.2.1/some.iso"
 
 

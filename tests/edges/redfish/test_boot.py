@@ -41,10 +41,10 @@ def server(served: Served) -> Bmc:
     return served[0]
 
 
-def once(bmcs: RedfishBmcs, served: Served, wish: BootOnce = PXE, serial: Serial = SERIAL, seconds: float = 10) -> Any:
+def once(bmcs: RedfishBmcs, served: Served, wish: BootOnce = PXE, serial: Serial = SERIAL) -> Any:
     """Choose the next boot; what was asked and seen, from the evidence."""
-    with bmcs.open(served[1], Deadline.after(seconds)) as bmc:
-        observed = bmc.boot_once(wish, serial, Deadline.after(seconds))
+    with bmcs.open(served[1], Deadline.after(60)) as bmc:
+        observed = bmc.boot_once(wish, serial, Deadline.after(60))
     return json.loads(observed.evidence[0].content)["steps"]
 
 

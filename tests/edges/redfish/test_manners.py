@@ -212,7 +212,7 @@ def discover(bmcs: RedfishBmcs, address: BmcAddress) -> tuple[Finding, ...]:
     """What the discover step finds of the machine; it must not write."""
     services = DiscoverServices(bmcs, lambda _name: address, dict)
     step = Discover(services, DiscoverPlan([SKU], workers=1, read_only=True))
-    (outcome,) = step.run([NODE], cast("IntentLog", None), Deadline.after(30))
+    (outcome,) = step.run([NODE], cast("IntentLog", None), Deadline.after(120))
     return outcome.findings
 
 

@@ -11,6 +11,7 @@ from clusterctl.fleet.errors import ClusterctlError, EdgeError
 from clusterctl.fleet.node import Serial
 from clusterctl.ports import BmcAddress, Deadline, Power
 from tests.edges.redfish.replay import Bmc, Handler, error
+from tests.fake_timer import FakeTimer
 from tests.faulty import drop, hang, status
 
 Served = tuple[Bmc, BmcAddress]
@@ -19,12 +20,15 @@ RESET = f"{SYSTEM}/Actions/ComputerSystem.Reset"
 SERIAL = Serial("EX00042")
 
 
-def switch(bmcs: RedfishBmcs, served: Served, power: Power, serial: Serial = SERIAL, seconds: float = 10) -> list[str]:
+def switch(
+    bmcs: RedfishBmcs, served: Served, power: Power, serial: Serial = SERIAL, deadline: Deadline | None = None
+) -> list[str]:
     """Switch; what was asked and seen, from the evidence."""
-    with bmcs.open(served[1], Deadline.after(seconds)) as bmc:
-        observed = bmc.set_power(power, serial, Deadline.after(seconds))
+    deadline = deadline or Deadline.after(60)
+    with bmcs.open(served[1], deadline) as bmc:
+        observed = bmc.set_power(power, serial, deadline)
         assert observed.value is power
-        assert bmc.power(Deadline.after(seconds)).value is power
+        assert bmc.power(deadline).value is power
     steps: list[str] = json.loads(observed.evidence[0].content)["steps"]
     return steps
 
@@ -113,15 +117,19 @@ def test_a_machine_that_never_comes_on(bmcs: RedfishBmcs, served: Served, hangs:
     where the BMC owes an answer then.
     """
     state(served, "Off")
+    timer = FakeTimer()
 
     def accepted(handler: Handler) -> None:
         if hangs:
-            served[0].faults["GET", SYSTEM] = [lambda handler: handler.reply(200, served[0].tree[SYSTEM]), hang]
+            served[0].faults["GET", SYSTEM] = [
+                lambda handler: handler.reply(200, served[0].tree[SYSTEM]),
+                timer.then(hang),
+            ]
         handler.reply(204, None)
 
     served[0].faults["POST", RESET] = [accepted]
     with pytest.raises(EdgeError, match="accepted ResetType On but then shows: PowerState is Off") as caught:
-        switch(bmcs, served, Power.ON, seconds=8)
+        switch(bmcs, served, Power.ON, deadline=Deadline.after(1, timer=timer))
     assert caught.value.where.startswith("127.0.0.1")
 
 

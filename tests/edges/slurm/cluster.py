@@ -195,7 +195,7 @@ def _end(pid_file: Path) -> None:
     pid = int(pid_file.read_text())
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
-        until = time.monotonic() + 20
+        until = time.monotonic() + 120
         while time.monotonic() < until:
             if gone(pid):
                 return

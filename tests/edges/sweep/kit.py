@@ -119,11 +119,13 @@ class Network:
         """As `door`, but nobody vouches for it."""
         return BmcAddress(host, "", "", self.port)
 
-    def visit(self, host: str, *, known: KnownBmcs | None = None, seconds: float = 10.0, **more: Any) -> Sighting:
+    def visit(
+        self, host: str, *, known: KnownBmcs | None = None, deadline: Deadline | None = None, **more: Any
+    ) -> Sighting:
         """One visit under the site's login."""
         known = known or KnownBmcs(self.folder / "pins")
         probe = CandidateProbe(more.pop("door", self.door), more.pop("logins", OneLogin()), known, timing=QUICK)
-        return probe(host, Deadline.after(seconds))
+        return probe(host, deadline or Deadline.after(60))
 
 
 @dataclass

@@ -16,6 +16,7 @@ from clusterctl.fleet.errors import CancelledError
 from clusterctl.ports import Deadline
 from tests.edges.sweep.kit import PASSWORD, QUICK, SESSIONS, Network, OneLogin, network
 from tests.edges.sweep.shapes import ROOT, SHAPES, dell, hpe, openbmc, supermicro
+from tests.fake_timer import FakeTimer
 from tests.faulty import drop, hang, status
 
 HOST = "127.77.0.1"
@@ -157,15 +158,17 @@ def test_a_redirect_within_the_bmc_is_followed(net: Network) -> None:
 
 def test_a_bmc_that_hangs(net: Network) -> None:
     """It keeps nobody longer than the deadline."""
-    net.bmcs[HOST].faults = {("GET", f"{ROOT}/"): [hang]}
-    seen = net.visit(HOST, seconds=0.6)
+    timer = FakeTimer()
+    net.bmcs[HOST].faults = {("GET", f"{ROOT}/"): [timer.then(hang)]}
+    seen = net.visit(HOST, deadline=Deadline.after(60, timer=timer))
     assert seen.outcome is Outcome.NO_ANSWER
 
 
 def test_the_session_is_closed_although_time_is_up(net: Network) -> None:
     """A deadline in the middle of the reading leaves no session behind: BMCs hold few."""
-    net.bmcs[HOST].faults = {("GET", SYSTEM): [hang]}
-    seen = net.visit(HOST, seconds=3.0)
+    timer = FakeTimer()
+    net.bmcs[HOST].faults = {("GET", SYSTEM): [timer.then(hang)]}
+    seen = net.visit(HOST, deadline=Deadline.after(60, timer=timer))
     assert seen.outcome is Outcome.NO_ANSWER
     assert net.bmcs[HOST].logins == 1
     assert net.bmcs[HOST].sessions == {}

@@ -291,7 +291,7 @@ class TwoBatches(Hosts):
         if argv[0] == "ib_write_bw":
             if host.name in ("n0", "n1"):
                 self.met.set()
-            assert self.met.wait(20)
+            assert self.met.wait(120)
         return super()._answer(host, argv)
 
 

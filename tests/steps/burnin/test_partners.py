@@ -33,7 +33,7 @@ def test_one_alone_waits_for_those_who_are_still_being_proven() -> None:
 
     def other() -> None:
         with partners.batch():
-            assert proven.wait(10)
+            assert proven.wait(120)
             partners.add(under_test("n1"))
 
     with ThreadPoolExecutor(2) as pool:
@@ -88,7 +88,7 @@ def test_a_proven_batch_that_waits_is_still_waited_for() -> None:
 
     with ThreadPoolExecutor(2) as pool:
         waiting = pool.submit(pair)
-        assert begun.wait(10)
+        assert begun.wait(120)
         assert partners_of(partners, under_test("n0"), Deadline.after(60)) == ["n1"]
         assert waiting.result() == []
 
@@ -102,10 +102,10 @@ def test_of_two_that_wait_each_meets_the_others_mates() -> None:
     def batch(*names: str) -> tuple[list[str], list[str]]:
         with partners.batch(), partners.lend([under_test(name) for name in names], Deadline.after(60)) as loan:
             first = [partner.name for partner in loan.partners]
-            seats.wait(10)
+            seats.wait(120)
             further = [partner.name for partner in loan.more(proven=False)]
             assert [partner.name for partner in loan.partners] == [*first, *further]
-        ended.wait(10)
+        ended.wait(120)
         return first, further
 
     with ThreadPoolExecutor(2) as pool:

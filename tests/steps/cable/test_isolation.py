@@ -15,8 +15,10 @@ from clusterctl.fleet.fabric.topology import Fabric, Link, PortId, PortState
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.node import Guid
 from clusterctl.ports import Deadline
-from clusterctl.steps.cable.isolation import Isolator, claimed
+from clusterctl.steps.cable.isolation import Isolator
+from clusterctl.steps.executor.lease import sole_claim
 from tests.events import data_of
+from tests.fake_timer import FakeTimer
 from tests.formats.infiniband import printers
 
 NOW = datetime(2026, 1, 31, 8, tzinfo=UTC)
@@ -164,13 +166,13 @@ def test_a_link_that_stays_down(journal):
     """It is waited for until the deadline, and is not in use."""
     world = World(FABRIC.links[:-1])
     with pytest.raises(UnreachableError, match="waiting for the link"):
-        hands(world, journal).enable(OUT, Deadline.after(1.5))
+        hands(world, journal).enable(OUT, Deadline.after(60, timer=FakeTimer()))
 
 
 def test_one_run_at_a_time(journal, tmp_path):
     """While another run holds the fabric, nothing is done."""
     journal.claim([CLAIM], "other")
     other = open_journal(f"sqlite:///{tmp_path / 'j.db'}", Clock(), Holder("r2", "you", "cable enable"))
-    with pytest.raises(UsageError, match="another run"), claimed(other, "r2"):
+    with pytest.raises(UsageError, match="another run"), sole_claim(other, CLAIM, "r2"):
         pytest.fail("acted")
     other.close()

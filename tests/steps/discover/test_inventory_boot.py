@@ -19,6 +19,7 @@ from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServi
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.step import Outcome
 from tests.events import data_of
+from tests.fake_timer import FakeTimer
 from tests.steps.discover.test_discover import NODE, SKU
 from tests.steps.fakes import FakeBmc, FakeBmcs, address_of, inventory
 
@@ -77,7 +78,7 @@ class Slow(FakeBmc):
 
 
 def discover(
-    bmc: FakeBmc, book: Book, node: NodeState = NODE, *, read_only: bool = False, seconds: float = 5
+    bmc: FakeBmc, book: Book, node: NodeState = NODE, *, read_only: bool = False, timer: FakeTimer | None = None
 ) -> list[Outcome]:
     claims = {node.id: Claim(node.id, "r1", 1)}
     acts = IntentLog(cast("Journal", book), claims)
@@ -85,7 +86,7 @@ def discover(
         DiscoverServices(FakeBmcs({"n1": bmc}), address_of, dict),
         DiscoverPlan([SKU], workers=1, poll_s=0.01, read_only=read_only),
     )
-    return list(step.run([node], acts, Deadline.after(seconds)))
+    return list(step.run([node], acts, Deadline.after(60, timer=timer) if timer else Deadline.after(60)))
 
 
 def verdicts(outcome: Outcome) -> dict[str, Verdict]:
@@ -155,7 +156,7 @@ def test_a_bmc_that_is_lost_meanwhile() -> None:
 def test_time_that_runs_out_amid_a_reading() -> None:
     """What was read before is judged, with the time that was kept for the rest."""
     bmc = Slow(ASLEEP, state=Power.OFF, after_boot=replace(WHOLE, nics=()))
-    (outcome,) = discover(bmc, Book(), seconds=2)
+    (outcome,) = discover(bmc, Book(), timer=FakeTimer())
     assert bmc.readings > 1
     assert bmc.switched == [Power.ON, Power.OFF]
     assert verdicts(outcome)["gpu_count"] is Verdict.PASS

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +14,7 @@ from clusterctl.fleet.errors import CancelledError, ClaimLostError
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Claim, Deadline, Journal
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.executor.lease import Lease
+from clusterctl.steps.executor.lease import Lease, kept, sole_claim
 from tests.steps.fakes import FixedClock, identified
 
 N1, N2 = NodeId("id-n1"), NodeId("id-n2")
@@ -37,12 +39,15 @@ class Counting:
         self._clock = clock
         self._takes_s = takes_s
         self.renewals = 0
+        self.renewed = threading.Semaphore(0)
         self.lease_s = book.lease_s
 
     def renew(self, claims: Iterable[Claim]) -> Mapping[NodeId, str]:
         self.renewals += 1
         self._clock.at += self._takes_s
-        return self._book.renew(claims)
+        lost = self._book.renew(claims)
+        self.renewed.release()
+        return lost
 
     def release(self, claims: Iterable[Claim]) -> None:
         self._book.release(claims)
@@ -159,3 +164,24 @@ def test_an_intent_that_is_refused_is_remembered(book: SqlJournal) -> None:
     with pytest.raises(ClaimLostError):
         acts.intend(N1, Act.INSTALL_START, "S1")
     assert "run thief" in acts.lease.lost[N1]
+
+
+def test_a_sole_claim_that_is_lost_is_reported_once(tmp_path: Path) -> None:
+    """The controller slept for longer than the lease, and another run has the claim."""
+    lost, book = threading.Event(), open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), Holder("r1", lease_s=0.02))
+    with sole_claim(book, N1, "r1") as claim:
+        book.release([claim])
+        with kept(book, claim, lost.set):
+            assert lost.wait(60)
+    book.close()
+
+
+def test_a_sole_claim_is_kept_past_its_lease(tmp_path: Path) -> None:
+    """It is renewed in the background; the end of the block releases it."""
+    book = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), Holder("r1", lease_s=0.04))
+    counting, lost = Counting(book, HandClock()), threading.Event()
+    with sole_claim(book, N1, "r1") as claim, kept(counting, claim, lost.set):  # type: ignore[arg-type]
+        for _ in range(5):
+            assert counting.renewed.acquire(timeout=60)
+        assert not lost.is_set()
+    book.close()

@@ -22,6 +22,7 @@ from clusterctl.steps.executor.step import Outcome
 from clusterctl.steps.install.job import INSTALLERS_NETWORK
 from clusterctl.steps.install.step import HostAccess, Install, InstallServices
 from tests.events import data_of
+from tests.fake_timer import FakeTimer
 from tests.steps.fakes import FakeBmc, FakeBmcs, FakeInstaller, FakeShell, address_of, identified, inventory
 
 ACCESS = HostAccess(
@@ -41,7 +42,7 @@ def install(
     names: list[str],
     *,
     bmc: FakeBmc | None = None,
-    seconds: float = 20.0,
+    deadline: Deadline | None = None,
 ) -> dict[str, Outcome]:
     for name in names:
         if not book.state(NodeId(f"id-{name}")).name:
@@ -50,7 +51,7 @@ def install(
     step = Install(InstallServices(installer, shell, bmcs, address_of), ACCESS, INSTALLERS_NETWORK, poll_s=0.01)
     nodes = [book.state(NodeId(f"id-{name}")) for name in names]
     claims = book.claim([node.id for node in nodes], "r").granted
-    outcomes = step.run(nodes, IntentLog(book, claims), Deadline.after(seconds))
+    outcomes = step.run(nodes, IntentLog(book, claims), deadline or Deadline.after(120))
     return {outcome.node.removeprefix("id-"): outcome for outcome in outcomes}
 
 
@@ -150,7 +151,9 @@ def test_what_an_earlier_run_began_and_lost_is_begun_anew_once(book: SqlJournal)
 
 def test_a_host_that_never_answers_ends_at_the_deadline(book: SqlJournal) -> None:
     """Installed but silent: the deadline ends the wait, with the reason."""
-    outcome = install(book, FakeInstaller(), FakeShell({}), ["n1"], seconds=1.5)["n1"]
+    outcome = install(book, FakeInstaller(), FakeShell({}), ["n1"], deadline=Deadline.after(1.5, timer=FakeTimer()))[
+        "n1"
+    ]
     assert outcome.findings[0].verdict is Verdict.FAIL
     assert "SSH fails: no route" in outcome.findings[0].cause
 
@@ -186,7 +189,7 @@ def test_only_another_key_proves_another_os(book: SqlJournal, error: EdgeError |
 def test_a_host_that_does_not_let_us_in_yet_is_waited_for(book: SqlJournal) -> None:
     """The daemon may be up before the user is: a refused login is asked again until the deadline."""
     shell = FakeShell({}, error=AuthenticationError("refused"))
-    install(book, FakeInstaller(), shell, ["n1"], seconds=1.5)
+    install(book, FakeInstaller(), shell, ["n1"], deadline=Deadline.after(1.5, timer=FakeTimer()))
     assert shell.tries > 1
 
 

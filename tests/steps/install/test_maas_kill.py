@@ -114,8 +114,8 @@ def deployed_once(lab: Lab) -> None:
 def test_killed_at_any_point_and_resumed_the_machine_is_deployed_once(lab: Lab, book: SqlJournal, point: int) -> None:
     """Whatever was intended, sent, or answered by then: one machine, one deployment, and no act left open."""
     (node,) = discovered(book, lab)
-    run(lab, book, node, Fuse(point), Deadline.after(20))
-    outcome = run(lab, book, node, Fuse(10_000), Deadline.after(20))
+    run(lab, book, node, Fuse(point), Deadline.after(120))
+    outcome = run(lab, book, node, Fuse(10_000), Deadline.after(120))
     assert outcome is not None
     assert outcome.findings[0].verdict is Verdict.PASS, outcome.findings[0]
     deployed_once(lab)
@@ -127,7 +127,7 @@ def test_the_points_cover_a_whole_install(lab: Lab, book: SqlJournal) -> None:
     """An install that is not killed passes no more points than are tried."""
     (node,) = discovered(book, lab)
     fuse = Fuse(10_000)
-    run(lab, book, node, fuse, Deadline.after(20))
+    run(lab, book, node, fuse, Deadline.after(120))
     assert fuse.passed <= POINTS
 
 
@@ -140,7 +140,7 @@ def test_killed_inside_a_slow_request_it_is_waited_for_and_not_repeated(
     (node,) = discovered(book, lab)
     stop_while_heard(lab, book, node, operation)
     assert book.state(node).open_acts
-    outcome = run(lab, book, node, Fuse(10_000), Deadline.after(20))
+    outcome = run(lab, book, node, Fuse(10_000), Deadline.after(120))
     assert outcome is not None
     assert outcome.findings[0].verdict is Verdict.PASS, outcome.findings[0]
     assert lab.maas.heard[f"POST machines {operation}"] == 1
@@ -153,7 +153,7 @@ def test_killed_inside_a_request_that_fails_later_the_attempt_counts(lab: Lab, b
     (node,) = discovered(book, lab)
     lab.run(lab.world.replace(inject_all(lab.world.machines, MAAS_QUIRKS, f"{FIRST}:late-500")[0]))
     stop_while_heard(lab, book, node, "deploy")
-    outcome = run(lab, book, node, Fuse(10_000), Deadline.after(20))
+    outcome = run(lab, book, node, Fuse(10_000), Deadline.after(120))
     assert outcome is not None
     assert outcome.findings[0].verdict is Verdict.FAIL
     assert "3 attempts" in outcome.findings[0].cause
@@ -167,14 +167,14 @@ def test_what_another_user_has_taken_meanwhile_is_left_alone(
 ) -> None:
     """Nothing is deployed, released, aborted or changed."""
     (node,) = discovered(book, lab)
-    run(lab, book, node, Fuse(point), Deadline.after(20))
+    run(lab, book, node, Fuse(point), Deadline.after(120))
     lab.run(lab.maas.service.lifecycle.background.settle())
     known = node_of(lab)
     if known is None:
         pytest.skip("killed before MAAS knew the machine")
     known.status, known.owner = status, "alice"
     lab.maas.heard.clear()
-    outcome = run(lab, book, node, Fuse(10_000), Deadline.after(20))
+    outcome = run(lab, book, node, Fuse(10_000), Deadline.after(120))
     assert outcome is not None
     assert outcome.findings[0].verdict is Verdict.FAIL
     assert "alice" in outcome.findings[0].cause
@@ -187,14 +187,14 @@ def stop_while_heard(lab: Lab, book: SqlJournal, node: NodeId, operation: str) -
     cancelled = threading.Event()
 
     def watch() -> None:
-        until = time.monotonic() + 20
+        until = time.monotonic() + 120
         while not lab.maas.heard[f"POST machines {operation}"] and time.monotonic() < until:
             time.sleep(0.005)
         cancelled.set()
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    assert run(lab, book, node, Fuse(10_000), Deadline.after(20, cancelled)) is None
+    assert run(lab, book, node, Fuse(10_000), Deadline.after(120, cancelled)) is None
     watcher.join()
 
 

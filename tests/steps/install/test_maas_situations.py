@@ -93,7 +93,7 @@ def node_of(lab: Lab, name: str = FIRST) -> Node | None:
 
 def bring_there(lab: Lab, before: Mapping[str, Any]) -> None:
     """Have MAAS hold the first machine as `before` says."""
-    installer, target, deadline = lab.installer(), lab.target(), Deadline.after(30)
+    installer, target, deadline = lab.installer(), lab.target(), Deadline.after(120)
     installer.prepare(target, deadline)
     until(installer, target, InstallState.READY)
     node, store = node_of(lab), lab.maas.service.store
@@ -180,7 +180,7 @@ def play(lab: Lab, book: SqlJournal, case: Mapping[str, Any]) -> tuple[list[Outc
     intents = IntentLog(book, book.claim([node.id for node in nodes], "r").granted)
     outcomes: list[Outcome] = []
     try:
-        outcomes.extend(step.run(nodes, intents, Deadline.after(40)))
+        outcomes.extend(step.run(nodes, intents, Deadline.after(120)))
     except Exception as error:  # noqa: BLE001 — the executor writes what a step raises as the reason for all its nodes
         return outcomes, error
     return outcomes, None
@@ -251,7 +251,7 @@ def check_remedy(lab: Lab, expect: Mapping[str, Any]) -> None:
     """MAAS accepts what the remedy names, in the state that the machine is in."""
     node = node_of(lab)
     if "then" in expect and node is not None:
-        MaasApi(lab.settings(), UtcClock()).post(f"machines/{node.system_id}/", expect["then"], (), Deadline.after(10))
+        MaasApi(lab.settings(), UtcClock()).post(f"machines/{node.system_id}/", expect["then"], (), Deadline.after(120))
 
 
 def check_unlocked(lab: Lab, expect: Mapping[str, Any]) -> None:
@@ -259,8 +259,8 @@ def check_unlocked(lab: Lab, expect: Mapping[str, Any]) -> None:
     if "unlocked" in expect:
         right = replace(lab.target().bmc, password=lab.world.machines[FIRST].bmc.password)
         assert right.password != BMC_PASSWORD
-        with RedfishBmcs(FixedClock(), QUICK).open(right, Deadline.after(10)) as bmc:
-            assert bmc.power(Deadline.after(10)).value
+        with RedfishBmcs(FixedClock(), QUICK).open(right, Deadline.after(120)) as bmc:
+            assert bmc.power(Deadline.after(120)).value
 
 
 def test_the_table_is_large_and_its_names_are_unique() -> None:

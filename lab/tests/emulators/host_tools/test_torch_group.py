@@ -34,7 +34,7 @@ def summed(folder: Path, broken: dict[int, str], *, absent: int | None = None) -
         for node in range(NODES)
         if node != absent
     ]
-    said = [process.communicate(timeout=60) for process in running]
+    said = [process.communicate(timeout=200) for process in running]
     return running[0].returncode, said[0][0]
 
 

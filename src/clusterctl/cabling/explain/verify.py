@@ -151,7 +151,7 @@ def _between_planned(cables: Iterable[ObservedCable], labels: PlanLabels) -> lis
 def _host_links(plan: WiringPlan, right: Iterable[ObservedCable]) -> dict[str, HostLinks]:
     planned: dict[str, int] = dict.fromkeys(sorted(plan.hosts), 0)
     for cable in plan.cables:
-        for end in cable.ends:
+        for end in (cable.source, cable.destination):
             if end.device in planned:
                 planned[end.device] += 1
     rates: dict[str, list[float]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""What can be wrong with a wiring plan by itself, and the plan as the rules look at it."""
+"""Problems of a wiring plan, and the plan as the rules of the linter use it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ProblemKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """`cause` is one sentence, `action` one line to the planner; `where` are `file:line`s, at most 50 of them."""
+    """`cause` is one sentence, `action` one line for the planner; `where` are `file:line`s, at most 50 of them."""
 
     kind: ProblemKind
     cause: str
@@ -50,12 +50,12 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the plan is meant to be.
+    """The rules that the plan must follow.
 
-    radix            ports of every switch; None where not told: then what the models are known to have, else 64
+    radix            ports of every switch; None if not given: the ports of the switch's model, 64 for unknown models
     oversubscription how many host links may share one uplink of a leaf; 1 is non-blocking
     rails            whether a leaf may carry one rail only
-    separate_rails   whether each rail is meant to be a network of its own
+    separate_rails   whether each rail is a network of its own
     """
 
     radix: int | None = None
@@ -66,7 +66,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A cable, and which file lists it."""
+    """A cable, and the file that lists it."""
 
     cable: PlannedCable
     draft: PlanDraft
@@ -91,23 +91,25 @@ class PlanIndex:
     models: Mapping[str, str]
 
     def far(self, entry: Listed, switch: str) -> PortName:
-        """The end that is not at `switch`."""
-        source, destination = entry.ends
-        return destination if source.device == switch else source
+        """Return the end that is not at `switch`."""
+        cable = entry.cable
+        return cable.destination if cable.source.device == switch else cable.source
 
     def near(self, entry: Listed, switch: str) -> PortName:
-        source, destination = entry.ends
-        return source if source.device == switch else destination
+        """Return the end at `switch`."""
+        cable = entry.cable
+        return cable.source if cable.source.device == switch else cable.destination
 
 
 def index(drafts: Iterable[PlanDraft]) -> PlanIndex:
-    """A device is a host where one file takes it for one."""
+    """Return the files as one plan. A device is a host if it is a host in one of the files."""
     drafts = tuple(drafts)
     hosts = frozenset(host for draft in drafts for host in draft.hosts)
     listed = tuple(Listed(cable, draft) for draft in drafts for cable in draft.cables)
     switches: dict[str, list[Listed]] = defaultdict(list)
     for entry in listed:
-        for device in {end.device for end in entry.ends}:
+        source, destination = entry.cable.source.device, entry.cable.destination.device
+        for device in (source,) if source == destination else (source, destination):
             if device not in hosts:
                 switches[device].append(entry)
     models = {device: model for draft in drafts for device, model in draft.models.items()}
@@ -115,5 +117,5 @@ def index(drafts: Iterable[PlanDraft]) -> PlanIndex:
 
 
 def lines(entries: Iterable[Listed]) -> tuple[str, ...]:
-    """Where they are listed, as a `Problem` says it."""
+    """Return where the cables are listed, as a `Problem` has it."""
     return tuple(dict.fromkeys(entry.where for entry in entries))[:_LINES_SHOWN]

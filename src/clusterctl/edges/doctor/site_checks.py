@@ -70,6 +70,11 @@ def check_passwords(site: Site) -> Diagnosis:
     if doubtful:
         remedy = "run clusterctl accounts rotate NODE, or bootstrap: it tries the new password, then the old one"
         return warn(name, f"it is unknown whether the BMC of {enumerated(doubtful)} took its new password", remedy)
+    if plain := site.logins.kept.unencrypted():
+        remedy = "clusterctl accounts rotate NODE: the new password is kept encrypted"
+        return warn(
+            name, f"not encrypted by the site's keys: those of {enumerated(sorted(one.name for one in plain))}", remedy
+        )
     return ok(name, f"clusterctl gave one to {len(newest)} BMC{'' if len(newest) == 1 else 's'}, and each took it")
 
 

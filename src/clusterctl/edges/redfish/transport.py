@@ -60,13 +60,13 @@ class RequestLimit:
     def begin(self, deadline: Deadline, doing: str, seconds: float = REQUEST_SECONDS) -> None:
         """Start the next request."""
         self.deadline, self.doing, self.received = deadline, doing, 0
-        self.until = min(deadline.at, time.monotonic() + seconds)
+        self.until = min(deadline.at, deadline.timer.now() + seconds)
 
     def check(self) -> None:
         """Raise when the run was cancelled, the time is over, or the answer grows without end."""
         if self.deadline.cancelled.is_set():
             self.deadline.check(self.doing)
-        if time.monotonic() >= self.until:
+        if self.deadline.timer.now() >= self.until:
             remedy = "reset the BMC: it accepts connections and does not answer"
             raise NoAnswerError(f"no answer in time while {self.doing}", remedy=remedy)
         if self.received > MAX_ANSWER_BYTES:

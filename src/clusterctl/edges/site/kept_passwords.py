@@ -21,6 +21,7 @@ from typing import Any
 from clusterctl.edges.disk import disk_explained, write_once
 from clusterctl.edges.redaction import KNOWN
 from clusterctl.edges.site.secrets import private_text
+from clusterctl.edges.site.site_keys import SiteKeys, is_encrypted
 from clusterctl.fleet.bmc.accounts import PasswordRule, expected_serial, same
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import NodeId, Serial
@@ -48,11 +49,13 @@ class _Part:
 class KeptPasswords(NeverPickled):
     """Those in `folder` (mode 0700). Files that have come since are read too; none ever changes. Thread-safe."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, keys: SiteKeys | None = None) -> None:
         self._folder = folder
+        self._keys = keys or SiteKeys()
         self._lock = threading.Lock()
         self._stamp = 0
         self._names: frozenset[str] = frozenset()
+        self._plain: set[str] = set()
         self._found: dict[_Key, Generation] = {}
         self._near: defaultdict[str, dict[_Key, Generation]] = defaultdict(dict)
 
@@ -93,6 +96,7 @@ class KeptPasswords(NeverPickled):
 
     def _forget(self) -> None:
         self._stamp, self._names = 0, frozenset()
+        self._plain.clear()
         self._found.clear()
         self._near.clear()
 
@@ -100,7 +104,7 @@ class KeptPasswords(NeverPickled):
         """What one file says; a proof comes after its password. Returns the password, empty for a proof."""
         file = self._folder / part.name
         if not part.is_proof:
-            one = _generation(*part.key, _texts(file, _TEXTS))
+            one = _generation(*part.key, self._texts(file, _TEXTS))
             self._put(one, part.key)
             return one.password
         known = self._found.get(part.key)
@@ -108,7 +112,7 @@ class KeptPasswords(NeverPickled):
             where = str(self._folder / f"{part.key[0]}.{part.key[1]}")
             raise UsageError("is missing", where=where, remedy=_REMEDY)
         self._near[_by_serial(known.serial)].pop(part.key, None)
-        self._put(replace(known, proven=True, serial=_texts(file, ("serial",))["serial"]), part.key)
+        self._put(replace(known, proven=True, serial=self._texts(file, ("serial",))["serial"]), part.key)
         return ""
 
     def _put(self, one: Generation, key: _Key) -> None:
@@ -132,9 +136,22 @@ class KeptPasswords(NeverPickled):
         return str(self._folder / f"{generation.node}.{generation.number}")
 
     def _write(self, name: str, document: Mapping[str, Any]) -> None:
-        write_once(self._folder / name, f"{json.dumps(document)}\n".encode())
+        write_once(self._folder / name, f"{self._keys.encrypt(json.dumps(document))}\n".encode())
         for folder in (self._folder, self._folder.parent):
             _sync(folder)
+
+    def unencrypted(self) -> tuple[Generation, ...]:
+        """Return the passwords that are in use and stand unencrypted in their files, though the site names keys."""
+        if not self._keys:
+            return ()
+        newest = {one.node: one for one in self.all()}
+        return tuple(one for one in newest.values() if f"{one.node}.{one.number}" in self._plain)
+
+    def _texts(self, file: Path, fields: Iterable[str]) -> dict[str, str]:
+        text = private_text(file, "state/bmc_passwords")
+        if not is_encrypted(text):
+            self._plain.add(file.name)
+        return _texts(self._keys.decrypt(text, str(file)), file, fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +223,8 @@ def _generation(node: str, number: int, document: Mapping[str, str]) -> Generati
     )
 
 
-def _texts(file: Path, fields: Iterable[str]) -> dict[str, str]:
-    """The fields of one file; no error repeats what stands in it."""
-    text = private_text(file, "state/bmc_passwords")
+def _texts(text: str, file: Path, fields: Iterable[str]) -> dict[str, str]:
+    """Return the fields of one file; no error repeats what stands in it."""
     try:
         document = json.loads(text)
         found = {field: document[field] for field in fields}

@@ -15,6 +15,7 @@ from clusterctl.edges.site.kept_passwords import KeptPasswords
 from clusterctl.edges.site.logins import FACTORY, SHEET, BmcLogins
 from clusterctl.edges.site.secrets import private_text, resolve
 from clusterctl.edges.site.sheet import read_nodes
+from clusterctl.edges.site.site_keys import SiteKeys
 from clusterctl.edges.site.skus import read_skus
 from clusterctl.edges.site.textfile import read_yaml
 from clusterctl.fleet.errors import UsageError
@@ -163,6 +164,8 @@ class Site:
         if self.settings.maas is not None:
             self.maas_api_key()
         self.secret_variables()
+        for ref in self.settings.site_keys:
+            resolve(ref, self.folder, self.where("site_keys"))
         private_text(Path(self.path(self.settings.ssh.private_key)), self.where("ssh", "private_key"))
         self.logins.check()
         for node in self.nodes:
@@ -181,8 +184,14 @@ def load_site(folder: Path, *, may_be_empty: bool = False) -> Site:
     KNOWN.add(node.password for node in nodes if node.password)
     skus = read_skus(folder, settings.skus, document)
     factory = read_factory(folder, settings.bmc.factory, document.where("bmc", "factory"))
-    logins = BmcLogins(settings.bmc, factory, folder, document, KeptPasswords(folder / "state" / "bmc_passwords"))
+    kept = KeptPasswords(folder / "state" / "bmc_passwords", _site_keys(settings, folder, document))
+    logins = BmcLogins(settings.bmc, factory, folder, document, kept)
     return Site(folder.resolve(), settings, nodes, skus, {node.name: node for node in nodes}, document, logins)
+
+
+def _site_keys(settings: SiteSettings, folder: Path, document: Document) -> SiteKeys:
+    where = document.where("site_keys")
+    return SiteKeys(len(settings.site_keys), lambda: [resolve(ref, folder, where) for ref in settings.site_keys], where)
 
 
 def _require_folder(folder: Path) -> None:

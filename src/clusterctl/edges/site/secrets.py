@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from clusterctl.edges.redaction import KNOWN
-from clusterctl.edges.site.textfile import read_text
+from clusterctl.edges.site.textfile import decoded, read_bytes
 from clusterctl.fleet.errors import UsageError
 from clusterctl.site.fields import SecretRef
 
@@ -16,7 +16,7 @@ def resolve(ref: SecretRef, folder: Path, field: str) -> str:
     """The secret behind a reference; `field` names it in errors (`site.yml bmc.password`). No log will repeat it."""
     secret = _read(ref, folder, field)
     if "\n" in secret:
-        kept = ref.file or ref.vault or f"the environment variable {ref.env}"
+        kept = ref.file or ref.vault or ref.credential or f"the environment variable {ref.env}"
         raise UsageError(f"{kept} holds more than one line", where=field, remedy="keep the secret alone in it")
     KNOWN.add([secret])
     return secret
@@ -25,27 +25,42 @@ def resolve(ref: SecretRef, folder: Path, field: str) -> str:
 def _read(ref: SecretRef, folder: Path, field: str) -> str:
     if ref.env is not None:
         return _from_env(ref.env, field)
+    if ref.credential is not None:
+        return _from_credential(ref.credential, field)
     if ref.vault is not None:
         return _from_vault(folder / ref.vault, folder / (ref.vault_password_file or ""), field)
     return private_text(folder / (ref.file or ""), field)
 
 
 def private_text(file: Path, field: str) -> str:
-    """The content of a file that only its owner may read."""
-    if not os.path.lexists(file):
+    """Return the content of a file that only its owner may read. Owner and mode are those of the file that is read."""
+
+    def check(found: os.stat_result) -> None:
+        mode = stat.S_IMODE(found.st_mode)
+        if found.st_uid not in _trusted_owners():
+            message = f"{file} belongs to user {found.st_uid}, who may read and change it"
+            raise UsageError(message, where=field, remedy=f"chown it to yourself: chown $(id -u) {file}")
+        if mode & 0o077:
+            raise UsageError(f"{file} has mode {mode:04o}: others may read it", where=field, remedy=f"chmod 600 {file}")
+
+    if _is_absent(file):
         remedy = f"write the secret into it, and make it readable for its owner alone: chmod 600 {file}"
         raise UsageError(f"{file} does not exist", where=field, remedy=remedy)
-    text = read_text(file, field).strip()
-    found = file.stat()
-    mode = stat.S_IMODE(found.st_mode)
-    if found.st_uid not in _trusted_owners():
-        message = f"{file} belongs to user {found.st_uid}, who may read and change it"
-        raise UsageError(message, where=field, remedy=f"chown it to yourself: chown $(id -u) {file}")
-    if mode & 0o077:
-        raise UsageError(f"{file} has mode {mode:04o}: others may read it", where=field, remedy=f"chmod 600 {file}")
+    text = decoded(read_bytes(file, field, check=check), file).strip()
     if not text:
         raise UsageError(f"{file} is empty", where=field, remedy="write the secret into it")
     return text
+
+
+def _is_absent(file: Path) -> bool:
+    """Return whether there is no such file. A folder that may not be searched hides nothing: the read fails with it."""
+    try:
+        file.lstat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _trusted_owners() -> frozenset[int]:
@@ -59,6 +74,15 @@ def _from_env(name: str, field: str) -> str:
     if not value:
         raise UsageError(f"the environment variable {name} is not set", where=field, remedy=f"export {name}=…")
     return value
+
+
+def _from_credential(name: str, field: str) -> str:
+    """Return a credential that systemd passes to the service (systemd.exec(5), LoadCredential=)."""
+    folder = os.environ.get("CREDENTIALS_DIRECTORY", "")
+    if not folder:
+        remedy = f"run as a service with LoadCredential={name}:FILE or LoadCredentialEncrypted={name}:FILE"
+        raise UsageError("systemd has passed no credentials to this process", where=field, remedy=remedy)
+    return decoded(read_bytes(Path(folder) / name, field), Path(name)).strip()
 
 
 def _from_vault(file: Path, password_file: Path, field: str) -> str:

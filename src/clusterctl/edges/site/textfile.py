@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 from clusterctl.fleet.errors import UsageError
@@ -27,7 +28,11 @@ def read_text(file: Path, named_by: str = "") -> str:
 
     `named_by` is the field that names it (`site.yml:12 nodes.csv`): where it cannot be opened, the error is there.
     """
-    data = read_bytes(file, named_by)
+    return decoded(read_bytes(file, named_by), file)
+
+
+def decoded(data: bytes, file: Path) -> str:
+    """Return the text of UTF-8 bytes of `file`."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise UsageError("is UTF-16, not UTF-8", where=f"{file}:1", remedy="save it as UTF-8 (in Excel: CSV UTF-8)")
     try:
@@ -42,16 +47,24 @@ def read_text(file: Path, named_by: str = "") -> str:
     return text
 
 
-def read_bytes(file: Path, named_by: str = "", max_bytes: int = MAX_BYTES) -> bytes:
-    """The content of a regular file; nothing larger is read, and nothing that would wait (a pipe) is opened."""
+def read_bytes(
+    file: Path, named_by: str = "", max_bytes: int = MAX_BYTES, check: Callable[[os.stat_result], None] | None = None
+) -> bytes:
+    """Return the content of a regular file; nothing larger is read, and nothing that would wait (a pipe) is opened.
+
+    `check` sees owner and mode of the file that is read, and raises where it must not be believed.
+    """
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            mode = os.fstat(descriptor).st_mode
+            found = os.fstat(descriptor)
+            mode = found.st_mode
             if stat.S_ISDIR(mode):
                 raise _refused("is a directory, not a file", file, named_by, "name the file itself")
             if not stat.S_ISREG(mode):
                 raise _refused("is no regular file but a pipe or device", file, named_by, "name a file")
+            if check is not None:
+                check(found)
             with open(descriptor, "rb", closefd=False) as stream:
                 data = stream.read(max_bytes + 1)
         finally:

@@ -50,7 +50,7 @@ def release(node: NodeState, reason: str) -> Order:
         words.append(f"no longer {node.hold}")
     if node.stopped_at is not None and possible(node.stage, Move.RELEASE):
         back = BEFORE[node.stopped_at]
-        events.append(node_event(node.id, NodeReleased(to=back, reason=said(reason))))
+        events.append(node_event(node.id, NodeReleased(to=back, reason=said(reason), was=node.stage)))
         words.append(f"back at {back.value}, before {node.stopped_at.value} (it was stopped: {node.cause})")
     if not events:
         raise UsageError(

@@ -196,7 +196,7 @@ def _locations(drafts: Iterable[PlanDraft]) -> dict[str, Location]:
 def _one_spelling(drafts: tuple[PlanDraft, ...]) -> tuple[PlanDraft, ...]:
     """Return the drafts with one spelling of each device name: the first one."""
     spelling: dict[str, str] = {}
-    names = {end.device for draft in drafts for cable in draft.cables for end in cable.ends}
+    names = {end.device for draft in drafts for cable in draft.cables for end in (cable.source, cable.destination)}
     if len({name.casefold() for name in names}) == len(names):
         return drafts
     for draft in drafts:

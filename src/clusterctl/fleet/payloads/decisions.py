@@ -12,11 +12,12 @@ from clusterctl.fleet.node import RevalidationOrigin, Serial, Stage, Step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeReleased(Payload):
-    """A stopped node goes back to stage `to`."""
+    """A stopped node goes from stage `was` back to stage `to`."""
 
     kind: ClassVar = Kind.NODE_RELEASED
     to: Stage
     reason: str
+    was: Stage = Stage.QUARANTINED
 
     def __str__(self) -> str:
         return f"released to {self.to.value}: {self.reason}"

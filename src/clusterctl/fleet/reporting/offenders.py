@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from clusterctl.fleet.event import Event, Kind, Stream
-from clusterctl.fleet.node import NodeId
+from clusterctl.fleet.node import NodeId, Stage
+from clusterctl.fleet.payloads.decisions import NodeReleased
 from clusterctl.fleet.payloads.node import NodeQuarantined
 
 WINDOW = timedelta(days=28)
@@ -76,8 +77,8 @@ class Offenders:
 def offenders(events: Iterable[Event], machines: Collection[str], now: datetime) -> Offenders:
     """Of the events of `KINDS` in the last `WINDOW`, oldest first; `machines`: serials of whole machines, no parts.
 
-    Who was merged is another machine from then on, and begins anew; who is retired is nobody's trouble any more. Their
-    parts keep what they did.
+    A merged node is another machine from then on and has no offences; a retired node is left out. Their parts keep
+    their offences.
     """
     since = now - WINDOW
     all_of_them: list[Offence] = []
@@ -90,7 +91,7 @@ def offenders(events: Iterable[Event], machines: Collection[str], now: datetime)
         outages.hear(node, event)
         if event.kind in (Kind.NODE_MERGED, Kind.NODE_RETIRED):
             found.pop(node, None)
-        elif isinstance(event.payload, NodeQuarantined):
+        elif isinstance(event.payload, NodeQuarantined) and _blames(event.payload):
             offence = _offence(node, event.at, event.payload)
             found.setdefault(node, []).append(offence)
             all_of_them.append(offence)
@@ -98,6 +99,11 @@ def offenders(events: Iterable[Event], machines: Collection[str], now: datetime)
     nodes = [Offender(node, tuple(some), out[node]) for node, some in found.items() if len(some) >= REPEATED]
     nodes.sort(key=lambda one: (-len(one.offences), -one.out, one.node))
     return Offenders(tuple(nodes), _parts(all_of_them, machines))
+
+
+def _blames(payload: NodeQuarantined) -> bool:
+    """Return whether a quarantine counts as an offence: a check found it, or an operator named the part."""
+    return not payload.by_operator or bool(payload.serial)
 
 
 def _offence(node: NodeId, at: datetime, payload: NodeQuarantined) -> Offence:
@@ -126,6 +132,8 @@ class _Outages:
         self._heard: set[NodeId] = set()
 
     def hear(self, node: NodeId, event: Event) -> None:
+        if isinstance(event.payload, NodeReleased) and event.payload.was is not Stage.QUARANTINED:
+            return
         first = node not in self._heard
         self._heard.add(node)
         if event.kind is Kind.NODE_QUARANTINED:

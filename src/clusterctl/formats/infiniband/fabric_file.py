@@ -1,4 +1,4 @@
-"""A fabric or a telemetry reading in a file of any supported tool, gzipped or not.
+"""Files about a fabric: a fabric or a telemetry reading of any supported tool, gzipped or not; a list of GUIDs.
 
 The content decides which tool it is, never the file name.
 """
@@ -9,9 +9,13 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.telemetry import Telemetry
 from clusterctl.fleet.fabric.topology import Fabric
+from clusterctl.fleet.fabric.wiring import PortName
+from clusterctl.fleet.node import Guid
 from clusterctl.formats.file_text import text_in
+from clusterctl.formats.identifiers import guid_of
 from clusterctl.formats.infiniband import iblinkinfo
 from clusterctl.formats.infiniband import ibnetdiscover as ibnetdiscover_ports
 from clusterctl.formats.infiniband import port_queries as perfquery_dump
@@ -21,6 +25,7 @@ from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover, par
 from clusterctl.formats.infiniband.ibqueryerrors import parse_ibqueryerrors
 from clusterctl.formats.infiniband.port_queries import parse_perfquery
 from clusterctl.formats.infiniband.terminal import tool_output
+from clusterctl.formats.site.table import read_table
 
 _TIME = re.compile(r"#.*?\b(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d))", re.ASCII)
 _HEAD_LINES = 20
@@ -86,3 +91,34 @@ def _time(text: str) -> datetime | None:
             except ValueError:
                 return None
     return None
+
+
+_GUID = re.compile(r"(?:0x)?([0-9a-fA-F]{1,16})", re.ASCII)
+_GUID_COLUMNS = {("guid", "host"), ("guid", "host", "hca")}
+
+
+def parse_guids(text: str, *, file: str = "guids.csv") -> dict[Guid, PortName]:
+    """Return host and HCA by node or port GUID; `port` is empty where the file has no HCA.
+
+    A GUID has 16 hex digits; colons, `0x` and lost zeros are allowed. Raises UsageError with file, line and column.
+    """
+    table = read_table(text, file)
+    if table.headings not in _GUID_COLUMNS:
+        found = ", ".join(table.headings)
+        raise UsageError(f"columns are {found}", where=f"{file}:1", remedy="name them guid,host,hca or guid,host")
+    known: dict[Guid, PortName] = {}
+    for line, cells in table.rows:
+        if len(cells) != len(table.headings):
+            message = f"{len(cells)} cells, but the header has {len(table.headings)} columns"
+            raise UsageError(message, where=f"{file}:{line}", remedy="fill in or cut the row")
+        guid, host, *hca = (cell.strip() for cell in cells)
+        match = _GUID.fullmatch(guid.replace(":", ""))
+        if match is None:
+            raise UsageError(f"{guid!r} is no GUID", where=f"{file}:{line} guid", remedy="give 16 hex digits")
+        if not host:
+            raise UsageError("empty", where=f"{file}:{line} host", remedy="name the host")
+        name = guid_of(match[1])
+        if name in known:
+            raise UsageError(f"GUID {name} a second time", where=f"{file}:{line} guid", remedy="list each GUID once")
+        known[name] = PortName(host, hca[0] if hca else "")
+    return known

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from clusterctl.fleet.errors import ParseError
@@ -22,6 +22,8 @@ _UNREAD = re.compile(
     r"^\[?(?:N/A|Not Supported|Unknown Error|GPU is lost|GPU requires reset|ERR!|Insufficient.*|.* deprecated)\]?$",
     re.IGNORECASE,
 )
+_LOST = "gpu is lost"
+_STOPPED = "gpu requires reset"
 _LARGEST = 1e15
 """No figure of nvidia-smi is larger: such a number is damaged text."""
 _HBM = re.compile(r"\b(?:P100|V100|A30|A100|A800|H20|H100|H200|H800|GH200|B100|B200|B300|GB200|GB300)\b")
@@ -41,22 +43,31 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Section:
-    """One line of the tree, and the lines indented below it."""
+    """One line of the tree. The lines indented below it become sections at the first look at one of them.
+
+    A listing has 250 lines for each GPU, and half of them are never looked at.
+    """
 
     key: str
     value: str | None
-    children: list[Section] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    _children: tuple[Section, ...] | None = None
+    by_key: Mapping[str, Section] = field(default_factory=dict)
+
+    @property
+    def children(self) -> tuple[Section, ...]:
+        if self._children is None:
+            self._children = tuple(_sections(self.lines))
+            self.by_key = {child.key: child for child in reversed(self._children)}
+        return self._children
 
     def at(self, *path: str) -> Section | None:
         """Return the first section below this one under the keys of `path`; None where there is none."""
-        here = self
+        here: Section | None = self
         for key in path:
-            for child in here.children:
-                if child.key == key:
-                    here = child
-                    break
-            else:
+            if here is None or not here.children:
                 return None
+            here = here.by_key.get(key)
         return here
 
     def below(self, *path: str) -> Section:
@@ -253,6 +264,9 @@ def parse_query(text: str) -> SmiLog:
     if len(sections) != attached:
         raise ParseError(f"{attached} GPUs are attached, {len(sections)} are listed", where="nvidia-smi -q")
     gpus = tuple(_gpu(index, section) for index, section in enumerate(sections))
+    folded = text.lower()
+    if _LOST in folded or _STOPPED in folded:
+        gpus = tuple(map(_unreadable, gpus, sections))
     return SmiLog(root.text("Driver Version"), gpus)
 
 
@@ -261,22 +275,24 @@ def tree(text: str) -> Section:
 
     It uses no regular expression: a fleet's listings have a million lines.
     """
-    root = Section("", None)
-    indents, above = [-1], [root]
-    for line in text.splitlines():
-        rest = line.lstrip(" ")
-        if not rest or line[0] == "=":
+    return Section("", None, [line for line in text.splitlines() if line.strip(" ") and line[0] != "="])
+
+
+def _sections(lines: Iterable[str]) -> Iterator[Section]:
+    """Yield each line that is indented no more than the one before, with the lines below it."""
+    section, deeper = None, ""
+    for line in lines:
+        if section is not None and line.startswith(deeper):
+            section.lines.append(line)
             continue
-        indent = len(line) - len(rest)
-        while indents[-1] >= indent:
-            indents.pop()
-            above.pop()
+        if section is not None:
+            yield section
+        rest = line.lstrip(" ")
+        deeper = line[: len(line) - len(rest)] + " "
         key, colon, value = rest.partition(" : ")
-        section = Section(key.rstrip(), value, []) if colon else Section(rest.removesuffix(" :").rstrip(), None, [])
-        above[-1].children.append(section)
-        indents.append(indent)
-        above.append(section)
-    return root
+        section = Section(key.rstrip(), value) if colon else Section(rest.removesuffix(" :").rstrip(), None)
+    if section is not None:
+        yield section
 
 
 def _gpu(index: int, section: Section) -> GpuReading:
@@ -343,15 +359,21 @@ def _first(*values: T | None) -> T | None:
 def _recovery(section: Section) -> Recovery:
     status = section.below("GPU Reset Status")
     errors = section.below("ECC Errors").raw()
-    values = {line.value.strip("[] ").lower() for line in section.walk() if line.value}
     return Recovery(
         action=section.text("GPU Recovery Action"),
         required=status.flag("Reset Required", true="Yes", false="No"),
         recommended=status.flag("Drain and Reset Recommended", true="Yes", false="No"),
         repairs={key: errors[key] for key in _REPAIRS if key in errors},
-        lost="gpu is lost" in values,
-        stopped="gpu requires reset" in values,
+        lost=False,
+        stopped=False,
     )
+
+
+def _unreadable(gpu: GpuReading, section: Section) -> GpuReading:
+    """Return the GPU with what the driver reports instead of values."""
+    values = {line.value.strip("[] ").lower() for line in section.walk() if line.value}
+    recovery = replace(gpu.recovery, lost=_LOST in values, stopped=_STOPPED in values)
+    return replace(gpu, recovery=recovery)
 
 
 def _spare_rows(section: Section) -> SpareRows:

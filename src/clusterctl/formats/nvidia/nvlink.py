@@ -8,6 +8,7 @@ bridge, `PXB` several, `PHB` the host bridge, `NODE` and `SYS` beyond it.
 from __future__ import annotations
 
 import enum
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -51,7 +52,7 @@ def parse_nvlink_status(text: str) -> tuple[GpuLinks, ...]:
     return tuple(GpuLinks(index, uuid, tuple(rates)) for index, uuid, rates in gpus)
 
 
-class LinkError(enum.Enum):
+class LinkError(enum.StrEnum):
     """An error counter of a link, by the name that nvidia-smi prints: the first three up to Hopper, the others since
     Blackwell. Blackwell's FEC histogram, raw errors and bit error rates are left out: they count on healthy links.
     """
@@ -87,6 +88,7 @@ _LINK_ERRORS = {error.value: error for error in LinkError}
 _ERRORS = "nvidia-smi nvlink -e"
 
 
+@functools.lru_cache(maxsize=4)
 def parse_nvlink_errors(text: str) -> tuple[GpuLinkErrors, ...]:
     """Return the error counters of all GPUs.
 

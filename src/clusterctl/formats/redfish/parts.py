@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clusterctl.fleet.node import Serial
-from clusterctl.formats.redfish.system import serial_number, service_label, well
+from clusterctl.formats.redfish.system import place, serial_number, service_label, well
 from clusterctl.formats.redfish.tree import Resource
 
 _BOARD_PREFIX = re.compile(r"HGX_", re.IGNORECASE)
@@ -86,7 +86,7 @@ def _may_be(item: Resource, other: Resource) -> bool:
 
 def _places(item: Resource) -> set[tuple[Any, ...]]:
     """What tells where the part is: label with its context, socket, id."""
-    context = item.text("Location", "PartLocationContext")
+    context = place(item, "PartLocationContext")
     told = (service_label(item), item.text("Socket"), item.text("DeviceLocator"))
     labels = {("label", text.casefold()) for text in told if text}
     return labels | {("label", text.casefold(), context) for text in told if text and context} | {_id(item)}

@@ -73,7 +73,12 @@ def serial_number(item: Resource) -> Serial | None:
 
 def service_label(item: Resource) -> str:
     """What is printed beside the part; empty where the BMC does not know."""
-    return item.text("Location", "PartLocation", "ServiceLabel")
+    return place(item, "PartLocation", "ServiceLabel")
+
+
+def place(item: Resource, *keys: str) -> str:
+    """Return a text of the part's location; empty where it is the list that drives had before Redfish 1.5 (Dell)."""
+    return item.text("Location", *keys) if isinstance(item.value("Location"), Mapping) else ""
 
 
 _NO_HEALTH = frozenset({"", "absent", "n/a", "na", "none", "not available", "null", "undefined", "unknown"})

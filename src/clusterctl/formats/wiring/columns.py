@@ -46,7 +46,8 @@ _HOST_WORDS = frozenset(("server", "host", "hca", "nic", "adapter", "compute", "
 _FILLERS = frozenset(("ib", "infiniband", "no", "nr", "number", "id", "label", "physical"))
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _FOLD = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
-_HEAD_ROWS = 30
+HEAD_ROWS = 30
+"""Rows in which a header is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class _Finder:
 
 def find_columns(rows: Sequence[tuple[int, tuple[str, ...]]]) -> Columns | None:
     """Return the columns by the first rows that name all four needed ones; None where none do."""
-    for number in range(min(len(rows), _HEAD_ROWS)):
+    for number in range(min(len(rows), HEAD_ROWS)):
         cells = rows[number][1]
         upper = rows[number - 1][1] if number else ()
         for headings in (cells, _joined(upper, cells)):
@@ -114,7 +115,7 @@ def nearest(rows: Sequence[tuple[int, tuple[str, ...]]]) -> tuple[tuple[str, ...
     """Return the headings that name most needed columns, and those that they lack."""
     best: tuple[str, ...] = ()
     missing: tuple[str, ...] = NEEDED
-    for _, cells in rows[:_HEAD_ROWS]:
+    for _, cells in rows[:HEAD_ROWS]:
         place = _places(cells).place
         lacks = tuple(name for name in NEEDED if name not in place)
         if len(lacks) < len(missing) or not best:

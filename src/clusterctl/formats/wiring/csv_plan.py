@@ -1,19 +1,19 @@
-"""Wiring plans in spreadsheets: our own `wiring.csv` and `ethernet.csv`, and sheets of other people → PlanDraft.
+"""Wiring plans in spreadsheets: our own `wiring.csv` and `ethernet.csv`, and foreign sheets → PlanDraft.
 
 Columns: source_device, source_port, destination_device, destination_port, and optionally
 
 source_rack, source_unit, destination_rack, destination_unit
-                    where the devices stand
-rack, unit          where the cable's host stands; the destination where no end is a host
-cage                the label beside the switch's port; the source's where both are switches
-rail                the name of the rail that a host's cable belongs to; without it the adapter's name tells the rail
+                    the places of both devices
+rack, unit          the place of the cable's host; of the destination where no end is a host
+cage                the label at the switch's port; at the source's port where both ends are switches
+rail                the name of the rail that a host's cable belongs to; without it the adapter's name is the rail
 cable_serial, length_m, cable_type
-rate                what the link must run at: `400`, `400G`, `NDR`, `4xNDR`
+rate                the required rate of the link: `400`, `400G`, `NDR`, `4xNDR`
 source_mac, destination_mac
                     hardware addresses of Ethernet ports (also a BMC's), by which neighbours are known
 
-A header with our four columns is taken literally: an unknown column is an error. Any other header is read by what
-people call these columns; columns without a meaning are noted.
+A header with our four columns is taken literally: an unknown column is an error. Any other header is read by the usual
+names of these columns; the draft notes columns without a meaning.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ import csv
 import io
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain, islice
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.wiring import Placement, PlanDraft, PlannedCable, PortName, WiringPlan
@@ -43,6 +45,8 @@ _BOARD = re.compile(r"(.+)/([LS][0-9]{1,2}/U[0-9])$", re.IGNORECASE)
 _ADAPTER = re.compile(r"(\S+)\s+((?:mlx|hca|ib|nic|cx|roce)\S*[0-9])$", re.IGNORECASE)
 _LENGTH = re.compile(r"([0-9]{1,4}(?:[.,][0-9]{1,3})?)\s*(m|meters?|metres?|cm|ft|feet)?$", re.IGNORECASE)
 _METRES = {"c": 0.01, "f": 0.3048}
+_DISTINCT = 1 << 16
+"""Cells that a cache holds: a plan repeats the names of its devices and ports in most lines."""
 _DATE = re.compile(
     r"\d{1,2}[-. ]+(?:jan|feb|m[aä]r|apr|ma[yi]|jun|jul|aug|sep|o[ck]t|nov|de[cz])[a-z]*\.?$", re.IGNORECASE
 )
@@ -60,6 +64,7 @@ class _Reader:
     models: dict[str, str] = field(default_factory=dict)
     macs: dict[PortName, Mac] = field(default_factory=dict)
     seen: set[frozenset[PortName]] = field(default_factory=set)
+    placed: set[tuple[str, str, str]] = field(default_factory=set)
 
     def error(self, line: int, column: str, message: str, remedy: str) -> UsageError:
         heading = self.columns.heading.get(column, column)
@@ -84,8 +89,8 @@ def read_wiring_grid(grid: Grid) -> PlanDraft:
 
 def fits(grid: Grid) -> bool:
     """Return whether a sheet has the columns of a wiring plan, and a row below them."""
-    columns = find_columns(grid.rows)
-    return columns is not None and len(grid.rows) > columns.first
+    columns = find_columns(grid.head)
+    return columns is not None and len(grid.head) > columns.first
 
 
 def read_ethernet_csv(text: str, file: str) -> PlanDraft:
@@ -102,24 +107,32 @@ def read_ethernet_csv(text: str, file: str) -> PlanDraft:
 
 def _read(grid: Grid, *, ethernet: bool) -> _Reader:
     reader = _reader(grid, ethernet=ethernet)
-    width = len(grid.rows[reader.columns.first - 1][1])
-    for line, cells in grid.rows[reader.columns.first :]:
-        if reader.literal and len(cells) != width:
-            message = f"{len(cells)} cells, but the header has {width} columns"
-            raise reader.error(line, "", message, "fill in or cut the row")
-        place = reader.columns.place
-        row = {role: cells[number] if number < len(cells) else "" for role, number in place.items()}
-        if reader.literal or _is_cable(row):
-            _row(reader, row, line)
+    for line, cells in _rows(reader, grid):
+        if reader.literal or _is_cable(cells):
+            _row(reader, cells, line)
     if not reader.cables:
         raise UsageError("no cable in it", where=grid.label, remedy="list at least one cable")
     return reader
 
 
+def _rows(reader: _Reader, grid: Grid) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the cells of each row by their role. Only a foreign sheet may have rows shorter than its header."""
+    roles, places = tuple(reader.columns.place), tuple(reader.columns.place.values())
+    width = len(grid.head[reader.columns.first - 1][1])
+    for line, row in islice(chain(grid.head, grid.rest), reader.columns.first, None):
+        cells = row
+        if len(cells) != width:
+            if reader.literal:
+                message = f"{len(cells)} cells, but the header has {width} columns"
+                raise reader.error(line, "", message, "fill in or cut the row")
+            cells += ("",) * (width - len(cells))
+        yield line, dict(zip(roles, [cells[place] for place in places], strict=True))
+
+
 def _reader(grid: Grid, *, ethernet: bool) -> _Reader:
-    if not grid.rows:
+    if not grid.head:
         raise UsageError("is empty", where=f"{grid.label}:1", remedy="name the columns in its first line")
-    first = grid.rows[0][1]
+    first = grid.head[0][1]
     if set(REQUIRED) <= set(first):
         place = {name: number for number, name in enumerate(first)}
         reader = _Reader(grid.label, Columns(place, {}, frozenset(), (), 1), literal=True, ethernet=ethernet)
@@ -128,11 +141,11 @@ def _reader(grid: Grid, *, ethernet: bool) -> _Reader:
                 allowed = f"allowed, each once: {', '.join((*REQUIRED, *OPTIONAL))}"
                 raise reader.error(1, name, "unknown or repeated column", allowed)
         return reader
-    columns = find_columns(grid.rows)
+    columns = find_columns(grid.head)
     if columns is None:
-        best, missing = nearest(grid.rows)
+        best, missing = nearest(grid.head)
         found = ", ".join(filter(None, best)) or "nothing"
-        where = f"{grid.label}:{grid.rows[0][0]} {missing[0]}"
+        where = f"{grid.label}:{grid.head[0][0]} {missing[0]}"
         raise UsageError(f"column missing; found: {found}", where=where, remedy=f"add {missing[0]}")
     return _Reader(grid.label, columns, literal=False, ethernet=ethernet)
 
@@ -160,12 +173,7 @@ def _draft(reader: _Reader, hosts: frozenset[str], grid: Grid) -> PlanDraft:
 
 
 def _row(reader: _Reader, cells: Mapping[str, str], line: int) -> None:
-    for name in REQUIRED:
-        if not cells[name]:
-            raise reader.error(line, name, "empty", "name the device or port; give a formula its value, and save again")
-        if cells[name] == DATE or (name.endswith("port") and _DATE.match(cells[name])):
-            remedy = "format the column as text and write the port again, or write 10 for 5/2"
-            raise reader.error(line, name, "is a date: the spreadsheet made one of a port such as 5/2", remedy)
+    _check_cells(reader, cells, line)
     source, destination = _end(reader, cells, A), _end(reader, cells, B)
     cable = PlannedCable(
         source=source,
@@ -178,9 +186,10 @@ def _row(reader: _Reader, cells: Mapping[str, str], line: int) -> None:
         gbps=_rate(reader, line, cells.get("rate", "")),
         kind=cells.get("cable_type", ""),
     )
-    if not reader.literal and cable.ends in reader.seen:
-        return  # listed again from its other end
-    reader.seen.add(cable.ends)
+    if not reader.literal:
+        if cable.ends in reader.seen:
+            return  # listed again from its other end
+        reader.seen.add(cable.ends)
     reader.cables.append(cable)
     host = source if not source.on_switch and destination.on_switch else destination
     for end, prefix in ((host, ""), (source, "source_"), (destination, "destination_")):
@@ -190,30 +199,64 @@ def _row(reader: _Reader, cells: Mapping[str, str], line: int) -> None:
             _mac(reader, end, cells[column], column, line)
 
 
+def _check_cells(reader: _Reader, cells: Mapping[str, str], line: int) -> None:
+    """Refuse a row that lacks a device or port, or in which the spreadsheet made a date of a port."""
+    for name in REQUIRED:
+        if not cells[name]:
+            raise reader.error(line, name, "empty", "name the device or port; give a formula its value, and save again")
+        if cells[name] == DATE or (name.endswith("port") and _is_date(cells[name])):
+            remedy = "format the column as text and write the port again, or write 10 for 5/2"
+            raise reader.error(line, name, "is a date: the spreadsheet made one of a port such as 5/2", remedy)
+
+
+@lru_cache(_DISTINCT)
+def _is_date(cell: str) -> bool:
+    return _DATE.match(cell) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _DeviceCell:
+    """The cell of a device: its name, and its board and model, or the adapter of its host, where it names them."""
+
+    name: str
+    board: str = ""
+    model: str = ""
+    host: str = ""
+    adapter: str = ""
+
+
+@lru_cache(_DISTINCT)
+def _device(cell: str) -> _DeviceCell:
+    """Return the parts of `MF0;core-1:MCS8500/L16/U2`, `core-1/L16/U2`, `node007 mlx5_0` or `node007`."""
+    if match := _SWITCH.match(cell):
+        return _DeviceCell(match[1], board=match[3] or "", model=match[2])
+    if match := _BOARD.match(cell):
+        return _DeviceCell(match[1], board=match[2])
+    if match := _ADAPTER.match(cell):
+        return _DeviceCell(cell, host=match[1], adapter=match[2])
+    return _DeviceCell(cell)
+
+
 def _end(reader: _Reader, cells: Mapping[str, str], end: str) -> PortName:
     """Return one end. A device may be written as its node description, with its board, or with its adapter."""
-    device, port = cells[f"{end}_device"], cells[f"{end}_port"]
+    cell, port = cells[f"{end}_device"], cells[f"{end}_port"]
     if reader.ethernet:
-        return PortName(device, port)
-    board = ""
-    if match := _SWITCH.match(device):
-        device, board = match[1], match[3] or ""
-        reader.models[device] = match[2]
-    elif match := _BOARD.match(device):
-        device, board = match[1], match[2]
-    elif (match := _ADAPTER.match(device)) and is_switch_port(port):
-        number = port_name(port)
-        return PortName(match[1], match[2] if number == "1" else f"{match[2]}/{number}")
+        return PortName(cell, port)
+    device = _device(cell)
+    if device.model:
+        reader.models[device.name] = device.model
     name = port_name(port)
-    if board and name.isdigit():
-        return PortName(device, board_of(f"{board}/P{name}"))
+    if device.adapter and is_switch_port(port):
+        return PortName(device.host, device.adapter if name == "1" else f"{device.adapter}/{name}")
+    if device.board and name.isdigit():
+        return PortName(device.name, board_of(f"{device.board}/P{name}"))
     if _is_host(reader, cells, end) and name.isdigit():
-        return PortName(device, f"mlx5_{int(name) - 1}")  # NVIDIA's cable validation tool: port 1 is mlx5_0
-    return PortName(device, name)
+        return PortName(device.name, f"mlx5_{int(name) - 1}")  # NVIDIA's cable validation tool: port 1 is mlx5_0
+    return PortName(device.name, name)
 
 
 def _is_host(reader: _Reader, cells: Mapping[str, str], end: str) -> bool:
-    """Return whether the sheet says that an end is a host: by its column of types, else by its headings."""
+    """Return whether an end is a host by the sheet's column of types, else by its headings."""
     kind = cells.get(f"{end}_type", "").casefold()
     if kind:
         return any(word in kind for word in ("host", "server", "compute", "hca", "gpu"))
@@ -239,10 +282,12 @@ def _check_kinds(reader: _Reader) -> None:
 
 
 def _place(reader: _Reader, end: PortName, cells: Mapping[str, str], prefix: str, line: int) -> None:
-    rack = cells.get(f"{prefix}rack")
-    if rack:
-        unit = _unit(reader, line, f"{prefix}unit", cells.get(f"{prefix}unit", ""))
-        reader.placements.append(Placement(end.device, Location(rack, unit), line))
+    """Record where a device stands, with the first line for each place."""
+    rack, unit = cells.get(f"{prefix}rack"), cells.get(f"{prefix}unit", "")
+    if rack and (end.device, rack, unit) not in reader.placed:
+        reader.placed.add((end.device, rack, unit))
+        location = Location(rack, _unit(reader, line, f"{prefix}unit", unit))
+        reader.placements.append(Placement(end.device, location, line))
 
 
 def _mac(reader: _Reader, end: PortName, cell: str, column: str, line: int) -> None:

@@ -11,35 +11,46 @@ import csv
 import io
 import re
 import warnings
-import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.file_text import MAX_BYTES, text_in, unpacked
 from clusterctl.formats.site.table import csv_problem
+from clusterctl.formats.wiring.columns import HEAD_ROWS
 
 if TYPE_CHECKING:
+    from openpyxl.worksheet.cell_range import CellRange
     from openpyxl.worksheet.worksheet import Worksheet
 
 _ZIP, _OLD_EXCEL, _GZIP = b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\x1f\x8b"
 _SEPARATORS = ",;\t|"
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\r?\n?$', re.IGNORECASE)
 _SAMPLE = 30
+_HEAD = HEAD_ROWS + 1
 _MOST_CELLS = 4_000_000
 DATE = "\0date"
 """The value of a cell that holds a date: a spreadsheet makes one of a port such as `5/2`."""
 
 
+Row = tuple[int, tuple[str, ...]]
+"""A row that is not blank: its line, and its cells without blanks around them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The rows that are not blank, each with its line; `label` names the file, and the sheet of a workbook."""
+    """The rows of a sheet: the first ones, and the `rest`, which can be read once and raises like `text_grid`.
+
+    `head` holds the rows of the header, and one more; `label` names the file, and the sheet of a workbook.
+    """
 
     label: str
     sheet: str
-    rows: tuple[tuple[int, tuple[str, ...]], ...]
+    head: tuple[Row, ...]
+    rest: Iterable[Row]
     notes: tuple[str, ...] = ()
 
 
@@ -54,7 +65,8 @@ def text_grid(text: str, file: str) -> Grid:
     match = _SEPARATOR_LINE.match(first.strip())
     skipped = 1 if match else 0
     separator = match[1] if match else _separator(text)
-    return Grid(file, "", tuple(_csv_rows(rest if match else text, separator, file, skipped)))
+    rows = _csv_rows(rest if match else text, separator, file, skipped)
+    return Grid(file, "", tuple(islice(rows, _HEAD)), rows)
 
 
 def file_text(data: bytes, file: str) -> str:
@@ -82,6 +94,8 @@ def workbook_grids(data: bytes, file: str) -> tuple[Grid, ...]:
 
 
 def _check_archive(data: bytes, file: str) -> None:
+    import zipfile  # noqa: PLC0415 - only workbooks need it
+
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
@@ -100,19 +114,22 @@ def _grid(sheet: Worksheet, file: str) -> Grid:
         raise UsageError(
             f"has {sheet.max_row} rows of {sheet.max_column} cells", where=label, remedy="cut the sheet to the plan"
         )
-    merged = {
-        (row, column): (area.min_row, area.min_col)
-        for area in sheet.merged_cells.ranges
-        for row in range(area.min_row, area.max_row + 1)
-        for column in range(area.min_col, area.max_col + 1)
-    }
     values = [[_text(cell.value) for cell in row] for row in sheet.iter_rows()]
-    for (row, column), (top, left) in merged.items():
-        if row <= len(values) and column <= len(values[row - 1]):
-            values[row - 1][column - 1] = values[top - 1][left - 1]
+    for area in sheet.merged_cells.ranges:
+        _fill(values, area)
     hidden = sum(bool(shape.hidden) and any(values[number - 1]) for number, shape in _shapes(sheet, len(values)))
     rows = tuple((number, tuple(cells)) for number, cells in enumerate(values, start=1) if any(cells))
-    return Grid(label, sheet.title, rows, (f"{label}: {hidden} hidden rows are read too",) if hidden else ())
+    notes = (f"{label}: {hidden} hidden rows are read too",) if hidden else ()
+    return Grid(label, sheet.title, rows[:_HEAD], rows[_HEAD:], notes)
+
+
+def _fill(values: list[list[str]], area: CellRange) -> None:
+    """Give all cells of a merged area the value of its first cell."""
+    columns = slice(area.min_col - 1, area.max_col)
+    rows = values[area.min_row - 1 : area.max_row]
+    first = rows[0][columns][:1] if rows else []
+    for row in rows:
+        row[columns] = first * len(row[columns])
 
 
 def _shapes(sheet: Worksheet, rows: int) -> Iterator[tuple[int, Any]]:
@@ -142,12 +159,13 @@ def _separator(text: str) -> str:
     return best
 
 
-def _csv_rows(text: str, separator: str, file: str, skipped: int) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _csv_rows(text: str, separator: str, file: str, skipped: int) -> Iterator[Row]:
     reader = csv.reader(io.StringIO(text.replace("\0", ""), newline=""), strict=True, delimiter=separator)
     try:
         for cells in reader:
-            if any(cell.strip() for cell in cells):
-                yield reader.line_num + skipped, tuple(cell.strip() for cell in cells)
+            row = tuple(map(str.strip, cells))
+            if any(row):
+                yield reader.line_num + skipped, row
     except csv.Error as error:
         where = f"{file}:{reader.line_num + skipped}"
         remedy = "export it again as plain CSV"

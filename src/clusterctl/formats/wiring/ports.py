@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 from clusterctl.fleet.fabric.topology import LANE_GBPS
 from clusterctl.fleet.fabric.wiring import board_port
@@ -33,8 +34,11 @@ _TWIN = 2
 _RATE = re.compile(r"(?:(\d{1,2})x)?(SDR|DDR|QDR|FDR10|FDR|EDR|HDR|NDR|XDR)(\d{2,3})?$", re.IGNORECASE)
 _GBPS = re.compile(r"(\d{1,6}(?:\.\d+)?)\s*(?:g|gb|gbe|gbps|gb/s|gbit/s|gbit)?$", re.IGNORECASE)
 _LANES, _MEGABITS = 4, 10_000
+_DISTINCT = 1 << 14
+"""Spellings that a cache holds: a plan repeats them in most lines."""
 
 
+@lru_cache(_DISTINCT)
 def port_name(cell: str) -> str:
     """Return the name of a port: `10` for `10.0`, `5/2`, `1/5/2`, `sw5p2`, `swp5s1`, `P10`; `L16/U2/20` for a board's.
 
@@ -44,6 +48,7 @@ def port_name(cell: str) -> str:
     return board_of(text) or _of_switch(_PREFIX.sub("", text)) or _of_adapter(text)
 
 
+@lru_cache(_DISTINCT)
 def is_switch_port(cell: str) -> bool:
     """Return whether the spelling is that of a switch's port."""
     text = " ".join(cell.split())
@@ -101,6 +106,7 @@ def _of_adapter(text: str) -> str:
     return match[1] if int(match[2]) == 1 else f"{match[1]}/{int(match[2])}"
 
 
+@lru_cache(_DISTINCT)
 def gbps_of(text: str) -> float | None:
     """Return a link rate in Gb/s: `400`, `400G`, `NDR`, `4xNDR`, `HDR100`, `200000` (Mb/s); None if not understood."""
     if match := _RATE.match(text):

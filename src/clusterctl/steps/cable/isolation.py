@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from clusterctl.fleet.acts import Act
-from clusterctl.fleet.errors import ClaimLostError, EdgeError, UsageError
+from clusterctl.fleet.errors import ClaimLostError, EdgeError
 from clusterctl.fleet.event import NewEvent
-from clusterctl.fleet.fabric.port_acts import CLAIM, DisabledPort, intended, observed
+from clusterctl.fleet.fabric.port_acts import DisabledPort, intended, observed
 from clusterctl.fleet.fabric.topology import Fabric, PortId
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
@@ -121,17 +119,3 @@ def peer_of(fabric: Fabric, port: PortId) -> PortId | None:
         if port in (link.a, link.b):
             return link.b if link.a == port else link.a
     return None
-
-
-@contextmanager
-def claimed(journal: Journal, run: str) -> Iterator[Claim]:
-    """Claim the fabric for the time. Raise `UsageError` naming the run that has it."""
-    claims = journal.claim([CLAIM], run)
-    if CLAIM not in claims.granted:
-        remedy = "wait until it has finished, then look again"
-        raise UsageError(f"another run acts on it: {claims.refused[CLAIM]}", where="fabric", remedy=remedy)
-    claim = claims.granted[CLAIM]
-    try:
-        yield claim
-    finally:
-        journal.release([claim])

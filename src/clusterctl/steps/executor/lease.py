@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
-from clusterctl.fleet.errors import CancelledError, ClaimLostError
+from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError, UsageError
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Claim, Journal
 
@@ -105,6 +106,47 @@ class Lease:
         for node, words in self._journal.renew(self._held.values()).items():
             self.lose(node, words)
         self._confirmed = asked
+
+
+@contextmanager
+def sole_claim(journal: Journal, subject: NodeId, run: str) -> Iterator[Claim]:
+    """Claim for the time what a journal has one of: the fabric, the night. Raise `UsageError` naming the run that has
+    it.
+    """
+    claims = journal.claim([subject], run)
+    if subject not in claims.granted:
+        remedy = "wait until it has finished, then look again"
+        raise UsageError(f"another run acts on it: {claims.refused[subject]}", where=subject, remedy=remedy)
+    claim = claims.granted[subject]
+    try:
+        yield claim
+    finally:
+        journal.release([claim])
+
+
+@contextmanager
+def kept(journal: Journal, claim: Claim, lost: Callable[[], None]) -> Iterator[None]:
+    """Renew the claim in the background for the time; call `lost` once where another run has taken it."""
+    lease, ended = Lease(journal, {claim.node: claim}), threading.Event()
+
+    def renew() -> None:
+        while not ended.wait(RENEW * journal.lease_s):
+            try:
+                lease.keep()
+                lease.fence([claim.node])()
+            except ClaimLostError:
+                lost()
+                return
+            except ClusterctlError:  # the journal does not answer: the next renewal decides
+                continue
+
+    thread = threading.Thread(target=renew, name=f"claim of {claim.node}", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _gone(node: NodeId, words: str) -> ClaimLostError:

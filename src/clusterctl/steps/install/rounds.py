@@ -7,7 +7,6 @@ other machine. An installer that is away fails no machine: its time does not cou
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
@@ -75,14 +74,14 @@ class Rounds:
     def _over(self) -> bool:
         """Return whether the time is over; that of an installer which is away does not count."""
         if self._away_since is not None:
-            return time.monotonic() - self._away_since > self._times.away_s
+            return self._deadline.timer.now() - self._away_since > self._times.away_s
         return self._deadline.remaining <= 0
 
     def _end(self) -> Iterator[Outcome]:
         """Yield the outcomes of those that are not done in time; acts that still run have the same deadline."""
         wait(self._running)
         yield from self._collect()
-        deadline = replace(self._deadline, at=max(self._deadline.at, time.monotonic() + LOOK_S))
+        deadline = replace(self._deadline, at=max(self._deadline.at, self._deadline.timer.now() + LOOK_S))
         for job in self._jobs.values():
             yield self._handlers.ended(job, deadline)
         self._jobs.clear()
@@ -94,7 +93,7 @@ class Rounds:
         free = [job for name, job in self._jobs.items() if name not in self._running.values()]
         if not free:
             return
-        deadline = replace(self._deadline, at=max(self._deadline.at, time.monotonic() + LOOK_S))
+        deadline = replace(self._deadline, at=max(self._deadline.at, self._deadline.timer.now() + LOOK_S))
         try:
             statuses = self._installer.observe([job.target for job in free], deadline)
         except AuthenticationError:
@@ -128,13 +127,13 @@ class Rounds:
         for job in jobs:
             job.away = f"{error.where}: {error.message}" if error.where else error.message
         if self._away_since is None:
-            self._away_since = time.monotonic()
+            self._away_since = self._deadline.timer.now()
             self._announce(f"{error.message}: waiting until it answers ({error.remedy})")
 
     def _returned(self) -> None:
         """The installer answers: the time of its absence does not count."""
         if self._away_since is not None:
-            gone = time.monotonic() - self._away_since
+            gone = self._deadline.timer.now() - self._away_since
             self._away_since = None
             self._deadline = replace(self._deadline, at=self._deadline.at + gone)
             self._announce(f"the installer answers again, after {gone / 60:.0f} minutes")
@@ -147,17 +146,17 @@ class Rounds:
     # --- between two looks ------------------------------------------------------------------------------------------
 
     def _until_next_look(self) -> Iterator[Outcome]:
-        until = time.monotonic() + self._times.poll_s
+        until = self._deadline.timer.now() + self._times.poll_s
         while True:
             yield from self._collect()
             self._deadline.check_cancelled("waiting for the installer")
-            left = until - time.monotonic()
+            left = until - self._deadline.timer.now()
             if not self._jobs or left <= 0:
                 return
             if self._running:
                 wait(self._running, timeout=min(left, WAKE_S), return_when=FIRST_COMPLETED)
             else:
-                self._deadline.cancelled.wait(min(left, WAKE_S))
+                self._deadline.timer.wait(self._deadline.cancelled, min(left, WAKE_S))
 
     def _collect(self) -> Iterator[Outcome]:
         """Yield the outcomes of what has ended."""

@@ -1,0 +1,129 @@
+"""All commands with their one-line help, and the groups that import a command only when it is called."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from clusterctl.fleet.errors import UsageError
+
+CommandTable = Mapping[str, tuple[str, str]]
+"""Name of a command → (module:attribute under clusterctl_cli.commands, one-line help)."""
+
+SECTIONS: Mapping[str, CommandTable] = {
+    "Start": {
+        "init": ("init:init", "Write a commented site directory."),
+        "doctor": ("doctor:doctor", "Check this controller, and how to repair it."),
+        "plan": ("plan:plan", "Print what bootstrap would do; checks every input."),
+    },
+    "Fleet": {
+        "bootstrap": ("steps:bootstrap", "Take every node the whole way to gold; resumable."),
+        "nodes": ("nodes:nodes", "List the fleet; with NODE, print history and evidence."),
+        "why": ("why:why", "Explain why a node is where it is, and what to do."),
+        "inventory": ("inventory:inventory", "Print the fleet as a dynamic Ansible inventory."),
+        "report": ("report:report", "Print the acceptance report."),
+    },
+    "Steps": {
+        "discover": ("discover:discover", "Read inventories over Redfish; --sweep finds BMCs."),
+        "install": ("steps:install", "Install the OS."),
+        "configure": ("steps:configure", "Apply the roles; --check prints the drift."),
+        "cable": ("cable:cable", "Prove the cabling against the wiring plan."),
+        "burnin": ("burnin:burnin", "Check and load the nodes."),
+        "admit": ("steps:admit", "Admit burned-in nodes to the gold pool."),
+    },
+    "In service": {
+        "revalidate": ("steps:revalidate", "Prove nodes again after a repair."),
+    },
+    "Machine": {
+        "power": ("machine:power", "Switch machines on or off; boot them from an image."),
+        "accounts": ("machine:accounts", "Change and check the passwords of BMCs."),
+        "settings": ("machine:settings", "Check and apply the baseline of BIOS and firmware."),
+        "firmware": ("machine:firmware", "Burn the adapters' firmware, in waves."),
+        "bmc": ("machine:bmc", "Clear event logs of BMCs."),
+        "sku": ("sku:sku", "Write SKU files from machines; calibrate limits."),
+        "retire": ("decisions:retire", "Retire a node; with --wipe, erase its drives first."),
+    },
+    "Fabric": {},
+    "Decisions": {
+        "hold": ("decisions:hold", "Keep every step off nodes until they are released."),
+        "release": ("decisions:release", "Lift a hold; send repaired nodes back to a step."),
+        "quarantine": ("decisions:quarantine", "Take nodes out of use by an operator's decision."),
+        "waive": ("decisions:waive", "Take responsibility for a bad finding until a date."),
+        "merge": ("decisions:merge", "Record that another machine is in a node's place."),
+    },
+    "Service": {
+        "pxe": ("pxe:pxe", "Serve PXE, or check what it lacks."),
+        "image": ("image:image", "Build, list and prune images of the PXE installer."),
+        "maas": ("maas:maas", "Check the MAAS host that installs this site."),
+    },
+}
+"""Section of `clusterctl --help` → its commands."""
+COMMANDS: CommandTable = {name: command for section in SECTIONS.values() for name, command in section.items()}
+
+BURNIN: CommandTable = {
+    "export": ("burnin_export:export", "Write the raw evidence of each node's last burn-in."),
+    "judge": ("burnin_judge:judge", "Judge recorded checks again: DIR/NODE.json for each node."),
+    "nightly": ("burnin_nightly:nightly", "Burn in idle gold nodes, the oldest evidence first."),
+    "script": ("burnin_script:script", "Write the program that reads the probes of all checks."),
+}
+CABLE: CommandTable = {
+    "plan": ("cable_plan:plan", "Write the wiring plan of a standard fat tree."),
+    "lint": ("cable_lint:lint", "Check wiring plans before a cable is laid."),
+    "verify": ("cable_verify:verify", "Compare a fabric with its plan: which cables to move."),
+    "recheck": ("cable_recheck:recheck", "Compare two fabrics with a plan: what is repaired."),
+    "report": ("cable_report:report", "Write the fabric as one HTML page."),
+    "observe": ("cable_observe:observe", "Write the changes of the fabric into the journal."),
+    "counters": ("cable_counters:counters", "Print one reading of all error counters."),
+    "health": ("cable_health:health", "Judge links by two readings of their counters."),
+    "burnplan": ("cable_burnplan:burnplan", "Plan flows that load every link, from forwarding tables."),
+    "coverage": ("cable_coverage:coverage", "Judge which links a burn loaded, and how well."),
+    "disable": ("cable_disable:disable", "Take bad links between switches out of use."),
+    "enable": ("cable_enable:enable", "Bring repaired links back into use, once proven."),
+}
+"""In the order of their use."""
+
+SUBCOMMANDS: Mapping[str, Mapping[str, str]] = {
+    "In service": {"burnin nightly": BURNIN["nightly"][1]},
+    "Fabric": {f"cable {name}": text for name, (_, text) in CABLE.items()},
+}
+"""Section of `clusterctl --help` → commands of other commands that are listed there, too, with their one-line help."""
+
+
+class LazyGroup(click.Group):
+    """Lists the commands of a table, and imports a command when it is called."""
+
+    def __init__(self, *arguments: Any, table: CommandTable, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.table = table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(self.table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.table:
+            if ctx.resilient_parsing:  # shell completion: the word is not complete yet
+                return None
+            raise self._unknown(ctx, cmd_name)
+        path, text = self.table[cmd_name]
+        module, _, attribute = path.partition(":")
+        command = getattr(importlib.import_module(f"clusterctl_cli.commands.{module}"), attribute)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{path} is no click command")
+        command.short_help = text
+        return command
+
+    def _unknown(self, ctx: click.Context, name: str) -> UsageError:
+        import difflib
+
+        near = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
+        remedy = f"did you mean {near[0]}?" if near else f"{ctx.command_path} --help lists the commands"
+        return UsageError(f"there is no command {name!r}", where=ctx.command_path, remedy=remedy)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in self.table.items()])
