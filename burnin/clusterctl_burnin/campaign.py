@@ -69,12 +69,12 @@ class Plan:
 
     def rules(self, load: str) -> Rules:
         """Everyone is measured with `pair_rounds` others, or in `group_rounds` groups of the size of the limits."""
-        kind, somebody = GROUP_LOADS[load], self.suite.somebody_is_bad
+        kind, known_bad = GROUP_LOADS[load], self.suite.known_bad
         sizes = kind.sizes(self.limits)
         least = max(2, sizes.least)
         most = max(least, sizes.most)
         rounds = self.suite.pair_rounds if kind.in_pairs else self.suite.group_rounds
-        return replace(COMMON, least=least, most=most, widest=sizes.widest, screening=rounds, somebody=somebody)
+        return replace(COMMON, least=least, most=most, widest=sizes.widest, screening=rounds, known_bad=known_bad)
 
     def job(self, load: str, members: tuple[Member, ...]) -> Job:
         lasts = Lasts(self.suite.pair_seconds, self.suite.group_iterations, self.suite.hang_seconds)

@@ -49,9 +49,10 @@ MACHINE = Inventory(
 
 
 def labelled_entries() -> Iterator[tuple[list[str], str]]:
-    """Yield the header and the message of each entry of `data/bmc_log_entries.txt`, which explains them."""
+    """Yield the header and the message of each entry of `data/bmc_log_entries*.txt`; the first of them explains them."""
     header: list[str] = []
-    for line in (Path(__file__).parent / "data" / "bmc_log_entries.txt").read_text().splitlines():
+    files = sorted((Path(__file__).parent / "data").glob("bmc_log_entries*.txt"))
+    for line in (line for file in files for line in file.read_text().splitlines()):
         if line.startswith("@ "):
             header = [field.strip() for field in line[2:].split(" | ")]
         elif line and not line.startswith("#"):

@@ -244,9 +244,9 @@ def test_a_suite_says_how_long_its_loads_last() -> None:
     assert longer.job(GROUPS, members).timeout - plain.job(GROUPS, members).timeout >= 9 * 90
 
 
-def test_the_hunts_suite_knows_that_somebody_is_bad_and_leads_everyone_through_many_groups() -> None:
+def test_the_hunts_suite_has_a_known_bad_part_and_leads_each_node_through_many_groups() -> None:
     plan = Plan(shipped_suite("hunt"), PLAN.limits, "ops")
-    assert all(plan.rules(load).somebody for load in plan.suite.loads)
+    assert all(plan.rules(load).known_bad for load in plan.suite.loads)
     campaign = Campaign(plan, GROUPS, names(64))
     assert run(campaign, lambda _: False) == 8
     assert set(statuses(campaign).values()) == {NodeStatus.PROVEN}

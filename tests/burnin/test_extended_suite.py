@@ -56,7 +56,7 @@ def test_all_that_was_asked_for_is_told() -> None:
     assert told["name"] == "mine"
     assert told["checks"] == [check.name for check in shipped_suite().checks if check.name != "docker"]
     assert told["loads"] == ["ib_write_bw", "all_reduce_rail", "all_reduce"]
-    assert (told["pair_rounds"], told["pair_seconds"], told["somebody_is_bad"]) == (8, 60, True)
+    assert (told["pair_rounds"], told["pair_seconds"], told["known_bad"]) == (8, 60, True)
 
 
 @pytest.mark.parametrize(

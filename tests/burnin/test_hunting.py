@@ -134,22 +134,22 @@ def test_intermittent_faults_and_false_alarms() -> None:
     assert wrong <= 1
 
 
-def test_who_is_told_that_somebody_is_bad_finds_a_fault_that_hardly_shows() -> None:
+def test_a_hunt_with_a_known_bad_part_finds_a_fault_that_hardly_shows() -> None:
     """Two failures that meet in one host may be chance; where it is known that they are not, that host is the likeliest."""
     found = {True: 0, False: 0}
     noisy = Assumptions(noise=(0.01, 0.02, 0.1, 0.3, 0.6))
-    for seed, somebody in itertools.product(range(40), found):
+    for seed, known_bad in itertools.product(range(40), found):
         chance = random.Random(seed)
         culprit = chance.choice(names(48))
-        hunt = Hunt(names(48), Rules(most=4, screening=5, rounds=7, somebody=somebody, assumptions=noisy))
+        hunt = Hunt(names(48), Rules(most=4, screening=5, rounds=7, known_bad=known_bad, assumptions=noisy))
         run(hunt, lambda g, c=chance, bad=culprit: (bad in g and c.random() < 0.7) or c.random() < 0.02)
-        found[somebody] += hunt.answer().best == ((host(culprit), None),)
+        found[known_bad] += hunt.answer().best == ((host(culprit), None),)
     assert found[True] >= 34
     assert found[True] > found[False]
 
 
-def test_where_nothing_goes_wrong_nobody_is_accused_though_somebody_is_said_to_be_bad() -> None:
-    hunt = Hunt(names(16), Rules(somebody=True))
+def test_no_host_is_accused_where_nothing_fails_though_a_part_is_known_to_be_bad() -> None:
+    hunt = Hunt(names(16), Rules(known_bad=True))
     run(hunt, lambda _: False)
     assert (hunt.answer().best, hunt.answer().bad, len(hunt.answer().proven)) == ((), (), 16)
 

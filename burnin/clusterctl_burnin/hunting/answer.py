@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from clusterctl_burnin.hunting.model import Part, PartKind, Rail, Rules
@@ -22,6 +22,11 @@ class Culprit:
     part: Part
     rails: tuple[Rail, ...]
     probability: float
+
+    @property
+    def host(self) -> tuple[str, ...]:
+        """Return the name of the host; nothing for other parts."""
+        return self.part.names if self.part.kind is PartKind.HOST else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,31 +59,52 @@ class Answer:
 
 
 def answer(hosts: Sequence[str], record: Record, beliefs: Mapping[Rail, Posterior], rules: Rules) -> Answer:
-    common = tuple(rail for rail, belief in beliefs.items() if belief.common >= rules.sure)
-    found = [culprit for culprit in _culprits(beliefs) if culprit.part.kind is not PartKind.ALL]
-    bad = tuple(c for c in found if c.probability >= rules.sure)
-    open_parts = {(part, rail) for rail, b in beliefs.items() for case in b.cases for part in case.open(rules.sure)}
-    suspects = tuple(c for c in found if any((c.part, rail) in open_parts for rail in c.rails))
-    covered = _covered(bad)
-    measured, passed = record.measured(), record.passed()
-    present = [name for name in hosts if name not in record.gone]
-    unmeasured = tuple(name for name in present if not measured.get(name))
-    thin = tuple(n for n in present if 0 < measured.get(n, 0) < rules.screening and n not in covered)
-    suspected = {culprit.part.names[0] for culprit in suspects if culprit.part.kind is PartKind.HOST}
-    proven = () if common else tuple(n for n in present if passed.get(n) and n not in covered and n not in suspected)
+    """Return what the record shows of the hosts, with the posterior of each rail."""
+    found = _culprits(beliefs)
+    bad = tuple(culprit for culprit in found if culprit.probability >= rules.sure)
+    in_doubt = _in_doubt(beliefs, rules.sure)
+    suspects = tuple(c for c in found if not in_doubt.isdisjoint((c.part, rail) for rail in c.rails))
+    common = _common(beliefs, rules.sure)
+    unmeasured, thin = _uncovered(hosts, record, rules.screening, _covered(bad))
+    proven = () if common else _proven(hosts, record, _covered(bad).union(*(culprit.host for culprit in suspects)))
+    unmet = _unmet(record, proven)
+    left = _Open(suspects, common, unmeasured, thin, unmet if rules.widest else 0.0, proven=bool(proven))
     return Answer(
-        settled=bool(record.rounds) and not open_parts and not unmeasured and not thin,
+        settled=bool(record.rounds) and not any((in_doubt, unmeasured, thin)),
         bad=bad,
-        best=_best(beliefs, somebody=rules.somebody),
+        best=_best(beliefs, known_bad=rules.known_bad),
         common=common,
         suspects=suspects,
         proven=proven,
         unmeasured=unmeasured,
         thin=thin,
         gone=tuple(sorted(record.gone)),
-        unmet=(unmet := _unmet(record, proven)),
-        advice=_advice(_Open(suspects, common, unmeasured, thin, unmet if rules.widest else 0.0), proven=bool(proven)),
+        unmet=unmet,
+        advice=left.advice(),
     )
+
+
+def _common(beliefs: Mapping[Rail, Posterior], sure: float) -> tuple[Rail, ...]:
+    return tuple(rail for rail, belief in beliefs.items() if belief.common >= sure)
+
+
+def _in_doubt(beliefs: Mapping[Rail, Posterior], sure: float) -> set[tuple[Part, Rail]]:
+    return {(part, rail) for rail, belief in beliefs.items() for case in belief.cases for part in case.open(sure)}
+
+
+def _uncovered(
+    hosts: Sequence[str], record: Record, screening: int, covered: Collection[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the present hosts that were not measured, and those that were measured less often than `screening`."""
+    measured = record.measured()
+    counts = {name: measured.get(name, 0) for name in hosts if name not in record.gone}
+    thin = tuple(name for name, count in counts.items() if 0 < count < screening and name not in covered)
+    return tuple(name for name, count in counts.items() if not count), thin
+
+
+def _proven(hosts: Sequence[str], record: Record, accused: Collection[str]) -> tuple[str, ...]:
+    passed, without = record.passed(), {*record.gone, *accused}
+    return tuple(name for name in hosts if passed.get(name) and name not in without)
 
 
 def _unmet(record: Record, proven: Sequence[str]) -> float:
@@ -96,65 +122,93 @@ def _covered(bad: Sequence[Culprit]) -> set[str]:
 
 
 def _culprits(beliefs: Mapping[Rail, Posterior]) -> list[Culprit]:
-    """Return each part once where it is equally sure on several rails; the most probable first."""
+    """Return each part once where it is equally sure on several rails, the most probable first; no common cause."""
     by_rail: dict[tuple[Part, float], list[Rail]] = {}
     for rail, belief in beliefs.items():
         for case in belief.cases:
             for part, probability in case.parts.items():
                 by_rail.setdefault((part, round(probability, 6)), []).append(rail)
-    found = [Culprit(part, tuple(rails), probability) for (part, probability), rails in by_rail.items()]
+    found = [
+        Culprit(part, tuple(rails), probability)
+        for (part, probability), rails in by_rail.items()
+        if part.kind is not PartKind.ALL
+    ]
     return sorted(found, key=lambda c: (-c.probability, c.part, str(c.rails)))
 
 
-def _best(beliefs: Mapping[Rail, Posterior], *, somebody: bool) -> tuple[tuple[Part, Rail], ...]:
-    """`somebody`: some part is known to be bad; where no case has one in its best set, the one nearest to it counts."""
+def _best(beliefs: Mapping[Rail, Posterior], *, known_bad: bool) -> tuple[tuple[Part, Rail], ...]:
+    """Return the parts of the most probable explanation, with their rails.
+
+    `known_bad`: some part is known to be bad; where noise alone is most probable, the next explanation counts.
+    """
     found = [(part, rail) for rail, b in beliefs.items() for case in b.cases for part in case.sets[0][0]]
-    if somebody and not found:
-        others = [
-            (probability / max(case.sets[0][1], 1e-9), sorted(parts), rail)
-            for rail, belief in beliefs.items()
-            for case in belief.cases
-            for parts, probability in case.sets[1:2]
-        ]
-        _, parts, rail = min(others, key=lambda o: (-o[0], o[1], str(o[2])), default=(0.0, [], None))
-        found = [(part, rail) for part in parts]
+    if known_bad and not found:
+        found = _second(beliefs)
     return tuple(sorted(found, key=lambda item: (item[0], -1 if item[1] is None else item[1])))
+
+
+def _second(beliefs: Mapping[Rail, Posterior]) -> list[tuple[Part, Rail]]:
+    """Return the second explanation of the case where it is nearest to the first."""
+    others = [
+        (probability / max(case.sets[0][1], 1e-9), sorted(parts), rail)
+        for rail, belief in beliefs.items()
+        for case in belief.cases
+        for parts, probability in case.sets[1:2]
+    ]
+    if not others:
+        return []
+    _, parts, rail = min(others, key=lambda other: (-other[0], other[1], str(other[2])))
+    return [(part, rail) for part in parts]
 
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """What is left open."""
+    """What is left open. Each method returns the advice for one kind of it, empty where there is none."""
 
     suspects: Sequence[Culprit]
     common: Sequence[Rail]
     unmeasured: Sequence[str]
     thin: Sequence[str]
     unmet: float
+    proven: bool
 
+    def advice(self) -> str:
+        sentences = (self._common(), self._shared(), self._hosts(), self._pairs(), self._measured(), self._met())
+        return "; ".join(filter(None, sentences))
 
-def _advice(left: _Open, *, proven: bool) -> str:
-    sentences, suspects = [], left.suspects
-    if left.common:
-        rails = ", ".join(f"rail {rail}" for rail in left.common if rail is not None)
-        sentences.append(f"all runs fail{f' on {rails}' if rails else ''}: check switches, the load, its limits")
-    hosts = sorted({c.part.names[0] for c in suspects if c.part.kind is PartKind.HOST})
-    pairs = sorted(c.part.names for c in suspects if c.part.kind is PartKind.PAIR)
-    leaves = sorted(str(c.part) for c in suspects if c.part.kind in (PartKind.LEAF, PartKind.UPLINK))
-    if leaves:
-        sentences.append(f"run hosts within and across leaves once more, to decide on {_some(leaves)}")
-    if hosts and not proven:
-        sentences.append(f"no host here is proven: run {_some(hosts)} each with proven hosts from elsewhere")
-    elif hosts:
-        sentences.append(f"run {_some(hosts)} once more, each among proven hosts")
-    if pairs and not hosts:
-        sentences.append(f"run {_some([' with '.join(ends) for ends in pairs])} once more, each pair by itself")
-    if left.unmeasured:
-        sentences.append(f"find out why {_some(left.unmeasured)} could not be measured")
-    if left.thin:
-        sentences.append(f"run {_some(left.thin)} more often: too few runs to find a fault that comes and goes")
-    if left.unmet > MOST_UNMET:
-        sentences.append(f"raise group_rounds: {left.unmet:.0%} of the pairs of hosts were in no run together")
-    return "; ".join(sentences)
+    def _parts(self, *kinds: PartKind) -> list[Part]:
+        return sorted({culprit.part for culprit in self.suspects if culprit.part.kind in kinds})
+
+    def _common(self) -> str:
+        rails = ", ".join(f"rail {rail}" for rail in self.common if rail is not None)
+        where = f" on {rails}" if rails else ""
+        return f"all runs fail{where}: check switches, the load, its limits" if self.common else ""
+
+    def _shared(self) -> str:
+        leaves = [str(part) for part in self._parts(PartKind.LEAF, PartKind.UPLINK)]
+        return f"run hosts within and across leaves once more, to decide on {_some(leaves)}" if leaves else ""
+
+    def _hosts(self) -> str:
+        hosts = [part.names[0] for part in self._parts(PartKind.HOST)]
+        if hosts and not self.proven:
+            return f"no host here is proven: run {_some(hosts)} each with proven hosts from elsewhere"
+        return f"run {_some(hosts)} once more, each among proven hosts" if hosts else ""
+
+    def _pairs(self) -> str:
+        pairs = [" with ".join(part.names) for part in self._parts(PartKind.PAIR)]
+        if not pairs or self._parts(PartKind.HOST):
+            return ""
+        return f"run {_some(pairs)} once more, each pair by itself"
+
+    def _measured(self) -> str:
+        unmeasured = f"find out why {_some(self.unmeasured)} could not be measured" if self.unmeasured else ""
+        thin = f"run {_some(self.thin)} more often: too few runs to find a fault that comes and goes"
+        return "; ".join(filter(None, (unmeasured, thin if self.thin else "")))
+
+    def _met(self) -> str:
+        if self.unmet <= MOST_UNMET:
+            return ""
+        return f"raise group_rounds: {self.unmet:.0%} of the pairs of hosts were in no run together"
 
 
 def _some(names: Sequence[str], most: int = 8) -> str:

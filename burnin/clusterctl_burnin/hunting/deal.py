@@ -95,17 +95,15 @@ def _block(
     leaves: Sequence[Sequence[str]], suspects: Collection[str], count: int, size: int, met: Meetings
 ) -> tuple[list[list[str]], list[str]]:
     """Return `count` groups of the hosts of these leaves, alternately from each leaf, and the hosts left over."""
-    queues = [[n for n in names if n in suspects] + [n for n in names if n not in suspects] for names in leaves]
+    queues = [sorted(names, key=lambda name: name not in suspects) for names in leaves]
     groups: list[list[str]] = [[] for _ in range(count)]
     for slot in range(size):
         for index, group in enumerate(groups):
-            turn = [*range(len(queues))]
             first = (index + slot) % len(queues)
-            queue = next((queues[q] for q in turn[first:] + turn[:first] if queues[q]), None)
+            queue = next(filter(None, (*queues[first:], *queues[:first])), None)
             if queue is None:
                 break
-            some = queue[:LOOKED_AT]
-            chosen = _next(some, group, suspects, met)
+            chosen = _next(queue[:LOOKED_AT], group, suspects, met)
             queue.remove(chosen)
             group.append(chosen)
     return groups, [name for queue in queues for name in queue]

@@ -18,6 +18,10 @@ SMALLEST_LEAF = 3
 """Of a leaf with fewer hosts, the hosts are suspected instead."""
 
 
+_Index = Mapping[tuple[PartKind, str], list[int]]
+"""The indices of runs by a part in them: the kind, and the name of the host or leaf."""
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A part with a way to be bad (always, or now and then).
@@ -60,7 +64,7 @@ class Evidence:
                 found.append(Candidate(part, 1 - shows, weight, bad))
         return found
 
-    def _index(self, runs: Sequence[Run]) -> Mapping[tuple[PartKind, str], list[int]]:
+    def _index(self, runs: Sequence[Run]) -> _Index:
         found: dict[tuple[PartKind, str], list[int]] = defaultdict(list)
         for index, run in enumerate(runs):
             for name in run.group:
@@ -72,37 +76,38 @@ class Evidence:
                     found[PartKind.UPLINK, leaf].append(index)
         return found
 
-    def _parts(
-        self,
-        passed: Mapping[tuple[PartKind, str], list[int]],
-        failed: Mapping[tuple[PartKind, str], list[int]],
-    ) -> Iterator[tuple[Part, tuple[int, tuple[int, ...]]]]:
+    def _parts(self, passed: _Index, failed: _Index) -> Iterator[tuple[Part, tuple[int, tuple[int, ...]]]]:
         """Yield each part, in how many passed runs it was, and in which failed ones."""
         if len(self.failed) > 1:
             yield Part(PartKind.ALL, ()), (len(self.passed), tuple(range(len(self.failed))))
         for kind, name in sorted(failed):
-            bad = failed[kind, name]
-            good = len(passed.get((kind, name), ()))
-            if kind is PartKind.HOST:
-                yield host(name), (good, tuple(bad))
-            elif len(bad) > 1 and (part := self._part_of(kind, name)) is not None:
-                yield part, (good, tuple(bad))
-        ends = {key[1]: set(value) for key, value in passed.items() if key[0] is PartKind.HOST}
+            part = self._part_of(kind, name, failed[kind, name])
+            if part is not None:
+                yield part, (len(passed.get((kind, name), ())), tuple(failed[kind, name]))
+        yield from self._pairs({name: set(runs) for (kind, name), runs in passed.items() if kind is PartKind.HOST})
+
+    def _pairs(self, passed: Mapping[str, set[int]]) -> Iterator[tuple[Part, tuple[int, tuple[int, ...]]]]:
+        """Yield each pair of hosts that failed together. `passed`: the indices of the passed runs, by host."""
         together: dict[tuple[str, str], list[int]] = defaultdict(list)
         for index, run in enumerate(self.failed):
             for names in itertools.combinations(run.group, 2):
                 together[names].append(index)
+        nothing: set[int] = set()
         for (one, other), runs in sorted(together.items()):
-            good = len(ends.get(one, set()) & ends.get(other, set()))
+            good = len(passed.get(one, nothing) & passed.get(other, nothing))
             yield pair(one, other), (good, tuple(runs))
 
-    def _part_of(self, kind: PartKind, leaf: str) -> Part | None:
-        """Return None for a leaf that is no other part than its hosts, or the uplinks of the other one of two."""
-        if len(self._leaves[leaf]) < SMALLEST_LEAF:
+    def _part_of(self, kind: PartKind, name: str, failed: Sequence[int]) -> Part | None:
+        """Return the host or leaf. None for a leaf that cannot be told from its hosts (it has few, or failed once), and
+        for the uplinks of the second of two leaves, which are those of the first.
+        """
+        if kind is PartKind.HOST:
+            return host(name)
+        if len(failed) < 2 or len(self._leaves[name]) < SMALLEST_LEAF:
             return None
         if kind is PartKind.UPLINK and len(self._leaves) == 2:
-            return Part(kind, self._leaves[leaf], " and ".join(self._leaves)) if leaf == min(self._leaves) else None
-        return Part(kind, self._leaves[leaf], leaf)
+            return Part(kind, self._leaves[name], " and ".join(self._leaves)) if name == min(self._leaves) else None
+        return Part(kind, self._leaves[name], name)
 
 
 def members_by_leaf(hosts: Sequence[str], topology: Topology) -> Mapping[str, tuple[str, ...]]:

@@ -6,6 +6,7 @@ would be left of it if the cause were known (the mutual information of both).
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -138,20 +139,30 @@ def _seeds(case: Case, limits: Limits, number: int) -> Iterator[Seed]:
     unsure = [part for part, p in case.parts.items() if p < limits.sure]
     hosts = [part.names[0] for part in unsure if part.kind is PartKind.HOST]
     pairs = [part.names for part in unsure if part.kind is PartKind.PAIR]
-    few = len(unsure) <= MANY
-    for name in hosts[:HOSTS] if few else ():
-        yield Seed((name,))
-    for ends in pairs[:PAIRS] if few else ():
-        yield Seed(ends)
-        for name, other in (ends, ends[::-1]):
-            yield Seed((name,), without=frozenset({other}))
-    for run in case.runs[-RERUNS:]:
-        yield Seed(run.group)
-    suspects = mixed({*hosts, *(name for ends in pairs for name in ends)}, number)
+    if len(unsure) <= MANY:
+        yield from (Seed((name,)) for name in hosts[:HOSTS])
+        yield from itertools.chain.from_iterable(map(_of_pair, pairs[:PAIRS]))
+    yield from (Seed(run.group) for run in case.runs[-RERUNS:])
+    yield from _halves(mixed({*hosts}.union(*pairs), number), max(limits.sizes.most, limits.widest))
+    yield from _of_leaves(unsure, limits)
+
+
+def _halves(suspects: Sequence[str], most: int) -> Iterator[Seed]:
+    """Yield both halves of more than two suspects, of `most` hosts at most."""
     if len(suspects) > 2:
-        for half in (suspects[::2], suspects[1::2]):
-            yield Seed(tuple(half[: max(limits.sizes.most, limits.widest)]))
-    for part in unsure:
-        if part.kind in (PartKind.LEAF, PartKind.UPLINK):
-            yield Seed(part.names[: limits.sizes.most])
-            yield Seed(part.names[: max(1, limits.sizes.most // 2)], without=frozenset(part.names))
+        yield from (Seed(tuple(half[:most])) for half in (suspects[::2], suspects[1::2]))
+
+
+def _of_leaves(unsure: Iterable[Part], limits: Limits) -> Iterator[Seed]:
+    """Yield hosts of each leaf in doubt among themselves, and with hosts of other leaves."""
+    leaves = [part.names for part in unsure if part.kind in (PartKind.LEAF, PartKind.UPLINK)]
+    for names in leaves:
+        yield Seed(names[: limits.sizes.most])
+        yield Seed(names[: max(1, limits.sizes.most // 2)], without=frozenset(names))
+
+
+def _of_pair(ends: Group) -> Iterator[Seed]:
+    """Yield the pair, and each of its hosts without the other."""
+    yield Seed(ends)
+    for name, other in (ends, ends[::-1]):
+        yield Seed((name,), without=frozenset({other}))

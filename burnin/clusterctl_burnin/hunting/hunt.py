@@ -5,7 +5,7 @@ Pure and deterministic: its state is its events, so that a run that was killed g
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clusterctl_burnin.hunting.answer import Answer, answer
@@ -27,13 +27,16 @@ of hosts that passed, where most pairs of hosts are together at once.
 
 
 @dataclass(frozen=True, slots=True)
-class _Screening:
-    """Who is screened in a round (`mine`), and who else could take part."""
+class _Hosts:
+    """The present hosts in the order of a round, by what is known of them.
 
-    mine: list[str]
-    proven: list[str]
+    doubtful  suspects, and hosts that are bad
+    """
+
     present: list[str]
+    proven: list[str]
     suspects: set[str]
+    doubtful: set[str]
 
 
 class Hunt:
@@ -103,61 +106,77 @@ class Hunt:
                     evidence = Evidence(runs, self._hosts, self._topology)
                     found[runs] = posterior(evidence, self._rules.assumptions)
             beliefs = {rail: found[self._record.runs(rail)] for rail in self._record.rails()}
-            self._beliefs = given_bad(beliefs) if self._rules.somebody else beliefs
+            self._beliefs = given_bad(beliefs) if self._rules.known_bad else beliefs
         return self._beliefs
 
     def _groups(self, number: int) -> tuple[Group, ...]:
+        """Return the groups of a round: screening runs while a host lacks any, then follow-up runs."""
         beliefs = self._believed()
-        sure = self._sure(beliefs)
-        cases = self._undecided(beliefs)
-        suspects = self._suspects(cases)
-        passed = self._record.passed()
-        doubtful = suspects | {part.names[0] for part in sure if part.kind is PartKind.HOST}
-        present = self._shuffled(number)
-        proven = [name for name in present if passed.get(name) and name not in doubtful]
+        sure, cases = self._sure(beliefs), self._undecided(beliefs)
+        hosts = self._hosts_of(number, sure, cases)
         wanting = self._wanting(sure)
-        sizes = Sizes(self._rules.least, self._rules.most)
-        met = self._met()
-        if wanting:
-            mine = [name for name in present if name in wanting or name in suspects]
-            shared = [part for case in cases for part in case.open(self._rules.sure) if part.kind in SHARED]
-            wide = number > NARROW and not shared and not any(part.kind in SHARED for part in sure)
-            groups = self._screening(_Screening(mine, proven, present, suspects), number, met, wide=wide)
+        if not wanting:
+            groups = self._follow_up(number, hosts, cases)
+        elif number > NARROW and not self._shared_in_doubt(sure, cases):
+            groups = self._wide(number, hosts, wanting)
         else:
-            others = [name for name in present if name not in proven and name not in doubtful - suspects]
-            pool = Pool(proven, others, self._topology, met, self._rules.least)
-            groups = tuple(follow_up(cases, pool, Limits(sizes, self._rules.widest, self._rules.sure), number))
+            groups = self._usual(number, hosts, wanting)
         times = self._record.times()
-        return tuple(g for g in groups if times.get(g, 0) < self._often(g, doubtful, bool(proven)))
+        return tuple(group for group in groups if times.get(group, 0) < self._often(group, hosts))
 
-    def _screening(self, who: _Screening, number: int, met: Meetings, *, wide: bool) -> tuple[Group, ...]:
-        """Return the groups of a screening round: suspects apart; in a wide one, the proven hosts in large groups."""
-        sizes = self._sizes(who)
-        good = [name for name in who.mine if name in who.proven]
-        if not wide or self._rules.widest <= self._rules.most or len(good) < 2 * self._rules.most:
-            placed = self._with_partners(who.mine, who, sizes.most)
-            return deal(placed, who.suspects, number - 1, self._topology, sizes, met)
-        narrow = [name for name in who.mine if name not in good]
-        if narrow:
-            narrow = self._apart(narrow, who, good)
-        there = {*narrow}
-        left = [name for name in good if name not in there]
-        groups = deal(narrow, who.suspects, number - 1, self._topology, sizes, met)
+    def _hosts_of(self, number: int, sure: Iterable[Part], cases: Iterable[Case]) -> _Hosts:
+        suspects = self._suspects(cases)
+        doubtful = suspects | {part.names[0] for part in sure if part.kind is PartKind.HOST}
+        present, passed = self._shuffled(number), self._record.passed()
+        proven = [name for name in present if passed.get(name) and name not in doubtful]
+        return _Hosts(present, proven, suspects, doubtful)
+
+    def _follow_up(self, number: int, hosts: _Hosts, cases: Sequence[Case]) -> tuple[Group, ...]:
+        bad = hosts.doubtful - hosts.suspects
+        others = [name for name in hosts.present if name not in hosts.proven and name not in bad]
+        pool = Pool(hosts.proven, others, self._topology, self._met(), self._rules.least)
+        sizes = Sizes(self._rules.least, self._rules.most)
+        return tuple(follow_up(cases, pool, Limits(sizes, self._rules.widest, self._rules.sure), number))
+
+    def _shared_in_doubt(self, sure: Sequence[Part], cases: Iterable[Case]) -> bool:
+        """Return whether a part that many hosts share is bad or in doubt."""
+        doubtful = (part for case in cases for part in case.open(self._rules.sure))
+        return any(part.kind in SHARED for part in (*sure, *doubtful))
+
+    def _usual(self, number: int, hosts: _Hosts, wanting: set[str]) -> tuple[Group, ...]:
+        """Return screening groups of the usual size, suspects apart."""
+        mine = _among(hosts.present, wanting | hosts.suspects)
+        sizes = self._sizes(mine, hosts)
+        placed = self._with_partners(mine, hosts, sizes.most)
+        return deal(placed, hosts.suspects, number - 1, self._topology, sizes, self._met())
+
+    def _wide(self, number: int, hosts: _Hosts, wanting: set[str]) -> tuple[Group, ...]:
+        """Return large groups of the proven hosts, and groups of the usual size of the others."""
+        mine = _among(hosts.present, wanting | hosts.suspects)
+        good = _among(mine, {*hosts.proven})
+        if self._rules.widest <= self._rules.most or len(good) < 2 * self._rules.most:
+            return self._usual(number, hosts, wanting)
+        narrow = self._apart(_among(mine, {*mine} - {*good}), hosts, good)
+        left = _among(good, {*good} - {*narrow})
+        met = self._met()
+        groups = deal(narrow, hosts.suspects, number - 1, self._topology, self._sizes(mine, hosts), met)
         large = even_sizes(len(left), Sizes(self._rules.least, self._rules.widest))
         return (*groups, *deal(left, (), 2 * number, self._topology, large, met))
 
-    def _sizes(self, who: _Screening) -> Sizes:
+    def _sizes(self, mine: Sequence[str], hosts: _Hosts) -> Sizes:
         """Return the usual sizes, or so much smaller ones that each group has one suspect at most."""
         least, most = self._rules.least, self._rules.most
-        return Sizes(least, max(least, min(most, len(who.mine) // max(1, len(who.suspects)))))
+        return Sizes(least, max(least, min(most, len(mine) // max(1, len(hosts.suspects)))))
 
-    def _apart(self, names: list[str], who: _Screening, good: list[str]) -> list[str]:
+    def _apart(self, names: list[str], hosts: _Hosts, good: list[str]) -> list[str]:
         """Return the names with as many proven partners as groups with one suspect each need, if there are so many."""
+        if not names:
+            return []
         there = {*names}
         wanted = len(names) * (self._rules.most - 1)
         partners = [name for name in good if name not in there]
         enough = wanted if wanted <= len(partners) // 2 else -len(names) % self._rules.most
-        return self._with_partners([*names, *partners[:enough]], who, self._rules.most)
+        return self._with_partners([*names, *partners[:enough]], hosts, self._rules.most)
 
     def _met(self) -> Meetings:
         met = Meetings()
@@ -171,17 +190,18 @@ class Hunt:
         measured = self._record.measured()
         return sorted(mixed(self.present, number), key=lambda name: measured.get(name, 0))
 
-    def _often(self, group: Group, doubtful: set[str], proven: bool) -> int:
-        """Return how often the group may run; where it failed and no host is proven, only other hosts tell more."""
-        return self._rules.repeats if proven or doubtful.isdisjoint(group) else self._rules.alone
+    def _often(self, group: Group, hosts: _Hosts) -> int:
+        """Return how often the group may run; where it failed and no host is proven, only other hosts show more."""
+        unlimited = hosts.proven or hosts.doubtful.isdisjoint(group)
+        return self._rules.repeats if unlimited else self._rules.alone
 
-    def _with_partners(self, names: list[str], who: _Screening, size: int) -> list[str]:
+    def _with_partners(self, names: list[str], hosts: _Hosts, size: int) -> list[str]:
         """Return the names with as many partners as fill their groups."""
         there = {*names}
-        more = [name for name in who.proven if name not in there][: -len(names) % size]
+        more = [name for name in hosts.proven if name not in there][: -len(names) % size]
         short = self._rules.least - len(names) - len(more)
         there |= {*more}
-        more += [name for name in who.present if name not in there][: max(0, short)]
+        more += [name for name in hosts.present if name not in there][: max(0, short)]
         return [*names, *more]
 
     def _sure(self, beliefs: Mapping[Rail, Posterior]) -> list[Part]:
@@ -210,3 +230,7 @@ class Hunt:
             for name in self.present
             if name not in known and asked.get(name, 0) < wanted + PATIENCE and counted.get(name, 0) < wanted
         }
+
+
+def _among(names: Iterable[str], wanted: Collection[str]) -> list[str]:
+    return [name for name in names if name in wanted]

@@ -161,7 +161,7 @@ class Rules:
     rounds        the hunt ends after so many, settled or not
     repeats       the same group runs so often at most
     alone         likewise, while a host of it failed and no host in the hunt is proven: only more hosts help
-    somebody      some part is known to be bad, because jobs failed: noise alone explains nothing
+    known_bad      some part is known to be bad, because jobs failed: noise alone explains nothing
     """
 
     least: int = 2
@@ -172,7 +172,7 @@ class Rules:
     rounds: int = 24
     repeats: int = 24
     alone: int = 24
-    somebody: bool = False
+    known_bad: bool = False
     assumptions: Assumptions = field(default_factory=Assumptions)
 
     def __post_init__(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clusterctl_burnin.hunting.answer import Answer
@@ -64,39 +64,64 @@ class Measured:
         return {rail: _of_rail(rail, by_rail[rail], self.answer) for rail in rails}
 
 
+@dataclass(frozen=True, slots=True)
+class _RailAnswer:
+    """What the hunt found on one rail: bad parts, those in doubt, and whether all runs fail there."""
+
+    bad: tuple[Part, ...]
+    doubtful: tuple[Part, ...]
+    common: bool
+
+    def blame(self, name: str, trials: Sequence[Trial]) -> Blame:
+        """Return the status of a node by its trials: a fault, else unmeasured without a passed trial, else proven."""
+        failed = tuple(trial for trial in trials if trial.outcome in BAD)
+        fault = self._fault(name, failed)
+        if fault is not None:
+            return fault
+        passed = tuple(trial for trial in trials if trial.passed)
+        if not passed:
+            return Blame(NodeStatus.UNMEASURED, tuple(trials))
+        return Blame(NodeStatus.PROVEN, passed, tuple(trial for trial in failed if not self._explained(trial)))
+
+    def _fault(self, name: str, failed: tuple[Trial, ...]) -> Blame | None:
+        mine = {part.kind: part for part in self.bad if name in part.names}
+        if PartKind.HOST in mine:
+            return Blame(NodeStatus.BAD, failed)
+        if not failed:
+            return None
+        if self.common:
+            return Blame(NodeStatus.COMMON, failed)
+        shared = mine.get(PartKind.LEAF) or mine.get(PartKind.UPLINK)
+        if shared is not None:
+            return Blame(NodeStatus.SHARED, failed, shared=shared)
+        if any(name in part.names for part in self.doubtful):
+            return Blame(NodeStatus.SUSPECT, failed)
+        return _path(name, mine.get(PartKind.PAIR), failed)
+
+    def _explained(self, trial: Trial) -> bool:
+        return any(shows_in(part, frozenset(trial.members)) for part in self.bad)
+
+
+def _path(name: str, path: Part | None, failed: tuple[Trial, ...]) -> Blame | None:
+    if path is None:
+        return None
+    partner = next(end for end in path.names if end != name)
+    return Blame(NodeStatus.PATH, tuple(trial for trial in failed if partner in trial.members), partner=partner)
+
+
 def _of_rail(rail: Rail, trials: Iterable[Trial], answer: Answer) -> Mapping[str, Blame]:
     mine: dict[str, list[Trial]] = {}
     for trial in trials:
         for name in trial.members:
             mine.setdefault(name, []).append(trial)
-    bad = [c.part for c in answer.bad if rail in c.rails]
-    doubtful = [c.part for c in answer.suspects if rail in c.rails and c.probability > DOUBT.get(c.part.kind, 0.0)]
-    return {name: _of_node(name, its, bad, doubtful, common=rail in answer.common) for name, its in mine.items()}
-
-
-def _of_node(name: str, trials: list[Trial], bad: list[Part], doubtful: list[Part], *, common: bool) -> Blame:
-    passed = tuple(trial for trial in trials if trial.passed)
-    failed = tuple(trial for trial in trials if trial.outcome in BAD)
-    mine = {part.kind: part for part in bad if name in part.names}
-    shared = mine.get(PartKind.LEAF) or mine.get(PartKind.UPLINK)
-    blame: Blame | None = None
-    if PartKind.HOST in mine:
-        blame = Blame(NodeStatus.BAD, failed)
-    elif failed and common:
-        blame = Blame(NodeStatus.COMMON, failed)
-    elif failed and shared is not None:
-        blame = Blame(NodeStatus.SHARED, failed, shared=shared)
-    elif failed and any(name in part.names for part in doubtful):
-        blame = Blame(NodeStatus.SUSPECT, failed)
-    elif failed and PartKind.PAIR in mine:
-        partner = next(end for end in mine[PartKind.PAIR].names if end != name)
-        blame = Blame(NodeStatus.PATH, tuple(t for t in failed if partner in t.members), partner=partner)
-    elif not passed:
-        blame = Blame(NodeStatus.UNMEASURED, tuple(trials))
-    if blame is not None:
-        return blame
-    chance = tuple(t for t in failed if not any(shows_in(part, frozenset(t.members)) for part in bad))
-    return Blame(NodeStatus.PROVEN, passed, chance)
+    on_rail = _RailAnswer(
+        bad=tuple(c.part for c in answer.bad if rail in c.rails),
+        doubtful=tuple(
+            c.part for c in answer.suspects if rail in c.rails and c.probability > DOUBT.get(c.part.kind, 0.0)
+        ),
+        common=rail in answer.common,
+    )
+    return {name: on_rail.blame(name, its) for name, its in mine.items()}
 
 
 def measured_groups(trials: Iterable[Trial]) -> Mapping[str, frozenset[frozenset[str]]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from clusterctl_burnin.hunting.evidence import Candidate, Evidence
 from clusterctl_burnin.hunting.model import Assumptions
@@ -54,12 +54,7 @@ def _chosen(found: Sequence[Candidate], noise: Sequence[float]) -> tuple[float, 
     while queue:
         _, index = heapq.heappop(queue)
         candidate = found[index]
-        if candidate.part in taken:
-            continue
-        gain = candidate.weight + sum(
-            math.log((1 - (1 - noise[run]) * silent[run] * candidate.silent) / (1 - (1 - noise[run]) * silent[run]))
-            for run in candidate.failed
-        )
+        gain = 0.0 if candidate.part in taken else _gain(candidate, noise, silent)
         if gain <= 0:
             continue
         if queue and -gain > queue[0][0]:
@@ -72,6 +67,12 @@ def _chosen(found: Sequence[Candidate], noise: Sequence[float]) -> tuple[float, 
     return weight, silent
 
 
+def _gain(candidate: Candidate, noise: Sequence[float], silent: Sequence[float]) -> float:
+    """Return the log weight that the candidate adds to parts that do not show with the probabilities `silent`."""
+    quiet = [((1 - noise[run]) * silent[run]) for run in candidate.failed]
+    return candidate.weight + sum(math.log((1 - q * candidate.silent) / (1 - q)) for q in quiet)
+
+
 def _noise(evidence: Evidence, silent: Sequence[float], assumptions: Assumptions) -> tuple[list[float], float]:
     """Return the noise of each failed run, and the log weight. `silent`: how probable it is that no bad part shows."""
     passed = Counter(run.round for run in evidence.passed)
@@ -82,10 +83,7 @@ def _noise(evidence: Evidence, silent: Sequence[float], assumptions: Assumptions
     total, burst = 0.0, 0.0
     for number in evidence.rounds:
         shown = {i: [math.log(1 - (1 - n) * silent[i]) for n in assumptions.noise] for i in failed[number]}
-        scores = [
-            math.log(prior) + passed[number] * math.log(1 - level) + sum(logs[k] for logs in shown.values())
-            for k, (prior, level) in enumerate(zip(_priors(burst, assumptions), assumptions.noise, strict=True))
-        ]
+        scores = _scores(passed[number], shown.values(), burst, assumptions)
         for index, logs in shown.items():
             others = _normalised([score - log for score, log in zip(scores, logs, strict=True)])[0]
             noise[index] = sum(p * level for p, level in zip(others, assumptions.noise, strict=True))
@@ -93,6 +91,20 @@ def _noise(evidence: Evidence, silent: Sequence[float], assumptions: Assumptions
         burst = 1 - levels[0]
         total += weight
     return noise, total
+
+
+def _scores(passed: int, shown: Iterable[Sequence[float]], burst: float, assumptions: Assumptions) -> list[float]:
+    """Return the log weight of each level of noise in a round.
+
+    passed  how many of its runs passed
+    shown   of each failed run, the logarithm of how probable its failure is at each level
+    """
+    priors = _priors(burst, assumptions)
+    failed = [sum(logs) for logs in zip(*shown, strict=True)] or [0.0] * len(priors)
+    return [
+        math.log(prior) + passed * math.log(1 - level) + log
+        for prior, level, log in zip(priors, assumptions.noise, failed, strict=True)
+    ]
 
 
 def _normalised(logs: Sequence[float]) -> tuple[list[float], float]:

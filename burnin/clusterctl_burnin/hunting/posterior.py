@@ -48,20 +48,27 @@ class Case:
         """Return the parts in doubt, the most probable first: those that are not sure, without those of less than
         `1 - sure`, as long as these add up to no more than that for each failed run.
 
-        What a bad leaf hides cannot be told before it is repaired.
+        What a bad leaf hides cannot be known before it is repaired.
         """
-        bad = [part for part, p in self.parts.items() if p >= sure and part.kind in (PartKind.LEAF, PartKind.ALL)]
-        hidden = {name for part in bad for name in part.names}
-        everything = any(part.kind is PartKind.ALL for part in bad)
-        unsure = [
-            (part, p)
-            for part, p in self.parts.items()
-            if p < sure and not everything and (part.kind in SHARED or hidden.isdisjoint(part.names))
-        ]
+        unsure = self._unsure(sure)
         doubt, least = 0.0, 1 - sure
         while unsure and unsure[-1][1] <= least and doubt + unsure[-1][1] <= least * len(self.runs):
             doubt += unsure.pop()[1]
         return tuple(part for part, _ in unsure)
+
+    def _unsure(self, sure: float) -> list[tuple[Part, float]]:
+        """Return the parts that are not sure, without those that a part that is sure hides."""
+        certain = [part for part, p in self.parts.items() if p >= sure]
+        if Part(PartKind.ALL, ()) in certain:
+            return []
+        leaves = [part.names for part in certain if part.kind is PartKind.LEAF]
+        hidden: set[str] = set().union(*leaves)
+        return [(part, p) for part, p in self.parts.items() if p < sure and not _hides(hidden, part)]
+
+
+def _hides(hidden: set[str], part: Part) -> bool:
+    """Return whether nothing can be known of the part, since hosts of it are hidden."""
+    return part.kind not in SHARED and not hidden.isdisjoint(part.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,21 +138,15 @@ def _apart(failed: int, found: Sequence[Candidate]) -> Iterable[tuple[list[int],
 
 def _case(evidence: Evidence, members: Sequence[int], found: Sequence[Candidate], noise: Sequence[float]) -> Case:
     found = sorted(found, key=lambda c: (-c.explains(noise), c.part, c.silent))
-    shared = [index for index, candidate in enumerate(found) if candidate.part.kind in SHARED]
-    weights = _weigh(found, noise, len(members), ())
-    if shared:
-        weights |= _weigh(found, noise, len(members), shared)
-    best = max(weights.values())
+    weights = _weights(found, noise, len(members))
     by_parts: dict[frozenset[Part], float] = defaultdict(float)
     marginal: dict[Part, float] = defaultdict(float)
     shown: dict[Part, float] = defaultdict(float)
     for chosen, weight in weights.items():
-        if weight > best - NEGLIGIBLE:
-            probability = math.exp(weight - best)
-            by_parts[frozenset(found[index].part for index in chosen)] += probability
-            for index in chosen:
-                marginal[found[index].part] += probability
-                shown[found[index].part] += probability * (1 - found[index].silent)
+        by_parts[frozenset(found[index].part for index in chosen)] += weight
+        for index in chosen:
+            marginal[found[index].part] += weight
+            shown[found[index].part] += weight * (1 - found[index].silent)
     total = math.fsum(by_parts.values())
     sets = sorted(((parts, weight / total) for parts, weight in by_parts.items()), key=lambda s: (-s[1], sorted(s[0])))
     ordered = sorted(marginal.items(), key=lambda item: (-item[1], item[0]))
@@ -158,8 +159,19 @@ def _case(evidence: Evidence, members: Sequence[int], found: Sequence[Candidate]
     )
 
 
+def _weights(found: Sequence[Candidate], noise: Sequence[float], runs: int) -> dict[frozenset[int], float]:
+    """Return the weight of each set that counts, relative to the best one."""
+    shared = [index for index, candidate in enumerate(found) if candidate.part.kind in SHARED]
+    logs = _weigh(found, noise, runs, ())
+    if shared:
+        logs |= _weigh(found, noise, runs, shared)
+    best = max(logs.values())
+    return {chosen: math.exp(log - best) for chosen, log in logs.items() if log > best - NEGLIGIBLE}
+
+
 _State = tuple[float, dict[int, float]]
 """Log weight of a set, and per failed run the probability that nothing in the set shows there (1 where untouched)."""
+_Beam = Sequence[tuple[frozenset[int], _State]]
 
 
 def _weigh(
@@ -171,26 +183,37 @@ def _weigh(
     first  grow from these, shared parts; from nothing and without shared parts where there are none. Both are needed: a
            leaf explains more than any host by itself, and less than several hosts together
     """
-    nothing: frozenset[int] = frozenset()
     start: _State = (0.0, {})
-    beam = [(frozenset({index}), _with(start, found[index], noise)) for index in first] or [(nothing, start)]
+    nothing: frozenset[int] = frozenset()
+    beam: _Beam = [(frozenset({index}), _with(start, found[index], noise)) for index in first] or [(nothing, start)]
     weights = {chosen: state[0] for chosen, state in beam}
-    usable = [(i, c) for i, c in enumerate(found) if first or c.part.kind not in SHARED]
-    for size in range(min(MOST_BAD, runs + 1)):
-        grown: dict[frozenset[int], _State] = {}
-        for chosen, state in beam:
-            taken = {found[index].part for index in chosen}
-            for index, candidate in usable if size == 0 else usable[:MOST_CANDIDATES]:
-                larger = chosen | {index}
-                if candidate.part not in taken and larger not in grown:
-                    grown[larger] = _with(state, candidate, noise)
+    usable = [index for index, candidate in enumerate(found) if first or candidate.part.kind not in SHARED]
+    for _ in range(min(MOST_BAD, runs + 1)):
+        grown = _grown(beam, found, usable, noise)
         weights |= {chosen: state[0] for chosen, state in grown.items()}
-        best = max(weights.values())
-        kept = [(chosen, state) for chosen, state in grown.items() if state[0] > best - NEGLIGIBLE]
-        beam = sorted(kept, key=lambda item: (-item[1][0], sorted(item[0])))[:BEAM]
-        if not beam:
-            break
+        beam = _best(grown, max(weights.values()) - NEGLIGIBLE)
+        usable = usable[:MOST_CANDIDATES]
     return weights
+
+
+def _best(grown: Mapping[frozenset[int], _State], least: float) -> _Beam:
+    """Return the sets of the largest weights, above `least`."""
+    kept = [(chosen, state) for chosen, state in grown.items() if state[0] > least]
+    return sorted(kept, key=lambda item: (-item[1][0], sorted(item[0])))[:BEAM]
+
+
+def _grown(
+    beam: _Beam, found: Sequence[Candidate], usable: Sequence[int], noise: Sequence[float]
+) -> dict[frozenset[int], _State]:
+    """Return the sets of the beam, each with one more part."""
+    grown: dict[frozenset[int], _State] = {}
+    for chosen, state in beam:
+        taken = {found[index].part for index in chosen}
+        for index in usable:
+            larger = chosen | {index}
+            if found[index].part not in taken and larger not in grown:
+                grown[larger] = _with(state, found[index], noise)
+    return grown
 
 
 def _with(state: _State, candidate: Candidate, noise: Sequence[float]) -> _State:

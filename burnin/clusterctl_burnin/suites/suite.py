@@ -117,7 +117,7 @@ class _File(pydantic.BaseModel):
     group_iterations: GroupIterations | None = None
     hang_seconds: PairSeconds | None = None
     node_seconds: dict[str, NodeSeconds] = {}
-    somebody_is_bad: Annotated[bool, pydantic.Field(strict=True)] = False
+    known_bad: Annotated[bool, pydantic.Field(strict=True)] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class Suite:
     hang_seconds      how long a group sums until it hangs; None: as the limits file says
     solo              loads of one node, which go before those of several
     node_seconds      for how long each of them runs; who is not named: as the limits file says
-    somebody_is_bad   jobs have gone wrong: what goes wrong in a load is then not taken for chance alone
+    known_bad   jobs have failed, so that a part is bad: a failed load is not explained by chance alone
     """
 
     name: str
@@ -167,7 +167,7 @@ class Suite:
     pair_seconds: int | None = None
     group_iterations: int | None = None
     hang_seconds: int | None = None
-    somebody_is_bad: bool = False
+    known_bad: bool = False
     solo: tuple[NodeLoad, ...] = ()
     node_seconds: Mapping[str, int] = field(default_factory=dict)
 

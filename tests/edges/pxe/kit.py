@@ -14,7 +14,7 @@ import requests
 from clusterctl.edges.pxe.app import AppSettings, build
 from clusterctl.edges.pxe.attempt import Attempt, AttemptState, BootFiles, Payload
 from clusterctl.edges.pxe.attempt_store import AttemptStore, new_token
-from clusterctl.edges.pxe.server import Server
+from clusterctl.edges.pxe.server import ConnectionLimits, Server
 from clusterctl.fleet.hardware.disk_contract import DiskContract
 from clusterctl.fleet.node import Mac, Serial
 
@@ -87,14 +87,17 @@ class ServedAttempts:
         return found
 
 
+USUAL = ConnectionLimits()
+
+
 @contextmanager
-def serving(folder: Path, downloads_at_once: int = 4) -> Iterator[ServedAttempts]:
+def serving(folder: Path, downloads_at_once: int = 4, limits: ConnectionLimits = USUAL) -> Iterator[ServedAttempts]:
     boot_folder = folder / "boot"
     boot_folder.mkdir()
     attempts = AttemptStore(folder / "pxe" / "machines")
     attempt = attempts.put(armed(), {"overlay.tar": b"a tar"})
     settings = AppSettings("http://192.0.2.1:8080", boot_folder, HELLO, downloads_at_once)
-    server = Server(build(settings, attempts, TickingClock()), "127.0.0.1", 0)
+    server = Server(build(settings, attempts, TickingClock()), "127.0.0.1", 0, limits)
     try:
         yield ServedAttempts(attempts, attempt, f"http://127.0.0.1:{server.port}", boot_folder)
     finally:

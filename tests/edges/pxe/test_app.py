@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import requests
 
 from clusterctl.edges.pxe.attempt import AttemptState
 from clusterctl.edges.pxe.files import Downloads, locate
+from clusterctl.edges.pxe.server import ConnectionLimits
 from clusterctl.fleet.hardware.disk_contract import DiskContract
 from clusterctl.fleet.hardware.sku import RootDisk
-from tests.edges.pxe.kit import HELLO, KEY, MAC, OTHER_KEY, ROOT_DISK, SERIAL, ServedAttempts, report
+from tests.edges.pxe.kit import HELLO, KEY, MAC, OTHER_KEY, ROOT_DISK, SERIAL, ServedAttempts, report, serving
+
+LIMITS = ConnectionLimits(per_host=8)
 
 
 def test_a_whole_install(served: ServedAttempts) -> None:
@@ -28,7 +34,7 @@ def test_a_whole_install(served: ServedAttempts) -> None:
     lines = dict(line.split("=", 1) for line in answer.text.splitlines())
     assert lines.keys() == {"root", "time", "image", "sha256", "size", "hostname"}
     assert lines["root"] == "/dev/nvme0n1"
-    assert lines["image"] == "/files/images/debian-12/d1/rootfs.tar.zst"
+    assert lines["image"] == f"/t/{served.attempt.token}/files/images/debian-12/d1/rootfs.tar.zst"
     assert served.get(f"/t/{served.attempt.token}/overlay.tar").content == b"a tar"
     assert served.say("progress", "writing the image").status_code == 200
     assert served.say("host-key", f"{KEY} root@node001\n").status_code == 200
@@ -212,7 +218,9 @@ def test_nothing_outside_the_boot_folder(served: ServedAttempts, tmp_path: Path)
     (served.boot_folder / "link").symlink_to(tmp_path / "other")
     (served.boot_folder / "folder").mkdir()
     os.mkfifo(served.boot_folder / "fifo")
-    for path in ("../other", "folder/../../other", "/etc/passwd", "link", "folder", "", "fifo", "a\0b"):
+    (served.boot_folder / "folder" / "file").write_text("x")
+    names = ("../other", "folder/../../other", "/etc/passwd", "link", "folder", "", "fifo", "a\0b")
+    for path in (*names, "folder//file", "folder/./file", "folder/../folder/file", "./folder/file", "folder/file/"):
         assert locate(served.boot_folder, path) is None, path
     for path in ("%2e%2e/other", "..%2fother", "link", "folder", "%2fetc/passwd"):
         assert served.get(f"/files/{path}").status_code == 404, path
@@ -238,6 +246,64 @@ def test_the_brake_on_images(served: ServedAttempts) -> None:
             return
         threading.Event().wait(0.1)
     pytest.fail("no place came free")
+
+
+def test_an_image_has_one_name_and_one_limit(served: ServedAttempts) -> None:
+    """A link to it is braked, too; a detour in the path is no file; a wrong token neither serves nor records anything."""
+    image = served.boot_folder / "images" / "x"
+    image.parent.mkdir()
+    with image.open("wb") as file:
+        file.truncate(256 << 20)
+    (served.boot_folder / "current").symlink_to("images")
+    slow = [served.get(f"/t/{served.attempt.token}/files/images/x", stream=True) for _ in range(4)]
+    assert [answer.status_code for answer in slow] == [200] * 4
+    assert served.get("/files/current/x").status_code == 503
+    before = served.now
+    assert served.get("/t/0123/files/images/x").status_code == 404
+    assert served.get("/files/images/x").status_code == 503
+    assert served.now == before
+    for answer in slow:
+        answer.close()
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET /boot.ipxe HTTP/1.1\r\nHost: x\r\n", b"GET /boot.ipxe HTTP/1.1\r\nHost: x\r\n\r\n"]
+)
+def test_a_head_that_does_not_arrive_frees_its_connection(tmp_path: Path, sent: bytes) -> None:
+    """Nothing, half of a head, or silence after an answer: the service closes, others are served."""
+    with serving(tmp_path, limits=ConnectionLimits(head_s=0.5)) as served, one_connection(served) as client:
+        client.sendall(sent)
+        with suppress(ConnectionError):
+            while client.recv(65536):  # ends when the service closes
+                pass
+
+
+def test_one_address_holds_so_many_connections(tmp_path: Path) -> None:
+    """The next one is dropped; places come free again."""
+    with ExitStack() as stack:
+        served = stack.enter_context(serving(tmp_path, limits=LIMITS))
+        held = [stack.enter_context(one_connection(served)) for _ in range(LIMITS.per_host)]
+        for client in held:
+            client.sendall(b"GET /boot.ipxe HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert client.recv(15) == b"HTTP/1.1 200 OK"
+        with one_connection(served) as beyond, suppress(ConnectionError):
+            assert beyond.recv(1) == b""
+        for client in held:
+            client.close()
+        _until_served(served)
+
+
+def _until_served(served: ServedAttempts) -> None:
+    for _ in range(600):
+        with suppress(requests.ConnectionError):
+            assert served.get("/boot.ipxe").status_code == 200
+            return
+        threading.Event().wait(0.1)
+    pytest.fail("no place came free")
+
+
+def one_connection(served: ServedAttempts) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", int(served.base.rpartition(":")[2])), timeout=60)
 
 
 def test_places_are_counted() -> None:

@@ -278,11 +278,11 @@ def test_who_waits_for_an_image_is_not_silent(world: World) -> None:
     world.say("report", report())
     for _ in range(5):
         world.clock.time += timedelta(seconds=500)
-        world.handlers.image_requested("192.0.2.99")
-        world.handlers.image_requested("192.0.2.17")
+        assert not world.handlers.image_requested("another token")
+        assert world.handlers.image_requested(world.token())
         assert world.state() is InstallState.INSTALLING
     world.clock.time += timedelta(seconds=700)
-    world.handlers.image_requested("192.0.2.99")
+    assert not world.handlers.image_requested("another token")
     assert world.state() is InstallState.FAILED
 
 

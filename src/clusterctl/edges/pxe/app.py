@@ -6,6 +6,7 @@ logged.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +35,8 @@ MAX_BYTES = {
 }
 """The names that a machine may post to, and the largest body of each."""
 
+BODY_S = 300.0
+"""Seconds in which the body of a post must arrive."""
 _NOT_FOUND = Reply(404, "not found\n")
 
 
@@ -56,6 +59,7 @@ def build(settings: AppSettings, attempts: AttemptStore, clock: Clock) -> Starle
             Route("/boot/{name}", service.boot),
             Route("/files/{path:path}", service.file),
             Route("/t/{token}/probe.sh", service.probe),
+            Route("/t/{token}/files/{path:path}", service.image),
             Route("/t/{token}/{name}", service.document, methods=["GET"]),
             Route("/t/{token}/{name}", service.post, methods=["POST"]),
         ],
@@ -86,9 +90,13 @@ class _Service:
 
     async def file(self, request: Request) -> Response:
         path = request.path_params["path"]
-        if path.startswith(files.IMAGES) and request.client is not None:
-            await run_in_threadpool(self._handlers.image_requested, request.client.host)
         return await run_in_threadpool(files.answer, self._settings.boot_folder, path, self._downloads)
+
+    async def image(self, request: Request) -> Response:
+        """Return a file to the machine of a running attempt, and record that it asks: it may wait in a queue."""
+        if not await run_in_threadpool(self._handlers.image_requested, request.path_params["token"]):
+            return _response(_NOT_FOUND)
+        return await self.file(request)
 
     async def probe(self, request: Request) -> Response:
         known = await run_in_threadpool(self._handlers.is_running, request.path_params["token"])
@@ -110,8 +118,9 @@ class _Service:
         if most is None or not await run_in_threadpool(self._handlers.may_post, token):
             return _response(_NOT_FOUND)
         try:
-            body = await _body(request, most)
-        except ClientDisconnect:
+            async with asyncio.timeout(BODY_S):
+                body = await _body(request, most)
+        except (ClientDisconnect, TimeoutError):
             return _response(Reply(400, "the request was cut off\n"))
         if body is None:
             return _response(Reply(413, f"at most {most} bytes\n"))

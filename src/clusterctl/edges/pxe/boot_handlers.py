@@ -70,13 +70,17 @@ class BootHandlers:
             return scripts.installer(base, attempt.node, attempt.boot, mac)
         return scripts.nothing(_unarmed(attempt))
 
-    def image_requested(self, host: str) -> None:
-        """Record that the machine at this address asks for an image: it may wait in a queue and send nothing else."""
-        now = self._now()
-        for attempt in self._attempts.all().values():
-            heard = attempt.last_heard
-            if attempt.running and attempt.address == host and (heard is None or now - heard > SIGN_OF_LIFE):
-                self._move(attempt, lambda found: replace(found, asked=now))
+    def image_requested(self, token: str) -> bool:
+        """Record that the machine asks for an image: it may wait in a queue and send nothing else. Return whether the
+        token belongs to a running attempt.
+        """
+        attempt = self._attempts.by_token(token)
+        if attempt is None or not attempt.running:
+            return False
+        now, heard = self._now(), attempt.last_heard
+        if heard is None or now - heard > SIGN_OF_LIFE:
+            self._move(attempt, lambda found: replace(found, asked=now))
+        return True
 
     def is_running(self, token: str) -> bool:
         """Return whether the token belongs to a running attempt."""
@@ -176,7 +180,11 @@ class BootHandlers:
         lines = [f"root={attempt.root}", f"time={int(self._now().timestamp())}"]
         if attempt.payload.path:
             payload = attempt.payload
-            lines += [f"image=/files/{payload.path}", f"sha256={payload.sha256}", f"size={payload.size}"]
+            lines += [
+                f"image=/t/{attempt.token}/files/{payload.path}",
+                f"sha256={payload.sha256}",
+                f"size={payload.size}",
+            ]
         return "\n".join([*lines, f"hostname={attempt.node}"]) + "\n"
 
 

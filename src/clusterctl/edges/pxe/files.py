@@ -11,7 +11,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
 RETRY_AFTER_S = 10
-IMAGES = "images/"
+IMAGES = "images"
 
 
 class Downloads:
@@ -36,8 +36,11 @@ class Downloads:
 
 
 def locate(folder: Path, path: str) -> tuple[Path, os.stat_result] | None:
-    """Return the regular file of that name in the folder, links followed; None where there is none inside it."""
-    if "\0" in path or path.startswith("/"):
+    """Return the regular file of that name in the folder, links followed; None where there is none inside it.
+
+    A name that is not in its simplest form (`//`, `/./`, `..`) is none: one file has one name, and one limit.
+    """
+    if "\0" in path or any(part in ("", ".", "..") for part in path.split("/")):
         return None
     try:
         root = folder.resolve(strict=True)
@@ -56,7 +59,7 @@ def answer(folder: Path, path: str, downloads: Downloads) -> Response:
     if found is None:
         return PlainTextResponse("there is no such file\n", 404)
     file, status = found
-    if not path.startswith(IMAGES):
+    if file.relative_to(folder.resolve()).parts[0] != IMAGES:
         return _File(file, stat_result=status, media_type="application/octet-stream")
     if not downloads.begin():
         busy = {"Retry-After": str(RETRY_AFTER_S)}

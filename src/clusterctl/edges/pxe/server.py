@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import json
 import socket
 import threading
 import time
+from collections import Counter
+from dataclasses import dataclass
 
 import uvicorn
 from starlette.applications import Starlette
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from clusterctl.edges.processes import Surroundings, run
 from clusterctl.fleet.errors import EnvironmentBrokenError
@@ -22,14 +26,83 @@ START_S = 60.0
 CLOSE_S = 3
 
 
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """What one machine may hold of the service.
+
+    head_s   seconds until the head of a request has arrived
+    per_host connections of one address at a time; iPXE and curl use one or two
+    at_once  connections at a time of all addresses
+    """
+
+    head_s: float = 15.0
+    per_host: int = 32
+    at_once: int = 4096
+
+
+class LimitedConnection(H11Protocol):
+    """One connection. It is dropped where it exceeds the limits: no head in time, or too many of its address.
+
+    All connections run in the event loop's one thread.
+    """
+
+    limits = ConnectionLimits()
+    open_by_host: Counter[str]
+    _head_timer: asyncio.TimerHandle | None = None
+    _counted = ""
+
+    @classmethod
+    def within(cls, limits: ConnectionLimits) -> type[LimitedConnection]:
+        """Return the class for the connections of one server."""
+        return type(cls.__name__, (cls,), {"limits": limits, "open_by_host": Counter()})
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        host = self.client[0] if self.client else ""
+        if self.open_by_host[host] >= self.limits.per_host or self.open_by_host.total() >= self.limits.at_once:
+            transport.abort()
+            return
+        self._counted = host
+        self.open_by_host[host] += 1
+        self._await_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.cycle is None or self.cycle.response_complete:
+            self._await_head()
+        elif self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+        if self._counted:
+            self.open_by_host[self._counted] -= 1
+            self.open_by_host += Counter()  # forgets addresses without a connection
+            self._counted = ""
+        super().connection_lost(exc)
+
+    def _await_head(self) -> None:
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(self.limits.head_s, self._drop)
+
+    def _drop(self) -> None:
+        self._head_timer = None
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.abort()
+
+
 class Server:
     """Serves until `close`. Raises `EnvironmentBrokenError` where the address is not available."""
 
-    def __init__(self, app: Starlette, address: str, port: int) -> None:
+    def __init__(self, app: Starlette, address: str, port: int, limits: ConnectionLimits = ConnectionLimits()) -> None:
         self._socket = listen(address, port)
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(
             app,
+            http=LimitedConnection.within(limits),
+            ws="none",
             access_log=False,  # tokens stand in paths
             log_config=None,
             lifespan="off",
