@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from clusterctl.cabling.labels import shortened
@@ -14,7 +14,7 @@ from clusterctl.fleet.natural_order import natural_key
 
 
 class GapKind(enum.Enum):
-    """What of plan and nodes does not fit."""
+    """How plan and nodes differ."""
 
     NO_CABLES = "no_cables"
     ADAPTER_COUNT = "adapter_count"
@@ -23,7 +23,7 @@ class GapKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class WiringGap:
-    """`hosts` are nodes, or hosts of the plan that are none."""
+    """`hosts` are nodes, or hosts of the plan that are not nodes."""
 
     kind: GapKind
     hosts: tuple[str, ...]
@@ -40,29 +40,47 @@ def wiring_gaps(plan: WiringPlan, adapters: Mapping[str, int | None]) -> tuple[W
 
     Names are compared without case and domain, as `cable verify` does.
     """
+    planned, spelled = _planned(plan)
+    nodes = {short(node): node for node in adapters}
+    return (
+        *_no_cables([node for key, node in nodes.items() if adapters[node] != 0 and key not in planned]),
+        *_adapter_counts({node: planned[key] for key, node in nodes.items() if key in planned}, adapters),
+        *_no_nodes([spelled[key] for key in planned.keys() - nodes.keys()]),
+    )
+
+
+def _planned(plan: WiringPlan) -> tuple[dict[str, set[str]], dict[str, str]]:
+    """Return the adapters that the plan gives each host, and the plan's spelling of each host, by short name."""
     planned: dict[str, set[str]] = defaultdict(set)
     spelled: dict[str, str] = {}
     for cable in plan.cables:
-        for end in cable.ends:
+        for end in (cable.source, cable.destination):
             if end.device in plan.hosts:
                 planned[short(end.device)].add(end.port.partition("/")[0])
                 spelled[short(end.device)] = end.device
-    nodes = {short(node): node for node in adapters}
-    gaps = []
-    bare = sorted((node for key, node in nodes.items() if adapters[node] != 0 and key not in planned), key=natural_key)
-    if bare:
-        message = (
-            f"the wiring plan has no cable of {shortened(bare)}: {'they' if len(bare) > 1 else 'it'} cannot pass cable"
-        )
-        gaps.append(WiringGap(GapKind.NO_CABLES, tuple(bare), message))
-    for key in sorted(nodes.keys() & planned.keys(), key=natural_key):
-        node, found = nodes[key], len(planned[key])
+    return planned, spelled
+
+
+def _no_cables(nodes: list[str]) -> Iterator[WiringGap]:
+    nodes.sort(key=natural_key)
+    if nodes:
+        they = "they" if len(nodes) > 1 else "it"
+        message = f"the wiring plan has no cable of {shortened(nodes)}: {they} cannot pass cable"
+        yield WiringGap(GapKind.NO_CABLES, tuple(nodes), message)
+
+
+def _adapter_counts(planned: Mapping[str, set[str]], adapters: Mapping[str, int | None]) -> Iterator[WiringGap]:
+    """Yield the nodes for which the plan has another number of adapters than their SKU."""
+    for node in sorted(planned, key=natural_key):
+        found = len(planned[node])
         if adapters[node] and found != adapters[node]:
-            names = ", ".join(sorted(planned[key], key=natural_key))
+            names = ", ".join(sorted(planned[node], key=natural_key))
             message = f"{node}: its SKU has {adapters[node]} adapters, the wiring plan cables {found} ({names})"
-            gaps.append(WiringGap(GapKind.ADAPTER_COUNT, (node,), message))
-    strange = sorted((spelled[key] for key in planned.keys() - nodes.keys()), key=natural_key)
-    if strange:
-        message = f"hosts of the wiring plan that are no node of the site: {shortened(strange)}"
-        gaps.append(WiringGap(GapKind.NO_NODE, tuple(strange), message))
-    return tuple(gaps)
+            yield WiringGap(GapKind.ADAPTER_COUNT, (node,), message)
+
+
+def _no_nodes(hosts: list[str]) -> Iterator[WiringGap]:
+    hosts.sort(key=natural_key)
+    if hosts:
+        message = f"hosts of the wiring plan that are no node of the site: {shortened(hosts)}"
+        yield WiringGap(GapKind.NO_NODE, tuple(hosts), message)

@@ -89,7 +89,7 @@ def test_one_of_two_lists_of_ethernet_ports() -> None:
     del tree["/redfish/v1/Chassis/1"]["NetworkAdapters"]
     found = reading(tree)
     assert [nic.mac for nic in found.inventory.nics or ()] == ["02:aa:00:00:00:01"]
-    assert any("ports that only they tell are not seen" in problem for problem in found.problems)
+    assert any("ports that only they list are missing" in problem for problem in found.problems)
     assert found.inventory.hcas is None
 
 

@@ -24,21 +24,22 @@ _Way = tuple[_Side, _Side, int]
 
 def join_bundles(found: list[Explanation], labels: PlanLabels) -> list[Explanation]:
     """Return the explanations, with those of one bundle joined."""
+    shifted = _shifted(found)
+    done = {id(one) for run in shifted for one in run}
+    runs = [*shifted, *_between_two(one for one in found if id(one) not in done)]
+    joined = {id(run[0]): _join(run, labels) for run in runs}
+    others = {id(one) for run in runs for one in run[1:]}
+    return [joined.get(id(one), one) for one in found if id(one) not in others]
+
+
+def _shifted(found: Iterable[Explanation]) -> list[list[Explanation]]:
+    """Return runs of neighbouring ports with the same moves."""
     patterns: dict[frozenset[_Way], list[Explanation]] = defaultdict(list)
     for one in found:
         ways = frozenset(map(_way, _moves(one)))
         if 0 < len(ways) <= 2:
             patterns[ways].append(one)
-    joined: dict[int, Explanation] = {}
-    done: set[int] = set()
-    for ways, alike in patterns.items():
-        for run in _runs(alike, ways):
-            joined[id(run[0])] = _join(run, labels)
-            done |= {id(one) for one in run}
-    for exchanged in _between_two(one for one in found if id(one) not in done):
-        joined[id(exchanged[0])] = _join(exchanged, labels)
-        done |= {id(one) for one in exchanged}
-    return [joined.get(id(one), one) for one in found if id(one) in joined or id(one) not in done]
+    return [run for ways, alike in patterns.items() for run in _runs(alike, ways)]
 
 
 def _moves(one: Explanation) -> list[MovePlug]:
@@ -56,9 +57,23 @@ def _way(move: MovePlug) -> _Way:
     return _side(move.source), _side(move.target), move.target.number - move.source.number
 
 
+def _sources(moves: Iterable[MovePlug]) -> set[PortName]:
+    return {move.source for move in moves}
+
+
+def _targets(moves: Iterable[MovePlug]) -> set[PortName]:
+    return {move.target for move in moves}
+
+
+def _moved(one: Explanation) -> set[PortName]:
+    """Return the ports that the moves of an explanation are from and to."""
+    moves = _moves(one)
+    return _sources(moves) | _targets(moves)
+
+
 def _start(one: Explanation) -> int:
     """Return the lowest port on the first device."""
-    ports = [port for move in _moves(one) for port in (move.source, move.target)]
+    ports = _moved(one)
     first = min(map(_side, ports))
     return min(port.number for port in ports if _side(port) == first)
 
@@ -83,46 +98,55 @@ def _between_two(found: Iterable[Explanation]) -> list[list[Explanation]]:
     """Return exchanges on one device between the same two far devices, at least two, in neighbouring ports."""
     groups: dict[tuple[_Side, frozenset[str]], list[Explanation]] = defaultdict(list)
     for one in found:
-        moves = _moves(one) if one.kind is FaultKind.SWAPPED else []
-        here = {_side(port) for move in moves for port in (move.source, move.target)}
-        if len(here) == 1:
-            (side,) = here
-            far = frozenset(port.device for port in one.ports if port.device != side[0])
-            if len(far) == 2:
-                groups[side, far].append(one)
+        exchange = _exchange(one)
+        if exchange is not None:
+            groups[exchange].append(one)
     return [group for group in groups.values() if len(group) > 1 and _close(group)]
 
 
+def _exchange(one: Explanation) -> tuple[_Side, frozenset[str]] | None:
+    """Return the side of an exchange on one side, and the two far devices; None for any other explanation."""
+    if one.kind is not FaultKind.SWAPPED:
+        return None
+    sides = set(map(_side, _moved(one)))
+    far = frozenset(port.device for port in one.ports) - {device for device, _ in sides}
+    return (sides.pop(), far) if len(sides) == 1 and len(far) == 2 else None
+
+
 def _close(group: list[Explanation]) -> bool:
-    numbers = {port.number for one in group for move in _moves(one) for port in (move.source, move.target)}
+    numbers = {port.number for one in group for port in _moved(one)}
     return max(numbers) - min(numbers) < 2 * len(numbers)
 
 
 def _join(run: list[Explanation], labels: PlanLabels) -> Explanation:
-    first = run[0]
-    moves = sorted(
-        (move for one in run for move in _moves(one)), key=lambda move: (_side(move.source), move.source.number)
-    )
-    sources, targets = {move.source for move in moves}, {move.target for move in moves}
-    here = sorted({port.device for port in sources | targets})
-    ports = {port for one in run for port in one.ports}
-    far = shortened(sorted({port.device for port in ports} - set(here)), 4)
-    head = f"{len(moves)} cables of a bundle at {listed(here)}, to {far}, are "
-    if sources == targets:
-        what = f"exchanged: {_places(sources)}"
-    else:
-        what = f"shifted: found in {_places(sources)}, the plan has {_places(targets)}"
+    moves = sorted((move for one in run for move in _moves(one)), key=_place)
+    ports = set[PortName]().union(*(one.ports for one in run))
+    here = sorted({port.device for port in _sources(moves) | _targets(moves)})
+    on_wrong_rail = any(one.kind is FaultKind.WRONG_RAIL for one in run)
     return replace(
-        first,
-        kind=next((one.kind for one in run if one.kind is FaultKind.WRONG_RAIL), first.kind),
-        cause=head + what,
+        run[0],
+        kind=FaultKind.WRONG_RAIL if on_wrong_rail else run[0].kind,
+        cause=_cause(moves, here, ports),
         action=f"{labels.at(here[0])}{listed(here)}: {_instruction(moves)}",
-        nodes=tuple(sorted({node for one in run for node in one.nodes})),
+        nodes=tuple(sorted(set[str]().union(*(one.nodes for one in run)))),
         ports=tuple(sorted(ports)),
         links=sum(one.links for one in run),
         steps=tuple(moves),
         tie=any(one.tie for one in run),
     )
+
+
+def _place(move: MovePlug) -> tuple[_Side, int]:
+    return _side(move.source), move.source.number
+
+
+def _cause(moves: list[MovePlug], here: list[str], ports: Iterable[PortName]) -> str:
+    far = shortened(sorted({port.device for port in ports} - set(here)), 4)
+    sources, targets = _sources(moves), _targets(moves)
+    what = f"shifted: found in {_places(sources)}, the plan has {_places(targets)}"
+    if sources == targets:
+        what = f"exchanged: {_places(sources)}"
+    return f"{len(moves)} cables of a bundle at {listed(here)}, to {far}, are {what}"
 
 
 def _places(ports: Iterable[PortName]) -> str:
@@ -134,16 +158,13 @@ def _places(ports: Iterable[PortName]) -> str:
 
 
 def _instruction(moves: list[MovePlug]) -> str:
-    """Return what to do with the plugs: by ranges where source and target keep their order."""
+    """Return the action with the plugs: by ranges where source and target keep their order."""
     ways: dict[_Way, list[MovePlug]] = defaultdict(list)
     for move in moves:
         ways[_way(move)].append(move)
     if len(ways) > 2:
         pairs = ", ".join(f"{move.source.number} → {move.target.number}" for move in moves)
-        return f"unplug all of {_places(move.source for move in moves)}, then move each plug: {pairs}"
-    parts = [
-        f"{_places(move.source for move in part)} to {_places(move.target for move in part)}" for part in ways.values()
-    ]
-    sources = {move.source for move in moves}
-    first = "unplug all, then " if any(move.target in sources for move in moves) else ""
+        return f"unplug all of {_places(_sources(moves))}, then move each plug: {pairs}"
+    parts = [f"{_places(_sources(part))} to {_places(_targets(part))}" for part in ways.values()]
+    first = "unplug all, then " if _sources(moves) & _targets(moves) else ""
     return f"{first}move the plugs from {listed(parts)}, in the same order"

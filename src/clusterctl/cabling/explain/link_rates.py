@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from clusterctl.cabling.actions import Ends
 from clusterctl.cabling.explain.explanation import Explanation, FaultKind
@@ -39,28 +40,50 @@ def capable_gbps(device: Device) -> float:
     return _LANES * LANE_GBPS[speed] if speed else float("inf")
 
 
+@dataclass(frozen=True, slots=True)
+class _Rates:
+    """`planned` rates by the cables' ends, `caps` of devices, and the required rate of other host links."""
+
+    planned: Mapping[Ends, float]
+    caps: Mapping[Guid, float]
+    host_gbps: float | None
+
+    def expected(self, cable: ObservedCable, usual: float, *, to_host: bool) -> float:
+        """Return the rate that a cable must have. `usual` is the rate of most cables of its class."""
+        cap = min(self.caps[cable.link.a.guid], self.caps[cable.link.b.guid])
+        if cable.ends in self.planned:
+            return min(self.planned[cable.ends], cap)
+        if to_host and self.host_gbps is not None:
+            return self.host_gbps
+        return min(usual, cap)
+
+
 def slow_links(
     cables: Iterable[ObservedCable], labels: PlanLabels, host_gbps: float | None, fabric: Fabric
 ) -> tuple[Explanation, ...]:
     """Return slow links. `host_gbps` is the required rate of host links that the plan gives no rate."""
+    planned: dict[Ends, float] = {cable.ends: cable.gbps for cable in labels.plan.cables if cable.gbps}
+    caps = {guid: capable_gbps(device) for guid, device in fabric.devices.items()}
+    rates = _Rates(planned, caps, host_gbps)
+    found = []
+    for (to_host, _), members in _classes(cables, labels).items():
+        usual = _usual(members)
+        lanes = Counter(cable.link.width for cable in members).most_common(1)[0][0]
+        for cable in members:
+            expected = rates.expected(cable, usual, to_host=to_host)
+            if cable.link.gbps < expected:
+                found.append(_explain(cable, expected, lanes, labels))
+    return tuple(found)
+
+
+def _classes(cables: Iterable[ObservedCable], labels: PlanLabels) -> dict[_Class, list[ObservedCable]]:
+    """Return the cables by class; those of classes that prove nothing are in one class for hosts and one for trunks."""
     classes: dict[_Class, list[ObservedCable]] = defaultdict(list)
     for cable in cables:
         classes[_to_host(cable, labels), _stems(cable)].append(cable)
     for key in [key for key, members in classes.items() if key[1] and len(members) < _ENOUGH]:
         classes[key[0], ()] += classes.pop(key)
-    planned: dict[Ends, float] = {cable.ends: cable.gbps for cable in labels.plan.cables if cable.gbps}
-    caps: dict[Guid, float] = {guid: capable_gbps(device) for guid, device in fabric.devices.items()}
-    found = []
-    for (to_host, _), members in classes.items():
-        usual = _usual(members)
-        lanes = Counter(cable.link.width for cable in members).most_common(1)[0][0]
-        for cable in members:
-            cap = min(caps[cable.link.a.guid], caps[cable.link.b.guid])
-            required = host_gbps if to_host and host_gbps is not None else min(usual, cap)
-            expected = min(planned[cable.ends], cap) if cable.ends in planned else required
-            if cable.link.gbps < expected:
-                found.append(_explain(cable, expected, lanes, labels))
-    return tuple(found)
+    return classes
 
 
 def _to_host(cable: ObservedCable, labels: PlanLabels) -> bool:

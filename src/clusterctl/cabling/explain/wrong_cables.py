@@ -60,17 +60,21 @@ def _length(cable: PlannedCable, modules: Iterable[Transceiver]) -> Iterator[str
 
 
 def _type(cable: PlannedCable, modules: Iterable[Transceiver]) -> Iterator[str]:
-    parts = {module.part for module in modules if module.part}
-    wanted = cable.kind.strip()
-    if not wanted or not parts:
-        return
-    if _PART.match(wanted):
-        if not any(part.startswith(wanted) for part in parts):
-            yield f"its part number is {listed(sorted(parts))}, not {wanted}"
-        return
-    planned, found = _type_of(wanted), {_type_of(part) for part in parts} - {""}
+    parts = sorted({module.part for module in modules if module.part})
+    planned = cable.kind.strip()
+    if planned and parts:
+        yield from _part_number(planned, parts) if _PART.match(planned) else _kind(planned, parts)
+
+
+def _part_number(planned: str, parts: list[str]) -> Iterator[str]:
+    if not any(part.startswith(planned) for part in parts):
+        yield f"its part number is {listed(parts)}, not {planned}"
+
+
+def _kind(text: str, parts: list[str]) -> Iterator[str]:
+    planned, found = _type_of(text), {_type_of(part) for part in parts} - {""}
     if planned and found and planned not in found:
-        yield f"it is {listed(sorted(found))} ({listed(sorted(parts))}), not {planned}"
+        yield f"it is {listed(sorted(found))} ({listed(parts)}), not {planned}"
 
 
 def _type_of(text: str) -> str:

@@ -97,12 +97,16 @@ def bill_of_materials(plan: WiringPlan, *, twin_cages: bool) -> str:
     ends = [(end, cable) for cable in plan.cables for end in (cable.source, cable.destination)]
     roles = Counter(device.partition("-")[0] for device in {end.device for end, _ in ends} - plan.hosts)
     items: list[tuple[str, str, int]] = [("switch", role, count) for role, count in sorted(roles.items())]
-    lengths = Counter((cable.kind, cable.length_m) for cable in plan.cables)
-    for (kind, length), count in sorted(lengths.items(), key=lambda item: (item[0][0], item[0][1] or 0)):
-        items.append(("cable", f"{kind} {length:g} m" if length is not None else "length unknown", count))
+    items += _cables(plan)
     optical = [end for end, cable in ends if cable.kind == OPTICAL]
     items += _transceivers(optical, plan, twin_cages=twin_cages)
     return _csv(("item", "type", "number"), ((what, kind, str(number)) for what, kind, number in items))
+
+
+def _cables(plan: WiringPlan) -> Iterator[tuple[str, str, int]]:
+    lengths = Counter((cable.kind, cable.length_m) for cable in plan.cables)
+    for (kind, length), count in sorted(lengths.items(), key=lambda item: (item[0][0], item[0][1] or 0)):
+        yield "cable", f"{kind} {length:g} m" if length is not None else "length unknown", count
 
 
 def _transceivers(optical: Iterable[PortName], plan: WiringPlan, *, twin_cages: bool) -> Iterator[tuple[str, str, int]]:

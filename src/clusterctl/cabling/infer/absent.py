@@ -1,6 +1,6 @@
 """Switches that are absent from a fabric without a plan: a gap in names, and the same gap in ports of their neighbours.
 
-Both gaps must be there: names alone may never have been given, and ports alone may be kept free. The first and the last
+Both gaps must exist: a name alone may be unused, and ports alone may be spare. The first and the last
 switch of a row leave no gap, so their absence is not noticed.
 """
 
@@ -28,43 +28,67 @@ def absent_switches(
 
     `pods` are groups of lower switches cabled alike; `level` is the tier of each switch.
     """
-    far: dict[str, dict[int, PortName]] = defaultdict(dict)
-    for ends in trunks:
-        a, b = sorted(ends)
-        far[a.device][a.number], far[b.device][b.number] = b, a
+    far = _far_ports(trunks)
     found: set[str] = set()
     for pod in pods:
-        members = set(pod)
-        near = {port.device for low in pod for port in far[low].values()}
-        uppers = {high for high in near if level.get(high, -1) == level.get(pod[0], -1) + 1}
-        up = {low: {n: p for n, p in far[low].items() if p.device in uppers} for low in pod}
-        down = {high: {n: p for n, p in far[high].items() if p.device in members} for high in uppers}
-        for neighbours, row in ((up, uppers), (down, members)):
+        for neighbours, row in _rows(pod, far, level):
             for name, ports in _gaps(neighbours, row):
                 if name not in far and name not in found:
                     found.add(name)
                     yield _explain(name, ports, neighbours, row)
 
 
-def _gaps(neighbours: Mapping[str, Mapping[int, PortName]], row: set[str]) -> Iterator[tuple[str, list[int]]]:
+_Ports = Mapping[int, PortName]
+"""A switch's port numbers, and the far ends of their cables."""
+
+
+def _far_ports(trunks: Iterable[Ends]) -> dict[str, dict[int, PortName]]:
+    far: dict[str, dict[int, PortName]] = defaultdict(dict)
+    for ends in trunks:
+        a, b = sorted(ends)
+        far[a.device][a.number], far[b.device][b.number] = b, a
+    return far
+
+
+def _rows(
+    pod: tuple[str, ...], far: Mapping[str, _Ports], level: Mapping[str, int]
+) -> Iterator[tuple[dict[str, _Ports], set[str]]]:
+    """Yield the upper and the lower switches of a pod, each with the ports of the others that lead to them."""
+    lower = set(pod)
+    near = {port.device for low in pod for port in far[low].values()}
+    upper = {high for high in near if level.get(high, -1) == level.get(pod[0], -1) + 1}
+    yield {low: _leading_to(upper, far[low]) for low in pod}, upper
+    yield {high: _leading_to(lower, far[high]) for high in upper}, lower
+
+
+def _leading_to(row: set[str], ports: _Ports) -> _Ports:
+    return {number: port for number, port in ports.items() if port.device in row}
+
+
+def _gaps(neighbours: Mapping[str, _Ports], row: set[str]) -> Iterator[tuple[str, list[int]]]:
     """Yield name and ports of each switch that both gaps show."""
     if len(row) < _FEWEST or len(neighbours) < _FEWEST:
         return
     used = Counter(number for ports in neighbours.values() for number in ports)
     free = [number for number in range(min(used), max(used) + 1) if not used[number]]
-    width = Counter(count for ports in neighbours.values() for count in _links(ports).values()).most_common(1)[0][0]
+    width = _usual_width(neighbours.values())
     names = list(_missing_names(row))
     if free and len(free) == width * len(names):
         for place, name in enumerate(names):
             yield name, free[place * width : (place + 1) * width]
 
 
-def _links(ports: Mapping[int, PortName]) -> Counter[str]:
+def _usual_width(neighbours: Iterable[_Ports]) -> int:
+    """Return the usual number of cables between two switches."""
+    return Counter(count for ports in neighbours for count in _links(ports).values()).most_common(1)[0][0]
+
+
+def _links(ports: _Ports) -> Counter[str]:
     return Counter(port.device for port in ports.values())
 
 
 def _missing_names(row: set[str]) -> Iterator[str]:
-    """Yield names whose number is missing between those of a row: `spine-07` between `spine-06` and `spine-08`."""
+    """Yield the names whose number is missing in a row: `spine-07` between `spine-06` and `spine-08`."""
     series: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
     for name in row:
         match = _LAST_NUMBER.match(name)
@@ -79,9 +103,7 @@ def _missing_names(row: set[str]) -> Iterator[str]:
                 yield f"{head}{number:0{width}}{tail}"
 
 
-def _explain(
-    name: str, ports: list[int], neighbours: Mapping[str, Mapping[int, PortName]], row: set[str]
-) -> Explanation:
+def _explain(name: str, ports: list[int], neighbours: Mapping[str, _Ports], row: set[str]) -> Explanation:
     around = sorted(neighbours, key=natural_key)
     places = f"port{'s' if len(ports) > 1 else ''} {ranges(ports)}"
     like = sorted(row, key=natural_key)

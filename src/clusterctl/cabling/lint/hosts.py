@@ -1,4 +1,4 @@
-"""Hosts that are unlike the others: fewer adapters, a name that is nearly another's, an adapter on another rail."""
+"""Hosts that differ from the others: fewer adapters, a name that is nearly another's, an adapter on another rail."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.fleet.natural_order import natural_key
 
 _ALIKE = 4
-"""Hosts with such names that prove what is usual."""
+"""Hosts of one pattern of names that are enough to show what is usual."""
 _SHARE = 0.6
 _DIGITS = re.compile(r"\d+")
+_End = tuple[PortName, Listed]
+"""An adapter's port, and the cable that is plugged into it."""
 
 
 def host_flaws(plan: PlanIndex) -> Iterator[Problem]:
-    """Yield a flaw for each host with fewer or more adapters than its like, for names that are nearly the same, and for
-    adapters whose rail is not that of most hosts.
+    """Yield hosts with fewer or more adapters than similar hosts, names that are nearly the same, and adapters on
+    another rail than those of most hosts.
     """
     cables: dict[str, list[Listed]] = defaultdict(list)
     for entry in plan.listed:
@@ -54,29 +56,40 @@ def _counts(cables: Mapping[str, list[Listed]]) -> Iterator[Problem]:
 
 
 def _names(cables: Mapping[str, list[Listed]]) -> Iterator[Problem]:
-    """Pairs of names that are the same but for case, domain or leading zeros; and rare names that are one letter apart
-    from another, where both hosts together have no more cables than one such host has.
-    """
-    patterns = Counter(_pattern(host) for host in cables)
+    """Yield pairs of host names that are nearly the same."""
+    yield from _spelled_otherwise(cables)
+    yield from _mistyped(cables)
+
+
+def _spelled_otherwise(cables: Mapping[str, list[Listed]]) -> Iterator[Problem]:
+    """Yield names that differ in case, domain or leading zeros only."""
     plain: dict[str, list[str]] = defaultdict(list)
     for host in sorted(cables, key=natural_key):
         plain[_DIGITS.sub(lambda number: str(int(number[0])), short(host))].append(host)
     for same in plain.values():
         if len(same) > 1:
             yield _similar(same[0], same[1], cables)
-    usual = {
-        pattern: _usual(len(found) for host, found in cables.items() if _pattern(host) == pattern)
-        for pattern in patterns
-    }
-    rare = [host for host in cables if patterns[_pattern(host)] < _ALIKE]
-    for host in sorted(rare, key=natural_key):
-        others = (
-            other for other in cables if patterns[_pattern(other)] >= _ALIKE and _one_apart(short(host), short(other))
-        )
-        together = (o for o in others if len(cables[host]) + len(cables[o]) <= usual[_pattern(o)])
+
+
+def _mistyped(cables: Mapping[str, list[Listed]]) -> Iterator[Problem]:
+    """Yield rare names that are one letter apart from another, where both have no more cables than one host has."""
+    patterns = {host: _pattern(host) for host in cables}
+    usual = _usual_counts(cables, patterns)
+    common = [host for host, pattern in patterns.items() if pattern in usual]
+    for host in sorted(sorted(cables.keys() - set(common)), key=natural_key):
+        alike = (other for other in common if _one_apart(short(host), short(other)))
+        together = (other for other in alike if len(cables[host]) + len(cables[other]) <= usual[patterns[other]])
         other = next(together, None)
         if other is not None:
             yield _similar(host, other, cables)
+
+
+def _usual_counts(cables: Mapping[str, list[Listed]], patterns: Mapping[str, str]) -> dict[str, int]:
+    """Return the usual number of cables of each pattern that enough hosts have."""
+    counts: dict[str, list[int]] = defaultdict(list)
+    for host, pattern in patterns.items():
+        counts[pattern].append(len(cables[host]))
+    return {pattern: _usual(found) for pattern, found in counts.items() if len(found) >= _ALIKE}
 
 
 def _usual(counts: Iterable[int]) -> int:
@@ -105,24 +118,34 @@ def _one_apart(first: str, second: str) -> bool:
 
 
 def _rails(plan: PlanIndex, cables: Mapping[str, list[Listed]]) -> Iterator[Problem]:
-    """Where the plan names rails, adapters of one name are on one rail; leaves with several rails have own flaws."""
-    mixed = {leaf for leaf, rails in leaf_rails(plan).items() if len(rails) > 1}
-    found_on: dict[str, dict[str, list[tuple[PortName, Listed]]]] = defaultdict(lambda: defaultdict(list))
-    for entry in plan.listed:
-        if not entry.cable.rail or mixed & {end.device for end in entry.ends}:
-            continue
-        for end in entry.ends:
-            if len(cables.get(end.device, ())) > 1 and not end.on_switch:  # one adapter may be on any rail
-                found_on[end.port][entry.cable.rail].append((end, entry))
-    for adapter, by_rail in found_on.items():
+    """Yield adapters on another rail than those of the same name, where the plan names rails."""
+    for adapter, by_rail in _by_adapter(plan, cables).items():
         usual, found = max(by_rail.items(), key=lambda item: len(item[1]))
-        total = sum(map(len, by_rail.values()))
-        if len(found) < max(_ALIKE, _SHARE * total):
+        if len(found) < max(_ALIKE, _SHARE * sum(map(len, by_rail.values()))):
             continue
         for rail, others in by_rail.items():
             if rail != usual:
-                hosts = shortened(sorted((end.device for end, _ in others), key=natural_key))
-                cause = f"{adapter} of {hosts} is on rail {rail}, and on rail {usual} of {len(found)} other hosts"
-                action = f"{adapter}: correct the adapter or the rail"
-                where = lines(entry for _, entry in others)
-                yield Problem(ProblemKind.ADAPTER_RAIL, cause, action, where, tuple(end.device for end, _ in others))
+                yield _other_rail(adapter, rail, others, f"rail {usual} of {len(found)} other hosts")
+
+
+def _by_adapter(plan: PlanIndex, cables: Mapping[str, list[Listed]]) -> Mapping[str, dict[str, list[_End]]]:
+    """Return the ends of hosts by the adapter's name and the rail, without leaves of several rails.
+
+    These leaves have problems of their own. The only adapter of a host may be on any rail.
+    """
+    mixed = {leaf for leaf, rails in leaf_rails(plan).items() if len(rails) > 1}
+    found: dict[str, dict[str, list[_End]]] = defaultdict(lambda: defaultdict(list))
+    for entry in plan.listed:
+        if entry.cable.rail and mixed.isdisjoint(end.device for end in entry.ends):
+            for end in entry.ends:
+                if len(cables.get(end.device, ())) > 1 and not end.on_switch:
+                    found[end.port][entry.cable.rail].append((end, entry))
+    return found
+
+
+def _other_rail(adapter: str, rail: str, others: list[_End], usual: str) -> Problem:
+    names = tuple(end.device for end, _ in others)
+    hosts = shortened(sorted(names, key=natural_key))
+    cause = f"{adapter} of {hosts} is on rail {rail}, and on {usual}"
+    action = f"{adapter}: correct the adapter or the rail"
+    return Problem(ProblemKind.ADAPTER_RAIL, cause, action, lines(entry for _, entry in others), names)

@@ -28,27 +28,31 @@ def port_flaws(plan: PlanIndex, rules: Rules) -> Iterator[Problem]:
 
 
 def _used_twice(plan: PlanIndex) -> Iterator[Problem]:
+    """Yield the ports with several cables, and each cable that is listed several times."""
     users: dict[PortName, list[Listed]] = defaultdict(list)
     for entry in plan.listed:
         for end in set(entry.ends):
             users[end].append(entry)
-    told: set[frozenset[PortName]] = set()
+    reported: set[frozenset[PortName]] = set()
     for port, entries in users.items():
-        if len(entries) < 2:
-            continue
-        cables = {entry.cable.ends for entry in entries}
-        if len(cables) == 1:
-            if cables <= told:
-                continue
-            told |= cables
-            cause = (
-                f"the cable {entries[0].cable.source} – {entries[0].cable.destination} is listed {len(entries)} times"
-            )
-            yield Problem(ProblemKind.CABLE_TWICE, cause, "keep one of the lines", lines(entries), (str(port),))
-        else:
-            peers = [str(end) for entry in entries for end in entry.ends if end != port]
-            cause = f"{port} has {len(entries)} cables: to {shortened(peers)}"
-            yield Problem(ProblemKind.PORT_TWICE, cause, f"give {port} one cable", lines(entries), (str(port),))
+        cables = {entry.cable.ends for entry in entries} if len(entries) > 1 else set()
+        if len(cables) == 1 and not cables <= reported:
+            reported |= cables
+            yield _cable_twice(port, entries)
+        elif len(cables) > 1:
+            yield _port_twice(port, entries)
+
+
+def _cable_twice(port: PortName, entries: list[Listed]) -> Problem:
+    source, destination = entries[0].ends
+    cause = f"the cable {source} – {destination} is listed {len(entries)} times"
+    return Problem(ProblemKind.CABLE_TWICE, cause, "keep one of the lines", lines(entries), (str(port),))
+
+
+def _port_twice(port: PortName, entries: list[Listed]) -> Problem:
+    peers = [str(end) for entry in entries for end in entry.ends if end != port]
+    cause = f"{port} has {len(entries)} cables: to {shortened(peers)}"
+    return Problem(ProblemKind.PORT_TWICE, cause, f"give {port} one cable", lines(entries), (str(port),))
 
 
 def _ends(plan: PlanIndex) -> Iterator[Problem]:

@@ -106,14 +106,18 @@ def index(drafts: Iterable[PlanDraft]) -> PlanIndex:
     drafts = tuple(drafts)
     hosts = frozenset(host for draft in drafts for host in draft.hosts)
     listed = tuple(Listed(cable, draft) for draft in drafts for cable in draft.cables)
+    models = {device: model for draft in drafts for device, model in draft.models.items()}
+    return PlanIndex(drafts, listed, hosts, _by_switch(listed, hosts), models)
+
+
+def _by_switch(listed: Iterable[Listed], hosts: frozenset[str]) -> dict[str, tuple[Listed, ...]]:
     switches: dict[str, list[Listed]] = defaultdict(list)
     for entry in listed:
         source, destination = entry.cable.source.device, entry.cable.destination.device
         for device in (source,) if source == destination else (source, destination):
             if device not in hosts:
                 switches[device].append(entry)
-    models = {device: model for draft in drafts for device, model in draft.models.items()}
-    return PlanIndex(drafts, listed, hosts, {name: tuple(entries) for name, entries in switches.items()}, models)
+    return {name: tuple(entries) for name, entries in switches.items()}
 
 
 def lines(entries: Iterable[Listed]) -> tuple[str, ...]:

@@ -1,13 +1,13 @@
-"""Flaws of rails: in a rail-optimised fabric a leaf carries one rail, the same adapter of each of its hosts.
+"""Problems of rails: in a rail-optimised fabric a leaf carries one rail, the same adapter of each of its hosts.
 
-The rail of an adapter is what the plan says: its column `rail`, else the adapter's name as a mere label. The number in
-`mlx5_3` is never taken for a rail's number.
+The rail of an adapter is that of the plan's column `rail`, else the adapter's name as a mere label. The number in
+`mlx5_3` is never the rail's number.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from clusterctl.cabling.labels import listed
@@ -15,8 +15,8 @@ from clusterctl.cabling.lint.plan_index import Listed, PlanIndex, Problem, Probl
 from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.fleet.natural_order import natural_key
 
-_TOLD = 8
-"""Adapters of one host that a finding tells of."""
+_SHOWN = 8
+"""Adapters of one host that a finding lists."""
 _FEW = 4
 """A leaf of which at most one in four cables is on another rail than the rest is a leaf with wrong cables."""
 _ADAPTER_DEVICE = re.compile(r"(.+)-([0-9]+)$")
@@ -25,7 +25,7 @@ Rail = str
 
 
 def rail_of(entry: Listed, adapter: PortName) -> Rail:
-    """Empty where the plan does not tell: a host with mere port numbers that is not called `node001-3`."""
+    """Return the rail; empty where it is unknown: a host with mere port numbers that is not called `node001-3`."""
     if entry.cable.rail:
         return entry.cable.rail
     if not adapter.port.isdigit():
@@ -35,13 +35,13 @@ def rail_of(entry: Listed, adapter: PortName) -> Rail:
 
 
 def host_of(adapter: PortName) -> str:
-    """`node001`, also of the `.topo`'s device `node001-3`."""
+    """Return `node001`, also for the `.topo`'s device `node001-3`."""
     match = _ADAPTER_DEVICE.match(adapter.device) if adapter.port.isdigit() else None
     return match[1] if match else adapter.device
 
 
 def leaf_rails(plan: PlanIndex) -> Mapping[str, Mapping[Rail, list[Listed]]]:
-    """Leaf → rail → its cables to hosts; leaves of which no rail is known are left out."""
+    """Return the cables to hosts by leaf and rail, without leaves of which no rail is known."""
     found: dict[str, dict[Rail, list[Listed]]] = {}
     for switch, entries in plan.switches.items():
         rails: dict[Rail, list[Listed]] = defaultdict(list)
@@ -56,46 +56,54 @@ def leaf_rails(plan: PlanIndex) -> Mapping[str, Mapping[Rail, list[Listed]]]:
 
 
 def rail_flaws(plan: PlanIndex) -> Iterator[Problem]:
-    """One flaw where most leaves are mixed; else one for each host on wrong rails, and for each mixed leaf."""
+    """Yield one problem where most leaves are mixed; else one for each mixed leaf, and each host on wrong rails."""
     leaves = leaf_rails(plan)
     mixed = {leaf: rails for leaf, rails in leaves.items() if len(rails) > 1}
     if 2 * len(mixed) > len(leaves):
-        entries = [entries[0] for rails in mixed.values() for entries in rails.values()]
-        cause = f"{len(mixed)} of {len(leaves)} leaves carry several rails: this is no rail-optimised plan"
-        action = "put each rail on its own leaves, tell rails in a column `rail`, or lint with --any-rail"
-        yield Problem(ProblemKind.MIXED_RAILS, cause, action, lines(entries), tuple(mixed))
+        yield _no_rail_plan(mixed, len(leaves))
         return
     strays: dict[str, list[tuple[Listed, str, Rail]]] = defaultdict(list)
     for leaf, rails in mixed.items():
-        counts = Counter({rail: len(entries) for rail, entries in rails.items()})
-        main, count = counts.most_common(1)[0]
-        if (counts.total() - count) * _FEW > counts.total():
+        main, others = _main_rail(rails)
+        if len(others) * _FEW > len(others) + len(rails[main]):
             yield _mixed_leaf(leaf, rails)
-            continue
-        for rail, entries in rails.items():
-            for entry in entries if rail != main else ():
+        else:
+            for entry in others:
                 strays[host_of(plan.far(entry, leaf))].append((entry, leaf, main))
     for host, found in strays.items():
         yield _stray_host(plan, host, found)
 
 
+def _main_rail(rails: Mapping[Rail, list[Listed]]) -> tuple[Rail, list[Listed]]:
+    """Return the rail with the most cables of a leaf, and the cables of its other rails."""
+    main = max(rails, key=lambda rail: len(rails[rail]))
+    return main, [entry for rail, entries in rails.items() if rail != main for entry in entries]
+
+
+def _no_rail_plan(mixed: Mapping[str, Mapping[Rail, list[Listed]]], leaves: int) -> Problem:
+    entries = [entries[0] for rails in mixed.values() for entries in rails.values()]
+    cause = f"{len(mixed)} of {leaves} leaves carry several rails: this is no rail-optimised plan"
+    action = "put each rail on its own leaves, name the rails in a column `rail`, or lint with --any-rail"
+    return Problem(ProblemKind.MIXED_RAILS, cause, action, lines(entries), tuple(mixed))
+
+
 def _mixed_leaf(leaf: str, rails: Mapping[Rail, list[Listed]]) -> Problem:
-    told = [f"{len(rails[rail])} cables of rail {rail}" for rail in sorted(rails, key=natural_key)]
+    numbers = [f"{len(rails[rail])} cables of rail {rail}" for rail in sorted(rails, key=natural_key)]
     entries = [entries[0] for entries in rails.values()]
-    action = f"{leaf}: keep one rail on it, or tell rails in a column `rail`"
-    return Problem(ProblemKind.MIXED_RAILS, f"{leaf} carries {listed(told)}", action, lines(entries), (leaf,))
+    action = f"{leaf}: keep one rail on it, or name the rails in a column `rail`"
+    return Problem(ProblemKind.MIXED_RAILS, f"{leaf} carries {listed(numbers)}", action, lines(entries), (leaf,))
 
 
 def _stray_host(plan: PlanIndex, host: str, found: list[tuple[Listed, str, Rail]]) -> Problem:
-    told = []
+    parts = []
     for entry, leaf, main in found:
         adapter = plan.far(entry, leaf)
         rail = rail_of(entry, adapter)
         name = adapter.port if rail == adapter.port else f"{adapter} (rail {rail})"
-        told.append(f"{name} is on {plan.near(entry, leaf)}, where its neighbours are rail {main}")
+        parts.append(f"{name} is on {plan.near(entry, leaf)}, where its neighbours are rail {main}")
     leaves = tuple(dict.fromkeys(leaf for _, leaf, _ in found))
     action = (
         f"{host}: exchange the leaves of these adapters" if len(found) > 1 else f"{host}: put it on its own rail's leaf"
     )
     where = lines(entry for entry, _, _ in found)
-    return Problem(ProblemKind.WRONG_RAIL, f"{host}: {'; '.join(told[:_TOLD])}", action, where, (host, *leaves))
+    return Problem(ProblemKind.WRONG_RAIL, f"{host}: {'; '.join(parts[:_SHOWN])}", action, where, (host, *leaves))

@@ -1,4 +1,4 @@
-"""Flaws of the tree as a whole: leaves with too few or uneven uplinks, and parts that hang together with nothing."""
+"""Problems of the whole tree: leaves with too few or uneven uplinks, and parts that no cable joins to the rest."""
 
 from __future__ import annotations
 
@@ -22,17 +22,8 @@ class Tree:
 
 
 def tree_of(plan: PlanIndex) -> Tree:
-    """Tiers by the shortest way to a host; switches without one are in none."""
-    neighbours: dict[str, set[str]] = defaultdict(set)
-    for switch, entries in plan.switches.items():
-        neighbours[switch] = {plan.far(entry, switch).device for entry in entries}
-    front = sorted(switch for switch, others in neighbours.items() if others & plan.hosts)
-    tier: dict[str, int] = {}
-    level = 1
-    while front:
-        tier |= dict.fromkeys(front, level)
-        front = sorted({o for switch in front for o in neighbours[switch] if o not in tier and o not in plan.hosts})
-        level += 1
+    """Return the tiers by the shortest way to a host; switches without one are in none."""
+    tier = _tiers(plan)
     down: dict[str, tuple[Listed, ...]] = {}
     up: dict[str, tuple[Listed, ...]] = {}
     for switch, entries in plan.switches.items():
@@ -43,16 +34,32 @@ def tree_of(plan: PlanIndex) -> Tree:
     return Tree(tier, down, up)
 
 
+def _tiers(plan: PlanIndex) -> dict[str, int]:
+    neighbours = {
+        switch: {plan.far(entry, switch).device for entry in entries} for switch, entries in plan.switches.items()
+    }
+    front = sorted(switch for switch, others in neighbours.items() if others & plan.hosts)
+    tier: dict[str, int] = {}
+    level = 1
+    while front:
+        tier |= dict.fromkeys(front, level)
+        above = set[str]().union(*(neighbours[switch] for switch in front))
+        front = sorted(above - tier.keys() - plan.hosts)
+        level += 1
+    return tier
+
+
 def tree_flaws(plan: PlanIndex, rules: Rules) -> Iterator[Problem]:
-    """Leaves without any uplink are left to the islands: that is the cause."""
+    """Yield leaves with too few uplinks, and uneven uplinks. `island_flaws` yields leaves without any uplink."""
     tree = tree_of(plan)
-    told: set[str] = set()
+    reported: set[str] = set()
     for leaf in sorted((s for s, tier in tree.tier.items() if tier == 1 and tree.up[s]), key=natural_key):
         down, up = tree.down[leaf], tree.up[leaf]
         if len(down) > len(up) * rules.oversubscription:
-            told.add(leaf)
+            reported.add(leaf)
             yield _oversubscribed(leaf, down, up, rules)
-    yield from _uneven(plan, tree, told)
+    yield from (problem for problem in _uneven_pods(plan, tree) if reported.isdisjoint(problem.subjects))
+    yield from _uneven_tiers(tree)
 
 
 def _oversubscribed(leaf: str, down: tuple[Listed, ...], up: tuple[Listed, ...], rules: Rules) -> Problem:
@@ -66,17 +73,27 @@ def _oversubscribed(leaf: str, down: tuple[Listed, ...], up: tuple[Listed, ...],
     return Problem(ProblemKind.OVERSUBSCRIBED, cause, action, lines(up), (leaf,))
 
 
-def _uneven(plan: PlanIndex, tree: Tree, told: set[str]) -> Iterator[Problem]:
-    """Leaves whose links to the spines of their pod differ, and upper switches with another number than their tier."""
+def _uneven_pods(plan: PlanIndex, tree: Tree) -> Iterator[Problem]:
+    """Yield the leaves whose numbers of links to the spines of their pod differ from the usual one."""
     for pod in _pods(plan, tree):
-        leaves = [switch for switch in pod if tree.tier[switch] == 1]
-        spines = [switch for switch in pod if tree.tier[switch] == 2]
-        widths = {leaf: Counter(plan.far(entry, leaf).device for entry in tree.up[leaf]) for leaf in leaves}
-        usual = Counter(widths[leaf][spine] for leaf in leaves for spine in spines).most_common(1)
-        for leaf in leaves:
-            odd = {spine: widths[leaf][spine] for spine in spines if widths[leaf][spine] != usual[0][0]}
-            if odd and leaf not in told:
+        widths = _widths(plan, tree, pod)
+        usual = Counter(width for leaf in widths.values() for width in leaf.values()).most_common(1)
+        for leaf, numbers in widths.items():
+            odd = {spine: width for spine, width in numbers.items() if width != usual[0][0]}
+            if odd:
                 yield _uneven_leaf(leaf, odd, usual[0][0], tree.up[leaf])
+
+
+def _widths(plan: PlanIndex, tree: Tree, pod: list[str]) -> dict[str, dict[str, int]]:
+    """Return the numbers of links between each leaf and each spine of a pod."""
+    leaves = [switch for switch in pod if tree.tier[switch] == 1]
+    spines = [switch for switch in pod if tree.tier[switch] == 2]
+    found = {leaf: Counter(plan.far(entry, leaf).device for entry in tree.up[leaf]) for leaf in leaves}
+    return {leaf: {spine: found[leaf][spine] for spine in spines} for leaf in leaves}
+
+
+def _uneven_tiers(tree: Tree) -> Iterator[Problem]:
+    """Yield the switches above the leaves with another number of uplinks than most of their tier."""
     for level in range(2, max(tree.tier.values(), default=0)):
         switches = [switch for switch, tier in tree.tier.items() if tier == level]
         number = Counter(len(tree.up[switch]) for switch in switches).most_common(1)[0][0]
@@ -88,15 +105,15 @@ def _uneven(plan: PlanIndex, tree: Tree, told: set[str]) -> Iterator[Problem]:
 
 
 def _uneven_leaf(leaf: str, odd: Mapping[str, int], usual: int, up: tuple[Listed, ...]) -> Problem:
-    told = shortened(
+    numbers = shortened(
         [f"{count} to {spine}" for spine, count in sorted(odd.items(), key=lambda item: natural_key(item[0]))]
     )
-    cause = f"{leaf}: its links to the spines are uneven: {told}, where {usual} is usual"
+    cause = f"{leaf}: its links to the spines are uneven: {numbers}, where {usual} is usual"
     return Problem(ProblemKind.UNEVEN_UPLINKS, cause, f"{leaf}: plan {usual} to each", lines(up), (leaf,))
 
 
 def _pods(plan: PlanIndex, tree: Tree) -> list[list[str]]:
-    """Leaves and spines that hang together without core switches."""
+    """Return the leaves and spines that are connected without core switches, pod by pod."""
     joined: dict[str, set[str]] = defaultdict(set)
     for leaf in (switch for switch, tier in tree.tier.items() if tier == 1):
         for entry in tree.up[leaf]:
@@ -107,7 +124,7 @@ def _pods(plan: PlanIndex, tree: Tree) -> list[list[str]]:
 
 
 def components(joined: Mapping[str, set[str]]) -> list[list[str]]:
-    """The connected parts of an undirected graph, each sorted, the largest first."""
+    """Return the connected parts of an undirected graph, each sorted, the largest first."""
     found, done = [], set[str]()
     for start in joined:
         if start in done:
@@ -124,7 +141,7 @@ def components(joined: Mapping[str, set[str]]) -> list[list[str]]:
 
 
 def island_flaws(plan: PlanIndex, rules: Rules) -> Iterator[Problem]:
-    """Where rails are meant to be separate, each rail should be in one piece; else everything should."""
+    """Yield the parts of a plan that must be one network; with `separate_rails`, the parts of each rail."""
     joined = {
         switch: {other for entry in entries if (other := plan.far(entry, switch).device) not in plan.hosts} - {switch}
         for switch, entries in plan.switches.items()
@@ -147,8 +164,8 @@ def _islands(plan: PlanIndex, parts: list[list[str]], what: str) -> Iterator[Pro
         return
     sizes = [_size(plan, part) for part in parts]
     if 2 * sizes[0][1] <= sum(adapters for _, adapters in sizes):
-        told = [f"{part[0]} with {_counted(size)}" for part, size in zip(parts, sizes, strict=True)]
-        cause = f"{what} is {len(parts)} separate networks: {shortened(told, 8)}"
+        networks = [f"{part[0]} with {_counted(size)}" for part, size in zip(parts, sizes, strict=True)]
+        cause = f"{what} is {len(parts)} separate networks: {shortened(networks, 8)}"
         action = "join them by spines, or lint with --separate-rails if each rail shall be a network of its own"
         yield Problem(ProblemKind.ISLAND, cause, action, _where(plan, parts), tuple(part[0] for part in parts))
         return
@@ -164,12 +181,12 @@ def _counted(size: tuple[int, int]) -> str:
 
 
 def _size(plan: PlanIndex, part: list[str]) -> tuple[int, int]:
-    """Switches and host adapters of a part."""
+    """Return the numbers of switches and host adapters of a part."""
     links = (plan.far(entry, switch) for switch in part for entry in plan.switches[switch])
     return len(part), sum(end.device in plan.hosts for end in links)
 
 
 def _where(plan: PlanIndex, parts: list[list[str]]) -> tuple[str, ...]:
-    """The first line of each part."""
+    """Return the first line of each part."""
     first: Mapping[int, str] = {number: plan.switches[part[0]][0].where for number, part in enumerate(parts[:50])}
     return tuple(first.values())

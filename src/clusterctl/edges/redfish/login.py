@@ -193,6 +193,21 @@ def _login_error(reply: Reply, user: str) -> ClusterctlError:
     return EdgeError(f"the BMC opens no session: {reply.summary}")
 
 
+_MANAGED_BY = (
+    ("/redfish/v1/AccountService", "ConfigureUsers"),
+    ("/redfish/v1/Managers", "ConfigureManager"),
+    ("/redfish/v1/SessionService", "ConfigureManager"),
+    ("/redfish/v1/UpdateService", "ConfigureComponents"),
+)
+
+
+def privilege_of(method: str, path: str) -> str:
+    """Return the privilege that a request needs, by the DMTF's mapping (DSP8011); reads need `Login`."""
+    if method == "GET":
+        return "Login"
+    return next((name for prefix, name in _MANAGED_BY if path.startswith(prefix)), "ConfigureComponents")
+
+
 def lacks_privilege(reply: Reply) -> bool:
     """Return whether the BMC refuses for a privilege that the account lacks, not for the login."""
     return reply.status == 403 and any(reply.message(key) is not None for key in _PRIVILEGE)

@@ -18,6 +18,7 @@ from clusterctl.edges.redfish.login import (
     busy_error,
     factory_password,
     lacks_privilege,
+    privilege_of,
 )
 from clusterctl.edges.redfish.quirks import STANDARD, Quirks, quirks_of_root
 from clusterctl.edges.redfish.timing import Timing
@@ -33,7 +34,6 @@ from clusterctl.fleet.errors import (
     PrivilegeError,
     UnreachableError,
 )
-from clusterctl.formats.redfish.privileges import privilege_of
 from clusterctl.formats.redfish.tree import EXPANDED, ROOT, Answer, Answers, Unreadable, Wanted
 from clusterctl.ports import BmcAddress, Deadline
 

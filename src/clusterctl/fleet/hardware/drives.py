@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
@@ -58,12 +58,17 @@ def root_disk(inventory: Inventory, rule: RootDisk, known: str = "") -> Drive:
             remedy="reseat the boot drive whose bay is not listed; if it stays absent, replace it",
         )
     if len(fitting) == rule.one_of and alike(fitting):
-        return min(fitting, key=lambda drive: (not same_identity(drive.serial or "", known), natural_key(drive.slot)))
+        return _preferred(fitting, known)
     raise UsageError(
         f"{len(fitting)} drives fit the root disk rule: {describe(fitting)}",
         where="root_disk",
         remedy=which_rule(fitting, ("model", "bay", "controller", "protocol")),
     )
+
+
+def _preferred(drives: Iterable[Drive], known: str) -> Drive:
+    """Return the drive with the serial `known`, else that of the lowest slot."""
+    return min(drives, key=lambda drive: (not same_identity(drive.serial or "", known), natural_key(drive.slot)))
 
 
 def boot_drives(inventory: Inventory, rule: RootDisk) -> list[Drive]:
@@ -72,27 +77,25 @@ def boot_drives(inventory: Inventory, rule: RootDisk) -> list[Drive]:
     """
     drives = inventory.drives or ()
     if rule.chosen_by == "bmc" or not (rule.bay or rule.controller):
-        return [drive for drive in drives if fits(drive, rule)] if _says_which(rule) else []
+        return [drive for drive in drives if fits(drive, rule)] if _selects(rule) else []
     place = RootDisk(bay=rule.bay, controller=rule.controller)
     return [drive for drive in drives if fits(drive, place)]
 
 
-def _says_which(rule: RootDisk) -> bool:
+def _selects(rule: RootDisk) -> bool:
+    """Return whether the rule names drives by any of their properties."""
     return rule.chosen_by == "bmc" or rule != RootDisk(chosen_by=rule.chosen_by, one_of=rule.one_of)
 
 
 def judge_drive_count(inventory: Inventory, sku: Sku) -> Finding:
-    """Data drives: all but the root disk, which may be a dead one that does not report what it is any more."""
+    """Return the finding about the number of data drives: all but the root disk."""
     rule = sku.root_disk
     if not inventory.drives and rule.chosen_by != "bmc":
         cause = f"the BMC reports no drive; SKU {sku.name} leaves drives to the host: the load nvme_read counts them"
         return not_applicable("drive_count", cause)
     if inventory.drives is None:
-        return unmeasured("drive_count", "the BMC does not tell its drives")
-    roots = boot_drives(inventory, rule)
-    dead = [drive for drive in inventory.drives if drive.healthy is False and not drive.size_bytes]
-    few = 1 if rule.chosen_by == "bmc" and dead and len(roots) < rule.one_of else 0
-    found = len(inventory.drives) - len(roots[: rule.one_of] if rule.chosen_by == "bmc" else roots) - few
+        return unmeasured("drive_count", "the BMC does not list its drives")
+    found = len(inventory.drives) - _boot_drive_count(inventory, rule)
     finding = Finding(
         check="drive_count",
         verdict=Verdict.FAIL,
@@ -107,10 +110,19 @@ def judge_drive_count(inventory: Inventory, sku: Sku) -> Finding:
     return judged(finding, good=found == sku.data_drive_count)
 
 
-def judge_drives(inventory: Inventory) -> tuple[Finding, ...]:
-    """How well the drives are: a finding for each that the BMC calls failing, else one for all that it tells about.
+def _boot_drive_count(inventory: Inventory, rule: RootDisk) -> int:
+    """Return the number of drives without data. A dead drive that does not report its size may be a boot drive."""
+    roots = boot_drives(inventory, rule)
+    if rule.chosen_by != "bmc":
+        return len(roots)
+    dead = any(drive.healthy is False and not drive.size_bytes for drive in inventory.drives or ())
+    return min(len(roots) + dead, rule.one_of)
 
-    No finding where it tells of none: that they are there at all is for `drive_count` to say.
+
+def judge_drives(inventory: Inventory) -> tuple[Finding, ...]:
+    """Return a finding for each drive that the BMC reports as failing, else one for all whose health it reports.
+
+    No finding where it reports no drive's health: `drive_count` judges whether drives are present.
     """
     drives = inventory.drives or ()
     if failed := [drive for drive in drives if drive.healthy is False]:
@@ -133,9 +145,7 @@ def _failed(drive: Drive) -> Finding:
 
 
 def judge_root_disk(inventory: Inventory, sku: Sku) -> Finding:
-    """Return whether it is certain which drive gets the OS. What a rule leaves open holds the node: the machine may be
-    well.
-    """
+    """Return whether exactly one drive gets the OS. An ambiguous rule holds the node: the machine may be healthy."""
     rule = sku.root_disk
     if rule.chosen_by != "bmc":
         how = f"of SKU {sku.name} the {rule.chosen_by} names the root disk; the first boot proves it (root_disk_booted)"
@@ -145,32 +155,42 @@ def judge_root_disk(inventory: Inventory, sku: Sku) -> Finding:
     try:
         drive = root_disk(inventory, rule)
     except (EdgeError, UsageError) as error:
-        ambiguous = isinstance(error, UsageError)
-        count = sum(fits(drive, rule) for drive in inventory.drives or ())
-        return Finding(
-            check="root_disk",
-            verdict=Verdict.INCONCLUSIVE if ambiguous or not inventory.drives else Verdict.FAIL,
-            code=Code.ROOT_DISK_UNCLEAR if inventory.drives else Code.NOT_REPORTED,
-            cause=error.message,
-            measured=Quantity(count),
-            expected=exactly(rule.one_of),
-            remedy=error.remedy,
-            deterministic=bool(inventory.drives),
-        )
+        return _unclear_root_disk(error, inventory.drives or (), rule)
     if not drive.serial:
-        return unmeasured("root_disk", f"the BMC does not tell the serial of the root disk in slot {drive.slot}")
+        return unmeasured("root_disk", f"the BMC does not report the serial of the root disk in slot {drive.slot}")
     cause = f"root disk is {describe([drive])}"
     one_of = rule.one_of
     return passed("root_disk", cause, measured=Quantity(one_of), expected=exactly(one_of), serial=drive.serial)
 
 
+def _unclear_root_disk(error: EdgeError | UsageError, drives: Sequence[Drive], rule: RootDisk) -> Finding:
+    """Return the finding where the rule does not give one drive: a failure only where no listed drive fits."""
+    ambiguous = isinstance(error, UsageError)
+    return Finding(
+        check="root_disk",
+        verdict=Verdict.INCONCLUSIVE if ambiguous or not drives else Verdict.FAIL,
+        code=Code.ROOT_DISK_UNCLEAR if drives else Code.NOT_REPORTED,
+        cause=error.message,
+        measured=Quantity(sum(fits(drive, rule) for drive in drives)),
+        expected=exactly(rule.one_of),
+        remedy=error.remedy,
+        deterministic=bool(drives),
+    )
+
+
 def fits(drive: Drive, rule: RootDisk) -> bool:
-    """Return whether the drive is as the rule asks."""
-    serial = not rule.serial or same_identity(rule.serial, drive.serial or "")
-    wwn = not rule.wwn or same_name(rule.wwn, drive.wwn)
-    place = _named(drive.slot, rule.bay) and contains(drive.controller, rule.controller)
-    kind = contains(drive.model, rule.model) and (not rule.protocol or same_identity(drive.protocol, rule.protocol))
-    return serial and wwn and place and kind and rule.min_bytes <= drive.size_bytes <= rule.max_bytes
+    """Return whether the drive has all properties that the rule names."""
+    return all(
+        (
+            not rule.serial or same_identity(rule.serial, drive.serial or ""),
+            not rule.wwn or same_name(rule.wwn, drive.wwn),
+            _named(drive.slot, rule.bay),
+            contains(drive.controller, rule.controller),
+            contains(drive.model, rule.model),
+            not rule.protocol or same_identity(drive.protocol, rule.protocol),
+            rule.min_bytes <= drive.size_bytes <= rule.max_bytes,
+        )
+    )
 
 
 def _named(slot: str, bay: str) -> bool:

@@ -73,25 +73,36 @@ def unreported(kind: str, check: str, cause: str, sku: Sku) -> Finding:
 
 
 def judge_psus(inventory: Inventory, sku: Sku) -> tuple[Finding, ...]:
-    """A finding for each that fails, else one for all. One that does not tell its health is not taken to be well."""
+    """Return a finding for each supply that fails, else one for all. A supply of unknown health is not healthy."""
     psus = inventory.psus or ()
     if failed := [psu for psu in psus if psu.healthy is False]:
-        return tuple(_failed_psu(psu) for psu in failed)
+        return tuple(map(_failed_psu, failed))
     if isinstance(sku.psus, str):
-        source = "the rack's power shelf" if sku.psus == "shelf" else "a chassis that another controller manages"
-        return (not_applicable(PSU_CHECK, f"SKU {sku.name} draws its power from {source}"),)
-    if not psus or (not inventory.complete("psus") and len(psus) != sku.psus):
-        return (_no_psu(sku) if not psus else unmeasured(PSU_CHECK, "the BMC gives some of its power supplies only"),)
+        return (_external_psus(sku),)
+    if not psus:
+        return (_no_psu(sku),)
+    if not inventory.complete("psus") and len(psus) != sku.psus:
+        return (unmeasured(PSU_CHECK, "the BMC gives some of its power supplies only"),)
     if sku.psus is not None and len(psus) != sku.psus:
         return (_wrong_psu_count(psus, sku.psus),)
+    return (_psu_health(psus, sku),)
+
+
+def _external_psus(sku: Sku) -> Finding:
+    source = "the rack's power shelf" if sku.psus == "shelf" else "a chassis that another controller manages"
+    return not_applicable(PSU_CHECK, f"SKU {sku.name} draws its power from {source}")
+
+
+def _psu_health(psus: Sequence[Psu], sku: Sku) -> Finding:
+    """Return the finding where the number is right and none fails."""
     silent = [psu for psu in psus if psu.healthy is None]
     counted = sku.psus is not None and "psus" in sku.unreported
     if silent and not counted:
-        cause = f"the BMC does not report how well power supply {_labels(silent)} is"
-        return (unreported("psus", PSU_CHECK, cause, sku),)
+        cause = f"the BMC does not report the health of power supply {_labels(silent)}"
+        return unreported("psus", PSU_CHECK, cause, sku)
     count, unit = len(psus), "power supplies"
-    cause = "all that report their health are well" if silent else "all are well"
-    return (passed(PSU_CHECK, cause, measured=Quantity(count, unit), expected=exactly(count, unit)),)
+    cause = "all that report their health are healthy" if silent else "all are healthy"
+    return passed(PSU_CHECK, cause, measured=Quantity(count, unit), expected=exactly(count, unit))
 
 
 def _no_psu(sku: Sku) -> Finding:

@@ -61,12 +61,19 @@ def _model(parts: Sequence[Gpu | Hca] | None, family: re.Pattern[str], word: str
     models = Counter(part.model for part in parts)
     if "" in models:
         return None, f"the BMC reports no model of {models['']} of {len(parts)} {word}s"
-    families = {found[0].upper() if word == "GPU" else found[0] for model in models if (found := family.search(model))}
-    if len(families) == 1 and all(family.search(model) for model in models):
+    names = {_family(model, family) for model in models}
+    families = {name.upper() for name in names} if word == "GPU" else names
+    if len(families) == 1 and "" not in families:
         return families.pop(), ""
     if len(models) == 1:
         return next(iter(models)), f"the operating system may name the {word} otherwise; a part of the name is enough"
     return None, f"the machine has {word}s of several models: {', '.join(sorted(models))}"
+
+
+def _family(model: str, family: re.Pattern[str]) -> str:
+    """Return the part of a model that names its family; empty where it names none."""
+    found = family.search(model)
+    return found[0] if found else ""
 
 
 def _part(prefix: str, parts: Sequence[Gpu | Hca] | None, model: str | None, opened: str) -> tuple[SkuField, ...]:

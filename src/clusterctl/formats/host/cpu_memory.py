@@ -221,7 +221,7 @@ def parse_turbostat(text: str) -> tuple[CpuClock, ...]:
 
     Raises `ParseError` where a column or every processor is missing, or a figure is not understood (turbostat(8)).
     """
-    lines = [line.split() for line in text.splitlines() if line.strip()]
+    lines = list(filter(None, map(str.split, text.splitlines())))
     start = next((i for i, words in enumerate(lines) if {"CPU", "Bzy_MHz"} <= set(words)), None)
     if start is None:
         raise ParseError("no table with the columns CPU and Bzy_MHz", where=_TURBOSTAT)

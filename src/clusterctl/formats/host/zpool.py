@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pydantic
@@ -92,23 +92,24 @@ def _pool(fields: Mapping[str, list[str]]) -> PoolStatus:
     return PoolStatus(values["pool"], values["state"], status, action, values["errors"], devices)
 
 
-def _devices(lines: Iterator[str] | list[str] | tuple[str, ...]) -> Iterator[PoolDevice]:
+def _devices(lines: Iterable[str]) -> Iterator[PoolDevice]:
     for line in lines:
         words = line.split()
-        if not words or words[0] == "NAME" or (len(words) == 1 and words[0] in _SECTIONS):
-            continue
-        if len(words) < 2 or words[1] not in _STATES:
-            raise ParseError(f"not understood: {line.strip()!r}", where=_WHERE)
-        depth = (len(line.lstrip("\t").rstrip()) - len(line.strip())) // 2
-        if len(words) < 5:
-            yield PoolDevice(words[0], words[1], depth, note=" ".join(words[2:]))
-        elif all(word.isdigit() for word in words[2:5]):
-            read, write, checksum = (int(word) for word in words[2:5])
-            yield PoolDevice(words[0], words[1], depth, (read, write, checksum), " ".join(words[5:]))
-        elif words[1] in ("AVAIL", "INUSE"):
-            yield PoolDevice(words[0], words[1], depth, note=" ".join(words[2:]))
-        else:
-            raise ParseError(f"counters not understood: {line.strip()!r}", where=_WHERE)
+        if words and words[0] != "NAME" and not (len(words) == 1 and words[0] in _SECTIONS):
+            yield _device(line, words)
+
+
+def _device(line: str, words: list[str]) -> PoolDevice:
+    """Return one row: name, state, and the counts of errors, which spares and cut rows lack; the rest is a note."""
+    if len(words) < 2 or words[1] not in _STATES:
+        raise ParseError(f"not understood: {line.strip()!r}", where=_WHERE)
+    depth = (len(line.lstrip("\t").rstrip()) - len(line.strip())) // 2
+    if len(words) >= 5 and all(word.isdigit() for word in words[2:5]):
+        read, write, checksum = (int(word) for word in words[2:5])
+        return PoolDevice(words[0], words[1], depth, (read, write, checksum), " ".join(words[5:]))
+    if len(words) < 5 or words[1] in ("AVAIL", "INUSE"):
+        return PoolDevice(words[0], words[1], depth, note=" ".join(words[2:]))
+    raise ParseError(f"counters not understood: {line.strip()!r}", where=_WHERE)
 
 
 RECORD = "/etc/clusterctl/zfs_pool.json"

@@ -10,7 +10,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from clusterctl.fleet.errors import ParseError
@@ -97,24 +97,37 @@ def sections(text: str, file: str) -> dict[str, Section]:
 
 def without_keys(text: str) -> str:
     """Return the text with blanked columns of keys (M_Keys and others), so that it may be stored."""
-    lines: list[str] = []
-    secret: frozenset[int] | None = frozenset()
-    for line in text.splitlines():
+    keys = _KeyColumns()
+    return "\n".join(map(keys.blanked, text.splitlines())) + "\n"
+
+
+@dataclass(slots=True)
+class _KeyColumns:
+    """The places of key columns in the current section; None until its header is read."""
+
+    places: frozenset[int] | None = frozenset()
+
+    def blanked(self, line: str) -> str:
+        """Return the next line of a db_csv, with its keys blanked."""
         edge = _EDGE.match(line.strip())
-        cells = line.split(",") if '"' not in line else next(csv.reader([line]), [])
         if edge is not None:
-            secret = None if edge[1] == "START" else frozenset()
-        elif secret is None and line.strip():
-            columns = [_PLAIN.sub("", cell.lower()) for cell in cells]
-            secret = frozenset(place for place, column in enumerate(columns) if column.endswith("key"))
-        elif secret:
-            kept = io.StringIO()
-            blanked = ["" if place in secret else cell for place, cell in enumerate(cells)]
-            csv.writer(kept, lineterminator="").writerow(blanked)
-            lines.append(kept.getvalue())
-            continue
-        lines.append(line)
-    return "\n".join(lines) + "\n"
+            self.places = None if edge[1] == "START" else frozenset()
+        elif self.places is None and line.strip():
+            columns = [_PLAIN.sub("", cell.lower()) for cell in _split(line)]
+            self.places = frozenset(place for place, column in enumerate(columns) if column.endswith("key"))
+        elif self.places:
+            return _blanked(_split(line), self.places)
+        return line
+
+
+def _split(line: str) -> list[str]:
+    return line.split(",") if '"' not in line else next(csv.reader([line]), [])
+
+
+def _blanked(cells: list[str], places: frozenset[int]) -> str:
+    kept = io.StringIO()
+    csv.writer(kept, lineterminator="").writerow("" if place in places else cell for place, cell in enumerate(cells))
+    return kept.getvalue()
 
 
 def _section(name: str, start: int, lines: Iterator[tuple[int, str]], file: str) -> Section:
@@ -195,17 +208,23 @@ def _fabric(tables: Mapping[str, Section]) -> Fabric:
         if guid in devices:
             raise row.error("NodeGUID", f"{guid} a second time: duplicate GUID")
         devices[guid] = _device(guid, row, by_device.get(guid, []))
+    links = _links(tables["LINKS"].rows, ports, devices)
+    for port, row in ports.items():
+        if port.number and port not in links and row.text("portstate") in _UP:
+            raise row.error("port", f"{port.number} of {port.guid} is up and has no link: output cut off")
+    return Fabric(devices, tuple({link.a: link for link in links.values()}.values()))
+
+
+def _links(rows: Iterable[Row], ports: Mapping[PortId, Row], devices: Mapping[Guid, Device]) -> dict[PortId, Link]:
+    """Return each link by both of its ends."""
     links: dict[PortId, Link] = {}
-    for row in tables["LINKS"].rows:
+    for row in rows:
         link = _link(row, ports, devices)
         for end in (link.a, link.b):
             if end in links:
                 raise row.error("link", f"from {end.guid} port {end.number}, which has another link")
             links[end] = link
-    for port, row in ports.items():
-        if port.number and port not in links and row.text("portstate") in _UP:
-            raise row.error("port", f"{port.number} of {port.guid} is up and has no link: output cut off")
-    return Fabric(devices, tuple({link.a: link for link in links.values()}.values()))
+    return links
 
 
 def _device(guid: Guid, row: Row, ports: list[Row]) -> Device:

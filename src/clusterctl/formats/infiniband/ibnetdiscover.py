@@ -129,6 +129,12 @@ def parse_ibnetdiscover(text: str, *, file: str = "ibnetdiscover") -> Fabric:
             reader.read(number, line)
     if reader.cut is not None:
         reader.complete_cut_line()
+    _require_complete(reader, text)
+    return Fabric(_completed(reader), joined(reader.seen, reader.devices, reader.error))
+
+
+def _require_complete(reader: _Reader, text: str) -> None:
+    """Raise ParseError where devices or links are missing: output that is cut off is not a smaller fabric."""
     if not reader.devices:
         raise reader.error(0, "no device in it: empty or cut off output is not an empty fabric")
     linked = {port.guid for port in reader.seen}
@@ -137,7 +143,6 @@ def parse_ibnetdiscover(text: str, *, file: str = "ibnetdiscover") -> Fabric:
             raise reader.error(number, f"device {guid} has no link, so no sweep can have found it: output cut off")
     if reader.attributes:
         raise reader.error(len(text.splitlines()), "it ends in the middle of a device: output cut off")
-    return Fabric(_completed(reader), joined(reader.seen, reader.devices, reader.error))
 
 
 def _completed(reader: _Reader) -> dict[Guid, Device]:

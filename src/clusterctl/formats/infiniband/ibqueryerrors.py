@@ -53,7 +53,7 @@ class _Reader:
             raise self.error(number, f"{match[1]} queries failed: the counters of those ports are unknown")
         elif match := _HIDES.match(line):
             self.hidden |= {name for name in HIGHEST if name in match[1]}
-        elif not (_DEVICE.match(line) or _DETAIL.match(line) or (line.startswith("#") and not line.startswith("##"))):
+        elif not _is_skipped(line):
             raise self.error(number, not_understood(line))
 
     def _port(self, number: int, match: re.Match[str]) -> None:
@@ -75,11 +75,24 @@ class _Reader:
         self.counters[port] = values
 
 
+def _is_skipped(line: str) -> bool:
+    comment = line.startswith("#") and not line.startswith("##")
+    return comment or _DEVICE.match(line) is not None or _DETAIL.match(line) is not None
+
+
 def parse_ibqueryerrors(text: str, fabric: Fabric, *, file: str = "ibqueryerrors") -> dict[PortId, PortCounters]:
     """Return the error counters of every linked port of `fabric`. Raises ParseError with the line."""
     reader = _Reader(file, owners(fabric))
     for number, line in content_lines(text, comment=""):
         reader.read(number, line)
+    _require_complete(reader, fabric)
+    zeros = {name: 0 for name in HIGHEST if name not in reader.hidden}
+    ports = {end for link in fabric.links for end in (link.a, link.b)} | reader.counters.keys()
+    return {port: PortCounters({**zeros, **reader.counters.get(port, {})}) for port in sorted(ports)}
+
+
+def _require_complete(reader: _Reader, fabric: Fabric) -> None:
+    """Raise ParseError where the summary, a port or a device is missing."""
     if reader.nodes is None or reader.ports is None:
         raise reader.error(
             0, "no `## Summary`: nothing was read (is a subnet manager running?), or the output is cut off"
@@ -90,9 +103,6 @@ def parse_ibqueryerrors(text: str, fabric: Fabric, *, file: str = "ibqueryerrors
     if reader.nodes < len(fabric.devices):
         message = f"it checked {reader.nodes} of the fabric's {len(fabric.devices)} devices: the others are unknown"
         raise reader.error(0, message)
-    zeros = {name: 0 for name in HIGHEST if name not in reader.hidden}
-    ports = {end for link in fabric.links for end in (link.a, link.b)} | reader.counters.keys()
-    return {port: PortCounters({**zeros, **reader.counters.get(port, {})}) for port in sorted(ports)}
 
 
 def owners(fabric: Fabric) -> dict[Guid, Guid]:

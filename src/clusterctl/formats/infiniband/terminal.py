@@ -1,7 +1,7 @@
 """Terminal captures of InfiniBand tools → the tool's own lines: prompts, escape sequences and warnings are taken out.
 
-Line numbers stay: a removed line becomes an empty one. Error output that means that devices are missing or mixed up
-stays in the text, so that its reader refuses it.
+Line numbers stay: a removed line becomes an empty one. Error output about missing or duplicate devices stays in the
+text, so that its reader refuses it.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ class Capture:
 
 def tool_output(text: str) -> Capture:
     """Return the tool's part of a capture; all of the text where no line of a tool is recognised."""
-    if "\x1b" in text or "\x08" in text or "\x00" in text:
-        text = _CONTROL.sub("", _without_backspaces(_ESCAPE.sub("", text)))
+    text = _without_controls(text)
     lines = text.splitlines()
     begin = next((number for number, line in enumerate(lines) if _is_payload(line.strip())), None)
     if begin is None:
@@ -51,14 +50,29 @@ def tool_output(text: str) -> Capture:
     warnings: list[str] = []
     for number, line in enumerate(lines):
         bare = line.strip()
-        if not bare or _is_payload(bare) or _REFUSED.search(bare):
+        if _is_kept(bare):
             kept.append(line)
         elif _WARNING.match(bare):
             kept.append("")
             warnings.append(bare[:200])
         else:
-            kept.append("" if number < begin or _NOISE.match(bare) or _PROMPT.match(bare) else line)
+            kept.append("" if number < begin or _is_noise(bare) else line)
     return Capture("\n".join(kept), tuple(warnings))
+
+
+def _without_controls(text: str) -> str:
+    if any(sign in text for sign in "\x1b\x08\x00"):
+        return _CONTROL.sub("", _without_backspaces(_ESCAPE.sub("", text)))
+    return text
+
+
+def _is_kept(line: str) -> bool:
+    """Return whether a line is the tool's, or an error for which its reader must refuse the text."""
+    return not line or _is_payload(line) or _REFUSED.search(line) is not None
+
+
+def _is_noise(line: str) -> bool:
+    return _NOISE.match(line) is not None or _PROMPT.match(line) is not None
 
 
 def _is_payload(line: str) -> bool:

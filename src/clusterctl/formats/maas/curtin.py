@@ -46,17 +46,20 @@ class _Ran:
 
 
 def failing_line(log: str) -> str:
-    """Return the line of the log that says why the installation failed, as plain text; empty where none does."""
+    """Return the line of the log with the cause of the failure, as plain text; empty where none has it."""
     lines = [line.strip() for line in log.splitlines()]
     failed = _failed_commands(lines)
     inner = [ran for ran in failed if ran.name and ran.name != "curtin"]
-    for ran in reversed(inner):
-        cause = _first_error(ran.stderr) or _last_error(ran.stdout) or _last_error(_before(lines, ran.at))
-        return plain(f"{ran.name}: {cause}" if cause else f"{ran.name} ended with exit code {ran.exit_code}", MAX_LINE)
-    for ran in reversed(failed):
-        if cause := _first_error(ran.stderr) or _last_error(ran.stdout) or _last_error(_before(lines, ran.at)):
-            return plain(cause, MAX_LINE)
-    return plain(_last_error(lines), MAX_LINE)
+    if inner:
+        name, cause = inner[-1].name, _cause(lines, inner[-1])
+        return plain(f"{name}: {cause}" if cause else f"{name} ended with exit code {inner[-1].exit_code}", MAX_LINE)
+    causes = (_cause(lines, ran) for ran in reversed(failed))
+    return plain(next(filter(None, causes), "") or _last_error(lines), MAX_LINE)
+
+
+def _cause(lines: Sequence[str], ran: _Ran) -> str:
+    """Return the line that names the error of a failed command, in its outputs, else before it; empty where none is."""
+    return _first_error(ran.stderr) or _last_error(ran.stdout) or _last_error(_before(lines, ran.at))
 
 
 def _failed_commands(lines: Sequence[str]) -> list[_Ran]:

@@ -183,13 +183,16 @@ def _entities(result: _Result) -> Iterator[tuple[int | None, str]]:
     elif isinstance(result.gpu_ids, int):
         yield result.gpu_ids, ""
     else:
-        numbers = [part.strip() for part in (result.gpu_ids or "").split(",") if part.strip()]
-        for number in numbers:
-            if not number.isdecimal():
-                raise ParseError(f"{result.gpu_ids!r} are not GPU numbers", where=_WHERE)
-            yield int(number), ""
-        if not numbers:
-            yield None, ""
+        numbers = _gpu_numbers(result.gpu_ids or "")
+        yield from ((gpu, "") for gpu in numbers or (None,))
+
+
+def _gpu_numbers(text: str) -> list[int]:
+    """Return the numbers of a list such as `0,1,2`."""
+    numbers = list(filter(None, map(str.strip, text.split(","))))
+    if not all(map(str.isdecimal, numbers)):
+        raise ParseError(f"{text!r} are not GPU numbers", where=_WHERE)
+    return list(map(int, numbers))
 
 
 def _complaints(result: _Result) -> Iterator[Complaint]:

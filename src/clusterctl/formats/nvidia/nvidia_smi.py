@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -403,6 +403,9 @@ def _slowdown(reasons: Section) -> Slowdown:
     )
 
 
+_DRAM = "DRAM Uncorrectable"
+
+
 def _uncorrectable(counters: Section, memory: str) -> int | None:
     """Return the sum of the uncorrectable counters of SRAM, or of SRAM and DRAM (`memory` empty).
 
@@ -412,10 +415,14 @@ def _uncorrectable(counters: Section, memory: str) -> int | None:
     if counters.at("Double Bit") is not None:
         return None if memory else counters.count("Double Bit", "Total")
     names = {c.key for c in counters.children if "Uncorrectable" in c.key and memory in c.key}
-    values = [counters.count(name) for name in names]
+    complete = names - {_DRAM} in _SRAM_COUNTERS and (memory or _DRAM in names)
+    return _sum([counters.count(name) for name in names]) if complete else None
+
+
+def _sum(values: Sequence[int | None]) -> int | None:
+    """Return the sum; None where one of the values is."""
     known = [value for value in values if value is not None]
-    complete = names - {"DRAM Uncorrectable"} in _SRAM_COUNTERS and (memory or "DRAM Uncorrectable" in names)
-    return sum(known) if complete and len(known) == len(values) else None
+    return sum(known) if len(known) == len(values) else None
 
 
 def _processes(section: Section) -> tuple[GpuProcess, ...] | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from clusterctl.fleet.errors import ParseError
@@ -37,19 +37,33 @@ class GpuLinks:
 def parse_nvlink_status(text: str) -> tuple[GpuLinks, ...]:
     """Return the links of all GPUs. Raises `ParseError` that names the first line that is not understood."""
     gpus: list[tuple[int, str, list[float | None]]] = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for where, line in _lines(text, _STATUS):
         if gpu := _GPU.match(line):
             gpus.append((int(gpu["index"]), gpu["uuid"], []))
-        elif (link := _LINK.match(line)) and gpus:
-            rates = gpus[-1][2]
-            if int(link["link"]) != len(rates):
-                raise ParseError(f"link {link['link']} instead of link {len(rates)}", where=f"{_STATUS}:{number}")
-            rates.append(float(link["rate"]) if link["rate"] else None)
-        elif line.strip() and not (gpus and _INACTIVE.search(line)):
-            raise ParseError(f"line not understood: {line.strip()[:100]!r}", where=f"{_STATUS}:{number}")
+        elif gpus and (link := _LINK.match(line)):
+            gpus[-1][2].append(_rate(link, len(gpus[-1][2]), where))
+        elif not (gpus and _INACTIVE.search(line)):
+            raise _not_understood(line, where)
     if not gpus:
         raise ParseError("no GPU in it", where=_STATUS)
     return tuple(GpuLinks(index, uuid, tuple(rates)) for index, uuid, rates in gpus)
+
+
+def _lines(text: str, command: str) -> Iterator[tuple[str, str]]:
+    """Yield the lines that are not blank, each with the command and its number."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            yield f"{command}:{number}", line
+
+
+def _not_understood(line: str, where: str) -> ParseError:
+    return ParseError(f"line not understood: {line.strip()[:100]!r}", where=where)
+
+
+def _rate(link: re.Match[str], expected: int, where: str) -> float | None:
+    if int(link["link"]) != expected:
+        raise ParseError(f"link {link['link']} instead of link {expected}", where=where)
+    return float(link["rate"]) if link["rate"] else None
 
 
 class LinkError(enum.StrEnum):
@@ -96,24 +110,31 @@ def parse_nvlink_errors(text: str) -> tuple[GpuLinkErrors, ...]:
     """
     gpus: list[GpuLinkErrors] = []
     found: dict[int, dict[LinkError, int]] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        where = f"{_ERRORS}:{number}"
+    for where, line in _lines(text, _ERRORS):
         if gpu := _GPU.match(line):
             found = {}
             gpus.append(GpuLinkErrors(int(gpu["index"]), gpu["uuid"], found))
-        elif (counter := _COUNTER.match(line)) and gpus:
-            link = found.setdefault(int(counter["link"]), {})
-            error = _LINK_ERRORS.get(counter["name"])
-            if error is not None:
-                link[error] = _count(counter["value"], where)
-        elif line.strip() and not (gpus and (_INACTIVE_LINK.match(line) or _INACTIVE.search(line))):
-            raise ParseError(f"line not understood: {line.strip()[:100]!r}", where=where)
+        elif gpus and (counter := _COUNTER.match(line)):
+            _add_counter(found.setdefault(int(counter["link"]), {}), counter, where)
+        elif not (gpus and (_INACTIVE_LINK.match(line) or _INACTIVE.search(line))):
+            raise _not_understood(line, where)
     if not gpus:
         raise ParseError("no GPU in it", where=_ERRORS)
-    for one in gpus:
-        if unknown := [link for link, counters in one.links.items() if not counters]:
-            raise ParseError(f"no known error counter of link {unknown[0]} of GPU {one.index}", where=_ERRORS)
+    _require_counters(gpus)
     return tuple(gpus)
+
+
+def _add_counter(link: dict[LinkError, int], counter: re.Match[str], where: str) -> None:
+    error = _LINK_ERRORS.get(counter["name"])
+    if error is not None:
+        link[error] = _count(counter["value"], where)
+
+
+def _require_counters(gpus: Iterable[GpuLinkErrors]) -> None:
+    for gpu in gpus:
+        for link, counters in gpu.links.items():
+            if not counters:
+                raise ParseError(f"no known error counter of link {link} of GPU {gpu.index}", where=_ERRORS)
 
 
 def _count(value: str, where: str) -> int:
@@ -141,19 +162,31 @@ class GpuTopology:
 def parse_gpu_topology(text: str) -> GpuTopology:
     """Return the table of `nvidia-smi topo -m`. Raises `ParseError` without a table, or for an unknown cell."""
     lines = [_COLOUR.sub("", line) for line in text.splitlines()]
-    legend = {match[1]: match[2] for line in lines if (match := _LEGEND.match(line))}
-    head = next((at for at, line in enumerate(lines) if "GPU0" in line.split("\t") or "GPU0" in line.split()[:1]), None)
-    columns = [name for name in _cells(lines[head]) if _PART.match(name)] if head is not None else []
-    if head is None or not columns:
+    names = {match[1]: match[2] for line in lines if (match := _LEGEND.match(line))}
+    head = _head(lines)
+    parts = [names.get(cell, cell) for cell in _cells(lines[head]) if _PART.match(cell)]
+    if not parts:
         raise ParseError("no table of GPUs in it", where=_TOPOLOGY)
     links: dict[tuple[str, str], str] = {}
     for number, line in enumerate(lines[head + 1 :], start=head + 2):
         name, *words = _cells(line) or [""]
         if _PART.match(name):
-            _row(legend.get(name, name), [legend.get(c, c) for c in columns], words, links, number)
-    parts = [legend.get(name, name) for name in columns]
-    if missing := [name for name in parts if (name, parts[0]) not in links]:
-        raise ParseError(f"no row for {missing[0]}", where=_TOPOLOGY)
+            _row(names.get(name, name), parts, words, links, number)
+    return _topology(parts, links)
+
+
+def _head(lines: Sequence[str]) -> int:
+    """Return the place of the line that names the columns."""
+    for place, line in enumerate(lines):
+        if "GPU0" in line.split("\t") or "GPU0" in line.split()[:1]:
+            return place
+    raise ParseError("no table of GPUs in it", where=_TOPOLOGY)
+
+
+def _topology(parts: Sequence[str], links: Mapping[tuple[str, str], str]) -> GpuTopology:
+    missing = next((name for name in parts if (name, parts[0]) not in links), None)
+    if missing is not None:
+        raise ParseError(f"no row for {missing}", where=_TOPOLOGY)
     gpus = tuple(name for name in parts if name.startswith("GPU"))
     return GpuTopology(gpus, tuple(name for name in parts if name not in gpus), links)
 

@@ -123,29 +123,33 @@ def _scheduled(tree: Tree, settings: Resource) -> bool:
 
 
 def _read_only(tree: Tree, registry: str) -> frozenset[str] | None:
-    """Attributes that the registry calls read-only; None where it cannot be had."""
+    """Return the attributes that the registry calls read-only; None where it cannot be read."""
     try:
         body = _registry(tree, registry)
         entries = body.each("RegistryEntries", "Attributes") if body is not None else ()
-        return (
-            frozenset(entry.text("AttributeName") for entry in entries if entry.flag("ReadOnly")) if entries else None
-        )
+        read_only = frozenset(entry.text("AttributeName") for entry in entries if entry.flag("ReadOnly"))
     except (ParseError, EdgeError):
         return None
+    return read_only if entries else None
 
 
 def _registry(tree: Tree, registry: str) -> Resource | None:
-    """Through its entry in `Registries`, whose id is the registry's name, or begins so and leaves the patch out."""
+    """Return the registry by its entry in `Registries`, whose id is the registry's name, with or without its patch."""
     if not registry or not tree.root.has("Registries"):
         return None
     collection = tree.follow(tree.root, "Registries")
-    paths = [path for item in collection.each("Members") if (path := item.link()) and _names(path, registry)]
-    if not paths:
+    path = next((path for path in collection.references("Members") if _names(path, registry)), None)
+    if path is None:
         return None
-    places = tree.get(paths[0]).each("Location")
-    english = [place for place in places if place.text("Language").lower().startswith("en")] or list(places)
-    uri = english[0].text("Uri") if english else ""
-    return tree.get(normal(uri, paths[0])) if uri else None
+    uri = _english_uri(tree.get(path))
+    return tree.get(normal(uri, path)) if uri else None
+
+
+def _english_uri(entry: Resource) -> str:
+    """Return where the BMC has the English registry, else the one in its first language; empty where it has none."""
+    places = entry.each("Location")
+    english = [place for place in places if place.text("Language").lower().startswith("en")]
+    return next((place.text("Uri") for place in (*english, *places)), "")
 
 
 def _names(path: str, registry: str) -> bool:

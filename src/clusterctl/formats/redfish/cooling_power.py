@@ -1,8 +1,11 @@
-"""Fans: those of each chassis' ThermalSubsystem; of the older Thermal resource where there is none."""
+"""Fans, power supplies and temperatures: of each chassis' newer resources (ThermalSubsystem, PowerSubsystem, Sensors),
+or of the older ones (Thermal, Power).
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
 
@@ -13,14 +16,11 @@ from clusterctl.formats.redfish.tree import GarbledError, Resource, Tree
 
 
 def fans(tree: Tree) -> tuple[Fan, ...]:
-    """All that are there, in the BMC's order. The older resource first: it is read for its temperatures anyway."""
+    """Return all present fans, in the BMC's order. The older resource first: it is read for its temperatures anyway."""
     units = chassis(tree)
-    older = tree.readable(path for one in units if (path := one.link("Thermal")))
-    listed = [item for one in older for item in one.each("Fans")]
-    if not listed:
-        newer = tree.readable(path for one in units if (path := one.link("ThermalSubsystem")))
-        listed = list(chain.from_iterable(tree.readable_members((one for one in newer if one.has("Fans")), "Fans")))
-    found = tree.kept(listed, lambda item: None if item.absent else Fan(_fan_slot(item), well(item)))
+    older = [item for one in tree.readable_links(units, "Thermal") for item in one.each("Fans")]
+    newer = [] if older else tree.present(tree.readable_links(units, "ThermalSubsystem"), "Fans")
+    found = tree.kept(newer or older, lambda item: None if item.absent else Fan(_fan_slot(item), well(item)))
     if not found:
         raise ParseError("no fan is listed", where="/redfish/v1/Chassis Fans")
     return found
@@ -31,7 +31,7 @@ def _fan_slot(item: Resource) -> str:
 
 
 def psus(tree: Tree) -> tuple[Psu, ...]:
-    """All that are plugged in, in the BMC's order; `ParseError` where it lists none."""
+    """Return all that are plugged in, in the BMC's order; `ParseError` where it lists none."""
     found = tree.kept(_supplies(tree), lambda item: None if item.absent else _psu(item))
     if not found:
         raise ParseError("no power supply is listed", where="/redfish/v1/Chassis PowerSupplies")
@@ -43,7 +43,7 @@ def _psu(item: Resource) -> Psu:
 
 
 def _psu_slot(item: Resource) -> str:
-    """What is printed beside it, as far as the BMC knows."""
+    """Return the label that is printed at the supply, as far as the BMC knows it."""
     bay = item.whole("Oem", "Hpe", "BayNumber")
     if bay is not None:
         return f"bay {bay}"
@@ -52,27 +52,27 @@ def _psu_slot(item: Resource) -> str:
 
 
 def _supplies(tree: Tree) -> list[Resource]:
-    """From each chassis' PowerSubsystem; from the older Power resource where that lists none."""
+    """Return the supplies of each chassis' PowerSubsystem; of the older Power resource where that lists none."""
     units = chassis(tree)
-    newer = tree.readable(path for one in units if (path := one.link("PowerSubsystem")))
-    listing = [one for one in newer if one.has("PowerSupplies")]
+    listing = [one for one in tree.readable_links(units, "PowerSubsystem") if one.has("PowerSupplies")]
     listed = tree.readable_members(listing, "PowerSupplies")
-    told = {one.path for one, items in zip(listing, listed, strict=True) if items}
-    silent = [one for one in units if one.link("PowerSubsystem") not in told and one.link("Power")]
-    older = [item for one in tree.readable(map(_power, silent)) for item in one.each("PowerSupplies")]
+    empty = [one for one, items in zip(listing, listed, strict=True) if not items]
+    older = _older_supplies(tree, units, {one.path for one in listing} - {one.path for one in empty})
     if older:
-        tree.forgive(path for one in listing if one.path not in told and (path := one.link("PowerSupplies")))
+        tree.forgive(one.link("PowerSupplies") or "" for one in empty)
     return [*chain.from_iterable(listed), *older]
 
 
-def _power(unit: Resource) -> str:
-    return unit.link("Power") or ""
+def _older_supplies(tree: Tree, units: Iterable[Resource], reporting: set[str]) -> list[Resource]:
+    """Return the supplies of the Power resources of those chassis whose PowerSubsystem is none of the `reporting`."""
+    silent = [one for one in units if one.link("PowerSubsystem") not in reporting]
+    return [item for one in tree.readable_links(silent, "Power") for item in one.each("PowerSupplies")]
 
 
 _INTAKE = re.compile(r"(\d+-)?(system board |temp_)?(inlet|ambient|intake)( ambient)?( temp)?", re.IGNORECASE)
 """`System Board Inlet Temp` (Dell), `Inlet Temp` (Supermicro), `TEMP_AMBIENT` (DGX); not `GPU Inlet Temp`."""
 _INTAKES = 4
-"""A machine breathes in so many places at most. A DGX calls all of its 120 sensors Intake: then only names tell."""
+"""A machine has at most so many intake sensors. A DGX calls all of its 120 sensors Intake: then only names count."""
 
 
 _COLDEST, _HOTTEST = -60, 250
@@ -82,34 +82,34 @@ or of zero and less, was never programmed.
 
 
 def temperatures(tree: Tree) -> tuple[Temperature, ...]:
-    """Every sensor that reads, in the BMC's order; empty where the BMC has no such resource."""
+    """Return every sensor that reads, in the BMC's order; empty where the BMC has no such resource."""
     units = chassis(tree)
-    resources = tree.readable(path for one in units if (path := one.link("Thermal")))
+    resources = tree.readable_links(units, "Thermal")
     listing = [one for one in units if not one.has("Thermal") and one.has("Sensors")]
     sensors = tree.readable_members(listing, "Sensors")
-    told = [item for resource in resources for item in resource.each("Temperatures")]
-    found = (*tree.kept(told, _of_thermal), *tree.kept(chain.from_iterable(sensors), _of_sensor))
+    listed = [item for resource in resources for item in resource.each("Temperatures")]
+    found = (*tree.kept(listed, _of_thermal), *tree.kept(chain.from_iterable(sensors), _of_sensor))
     if not found and tree.incomplete():
         raise ParseError("no sensor is among what could be read", where="/redfish/v1/Chassis Sensors")
-    return _believed(found)
+    return _with_intakes(found)
 
 
-def _believed(found: tuple[Temperature, ...]) -> tuple[Temperature, ...]:
-    """With the air intake told by names alone where too many sensors claim to be one."""
+def _with_intakes(found: tuple[Temperature, ...]) -> tuple[Temperature, ...]:
+    """Return the sensors; the names alone decide which measure an air intake where too many sensors claim to."""
     if sum(one.intake for one in found) <= _INTAKES:
         return found
     return tuple(replace(one, intake=_INTAKE.fullmatch(one.sensor) is not None) for one in found)
 
 
 def _of_thermal(item: Resource) -> Temperature | None:
-    """None where it is not there, or does not read now. HPE's absent sensors read 0."""
+    """Return the reading; None where the sensor is absent or does not read now. HPE's absent sensors read 0."""
     critical = item.number("UpperThresholdCritical")
     fatal = item.number("UpperThresholdFatal")
     return _temperature(item, item.number("ReadingCelsius"), critical if critical is not None else fatal)
 
 
 def _of_sensor(item: Resource) -> Temperature | None:
-    """None where it measures something else, is not there, or does not read now."""
+    """Return the reading; None where the sensor measures something else, is absent, or does not read now."""
     if item.term("ReadingType") != "Temperature" and item.text("ReadingUnits") != "Cel":
         return None
     critical = item.number("Thresholds", "UpperCritical", "Reading")
@@ -118,9 +118,7 @@ def _of_sensor(item: Resource) -> Temperature | None:
 
 
 def _temperature(item: Resource, celsius: float | None, critical: float | None) -> Temperature | None:
-    if celsius is None or item.absent:
-        return None
-    if celsius < _COLDEST:
+    if celsius is None or item.absent or celsius < _COLDEST:
         return None
     if celsius > _HOTTEST:
         raise GarbledError(f"{celsius:g} °C is not plausible", where=item.where("Reading"))

@@ -274,26 +274,32 @@ def next_path(answers: Answers, address: str) -> str | None:
     return next_interface(answers, manager, address)
 
 
+def _manufacturer_and_model(answers: Answers, system: Resource | None) -> tuple[str, str]:
+    """Return manufacturer and model by the System, else by the resources that `machine` reads for them."""
+    manufacturer, model = words(system, "Manufacturer"), words(system, "Model")
+    if system is None or (manufacturer and model):
+        return manufacturer, model
+    further = _make(Tree(answers), system)
+    return manufacturer or further[0], model or further[1]
+
+
 def read_identity(answers: Answers, address: str) -> Identity:
-    """What is known so far; what could not be read or is not told stands in `problems`."""
+    """Return what is known so far; `problems` has what could not be read or is missing."""
     problems = [f"{path}: {found.reason}" for path, found in answers.items() if isinstance(found, Unreadable)]
     root = read(answers, ROOT)
     if root is None:
         return Identity(problems=tuple(problems))
     system, manager = _host(answers, root), _manager(answers, root)
-    found = _serial(Tree(answers), system) if system is not None else ""
+    serial = _serial(Tree(answers), system) if system is not None else ""
     if system is None:
         problems.append("the BMC lists no system that can be read")
-    elif not found:
-        problems.append(f"{system.path}: the BMC does not tell the machine's serial")
-    manufacturer, model = words(system, "Manufacturer"), words(system, "Model")
-    if system is not None and not (manufacturer and model):
-        further = _make(Tree(answers), system)
-        manufacturer, model = manufacturer or further[0], model or further[1]
+    elif not serial:
+        problems.append(f"{system.path}: the BMC does not report the machine's serial")
+    manufacturer, model = _manufacturer_and_model(answers, system)
     return Identity(
         manufacturer=manufacturer,
         model=model,
-        serial=Serial(found) if found else None,
+        serial=Serial(serial) if serial else None,
         sku=words(system, "SKU"),
         uuid=uuid(system),
         bios=words(system, "BiosVersion"),

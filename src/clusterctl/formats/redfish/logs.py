@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -209,13 +209,11 @@ def _target(service: Resource) -> str:
 
 
 def _all_entries(tree: Tree, service: Resource) -> frozenset[str]:
-    """All of them, page by page, and as many as the log counts: what is not read is not archived."""
+    """Return all entries, page by page. Raise ParseError where the log counts more than its pages list."""
     first = page = tree.follow(service, "Entries")
     found: list[str] = []
     for _ in range(_MAX_ARCHIVE_PAGES):
-        members = page.each("Members")
-        bare = [path for item in members if set(item.body) == {"@odata.id"} and (path := item.link())]
-        found += [_words(item) for item in (tree.all(bare) if bare else members)]
+        found += map(_words, _entries_of(tree, page))
         following = page.text("Members@odata.nextLink")
         if not following:
             break
@@ -226,6 +224,13 @@ def _all_entries(tree: Tree, service: Resource) -> frozenset[str]:
     if count is not None and count > len(found):
         raise ParseError(f"the log counts {count} entries but shows {len(found)}", where=first.path)
     return frozenset(found)
+
+
+def _entries_of(tree: Tree, page: Resource) -> Sequence[Resource]:
+    """Return the entries of a page; some BMCs list links only."""
+    members = page.each("Members")
+    bare = [path for item in members if set(item.body) == {"@odata.id"} and (path := item.link())]
+    return tree.all(bare) if bare else members
 
 
 def _words(item: Resource) -> str:

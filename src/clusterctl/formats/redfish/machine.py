@@ -1,12 +1,12 @@
-"""Which machine a BMC is in: serial, model and manufacturer, each from the first resource that gives it.
+"""The machine that a BMC is in: serial, model and manufacturer, each from the first resource that gives it.
 
 1. The System that boots the host. Dell writes the service tag, which is printed on the machine, into its SKU.
 2. The tray: a chassis of this System that is an enclosure, not a board in it, where it gives both serial and model. A
-   serial that it has from one of its boards does not count.
+   serial of one of its boards does not count.
 3. The product: the FRU (Assembly) of the tray, else of the zone that holds the boards, that has the machine's model or
    is named as its chassis or product.
 
-A HGX board or a GPU that a BMC lists beside the host never gives the machine its serial. Other serials are aliases:
+A HGX board or a GPU that a BMC lists with the host never gives the machine its serial. Other serials are aliases:
 they show that a machine whose board was swapped is the same one. Nothing is left out here: a tray that cannot be read
 now would make it another machine. Source: DMTF DSP2046 (Chassis, Assembly); GB200 and GH200 in tests/redfish_trees.
 """
@@ -37,7 +37,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class _Label:
-    """What one resource says of the machine; empty where it does not."""
+    """The label of the machine in one resource; empty where it has none."""
 
     manufacturer: str
     model: str
@@ -45,7 +45,7 @@ class _Label:
 
 
 def read_machine(tree: Tree) -> Machine:
-    """Return the machine; `ParseError` where nothing tells its serial, model or manufacturer."""
+    """Return the machine; `ParseError` where serial, model or manufacturer is unknown."""
     host = host_system(tree)
     serial = serial_of(tree, host)
     manufacturer, model = make_of(tree, host)
@@ -58,19 +58,19 @@ def read_machine(tree: Tree) -> Machine:
 
 
 def make_of(tree: Tree, host: Resource) -> tuple[str, str]:
-    """Return manufacturer and model; empty where nothing tells them."""
+    """Return manufacturer and model; empty where they are unknown."""
     manufacturer = next((one.manufacturer for one in _labels(tree, host) if one.manufacturer), "")
     return manufacturer, next((one.model for one in _labels(tree, host) if one.model), "")
 
 
 def serial_of(tree: Tree, host: Resource) -> Serial:
-    """Return which machine it is, for all that read or change it; `ParseError` where nothing tells."""
+    """Return the machine's serial, for all that read or change it; `ParseError` where it is unknown."""
     found = next((one.serial for one in _labels(tree, host) if one.serial), "")
     return Serial(found or required(host, _serial_field(host), serial_like))
 
 
 def _labels(tree: Tree, host: Resource) -> Iterator[_Label]:
-    """What tells of the machine, in order. Reads no more than is asked for."""
+    """Yield the labels of the machine, the best first. Reads no more than is asked for."""
     yield _label(host)
     linked = tree.all(host.links("Links", "Chassis"))
     yield from _tray_labels(tree, host, _trays(linked, host))
@@ -82,7 +82,7 @@ def _labels(tree: Tree, host: Resource) -> Iterator[_Label]:
 
 
 def _tray_labels(tree: Tree, host: Resource, trays: list[Resource]) -> Iterator[_Label]:
-    """What the trays say, then what their products say."""
+    """Yield the labels of the trays, then those of their products."""
     assemblies = {tray.path: _assemblies(tree, tray) for tray in trays}
     for tray in trays:
         label = _label(tray)
@@ -105,7 +105,7 @@ def _serial_field(resource: Resource) -> str:
 
 
 def _trays(units: Iterable[Resource], host: Resource) -> list[Resource]:
-    """The chassis of the System that are enclosures; one that it links to may leave its type out."""
+    """Return the chassis of the System that are enclosures; one that it links to may leave its type out."""
     linked = host.links("Links", "Chassis")
     return [
         one
@@ -116,31 +116,35 @@ def _trays(units: Iterable[Resource], host: Resource) -> list[Resource]:
 
 
 def _assemblies(tree: Tree, unit: Resource) -> tuple[Resource, ...]:
-    """Empty where the chassis has no FRU."""
+    """Return the FRUs of a chassis; none where it has no Assembly."""
     path = unit.link("Assembly")
     return () if path is None else tree.get(path).each("Assemblies")
 
 
 def _product(unit: Resource, host: Resource, items: tuple[Resource, ...]) -> Iterator[_Label]:
-    """The FRU that is of the machine's model, else the one named as product or chassis; none where several are."""
-    models = {text.casefold() for one in (unit, host) if programmed(text := one.text("Model"))}
-    told = [item for item in items if programmed(item.text("SerialNumber")) and programmed(item.text("Model"))]
-    same = [item for item in told if item.text("Model").casefold() in models]
-    named = [item for item in told if any(name in item.text("Name").lower() for name in _PRODUCT_NAMES)]
-    for fitting in (same, named):
-        if len({item.text("SerialNumber") for item in fitting}) == 1:
-            maker = fitting[0].text("Producer") or fitting[0].text("Vendor") or unit.text("Manufacturer")
-            yield _Label(maker, fitting[0].text("Model"), fitting[0].text("SerialNumber"))
-            return
-        if fitting:
-            return
+    """Yield the FRU of the machine's model, else the one named as product or chassis; none where several fit."""
+    labelled = list(filter(_is_labelled, items))
+    models = {one.text("Model").casefold() for one in (unit, host)}
+    same = [item for item in labelled if item.text("Model").casefold() in models]
+    fitting = same or list(filter(_is_product, labelled))
+    if len({item.text("SerialNumber") for item in fitting}) == 1:
+        maker = fitting[0].text("Producer") or fitting[0].text("Vendor") or unit.text("Manufacturer")
+        yield _Label(maker, fitting[0].text("Model"), fitting[0].text("SerialNumber"))
+
+
+def _is_labelled(item: Resource) -> bool:
+    return programmed(item.text("SerialNumber")) and programmed(item.text("Model"))
+
+
+def _is_product(item: Resource) -> bool:
+    name = item.text("Name").lower()
+    return any(part in name for part in _PRODUCT_NAMES)
 
 
 def _aliases(tree: Tree, host: Resource, serial: Serial) -> tuple[Serial, ...]:
-    """The other serials: of the System and its trays, of products that were read for the serial, of other Systems."""
-    others = [one for one in systems(tree) if one.path != host.path]
-    units = (host, *_trays(tree.attempt(partial(chassis, tree)) or (), host), *others)
-    told = [text for one in units for text in (_label(one).serial, one.text("SerialNumber"))]
+    """Return the other serials: of the System, of its trays (and products, if it has none), of other Systems."""
+    units = (host, *_trays(tree.attempt(partial(chassis, tree)) or (), host), *systems(tree))
+    serials = [text for one in units for text in (_label(one).serial, one.text("SerialNumber"))]
     if not _label(host).serial:
-        told += [one.serial for one in _labels(tree, host)]
-    return tuple(Serial(text) for text in dict.fromkeys(told) if programmed(text) and text != serial)
+        serials += [one.serial for one in _labels(tree, host)]
+    return tuple(Serial(text) for text in dict.fromkeys(serials) if programmed(text) and text != serial)

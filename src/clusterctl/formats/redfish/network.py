@@ -8,7 +8,8 @@ InfiniBand has a MAC too (for IPoIB), which is no Ethernet port.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -16,6 +17,7 @@ from itertools import chain
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Guid, Hca, Mac, Nic
+from clusterctl.formats.redfish.parts import by_slot
 from clusterctl.formats.redfish.system import chassis, garbled, host_first, host_system, serial_number
 from clusterctl.formats.redfish.tree import Resource, Tree
 
@@ -75,6 +77,12 @@ class _Function:
         return "InfiniBand" in self.capabilities
 
     @property
+    def unclear(self) -> bool:
+        """Whether the function may be one of an InfiniBand adapter, because the BMC does not report what it is."""
+        known = self.speaks_infiniband or self.model or self.capabilities
+        return not known and _maker_unclear(self.adapter)
+
+    @property
     def mac(self) -> Mac | None:
         for name in ("MACAddress", "PermanentMACAddress"):
             if found := _mac(self.resource, "Ethernet", name):
@@ -110,70 +118,99 @@ def hcas(tree: Tree) -> tuple[Hca, ...]:
     """Return every function that speaks InfiniBand, or that sits on a card which can."""
     functions = _functions(tree)
     for function in functions:
-        unclear = not function.model and _maker_unclear(function.adapter) and not function.capabilities
-        if not function.speaks_infiniband and unclear:
-            tree.leave_out(ParseError("nothing tells what adapter this is", where=function.adapter.where("Model")))
+        if function.unclear:
+            tree.leave_out(ParseError("the kind of this adapter is unknown", where=function.adapter.where("Model")))
     capable = [function for function in functions if function.can_infiniband]
     found = tree.kept(capable, _hca)
     if not found and tree.incomplete():
         raise ParseError("no adapter is among what could be read", where="/redfish/v1/Chassis NetworkAdapters")
-    return tuple(sorted(found, key=lambda hca: natural_key(hca.slot)))
+    return by_slot(found)
 
 
 def nics(tree: Tree) -> tuple[Nic, ...]:
     """Return every Ethernet port of the host once, in the BMC's order; `ParseError` where it lists none.
 
-    Where one of the two sources is missing altogether, the other tells, and `Tree.notes` says so.
+    Where one of the two sources is missing, the other one decides, and `Tree.notes` has a note.
     """
     interfaces, functions = _sources(tree)
     infiniband = {tree.attempt(partial(_mac_of, one)) for one in functions if one.speaks_infiniband}
     netboots = {f.mac for f in functions if f.resource.text("BootMode") == "PXE"}
     found: dict[Mac, Nic] = {}
-    for interface in interfaces:
-        mac = tree.attempt(partial(_told_mac, interface, ("MACAddress",), ("PermanentMACAddress",)))
-        if mac and mac not in infiniband:
-            boots = mac in netboots or bool(interface.text("UefiDevicePath"))
-            found.setdefault(mac, Nic(interface.id, mac, boots))
-    for function in functions:
-        mac = None if function.speaks_infiniband else tree.attempt(partial(_function_mac, function))
-        if mac and mac not in infiniband:
-            found.setdefault(mac, Nic(_slot(function), mac, mac in netboots))
+    for nic in chain(_of_interfaces(tree, interfaces, netboots), _of_functions(tree, functions, netboots)):
+        if nic.mac not in infiniband:
+            found.setdefault(nic.mac, nic)
     if not found:
         raise ParseError("no Ethernet port of the host is listed", where=host_system(tree).where("EthernetInterfaces"))
     return tuple(found.values())
 
 
+def _of_interfaces(tree: Tree, interfaces: Iterable[Resource], netboots: AbstractSet[Mac | None]) -> Iterator[Nic]:
+    for interface in interfaces:
+        mac = tree.attempt(partial(_told_mac, interface, ("MACAddress",), ("PermanentMACAddress",)))
+        if mac:
+            yield Nic(interface.id, mac, mac in netboots or bool(interface.text("UefiDevicePath")))
+
+
+def _of_functions(tree: Tree, functions: Iterable[_Function], netboots: AbstractSet[Mac | None]) -> Iterator[Nic]:
+    for function in functions:
+        mac = None if function.speaks_infiniband else tree.attempt(partial(_function_mac, function))
+        if mac:
+            yield Nic(_slot(function), mac, mac in netboots)
+
+
 def _sources(tree: Tree) -> tuple[list[Resource], list[_Function]]:
-    """The system's interfaces and the adapters' functions, either of them empty where the BMC has no such list."""
+    """Return the system's interfaces and the adapters' functions, either empty where the BMC has no such list."""
     host, units = host_system(tree), chassis(tree)
     interfaces, adapters = host.has("EthernetInterfaces"), any(one.has("NetworkAdapters") for one in units)
     if not adapters:
-        tree.notes.append("nics: no chassis lists its network adapters: ports that only they tell are not seen")
+        tree.notes.append("nics: no chassis lists its network adapters: ports that only they list are missing")
     if not interfaces:
         tree.notes.append(f"nics: {host.where('EthernetInterfaces')}: the link is missing")
     return _interfaces(tree) if interfaces else [], _functions(tree) if adapters else []
 
 
 def _interfaces(tree: Tree) -> list[Resource]:
-    """The hosts' interfaces; not the virtual one that leads to the BMC itself."""
-    holders = [one for one in host_first(tree) if one.has("EthernetInterfaces")]
-    listed = chain.from_iterable(tree.readable_members(holders, "EthernetInterfaces"))
+    """Return the hosts' interfaces, without the virtual one to the BMC itself."""
+    listed = tree.present(host_first(tree), "EthernetInterfaces")
     return list(tree.kept(listed, _interface))
 
 
 def _interface(item: Resource) -> Resource | None:
-    """Return an interface that is there and leads out of the machine."""
+    """Return an interface that leads out of the machine."""
     item.text("UefiDevicePath")
-    return None if item.absent or item.has("Links", "HostInterface") or item.id == "ToManager" else item
+    return None if item.has("Links", "HostInterface") or item.id == "ToManager" else item
 
 
 def _functions(tree: Tree) -> list[_Function]:
-    """Each function of each adapter once; where an adapter lists none, its ports stand for them."""
-    listing = [one for one in chassis(tree) if one.has("NetworkAdapters")]
-    if not listing:
+    """Return each function of each adapter once; where an adapter lists none, its ports are its functions."""
+    adapters = _adapters(tree)
+    listed = _function_lists(tree, adapters)
+    models = _pci_models(tree, tree.kept(adapters, lambda one: None if _Function(one, one).told_model else one))
+    functions = [
+        function
+        for adapter in adapters
+        for function in _of_adapter(adapter, listed.get(adapter.path, ()), models.get(adapter.path, ""))
+    ]
+    return list(tree.kept(functions, _present))
+
+
+def _present(function: _Function) -> _Function | None:
+    """Return a function that is there; `ParseError` where what tells of its kind is garbled."""
+    resource = function.resource
+    _ = (function.model, function.speaks_infiniband, function.capabilities, _maker_unclear(function.adapter))
+    _ = (resource.text("BootMode"), resource.text("NetDevFuncType"), _slot(function))
+    return None if resource.absent else function
+
+
+def _adapters(tree: Tree) -> list[Resource]:
+    units = [one for one in chassis(tree) if one.has("NetworkAdapters")]
+    if not units:
         raise ParseError("no chassis lists its network adapters", where="/redfish/v1/Chassis NetworkAdapters")
-    listed = {item.path: item for item in chain.from_iterable(tree.readable_members(listing, "NetworkAdapters"))}
-    adapters = tree.present(listed.values())
+    return tree.present(units, "NetworkAdapters")
+
+
+def _function_lists(tree: Tree, adapters: Iterable[Resource]) -> dict[str, tuple[Resource, ...]]:
+    """Return the functions, else the ports, that each adapter lists, by the adapter's path."""
     found: dict[str, tuple[Resource, ...]] = {}
     for name in (_FUNCTIONS, "Ports", "NetworkPorts"):
         silent = [one for one in adapters if not found.get(one.path) and one.has(name)]
@@ -181,22 +218,13 @@ def _functions(tree: Tree) -> list[_Function]:
     for adapter in adapters:
         if adapter.path not in found:
             tree.leave_out(ParseError("it lists neither functions nor ports", where=adapter.path))
-    ids = _pci_models(tree, tree.kept(adapters, lambda one: None if _Function(one, one).told_model else one))
-    functions = [
-        _Function(adapter, item, len(siblings), rank, ids.get(adapter.path, ""))
-        for adapter in adapters
-        for siblings in [found.get(adapter.path) or (adapter,)]
-        for rank, item in enumerate(sorted(siblings, key=lambda one: natural_key(one.id)), start=1)
-    ]
-    return list(tree.kept(functions, _there))
+    return found
 
 
-def _there(function: _Function) -> _Function | None:
-    """Return a function that is there; `ParseError` where what tells of its kind is garbled."""
-    resource = function.resource
-    _ = (function.model, function.speaks_infiniband, function.capabilities, _maker_unclear(function.adapter))
-    _ = (resource.text("BootMode"), resource.text("NetDevFuncType"), _slot(function))
-    return None if resource.absent else function
+def _of_adapter(adapter: Resource, listed: tuple[Resource, ...], pci_model: str) -> list[_Function]:
+    """Return the functions of one adapter; the adapter itself where it lists none."""
+    siblings = sorted(listed or (adapter,), key=lambda one: natural_key(one.id))
+    return [_Function(adapter, item, len(siblings), rank, pci_model) for rank, item in enumerate(siblings, start=1)]
 
 
 _PCI_MODELS = {
@@ -212,16 +240,16 @@ _PCI_MODELS = {
     "0xa2d6": "BlueField-2",
     "0xa2dc": "BlueField-3",
 }
-"""Device ids of Mellanox (0x15b3) in the PCI ID database; a DGX H100 tells no more of its adapters."""
+"""Device ids of Mellanox (0x15b3) in the PCI ID database; a DGX H100 reports no more of its adapters."""
 
 
-def _pci_models(tree: Tree, adapters: Sequence[Resource]) -> dict[str, str]:
-    """Return by path the models of adapters that their PCIe functions tell."""
+def _pci_models(tree: Tree, adapters: Iterable[Resource]) -> dict[str, str]:
+    """Return the models of adapters by path, from the ids of their PCIe functions."""
     linked = {adapter.path: path for adapter, paths in tree.kept(adapters, _devices) for path in paths}
     devices = tree.readable(linked.values())
     listing = [one for one in devices if one.has("PCIeFunctions")]
     functions = dict(zip((one.path for one in listing), tree.readable_members(listing, "PCIeFunctions"), strict=True))
-    models = {path: model for path, items in functions.items() for model in tree.kept(items, _pci_model)}
+    models = {path: next(filter(None, tree.kept(items, _pci_model)), "") for path, items in functions.items()}
     return {adapter: models.get(device, "") for adapter, device in linked.items()}
 
 
@@ -230,14 +258,13 @@ def _devices(adapter: Resource) -> tuple[Resource, list[str]]:
     return adapter, [path for one in adapter.each("Controllers") for path in one.links("Links", "PCIeDevices")]
 
 
-def _pci_model(function: Resource) -> str | None:
-    """Return what the PCI ids say; None for a function of another maker's device."""
-    known = _PCI_MODELS.get(function.text("DeviceId").lower(), "")
-    return known if function.text("VendorId").lower() == "0x15b3" else None
+def _pci_model(function: Resource) -> str:
+    mellanox = function.text("VendorId").lower() == "0x15b3"
+    return _PCI_MODELS.get(function.text("DeviceId").lower(), "") if mellanox else ""
 
 
 def _maker_unclear(adapter: Resource) -> bool:
-    """True where the maker is not told, or makes InfiniBand adapters."""
+    """Return whether the maker is unknown, or makes InfiniBand adapters."""
     maker = adapter.text("Manufacturer").lower()
     return not maker or "mellanox" in maker or "mlnx" in maker or "nvidia" in maker
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
+from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.system import place, serial_number, service_label, well
 from clusterctl.formats.redfish.tree import Resource
@@ -44,6 +45,21 @@ class Part:
     def first(self, *keys: str) -> Resource:
         """Return the first resource that has the field; the first of all where none has."""
         return next((one for one in self.resources if one.value(*keys) not in (None, "")), self.resources[0])
+
+
+class Slotted(Protocol):
+    """A part of the inventory with the slot that it is in."""
+
+    @property
+    def slot(self) -> str: ...
+
+
+P = TypeVar("P", bound=Slotted)
+
+
+def by_slot(parts: Iterable[P]) -> tuple[P, ...]:
+    """Return the parts in order of their slots."""
+    return tuple(sorted(parts, key=lambda part: natural_key(part.slot)))
 
 
 def comparable(item: Resource) -> Resource:

@@ -7,14 +7,12 @@ named `bus-device-function` in decimal.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import partial
-from itertools import chain
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Cpu, Dimm, Gpu
-from clusterctl.formats.redfish.parts import Part, comparable, merged
+from clusterctl.formats.redfish.parts import Part, by_slot, comparable, merged
 from clusterctl.formats.redfish.system import (
     chassis,
     host_first,
@@ -44,7 +42,7 @@ def cpus(tree: Tree) -> tuple[Cpu, ...]:
     found = tree.kept(_proven(merged(lists)), _cpu)
     if not found:
         raise ParseError("no CPU is listed", where="/redfish/v1/Systems Processors")
-    return tuple(sorted(found, key=lambda cpu: natural_key(cpu.slot)))
+    return by_slot(found)
 
 
 def cpu_count(tree: Tree) -> int:
@@ -75,30 +73,40 @@ def _cpu(part: Part) -> Cpu:
 def gpus(tree: Tree) -> tuple[Gpu, ...]:
     """Return all GPUs of the machine, by slot; none only where processors and PCIe devices were read and show none.
 
-    One that both the host and its HGX board list is one. What a processor does not tell, its PCIe device does.
+    A GPU that both the host and its HGX board list is one. Its PCIe device gives what its processor does not.
     """
+    parts = _gpu_parts(tree)
+    devices = _devices(tree, tree.kept(parts, lambda part: None if _model(part) and part.healthy is not None else part))
+    return by_slot(tree.kept(parts, lambda part: _gpu(part, devices.get(_path(part)))))
+
+
+def _gpu_parts(tree: Tree) -> list[Part]:
+    """Return the GPUs among the processors, else among the PCIe devices."""
     lists = [[item for item in items if item.term("ProcessorType") in _GPU_TYPES] for items in _processors(tree)]
     parts = merged(lists) or [Part([device]) for device in _pcie_devices(tree) if _is_gpu(tree, device)]
     if not parts and tree.incomplete():
         raise ParseError("no GPU is among what could be read", where="/redfish/v1/Systems Processors")
-    vague = tree.kept(parts, lambda part: None if _model(part) and part.healthy is not None else part)
-    devices = _devices(tree, vague) if vague else {}
-    found = tree.kept(parts, lambda part: _gpu(part, devices.get(part.resources[0].path)))
-    return tuple(sorted(found, key=lambda gpu: natural_key(gpu.slot)))
+    return parts
 
 
-def _devices(tree: Tree, parts: Sequence[Part]) -> dict[str, Resource]:
+def _path(part: Part) -> str:
+    return part.resources[0].path
+
+
+def _devices(tree: Tree, parts: Iterable[Part]) -> dict[str, Resource]:
     """Return each GPU's PCIe device: the one that it links to, else the one of its serial."""
-    linked = {part.resources[0].path: part.first("Links", "PCIeDevice").link("Links", "PCIeDevice") for part in parts}
-    devices = {one.path: one for one in tree.readable(path for path in linked.values() if path)}
-    if missing := [part for part in parts if linked[part.resources[0].path] not in devices and part.serial]:
-        listed = tree.attempt(partial(_pcie_devices, tree)) or []
-        by_serial = {serial_number(one): one for one in listed}
-        devices |= {one.path: one for part in missing if (one := by_serial.get(part.serial))}
-        linked |= {
-            part.resources[0].path: one.path for part in missing if (one := by_serial.get(part.serial)) is not None
-        }
-    return {path: devices[target] for path, target in linked.items() if target in devices}
+    parts = tuple(parts)
+    linked = {_path(part): part.first("Links", "PCIeDevice").link("Links", "PCIeDevice") or "" for part in parts}
+    devices = {one.path: one for one in tree.readable(filter(None, linked.values()))}
+    found = {path: devices[target] for path, target in linked.items() if target in devices}
+    return found | _devices_by_serial(tree, [part for part in parts if _path(part) not in found and part.serial])
+
+
+def _devices_by_serial(tree: Tree, parts: list[Part]) -> dict[str, Resource]:
+    if not parts:
+        return {}
+    devices = {serial_number(one): one for one in tree.attempt(partial(_pcie_devices, tree)) or ()}
+    return {_path(part): devices[part.serial] for part in parts if part.serial in devices}
 
 
 def _processors(tree: Tree) -> list[list[Resource]]:
@@ -106,8 +114,7 @@ def _processors(tree: Tree) -> list[list[Resource]]:
     holders = [one for one in host_first(tree) if one.has("Processors")]
     if not holders:
         raise ParseError("no System lists its processors", where="/redfish/v1/Systems Processors")
-    listed = tree.readable_members(holders, "Processors")
-    return [list(tree.kept(items, _processor)) for items in listed]
+    return [list(tree.kept(items, _processor)) for items in tree.readable_members(holders, "Processors")]
 
 
 def _processor(item: Resource) -> Resource | None:
@@ -123,8 +130,7 @@ def _pcie_devices(tree: Tree) -> list[Resource]:
     listing = [one for one in chassis(tree) if one.has("PCIeDevices")]
     if not listing:
         raise ParseError("no chassis lists its PCIe devices", where="/redfish/v1/Chassis PCIeDevices")
-    found = {item.path: item for item in chain.from_iterable(tree.readable_members(listing, "PCIeDevices"))}
-    return list(tree.kept(found.values(), lambda item: None if item.absent else comparable(item)))
+    return list(tree.kept(tree.present(listing, "PCIeDevices"), comparable))
 
 
 def _is_gpu(tree: Tree, device: Resource) -> bool:
@@ -160,23 +166,26 @@ def _gpu(part: Part, device: Resource | None) -> Gpu:
 def dimms(tree: Tree) -> tuple[Dimm, ...]:
     """Return all that are plugged in, by slot; empty sockets are listed as absent, or without capacity.
 
-    A HGX board lists the memory of its GPUs too, which is none.
+    A HGX board lists the memory of its GPUs too, which is no module.
     """
     holders = [one for one in host_first(tree) if one.has("Memory")]
     if not holders:
         raise ParseError("no System lists its memory", where="/redfish/v1/Systems Memory")
-    lists = tree.readable_members(holders, "Memory")
-    parts = _proven(merged([tree.kept(items, _module) for items in lists]))
-    found = tree.kept(parts, _dimm)
-    there = [dimm for dimm in found if dimm.size_mib or dimm.healthy is False]
+    lists = [tree.kept(items, _module) for items in tree.readable_members(holders, "Memory")]
+    there = [dimm for dimm in tree.kept(_proven(merged(lists)), _dimm) if _is_fitted(dimm)]
     if not there and tree.incomplete():
         raise ParseError("no module is among what could be read", where=holders[0].where("Memory"))
-    return tuple(sorted(there, key=lambda dimm: natural_key(dimm.slot)))
+    return by_slot(there)
 
 
 def _module(item: Resource) -> Resource | None:
     """Return a module of the host; None for an empty socket, and for the memory of a GPU."""
     return None if item.absent or _of_gpu(item) else comparable(item)
+
+
+def _is_fitted(dimm: Dimm) -> bool:
+    """Return whether the socket holds a module: a failed one may have lost its size."""
+    return bool(dimm.size_mib) or dimm.healthy is False
 
 
 def _of_gpu(item: Resource) -> bool:
@@ -187,7 +196,7 @@ def _dimm(part: Part) -> Dimm:
     item, sized = part.resources[0], part.first("CapacityMiB")
     size, healthy = sized.whole("CapacityMiB"), part.healthy
     if size is None and healthy is not False and item.term("Status", "State") in ("", "Enabled"):
-        raise ParseError("the module does not tell its size", where=item.where("CapacityMiB"))
+        raise ParseError("the BMC does not report the size of the module", where=item.where("CapacityMiB"))
     return Dimm(
         slot=service_label(item) or item.text("DeviceLocator") or item.id,
         size_mib=size or 0,
@@ -202,7 +211,7 @@ _MOST_MEMORY = 2**20
 
 
 def memory_gib(tree: Tree) -> float:
-    """Return what the host's summary says; the sum of its modules where that keeps silent."""
+    """Return the host's summary; the sum of its modules where it has no summary."""
     host = host_system(tree)
     found = host.number("MemorySummary", "TotalSystemMemoryGiB")
     if found and found > _MOST_MEMORY:

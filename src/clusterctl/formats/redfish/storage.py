@@ -7,14 +7,13 @@ null, so that the serial is the only key.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Drive
-from clusterctl.formats.redfish.parts import Part, comparable, merged
+from clusterctl.formats.redfish.parts import Part, by_slot, comparable, merged
 from clusterctl.formats.redfish.system import chassis, garbled, host_first, host_system, programmed, well
 from clusterctl.formats.redfish.tree import ROOT, Resource, Tree
 
@@ -33,14 +32,13 @@ def drives(tree: Tree) -> tuple[Drive, ...]:
             found.setdefault(drive.serial or part.resources[0].path, drive)
     if not found and tree.incomplete():
         raise ParseError("no drive is among what could be read", where=f"{ROOT}/Systems Storage")
-    return tuple(sorted(found.values(), key=lambda drive: natural_key(drive.slot)))
+    return by_slot(found.values())
 
 
 def _controllers(tree: Tree) -> dict[str, str]:
-    """Return by the drive's path the id and name of the storage that lists it; what it does not tell is left out."""
+    """Return id, name and models of the storage that lists a drive, as far as known, by the drive's path."""
     found: dict[str, str] = {}
-    holders = [one for one in host_first(tree) if one.has("Storage")]
-    for named in tree.kept(chain.from_iterable(tree.readable_members(holders, "Storage")), _named):
+    for named in tree.kept(chain.from_iterable(tree.readable_members(_holders(tree), "Storage")), _named):
         found.update(named)
     return found
 
@@ -52,18 +50,27 @@ def _named(storage: Resource) -> dict[str, str]:
     return dict.fromkeys(storage.references("Drives"), " ".join(words))
 
 
+def _holders(tree: Tree) -> list[Resource]:
+    return [one for one in host_first(tree) if one.has("Storage")]
+
+
 def drive_resources(tree: Tree) -> list[Resource]:
-    """Return the resources of all drives that are there, before anything is read of them."""
-    holders = [one for one in host_first(tree) if one.has("Storage")]
+    """Return the resources of all present drives, before anything is read of them."""
+    holders = _holders(tree)
     bays = [one for one in chassis(tree) if one.has("Drives") or one.has("Links", "Drives")]
     if not holders and not bays:
         raise ParseError("the link is missing", where=host_system(tree).where("Storage"))
-    storages = list(chain.from_iterable(tree.readable_members(holders, "Storage")))
-    lists = (*tree.kept(storages, _linked), *tree.kept(bays, lambda one: one.links("Links", "Drives")))
-    linked = chain.from_iterable(lists)
-    listed = tree.readable_members((one for one in bays if one.has("Drives")), "Drives")
-    found = {item.path: item for item in chain(tree.readable(linked), *listed)}
-    return list(tree.present(found.values()))
+    linked = tree.readable(list(_drive_paths(tree, holders, bays)))
+    found = {item.path: item for item in (*linked, *tree.present(bays, "Drives"))}
+    return list(tree.kept(found.values(), lambda item: None if item.absent else item))
+
+
+def _drive_paths(tree: Tree, holders: Iterable[Resource], bays: Iterable[Resource]) -> Iterator[str]:
+    """Yield the paths that storages and chassis link to."""
+    for storage in chain.from_iterable(tree.readable_members(holders, "Storage")):
+        yield from tree.attempt(partial(_linked, storage)) or ()
+    for bay in bays:
+        yield from tree.attempt(partial(bay.links, "Links", "Drives")) or ()
 
 
 def _linked(storage: Resource) -> tuple[str, ...]:
@@ -77,7 +84,7 @@ def _drive(part: Part, controllers: Mapping[str, str]) -> Drive:
     healthy = _healthy_by_all(part)
     size = part.first("CapacityBytes").whole("CapacityBytes")
     if size is None and healthy is not False:
-        raise ParseError("the drive does not tell its size", where=item.where("CapacityBytes"))
+        raise ParseError("the BMC does not report the size of the drive", where=item.where("CapacityBytes"))
     return Drive(
         slot=item.text("PhysicalLocation", "PartLocation", "ServiceLabel") or item.id,
         model=_model(part),
@@ -102,13 +109,13 @@ def _model(part: Part) -> str:
 
 
 def _world_wide_name(item: Resource) -> str:
-    """The first durable name that a host's kernel tells too (DMTF Resource, DurableNameFormat); empty where none is."""
+    """Return the first durable name that a host's kernel has too (DMTF Resource, DurableNameFormat), else nothing."""
     names = ((name.text("DurableNameFormat"), name.text("DurableName")) for name in item.each("Identifiers"))
-    return next((told for form, told in names if form in _WORLD_WIDE and programmed(told)), "")
+    return next((name for form, name in names if form in _WORLD_WIDE and programmed(name)), "")
 
 
 def _healthy(item: Resource) -> bool | None:
-    """Return whether the drive is well; some BMCs write blank, null or a word into the flag of a predicted failure."""
-    told = item.value("FailurePredicted")
-    predicted = told is True or (isinstance(told, str) and told.strip().lower() in ("true", "yes"))
+    """Return whether the drive is healthy; the flag of a predicted failure may be blank, null or a word."""
+    flag = item.value("FailurePredicted")
+    predicted = flag is True or (isinstance(flag, str) and flag.strip().lower() in ("true", "yes"))
     return False if predicted else well(item)

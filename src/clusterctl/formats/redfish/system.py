@@ -235,16 +235,13 @@ _HPE_POSTED = frozenset({"FinishedPost", "InPostDiscoveryComplete"})
 
 
 def stale(tree: Tree) -> str:
-    """In words; empty where nothing says that it is."""
+    """Return why the BMC's inventory is not that of the machine now; empty where no sign of it is seen."""
     host = host_system(tree)
-    told = host.text("Oem", "Hpe", "DeviceDiscoveryComplete", "DeviceDiscovery")
-    if told and told.lower() != _HPE_COMPLETE:
-        return f"the BMC has not finished to discover the machine's devices ({told})"
-    dell: Any = host.value(*_DELL_SYSTEM)
-    if (
-        isinstance(dell, dict)
-        and "LastSystemInventoryTime" in dell
-        and not host.text(*_DELL_SYSTEM, "LastSystemInventoryTime")
+    discovery = host.text("Oem", "Hpe", "DeviceDiscoveryComplete", "DeviceDiscovery")
+    if discovery and discovery.lower() != _HPE_COMPLETE:
+        return f"the BMC has not finished to discover the machine's devices ({discovery})"
+    if "LastSystemInventoryTime" in _object(host, _DELL_SYSTEM) and not host.text(
+        *_DELL_SYSTEM, "LastSystemInventoryTime"
     ):
         return "the Lifecycle Controller has never collected this machine's inventory"
     if host.term("PowerState") != "Off":
@@ -254,7 +251,7 @@ def stale(tree: Tree) -> str:
 
 
 def read_post(answers: Answers) -> Post | Wanted:
-    """From HPE's PostState, else from BootProgress; a machine that is off has not booted, whatever it says."""
+    """Return the state of the self-test: HPE's PostState, else BootProgress; a machine that is off has not booted."""
     tree = Tree(answers)
     try:
         host = host_system(tree)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any, TypeVar
 
 from clusterctl.fleet.errors import BusyError, EdgeError, ParseError, PrivilegeError
@@ -165,9 +166,9 @@ class Resource:
         return tuple(Resource(f"{pointer}/{index}", item) for index, item in enumerate(items))
 
     def link(self, *keys: str) -> str | None:
-        """The path that an `{"@odata.id": …}` points to; None where there is no such link, or an empty one (HPE)."""
+        """The path that an `{"@odata.id": …}` points to; None where there is no such link."""
         found = self.value(*keys)
-        if found is None or found == {}:
+        if found is None or found == {}:  # HPE writes an empty object for no link
             return None
         target = found.get("@odata.id") if isinstance(found, Mapping) else None
         if not isinstance(target, str):
@@ -202,17 +203,40 @@ class Resource:
         return GarbledError(f"expected {expected}, found {type(found).__name__}", where=self.where(*keys))
 
 
-def _miscounted(first: Resource, last: Resource, items: list[Resource]) -> ParseError | None:
-    """Return the error where members are missing by the collection's own count.
+@dataclass(slots=True)
+class _Collection:
+    """The members that the pages of a collection list, by path, from its `first` page to the `last` one read."""
 
-    A member that stands twice counts once: it does not make up for one that is missing. Pages may overlap, as a
-    recorded DGX's do; and a collection may have grown between its first page and its last.
-    """
-    counts = [count for page in (first, last) if (count := page.whole("Members@odata.count")) is not None]
-    listed = len({item.link() for item in items})
-    if not counts or listed in counts or (first is not last and listed >= min(counts)):
-        return None
-    return GarbledError(f"the collection counts {counts[0]} members but lists {listed}", where=first.path)
+    first: Resource
+    last: Resource
+    members: dict[str, Resource] = field(default_factory=dict)
+
+    def add(self, page: Resource) -> bool:
+        """Add a page; return whether it repeats listed members only, and yet links to another page."""
+        if not page.has("Members"):
+            raise GarbledError("the collection has no members field", where=page.where("Members"))
+        listed = {target: item for item in page.each("Members") if (target := item.link())}
+        repeats = bool(self.members) and listed.keys() <= self.members.keys()
+        self.last = page
+        self.members |= listed
+        return repeats and page.has("Members@odata.nextLink")
+
+    def miscounted(self) -> ParseError | None:
+        """Return the error where members are missing by the collection's own count.
+
+        A member that is listed twice counts once: it does not make up for one that is missing. Pages may overlap, as
+        those of a recorded DGX; and a collection may have grown between its first page and its last.
+        """
+        counts = [n for page in (self.first, self.last) if (n := page.whole("Members@odata.count")) is not None]
+        listed = len(self.members)
+        if not counts or listed in counts or (self.first is not self.last and listed >= min(counts)):
+            return None
+        return GarbledError(f"the collection counts {counts[0]} members but lists {listed}", where=self.first.path)
+
+    @property
+    def short(self) -> bool:
+        """Whether the first page counts more members than the pages list."""
+        return (self.first.whole("Members@odata.count") or 0) > len(self.members)
 
 
 EXPANDED = "?$expand="
@@ -220,20 +244,27 @@ _REFUSALS = 2
 
 
 def expansion(answers: Answers, path: str) -> str:
-    """The query that asks for a collection with its members in it; empty where the BMC does not offer that.
+    """Return the query that asks for a collection with its members in it; empty where the BMC does not offer that.
 
-    Offers: ServiceRoot, `ProtocolFeaturesSupported.ExpandQuery` (DSP0266, "Expand"). A BMC that refused twice what it
-    offers is not asked so again, but for what it gave already.
+    Offers: ServiceRoot, `ProtocolFeaturesSupported.ExpandQuery` (DSP0266, "Expand"). A BMC that refused two such
+    queries is asked no new one.
     """
     root = answers.get(ROOT)
-    offer = Resource(ROOT, root) if root is not None and not isinstance(root, Unreadable) else None
+    if root is None or isinstance(root, Unreadable):
+        return ""
     try:
-        sign = "" if offer is None else _sign(offer)
+        sign = _sign(Resource(ROOT, root))
     except ParseError:
         return ""
-    query = f"{EXPANDED}{sign}" if sign else ""
-    refused = [asked for asked, answer in answers.items() if EXPANDED in asked and isinstance(answer, Unreadable)]
-    return "" if len(refused) >= _REFUSALS and path + query not in answers else query
+    query = f"{EXPANDED}{sign}"
+    if not sign or (path + query not in answers and _refused(answers) >= _REFUSALS):
+        return ""
+    return query
+
+
+def _refused(answers: Answers) -> int:
+    """Return the number of expansions that the BMC refused."""
+    return sum(EXPANDED in asked and isinstance(answer, Unreadable) for asked, answer in answers.items())
 
 
 def _sign(root: Resource) -> str:
@@ -282,7 +313,7 @@ class Tree:
         return self.get(ROOT)
 
     def get(self, path: str) -> Resource:
-        """The resource; `EdgeError` where the BMC would not give it, `NotYetReadError` where nobody asked yet."""
+        """Return the resource; `EdgeError` where the BMC refused it, `NotYetReadError` before it is requested."""
         answer = self.answers.get(path)
         if answer is None:
             self.wanted[path] = None
@@ -300,15 +331,9 @@ class Tree:
             return None
 
     def kept(self, items: Iterable[S], read: Callable[[S], T | None]) -> tuple[T, ...]:
-        """Return what `read` returns of each item, without None and without the items that are garbled, which `unread`
-        names.
-        """
+        """Return what `read` returns of each item, without None and without garbled items, which `unread` names."""
         found = self._collect(items, lambda item: self.attempt(partial(read, item)))
         return tuple(one for one in found if one is not None)
-
-    def present(self, items: Iterable[Resource]) -> tuple[Resource, ...]:
-        """Return the items that are not listed as absent."""
-        return self.kept(items, lambda item: None if item.absent else item)
 
     def leave_out(self, error: ParseError | EdgeError) -> None:
         """Keep in `unread` what the error is about."""
@@ -324,7 +349,7 @@ class Tree:
         return any(kind == self.kind for kind, _ in self.unread)
 
     def follow(self, resource: Resource, *keys: str) -> Resource:
-        """The resource that a field links to; a missing link is a `ParseError`."""
+        """Return the resource that a field links to; a missing link is a `ParseError`."""
         target = resource.link(*keys)
         if target is None:
             raise ParseError("the link is missing", where=resource.where(*keys))
@@ -333,11 +358,11 @@ class Tree:
     def members(
         self, resource: Resource, *keys: str, only: Wish | None = None, whole: bool = True
     ) -> tuple[Resource, ...]:
-        """Every member of a linked collection, page by page; never fewer than the collection claims to have.
+        """Return every member of a linked collection, page by page; never fewer than the collection counts.
 
-        Where the BMC says that it can, it sends them with the collection (`$expand`): one request instead of many.
-        Members that it left out of its answer nevertheless are asked for one by one. `only` those whose path is wished.
-        Not `whole`: what cannot be read is left out and kept in `unread`.
+        A BMC that offers it sends them with the collection (`$expand`): one request instead of many. Members that its
+        answer lacks are requested one by one. `only`: those whose path is wished. Not `whole`: what cannot be read is
+        left out and kept in `unread`.
         """
         target = resource.link(*keys)
         if target is None:
@@ -346,31 +371,32 @@ class Tree:
             try:
                 return self._collect(self._listed(target + query, only, whole=True).items(), self._member)
             except (ParseError, EdgeError):
-                pass  # it promises more than it can do: the plain collection decides
+                pass  # the BMC offers what it cannot do: the plain collection decides
         listed = self._listed(target, only, whole=whole)
         return self.all(listed) if whole else self.readable(listed)
 
     def _listed(self, path: str, only: Wish | None, *, whole: bool) -> dict[str, Resource]:
         """Return the wished members as the collection carries them, by path."""
-        first = last = self.get(path)
-        items: list[Resource] = []
-        for last in self._pages(first, whole=whole):
-            if not last.has("Members"):
-                raise GarbledError("the collection has no members field", where=last.where("Members"))
-            known = {item.link() for item in items}
-            items += [item for item in last.each("Members") if item.link()]
-            if last.has("Members@odata.nextLink") and known and known.issuperset(item.link() for item in items):
-                if _miscounted(first, last, items) is not None:
-                    raise GarbledError("the collection's pages never end", where=first.path)
-                break
-        if EXPANDED in path and not first.has("Members@odata.count"):
-            raise ParseError("the collection with its members in it has no count", where=first.path)
-        error = _miscounted(first, last, items)
+        found = self._collection(path, whole=whole)
+        if EXPANDED in path and not found.first.has("Members@odata.count"):
+            raise ParseError("the collection with its members in it has no count", where=found.first.path)
+        error = found.miscounted()
         if error is not None and whole:
             raise error
-        if error is not None and (first.whole("Members@odata.count") or 0) > len({item.link() for item in items}):
+        if error is not None and found.short:
             self.leave_out(error)
-        return {target: item for item in items if (target := item.link()) and (only is None or only(target))}
+        return {target: item for target, item in found.members.items() if only is None or only(target)}
+
+    def _collection(self, path: str, *, whole: bool) -> _Collection:
+        """Return the pages of a collection. Some BMCs link the last page to one that was read already."""
+        first = self.get(path)
+        found = _Collection(first, first)
+        for page in self._pages(first, whole=whole):
+            if found.add(page):
+                if found.miscounted() is not None:
+                    raise GarbledError("the collection's pages never end", where=first.path)
+                break
+        return found
 
     def _pages(self, first: Resource, *, whole: bool) -> Iterator[Resource]:
         page: Resource | None = first
@@ -386,17 +412,18 @@ class Tree:
         raise GarbledError("the collection's pages never end", where=first.path)
 
     def _member(self, listed: tuple[str, Resource]) -> Resource:
-        """As the collection carried it; a mere link, or what lacks fields that all have, is read by itself."""
+        """Return a member as the collection carries it; one without the fields that all have is read by itself."""
         path, item = listed
         return Resource(path, item.body) if item.has("Id") and item.has("Name") else self.get(path)
 
     def all(self, paths: Iterable[str]) -> tuple[Resource, ...]:
-        """Many resources, each once; all that are missing are noted before `NotYetReadError` is raised."""
+        """Return resources, each once. All that are missing are noted before `NotYetReadError` is raised."""
         return self._collect(dict.fromkeys(paths), self.get)
 
     def readable(self, paths: Iterable[str]) -> tuple[Resource, ...]:
         """Return those of the resources that can be read; the others are kept in `unread`."""
-        return self.kept(dict.fromkeys(paths), self.get)
+        found = self._collect(dict.fromkeys(paths), lambda path: self.attempt(partial(self.get, path)))
+        return tuple(one for one in found if one is not None)
 
     def readable_members(self, resources: Iterable[Resource], *keys: str) -> tuple[tuple[Resource, ...], ...]:
         """Return the members that each of the resources links to, in the same order, as far as they can be read."""
@@ -406,10 +433,20 @@ class Tree:
 
         return self._collect(resources, read)
 
+    def readable_links(self, resources: Iterable[Resource], *keys: str) -> tuple[Resource, ...]:
+        """Return the resources that a field of each of the resources links to, as far as they can be read."""
+        return self.readable(path for one in resources if (path := one.link(*keys)))
+
+    def present(self, resources: Iterable[Resource], *keys: str) -> list[Resource]:
+        """Return the members of the resources' collections, each once, as far as they can be read; no absent ones."""
+        holders = [one for one in resources if one.has(*keys)]
+        listed = {item.path: item for item in chain.from_iterable(self.readable_members(holders, *keys))}
+        return list(self.kept(listed.values(), lambda item: None if item.absent else item))
+
     def gather(
         self, resources: Iterable[Resource], *keys: str, only: Wish | None = None
     ) -> tuple[tuple[Resource, ...], ...]:
-        """The members that each of the resources links to, in the same order; as `members` and `all`."""
+        """Return the members that each of the resources links to, in the same order; as `members` and `all`."""
         return self._collect(resources, lambda resource: self.members(resource, *keys, only=only))
 
     def _collect(self, items: Iterable[S], read: Callable[[S], T]) -> tuple[T, ...]:

@@ -1,4 +1,4 @@
-"""Headings of a wiring plan's spreadsheet → the role of each column, by what people call them.
+"""Headings of a wiring plan's spreadsheet → the role of each column, by the usual names of columns.
 
 A heading names an end (`Source`, `A-side`, `From`, `Quelle`) and a thing (`Device`, `Port`, `Rack`). Where it names no
 end, the order decides: `Switch, Port, Server, HCA`. Headings may stand on two lines, the upper one naming the ends.
@@ -52,8 +52,8 @@ HEAD_ROWS = 30
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """`place` of each role in a row, e.g. `source_port`; `heading` as written; `host_ends`: ends whose headings say
-    that they are hosts; `ignored`: headings without a role; `first`: place of the first row of data.
+    """`place` of each role in a row, e.g. `source_port`; `heading` as written; `host_ends`: ends that are hosts by
+    their headings; `ignored`: headings without a role; `first`: place of the first row of data.
     """
 
     place: dict[str, int]
@@ -74,23 +74,23 @@ class _Finder:
     def take(self, number: int, heading: str) -> None:
         """Give the column a role."""
         end, thing, words = _meaning(heading)
-        if not thing:
-            if heading:
-                self.ignored.append(heading)
-            return
-        role = thing
         if thing in _THINGS:
-            end = end or self._end_by_order(thing)
-            self.end = end
-            role = f"{end}_{thing}"
-            if role in self.place and "name" in words and f"{end}_port" not in self.place:
-                role = f"{end}_port"  # NetBox: `side_a_device`, `side_a_name`
-        if role in self.place:
+            end = self.end = end or self._end_by_order(thing)
+        role = self._role(end, thing, words)
+        if role and role not in self.place:
+            self.place[role], self.heading[role] = number, heading
+            if end and words & _HOST_WORDS:
+                self.host_ends.add(end)
+        elif heading:
             self.ignored.append(heading)
-            return
-        self.place[role], self.heading[role] = number, heading
-        if end and words & _HOST_WORDS:
-            self.host_ends.add(end)
+
+    def _role(self, end: str, thing: str, words: frozenset[str]) -> str:
+        """Return the role of a column; empty where its heading has no meaning."""
+        if thing not in _THINGS:
+            return thing
+        if f"{end}_{thing}" in self.place and "name" in words and f"{end}_port" not in self.place:
+            return f"{end}_port"  # NetBox: `side_a_device`, `side_a_name`
+        return f"{end}_{thing}"
 
     def _end_by_order(self, thing: str) -> str:
         """Return the end of a heading that names none: the one before, until that has such a column or its port."""
@@ -152,6 +152,16 @@ def _meaning(heading: str) -> tuple[str, str, frozenset[str]]:
     words = _words(heading)
     every = frozenset(words)
     whole = "".join(words)
+    end, left = _end_and_rest(words)
+    if not end and whole in _CABLE_OF:
+        return "", _CABLE_OF[whole], every
+    if not left:
+        return (end, "device", every) if end else ("", "", every)
+    return end, _thing(left, end), every
+
+
+def _end_and_rest(words: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the end that the first of the words names, empty where none does, and the words that may name a thing."""
     end = ""
     left: list[str] = []
     for number, word in enumerate(words):
@@ -160,11 +170,7 @@ def _meaning(heading: str) -> tuple[str, str, frozenset[str]]:
             end = found
         elif word not in ("side", "end", "seite", "fields", "the"):
             left.append(word)
-    if not end and whole in _CABLE_OF:
-        return "", _CABLE_OF[whole], every
-    if not left:
-        return (end, "device", every) if end else ("", "", every)
-    return end, _thing(left, end), every
+    return end, left
 
 
 def _is_side(words: Sequence[str], number: int) -> bool:

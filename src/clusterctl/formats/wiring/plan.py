@@ -1,11 +1,12 @@
-"""Wiring plans as people have them → WiringPlan: `wiring.csv`, spreadsheets and workbooks of other
-kinds, ibtopodiff's `.topo`, UFM's `.ndt`; gzipped or not.
+"""Wiring plans of all supported kinds → WiringPlan: `wiring.csv`, foreign spreadsheets and workbooks, ibtopodiff's
+`.topo`, UFM's `.ndt`; gzipped or not.
 
 A draft holds a plan with its contradictions, for `cable lint`; a plan has none.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from itertools import islice
 
 from clusterctl.fleet.errors import UsageError
@@ -24,51 +25,60 @@ def decode_plan(data: bytes, *, file: str) -> WiringPlan:
 
 
 def decode_draft(data: bytes, *, file: str, sheet: str = "") -> PlanDraft:
-    """As `decode_plan`, contradictions kept. The content decides the kind, then the file's name.
+    """Return the plan in a file's bytes, with its contradictions. Content and file name decide the kind.
 
-    `sheet` is the sheet of a workbook; without it the only one that fits.
+    `sheet` is the sheet of a workbook; without it the only one that fits. Raises UsageError with file and line.
     """
     if is_workbook(data):
         return read_wiring_grid(_sheet(workbook_grids(data, file), file, sheet))
     text = file_text(data, file)
-    name = file.lower().removesuffix(".gz")
+    return _reader_of(text, file.lower().removesuffix(".gz"))(text, file)
+
+
+def _reader_of(text: str, name: str) -> Callable[[str, str], PlanDraft]:
+    """Return the reader for a text, by the ending of the file's name and by its first lines."""
     if name.endswith(".topo"):
-        return read_topo(text, file)
-    lines = list(islice((line.strip() for line in text.splitlines() if line.strip()), _FIRST_LINES))
+        return read_topo
+    lines = list(islice(filter(None, map(str.strip, text.splitlines())), _FIRST_LINES))
     if name.endswith(".ndt") or (lines and is_ndt(lines[0])):
-        return read_ndt(text, file)
-    if not name.endswith(".csv") and any(CABLE.match(line) for line in lines):
-        return read_topo(text, file)
-    return read_wiring_csv(text, file)
+        return read_ndt
+    is_topo = not name.endswith(".csv") and any(map(CABLE.match, lines))
+    return read_topo if is_topo else read_wiring_csv
 
 
 def _sheet(grids: tuple[Grid, ...], file: str, wanted: str) -> Grid:
-    names = ", ".join(grid.sheet for grid in grids) or "none"
+    """Return the wanted sheet, else the only one that fits, else the only one."""
     if wanted:
-        found = [grid for grid in grids if grid.sheet.casefold() == wanted.casefold()]
-        if not found:
-            message = f"has no visible sheet {wanted!r}; sheets: {names}"
-            raise UsageError(message, where=file, remedy="name one of them by --sheet")
-        return found[0]
+        return _named_sheet(grids, file, wanted)
     fitting = [grid for grid in grids if fits(grid)]
-    if len(fitting) == 1:
-        return fitting[0]
-    if fitting:
-        several = ", ".join(grid.sheet for grid in fitting)
-        raise UsageError(f"several sheets fit: {several}", where=file, remedy="name one of them by --sheet")
-    if len(grids) == 1:
-        return grids[0]
-    message = f"no sheet has columns for the devices and ports of both ends; sheets: {names}"
-    raise UsageError(
-        message, where=file, remedy="name the columns source_device, source_port, destination_device, destination_port"
-    )
+    if len(fitting) > 1:
+        message = f"several sheets fit: {_names(fitting)}"
+        raise UsageError(message, where=file, remedy="name one of them by --sheet")
+    found = fitting or grids
+    if len(found) != 1:
+        message = f"no sheet has columns for the devices and ports of both ends; sheets: {_names(grids)}"
+        columns = "source_device, source_port, destination_device, destination_port"
+        raise UsageError(message, where=file, remedy=f"name the columns {columns}")
+    return found[0]
+
+
+def _named_sheet(grids: tuple[Grid, ...], file: str, wanted: str) -> Grid:
+    found = next((grid for grid in grids if grid.sheet.casefold() == wanted.casefold()), None)
+    if found is None:
+        message = f"has no visible sheet {wanted!r}; sheets: {_names(grids)}"
+        raise UsageError(message, where=file, remedy="name one of them by --sheet")
+    return found
+
+
+def _names(grids: Sequence[Grid]) -> str:
+    return ", ".join(grid.sheet for grid in grids) or "none"
 
 
 def parse_wiring_csv(text: str, *, file: str = "wiring.csv") -> WiringPlan:
-    """Raises UsageError that names file, line and column."""
+    """Return the plan of a wiring.csv. Raises UsageError with file, line and column."""
     return settle(read_wiring_csv(text, file))
 
 
 def parse_topo(text: str, *, file: str = "plan.topo") -> WiringPlan:
-    """Raises UsageError that names file and line."""
+    """Return the plan of a `.topo` file. Raises UsageError with file and line."""
     return settle(read_topo(text, file))
