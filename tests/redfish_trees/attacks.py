@@ -388,7 +388,7 @@ def _passed_unread(before: Inventory, after: Outcome) -> Iterator[str]:
     verdicts = {one.check: one.verdict for one in after.findings}
     for check in OF_CHECK:
         was, now = measured(before, check), measured(after.inventory, check)
-        doubted = check == "drive_count" and verdicts["root_disk"] is Verdict.INCONCLUSIVE
+        doubted = check == "drive_count" and verdicts.get("root_disk") is Verdict.INCONCLUSIVE
         if verdicts.get(check) is Verdict.PASS and was != now and not doubted:
             yield f"{check} passes with {now} of {was}"
 
