@@ -46,7 +46,8 @@ _UNPROGRAMMED = re.compile(
 """Zeros, the digits in their order (AMI's `01234567890123456789AB`), one sign again and again, names of fields
 that a tool was to fill in (`$CHASSIS_SERIAL_NUMBER`).
 """
-_GARBLED = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffd]")
+_GARBLED = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffd]|\\x[0-9a-f]{2}|\\u[0-9a-f]{4}")
+"""Bytes that are no text, as they are or as the reader of JSON makes them visible."""
 _SERIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/:-]{0,63}")
 
 

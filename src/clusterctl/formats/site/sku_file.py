@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from clusterctl.fleet.hardware.sku_proposal import SkuField
+from clusterctl.fleet.peer_text import visible_line
 
 MARK = "DECIDE"
 
@@ -28,4 +29,4 @@ def _value(value: Any) -> str:
 
 
 def _comment(text: str) -> str:
-    return " ".join("".join(c if c.isprintable() else "?" for c in text).split())
+    return visible_line(text)
