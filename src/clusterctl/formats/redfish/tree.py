@@ -7,7 +7,6 @@ links lead to which parts lives in the parsers alone.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,8 +21,8 @@ from clusterctl.fleet.peer_text import visible_line
 ROOT = "/redfish/v1"
 _PATH = re.compile(r"/redfish/v1(/[!-~]*)?")
 _AUTHORITY = re.compile(r"https?://[^/]*", re.IGNORECASE)
-_HUGE = 1e18
-"""No size, speed or temperature that a BMC reports is larger."""
+MOST = 2**63
+"""No number of a machine is larger; infinity and NaN are none."""
 TERMS = {
     term.casefold(): term
     for term in (
@@ -132,10 +131,8 @@ class Resource:
         found = self.value(*keys)
         if found is None:
             return None
-        if isinstance(found, bool) or not isinstance(found, int | float):
+        if isinstance(found, bool) or not isinstance(found, int | float) or not -MOST <= found <= MOST:
             raise self._mistyped(keys, "a number", found)
-        if abs(found) > _HUGE or not math.isfinite(found):
-            raise GarbledError("the number is not plausible", where=self.where(*keys))
         return found
 
     def whole(self, *keys: str) -> int | None:
