@@ -46,7 +46,7 @@ class ObservedCable:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A name that several devices have, with no proof which is right; `ports` are their cabled ports, `labels` the
+    """A name of several devices, without proof which of them is right; `ports` are their cabled ports, `labels` the
     replacement names.
     """
 
@@ -120,38 +120,42 @@ def name_ports(fabric: Fabric, plan: WiringPlan, hosts: Hosts) -> Named:
     If several devices have one name, a GUID from the inventory wins, then the device with the most planned cables. The
     others are named by description and GUID.
     """
+    far, cabled = _cabled(fabric)
+    peers = peers_of(plan)
+    planned = PlanNames(peers.keys())
+    proven = frozenset(guid for guid in cabled if _inventoried(fabric.devices[guid], fabric, hosts) is not None)
+    units = {guid: _unit(fabric, guid, ports, planned, hosts) for guid, ports in cabled.items()}
+    names = {port: _port_name(units[guid][1], port.number) for guid, ports in cabled.items() for port in ports}
+    refused = []
+    for unit, guids in _shared({guid: unit for guid, (_, unit) in units.items()}).items():
+        placed = {g: sum(peers.get(names[p]) == names[far[p]] for p in cabled[g]) for g in guids}
+        trusted = _trusted(guids, proven, placed)
+        labels = {guid: f"{fabric.devices[guid].description} [{guid}]" for guid in guids if guid != trusted}
+        names |= {port: PortName(label, str(port.number)) for guid, label in labels.items() for port in cabled[guid]}
+        if trusted is None:
+            ports = tuple(port for guid in guids for port in cabled[guid])
+            refused.append(Claim(unit, ports, tuple(labels.values())))
+    respelled = {own.device: unit.device for own, unit in units.values() if own.device != unit.device}
+    return Named(names, tuple(refused), proven, respelled)
+
+
+def _cabled(fabric: Fabric) -> tuple[dict[PortId, PortId], dict[Guid, list[PortId]]]:
+    """Return the far end of each cabled port, and the cabled ports of each device."""
     far: dict[PortId, PortId] = {}
     cabled: dict[Guid, list[PortId]] = defaultdict(list)
     for link in fabric.cables():
         far[link.a], far[link.b] = link.b, link.a
         for port in (link.a, link.b):
             cabled[port.guid].append(port)
-    peers = peers_of(plan)
-    planned = PlanNames(peers.keys())
-    respelled: dict[str, str] = {}
-    proven = frozenset(guid for guid in cabled if _inventoried(fabric.devices[guid], fabric, hosts) is not None)
-    units = {}
-    for guid, own_ports in cabled.items():
-        own, units[guid] = _unit(fabric, guid, own_ports, planned, hosts)
-        if own.device != units[guid].device:
-            respelled[own.device] = units[guid].device
-    wanted = {port: _port_name(units[guid], port.number) for guid, ports in cabled.items() for port in ports}
+    return far, cabled
+
+
+def _shared(units: Mapping[Guid, Unit]) -> dict[Unit, list[Guid]]:
+    """Return the devices of each name that several devices have."""
     claims: dict[Unit, list[Guid]] = defaultdict(list)
     for guid, unit in units.items():
         claims[unit].append(guid)
-    refused = []
-    for unit, guids in claims.items():
-        if len(guids) < 2:
-            continue
-        placed = {g: sum(peers.get(wanted[p]) == wanted[far[p]] for p in cabled[g]) for g in guids}
-        trusted = _trusted([g for g in guids if g in proven], placed)
-        losers = {guid: f"{fabric.devices[guid].description} [{guid}]" for guid in guids if guid != trusted}
-        for guid, label in losers.items():
-            wanted |= {port: PortName(label, str(port.number)) for port in cabled[guid]}
-        if trusted is None:
-            ports = tuple(port for guid in guids for port in cabled[guid])
-            refused.append(Claim(unit, ports, tuple(losers.values())))
-    return Named(wanted, tuple(refused), proven, respelled)
+    return {unit: guids for unit, guids in claims.items() if len(guids) > 1}
 
 
 def peers_of(plan: WiringPlan) -> dict[PortName, PortName]:
@@ -174,9 +178,11 @@ def _inner(a: PortName, b: PortName) -> bool:
     return "S" in (a.board[:1], b.board[:1])
 
 
-def _trusted(proven: list[Guid], placed: Mapping[Guid, int]) -> Guid | None:
-    if len(proven) == 1:
-        return proven[0]
+def _trusted(guids: Iterable[Guid], proven: frozenset[Guid], placed: Mapping[Guid, int]) -> Guid | None:
+    """Return the device to which a name belongs, by the inventory, else by most cables as planned; None if unknown."""
+    inventoried = proven.intersection(guids)
+    if len(inventoried) == 1:
+        return next(iter(inventoried))
     most = max(placed.values())
     best = [guid for guid, count in placed.items() if count == most]
     return best[0] if most and len(best) == 1 else None

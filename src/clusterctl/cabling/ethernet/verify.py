@@ -1,7 +1,7 @@
 """An Ethernet plan compared with LLDP reports: the same explanations as for InfiniBand.
 
 LLDP proves less than a subnet sweep: a cable is visible only where one end reports and the other sends. A cable that no
-device could report is not measured, and the result says so.
+device could report is reported as not measured.
 """
 
 from __future__ import annotations

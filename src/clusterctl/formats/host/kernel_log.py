@@ -113,7 +113,7 @@ def _address(text: str) -> str:
 
 
 def board_serials(messages: Iterable[Message]) -> Mapping[str, str]:
-    """Return the GPU serials that the driver prints beside errors, by PCI address; it uses one message or two."""
+    """Return the GPU serials that the driver prints with errors, by PCI address; it uses one message or two."""
     named, found = "", {}
     for message in messages:
         if match := _NAMED.search(message.text):
