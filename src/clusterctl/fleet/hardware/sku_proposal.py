@@ -1,7 +1,8 @@
-"""A SKU as one discovered machine suggests it, with what an operator must decide."""
+"""A SKU proposed from one discovered machine, with the decisions for the operator; and its file."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -133,3 +134,26 @@ def _limits(gpu: str | None, hardware: Mapping[str, str]) -> tuple[str | None, s
         return fitting[0], ""
     known = ", ".join(fitting or sorted(hardware))
     return None, f"choose limits: {known}, or a file of your own"
+
+
+MARK = "DECIDE"
+
+
+def sku_text(fields: Sequence[SkuField], origin: str) -> str:
+    """Return a SKU file; each open field has a comment that begins with `MARK`. `origin`: what the file is made of."""
+    lines = [f"# Made of {_comment(origin)}. Lines with {MARK} wait for a decision."]
+    for one in fields:
+        note = f"  # {MARK}: {_comment(one.decide)}" if one.decide else ""
+        lines.append(f"{one.name}: {_value(one.value)}{note}")
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: Any) -> str:
+    """Return a YAML flow value. JSON strings are YAML strings, so that no text of a BMC becomes syntax."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {_value(item)}" for key, item in value.items()) + "}"
+    return json.dumps(value)
+
+
+def _comment(text: str) -> str:
+    return " ".join("".join(c if c.isprintable() else "?" for c in text).split())
