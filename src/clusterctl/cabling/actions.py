@@ -141,7 +141,7 @@ def carry_out(actions: Iterable[Action], cables: Iterable[Ends]) -> frozenset[En
 
     `cables` have the names of the actions, that is after `Rename`s.
     """
-    given = dict(enumerate(set(ends) for ends in cables))
+    given = dict(enumerate(map(set, cables)))
     plugged = _Plugged(given, {port: number for number, ends in given.items() for port in ends})
     done = tuple(actions)
     for action in done:

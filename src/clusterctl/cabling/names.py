@@ -131,12 +131,24 @@ def name_ports(fabric: Fabric, plan: WiringPlan, hosts: Hosts) -> Named:
         placed = {g: sum(peers.get(names[p]) == names[far[p]] for p in cabled[g]) for g in guids}
         trusted = _trusted(guids, proven, placed)
         labels = {guid: f"{fabric.devices[guid].description} [{guid}]" for guid in guids if guid != trusted}
-        names |= {port: PortName(label, str(port.number)) for guid, label in labels.items() for port in cabled[guid]}
+        names |= _labelled(labels, cabled)
         if trusted is None:
-            ports = tuple(port for guid in guids for port in cabled[guid])
-            refused.append(Claim(unit, ports, tuple(labels.values())))
-    respelled = {own.device: unit.device for own, unit in units.values() if own.device != unit.device}
-    return Named(names, tuple(refused), proven, respelled)
+            refused.append(Claim(unit, _ports_of(guids, cabled), tuple(labels.values())))
+    return Named(names, tuple(refused), proven, _respelled(units.values()))
+
+
+def _labelled(labels: Mapping[Guid, str], cabled: Mapping[Guid, list[PortId]]) -> dict[PortId, PortName]:
+    """Return the names of the ports of devices that got a label as their name."""
+    return {port: PortName(label, str(port.number)) for guid, label in labels.items() for port in cabled[guid]}
+
+
+def _ports_of(guids: Iterable[Guid], cabled: Mapping[Guid, list[PortId]]) -> tuple[PortId, ...]:
+    return tuple(port for guid in guids for port in cabled[guid])
+
+
+def _respelled(units: Iterable[tuple[Unit, Unit]]) -> dict[str, str]:
+    """Return the plan's spelling by the observed one, where they differ."""
+    return {own.device: planned.device for own, planned in units if own.device != planned.device}
 
 
 def _cabled(fabric: Fabric) -> tuple[dict[PortId, PortId], dict[Guid, list[PortId]]]:

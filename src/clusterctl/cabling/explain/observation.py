@@ -43,7 +43,7 @@ def observe(plan: WiringPlan, fabric: Fabric, hosts: Hosts) -> Observation:
     named = name_ports(fabric, plan, hosts)
     names = dict(named.ports)
     cables = named_cables(fabric, names)
-    own = {label: claim.name.device for claim in named.refused for label in claim.labels if not claim.name.port}
+    own = _own_names(named.refused)
     peers = peers_of(plan)
     renamed = vote(cables, peers, Kinds(_adapters(fabric, names), plan.hosts), own)
     guids = _guids(names, renamed)
@@ -64,13 +64,23 @@ def observe(plan: WiringPlan, fabric: Fabric, hosts: Hosts) -> Observation:
         names=names,
         cables=cables,
         difference=difference,
-        renamed={device: name for device, name in renamed.items() if own.get(device) != name},
+        renamed=_proven_names(renamed, own),
         guids=guids,
         assumed={planned: seen for seen, planned in assumed.items()},
         refused=tuple(claim for claim in named.refused if not renamed.keys() >= set(claim.labels)),
         maps=maps,
         respelled=named.respelled,
     )
+
+
+def _own_names(refused: Iterable[Claim]) -> dict[str, str]:
+    """Return the own names of devices by the names that replace them."""
+    return {label: claim.name.device for claim in refused if not claim.name.port for label in claim.labels}
+
+
+def _proven_names(renamed: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """Return the names that neighbours prove, without those that are the devices' own."""
+    return {device: name for device, name in renamed.items() if own.get(device) != name}
 
 
 def _adapters(fabric: Fabric, names: Mapping[PortId, PortName]) -> frozenset[str]:

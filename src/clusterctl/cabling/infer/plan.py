@@ -11,7 +11,7 @@ from clusterctl.cabling.explain.explanation import Explanation, FaultKind
 from clusterctl.cabling.explain.verify import Verification, verify
 from clusterctl.cabling.infer.absent import absent_switches
 from clusterctl.cabling.infer.rules import HostCable, HostRule, TrunkRule, infer_hosts, infer_trunks, tiers
-from clusterctl.cabling.names import Hosts, name_ports, named_cables
+from clusterctl.cabling.names import Hosts, Named, name_ports, named_cables
 from clusterctl.fleet.fabric.topology import DeviceKind, Fabric
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 
@@ -35,7 +35,7 @@ def infer(fabric: Fabric, hosts: Hosts | None = None) -> Inference:
     """Return the inference. `hosts` are GUIDs from an inventory. Without any rule no cable is judged."""
     named = name_ports(fabric, _NO_PLAN, hosts or {})
     observed = {cable.ends for cable in named_cables(fabric, named.ports)}
-    adapters = {name for port, name in named.ports.items() if fabric.devices[port.guid].kind is not DeviceKind.SWITCH}
+    adapters = _adapters(fabric, named)
     host_cables, trunks = _by_kind(observed, adapters)
     by_host = infer_hosts(host_cables)
     level = tiers(trunks, Counter(cable.leaf.device for cable in host_cables))
@@ -47,6 +47,10 @@ def infer(fabric: Fabric, hosts: Hosts | None = None) -> Inference:
     plan = WiringPlan(tuple(cables), frozenset(port.device for port in adapters))
     absent = tuple(absent_switches(trunks, by_tier.pods, level))
     return Inference(plan, len(expected), len(rest), _rules(by_host, by_tier), absent)
+
+
+def _adapters(fabric: Fabric, named: Named) -> set[PortName]:
+    return {name for port, name in named.ports.items() if fabric.devices[port.guid].kind is not DeviceKind.SWITCH}
 
 
 def _by_kind(observed: Iterable[Ends], adapters: set[PortName]) -> tuple[list[HostCable], list[Ends]]:

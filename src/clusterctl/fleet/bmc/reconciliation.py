@@ -74,11 +74,13 @@ class _Index:
         lease = self.leases.get(sighting.address)
         mac = sighting.bmc_mac or (lease.mac if lease is not None else None)
         line = self.lines_by_serial.get((sighting.serial or "").lower()) or self.lines_by_mac.get(mac)
-        serial = sighting.serial or (line.serial if line is not None else "")
-        plan = None
-        if sighting.outcome is not Outcome.OTHER_DEVICE:
-            plan = self.plans_by_serial.get(serial.lower()) or self.plans_by_address.get(sighting.address)
+        plan = None if sighting.outcome is Outcome.OTHER_DEVICE else self._plan(sighting, line)
         return Entry(sighting, mac, lease.hostname if lease is not None else "", plan, line)
+
+    def _plan(self, sighting: Sighting, line: Listed | None) -> Planned | None:
+        """Return the planned node of the serial that the BMC or the list gives, else of the address."""
+        serial = sighting.serial or (line.serial if line is not None else "")
+        return self.plans_by_serial.get(serial.lower()) or self.plans_by_address.get(sighting.address)
 
 
 class ConflictKind(enum.Enum):

@@ -57,10 +57,9 @@ def changes(before: Known, reading: FabricReading, evidence: tuple[Digest, ...] 
     read = {kind for kind, _ in now}
     if reading.faults is not None:
         read.add(Kind.FABRIC_FAULT_SEEN)
-    absent = [(key, last) for key, last in before.items() if key[0] in read and key not in now]
-    gone = [(key, type(last)(seen=False)) for key, last in absent if last.seen]
-    changed = [(key, payload) for key, payload in now.items() if before.get(key) != payload]
-    return tuple(NewEvent(Stream.FABRIC, subject, payload, evidence) for (_, subject), payload in (*changed, *gone))
+    absent = [key for key in before if key[0] in read and key not in now]
+    now |= {key: type(before[key])(seen=False) for key in absent if before[key].seen}
+    return tuple(NewEvent(Stream.FABRIC, key[1], new, evidence) for key, new in now.items() if before.get(key) != new)
 
 
 def _seen(reading: FabricReading, before: Known) -> dict[Key, FabricSeen]:

@@ -149,6 +149,10 @@ class _ExpectedParts:
     model: str
     whole: bool
 
+    def fits(self, model: str) -> bool:
+        """Return whether a part of this model is an expected one."""
+        return is_adapter(model, self.model) if self.word == "HCA" else contains(model, self.model)
+
 
 def _judge_parts(wanted: _ExpectedParts, parts: Sequence[Gpu | Hca] | None) -> Finding:
     """Return whether there are as many parts of this model as the SKU has; parts of other models do not count.
@@ -175,9 +179,8 @@ class _FoundParts:
 
 
 def _sort(wanted: _ExpectedParts, parts: Sequence[Gpu | Hca]) -> _FoundParts:
-    is_model = is_adapter if wanted.word == "HCA" else contains
     named = [part for part in parts if part.model]
-    right = [part for part in named if is_model(part.model, wanted.model)]
+    right = [part for part in named if wanted.fits(part.model)]
     unknown = [part for part in parts if wanted.model and not part.model]
     return _FoundParts(parts, right, unknown, [part for part in named if part not in right])
 

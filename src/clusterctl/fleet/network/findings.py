@@ -163,7 +163,7 @@ def _ipoib(link: Ipoib, interface: Interface) -> Iterator[Finding]:
 
 def _addressing(wanted: Addressing, interface: Interface) -> Iterator[Finding]:
     has = ", ".join(interface.addresses) or "none"
-    same = {ip_interface(address) for address in interface.addresses}
+    same = set(map(ip_interface, interface.addresses))
     for address in wanted.addresses:
         if ip_interface(address) not in same:
             cause = f"the address {address} is missing"
@@ -172,8 +172,7 @@ def _addressing(wanted: Addressing, interface: Interface) -> Iterator[Finding]:
         cause = "DHCP has given no address"
         remedy = "see that the DHCP server answers on this network and knows the port's MAC"
         yield _fail(Code.ADDRESS_MISSING, interface.name, cause, (has, "an address"), remedy, may_change=True)
-    if wanted.addresses and not wanted.dhcp:
-        yield from _extra_addresses(wanted, interface)
+    yield from _extra_addresses(wanted, interface)
     if wanted.mtu is not None and interface.mtu != wanted.mtu:
         cause = "the MTU is another: large packets are lost or split"
         values = (Quantity(interface.mtu, "bytes"), exactly(wanted.mtu, "bytes"))
@@ -182,6 +181,8 @@ def _addressing(wanted: Addressing, interface: Interface) -> Iterator[Finding]:
 
 def _extra_addresses(wanted: Addressing, interface: Interface) -> Iterator[Finding]:
     """Yield the IPv4 addresses that the site does not give to an interface without DHCP."""
+    if wanted.dhcp or not wanted.addresses:
+        return
     extra = set(map(ip_interface, interface.addresses)) - set(map(ip_interface, wanted.addresses))
     values = (", ".join(interface.addresses), ", ".join(wanted.addresses))
     for address in sorted(str(address) for address in extra if isinstance(address, IPv4Interface)):
@@ -191,9 +192,9 @@ def _extra_addresses(wanted: Addressing, interface: Interface) -> Iterator[Findi
 
 def _routes(wanted: HostNetwork, seen: SeenNetwork) -> Iterator[Finding]:
     """Yield missing and unknown default routes. On a link with DHCP the routes of its server are right."""
-    planned = {ip_address(link.addressing.gateway) for link in wanted.links if link.addressing.gateway}
+    planned = set(map(ip_address, filter(None, (link.addressing.gateway for link in wanted.links))))
     found = {ip_address(route.gateway) for route in seen.routes if route.gateway}
-    has = ", ".join(f"{route.gateway or 'direct'} on {route.interface}" for route in seen.routes) or "none"
+    has = ", ".join(map(_route, seen.routes)) or "none"
     for gateway in sorted(planned - found, key=str):
         cause = f"the default route over {gateway} is missing"
         yield _fail(Code.ROUTE_MISSING, "default route", cause, (has, str(gateway)), _AGAIN)
@@ -202,6 +203,10 @@ def _routes(wanted: HostNetwork, seen: SeenNetwork) -> Iterator[Finding]:
         cause = f"a default route that the site does not name, over {route.gateway or 'no gateway'}"
         remedy = f"find what sets it on {route.interface} (networkctl status {route.interface}), and remove it"
         yield _fail(Code.ROUTE_EXTRA, "default route", cause, (has, expected), remedy)
+
+
+def _route(route: DefaultRoute) -> str:
+    return f"{route.gateway or 'direct'} on {route.interface}"
 
 
 def _extra_routes(wanted: HostNetwork, seen: SeenNetwork, planned: Collection[object]) -> Iterator[DefaultRoute]:
