@@ -10,7 +10,8 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import chain
 
 from clusterctl.fleet.fabric.topology import Device, DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan, board_port
@@ -88,15 +89,27 @@ class PlanNames:
 
     def __init__(self, ports: Iterable[PortName]) -> None:
         self.ports = frozenset(ports) | {PortName(port.device, "") for port in ports}
+        self._devices = dict.fromkeys(port.device for port in self.ports)
+
+    @cached_property
+    def _full(self) -> dict[str, str]:
+        return _unique(self._devices, folded)
+
+    @cached_property
+    def _short(self) -> dict[str, str]:
+        return _unique(self._devices, short)
+
+    @cached_property
+    def _adapters(self) -> dict[str, dict[str, str]]:
+        """The planned spelling of adapters by device and folded name."""
         adapters: dict[str, set[str]] = defaultdict(set)
         for port in self.ports:
             adapters[port.device] |= {port.port, port.port.partition("/")[0]} - {""}
-        self._full, self._short = _unique(adapters, folded), _unique(adapters, short)
-        self._adapters = {device: _unique(names, folded) for device, names in adapters.items()}
+        return {device: _unique(names, folded) for device, names in adapters.items()}
 
     def device(self, name: str) -> str:
         """Return the planned spelling of a device name, or the name itself."""
-        if name in self._adapters:
+        if name in self._devices:
             return name
         return self._full.get(folded(name)) or self._short.get(short(name)) or name
 
@@ -217,10 +230,10 @@ def _unit(fabric: Fabric, guid: Guid, ports: Iterable[PortId], planned: PlanName
     else:
         numbers = [port.number for port in ports]
         units = list(_adapter_units(fabric, device, numbers, hosts))
-    pairs = [*((unit, unit) for unit in units), *((unit, planned.unit(unit)) for unit in units)]
+    pairs = chain(((unit, unit) for unit in units), ((unit, planned.unit(unit)) for unit in units))
     names = ((pair, [_port_name(pair[1], number) for number in numbers] or [pair[1]]) for pair in pairs)
     fits = (pair for pair, spelled in names if not planned.ports.isdisjoint(spelled))
-    return next(fits, pairs[len(units)])
+    return next(fits, None) or (units[0], planned.unit(units[0]))
 
 
 def _switch_units(description: str) -> Iterator[Unit]:
