@@ -125,24 +125,26 @@ class Check:
         Output that no parser foresaw (a number of 5,000 digits, an address that is none) ends like output that a parser
         refuses. What the check found before it could not go on stays, except what passed.
         """
-        found: list[Finding] = []
-        reason: ClusterctlError | None = None
-        try:
-            for finding in self.judge(readings, expected):
-                found.append(finding)  # noqa: PERF402 — what was found before an error stays
-        except (UnmeasuredError, ParseError) as error:
-            reason = error
-        except MALFORMED as error:
-            tools = ", ".join(probe.argv[0] for probe in self.probes)
-            reason = ParseError(f"the output is malformed ({type(error).__name__})", where=tools)
-        if reason is None and not found:
-            reason = UnmeasuredError(f"{self.name} found nothing to judge")
+        found, reason = self._judged(readings, expected)
         if reason is not None:
             bad = [finding for finding in found if finding.verdict not in (Verdict.PASS, Verdict.NOT_APPLICABLE)]
             found = [*bad, inconclusive(self.name, reason)]
         judged = without_figure(self.name, self.limits, expected.limits, found)
         evidence = readings.digests(self.probes)
         return tuple(replace(f, evidence=f.evidence or evidence, limits=expected.limits.digest) for f in judged)
+
+    def _judged(self, readings: Readings, expected: Expected) -> tuple[list[Finding], ClusterctlError | None]:
+        """Return what the check found, and why it could not go on."""
+        found: list[Finding] = []
+        try:
+            for finding in self.judge(readings, expected):
+                found.append(finding)  # noqa: PERF402 — what was found before an error stays
+        except (UnmeasuredError, ParseError) as error:
+            return found, error
+        except MALFORMED as error:
+            tools = ", ".join(probe.argv[0] for probe in self.probes)
+            return found, ParseError(f"the output is malformed ({type(error).__name__})", where=tools)
+        return found, None if found else UnmeasuredError(f"{self.name} found nothing to judge")
 
 
 def without_figure(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 from clusterctl.fleet.errors import ParseError
@@ -15,10 +16,15 @@ _DECLARING: tuple[Check | NodeLoad, ...] = (*CHECKS.values(), *NODE_LOADS.values
 METRICS = {metric.name: metric for one in _DECLARING for metric in one.metrics}
 
 
+def _is_number(sample: Sample) -> bool:
+    """Return whether the value can be compared and kept: a host may print any digits."""
+    return abs(sample.value) <= sys.float_info.max
+
+
 def samples(node: str, population: str, readings: Readings) -> Iterator[Sample]:
     """Yield the samples of a node; what could not be measured is left out, since its check reports that."""
     for one in _DECLARING:
         try:
-            yield from tuple(one.samples(node, population, readings))
+            yield from (sample for sample in tuple(one.samples(node, population, readings)) if _is_number(sample))
         except (UnmeasuredError, ParseError, *MALFORMED):
             continue

@@ -319,7 +319,9 @@ def parse_readings(stdout: str) -> Readings:
     """Read the document that the script printed; `ParseError` when it is none."""
     try:
         return ReadingsDocument.model_validate_json(stdout).readings()
-    except pydantic.ValidationError as error:
+    except (OSError, OverflowError, ValueError) as error:
+        if not isinstance(error, pydantic.ValidationError):  # a time beyond the calendar
+            raise ParseError(f"the node's answer is not a probe document: {type(error).__name__}") from None
         first = error.errors(include_input=False, include_url=False)[0]
         at = ".".join(str(part) for part in first["loc"])
         raise ParseError(f"the node's answer is not a probe document: {first['msg']}", where=at) from None

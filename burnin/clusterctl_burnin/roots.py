@@ -127,17 +127,21 @@ def link_roots(findings: Iterable[Finding], causes: Mapping[str, Sequence[Cause]
     `causes`: by check, what else explains its findings; the rules above go before them.
     """
     found = tuple(findings)
-    linked = [finding for finding in found if not finding.verdict.admits]
-    failed = _failed(linked)
-    for rule in RULES:
-        if roots := [finding for finding in failed if rule.root(finding)]:
-            linked = [_link(finding, rule, roots) for finding in linked]
-            failed = _failed(linked)
+    linked = _by_rules([finding for finding in found if not finding.verdict.admits])
     for check, declared in causes.items():
         for cause in declared:
             linked = _with_cause(linked, check, cause)
     bad = iter(_same_fault(_flatten(linked)))
     return tuple(finding if finding.verdict.admits else next(bad) for finding in found)
+
+
+def _by_rules(findings: list[Finding]) -> list[Finding]:
+    failed = _failed(findings)
+    for rule in RULES:
+        if roots := [finding for finding in failed if rule.root(finding)]:
+            findings = [_link(finding, rule, roots) for finding in findings]
+            failed = _failed(findings)
+    return findings
 
 
 def _with_cause(findings: list[Finding], check: str, cause: Cause) -> list[Finding]:

@@ -19,6 +19,7 @@ from clusterctl.operations.run_log import PROGRESS, run_log
 from clusterctl_cli import output
 from clusterctl_cli.options import VERBOSE
 from clusterctl_cli.stopping import stoppable
+from clusterctl_cli.text import echo
 
 RequestT_contra = TypeVar("RequestT_contra", contravariant=True)
 RequestT = TypeVar("RequestT")
@@ -48,7 +49,7 @@ class RunLog:
     def print_path(self, exit_code: int) -> None:
         """Print the path where the run failed, or `-v` was given; a run that logged nothing has no file."""
         if (exit_code or self.verbose) and self.file.exists():
-            click.echo(f"log: {self.file}", err=True)
+            echo(f"log: {self.file}", err=True)
 
 
 @contextmanager
@@ -91,10 +92,10 @@ def approve(preview: Preview, flags: Flags) -> bool:
         output.print_preview(preview, as_json=flags.as_json)
         return False
     for warning in preview.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        echo(f"warning: {warning}", err=True)
     if not flags.yes:
         for line in output.preview_lines(preview):
-            click.echo(line, err=True)
+            echo(line, err=True)
         confirm(preview.question)
     return True
 
@@ -107,7 +108,7 @@ def confirm(question: str) -> None:
     except click.Abort:
         if sys.stdin.isatty():
             raise
-        click.echo(err=True)  # the question has no line end
+        echo(err=True)  # the question has no line end
         remedy = "pass --yes, or --dry-run to look first"
         raise UsageError("there is no terminal to ask on", where="--yes", remedy=remedy) from None
     raise click.Abort
@@ -118,4 +119,4 @@ def print_event(event: Any) -> None:
     if isinstance(event, Event):
         line = output.event_line(event)
         logging.getLogger(PROGRESS).info(line)
-        click.echo(line, err=True)
+        echo(line, err=True)

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from clusterctl.cabling.explain.explanation import Explanation
 from clusterctl.operations.cabling import VerifyResult
+from clusterctl_cli.console import VisibleConsole
 
 
 def print_verification(verification: VerifyResult) -> None:
@@ -44,4 +45,4 @@ def print_by_rack(console: Console, explanations: Iterable[Explanation]) -> None
 
 def wide_console() -> Console:
     """Long lines stay whole, so that they can be searched and copied."""
-    return Console(highlight=False, soft_wrap=True)
+    return VisibleConsole(highlight=False, soft_wrap=True)

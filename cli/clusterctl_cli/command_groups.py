@@ -55,6 +55,7 @@ SECTIONS: Mapping[str, CommandTable] = {
         "merge": ("decisions:merge", "Record that another machine is in a node's place."),
     },
     "Service": {
+        "journal": ("journal:journal", "Verify, back up, restore and compact the journal."),
         "pxe": ("pxe:pxe", "Serve PXE, or check what it lacks."),
         "image": ("image:image", "Build, list and prune images of the PXE installer."),
         "maas": ("maas:maas", "Check the MAAS host that installs this site."),

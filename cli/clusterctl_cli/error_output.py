@@ -7,9 +7,10 @@ import re
 import click
 
 from clusterctl.fleet.errors import ClusterctlError, UsageError
+from clusterctl.fleet.peer_text import visible
 from clusterctl.operations.documents import redacted
 from clusterctl_cli.formats import Format, written
-from clusterctl_cli.text import brief
+from clusterctl_cli.text import echo
 
 MAX_LINE = 1000
 MAX_LINES = 50
@@ -20,19 +21,19 @@ _HINT = re.compile(r"\(?Did you mean (?:one of: )?(.*?)\?\)?$")
 def print_error(error: ClusterctlError, form: Format) -> None:
     """Print an error on stderr: two lines, or one JSON or YAML document where the command line asks for one."""
     if not form.text:
-        click.echo(written({"error": error_json(error)}, form).rstrip(), err=True)
+        echo(written({"error": error_json(error)}, form).rstrip(), err=True)
         return
     head = f"{error.where}: {error.message}" if error.where else error.message
-    click.echo(_bounded(redacted(f"error: {head}")), err=True)
+    echo(_bounded(redacted(f"error: {head}")), err=True)
     if error.remedy:
-        click.echo(_bounded(redacted(f"  → {error.remedy}")), err=True)
+        echo(_bounded(redacted(f"  → {error.remedy}")), err=True)
 
 
 def _bounded(text: str) -> str:
-    """Return a text without control characters but line ends, in bounded lines: errors quote files and machines."""
-    lines = ["".join(sign if sign.isprintable() else "·" for sign in line) for line in text.split("\n")]
+    """Return a text in bounded lines, in which nothing is hidden: errors quote files and machines."""
+    lines = text.split("\n")
     more = [f"… {len(lines) - MAX_LINES} more lines"] if len(lines) > MAX_LINES else []
-    return "\n".join([*(brief(line, MAX_LINE) for line in lines[:MAX_LINES]), *more])
+    return "\n".join([*(visible(line, MAX_LINE) for line in lines[:MAX_LINES]), *more])
 
 
 def error_json(error: ClusterctlError) -> dict[str, str]:

@@ -10,7 +10,9 @@ from typing import Any, TypeVar
 import click
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.peer_text import visible_json
 from clusterctl.operations.documents import redacted
+from clusterctl_cli.text import echo
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -103,23 +105,24 @@ def print_document(document: Mapping[str, Any]) -> None:
     form = asked()
     if form is Format.NAME:
         for name in _names(document):
-            click.echo(redacted(name))
+            echo(redacted(name))
     elif form is Format.YAML:
-        click.echo(written(document, form), nl=False)
+        echo(written(document, form), nl=False)
     else:
         for piece in _pieces(document):
-            click.echo(redacted(piece), nl=False)
-        click.echo()
+            echo(visible_json(redacted(piece)), nl=False)
+        echo()
 
 
 def written(document: Mapping[str, Any], form: Format) -> str:
     """Return a document as YAML or JSON, without secrets."""
-    text = redacted("".join(_pieces(document)))
+    text = visible_json(redacted("".join(_pieces(document))))
     if form is not Format.YAML:
         return text
     import yaml
 
-    return str(yaml.safe_dump(json.loads(text), sort_keys=False, allow_unicode=True, width=120))
+    hidden = "\\u" in text  # YAML writes such characters as escapes, too, but for a few that it holds for printable
+    return str(yaml.safe_dump(json.loads(text), sort_keys=False, allow_unicode=not hidden, width=120))
 
 
 def _pieces(document: Mapping[str, Any]) -> Iterator[str]:

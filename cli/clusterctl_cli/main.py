@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 import click
 
 from clusterctl.fleet.errors import ClusterctlError, UsageError
+from clusterctl.fleet.peer_text import visible
 from clusterctl.operations.documents import redacted
 from clusterctl_cli.command_groups import COMMANDS, SECTIONS, SUBCOMMANDS, LazyGroup
+from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -96,7 +98,7 @@ def run(argv: Sequence[str]) -> int:
     except ClusterctlError as error:
         return _print_error(error, argv)
     except click.exceptions.Abort:
-        click.echo("interrupted; run the same command again to go on", err=True)
+        echo("interrupted; run the same command again to go on", err=True)
         return 130
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
@@ -125,7 +127,7 @@ def harden() -> None:
 
 def print_traceback(kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:
     """Print a traceback on stderr without secrets: files, lines and messages, never the values of variables."""
-    sys.stderr.write(redacted("".join(traceback.format_exception(kind, error, trace))))
+    sys.stderr.write(visible(redacted("".join(traceback.format_exception(kind, error, trace)))))
 
 
 def main() -> None:

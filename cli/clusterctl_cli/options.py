@@ -13,6 +13,7 @@ import click
 from clusterctl.operations.run_log import FORM, PROGRESS, RedactingFormatter
 from clusterctl_cli.completion import complete_nodes, complete_selectors
 from clusterctl_cli.formats import format_option
+from clusterctl_cli.text import echo
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -77,7 +78,7 @@ class StderrHandler(logging.Handler):
     """Writes to today's `sys.stderr`: a progress view replaces it, and keeps its table below the lines."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        click.echo(self.format(record), err=True)
+        echo(self.format(record), err=True)
 
 
 def verbose_option(function: F) -> F:
@@ -168,4 +169,4 @@ def _acting_options(function: F) -> F:
 def say_notices(notices: Iterable[str]) -> None:
     """What is trusted on mere word, on stderr: it must be seen in every run."""
     for notice in notices:
-        click.echo(f"warning: {notice}", err=True)
+        echo(f"warning: {notice}", err=True)

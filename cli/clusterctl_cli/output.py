@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-import click
-
 from clusterctl.operations.operation import Event, Failure, Outcome, Preview, Result, current_time
 from clusterctl.operations.serial import to_data
 from clusterctl_cli.formats import print_document
-from clusterctl_cli.text import ago, columns
+from clusterctl_cli.text import ago, columns, echo
 
 UNCHANGED = "Nothing was changed."
 
@@ -30,9 +28,9 @@ def print_preview(preview: Preview, *, as_json: bool) -> None:
         print_document({"dry_run": True, **to_data(preview)})
         return
     for warning in preview.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        echo(f"warning: {warning}", err=True)
     for line in (*preview_lines(preview), "", UNCHANGED):
-        click.echo(line)
+        echo(line)
 
 
 def event_line(event: Event) -> str:
@@ -50,11 +48,11 @@ def print_result(result: Result, *, as_json: bool) -> None:
         return
     rows = [(item.node, item.text, item.failure.message if item.failure else "") for item in result.outcomes]
     if rows:
-        click.echo(columns(("NODE", "RESULT", "ERROR"), rows))
+        echo(columns(("NODE", "RESULT", "ERROR"), rows))
     for name, reason in result.skipped.items():
-        click.echo(f"left alone: {name}: {reason}")
+        echo(f"left alone: {name}: {reason}")
     if result.stopped:
-        click.echo(result.stopped)
+        echo(result.stopped)
 
 
 def outcome_json(outcome: Outcome) -> dict[str, Any]:
@@ -80,7 +78,7 @@ def print_accounts(result: Result, *, as_json: bool) -> None:
         since = datetime.fromisoformat(values["since"]) if values["since"] else None
         limits = length_limits(values["min_length"], values["max_length"])
         rows.append((item.node, item.text, values["login"], ago(since, current_time()), limits, failure))
-    click.echo(columns(("NODE", "ACCEPTS", "LOGIN", "CHANGED", "LENGTH", "ERROR"), rows))
+    echo(columns(("NODE", "ACCEPTS", "LOGIN", "CHANGED", "LENGTH", "ERROR"), rows))
 
 
 def length_limits(shortest: int | None, longest: int | None) -> str:

@@ -20,6 +20,7 @@ from clusterctl.fleet.state import NodeSummary
 from clusterctl.operations.bootstrap import RunStarted, StepProgress, StepStopped
 from clusterctl.operations.operation import Event
 from clusterctl.operations.run_log import PROGRESS
+from clusterctl_cli.console import VisibleConsole
 from clusterctl_cli.output import event_line
 from clusterctl_cli.text import NARROW, duration, one_line
 
@@ -40,7 +41,7 @@ class ProgressView:
     """Shows the events of a run: give `on_event` to the operation. A context manager."""
 
     def __init__(self, *, quiet: bool = False, console: Console | None = None) -> None:
-        self._console = console or Console(stderr=True, highlight=False, quiet=quiet)
+        self._console = console or VisibleConsole(stderr=True, highlight=False, quiet=quiet)
         self._nodes: dict[str, NodeSummary] = {}
         self._steps: Sequence[Step] = ()
         self._expected: Mapping[Step, float] = {}

@@ -8,7 +8,6 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import click
 from rich.table import Table
 from rich.text import Text
 
@@ -21,7 +20,7 @@ from clusterctl.operations.operation import current_time
 from clusterctl_cli.formats import Format, asked, print_document
 from clusterctl_cli.render_fabric import fault_json, faults_text
 from clusterctl_cli.render_people import hold_json, people_text, standing, waiver_json, waivers_brief
-from clusterctl_cli.text import ago, columns, terminal_width
+from clusterctl_cli.text import ago, columns, echo, terminal_width
 
 if TYPE_CHECKING:
     from clusterctl.operations.bootstrap import RunResult
@@ -146,22 +145,22 @@ def print_run(context: SiteContext, result: RunResult, *, as_json: bool) -> None
     """Print where the nodes stand after a run: `{"nodes", "left_alone", "fabric"}`."""
     now = current_time()
     for line in left_alone(dict(result.skipped)):
-        click.echo(line, err=True)
+        echo(line, err=True)
     if as_json:
         nodes = [node_json(node, now) for node in result.nodes]
         fabric = [fault_json(fault) for fault in result.faults]
         print_document({"nodes": nodes, "left_alone": dict(result.skipped), "fabric": fabric})
         return
     if not result.nodes:
-        click.echo("no node stands before this step; clusterctl nodes shows where they are", err=True)
+        echo("no node stands before this step; clusterctl nodes shows where they are", err=True)
         return
-    click.echo(nodes_text(result.nodes, now))
-    click.echo(f"\n{counts(result.nodes)}{lab_note(context.site.settings.simulated)}")
+    echo(nodes_text(result.nodes, now))
+    echo(f"\n{counts(result.nodes)}{lab_note(context.site.settings.simulated)}")
     stopped = [node.name for node in result.nodes if node.stopped_at is not None]
     if stopped:
-        click.echo(f"clusterctl why {stopped[0]} shows why, and what to do.")
+        echo(f"clusterctl why {stopped[0]} shows why, and what to do.")
     if result.faults:
-        click.echo(f"\n{faults_text(result.faults)}")
+        echo(f"\n{faults_text(result.faults)}")
 
 
 def lab_note(simulated: bool) -> str:

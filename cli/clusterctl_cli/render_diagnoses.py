@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from rich.console import Console
 from rich.text import Text
 
 from clusterctl.fleet.diagnosis import Diagnosis
+from clusterctl_cli.console import VisibleConsole
 from clusterctl_cli.formats import print_document
 
 MARKS = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "broken": ("✗", "bold red"), "not_measured": ("?", "magenta")}
@@ -19,7 +19,7 @@ def show(found: Sequence[Diagnosis], *, as_json: bool) -> None:
     if as_json:
         print_document({"checks": [_as_json(item) for item in found]})
         return
-    console = Console(highlight=False, soft_wrap=True)
+    console = VisibleConsole(highlight=False, soft_wrap=True)
     width = max(len(item.name) for item in found)
     for item in found:
         mark, style = MARKS[item.health.value]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import click
-
 from clusterctl.operations.drift import DriftReport, NodeDrift
 from clusterctl_cli.formats import print_document
+from clusterctl_cli.text import echo
 
 NAMED = 8
 """So many nodes are named in one line."""
@@ -80,4 +79,4 @@ def print_drift(report: DriftReport, *, as_json: bool) -> None:
     if as_json:
         print_document(drift_json(report.nodes, report.skipped))
     else:
-        click.echo(drift_text(report.nodes, report.skipped))
+        echo(drift_text(report.nodes, report.skipped))

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import click
-
 from clusterctl.fleet.settings.drift import Drift, Split, Stand, not_right, splits, verdict
 from clusterctl.operations.settings import BaselineCheck, Check
 from clusterctl_cli.formats import print_document
 from clusterctl_cli.output import failure_json
-from clusterctl_cli.text import columns
+from clusterctl_cli.text import columns, echo
 
 _HEAD = ("NODE", "WHAT", "IS", "WANTED", "NEXT BOOT", "NOTE")
 
@@ -52,7 +50,7 @@ def print_check(check: Check, *, as_json: bool) -> None:
     if as_json:
         print_document(check_json(check))
     else:
-        click.echo(check_text(check))
+        echo(check_text(check))
 
 
 def _rows(one: BaselineCheck) -> list[tuple[str, ...]]:

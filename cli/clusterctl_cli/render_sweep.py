@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-import click
-
 from clusterctl.fleet.bmc.observation import Outcome, Sighting
 from clusterctl.fleet.bmc.reconciliation import Entry, Reconciliation
 from clusterctl.fleet.diagnosis import enumerated
@@ -16,7 +14,7 @@ from clusterctl.operations.documents import redacted
 from clusterctl.operations.sweep import SheetChanges, SweepResult
 from clusterctl_cli.formats import print_document
 from clusterctl_cli.render import lab_note
-from clusterctl_cli.text import columns
+from clusterctl_cli.text import columns, echo
 
 _HEAD = ("ADDRESS", "NODE", "WHERE", "VENDOR", "MODEL", "SERIAL", "BMC MAC", "FIRMWARE", "WHAT")
 _NAMED = 8
@@ -138,4 +136,4 @@ def print_sweep(result: SweepResult, *, as_json: bool) -> None:
     if as_json:
         print_document(sweep_json(result))
     else:
-        click.echo(redacted(sweep_text(result)))
+        echo(redacted(sweep_text(result)))

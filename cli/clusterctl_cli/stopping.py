@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import click
+from clusterctl_cli.text import echo
 
 
 @contextmanager
@@ -18,7 +18,7 @@ def stoppable() -> Iterator[threading.Event]:
     def stop(number: int, _frame: object) -> None:
         if cancelled.is_set():
             raise KeyboardInterrupt
-        click.echo("stopping; what is done is kept (once more: stop at once)", err=True)
+        echo("stopping; what is done is kept (once more: stop at once)", err=True)
         cancelled.set()
         signal.signal(number, stop)
 

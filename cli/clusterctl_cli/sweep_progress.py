@@ -5,17 +5,17 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from clusterctl.operations.sweep import SweepProgress as Swept
+from clusterctl_cli.console import VisibleConsole
 
 
 class SweepView:
     """Shows the progress of a sweep. A context manager."""
 
     def __init__(self) -> None:
-        console = Console(stderr=True, highlight=False)
+        console = VisibleConsole(stderr=True, highlight=False)
         self._reported = False
         self._console = console
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

@@ -1,4 +1,4 @@
-"""Plain text for terminals: columns and ages."""
+"""Plain text for terminals: the one way out for it, columns and ages."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+
+import click
+
+from clusterctl.fleet.peer_text import visible, visible_line
 
 NARROW = 36
 """A last column that has less room than this is printed below its row."""
@@ -22,7 +26,7 @@ def columns(head: Sequence[str], rows: Iterable[Sequence[str]], *, width: int | 
 
     The last column is as long as it is; with `width` it is wrapped, or printed below its row where little room is left.
     """
-    cells = [head, *rows]
+    cells = [head, *([one_line(cell) for cell in row] for row in rows)]
     widths = [max(len(row[at]) for row in cells) for at in range(len(head) - 1)]
     left = sum(widths) + 2 * len(widths)
     lines: list[str] = []
@@ -43,9 +47,33 @@ def _lines(start: str, last: str, left: int, width: int) -> Iterator[str]:
     yield from textwrap.wrap(last, width, initial_indent="    ", subsequent_indent="    ")
 
 
+def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print a text. What a terminal would act on is visible in it: machines, files and journals may hold any text."""
+    click.echo(visible(text), err=err, nl=nl)
+
+
+def echo_rendered(text: str) -> None:
+    """Print what a `VisibleConsole` has rendered: its colours are ours, and all else in it is visible already."""
+    click.echo(text)
+
+
+def markdown(document: str) -> str:
+    """Return a document of ours as Markdown in which no text of a machine is HTML, a link or a picture.
+
+    Indented lines are raw output: a viewer shows them as they are.
+    """
+    lines = visible(document).split("\n")
+    return "\n".join(
+        line
+        if line.startswith("    ") and not line.lstrip().startswith("- ")
+        else line.replace("<", "&lt;").replace("](", "]\\(")
+        for line in lines
+    )
+
+
 def one_line(text: str) -> str:
-    """Return a text without control characters and line ends: machines may report any text."""
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    """Return a text as one line, in which nothing is hidden: machines may report any text."""
+    return visible_line(text)
 
 
 def brief(text: str, length: int = 90) -> str:

@@ -12,6 +12,7 @@ import click
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl_cli.formats import asked
+from clusterctl_cli.text import echo, echo_rendered
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -46,8 +47,8 @@ def watch(look: Callable[[], View], every_s: float = EVERY_S) -> int:
             if terminal:
                 click.clear()
             if terminal or view.state != before:
-                click.echo(time.strftime("%H:%M:%S"))
-                click.echo(view.text)
+                echo(time.strftime("%H:%M:%S"))
+                echo_rendered(view.text)
             before = view.state
             time.sleep(every_s)
     except KeyboardInterrupt:

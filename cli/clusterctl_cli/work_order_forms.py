@@ -10,6 +10,7 @@ from typing import Any
 
 from clusterctl.fleet.finding import Finding
 from clusterctl.fleet.hardware.parts import MACHINE
+from clusterctl.fleet.peer_text import visible_line
 from clusterctl.fleet.reporting.work_orders import Concerned, WorkOrder
 from clusterctl.operations.reports import WorkOrders
 from clusterctl_cli.render import finding_json
@@ -102,7 +103,7 @@ def _whose(order: WorkOrder) -> str:
     if not order.nodes:
         return ""
     first = order.nodes[0]
-    return f"{first.name}{f', serial {first.serial}' if first.serial else ''}: "
+    return f"{first.name}{f', serial {_line(first.serial)}' if first.serial else ''}: "
 
 
 def _part(order: WorkOrder) -> str:
@@ -181,8 +182,8 @@ def _harmless(cell: str) -> str:
 
 
 def _line(text: str) -> str:
-    """In one line, of letters that can be printed: causes may quote what a machine said."""
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    """In one line, in which nothing is hidden: causes may quote what a machine said."""
+    return visible_line(text)
 
 
 def _counted(number: int, noun: str) -> str:

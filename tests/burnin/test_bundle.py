@@ -29,7 +29,9 @@ from clusterctl_burnin.probe import (
     programs,
     script,
 )
-from tests.processes import started_as
+from tests.processes import started_as, unique_seconds
+
+HUNG, STUBBORN, DAEMON = (unique_seconds(number) for number in (4711, 4714, 4715))
 
 
 def run(*probes: Probe, parallel: int = 8, patience: float = 1.0) -> Readings:
@@ -64,28 +66,28 @@ def test_the_programs_know_how_patient_to_be() -> None:
 def test_a_hanging_probe_costs_its_own_timeout_only() -> None:
     """The others answer; what it had said so far is kept; its children and grandchildren are gone."""
     began = time.monotonic()
-    hang = sh("hang", "echo before; setsid sleep 4711 & sleep 4712 & (sleep 4713); wait", timeout=2.0)
+    hang = sh("hang", f"echo before; setsid sleep {HUNG} & sleep {HUNG} & (sleep {HUNG}); wait", timeout=4.0)
     readings = run(hang, sh("good", "echo fine"))
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 200
     assert (readings.probes["hang"].status, readings.probes["hang"].stdout) == (Status.TIMEOUT, "before\n")
     assert readings.probes["good"].stdout == "fine\n"
-    assert [started_as("sleep", seconds) for seconds in ("4711", "4712", "4713")] == [[], [], []]
+    assert started_as("sleep", HUNG) == []
 
 
 def test_a_probe_that_ignores_sigterm_is_killed() -> None:
     """SIGKILL, not a request."""
-    readings = run(sh("stubborn", "trap '' TERM HUP INT; sleep 4714", timeout=0.5))
+    readings = run(sh("stubborn", f"trap '' TERM HUP INT; sleep {STUBBORN}", timeout=0.5))
     assert readings.probes["stubborn"].status is Status.TIMEOUT
-    assert started_as("sleep", "4714") == []
+    assert started_as("sleep", STUBBORN) == []
 
 
 def test_what_a_probe_leaves_behind_is_killed() -> None:
     """A background child that holds the output open neither delays the answer nor outlives it."""
     began = time.monotonic()
-    readings = run(sh("daemon", "sleep 4715 & echo over", timeout=20))
+    readings = run(sh("daemon", f"sleep {DAEMON} & echo over", timeout=250))
     assert (readings.probes["daemon"].status, readings.probes["daemon"].stdout) == (Status.OK, "over\n")
-    assert time.monotonic() - began < 15
-    assert started_as("sleep", "4715") == []
+    assert time.monotonic() - began < 200
+    assert started_as("sleep", DAEMON) == []
 
 
 def test_a_probe_that_closes_its_output_is_waited_for() -> None:

@@ -372,10 +372,10 @@ def test_a_healthy_fleet_is_proven_in_as_many_rounds_as_are_wanted(count: int) -
 def test_one_bad_of_four_thousand_is_found_in_bearable_time() -> None:
     """Plan and posterior of a round take seconds with the largest fleet, also while everything is in doubt."""
     hunt = Hunt(names(4096), Rules(most=4, widest=64, rounds=20), topology=leaves(4096, 32))
-    begin = time.monotonic()
+    begin = time.process_time()
     rounds = run(hunt, lambda group: "n2020" in group)
     assert accused(hunt) == {host("n2020")}
-    assert (time.monotonic() - begin) / rounds < 10
+    assert (time.process_time() - begin) / rounds < 10
 
 
 @pytest.mark.parametrize("least", [2, 4])

@@ -95,7 +95,7 @@ class Host:
             return self.lsblk, json.dumps(LSBLK), "lsblk: broken"
         answer = self.answers[argv[-1]]
         if isinstance(answer, threading.Event):
-            answer.wait(30)
+            answer.wait(200)
             return 0, "{}", ""
         return (0, answer, "") if answer else (1, "", "NVMe status: Internal Error\n")
 
@@ -108,8 +108,8 @@ def test_each_drive_is_asked_once_and_a_dead_one_holds_up_nobody(capsys: pytest.
     dead = threading.Event()
     began = time.monotonic()
     host = Host({"/dev/nvme0n1": LOG, "/dev/nvme1n1": dead})
-    assert nvme_health.main(host.ask, partial(ask_all, seconds=0.3)) == 0
-    assert time.monotonic() - began < 20
+    assert nvme_health.main(host.ask, partial(ask_all, seconds=2.0)) == 0
+    assert time.monotonic() - began < 150
     dead.set()
     first, second = parse_nvme_health(capsys.readouterr().out)
     assert first.health is not None

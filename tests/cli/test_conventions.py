@@ -37,7 +37,7 @@ READS = {
     *("power status", "accounts check", "settings check", "pxe check", "image list", "maas check"),
     *("burnin export", "burnin judge", "burnin script"),
     *("cable plan", "cable lint", "cable verify", "cable recheck", "cable report", "cable counters", "cable health"),
-    *("cable burnplan", "cable coverage", "sku calibrate"),
+    *("cable burnplan", "cable coverage", "sku calibrate", "journal verify", "journal backup"),
 }
 """Commands that change nothing outside of a file that they are told to write."""
 UNASKED = {

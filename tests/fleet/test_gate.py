@@ -10,8 +10,8 @@ import pytest
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict, worst
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.gate import Advance, Confirm, Decision, Hold, Policy, Quarantine, complete, decide
-from clusterctl.fleet.node import NodeId, Stage, Step
-from clusterctl.fleet.state import NodeState
+from clusterctl.fleet.node import NodeId, RevalidationOrigin, Stage, Step
+from clusterctl.fleet.state import NodeState, Revalidation
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 REAL = frozenset({Origin.REAL})
@@ -129,3 +129,63 @@ def test_no_gold_on_old_simulated_or_partial_evidence() -> None:
     partial = admission(full(), required={Step.BURNIN: frozenset({"bmc", "nvlink"})})
     assert isinstance(partial, Hold)
     assert "nvlink" in partial.cause
+
+
+@pytest.mark.parametrize("step", [step for step in Step if step is not Step.ADMIT])
+def test_no_gold_by_a_report_of_the_future(step: Step) -> None:
+    """A report that is dated after now proves nothing, however little it is ahead; one of this very moment counts."""
+    state = full()
+    ahead = replace(state, reported_at={**state.reported_at, step.value: NOW + timedelta(microseconds=1)})
+    decision = admission(ahead)
+    assert isinstance(decision, Hold)
+    assert f"the {step.value} report is dated in the future" in decision.cause
+    assert isinstance(admission(ahead, simulated=True), Hold)
+
+
+@pytest.mark.parametrize("step", [step for step in Step if step is not Step.ADMIT])
+@pytest.mark.parametrize(
+    ("origins", "gold", "rehearsed"),
+    [
+        (frozenset(), False, False),
+        (frozenset({Origin.REAL}), True, True),
+        (frozenset({Origin.SIMULATED}), False, True),
+        (frozenset({Origin.REAL, Origin.SIMULATED}), False, True),
+    ],
+)
+def test_gold_rests_on_evidence(step: Step, origins: frozenset[Origin], gold: bool, rehearsed: bool) -> None:
+    """A report without evidence counts nowhere, one with simulated evidence, alone or not, in a rehearsal only."""
+    state = full()
+    report = replace(state.reports[step.value], origins=origins)
+    state = replace(state, reports={**state.reports, step.value: report})
+    assert isinstance(admission(state), Advance if gold else Hold)
+    assert isinstance(admission(state, simulated=True), Advance if rehearsed else Hold)
+
+
+def test_the_age_limit_of_a_report() -> None:
+    """A report counts up to the site's age limit, and no moment longer."""
+    limit = timedelta(days=3)
+    assert isinstance(admission(full(at=NOW - limit), max_age=limit), Advance)
+    assert isinstance(admission(full(at=NOW - limit - timedelta(microseconds=1)), max_age=limit), Hold)
+
+
+REVALIDATION = Revalidation(RevalidationOrigin.OPERATOR, "a cable was replaced")
+OLD = NOW - timedelta(days=30)
+
+
+@pytest.mark.parametrize(
+    ("revalidation", "admitted_at", "gold"),
+    [
+        (REVALIDATION, OLD, True),
+        (REVALIDATION, OLD + timedelta(days=1), True),
+        (REVALIDATION, OLD - timedelta(microseconds=1), False),
+        (REVALIDATION, None, False),
+        (None, OLD, False),
+        (None, None, False),
+    ],
+)
+def test_a_stale_report_counts_only_in_a_revalidation_of_what_it_admitted(
+    revalidation: Revalidation | None, admitted_at: datetime | None, gold: bool
+) -> None:
+    """An old report of a step that is not repeated counts where the node is revalidated and was gold by this report."""
+    state = replace(full(at=OLD), revalidation=revalidation, admitted_at=admitted_at)
+    assert isinstance(admission(state), Advance if gold else Hold)

@@ -77,11 +77,18 @@ def test_without_secrets_nothing_changes(text: str) -> None:
 
 
 def form_by_form(secrets: list[str], text: str) -> str:
-    """What redaction is, said plainly: every form of every secret, and of its lines, longest first."""
+    """What redaction is, said plainly: each place of every form of every secret, and of its lines, is masked. Places
+    that overlap are one, so that no part of a secret stays.
+    """
     parts = {part for secret in secrets for part in (secret, *secret.splitlines()) if len(part) >= SHORTEST}
-    for form in sorted({form for part in parts for form in forms(part)}, key=lambda form: (-len(form), form)):
-        text = text.replace(form, MASK)
-    return text
+    known = {form for part in parts for form in forms(part)}
+    places = sorted((at, at + len(form)) for form in known for at in range(len(text)) if text.startswith(form, at))
+    shown, end = "", 0
+    for begin, until in places:
+        if begin >= end:
+            shown += text[end:begin] + MASK
+        end = max(end, until)
+    return shown + text[end:]
 
 
 FEW = st.text(st.sampled_from('ab\n"\\é😀\udc80'), max_size=12)

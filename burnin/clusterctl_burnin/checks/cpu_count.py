@@ -23,29 +23,30 @@ _REPLACE = "let the vendor's technician reseat or replace the processor"
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     sockets = parse_processors(readings.text(PROCESSORS))
     working, wanted = sum(socket.works for socket in sockets), expected.sku.cpu_count
-    if working == wanted:
-        found = [*_without_cores(sockets), *_offline(readings)]
-        yield from found
-        if found:
-            return
-        yield passed(
-            _NAME,
-            "all processors are there",
-            measured=Quantity(working, "processors"),
-            expected=exactly(wanted, "processors"),
-        )
+    if working != wanted:
+        yield _wrong_count(sockets, working, wanted)
         return
+    all_there = passed(
+        _NAME,
+        "all processors are there",
+        measured=Quantity(working, "processors"),
+        expected=exactly(wanted, "processors"),
+    )
+    yield from (*_without_cores(sockets), *_offline(readings)) or (all_there,)
+
+
+def _wrong_count(sockets: Sequence[ProcessorSocket], working: int, wanted: int) -> Finding:
     others = ", ".join(f"{socket.designation} {socket.status}" for socket in sockets if not socket.works)
     cause = f"{working} of {wanted} processors work" + (f": {others}" if others else "")
     remedy = _REPLACE
-    if any("Disabled" in socket.status for socket in sockets if not socket.works):
+    if working > wanted:
+        remedy = "check that the node has its SKU's model; correct the SKU if it has not"
+    elif any("Disabled" in socket.status for socket in sockets if not socket.works):
         remedy = (
             "find the reason in the BMC's event log, and enable the processor in the BIOS setup; if it stays "
             f"off, {remedy}"
         )
-    if working > wanted:
-        remedy = "check that the node has its SKU's model; correct the SKU if it has not"
-    yield Finding(
+    return Finding(
         check=_NAME,
         verdict=Verdict.FAIL,
         code=Code.CPU_COUNT,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
@@ -23,31 +23,31 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     gpus, wanted = read(readings).gpus, expected.sku.gpu_count
     gone = [gpu for gpu in gpus if gpu.recovery.lost]
     yield from (_off_the_bus(gpu.subject, gpu.pci, expected) for gpu in gone)
-    strangers = [
-        g
-        for g in gpus
-        if g not in gone and expected.sku.gpu_model.lower() not in known(g.model, f"{g.subject}'s model").lower()
-    ]
-    for gpu in strangers:
-        cause, remedy = "the GPU's model is not the SKU's", "replace the GPU, or correct the SKU"
-        model = expected.sku.gpu_model
-        yield Finding(
-            check=_NAME,
-            verdict=Verdict.FAIL,
-            code=Code.GPU_WRONG_MODEL,
-            subject=gpu.subject,
-            cause=cause,
-            measured=gpu.model or "",
-            expected=model,
-            remedy=remedy,
-            serial=gpu.serial or "",
-        )
+    others = tuple(_other_models([gpu for gpu in gpus if gpu not in gone], expected.sku.gpu_model))
+    yield from others
     if len(gpus) != wanted:
         yield _wrong_count(gpus, expected)
-    elif not strangers and not gone:
+    elif not others and not gone:
         yield passed(
             _NAME, "all GPUs are there", measured=Quantity(len(gpus), "GPUs"), expected=exactly(wanted, "GPUs")
         )
+
+
+def _other_models(gpus: Iterable[GpuReading], model: str) -> Iterator[Finding]:
+    """Yield the GPUs that are not of the SKU's model. Raises `UnmeasuredError` where a model is unknown."""
+    for gpu in gpus:
+        if model.lower() not in known(gpu.model, f"{gpu.subject}'s model").lower():
+            yield Finding(
+                check=_NAME,
+                verdict=Verdict.FAIL,
+                code=Code.GPU_WRONG_MODEL,
+                subject=gpu.subject,
+                cause="the GPU's model is not the SKU's",
+                measured=gpu.model or "",
+                expected=model,
+                remedy="replace the GPU, or correct the SKU",
+                serial=gpu.serial or "",
+            )
 
 
 def _off_the_bus(subject: str, pci: str, expected: Expected) -> Finding:

@@ -32,28 +32,31 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _of_one_kind(gpus: Sequence[GpuReading]) -> Iterator[Finding]:
-    for what, versions in (("VBIOS", [gpu.vbios for gpu in gpus]), ("InfoROM", [gpu.inforom for gpu in gpus])):
-        told = Counter(version for version in versions if version is not None)
-        usual = told.most_common(1)[0][0] if told else ""
-        for gpu, version in zip(gpus, versions, strict=True):
-            if version is None:
-                error = UnmeasuredError(
-                    (f"nvidia-smi does not report the GPU's {what}"), remedy="read the output of nvidia-smi -q"
-                )
-                yield inconclusive(_NAME, error, gpu.subject, gpu.serial or "")
-            elif version != usual:
-                cause, serial = f"the GPU's {what} differs from most GPUs of the node", gpu.serial or ""
-                yield Finding(
-                    check=_NAME,
-                    verdict=Verdict.FAIL,
-                    code=Code.GPU_FIRMWARE_DIFFERS,
-                    subject=gpu.subject,
-                    cause=cause,
-                    measured=version,
-                    expected=usual,
-                    remedy=_UPDATE,
-                    serial=serial,
-                )
+    yield from _alike("VBIOS", [(gpu, gpu.vbios) for gpu in gpus])
+    yield from _alike("InfoROM", [(gpu, gpu.inforom) for gpu in gpus])
+
+
+def _alike(what: str, versions: Sequence[tuple[GpuReading, str | None]]) -> Iterator[Finding]:
+    """Yield the GPUs whose version is unknown, or not that of most GPUs."""
+    counts = Counter(version for _, version in versions if version is not None)
+    usual = counts.most_common(1)[0][0] if counts else ""
+    for gpu, version in versions:
+        if version is None:
+            remedy = "read the output of nvidia-smi -q"
+            error = UnmeasuredError(f"nvidia-smi does not report the GPU's {what}", remedy=remedy)
+            yield inconclusive(_NAME, error, gpu.subject, gpu.serial or "")
+        elif version != usual:
+            yield Finding(
+                check=_NAME,
+                verdict=Verdict.FAIL,
+                code=Code.GPU_FIRMWARE_DIFFERS,
+                subject=gpu.subject,
+                cause=f"the GPU's {what} differs from most GPUs of the node",
+                measured=version,
+                expected=usual,
+                remedy=_UPDATE,
+                serial=gpu.serial or "",
+            )
 
 
 def _of_the_driver(log: SmiLog) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from clusterctl_burnin.check import Area, Cause, Check, Expected, known
 from clusterctl_burnin.fleet_stats import Bad, Metric, Sample
 from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.probe import Readings
-from clusterctl_burnin.probes.nvidia_smi import GPU_MEMORY_TEMPERATURE_MAX, NVIDIA_SMI, each, read
+from clusterctl_burnin.probes.nvidia_smi import GPU_MEMORY_TEMPERATURE_MAX, NVIDIA_SMI, each_or, read
 
 _COOL = "check the machine's fans, air baffles and inlet, then the GPU's heat sink"
 GPU_TEMPERATURE = Metric("gpu_temperature", "°C", Bad.HIGH, 0.0, 10.0, _COOL)
@@ -29,8 +29,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield from _busy(gpu, expected.limits)
         yield from _hot(gpu, expected.limits)
 
-    found = tuple(each(_NAME, readings, expected, bad))
-    yield from found or (passed(_NAME, "all GPUs are idle and cool"),)
+    return each_or(_NAME, readings, expected, bad, passed(_NAME, "all GPUs are idle and cool"))
 
 
 def _busy(gpu: GpuReading, limits: Limits) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Area, Cause, Check, Expected, known
 from clusterctl_burnin.limits.limit import LimitKey
 from clusterctl_burnin.probe import Readings
-from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each, read
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each_or, read
 
 GPU_MEMORY_MIN = LimitKey(
     "gpu_memory_min",
@@ -49,8 +49,9 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
                 serial=gpu.serial or "",
             )
 
-    found = tuple(each(_NAME, readings, expected, small))
-    yield from found or (passed(_NAME, "all GPUs have their memory", measured=Quantity(usual, "MiB")),)
+    return each_or(
+        _NAME, readings, expected, small, passed(_NAME, "all GPUs have their memory", measured=Quantity(usual, "MiB"))
+    )
 
 
 def _by_name(gpu: GpuReading) -> float:

@@ -15,7 +15,7 @@ from clusterctl_burnin.check import Area, Cause, Check, Expected, known
 from clusterctl_burnin.limits.limit import Limit, LimitKey
 from clusterctl_burnin.probe import Readings, UnmeasuredError
 from clusterctl_burnin.probes.lspci import PCIE_SPEED_MIN
-from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each_or
 
 GPU_PCIE_REPLAYS_MAX = LimitKey(
     "gpu_pcie_replays_max",
@@ -37,8 +37,9 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield from _slow(gpu, speed)
         yield from _repeats(gpu, replays)
 
-    found = tuple(each(_NAME, readings, expected, bad))
-    yield from found or (passed(_NAME, "all GPUs reach their PCIe speed and repeat few packets"),)
+    return each_or(
+        _NAME, readings, expected, bad, passed(_NAME, "all GPUs reach their PCIe speed and repeat few packets")
+    )
 
 
 def _slow(gpu: GpuReading, limit: Limit) -> Iterator[Finding]:

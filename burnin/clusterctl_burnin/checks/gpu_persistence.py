@@ -13,7 +13,7 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Area, Cause, Check, Expected, known
 from clusterctl_burnin.probe import Readings
-from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each_or
 
 _NAME = "gpu_persistence"
 _REMEDY = "run systemctl status nvidia-persistenced on the node; configure the node again (role nvidia_driver)"
@@ -35,8 +35,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
                 serial=serial,
             )
 
-    found = tuple(each(_NAME, readings, expected, off))
-    yield from found or (passed(_NAME, "persistence mode of all GPUs is on"),)
+    return each_or(_NAME, readings, expected, off, passed(_NAME, "persistence mode of all GPUs is on"))
 
 
 CHECK = Check(_NAME, (NVIDIA_SMI,), _judge, area=Area.GPU, causes=(Cause("nvidia_driver"),))

@@ -13,7 +13,7 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading, Recovery
 from clusterctl_burnin.check import Area, Cause, Check, Expected, known
 from clusterctl_burnin.probe import Readings, UnmeasuredError
-from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, driver_branch, each
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, driver_branch, each_or
 
 _NAME = "gpu_recovery"
 _ACTIONS = 565
@@ -31,7 +31,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     branch = driver_branch(readings)
 
     def bad(gpu: GpuReading) -> Iterator[Finding]:
-        found = _complaint(gpu.recovery, branch)
+        found = _need(gpu.recovery, branch)
         if found is not None:
             code, cause, remedy = found
             yield Finding(
@@ -45,34 +45,43 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
                 serial=gpu.serial or "",
             )
 
-    found = tuple(each(_NAME, readings, expected, bad))
-    yield from found
-    if not found:
-        yield _too_old(branch) if branch < _STATUS else passed(_NAME, "no GPU needs a reset or a repair")
+    nothing = passed(_NAME, "no GPU needs a reset or a repair")
+    return each_or(_NAME, readings, expected, bad, nothing if branch >= _STATUS else _too_old(branch))
 
 
-def _complaint(recovery: Recovery, branch: int) -> tuple[Code, str, str] | None:
-    """Return code, cause and remedy. Raises `UnmeasuredError` where the driver reports it and it cannot be read."""
+_Need = tuple[Code, str, str]
+"""Code, cause and remedy of a finding."""
+
+
+def _need(recovery: Recovery, branch: int) -> _Need | None:
+    """Return what the GPU needs. Raises `UnmeasuredError` where the driver reports it and it cannot be read."""
     if recovery.repairs.get("Unrepairable Memory", "").lower() == "yes":
         return Code.GPU_MEMORY_UNREPAIRABLE, "the GPU has memory that cannot be repaired", "replace the GPU"
+    found = _reset(recovery) or _repair(recovery)
+    if found is None and branch >= _ACTIONS:
+        known(recovery.action, "the GPU's recovery action")
+    elif found is None and branch >= _STATUS:
+        known(recovery.required, "whether the GPU requires a reset")
+    return found
+
+
+def _reset(recovery: Recovery) -> _Need | None:
     action = (recovery.action or "none").replace("_", " ").lower()
     if action != "none":
         cause = f"the driver wants the GPU to be recovered: {recovery.action}"
         return Code.GPU_RESET_NEEDED, cause, _REMEDIES.get(action, _RESET)
     if recovery.required or recovery.recommended or recovery.stopped:
         return Code.GPU_RESET_NEEDED, "the driver reports that the GPU requires a reset", _RESET
-    repairs = {key: value for key, value in recovery.repairs.items() if value.lower() not in _NOTHING}
-    pending = [key for key, value in repairs.items() if value.lower() == "yes"]
-    if pending:
-        cause = f"a repair inside the GPU waits for its next reset ({', '.join(pending)})"
-        return Code.GPU_REPAIR_PENDING, cause, _RESET
-    if repairs:
-        raise UnmeasuredError(f"nvidia-smi cannot read {', '.join(repairs)}", code=Code.NOT_REPORTED)
-    if branch >= _ACTIONS:
-        known(recovery.action, "the GPU's recovery action")
-    elif branch >= _STATUS:
-        known(recovery.required, "whether the GPU requires a reset")
     return None
+
+
+def _repair(recovery: Recovery) -> _Need | None:
+    repairs = {key: value.lower() for key, value in recovery.repairs.items() if value.lower() not in _NOTHING}
+    pending = [key for key, value in repairs.items() if value == "yes"]
+    if repairs and not pending:
+        raise UnmeasuredError(f"nvidia-smi cannot read {', '.join(repairs)}", code=Code.NOT_REPORTED)
+    cause = f"a repair inside the GPU waits for its next reset ({', '.join(pending)})"
+    return (Code.GPU_REPAIR_PENDING, cause, _RESET) if pending else None
 
 
 def _too_old(branch: int) -> Finding:

@@ -13,7 +13,7 @@ from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Area, Cause, Check, Expected, known
 from clusterctl_burnin.limits.limit import Limit, LimitKey
 from clusterctl_burnin.probe import Readings
-from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each_or
 
 GPU_REMAPPED_ROWS_MAX = LimitKey(
     "gpu_remapped_rows_max",
@@ -54,8 +54,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
                 serial=gpu.serial or "",
             )
 
-    found = tuple(each(_NAME, readings, expected, bad))
-    yield from found or (passed(_NAME, "no row remapping is pending or failed"),)
+    return each_or(_NAME, readings, expected, bad, passed(_NAME, "no row remapping is pending or failed"))
 
 
 def _rows(gpu: GpuReading, limit: Limit) -> Iterator[_Found]:

@@ -14,7 +14,7 @@ from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Area, Cause, Check, Expected, known
 from clusterctl_burnin.limits.limit import Limit, LimitKey
 from clusterctl_burnin.probe import Readings
-from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each_or
 
 GPU_POWER_LIMIT_MIN = LimitKey(
     "gpu_power_limit_min",
@@ -34,8 +34,9 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield from _compute_mode(gpu)
         yield from _power(gpu, limit)
 
-    found = tuple(each(_NAME, readings, expected, bad))
-    yield from found or (passed(_NAME, "no GPU is divided, closed, or held below its power limit"),)
+    return each_or(
+        _NAME, readings, expected, bad, passed(_NAME, "no GPU is divided, closed, or held below its power limit")
+    )
 
 
 def _mig(gpu: GpuReading) -> Iterator[Finding]:

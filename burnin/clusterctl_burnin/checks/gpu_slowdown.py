@@ -13,7 +13,7 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Area, Cause, Check, Expected, known
 from clusterctl_burnin.probe import Readings
-from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each_or
 
 _NAME = "gpu_slowdown"
 _COOL = "check the machine's fans, air baffles or coolant, then the GPU's heat sink; run the burn-in again"
@@ -36,8 +36,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
                 deterministic=False,
             )
 
-    found = tuple(each(_NAME, readings, expected, bad))
-    yield from found or (passed(_NAME, "nothing slows an idle GPU down"),)
+    return each_or(_NAME, readings, expected, bad, passed(_NAME, "nothing slows an idle GPU down"))
 
 
 def _reason(gpu: GpuReading) -> tuple[Verdict, Code, str, str] | None:

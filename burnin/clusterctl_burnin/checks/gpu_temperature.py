@@ -16,7 +16,7 @@ from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Area, Cause, Check, Expected, known
 from clusterctl_burnin.limits.limit import LimitKey
 from clusterctl_burnin.probe import Readings
-from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each, read
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each_or, read
 
 GPU_TEMPERATURE_ABOVE_OTHERS_MAX = LimitKey("gpu_temperature_above_others_max", "°C")
 
@@ -46,8 +46,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
                 deterministic=False,
             )
 
-    found = tuple(each(_NAME, readings, expected, hot))
-    yield from found or (passed(_NAME, "no GPU is much hotter than the others"),)
+    return each_or(_NAME, readings, expected, hot, passed(_NAME, "no GPU is much hotter than the others"))
 
 
 CHECK = Check(

@@ -8,7 +8,7 @@ shows under load as low bandwidth.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
@@ -36,16 +36,18 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         absent = tuple(missing(_NAME, len(names), expected.sku.hca_count, "adapters"))
         yield from absent or (passed(_NAME, "the adapters of the compute fabric are in InfiniBand mode"),)
         return
-    found = [finding for port in ports for finding in _address(port)]
-    found += [finding for what, of in _SETTINGS for finding in _unlike(what, ports, of)]
-    found += missing(_NAME, len(ports), expected.sku.hca_count, "adapters")
+    found = [*_addresses(ports), *missing(_NAME, len(ports), expected.sku.hca_count, "adapters")]
+    for what, of in _SETTINGS:
+        found += _unlike(what, ports, of)
     yield from found
     if not found:
-        yield passed(_NAME, "all adapters have a RoCE v2 address and the same settings", measured=_told(ports[0]))
+        yield passed(_NAME, "all adapters have a RoCE v2 address and the same settings", measured=_settings(ports[0]))
 
 
-def _address(port: RocePort) -> Iterator[Finding]:
-    if port.gid_index is None:
+def _addresses(ports: Iterable[RocePort]) -> Iterator[Finding]:
+    for port in ports:
+        if port.gid_index is not None:
+            continue
         error = UnmeasuredError(f"{port.name} has no routable RoCE v2 GID", remedy=_ADDRESS)
         yield inconclusive(_NAME, error, port.name)
 
@@ -77,7 +79,7 @@ def _word(value: object) -> str:
     return ", ".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)
 
 
-def _told(port: RocePort) -> str:
+def _settings(port: RocePort) -> str:
     return f"PFC {_word(port.pfc)}; ECN {_word(port.ecn)}; MTU {_word(port.mtu)}; GID index {port.gid_index}"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, passed
@@ -79,26 +80,51 @@ def _of_node(results: Sequence[TestResult]) -> Iterator[Finding]:
             yield _warned(subject, "", [one])
 
 
+@dataclass(frozen=True, slots=True)
+class _ByStatus:
+    """The results of a GPU. configured: failed for a setting alone; warned: passed or skipped, with a complaint."""
+
+    failed: tuple[TestResult, ...]
+    configured: tuple[TestResult, ...]
+    passed: tuple[TestResult, ...]
+    skipped: tuple[TestResult, ...]
+    warned: tuple[TestResult, ...]
+
+
+def _by_status(results: Sequence[TestResult]) -> _ByStatus:
+    def having(*statuses: DiagStatus) -> tuple[TestResult, ...]:
+        return tuple(one for one in results if one.status in statuses)
+
+    failed = having(DiagStatus.FAIL)
+    return _ByStatus(
+        failed=tuple(one for one in failed if not _configuration(one)),
+        configured=tuple(filter(_configuration, failed)),
+        passed=having(DiagStatus.PASS, DiagStatus.WARN),
+        skipped=having(DiagStatus.SKIP, DiagStatus.NOT_RUN),
+        warned=tuple(r for r in results if r.status is DiagStatus.WARN or (r.complaints and r not in failed)),
+    )
+
+
+def _not_run(level: int, subject: str, serial: str, tests: Sequence[str], configured: Sequence[TestResult]) -> Finding:
+    why = f" ({_words(configured)})" if configured else ""
+    cause = f"dcgmi diag did not run these tests of level {level}: {', '.join(tests)}{why}"
+    remedy = f"{_CONFIGURE}; dcgmi diag --run {level} --verbose prints why it skips a test"
+    return inconclusive(NAME, UnmeasuredError(cause, remedy=remedy), subject, serial)
+
+
 def _of_gpu(level: int, gpu: int, serial: str, results: Sequence[TestResult]) -> Iterator[Finding]:
-    """At most one finding: the worst of the GPU."""
-    subject = f"gpu {gpu}"
-    failed = [one for one in results if one.status is DiagStatus.FAIL]
-    passed = {_name(one.test) for one in results if one.status in (DiagStatus.PASS, DiagStatus.WARN)}
-    configured = [one for one in failed if _configuration(one)]
-    idle = sorted(_MUST_RUN[level] - passed - {_name(one.test) for one in failed})
-    skipped = sorted({one.test for one in results if one.status in (DiagStatus.SKIP, DiagStatus.NOT_RUN)})
-    told = [one for one in results if one.status is DiagStatus.WARN or (one.complaints and one not in failed)]
-    if len(failed) > len(configured):
-        yield _failed(subject, serial, [one for one in failed if one not in configured])
-    elif idle or not (passed or failed):
-        tests = ", ".join(idle or skipped)
-        cause = f"dcgmi diag did not run these tests of level {level}: {tests}"
-        if configured:
-            cause += f" ({_words(configured)})"
-        remedy = f"{_CONFIGURE}; dcgmi diag --run {level} --verbose prints why it skips a test"
-        yield inconclusive(NAME, UnmeasuredError(cause, remedy=remedy), subject, serial)
-    elif configured or told:
-        yield _warned(subject, serial, configured or told)
+    """Yield at most one finding: the worst of the GPU."""
+    subject, of = f"gpu {gpu}", _by_status(results)
+    ran = {_name(one.test) for one in (*of.failed, *of.configured, *of.passed)}
+    idle = sorted(_MUST_RUN[level] - ran)
+    skipped = sorted({one.test for one in of.skipped})
+    warned = of.configured or of.warned
+    if of.failed:
+        yield _failed(subject, serial, of.failed)
+    elif idle or not ran:
+        yield _not_run(level, subject, serial, idle or skipped, of.configured)
+    elif warned:
+        yield _warned(subject, serial, warned)
     elif skipped:
         cause = f"dcgmi diag skipped {', '.join(skipped)}; all else passed"
         yield Finding(
@@ -166,7 +192,7 @@ def _unexplained(result: ProbeResult) -> Finding:
 
 
 def _configuration(one: TestResult) -> bool:
-    """Whether it fails only for what somebody can set: DCGM 4 says so, of DCGM 3 persistence mode is known."""
+    """Return whether it fails only for a setting: DCGM 4 reports that; of DCGM 3's tests, persistence mode is one."""
     if not one.complaints:
         return _name(one.test) == "persistence_mode"
     return all(

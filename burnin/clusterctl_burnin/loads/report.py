@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding import Digest, Finding, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl_burnin.check import without_figure
 from clusterctl_burnin.hunting.node_status import Blame, Measured, NodeStatus
@@ -64,32 +65,48 @@ def _passed(load: str, name: str, blames: Sequence[Blame], limits: Limits) -> Fi
     trials = [trial for found in blames for trial in found.trials]
     chance = [trial for found in blames for trial in found.chance]
     floor = _floor(load, limits)
-    slowest = min((t.value for t in trials if t.value is not None), default=0.0)
-    partners = len({name for trial in trials for name in trial.members}) - 1
-    rails = len({trial.rail for trial in trials if trial.rail is not None})
-    word = "fast enough" if floor else "no hang"
-    cause = f"{word} with {partners} other node{'s' if partners != 1 else ''}"
-    cause = f"{cause} on {rails} rails; the slowest is shown" if rails else cause
-    if chance:
-        stories = "; ".join(dict.fromkeys(_story(trial, name) for trial in chance))
-        cause += f". It failed once and then passed, which counts as chance: {stories}"
-    return Finding(
+    good = Finding(
         check=load,
-        verdict=Verdict.WARN if chance else Verdict.PASS,
-        code=Code.LOAD_RECOVERED if chance else Code.PASSED,
-        cause=cause,
-        measured=floor.quantity(slowest) if floor else None,
+        verdict=Verdict.PASS,
+        code=Code.PASSED,
+        cause=f"{'fast enough' if floor else 'no hang'} {_partners(trials)}",
+        measured=floor.quantity(_slowest(trials)) if floor else None,
         expected=floor.at_least if floor else None,
-        remedy="check it again after the next burn-in" if chance else "",
         limits=limits.digest,
-        evidence=tuple(dict.fromkeys(digest for trial in (*trials, *chance) for digest in trial.evidence)),
+        evidence=_evidence((*trials, *chance)),
+    )
+    if not chance:
+        return good
+    stories = "; ".join(dict.fromkeys(_story(trial, name) for trial in chance))
+    return replace(
+        good,
+        verdict=Verdict.WARN,
+        code=Code.LOAD_RECOVERED,
+        cause=f"{good.cause}. It failed once and then passed, which counts as chance: {stories}",
+        remedy="check it again after the next burn-in",
     )
 
 
+def _partners(trials: Sequence[Trial]) -> str:
+    """Return with how many other nodes the trials were, and on how many rails."""
+    partners = len({name for trial in trials for name in trial.members}) - 1
+    rails = len({trial.rail for trial in trials if trial.rail is not None})
+    text = f"with {partners} other node{'s' if partners != 1 else ''}"
+    return f"{text} on {rails} rails; the slowest is shown" if rails else text
+
+
+def _slowest(trials: Iterable[Trial]) -> float:
+    return min((trial.value for trial in trials if trial.value is not None), default=0.0)
+
+
+def _evidence(trials: Iterable[Trial]) -> tuple[Digest, ...]:
+    return tuple(dict.fromkeys(digest for trial in trials for digest in trial.evidence))
+
+
 def _bad(load: str, member: Member, found: Blame, limits: Limits) -> Finding:
-    """The finding of one rail (or of a load without rails) that keeps the node back."""
+    """Return the finding of one rail (or of a load without rails) that keeps the node back."""
     floor = _floor(load, limits)
-    worst = min(found.trials, key=lambda t: -1.0 if t.value is None else t.value)
+    worst = min(-1.0 if trial.value is None else trial.value for trial in found.trials)
     hung = any(trial.outcome is Outcome.HUNG for trial in found.trials)
     is_bad = found.status is NodeStatus.BAD
     subject = next((t.lane[member.name] for t in found.trials if member.name in t.lane), "node")
@@ -99,12 +116,12 @@ def _bad(load: str, member: Member, found: Blame, limits: Limits) -> Finding:
         code=_code(found),
         subject=subject,
         cause=_cause(load, member, found),
-        measured=floor.quantity(worst.value) if floor and worst.value is not None else None,
+        measured=floor.quantity(worst) if floor and worst >= 0 else None,
         expected=floor.at_least if floor else None,
         remedy=_remedy(load, found),
         deterministic=is_bad and not hung,
         limits=limits.digest,
-        evidence=tuple(dict.fromkeys(digest for trial in found.trials for digest in trial.evidence)),
+        evidence=_evidence(found.trials),
     )
 
 

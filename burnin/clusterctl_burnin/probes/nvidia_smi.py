@@ -29,18 +29,18 @@ JudgeGpu = Callable[[GpuReading], Iterator[Finding]]
 
 
 def no_devices(result: ProbeResult) -> bool:
-    """nvidia-smi's answer when the driver runs and has no GPU (exit code 6 in its manual)."""
+    """Return whether the driver runs and has no GPU (exit code 6 in nvidia-smi's manual)."""
     return result.rc != 0 and "No devices were found" in result.stdout + result.stderr
 
 
 def lost(result: ProbeResult) -> str:
-    """The PCI address of a GPU that nvidia-smi can no longer reach (exit code 15 in its manual), empty for none."""
+    """Return the PCI address of a GPU that nvidia-smi cannot reach (exit code 15 in its manual), empty for none."""
     match = _LOST.search(result.stdout + result.stderr) if result.rc != 0 else None
     return normal_address(match["pci"]) if match else ""
 
 
 def read(readings: Readings) -> SmiLog:
-    """The log, with no GPU in it where the driver has none."""
+    """Return the log, without GPUs where the driver has none."""
     if no_devices(readings.result(NVIDIA_SMI)):
         return SmiLog(None, ())
     return parse_query(readings.text(NVIDIA_SMI))
@@ -64,7 +64,7 @@ def serials_by_uuid(readings: Readings) -> dict[str, str]:
 
 
 def each(check: str, readings: Readings, expected: Expected, judge: JudgeGpu) -> Iterator[Finding]:
-    """Every listed GPU judged; one that cannot be read, or is not listed, is INCONCLUSIVE."""
+    """Yield the findings of each listed GPU; INCONCLUSIVE for one that cannot be read, and for those not listed."""
     gpus = read(readings).gpus
     for gpu in gpus:
         try:
@@ -74,8 +74,14 @@ def each(check: str, readings: Readings, expected: Expected, judge: JudgeGpu) ->
     yield from missing(check, len(gpus), expected.sku.gpu_count, "GPUs")
 
 
+def each_or(check: str, readings: Readings, expected: Expected, judge: JudgeGpu, good: Finding) -> Iterator[Finding]:
+    """Yield the findings of the GPUs; `good` where there are none."""
+    found = tuple(each(check, readings, expected, judge))
+    yield from found or (good,)
+
+
 def missing(check: str, listed: int, wanted: int, things: str) -> Iterator[Finding]:
-    """INCONCLUSIVE where a check saw fewer things than there should be."""
+    """Yield INCONCLUSIVE where a check saw fewer things than the node should have."""
     if listed < wanted:
         cause = f"{listed} of {wanted} {things} could be measured"
         remedy = f"restore the missing {things} first"

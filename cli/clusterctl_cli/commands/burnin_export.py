@@ -10,6 +10,7 @@ import click
 
 from clusterctl_cli.formats import format_option, print_document
 from clusterctl_cli.options import limit_option, site_option, verbose_option
+from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
     from clusterctl.operations.recordings import ExportResult
@@ -48,13 +49,11 @@ def export(ctx: click.Context, /, target: Path, folder: Path, *, as_json: bool, 
 
 def _print(result: ExportResult) -> None:
     for name, why in result.not_exported.items():
-        click.echo(f"{name}: {why}", err=True)
+        echo(f"{name}: {why}", err=True)
     for node in result.nodes:
         if node.lost:
-            click.echo(f"{node.name}: {node.lost} pieces of its evidence are no longer in the journal", err=True)
+            echo(f"{node.name}: {node.lost} pieces of its evidence are no longer in the journal", err=True)
     left_out = {command for node in result.nodes for command in node.left_out}
     if left_out:
-        click.echo(f"left out, since no check runs it (loads among them): {len(left_out)} commands", err=True)
-    click.echo(
-        f"{len(result.nodes)} of {len(result.nodes) + len(result.not_exported)} nodes written to {result.folder}"
-    )
+        echo(f"left out, since no check runs it (loads among them): {len(left_out)} commands", err=True)
+    echo(f"{len(result.nodes)} of {len(result.nodes) + len(result.not_exported)} nodes written to {result.folder}")

@@ -10,6 +10,7 @@ import click
 
 from clusterctl_cli.formats import format_option, print_document
 from clusterctl_cli.options import site_option, verbose_option
+from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
     from clusterctl_burnin.fleet_stats import Unjudged
@@ -60,15 +61,15 @@ def _unjudged_json(unjudged: Unjudged) -> dict[str, str]:
 def _print(nodes: Sequence[NodeVerdict], unjudged: Sequence[Unjudged]) -> None:
     """Print a line per node, and below it the findings that are no pass and no consequence of another."""
     for node in nodes:
-        click.echo(f"{node.node}: {node.verdict.value}")
+        echo(f"{node.node}: {node.verdict.value}")
         for finding in node.findings:
             if finding.verdict.rank > 1 and not finding.root:
-                click.echo(f"  {finding.verdict.value} {finding.check}, {finding.subject}: {finding.cause}")
-                click.echo(f"    {finding.remedy}" if finding.remedy else "")
+                echo(f"  {finding.verdict.value} {finding.check}, {finding.subject}: {finding.cause}")
+                echo(f"    {finding.remedy}" if finding.remedy else "")
     for item in unjudged:
-        click.echo(f"not compared: {item.metric} of {item.population}: {item.why}", err=True)
+        echo(f"not compared: {item.metric} of {item.population}: {item.why}", err=True)
     left_out = sorted({check for node in nodes for check in node.not_judged})
     if left_out:
-        click.echo(f"not judged, since recordings do not keep what they need: {', '.join(left_out)}", err=True)
+        echo(f"not judged, since recordings do not keep what they need: {', '.join(left_out)}", err=True)
     good = sum(node.verdict.admits for node in nodes)
-    click.echo(f"{good} of {len(nodes)} nodes pass")
+    echo(f"{good} of {len(nodes)} nodes pass")

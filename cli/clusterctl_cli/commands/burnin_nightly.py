@@ -9,6 +9,7 @@ import click
 
 from clusterctl_cli.formats import format_option
 from clusterctl_cli.options import dry_run_option, site_option, verbose_option, yes_option
+from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
     from clusterctl.operations.night import NightResult
@@ -59,7 +60,7 @@ def _print(result: NightResult, *, as_json: bool) -> None:
     from clusterctl_cli.render import node_json
 
     if result.spares is not None and result.spares.missing:
-        click.echo(f"too few spares: {result.spares}", err=as_json)
+        echo(f"too few spares: {result.spares}", err=as_json)
     if as_json:
         failed = [node_json(node, current_time()) for node in result.failed]
         document = {"tested": list(result.tested), "failed": failed, "overdue": list(result.overdue)}
@@ -67,13 +68,13 @@ def _print(result: NightResult, *, as_json: bool) -> None:
         return
     good = len(result.tested) - len(result.failed)
     counted = f"{len(result.tested)} nodes tested, {good} gold again" if result.tested else "no node was tested"
-    click.echo(f"nightly: {counted}; {result.ended}")
+    echo(f"nightly: {counted}; {result.ended}")
     for node in result.failed:
-        click.echo(f"\n{node.name} ({node.location}) is {node.stage.value}: {node.cause}\n  {node.remedy}")
+        echo(f"\n{node.name} ({node.location}) is {node.stage.value}: {node.cause}\n  {node.remedy}")
     for name, why in result.stuck.items():
-        click.echo(f"\n{name} could not be given back: {why}")
+        echo(f"\n{name} could not be given back: {why}")
     if result.overdue:
         some = f"{', '.join(result.overdue[:10])}{' …' if result.overdue[10:] else ''}"
-        click.echo(f"\nevidence is too old of {len(result.overdue)} gold nodes: {some}")
+        echo(f"\nevidence is too old of {len(result.overdue)} gold nodes: {some}")
     if result.exit_code and result.passed_over:
-        click.echo("\npassed over: " + "; ".join(f"{name}: {why}" for name, why in result.passed_over.items()))
+        echo("\npassed over: " + "; ".join(f"{name}: {why}" for name, why in result.passed_over.items()))

@@ -12,6 +12,7 @@ import click
 from clusterctl.fleet.durations import parse_duration
 from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import FILE, gathered
+from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -89,7 +90,7 @@ def burnplan(ctx: click.Context, options: BurnplanOptions) -> None:
         check_window(plan, options.window)
         _print_document(plan, adaptive=adaptive)
     else:
-        click.echo(f"the burn takes {_duration_text(plan.duration)} of a window of {_duration_text(options.window)}")
+        echo(f"the burn takes {_duration_text(plan.duration)} of a window of {_duration_text(options.window)}")
         check_window(plan, options.window)
         _print_for_people(plan, adaptive=adaptive)
     ctx.exit(0 if plan.sound else 1)

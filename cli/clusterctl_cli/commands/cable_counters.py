@@ -6,6 +6,8 @@ import shlex
 
 import click
 
+from clusterctl_cli.text import echo
+
 
 @click.command("counters")
 @click.option("--command", default="ibqueryerrors", show_default=True, help="The program to run, with its arguments.")
@@ -19,4 +21,4 @@ def counters(command: str, deadline: float) -> None:
     from clusterctl.operations.operation import Control
 
     result = read_counters(CountersRequest(command=tuple(shlex.split(command)), deadline_s=deadline), Control())
-    click.echo(f"# {result.at.isoformat(timespec='seconds')}\n{result.text}", nl=False)
+    echo(f"# {result.at.isoformat(timespec='seconds')}\n{result.text}", nl=False)

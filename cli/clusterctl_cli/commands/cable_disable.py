@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clusterctl_cli.options import FILE, dry_run_option, gathered, site_option, verbose_option, yes_option
+from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
     from clusterctl.operations.link_isolation import DisableResult
@@ -76,15 +77,15 @@ def _print(result: DisableResult) -> None:
     done = [outcome for outcome in result.outcomes if not outcome.failure]
     for outcome in done:
         if not outcome.values:
-            click.echo(f"{outcome.text}: {outcome.node}")
+            echo(f"{outcome.text}: {outcome.node}")
     requested = [outcome for outcome in done if outcome.values]
     for outcome in requested:
         values, port = outcome.values, outcome.node.replace(" port ", ":")
-        click.echo(f"rack {values['rack'] or 'unknown'}")
-        click.echo(f"  disabled: {values['port']}")
-        click.echo(f"    other end: {values['peer']}; why: {values['why']}")
-        click.echo(f"    repair: {values['repair']}; then: clusterctl cable enable --port {port}")
+        echo(f"rack {values['rack'] or 'unknown'}")
+        echo(f"  disabled: {values['port']}")
+        echo(f"    other end: {values['peer']}; why: {values['why']}")
+        echo(f"    repair: {values['repair']}; then: clusterctl cable enable --port {port}")
     for link, reason in result.skipped.items():
-        click.echo(f"refused: {link}: {reason}")
+        echo(f"refused: {link}: {reason}")
     counts = f"{len(requested)} disabled, {len(result.skipped)} refused"
-    click.echo(f"{counts}; out before: {result.out}, budget: {result.budget}")
+    echo(f"{counts}; out before: {result.out}, budget: {result.budget}")

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from clusterctl_cli.options import dry_run_option, site_option, verbose_option, yes_option
+from clusterctl_cli.text import echo
 
 
 @click.command("enable")
@@ -38,12 +39,12 @@ def enable(*, ports: tuple[str, ...], limits: str, deadline: float, yes: bool, d
     context = open_context(folder)
     preview = operation.preview_enable(context, request)
     if not preview.effects:
-        click.echo("no port is disabled", err=True)
+        echo("no port is disabled", err=True)
         return 0
     if not approve(preview, Flags(yes=yes, dry_run=dry_run)):
         return 0
     with stoppable() as cancelled:
         result = operation.run_enable(context, request, Control(preview.digest, print_event, cancelled))
     for outcome in result.outcomes:
-        click.echo(f"{outcome.node}: {outcome.failure or outcome.text}")
+        echo(f"{outcome.node}: {outcome.failure or outcome.text}")
     return result.exit_code

@@ -9,6 +9,7 @@ import click
 
 from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import FILE, site_option, verbose_option
+from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
     from clusterctl.operations.fabric_observation import FabricChange, ObserveResult
@@ -51,11 +52,11 @@ def _print_document(result: ObserveResult) -> None:
 
 def _print_for_people(result: ObserveResult) -> None:
     for change in result.changes[:_MOST_LINES]:
-        click.echo(_text(change))
+        echo(_text(change))
     if len(result.changes) > _MOST_LINES:
-        click.echo(f"… and {len(result.changes) - _MOST_LINES} more; --json lists all")
+        echo(f"… and {len(result.changes) - _MOST_LINES} more; --json lists all")
     counts = f"{result.devices} devices, {result.links} links"
-    click.echo(f"{counts}; changed since the last observation: {len(result.changes)}")
+    echo(f"{counts}; changed since the last observation: {len(result.changes)}")
 
 
 def _text(change: FabricChange) -> str:

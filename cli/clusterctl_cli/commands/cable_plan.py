@@ -10,6 +10,7 @@ import click
 
 from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import gathered
+from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
     from clusterctl.operations.fabric_plans import FatTreeResult
@@ -114,7 +115,7 @@ def plan(options: PlanOptions) -> None:
         print_document({**asdict(result.counts), "file": str(options.out) if options.out else None})
         return
     if options.out is None:
-        click.echo(result.csv, nl=False)
+        echo(result.csv, nl=False)
     _print_counts(result)
 
 
@@ -123,15 +124,15 @@ def _print_counts(result: FatTreeResult) -> None:
     counts = result.counts
     tiers = {"leaf": counts.leaf_switches, "spine": counts.spine_switches, "core": counts.core_switches}
     switches = " + ".join(f"{count} {tier}" for tier, count in tiers.items() if count)
-    click.echo(f"{switches} switches, {counts.links} links, {result.racks} racks", err=True)
+    echo(f"{switches} switches, {counts.links} links, {result.racks} racks", err=True)
     if not counts.even_pods:
-        click.echo(
+        echo(
             "note: its pods differ in size, so OpenSM falls back from ftree to another routing; "
             "plan as many hosts as fill all pods",
             err=True,
         )
     if counts.networks > 1:
-        click.echo(
+        echo(
             f"note: {counts.networks} separate networks, one for each rail: each needs its own subnet manager; "
             "lint this plan with --separate-rails",
             err=True,

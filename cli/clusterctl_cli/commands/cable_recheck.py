@@ -11,6 +11,7 @@ import click
 from clusterctl_cli.cabling_options import guids_option, host_gbps_option, required_plan_option, sheet_option
 from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import FILE, gathered
+from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
     from clusterctl.cabling.explain.verify import Recheck
@@ -82,6 +83,6 @@ def _print(found: Recheck) -> None:
     console = wide_console()
     for heading, explanations in (("left", found.left), ("new", found.new)):
         if explanations:
-            click.echo(f"{heading}:")
+            echo(f"{heading}:")
             print_by_rack(console, explanations)
-    click.echo(f"{len(found.repaired)} repaired, {len(found.left)} left, {len(found.new)} new")
+    echo(f"{len(found.repaired)} repaired, {len(found.left)} left, {len(found.new)} new")

@@ -12,6 +12,7 @@ import click
 from clusterctl.operations.documents import content
 from clusterctl_cli.cabling_options import plan_option, sheet_option
 from clusterctl_cli.options import FILE, gathered
+from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
     from clusterctl.operations.fabric_report import FabricReport
@@ -79,7 +80,7 @@ def report(ctx: click.Context, options: ReportOptions) -> None:
     )
     sheet = _sheet(result, given, options.pairs)
     write_document(options.html, page(sheet), option="--html", force=options.force)
-    click.echo(f"written: {options.html}", err=True)
+    echo(f"written: {options.html}", err=True)
     ctx.exit(result.exit_code)
 
 

@@ -13,6 +13,7 @@ import click
 from clusterctl_cli.cabling_options import guids_option, host_gbps_option, plan_option, sheet_option
 from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import FILE, gathered, site_option, verbose_option
+from clusterctl_cli.text import echo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +91,8 @@ def verify(ctx: click.Context, options: VerifyOptions) -> None:
         from clusterctl_cli.cabling_face import print_verification
 
         if result.inferred is not None:  # printed first: the rules decide what is called wrong
-            click.echo("no --plan: compared with the rules that most cables follow")
+            echo("no --plan: compared with the rules that most cables follow")
             for rule in result.inferred.rules:
-                click.echo(f"  {rule}")
+                echo(f"  {rule}")
         print_verification(result)
     ctx.exit(result.exit_code)

@@ -9,6 +9,7 @@ import click
 
 from clusterctl_cli.completion import complete_checks, complete_nodes, complete_parts
 from clusterctl_cli.options import decision_options, nodes_argument, reason_option
+from clusterctl_cli.text import echo
 
 STEPS = ["discover", "install", "configure", "cable", "burnin", "admit"]
 
@@ -115,7 +116,7 @@ def retire(node: str, folder: Path, *, wipe: bool, serial: str, **options: Any) 
     request = operation.WipeRequest(node=node, serial=serial, **options)
     if flags.yes and not flags.dry_run:  # what is erased is always printed
         for line in preview_lines(operation.preview(context, request)):
-            click.echo(line, err=True)
+            echo(line, err=True)
     return carry_out(operation, context, request, flags)
 
 

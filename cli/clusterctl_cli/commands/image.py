@@ -10,6 +10,7 @@ import click
 
 from clusterctl_cli.formats import format_option, print_document
 from clusterctl_cli.options import dry_run_option, gathered, verbose_option, yes_option
+from clusterctl_cli.text import echo
 
 boot_folder_option = click.option(
     "--boot-folder",
@@ -76,14 +77,14 @@ def build(options: BuildOptions) -> int:
     )
     preview = images.preview_build(request)
     for effect in preview.effects:
-        click.echo(effect.text, err=True)
+        echo(effect.text, err=True)
     if options.dry_run:
         return 0
     made = images.run_build(request, Control(preview.digest, print_event))
     if options.as_json:
         print_document({"image": made.manifest})
     else:
-        click.echo(f"{made.name} is {made.digest[:12]} now: provisioning.image in site.yml may name it")
+        echo(f"{made.name} is {made.digest[:12]} now: provisioning.image in site.yml may name it")
     return 0
 
 
@@ -102,15 +103,15 @@ def list_images(*, boot_folder: Path, as_json: bool) -> int:
         manifest = image.manifest
         kind = ", for virtual machines only" if manifest["small"] else ""
         built = datetime.fromisoformat(manifest["built"])
-        click.echo(
+        echo(
             f"{image.name}  {manifest['os']}{kind}, kernel {manifest['kernel']}, {manifest['packages']} packages, "
             f"{manifest['size'] / 1e6:.0f} MB, built {built:%Y-%m-%d %H:%M} UTC, {image.digest[:12]}"
         )
     if not found.images:
-        click.echo(f"there is no image in {boot_folder}: clusterctl image build makes one")
+        echo(f"there is no image in {boot_folder}: clusterctl image build makes one")
     if (deployer := found.deployer) is not None:
         size = f"{deployer['size'] / 1e6:.0f} MB"
-        click.echo(f"deployer  kernel {deployer['kernel']}, {size}, {deployer['digest'][:12]}")
+        echo(f"deployer  kernel {deployer['kernel']}, {size}, {deployer['digest'][:12]}")
     return 0
 
 
@@ -128,7 +129,7 @@ def prune(*, boot_folder: Path, yes: bool, dry_run: bool) -> int:
     request = images.PruneRequest(boot_folder=boot_folder)
     preview = images.preview_prune(request)
     if not preview.effects:
-        click.echo("there is nothing old")
+        echo("there is nothing old")
     elif approve(preview, Flags(yes=yes, dry_run=dry_run)):
         print_result(images.run_prune(request, Control(preview.digest, print_event)), as_json=False)
     return 0

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from clusterctl_cli.text import echo
+
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
@@ -14,5 +16,5 @@ def init(folder: Path) -> None:
     from clusterctl.operations import preparation
 
     for file in preparation.init(folder):
-        click.echo(f"wrote {file}")
-    click.echo(f"next: fill in {folder / 'site.yml'}, put the secrets in place, then clusterctl plan --site {folder}")
+        echo(f"wrote {file}")
+    echo(f"next: fill in {folder / 'site.yml'}, put the secrets in place, then clusterctl plan --site {folder}")

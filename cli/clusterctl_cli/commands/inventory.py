@@ -10,6 +10,7 @@ import click
 from clusterctl.fleet.errors import UsageError
 from clusterctl_cli.completion import complete_nodes
 from clusterctl_cli.options import read_options
+from clusterctl_cli.text import echo
 
 
 @click.command()
@@ -30,4 +31,4 @@ def inventory(*, everything: bool, host: str | None, folder: Path) -> None:
         raise UsageError("one of --list and --host is required", where="--list", remedy="pass --list, or --host NODE")
     context = open_context(folder)
     document = operation.host_variables(context, host) if host else operation.list_hosts(context)
-    click.echo(redacted(json.dumps(document, indent=2, ensure_ascii=False)))
+    echo(redacted(json.dumps(document, indent=2, ensure_ascii=False)))

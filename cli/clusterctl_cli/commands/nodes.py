@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.peer_text import visible
 from clusterctl_cli.formats import format_option, print_document
 from clusterctl_cli.options import gathered, optional_nodes_argument, read_options
+from clusterctl_cli.text import echo, echo_rendered
 from clusterctl_cli.watching import View, watch, watch_option
 
 if TYPE_CHECKING:
@@ -76,7 +78,7 @@ def nodes(options: NodesOptions) -> int:
 
     if options.watching:
         return watch(look)
-    click.echo(look().text)
+    echo_rendered(look().text)
     return 0
 
 
@@ -95,7 +97,7 @@ def _list(context: SiteContext, selectors: tuple[str, ...]) -> View:
         lines.append(f"too few spares: {wanted}")
     faults = context.faults()
     lines += [note for note in (expired_note(shown, expiry_of(context), now), faults_note(faults)) if note]
-    return View("\n".join(lines), (shown, faults))
+    return View(visible("\n".join(lines)), (shown, faults))
 
 
 def _states(context: SiteContext, names: tuple[str, ...], selectors: tuple[str, ...]) -> list[NodeState]:
@@ -125,13 +127,12 @@ def _details_json(context: SiteContext, state: NodeState) -> dict[str, object]:
 
 def _details(context: SiteContext, names: tuple[str, ...], selectors: tuple[str, ...]) -> View:
     """Return head, history and last reports of each node."""
-    from rich.console import Console
-
     from clusterctl.operations.operation import current_time
     from clusterctl_cli import render
+    from clusterctl_cli.console import VisibleConsole
     from clusterctl_cli.render_history import history_text
 
-    console, states = Console(highlight=False), _states(context, names, selectors)
+    console, states = VisibleConsole(highlight=False), _states(context, names, selectors)
     with console.capture() as captured:
         for state in states:
             console.print(render.node_head(state, current_time()))
@@ -155,7 +156,11 @@ def _print_one(context: SiteContext, name: str, digest: str | None, part: str | 
 
     state = context.node(name)
     if digest is not None:
-        sys.stdout.buffer.write(_evidence(context, _events(context, state), digest))
+        content = _evidence(context, _events(context, state), digest)
+        if sys.stdout.isatty():
+            echo(content.decode("utf-8", "replace"))
+        else:
+            sys.stdout.buffer.write(content)
     elif part is not None:
         _print_part(context, part_named(state, part), as_json=as_json)
 
@@ -176,8 +181,8 @@ def _print_part(context: SiteContext, part: Part, *, as_json: bool) -> None:
         history = [event_json(event) for event in events]
         print_document({"subject": part.subject, "serial": part.serial, "history": history})
         return
-    click.echo(str(part))
-    click.echo(history_text(events))
+    echo(str(part))
+    echo(history_text(events))
 
 
 def _evidence(context: SiteContext, events: Iterable[Event], prefix: str) -> bytes:

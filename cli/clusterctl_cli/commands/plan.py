@@ -10,6 +10,7 @@ import click
 
 from clusterctl_cli.formats import format_option, print_document
 from clusterctl_cli.options import limit_option, say_notices, site_option, verbose_option
+from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
     from clusterctl.operations.plan import PlannedNetwork, PlanResult
@@ -53,8 +54,8 @@ def _print(result: PlanResult, *, as_json: bool) -> None:
         gaps = [{"kind": gap.kind.value, "hosts": gap.hosts, "message": gap.message} for gap in result.wiring]
         print_document({"nodes": nodes, "warnings": result.warnings, "wiring": gaps})
         return
-    click.echo(render.plan_text(result))
-    click.echo(f"\n{render.counts(one.node for one in result.nodes)}. Nothing was touched.")
+    echo(render.plan_text(result))
+    echo(f"\n{render.counts(one.node for one in result.nodes)}. Nothing was touched.")
 
 
 def _print_networks(networks: Iterable[PlannedNetwork], *, as_json: bool) -> None:
@@ -62,7 +63,7 @@ def _print_networks(networks: Iterable[PlannedNetwork], *, as_json: bool) -> Non
         print_document({"networks": [_network_json(network) for network in networks]})
         return
     for network in networks:
-        click.echo(_network_text(network))
+        echo(_network_text(network))
 
 
 def _network_json(network: PlannedNetwork) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl_cli.completion import complete_nodes
 from clusterctl_cli.formats import Format, written
 from clusterctl_cli.options import gathered, site_option, verbose_option
+from clusterctl_cli.text import echo, markdown
 
 if TYPE_CHECKING:
     from clusterctl.operations.context import SiteContext
@@ -73,14 +74,16 @@ def report(options: ReportOptions) -> None:
         text = _work_orders(context, form)
     else:
         text = _fleet(context, form) if options.name is None else _node(context, options.name, form)
+    if form == "markdown":
+        text = markdown(text)
     if output is None:
-        click.echo(text, nl=not text.endswith("\n"))
+        echo(text, nl=not text.endswith("\n"))
         return
     from clusterctl.operations.documents import write_document
 
     option = "--html" if options.html is not None else "--output"
     write_document(output, text, option=option, force=options.force)
-    click.echo(f"written: {output}", err=True)
+    echo(f"written: {output}", err=True)
 
 
 def _form(form: str | None, *, work_orders: bool, as_json: bool) -> str:
@@ -146,5 +149,5 @@ def _work_orders(context: SiteContext, form: str) -> str:
     if form != "csv":
         return forms.work_orders_text(sheet)
     if nothing := forms.nothing_to_do(sheet):
-        click.echo(nothing, err=True)
+        echo(nothing, err=True)
     return forms.work_orders_csv(sheet)

@@ -9,6 +9,7 @@ import click
 from clusterctl_cli.completion import complete_nodes
 from clusterctl_cli.formats import DOCUMENTS, format_option, print_document
 from clusterctl_cli.options import read_options
+from clusterctl_cli.text import echo
 
 
 @click.group()
@@ -34,10 +35,10 @@ def new(node: str, name: str, folder: Path, *, as_json: bool) -> None:
     if as_json:
         print_document(to_data(result))
         return
-    click.echo(f"wrote {result.file}")
+    echo(f"wrote {result.file}")
     for field, question in result.open.items():
-        click.echo(f"  decide {field}: {question}")
-    click.echo(f"next: decide these, add {result.name} to skus: in {folder / 'site.yml'}, then clusterctl plan")
+        echo(f"  decide {field}: {question}")
+    echo(f"next: decide these, add {result.name} to skus: in {folder / 'site.yml'}, then clusterctl plan")
 
 
 @sku.command(short_help="Propose limits from healthy nodes.")
@@ -61,8 +62,8 @@ def calibrate(name: str, folder: Path, *, as_json: bool) -> None:
     for one in result.figures:
         if one.proposed is None and (one.values or one.now is None):
             now = "open" if one.now is None else f"{one.now:g}"
-            click.echo(f"{one.name} stays {now}: {one.why}", err=True)
+            echo(f"{one.name} stays {now}: {one.why}", err=True)
     silent = sum(1 for one in result.figures if not one.values and one.now is not None)
     if silent:
-        click.echo(f"{silent} other limits stay as they are: the journal has no figure of them", err=True)
-    click.echo(result.text or f"# no proposal from {result.nodes} healthy nodes of {name}", nl=not result.text)
+        echo(f"{silent} other limits stay as they are: the journal has no figure of them", err=True)
+    echo(result.text or f"# no proposal from {result.nodes} healthy nodes of {name}", nl=not result.text)

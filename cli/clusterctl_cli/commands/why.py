@@ -9,6 +9,7 @@ import click
 
 from clusterctl_cli.formats import format_option, print_document
 from clusterctl_cli.options import nodes_argument, read_options
+from clusterctl_cli.text import echo_rendered
 from clusterctl_cli.watching import View, watch, watch_option
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def why(nodes: tuple[str, ...], *, selectors: tuple[str, ...], watching: bool, f
         return 0
     if watching:
         return watch(lambda: _look(context, names))
-    click.echo(_look(context, names).text)
+    echo_rendered(_look(context, names).text)
     return 0
 
 
@@ -52,12 +53,12 @@ def _json(explanation: Explanation) -> dict[str, Any]:
 
 
 def _look(context: SiteContext, names: list[str]) -> View:
-    from rich.console import Console
-
     from clusterctl.operations.explanation import explain
+    from clusterctl_cli.console import VisibleConsole
     from clusterctl_cli.render_why import why_text
 
-    console, explanations = Console(highlight=False), [explain(context, state) for state in context.states(names)]
+    console = VisibleConsole(highlight=False)
+    explanations = [explain(context, state) for state in context.states(names)]
     with console.capture() as captured:
         for explanation in explanations:
             console.print(why_text(explanation), soft_wrap=True)

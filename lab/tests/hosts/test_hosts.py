@@ -277,7 +277,7 @@ KILLED = """
 import asyncio
 from lab.tests.hosts.hosts_kit import lab
 async def main():
-    async with lab(3, name="thosts4", subnet="10.216.0.0/16") as it:
+    async with lab(3, name="thosts4", subnet="10.220.0.0/16") as it:
         await it.up()
         print("up", flush=True)
         await asyncio.Event().wait()

@@ -8,17 +8,19 @@ import threading
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote, quote_plus
 
-from ahocorasick_rs import BytesAhoCorasick
+from ahocorasick_rs import BytesAhoCorasick, Implementation
 
 SHORTEST = 4  # a shorter secret would blank out half of every text
 MASK = "(secret)"
+_MASK = MASK.encode()
 _SHORTEST_BASE64 = 8
 
 
 class Redaction:
-    """Replaces every secret that it knows, longest first; one of several lines also line by line. Thread-safe.
+    """Replaces every secret that it knows; one of several lines also line by line. Thread-safe.
 
-    A text is searched for all of them at once, however many they are.
+    A text is searched for all of them at once, in linear time, however many they are. Secrets that overlap in it become
+    one mask.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
@@ -30,21 +32,28 @@ class Redaction:
     def add(self, secrets: Iterable[str]) -> None:
         """Know these as well."""
         parts = {part for secret in secrets for part in (secret, *secret.splitlines()) if len(part) >= SHORTEST}
-        with self._lock:
-            fresh = parts - self._known
-            if fresh:
-                self._known |= fresh
-                self._packs = _packed(self._packs, {form for part in fresh for form in forms(part)})
+        while fresh := parts - self._known:
+            before = self._packs
+            packs = _packed(before, {form for part in fresh for form in forms(part)})
+            with self._lock:  # held for the exchange alone: others redact meanwhile
+                if self._packs is before:
+                    self._packs, self._known = packs, self._known | fresh
 
     def __call__(self, text: str) -> str:
         packs = self._packs
         if not packs:
             return text
         content = _encoded(text)
-        found = {form for pack in packs for form in pack.within(content)}
-        for form in sorted(found, key=lambda form: (-len(form), form)):
-            text = text.replace(form, MASK)
-        return text
+        places = sorted(place for pack in packs for place in pack.within(content))
+        if not places:
+            return text
+        kept: list[bytes] = []
+        end = 0
+        for begin, until in places:
+            if begin >= end:
+                kept += (content[end:begin], _MASK)
+            end = max(end, until)
+        return b"".join((*kept, content[end:])).decode("utf-8", "surrogatepass")
 
     def bytes(self, content: bytes) -> bytes:
         """As of text; what is no UTF-8 stays as it is."""
@@ -56,11 +65,13 @@ class _Pack:
 
     def __init__(self, forms: Iterable[str]) -> None:
         self.forms = tuple(forms)
-        self._automaton = BytesAhoCorasick([_encoded(form) for form in self.forms])
+        encoded = [_encoded(form) for form in self.forms]
+        self._automaton = BytesAhoCorasick(encoded, implementation=Implementation.ContiguousNFA)
 
-    def within(self, content: bytes) -> Iterator[str]:
-        """The forms that `content` holds, also where one overlaps another; each as often as it stands there."""
-        return (self.forms[index] for index, _, _ in self._automaton.find_matches_as_indexes(content, overlapping=True))
+    def within(self, content: bytes) -> Iterator[tuple[int, int]]:
+        """Yield begin and end of each form that `content` holds, also where one overlaps another."""
+        found = self._automaton.find_matches_as_indexes(content, overlapping=True)
+        return ((begin, end) for _, begin, end in found)
 
 
 def _packed(packs: tuple[_Pack, ...], forms: set[str]) -> tuple[_Pack, ...]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
 
-from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
+from clusterctl.fleet.errors import EnvironmentBrokenError, ParseError, UsageError
 from clusterctl.fleet.event import Kind, Payload
 from clusterctl.fleet.finding import Report
 from clusterctl.fleet.node import Inventory
@@ -32,8 +34,30 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def payload_to_json(payload: Payload) -> str:
-    """Return a payload as JSON, for the journal."""
-    return _adapter(type(payload)).dump_json(payload).decode()
+    """Return a payload as JSON, for the journal. Raise `ParseError` where it could not be read back: a text with half
+    of a surrogate pair, a number that is none, or one beyond floating point.
+    """
+    adapter = _adapter(type(payload))
+    try:
+        _require_finite(adapter.dump_python(payload, warnings="none"))
+        text: bytes = adapter.dump_json(payload, warnings="error")
+        adapter.validate_json(text)
+    except (ValidationError, PydanticSerializationError, OverflowError, RecursionError, UnicodeError) as error:
+        message = f"{payload.kind.value} holds what the journal cannot keep ({type(error).__name__})"
+        raise ParseError(message, remedy="report which machine reports this, with the run's log") from None
+    return text.decode()
+
+
+def _require_finite(value: Any) -> None:
+    """Raise `OverflowError` where a number below `value` is infinite or none: JSON has no such number."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise OverflowError(f"{value} is no number")
+    if isinstance(value, Mapping):
+        value = value.values()
+    elif not isinstance(value, (list, tuple, set, frozenset)):
+        return
+    for item in value:
+        _require_finite(item)
 
 
 def payload_to_data(payload: Payload) -> dict[str, Any]:

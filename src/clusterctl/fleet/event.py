@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, ClassVar
 
 from clusterctl.fleet.finding import Digest
+from clusterctl.fleet.peer_text import visible_line
+
+MAX_TEXT = 100_000
+"""Characters of one text of an event."""
 
 
 class Stream(enum.StrEnum):
@@ -77,6 +81,13 @@ class Payload:
     kind: ClassVar[Kind]
     version: ClassVar[int] = 1
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+    def __post_init__(self) -> None:
+        """Make the texts visible lines, also those of a journal that another program wrote: peers report them."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, str) and not value.isprintable():
+                object.__setattr__(self, field.name, visible_line(value, MAX_TEXT))
 
     def __str__(self) -> str:
         return self.kind.value

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Generic, NewType, TypeVar
 
 from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.peer_text import MAX_LINE, visible_line
 from clusterctl.fleet.quantity import Bound, Quantity
 
 Digest = NewType("Digest", str)
@@ -100,6 +101,10 @@ class Observed(Generic[T]):
     evidence: tuple[Evidence, ...] = ()
 
 
+MAX_CAUSE = 4000
+_PEER_TEXTS = ("subject", "cause", "measured", "expected", "remedy", "serial", "root", "fault", "where")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One judged observation.
@@ -135,6 +140,13 @@ class Finding:
     evidence: tuple[Digest, ...] = ()
     settled_by: str = ""
     where: str = ""
+
+    def __post_init__(self) -> None:
+        """Make what peers report visible: a serial, a message or a value may hold any text."""
+        for name in _PEER_TEXTS:
+            value = getattr(self, name)
+            if isinstance(value, str) and not (value.isascii() and value.isprintable() and len(value) <= MAX_LINE):
+                object.__setattr__(self, name, visible_line(value, MAX_CAUSE))
 
     @property
     def figures(self) -> str:

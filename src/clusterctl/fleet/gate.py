@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from clusterctl.fleet.decisions.waiver import NEVER, Waiver, waived
+from clusterctl.fleet.durations import utc_text
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Stage, Step
@@ -122,7 +123,7 @@ def decide(state: NodeState, report: Report, policy: Policy, now: datetime) -> D
     """
     step = Step(report.step)
     report = deferred(waived(report, state.waivers, now), tried=state.attempts >= policy.attempts)
-    if not policy.simulated and Origin.SIMULATED in report.origins:
+    if not policy.simulated and report.origins - {Origin.REAL}:
         return Hold("the evidence is simulated", "point the site at real machines, or set simulated: true in site.yml")
     if report.verdict.admits:
         return _stale(state, policy, now) if step is Step.ADMIT else Advance(step.leads_to, report.verdict)
@@ -149,7 +150,7 @@ def _first_root(report: Report) -> Finding:
 
 
 def _stale(state: NodeState, policy: Policy, now: datetime) -> Decision:
-    """Gold needs fresh reports of every step on the way, and none of them simulated unless the site is."""
+    """Gold needs a fresh report of every step on the way, and real evidence of each unless the site is simulated."""
     verdicts = []
     for step in Step:
         if step is Step.ADMIT:
@@ -160,14 +161,33 @@ def _stale(state: NodeState, policy: Policy, now: datetime) -> Decision:
         earlier = settled(waived(recorded, state.waivers, now), state, at)
         if not earlier.verdict.admits:
             return _unwaived(state, earlier, now)
-        if Origin.SIMULATED in earlier.origins and not policy.simulated:
-            return Hold(f"the {step.value} report is simulated", f"run clusterctl {step.value} on the real machine")
-        if missing := policy.required.get(step, frozenset()) - earlier.checks:
-            return Hold(f"{step.value} never reported {', '.join(sorted(missing))}", f"run clusterctl {step.value}")
-        if now - at > policy.max_age and not _admitted_on(state, at):
-            return Hold(f"the {step.value} report is {(now - at).days} days old", f"run clusterctl {step.value} again")
+        if (hold := _unfounded(step, earlier, policy) or _untimely(state, step, at, policy, now)) is not None:
+            return hold
         verdicts.append(earlier.verdict)
     return Advance(Stage.GOLD, max(verdicts, key=lambda v: v.rank))
+
+
+def _unfounded(step: Step, report: Report, policy: Policy) -> Hold | None:
+    """Return a hold for a report without evidence, with evidence that is not real, or without a required check."""
+    if not report.origins:
+        return Hold(f"the {step.value} report rests on no evidence", f"run clusterctl {step.value} again")
+    foreign = sorted(origin.value for origin in report.origins - {Origin.REAL})
+    if foreign and not policy.simulated:
+        remedy = f"run clusterctl {step.value} on the real machine"
+        return Hold(f"the {step.value} report rests on {', '.join(foreign)} evidence", remedy)
+    if missing := policy.required.get(step, frozenset()) - report.checks:
+        return Hold(f"{step.value} never reported {', '.join(sorted(missing))}", f"run clusterctl {step.value}")
+    return None
+
+
+def _untimely(state: NodeState, step: Step, at: datetime, policy: Policy, now: datetime) -> Hold | None:
+    """Return a hold for a report that is dated in the future or too old."""
+    if at > now:
+        remedy = f"correct the controller's clock, then run clusterctl {step.value} again"
+        return Hold(f"the {step.value} report is dated in the future ({utc_text(at)})", remedy)
+    if now - at > policy.max_age and not _admitted_on(state, at):
+        return Hold(f"the {step.value} report is {(now - at).days} days old", f"run clusterctl {step.value} again")
+    return None
 
 
 def _admitted_on(state: NodeState, at: datetime) -> bool:

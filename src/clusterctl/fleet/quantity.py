@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 _DIGITS = 4
@@ -9,7 +10,12 @@ _DIGITS = 4
 
 
 def figure(value: float) -> str:
-    """Return a figure as text: whole numbers in full, others with 4 significant digits or no decimals."""
+    """Return a figure as text: whole numbers in full, others with 4 significant digits or no decimals.
+
+    A value that is no number, or is beyond floating point, is shown as such.
+    """
+    if abs(value) > sys.float_info.max or value != value:  # noqa: PLR0124 — NaN alone differs from itself
+        return "no number" if value != value else "beyond any number"  # noqa: PLR0124
     if value == int(value):
         return f"{value:.0f}"
     return f"{value:.0f}" if abs(value) >= 10**_DIGITS else f"{value:.{_DIGITS}g}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from clusterctl.edges.redaction import KNOWN
 from clusterctl.fleet.errors import ParseError, UsageError
+from clusterctl.fleet.peer_text import visible
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,4 +96,4 @@ def write_document(file: Path, text: str, *, option: str, force: bool) -> None:
         remedy = f"make the folder {file.parent}, or choose another {option}"
         raise UsageError("its folder does not exist", where=str(file), remedy=remedy)
     with disk_explained("the file cannot be written", file):
-        write_whole(file, text.encode(), mode=0o644, over=True)
+        write_whole(file, visible(text).encode(), mode=0o644, over=True)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clusterctl.fleet.peer_text import visible
 from clusterctl.operations.documents import redacted
 
 if TYPE_CHECKING:
@@ -22,13 +23,19 @@ PROGRESS = "clusterctl.progress"
 
 
 class RedactingFormatter(logging.Formatter):
-    """Replaces each secret that this process has read, in log lines and their tracebacks; times are UTC."""
+    """Replaces each secret that this process has read, and shows what peers hide, in log lines and their tracebacks.
+
+    A message of several lines is indented: no text of a peer looks like a line of the log. Times are UTC.
+    """
 
     converter = staticmethod(time.gmtime)
     default_msec_format = "%s.%03dZ"
 
     def format(self, record: logging.LogRecord) -> str:
-        return redacted(super().format(record))
+        return visible(redacted(super().format(record)))
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 — logging's name
+        return super().formatMessage(record).replace("\n", "\n    ")
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from clusterctl.fleet.node import Serial
 from clusterctl.fleet.payloads.node import ActIntended, ActObserved
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Journal
+from clusterctl.ports.isolation import as_error
 from clusterctl.steps.executor.intent_log import IntentLog, failure
 from clusterctl.steps.executor.parallel import each
 
@@ -78,8 +79,8 @@ class ImageBooter:
             self._note(node, observed, evidence, order.acts)
         except (CancelledError, ClaimLostError) as error:
             return ImageBootResult(node.name, inserted, error)
-        except ClusterctlError as error:
-            return self._failed(act, node, error, order.acts)
+        except Exception as error:  # noqa: BLE001 — whatever its data causes is its own result
+            return self._failed(act, node, as_error(error, node.name), order.acts)
         return ImageBootResult(node.name, inserted)
 
     def _failed(self, act: Act, node: NodeState, error: ClusterctlError, acts: IntentLog) -> ImageBootResult:

@@ -15,6 +15,7 @@ from clusterctl.fleet.node import Serial
 from clusterctl.fleet.payloads.node import ActIntended, ActObserved
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Journal
+from clusterctl.ports.isolation import as_error
 from clusterctl.steps.executor.intent_log import IntentLog, failure
 from clusterctl.steps.executor.parallel import each
 
@@ -59,8 +60,8 @@ class EventLogClearer:
                 intent = ActIntended(act=Act.LOG_CLEAR, target=seen.value.serial, reason=reason)
                 self._note(node, intent, kept, intents)
                 return self._clear(bmc, node, seen, intents, fenced)
-        except ClusterctlError as error:
-            return ClearResult(node.name, error=error)
+        except Exception as error:  # noqa: BLE001 — whatever its data causes is its own result
+            return ClearResult(node.name, error=as_error(error, node.name))
 
     def _clear(
         self, bmc: BmcClient, node: NodeState, log: Observed[LogArchive], intents: IntentLog, deadline: Deadline

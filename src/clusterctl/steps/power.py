@@ -14,6 +14,7 @@ from clusterctl.fleet.node import Serial
 from clusterctl.fleet.payloads.node import ActIntended, ActObserved
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Journal, Power
+from clusterctl.ports.isolation import as_error
 from clusterctl.steps.executor.intent_log import IntentLog, failure
 from clusterctl.steps.executor.parallel import each
 
@@ -56,8 +57,8 @@ class PowerSwitch:
         try:
             with self.bmcs.open(self.address_of(name), deadline) as bmc:
                 return PowerResult(name, bmc.power(deadline).value)
-        except ClusterctlError as error:
-            return PowerResult(name, Power.UNKNOWN, error)
+        except Exception as error:  # noqa: BLE001 — whatever its data causes is its own result
+            return PowerResult(name, Power.UNKNOWN, as_error(error, name))
 
     def _ordered(
         self, node: NodeState, serial: Serial, order: PowerOrder, reason: str, intents: IntentLog, deadline: Deadline
@@ -72,8 +73,8 @@ class PowerSwitch:
             self._note(node, observed, self._keep(seen), intents)
         except (CancelledError, ClaimLostError) as error:
             return PowerResult(node.name, Power.UNKNOWN, error)
-        except ClusterctlError as error:
-            return self._failed(node, order, error, intents)
+        except Exception as error:  # noqa: BLE001 — whatever its data causes is its own result
+            return self._failed(node, order, as_error(error, node.name), intents)
         return PowerResult(node.name, seen.value)
 
     def _failed(self, node: NodeState, order: PowerOrder, error: ClusterctlError, intents: IntentLog) -> PowerResult:

@@ -6,10 +6,12 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
 
 from clusterctl.edges.journal import Holder, SqlJournal, open_journal
+from clusterctl.edges.journal.integrity import event_digest
 from clusterctl.fleet.errors import ConflictError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.finding import Evidence, Origin, Verdict
@@ -155,6 +158,10 @@ def test_a_newer_event_or_journal_is_refused(book: SqlJournal, opened: Open, url
     """What a newer program wrote is refused with words and exit code 2, not misread."""
     book.append([added()])
     execute(url, "UPDATE event SET version = 99")
+    with pytest.raises(EnvironmentBrokenError, match="does not match its digest"):
+        list(book.history(Stream.NODE, "n1"))
+    row = rows(url, "SELECT * FROM event")[0]
+    execute(url, f"UPDATE event SET digest = '{event_digest('', row)}'")
     with pytest.raises(UsageError, match="version 99"):
         list(book.history(Stream.NODE, "n1"))
     execute(url, "UPDATE alembic_version SET version_num = '9999'")
@@ -168,6 +175,14 @@ def execute(url: str, statement: str) -> None:
     with engine.begin() as connection:
         connection.execute(text(statement))
     engine.dispose()
+
+
+def rows(url: str, query: str) -> list[Mapping[str, Any]]:
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        found = [dict(row) for row in connection.execute(text(query)).mappings()]
+    engine.dispose()
+    return found
 
 
 def sqlite_journal(folder: Path) -> SqlJournal:

@@ -29,9 +29,11 @@ from clusterctl_burnin.node.processes import MARKER
 from clusterctl_burnin.probe import Probe, script
 from tests.edges.ssh.sshd import SSHD, Sshd
 from tests.fake_timer import FakeTimer
-from tests.processes import gone, started_as
+from tests.processes import gone, started_as, unique_seconds
 
 pytestmark = pytest.mark.skipif(SSHD is None or os.geteuid() != 0, reason="needs root and the openssh-server package")
+
+PROBES, LEFT = unique_seconds(4803), unique_seconds(4804)
 
 
 class FixedClock:
@@ -167,23 +169,23 @@ def test_what_a_cancelled_command_started_in_other_sessions_dies_with_it(sshd: S
     """As a burn-in's bundle starts its probes: else their servers hold their ports when the next burn-in comes."""
     cancelled = threading.Event()
     probes = [
-        Probe("server", ("sh", "-c", "sleep 4803"), timeout=600.0),
-        Probe("left its session", ("sh", "-c", "setsid -f sleep 4803; sleep 4803"), timeout=600.0),
+        Probe("server", ("sh", "-c", f"sleep {PROBES}"), timeout=600.0),
+        Probe("left its session", ("sh", "-c", f"setsid -f sleep {PROBES}; sleep {PROBES}"), timeout=600.0),
     ]
     with ThreadPoolExecutor(1) as pool:
         deadline = Deadline.after(120, cancelled)
         run = pool.submit(shell.run, sshd.address(), ["python3", "-"], script(probes), deadline)
-        assert within(60, lambda: len(started_as("sleep", "4803")) == 3)
+        assert within(60, lambda: len(started_as("sleep", PROBES)) == 3)
         cancelled.set()
         with pytest.raises(CancelledError):
             run.result(timeout=60)
-    assert within(60, lambda: not started_as("sleep", "4803"))
+    assert within(60, lambda: not started_as("sleep", PROBES))
 
 
 def test_what_a_command_leaves_running_by_intent_stays(sshd: Sshd, shell: ParamikoShell) -> None:
     """A command that ended by itself: what it started in the background is the host's."""
-    observed = shell.run(sshd.address(), ["sh", "-c", "setsid -f sleep 4804 > /dev/null"], b"", Deadline.after(60))
-    left = started_as("sleep", "4804")
+    observed = shell.run(sshd.address(), ["sh", "-c", f"setsid -f sleep {LEFT} > /dev/null"], b"", Deadline.after(60))
+    left = started_as("sleep", LEFT)
     for pid in left:
         os.kill(pid, signal.SIGKILL)
     assert (observed.value.exit_status, len(left)) == (0, 1)

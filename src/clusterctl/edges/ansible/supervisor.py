@@ -30,6 +30,8 @@ from typing import Any, TextIO
 
 PR_SET_CHILD_SUBREAPER = 36
 TEXT_LIMIT = 8192  # twice KEPT of the transcript: a secret that is clipped here is beyond what the transcript keeps
+BRACKETS_LIMIT = 200
+UNREADABLE = "(the task returned a value that is too large or too deep to report)"
 ROOM_BYTES = 1 << 16
 REPORTED_EVENTS = frozenset(
     {
@@ -143,8 +145,25 @@ def remove(private_dir: str) -> None:
 
 
 def clipped(value: Any) -> Any:
-    """Return a text clipped to the limit, and any other value unchanged."""
-    return value[:TEXT_LIMIT] if isinstance(value, str) else value
+    """Return a text clipped to the limit, and any other value unchanged, unless it is large, deep or no JSON."""
+    if isinstance(value, str):
+        return value[:TEXT_LIMIT]
+    try:
+        text = json.dumps(value)
+    except (TypeError, ValueError, RecursionError):
+        return UNREADABLE
+    return value if len(text) <= TEXT_LIMIT and text.count("[") + text.count("{") <= BRACKETS_LIMIT else UNREADABLE
+
+
+def line_of(event: dict[str, Any]) -> str:
+    """Return an event's line; of one that cannot be read, only what it is about: one host spoils no other's events."""
+    try:
+        return json.dumps(summary(event))
+    except Exception as error:  # noqa: BLE001 — a module of any host may return any value
+        data = event.get("event_data") or {}
+        about: dict[str, Any] = {name: str(data.get(name, "")) for name in ("host", "role", "task", "task_action")}
+        about["res"] = {"msg": f"{UNREADABLE}: {type(error).__name__}"}
+        return json.dumps(summary({"event": event["event"], "event_data": about}))
 
 
 def summary(event: dict[str, Any]) -> dict[str, Any]:
@@ -172,7 +191,7 @@ def play(job: dict[str, Any], out: TextIO) -> dict[str, Any]:
 
     def report(event: dict[str, Any]) -> bool:
         if event["event"] in REPORTED_EVENTS:
-            out.write(json.dumps(summary(event)) + "\n")
+            out.write(line_of(event) + "\n")
             out.flush()
         return True  # otherwise ansible-runner drops the event, its statistics included
 

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clusterctl.edges.redaction import Redaction
+from clusterctl.fleet.peer_text import visible
 from clusterctl.ports import PlayOutcome
+from clusterctl.ports.isolation import peer_error
 
 SECRET_NAME = re.compile(r"pass(word|phrase|wd)|secret|token|credential|private|api_?key", re.IGNORECASE)
 
@@ -79,7 +81,17 @@ class Transcript:
         return tuple(host for host, log in self._logs.items() if not log.done)
 
     def add(self, message: Message) -> Iterator[HostResult]:
-        """Take one message, and yield the results that it decides."""
+        """Take one message, and yield the results that it decides. One that cannot be processed fails its own host."""
+        try:
+            yield from self._add(message)
+        except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
+            host = str(message.get("host", ""))
+            why = peer_error(error, host).message
+            if host in self._logs and not self._logs[host].done:
+                self._logs[host].tasks = []
+                yield self._failed(host, self._logs[host].running, why)
+
+    def _add(self, message: Message) -> Iterator[HostResult]:
         kind = message["event"]
         if kind == "playbook_on_stats":
             yield from self._close(message)
@@ -98,7 +110,9 @@ class Transcript:
     def _redacted(self, message: Message) -> Message:
         """Return the message without secrets, and then clipped: half a secret could not be recognised."""
         result = message.get("result", {})
-        kept = {name: self.redact(said)[:KEPT] if isinstance(said, str) else said for name, said in result.items()}
+        kept = {
+            name: visible(self.redact(said), KEPT) if isinstance(said, str) else said for name, said in result.items()
+        }
         return {**message, "result": kept}
 
     def out_of_time(self) -> Iterator[HostResult]:

@@ -99,22 +99,28 @@ def probe_journal(url: str, options: dict[str, int]) -> Diagnosis:
     """Read the schema version of the database at `url`."""
     engine = create_engine(url, connect_args=options, poolclass=NullPool)
     where = engine.url.render_as_string(hide_password=True).partition("?")[0]
+    pages: object = "ok"
     try:
         with engine.connect() as connection:
             exists = inspect(connection).has_table("alembic_version")
             version = connection.execute(text("SELECT version_num FROM alembic_version")).scalar() if exists else None
+            if engine.dialect.name == "sqlite":
+                pages = connection.execute(text("PRAGMA quick_check(1)")).scalar()
     except SQLAlchemyError as error:
         cause = str(getattr(error, "orig", None) or type(error).__name__).strip().splitlines()[0]
         remedy = "check that the database runs, that the URL in journal is right, and that this user may log in"
         return broken("journal", f"{where} does not open: {cause}", remedy)
     finally:
         engine.dispose()
-    return judge_journal(where, version)
+    return judge_journal(where, version, str(pages))
 
 
-def judge_journal(where: str, version: str | None) -> Diagnosis:
-    """Judge a schema version; None where the database is empty."""
+def judge_journal(where: str, version: str | None, pages: str = "ok") -> Diagnosis:
+    """Judge a schema version, None where the database is empty, and what SQLite's `quick_check` answered."""
     name = "journal"
+    if pages != "ok":
+        remedy = "check the disk under it, then run clusterctl journal verify, and journal restore with the last backup"
+        return broken(name, f"{where} is damaged: {pages.splitlines()[-1]}", remedy)
     if version is None:
         return ok(name, f"{where} opens and is empty")
     if version > SCHEMA_VERSION:

@@ -25,6 +25,7 @@ from sqlalchemy import (
     values,
 )
 
+from clusterctl.edges.journal.integrity import RESTORE, JournalDamagedError
 from clusterctl.edges.journal.tables import claim as table
 from clusterctl.fleet.errors import ClaimLostError
 from clusterctl.fleet.node import NodeId
@@ -94,6 +95,9 @@ def _text(path: str) -> str:
         return ""
 
 
+_TEXTS = ("node", "run", "host", "pid_started", "boot", "machine", "actor", "command")
+LATEST = 253402300800
+"""The year 10000 in seconds since the epoch."""
 _SQLITE_NOW = text("SELECT (julianday('now') - 2440587.5) * 86400.0")
 
 
@@ -117,7 +121,7 @@ def take(connection: Connection, nodes: Iterable[NodeId], holder: Holder) -> Cla
     """Claim what is free, expired, ours, or held by a process that is certainly dead; what the dead hold is freed."""
     now = _now(connection)
     _bury(connection)
-    rows = {row["node"]: row for row in connection.execute(select(table)).mappings()}
+    rows = {row["node"]: row for row in _rows(connection)}
     token = max((row["token"] for row in rows.values()), default=0)
     granted: dict[NodeId, Claim] = {}
     refused: dict[NodeId, str] = {}
@@ -139,14 +143,14 @@ def take(connection: Connection, nodes: Iterable[NodeId], holder: Holder) -> Cla
 
 def _bury(connection: Connection) -> None:
     """Release the claims of dead runs, also on nodes that no run asks for any more (gold ones)."""
-    rows = connection.execute(select(table).where(table.c.run != "")).mappings().all()
+    rows = _rows(connection, table.c.run != "")
     dead = {run for run, owner in {row["run"]: _owner(row) for row in rows}.items() if owner.dead}
     release(connection, [Claim(row["node"], row["run"], row["token"]) for row in rows if row["run"] in dead])
 
 
 def check(connection: Connection, claim: Claim) -> None:
     """Raise `ClaimLostError` unless the claim is still the newest on its node."""
-    row = connection.execute(select(table).where(table.c.node == claim.node)).mappings().first()
+    row = next(iter(_rows(connection, table.c.node == claim.node)), None)
     if row is None or row["token"] != claim.token:
         raise ClaimLostError(_taken(row), where=claim.node, remedy="let that run finish, then run again")
 
@@ -162,7 +166,7 @@ def renew(connection: Connection, claims: Iterable[Claim], lease_s: float) -> Ma
     lost = [claim.node for claim in asked if claim.node not in kept]
     if not lost:
         return {}
-    rows = {row["node"]: row for row in connection.execute(select(table)).mappings()}
+    rows = {row["node"]: row for row in _rows(connection)}
     return {node: _taken(rows.get(node)) for node in lost}
 
 
@@ -184,6 +188,14 @@ def _ours(claims: Sequence[Claim]) -> ColumnElement[bool]:
     return tuple_(table.c.node, table.c.token).in_(select(asked))
 
 
+def live(connection: Connection) -> tuple[str, ...]:
+    """Return the claim owners whose claims have not expired, in words, and release the claims of dead processes."""
+    now = _now(connection)
+    _bury(connection)
+    rows = _rows(connection, table.c.run != "")
+    return tuple(sorted({in_words(row) for row in rows if row["expires_at"] > now}))
+
+
 def in_words(row: RowMapping) -> str:
     """Who holds it, so that a person knows whom to ask and what to wait for."""
     what = f"clusterctl {row['command']}" if row["command"] else "another clusterctl"
@@ -195,6 +207,18 @@ def in_words(row: RowMapping) -> str:
 def _taken(row: RowMapping | None) -> str:
     """Why a claim is not ours any more."""
     return in_words(row) if row is not None and row["run"] else "held by another run since"
+
+
+def _rows(connection: Connection, *conditions: ColumnElement[bool]) -> Sequence[RowMapping]:
+    """Return the claims that meet the conditions. Raise `JournalDamagedError` for one that cannot have been written."""
+    rows = connection.execute(select(table).where(*conditions)).mappings().all()
+    for row in rows:
+        texts = all(isinstance(row[name], str) for name in _TEXTS)
+        times = all(isinstance(row[name], int | float) and 0 <= row[name] < LATEST for name in ("since", "expires_at"))
+        numbers = all(isinstance(row[name], int) for name in ("pid", "token"))
+        if not (texts and times and numbers):
+            raise JournalDamagedError("the claim cannot be read", where=f"node {row['node']}", remedy=RESTORE)
+    return rows
 
 
 def _owner(row: RowMapping) -> Owner:

@@ -7,10 +7,10 @@ import itertools
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import stamina
 from sqlalchemy import Connection, Engine, create_engine, func, inspect, select, table
@@ -36,6 +36,16 @@ STOPPED_S = 10
 """A writer that is silent for so long in its transaction (a stopped process) loses it, and the others go on."""
 FULL = ("53100", "database or disk is full")
 LOCKED = ("55P03", "database is locked")
+MALFORMED = ("database disk image is malformed", "file is not a database", "XX001", "XX002", "disk I/O error")
+"""What SQLite and PostgreSQL report of damaged pages."""
+AWAY = ("57P01", "57P02", "57P03", "57P05", "08", "25P03", "53300", "40")
+"""SQLSTATEs, or their classes, of a server that ended the connection, starts, stops or has no connection left, or that
+rolled the transaction back for another one (PostgreSQL, appendix A).
+"""
+REFUSED = ("28", "3D", "42")
+"""SQLSTATE classes of a login or database that is wrong: waiting changes nothing."""
+SNAPSHOT = {"postgresql": {"isolation_level": "REPEATABLE READ"}}
+"""Engine → what lets several statements see one moment. A transaction of SQLite always does."""
 
 
 class Database:
@@ -68,7 +78,14 @@ class Database:
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Run `work`, which only reads; it never waits for writers."""
-        engine = self.engine.execution_options(reading=True)
+        return self._reading(work, {"reading": True})
+
+    def snapshot(self, work: Callable[[Connection], T]) -> T:
+        """Run `work`, which reads in several statements: all see the database at one moment."""
+        return self._reading(work, {"reading": True, **SNAPSHOT.get(self.engine.dialect.name, {})})
+
+    def _reading(self, work: Callable[[Connection], T], options: Mapping[str, Any]) -> T:
+        engine = self.engine.execution_options(**options)
 
         def once() -> T:
             with engine.connect() as connection:
@@ -144,6 +161,12 @@ def explained(where: str) -> Iterator[None]:
                 where=where,
                 remedy="make room on that disk, then run the same command again: it goes on from here",
             ) from None
+        if any(sign in cause for sign in MALFORMED):
+            raise EnvironmentBrokenError(
+                f"the journal's database failed: it is damaged: {cause}",
+                where=where,
+                remedy="check the disk under it, then run clusterctl journal restore with the last backup",
+            ) from None
         raise EnvironmentBrokenError(
             f"the journal's database failed: {cause}",
             where=where,
@@ -163,8 +186,11 @@ def _is_away(error: Exception) -> bool:
     """The server went away in the middle, or does not let anybody in (yet)."""
     if not isinstance(error, DBAPIError):
         return False
-    refused = isinstance(error, OperationalError) and error.statement is None
-    return error.connection_invalidated or refused
+    code = getattr(error.orig, "sqlstate", None) or ""
+    if code.startswith(REFUSED):
+        return False
+    unconnected = isinstance(error, OperationalError) and error.statement is None
+    return error.connection_invalidated or unconnected or code.startswith(AWAY)
 
 
 def _prepare_file(file: Path) -> None:

@@ -5,24 +5,23 @@ from __future__ import annotations
 import itertools
 import json
 import uuid
-import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, func, insert, select
+from sqlalchemy import Connection, Select, func, insert, select
 
 from clusterctl.edges.journal import claims, states
 from clusterctl.edges.journal.claims import Holder
 from clusterctl.edges.journal.database import RECONNECT_S, Database, bring_up, connect
-from clusterctl.edges.journal.states import event_of
+from clusterctl.edges.journal.integrity import chained, event_of, packed, unpacked
 from clusterctl.edges.journal.tables import event as events_table
 from clusterctl.edges.journal.tables import evidence as evidence_table
 from clusterctl.edges.journal.tables import node_state as states_table
-from clusterctl.fleet.codec import payload_to_json, state_from_json, summary_from_json
+from clusterctl.fleet.codec import payload_to_json
 from clusterctl.fleet.event import Event, Kind, NewEvent, Stream
-from clusterctl.fleet.finding import Digest, Evidence, Origin
+from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.ports import Claim, Claims, Clock
@@ -60,7 +59,8 @@ class SqlJournal:
         def write(connection: Connection) -> tuple[Event, ...]:
             if claim is not None:
                 claims.check(connection, claim)
-            written = tuple(self._insert(connection, new, key) for new, key in zip(events, keys, strict=True))
+            rows = chained(connection, [self._row(new, key) for new, key in zip(events, keys, strict=True)])
+            written = tuple(event_of(_inserted(connection, row)) for row in rows)
             states.move(connection, written)
             return written
 
@@ -78,7 +78,7 @@ class SqlJournal:
             known = frozenset(connection.execute(query).scalars())
             for digest, item in items.items():
                 if digest not in known:
-                    connection.execute(insert(evidence_table).values(digest=digest, **_packed(item)))
+                    connection.execute(insert(evidence_table).values(digest=digest, **packed(item)))
 
         if items:
             self._database.write(write)
@@ -86,7 +86,7 @@ class SqlJournal:
     def evidence(self, digest: Digest) -> Evidence | None:
         query = select(evidence_table).where(evidence_table.c.digest == digest)
         row = self._database.read(lambda connection: connection.execute(query).mappings().first())
-        return None if row is None else _unpacked(row)
+        return None if row is None else unpacked(row)
 
     def evidences(self, digests: Iterable[Digest]) -> Mapping[Digest, Evidence]:
         wanted = list(dict.fromkeys(digests))
@@ -98,17 +98,19 @@ class SqlJournal:
     def _evidences(self, digests: Sequence[Digest]) -> Mapping[Digest, Evidence]:
         query = select(evidence_table).where(evidence_table.c.digest.in_(digests))
         rows = self._database.read(lambda connection: connection.execute(query).mappings().all())
-        return {Digest(row["digest"]): _unpacked(row) for row in rows}
+        return {Digest(row["digest"]): unpacked(row) for row in rows}
 
     def states(self) -> tuple[NodeState, ...]:
-        query = select(states_table.c.state).order_by(states_table.c.name)
-        rows = self._database.read(lambda connection: connection.execute(query).scalars().all())
-        return tuple(state_from_json(row) for row in rows)
+        columns = (states_table.c.node, states_table.c.state, states_table.c.state_digest)
+        query = select(*columns).order_by(states_table.c.name)
+        rows = self._database.read(lambda connection: connection.execute(query).mappings().all())
+        return tuple(states.state_of(row) for row in rows)
 
     def summaries(self) -> tuple[NodeSummary, ...]:
-        query = select(states_table.c.summary).order_by(states_table.c.name)
-        rows = self._database.read(lambda connection: connection.execute(query).scalars().all())
-        return tuple(summary_from_json(row) for row in rows)
+        columns = (states_table.c.node, states_table.c.summary, states_table.c.summary_digest)
+        query = select(*columns).order_by(states_table.c.name)
+        rows = self._database.read(lambda connection: connection.execute(query).mappings().all())
+        return tuple(states.summary_of(row) for row in rows)
 
     def state(self, node: NodeId) -> NodeState:
         return self._database.read(lambda connection: states.load(connection, node))
@@ -159,36 +161,23 @@ class SqlJournal:
     def close(self) -> None:
         self._database.engine.dispose()
 
-    def _insert(self, connection: Connection, new: NewEvent, key: str) -> Event:
-        at = self._clock.now()
-        row = insert(events_table).values(
-            stream=new.stream.value,
-            subject=new.subject,
-            kind=new.kind.value,
-            version=new.payload.version,
-            at=at.isoformat(),
-            run=self._holder.run,
-            actor=self._holder.actor,
-            data=payload_to_json(new.payload),
-            evidence=json.dumps(list(new.evidence)),
-            idempotency_key=key,
-        )
-        inserted = connection.execute(row).inserted_primary_key
-        seq = int(inserted[0]) if inserted is not None else 0
-        run, actor = self._holder.run, self._holder.actor
-        return Event(seq, new.stream, new.subject, at, run, actor, new.payload, new.evidence)
+    def _row(self, new: NewEvent, key: str) -> dict[str, Any]:
+        """Return an event as a row of its table, without `seq` and its link."""
+        return {
+            "stream": new.stream.value,
+            "subject": new.subject,
+            "kind": new.kind.value,
+            "version": new.payload.version,
+            "at": self._clock.now().isoformat(),
+            "run": self._holder.run,
+            "actor": self._holder.actor,
+            "data": payload_to_json(new.payload),
+            "evidence": json.dumps(list(new.evidence)),
+            "idempotency_key": key,
+        }
 
 
-def _unpacked(row: RowMapping) -> Evidence:
-    at = datetime.fromisoformat(row["at"])
-    return Evidence(row["source"], row["where"], at, Origin(row["origin"]), zlib.decompress(row["content"]))
-
-
-def _packed(item: Evidence) -> dict[str, object]:
-    return {
-        "source": item.source,
-        "where": item.where,
-        "at": item.at.isoformat(),
-        "origin": item.origin.value,
-        "content": zlib.compress(item.content, 6),
-    }
+def _inserted(connection: Connection, row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Insert a row; return it with its `seq`."""
+    inserted = connection.execute(insert(events_table).values(**row)).inserted_primary_key
+    return {**row, "seq": int(inserted[0]) if inserted is not None else 0}

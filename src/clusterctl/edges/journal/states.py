@@ -2,41 +2,41 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from datetime import datetime
 
 from sqlalchemy import Connection, delete, insert, select
-from sqlalchemy.engine import RowMapping
 
+from clusterctl.edges.journal.integrity import COMPACT, JournalDamagedError, Row, checked_text, event_of, text_digest
 from clusterctl.edges.journal.tables import event as events_table
 from clusterctl.edges.journal.tables import node_state as states_table
-from clusterctl.fleet.codec import payload_from_json, state_from_json, state_to_json, summary_to_json
+from clusterctl.fleet.codec import state_from_json, state_to_json, summary_from_json, summary_to_json
 from clusterctl.fleet.event import Event, Stream
-from clusterctl.fleet.finding import Digest
 from clusterctl.fleet.fold import apply, fold
 from clusterctl.fleet.node import NodeId
-from clusterctl.fleet.state import NodeState
-
-
-def event_of(row: RowMapping) -> Event:
-    """Return a row of the event table as an event. Raise what `payload_from_json` raises for a payload."""
-    return Event(
-        seq=row["seq"],
-        stream=Stream(row["stream"]),
-        subject=row["subject"],
-        at=datetime.fromisoformat(row["at"]),
-        run=row["run"],
-        actor=row["actor"],
-        payload=payload_from_json(row["seq"], row["kind"], row["version"], row["data"]),
-        evidence=tuple(Digest(digest) for digest in json.loads(row["evidence"])),
-    )
+from clusterctl.fleet.state import NodeState, NodeSummary
 
 
 def load(connection: Connection, node: NodeId) -> NodeState:
     """Return the stored state of a node; an empty one where the journal does not know it."""
-    row = connection.execute(select(states_table.c.state).where(states_table.c.node == node)).scalar()
-    return NodeState(node) if row is None else state_from_json(row)
+    columns = (states_table.c.node, states_table.c.state, states_table.c.state_digest)
+    row = connection.execute(select(*columns).where(states_table.c.node == node)).mappings().first()
+    return NodeState(node) if row is None else state_of(row)
+
+
+def state_of(row: Row) -> NodeState:
+    """Return the state in a row with `node`, `state` and `state_digest`. Raise `JournalDamagedError` where it is not
+    what was written.
+    """
+    where = f"node {row['node']}"
+    state = state_from_json(checked_text(row["state"], row["state_digest"], where))
+    if state.id != row["node"]:
+        raise JournalDamagedError("the stored state is another node's", where=where, remedy=COMPACT)
+    return state
+
+
+def summary_of(row: Row) -> NodeSummary:
+    """Return the summary in a row with `node`, `summary` and `summary_digest`; raise as `state_of` does."""
+    return summary_from_json(checked_text(row["summary"], row["summary_digest"], f"node {row['node']}"))
 
 
 def move(connection: Connection, events: Iterable[Event]) -> None:
@@ -65,4 +65,5 @@ def _save(connection: Connection, state: NodeState) -> None:
     connection.execute(delete(states_table).where(states_table.c.node == state.id))
     values = {"name": state.name or state.id, "stage": state.stage.value, "last_seq": state.last_seq}
     texts = {"summary": summary_to_json(state), "state": state_to_json(state)}
-    connection.execute(insert(states_table).values(node=state.id, **values, **texts))
+    digests = {f"{name}_digest": text_digest(text) for name, text in texts.items()}
+    connection.execute(insert(states_table).values(node=state.id, **values, **texts, **digests))

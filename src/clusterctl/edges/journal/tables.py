@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text
 
-SCHEMA_VERSION = "0003"
+SCHEMA_VERSION = "0004"
 """The newest Alembic revision that this program knows."""
 
 metadata = MetaData()
@@ -23,11 +23,21 @@ event = Table(
     Column("data", Text, nullable=False),
     Column("evidence", Text, nullable=False),
     Column("idempotency_key", String(64)),
+    Column("previous", String(64), nullable=False, server_default=""),
+    Column("digest", String(64), nullable=False, server_default=""),
     Index("event_by_subject", "stream", "subject", "seq"),
     Index("event_by_kind", "kind", "seq"),
     Index("event_by_idempotency_key", "idempotency_key", unique=True),
     sqlite_autoincrement=True,
 )
+
+stream_head = Table(
+    "stream_head",
+    metadata,
+    Column("stream", String(16), primary_key=True),
+    Column("digest", String(64), nullable=False),
+)
+"""The digest of the last event of each stream: a lost end of the chain is found."""
 
 evidence = Table(
     "evidence",
@@ -49,6 +59,8 @@ node_state = Table(
     Column("last_seq", Integer, nullable=False),
     Column("summary", Text, nullable=False),
     Column("state", Text, nullable=False),
+    Column("summary_digest", String(64), nullable=False, server_default=""),
+    Column("state_digest", String(64), nullable=False, server_default=""),
     Index("node_state_by_stage", "stage"),
 )
 

@@ -6,7 +6,6 @@ minutes.
 
 from __future__ import annotations
 
-import json
 import ssl
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,7 +35,9 @@ from clusterctl.fleet.errors import (
     UnreachableError,
 )
 from clusterctl.fleet.finding import SIMULATED_HTTP, Evidence
+from clusterctl.fleet.peer_text import visible_line
 from clusterctl.formats.maas import machines as formats
+from clusterctl.formats.peer_json import JsonLimits, read_json
 from clusterctl.ports import Clock, Deadline
 
 
@@ -128,6 +129,7 @@ def _seconds(retry_after: str) -> float | None:
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 60.0
 MAX_BODY = 256 * 1024 * 1024
+LIMITS = JsonLimits(size=MAX_BODY, values=5_000_000)
 """Bytes of one answer. A list of 511 machines has 9 MB."""
 READ_ATTEMPTS = 4
 RETRY_WAIT_MAX = 5.0
@@ -211,6 +213,7 @@ class MaasApi:
         request.auth = self._signature()  # each attempt has a timestamp and nonce of its own
         with requests.Session() as session:
             session.trust_env = False  # nothing in the environment decides about proxies or trust
+            session.headers["Accept-Encoding"] = "identity"
             session.mount("https://", TrustingAdapter(self._settings.trust, self._tls))
             prepared = session.prepare_request(request)
             source = f"{prepared.method} {prepared.path_url}"
@@ -235,6 +238,13 @@ class MaasApi:
             raise self._lost(error, writes=prepared.method != "GET", source=source) from error
 
     def _body(self, response: requests.Response, source: str) -> bytes:
+        encoding = response.headers.get("content-encoding", "").strip().lower()
+        if encoding not in ("", "identity"):
+            raise ParseError(
+                f"MAAS's answer to {source} is encoded ({visible_line(encoding, 40)}), which was not asked for",
+                where=self.where,
+                remedy="let the proxy before MAAS compress only what asks for it",
+            )
         content = bytearray()
         for part in response.iter_content(CHUNK):
             content += part
@@ -283,9 +293,9 @@ class MaasApi:
         if not response.headers.get("content-type", "").startswith("application/json"):
             return Answer(None, evidence, date)
         try:
-            return Answer(json.loads(body), evidence, date)
-        except ValueError as error:
-            raise ParseError(f"MAAS's answer to {source} is no JSON", where=self.where) from error
+            return Answer(read_json(body, LIMITS), evidence, date)
+        except ParseError as error:
+            raise ParseError(f"MAAS's answer to {source} {error.message}", where=self.where) from error
 
     def _signature(self) -> OAuth1:
         consumer, token, secret = self._settings.api_key.split(":")

@@ -191,6 +191,7 @@ class MaasInstaller:
                 return Observed(ABSENT, listed.rest)
             matching.check_owner(machine, target, user)
             matching.check_pool(machine, target, self._settings)
+            _require_readable(machine, target)
         except InstallError as error:
             evidence = tuple(item for machine in mine for item in listed.of(machine))
             status = InstallStatus(InstallState.FAILED, error.message, failure=error.failure, remedy=error.remedy)
@@ -290,3 +291,10 @@ def _candidates(listed: Listing, target: InstallTarget) -> list[MaasMachine]:
         for machine in listed.machines.values()
         if set(machine.macs) & set(target.macs) or machine.hostname == target.name
     ]
+
+
+def _require_readable(machine: MaasMachine, target: InstallTarget) -> None:
+    """Raise where MAAS's description of this machine was not understood: nothing is done to it, and no other waits."""
+    if machine.unreadable:
+        remedy = f"read the machine's page in MAAS, and commission {target.name} again"
+        raise InstallError(machine.unreadable, FailureKind.OPERATOR, where=target.name, remedy=remedy)

@@ -8,7 +8,6 @@ each request once. Reasons: docs/adr/0016-the-dmtf-redfish-library.md.
 from __future__ import annotations
 
 import base64
-import json
 import logging
 import random
 from collections.abc import Mapping
@@ -33,6 +32,9 @@ from clusterctl.edges.redfish.transport import (
     translated,
 )
 from clusterctl.edges.redfish.upload import Upload
+from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.peer_text import visible_line
+from clusterctl.formats.peer_json import JsonLimits, read_json
 from clusterctl.formats.redfish.tree import Answer, Unreadable
 from clusterctl.ports import BmcAddress, Deadline
 
@@ -40,6 +42,9 @@ CONNECT_SECONDS = 10.0
 BUSY = frozenset({429, 502, 503, 504})
 """Statuses that mean: later. Nothing was done."""
 _LONGEST_TEXT = 300
+_MESSAGES = 20
+"""Messages of a refusal that are read, and arguments of a message."""
+_REFUSAL = JsonLimits(size=1 << 20, values=10_000)
 Method = Literal["GET", "POST", "PATCH", "DELETE"]
 Body = Mapping[str, Any]
 
@@ -270,21 +275,30 @@ class Connection:
 
 def messages_of(response: RestResponse, redact: Redaction) -> tuple[Message, ...]:
     """Return the messages of a refusal; a body that has none, or is garbled, is no error: the status stands."""
-    found = get_messages_detail(response)["@Message.ExtendedInfo"]
+    try:
+        read_json(response.read, _REFUSAL)
+        found = get_messages_detail(response)["@Message.ExtendedInfo"]
+    except Exception:  # noqa: BLE001 — the library foresees no garbled body; the status stands
+        found = ()
     messages = []
-    for item in found if isinstance(found, list) else []:
+    for item in found[:_MESSAGES] if isinstance(found, list) else []:
         if isinstance(item, Mapping):
             arguments = item.get("MessageArgs")
             texts = [text for text in arguments if isinstance(text, str)] if isinstance(arguments, list) else []
-            id_, text = (redact(str(item.get(key, ""))) for key in ("MessageId", "Message"))
-            messages.append(Message(id_, text, tuple(map(redact, texts))))
+            id_, text = (_shown(str(item.get(key, "")), redact) for key in ("MessageId", "Message"))
+            messages.append(Message(id_, text, tuple(_shown(one, redact) for one in texts[:_MESSAGES])))
     return tuple(messages)
 
 
+def _shown(text: str, redact: Redaction) -> str:
+    """Return a text of a refusal without secrets, and then clipped: half a secret could not be recognised."""
+    return visible_line(redact(text))
+
+
 def _parsed(content: bytes) -> Answer:
-    """Return the JSON object. Bytes that are no UTF-8 spoil the text that they stand in, not the resource."""
+    """Return the JSON object, within the limits of one resource."""
     try:
-        parsed = json.loads(content.decode(json.detect_encoding(content), "replace"))
-    except (ValueError, RecursionError):
-        return Unreadable("the answer is no JSON")
+        parsed = read_json(content)
+    except ParseError as error:
+        return Unreadable(f"the answer {error.message}")
     return parsed if isinstance(parsed, dict) else Unreadable("the answer is no JSON object")

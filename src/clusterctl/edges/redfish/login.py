@@ -39,6 +39,8 @@ _DOUBTFUL_TRIES = 2
 """Tries of each of two logins, where a rejection may be wrong: no BMC is known to reject right ones twice in a row."""
 _NO_SESSIONS = (404, 405, 501)
 """Answers to a login at a BMC without sessions, whatever its root names."""
+MAX_TOKEN = 4096
+"""Characters of a session's token. BMCs' tokens have 20 to a few hundred; each is searched for in all that is kept."""
 _DEFAULT_SESSIONS = f"{ROOT}/SessionService/Sessions"
 
 
@@ -120,6 +122,8 @@ class Login:
             if reply.status != 401:
                 break
         token = reply.headers.get("x-auth-token", "")
+        if len(token) > MAX_TOKEN:
+            raise EdgeError(f"the BMC's session token has {len(token)} characters", remedy="update the BMC's firmware")
         if reply.status in (200, 201) and token:
             return Opened(token, _location(reply))
         if reply.status in _NO_SESSIONS:

@@ -30,11 +30,13 @@ from urllib3.util import parse_url
 from clusterctl.edges.redfish.upload import Upload
 from clusterctl.edges.tls import Trust, TrustingAdapter, causes, distrust
 from clusterctl.fleet.errors import ClusterctlError, EdgeError, UnreachableError
+from clusterctl.fleet.peer_text import visible_line
 from clusterctl.ports import BmcAddress, Deadline
 
 SLICE_SECONDS = 0.25
 REQUEST_SECONDS = 60.0
-MAX_ANSWER_BYTES = 64 * 2**20
+MAX_ANSWER_BYTES = 16 * 2**20
+_PART_BYTES = 1 << 16
 
 
 class NoAnswerError(UnreachableError):
@@ -166,6 +168,7 @@ class BmcAdapter(HTTPAdapter):
             request.body = cast("Any", self.upload)
             request.headers.update({"Content-Type": self.upload.content_type, "Content-Length": str(len(self.upload))})
         response = super().send(request, stream, timeout, verify, cert, None)
+        _bound_decoding(request, response)
         if response.is_redirect:
             location = response.headers.pop("location")
             if request.method == "GET":
@@ -227,6 +230,28 @@ class _PlainAdapter(BmcAdapter):
 
         pool.ConnectionCls = Connection
         return pool
+
+
+def _bound_decoding(request: PreparedRequest, response: Response) -> None:
+    """Raise `EdgeError` for an encoding that was not asked for, before the body is read: a megabyte of gzip may hold
+    gigabytes. Where it was asked for (a BMC that refuses `identity`), read at most `MAX_ANSWER_BYTES` of it, decoded.
+    """
+    encoding = response.headers.get("content-encoding", "").strip().lower()
+    if encoding in ("", "identity"):
+        return
+    if encoding not in (request.headers.get("Accept-Encoding") or "").lower():
+        response.close()
+        raise EdgeError(
+            f"the answer is encoded ({visible_line(encoding, 40)}), which was not asked for",
+            remedy="update the firmware of the BMC, or the proxy before it",
+        )
+    content = bytearray()
+    for part in response.iter_content(_PART_BYTES):
+        content += part
+        if len(content) > MAX_ANSWER_BYTES:
+            response.close()
+            raise EdgeError(f"the decoded answer is longer than {MAX_ANSWER_BYTES} bytes")
+    response._content = bytes(content)  # noqa: SLF001 — what `Response.content` returns once the body is read
 
 
 def adapter_for(address: BmcAddress, limit: RequestLimit) -> BmcAdapter:

@@ -14,11 +14,12 @@ from clusterctl.fleet.decisions.waiver import NEVER, same_part
 from clusterctl.fleet.durations import utc_text
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import NewEvent, Stream, node_event
-from clusterctl.fleet.finding import Finding
+from clusterctl.fleet.finding import MAX_CAUSE, Finding
 from clusterctl.fleet.hardware.parts import Part, part_named
 from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.payloads.decisions import HoldLifted, HoldSet, NodeReleased, WaiverGranted, WaiverRevoked
 from clusterctl.fleet.payloads.node import NodeQuarantined
+from clusterctl.fleet.peer_text import visible_line
 from clusterctl.fleet.stages import BEFORE, Move, possible
 from clusterctl.fleet.state import NodeState
 
@@ -126,7 +127,7 @@ def revoke(node: NodeState, check: str, subject: str, reason: str) -> Order:
 
 def said(reason: str) -> str:
     """Return the reason in one line. Raise `UsageError` where it is empty, or holds the `…` of our own messages."""
-    words = " ".join("".join(letter if letter.isprintable() else " " for letter in reason).split())
+    words = visible_line(reason, MAX_CAUSE)
     if not words:
         raise UsageError("the reason is empty", where="--reason", remedy="give a reason: others will read it")
     if words.endswith("…") or "…;" in words:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clusterctl.fleet.node import Drive, Gpu, Hca, Inventory
+from clusterctl.fleet.peer_text import visible_line
 
 GIGABYTE = 1_000_000_000
 _GPU = re.compile(r"\b(GB300|GB200|GH200|B300|B200|H200|H100|H20|A100|A40|A30|L40S|L40|L4|V100)\b", re.IGNORECASE)
@@ -141,9 +142,9 @@ MARK = "DECIDE"
 
 def sku_text(fields: Sequence[SkuField], origin: str) -> str:
     """Return a SKU file; each open field has a comment that begins with `MARK`. `origin`: what the file is made of."""
-    lines = [f"# Made of {_comment(origin)}. Lines with {MARK} wait for a decision."]
+    lines = [f"# Made of {visible_line(origin)}. Lines with {MARK} wait for a decision."]
     for one in fields:
-        note = f"  # {MARK}: {_comment(one.decide)}" if one.decide else ""
+        note = f"  # {MARK}: {visible_line(one.decide)}" if one.decide else ""
         lines.append(f"{one.name}: {_value(one.value)}{note}")
     return "\n".join(lines) + "\n"
 
@@ -153,7 +154,3 @@ def _value(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {_value(item)}" for key, item in value.items()) + "}"
     return json.dumps(value)
-
-
-def _comment(text: str) -> str:
-    return " ".join("".join(c if c.isprintable() else "?" for c in text).split())

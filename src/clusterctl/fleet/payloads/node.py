@@ -138,6 +138,7 @@ class ActIntended(Payload):
     details: AnyDetails | None = None
 
     def __post_init__(self) -> None:
+        Payload.__post_init__(self)
         wanted = DETAILS.get(self.act)
         if (type(self.details) if self.details is not None else None) is not wanted:
             raise ValueError(f"{self.act.value} has details of another act")

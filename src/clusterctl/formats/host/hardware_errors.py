@@ -23,6 +23,8 @@ _DIMM = re.compile(r"^(?:DIMM location: |fru_text: )(?P<dimm>(?!not present|unkn
 _DEVICE = re.compile(r"^device_id: (?P<pci>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])")
 _CORRECTED = "It has been corrected by h/w"
 _SOURCE = "Hardware error from APEI"
+_EVENT = "event severity: "
+"""Begins a record whose first line the kernel's buffer has lost."""
 _MACHINE_CHECK = re.compile(
     r"CPU (?P<cpu>\d+): Machine Check(?: Event)?(?P<exception> Exception)?: (?:0x)?[0-9a-f]+ "
     r"Bank (?P<bank>\d+): (?:0x)?(?P<status>[0-9a-f]{16})\b"
@@ -70,9 +72,11 @@ class _Reader:
             self.current.pop("", None)
             return
         line = _LINE.match(message.text)
-        if line is None or (line["number"] is None and not self.previous_boot):
+        if line is None:
             return
         number, body = line["number"] or "", line["body"].strip()
+        if not (number or self.previous_boot or number in self.current or body.startswith(_EVENT)):
+            return
         _add(self._record(number, body, message), body)
 
     def _record(self, number: str, body: str, message: Message) -> ErrorRecord:

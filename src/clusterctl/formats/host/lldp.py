@@ -6,7 +6,6 @@ folded into its elements. Recorded from lldpd 1.0.16.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.network.lldp import LldpReport, Neighbour
 from clusterctl.fleet.node import Mac
+from clusterctl.formats.peer_json import read_json
 
 _REMEDY = "record it again, whole: lldpctl -f json0"
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}$")
@@ -62,12 +62,9 @@ def parse_lldpctl(text: str, *, file: str = "lldpctl") -> LldpReport:
 
 def _json(text: str, file: str) -> Any:
     try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        message = f"is no JSON: {error.msg}"
-        raise ParseError(message, where=f"{file}:{error.lineno}", remedy=_REMEDY) from None
-    except (ValueError, RecursionError):
-        raise ParseError("is no JSON of lldpctl", where=f"{file}:1", remedy=_REMEDY) from None
+        return read_json(text, where=file)
+    except ParseError as error:
+        raise ParseError(error.message, where=error.where, remedy=_REMEDY) from None
 
 
 def _only(value: object, place: _Place) -> Mapping[str, Any] | None:

@@ -7,7 +7,7 @@ import enum
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import takewhile
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.hardware.disk_contract import SeenDrive
 from clusterctl.fleet.node import Mac, Serial
+from clusterctl.fleet.peer_text import visible_line
 from clusterctl.fleet.secret import NeverPickled
 
 MAX_TEXT, MAX_TITLE = 400, 80
@@ -81,7 +82,8 @@ class BlockDevice:
 @dataclass(frozen=True, slots=True)
 class MaasMachine:
     """One machine as MAAS sees it. `message` is its last event, not its state; `serial` None until commissioned;
-    `boot_disk` is a drive's id.
+    `boot_disk` is a drive's id. `unreadable`: why its description was not understood; only its id, names, status and
+    cards are known then.
     """
 
     system_id: str
@@ -100,6 +102,7 @@ class MaasMachine:
     boot_disk: int | None
     drives: tuple[BlockDevice, ...]
     tags: tuple[str, ...] = ()
+    unreadable: str = ""
 
     @property
     def root_drives(self) -> tuple[BlockDevice, ...]:
@@ -137,12 +140,16 @@ def machine(body: Any) -> MaasMachine:
     """Return the machine of a JSON object. Raises `ParseError` naming the field that is missing or wrong."""
     try:
         return _machine(body)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (ArithmeticError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise ParseError(
-            f"MAAS's description of a machine was not understood ({type(error).__name__}: {error})",
+            f"MAAS's description of a machine was not understood ({type(error).__name__}: {_quoted(error)})",
             where="MAAS",
             remedy="check that the address is MAAS's API 2.0; keep the evidence and report it",
         ) from error
+
+
+def _quoted(error: Exception) -> str:
+    return visible_line(str(error), MAX_TITLE)
 
 
 def power_parameters(body: Any) -> PowerParameters:
@@ -155,8 +162,30 @@ def power_parameters(body: Any) -> PowerParameters:
 
 
 def machines(body: Any) -> tuple[MaasMachine, ...]:
-    """Return the list that `GET /machines/` answers."""
-    return tuple(machine(item) for item in _list(body, "machines"))
+    """Return the list that `GET /machines/` answers. A machine that is not understood is `unreadable`, and hides no
+    other. Raises `ParseError` where not even a machine's id, name and status are there.
+    """
+    return tuple(_one_of_many(item) for item in _list(body, "machines"))
+
+
+def _one_of_many(body: Any) -> MaasMachine:
+    try:
+        return machine(body)
+    except ParseError as error:
+        if not isinstance(body, Mapping):
+            raise
+        names = ("system_id", "hostname", "status", "status_name", "power_type")
+        rest = {"interface_set": _cards(body.get("interface_set")), "hardware_info": {}}
+        found = machine({**{name: body.get(name) for name in names}, **rest})
+        if not all(isinstance(body.get(name), str) for name in ("system_id", "hostname")):
+            raise
+        return replace(found, unreadable=error.message)
+
+
+def _cards(listed: Any) -> list[Mapping[str, str]]:
+    """Return the cards of a list that have a MAC address."""
+    macs = [item.get("mac_address") for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []
+    return [{"mac_address": mac} for mac in macs if isinstance(mac, str)]
 
 
 def block_devices(body: Any) -> tuple[BlockDevice, ...]:
@@ -287,10 +316,9 @@ def is_page(content_type: str, text: str) -> bool:
 
 
 def plain(text: str, limit: int = MAX_TEXT) -> str:
-    """Return foreign text as one line of at most `limit`: without HTML tags, escapes and unprintable characters."""
+    """Return foreign text as one line of at most `limit`: without HTML tags and colours, and with nothing hidden."""
     line = _TAG.sub(" ", _ESCAPE.sub(" ", text[: 4 * limit]))
-    line = " ".join("".join(letter if letter.isprintable() else " " for letter in line).split())
-    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+    return visible_line(line, limit)
 
 
 def _machine(body: Mapping[str, Any]) -> MaasMachine:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from clusterctl.fleet.errors import BusyError, EdgeError, ParseError, PrivilegeError
 from clusterctl.fleet.node import Unread
+from clusterctl.fleet.peer_text import visible_line
 
 ROOT = "/redfish/v1"
 _PATH = re.compile(r"/redfish/v1(/[^\s#\\]*)?")
@@ -98,7 +99,8 @@ class Resource:
             return ""
         if not isinstance(found, str):
             raise self._mistyped(keys, "text", found)
-        return found.strip()
+        found = found.strip()
+        return found if found.isprintable() and len(found) <= MAX_TEXT else visible_line(found, MAX_TEXT)
 
     def number(self, *keys: str) -> float | None:
         found = self.value(*keys)
@@ -212,6 +214,8 @@ class _Collection:
 
 
 EXPANDED = "?$expand="
+MAX_TEXT = 4000
+"""Characters of one text of a resource."""
 _REFUSALS = 2
 
 

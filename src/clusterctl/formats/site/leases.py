@@ -14,8 +14,9 @@ from clusterctl.fleet.node import Mac
 from clusterctl.formats.identifiers import read_mac
 from clusterctl.formats.site.table import read_table
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{};]|#[^\n]*|[^\s{};"#]+|"', re.DOTALL)
-_BLOCK = re.compile(r"^\s*(?:lease\s+[0-9a-f.:]+|host\s+\S+)\s*\{", re.MULTILINE | re.IGNORECASE)
+_TOKEN = re.compile(r'"(?:[^"\\\n]|\\[^\n])*"?|[{};]|#[^\n]*|[^\s{};"#]+')
+"""A string that its line does not end is taken up to the line's end: the file is read in linear time."""
+_BLOCK = re.compile(r"^[ \t]*(?:lease\s+[0-9a-f.:]+|host\s+\S+)\s*\{", re.MULTILINE | re.IGNORECASE)
 _EMPTY = re.compile(r"^# The format of this file is documented in the dhcpd\.leases", re.MULTILINE)
 _ETHERNET = ["hardware", "ethernet"]
 _STATE = ["binding", "state"]
@@ -104,7 +105,7 @@ def _tokens(text: str) -> Iterator[tuple[str, int]]:
         at = match.start()
         found = match[0]
         if not found.startswith("#"):
-            yield (found[1:-1] if len(found) > 1 and found[0] == '"' else found), line
+            yield (found[1:].removesuffix('"') if found[0] == '"' else found), line
 
 
 _LINE = re.compile(r"^(\d+)\s+(\S+)\s+([0-9a-fA-F.:]+)\s+(\S+)(?:\s+(\S+))?$")

@@ -127,7 +127,8 @@ def _unknown(path: tuple[str | int, ...], model: type[Any], data: Any) -> Proble
 
 def _nearest(problem: Problem, model: type[Any], data: Any) -> str:
     names = sorted(_fields(model, problem.path[:-1], data))
-    return next(iter(difflib.get_close_matches(str(problem.path[-1]), names, n=1, cutoff=0.7)), "")
+    name = str(problem.path[-1]) if problem.path else ""  # a null key has no path
+    return next(iter(difflib.get_close_matches(name, names, n=1, cutoff=0.7)), "")
 
 
 def _fields(model: type[Any], path: Iterable[str | int], data: Any) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from clusterctl.fleet.bmc.accounts import AccountSight, same
 from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, EdgeError, PasswordChangeError
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl.ports.accounts import AccountBmcs
+from clusterctl.ports.isolation import as_error
 from clusterctl.ports.logins import Login
 from clusterctl.steps.executor.parallel import each
 
@@ -67,14 +68,14 @@ class AccountChecker:
                 found = AccountCheck(node.name, takes, used.name)
                 try:
                     sight = bmc.look(self.user or used.user, deadline)
-                except ClusterctlError as error:
-                    return replace(found, error=error)
+                except Exception as error:  # noqa: BLE001 — whatever its data causes is its own result
+                    return replace(found, error=as_error(error, node.name))
         except PasswordChangeError as error:
             return AccountCheck(node.name, AcceptedLogin.UNKNOWN, error=error)
         except AuthenticationError as error:
             return AccountCheck(node.name, AcceptedLogin.NEITHER, error=error)
-        except ClusterctlError as error:
-            return AccountCheck(node.name, AcceptedLogin.UNKNOWN, error=error)
+        except Exception as error:  # noqa: BLE001 — whatever its data causes is its own result
+            return AccountCheck(node.name, AcceptedLogin.UNKNOWN, error=as_error(error, node.name))
         return replace(found, sight=sight, error=_wrong(node, sight))
 
 

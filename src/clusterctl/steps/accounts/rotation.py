@@ -28,6 +28,7 @@ from clusterctl.fleet.payloads.node import ActIntended, ActObserved, BmcPassword
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Deadline, Journal
 from clusterctl.ports.accounts import AccountBmcs, AccountClient, Generation, PowerLogins, PowerTarget, Told, Vault
+from clusterctl.ports.isolation import as_error
 from clusterctl.steps.executor.intent_log import IntentLog, failure
 from clusterctl.steps.executor.parallel import each
 
@@ -108,8 +109,9 @@ class PasswordRotation:
             change = self._changed(node, intents, fenced)
         except (CancelledError, ClaimLostError) as error:
             return RotationResult(node.name, error=error)
-        except ClusterctlError as error:
-            return self._failed(Act.PASSWORD_CHANGE, RotationResult(node.name), node, error, intents)
+        except Exception as error:  # noqa: BLE001 — whatever its data causes is its own result
+            failed = as_error(error, node.name)
+            return self._failed(Act.PASSWORD_CHANGE, RotationResult(node.name), node, failed, intents)
         done = RotationResult(node.name, change.generation.number, finished=change.finished, error=change.doubt)
         if change.doubt is not None:
             return done
@@ -117,8 +119,8 @@ class PasswordRotation:
             return replace(done, installer=self._share(node, change.generation, intents, fenced))
         except (CancelledError, ClaimLostError) as error:
             return replace(done, error=error)
-        except ClusterctlError as error:
-            return self._failed(Act.PASSWORD_SHARE, done, node, error, intents)
+        except Exception as error:  # noqa: BLE001 — whatever its data causes is its own result
+            return self._failed(Act.PASSWORD_SHARE, done, node, as_error(error, node.name), intents)
 
     def _changed(self, node: NodeState, intents: IntentLog, deadline: Deadline) -> _Change:
         """Return the password that the BMC takes now."""

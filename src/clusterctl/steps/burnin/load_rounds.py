@@ -7,11 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from clusterctl.ports import Deadline, Shell
+from clusterctl.ports.isolation import peer_error
 from clusterctl.steps.burnin.campaigns import CampaignLog, CampaignStore
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SessionFailure, read_probes, unanswered
 from clusterctl_burnin.campaign import Campaign, Plan, Told, read
 from clusterctl_burnin.hunting.model import Group
 from clusterctl_burnin.hunting.node_status import Measured
+from clusterctl_burnin.loads.model import Outcome, Trial, Tried
 
 MorePartners = Callable[[bool], Sequence[NodeUnderTest]]
 """Brings further partners for a batch that is proven (True), or is not."""
@@ -110,7 +112,12 @@ class LoadRounds:
         said = {
             name: answer.words if isinstance(answer, SessionFailure) else answer for name, answer in answers.items()
         }
-        tried = read(job, said, self.plan.limits)
+        try:
+            tried = read(job, said, self.plan.limits)
+        except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
+            broken = peer_error(error, ", ".join(group))
+            trial = Trial(one.campaign.load, tuple(group), Outcome.UNMEASURED, {}, detail=broken.message)
+            tried = Tried((trial,), ())
         for name in group:
             nodes[name].keep(tried.evidence)
         told = Told(number, group, tried.trials)

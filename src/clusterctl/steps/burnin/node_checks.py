@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from clusterctl.fleet.errors import ClusterctlError, UsageError
@@ -10,11 +11,12 @@ from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
+from clusterctl.ports.isolation import peer_error
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SessionFailure, read_probes, unanswered
 from clusterctl.steps.burnin.plan import BurninPlan, BurninServices
 from clusterctl.steps.executor.reachability import REACHABLE, host_unreachable
 from clusterctl_burnin.alike import traits
-from clusterctl_burnin.check import Check, Expected, causes_of
+from clusterctl_burnin.check import Check, Expected, causes_of, inconclusive
 from clusterctl_burnin.fleet_metrics import samples
 from clusterctl_burnin.loads.obstacles import obstacle
 from clusterctl_burnin.loads.rank_placement import seat
@@ -32,11 +34,13 @@ class NodeChecker:
     plan: BurninPlan
 
     def check(self, node: NodeUnderTest, deadline: Deadline) -> None:
-        """Run the suite's checks on the node."""
-        answer = self._examine(node, self.plan.suite.checks, deadline)
-        if answer is not None:
-            node.placement = seat(answer, node.host.address, node.sku)
-            node.traits = traits(answer)
+        """Run the suite's checks on the node; whatever its data causes is its own finding."""
+        checks = self.plan.suite.checks
+        with self._isolated(node, checks):
+            answer = self._examine(node, checks, deadline)
+            if answer is not None:
+                node.placement = seat(answer, node.host.address, node.sku)
+                node.traits = traits(answer)
 
     def load(self, node: NodeUnderTest, deadline: Deadline) -> None:
         """Run the suite's loads of one node, one after another; one that a finding stands against is left out."""
@@ -45,7 +49,8 @@ class NodeChecker:
             if obstacle(load.needs, node.findings) is not None:
                 continue
             check = load.check(node.limits, suite.node_seconds.get(load.name))
-            self._examine(node, (check,), deadline, load=load.name)
+            with self._isolated(node, (check,)):
+                self._examine(node, (check,), deadline, load=load.name)
         self.look_again(node, deadline)
 
     def look_again(self, node: NodeUnderTest, deadline: Deadline) -> None:
@@ -54,7 +59,8 @@ class NodeChecker:
         if not checks or any(finding.check == REACHABLE for finding in node.findings):
             return
         before, node.findings = node.findings, []
-        self._examine(node, checks, deadline, again=True)
+        with self._isolated(node, checks):
+            self._examine(node, checks, deadline, again=True)
         known = {(finding.check, finding.subject, finding.code) for finding in before}
         new = [
             one
@@ -65,6 +71,17 @@ class NodeChecker:
         worse = {one.check for one in new}
         stays = [one for one in before if one.verdict is not Verdict.PASS or one.check not in worse]
         node.findings = list(link_roots([*stays, *new], causes_of(self.plan.suite.checks))) if new else before
+
+    @contextmanager
+    def _isolated(self, node: NodeUnderTest, checks: Sequence[Check]) -> Iterator[None]:
+        """Turn what the node's data causes into INCONCLUSIVE findings of `checks`, in place of all others of theirs."""
+        before = list(node.findings)
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
+            broken = peer_error(error, node.name)
+            node.findings = [*before, *(inconclusive(check.name, broken) for check in checks)]
+            node.figures, node.traits = (), {}
 
     def _examine(
         self,

@@ -7,11 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from clusterctl.fleet.errors import (
     AuthenticationError,
-    CancelledError,
     ClusterctlError,
     EdgeError,
-    EnvironmentBrokenError,
-    ParseError,
     UntrustedError,
 )
 from clusterctl.fleet.event import node_event
@@ -21,6 +18,7 @@ from clusterctl.fleet.node import Serial
 from clusterctl.fleet.payloads.node import FiguresMeasured
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Shell
+from clusterctl.ports.isolation import peer_error
 from clusterctl.steps.executor.step import Outcome
 from clusterctl_burnin.alike import Traits
 from clusterctl_burnin.figures import to_payload
@@ -114,15 +112,14 @@ def read_probes(
     """Return the readings of one session, or why there are none; never raise for what a host does wrong."""
     try:
         ran = shell.run(host, argv_for(host.user, privileged=privileged), stdin, deadline)
-    except (CancelledError, EnvironmentBrokenError):
-        raise
-    except ClusterctlError as error:
-        return _no_session(error), ()
+    except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
+        return _no_session(peer_error(error, host.name)), ()
     try:
         readings = parse_readings(ran.value.stdout)
-    except ParseError as error:
+    except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
+        broken = peer_error(error, host.name)
         said = ran.value.stderr.strip()[-200:]
-        words = "its answer did not come in time" if ran.value.exit_status is None else error.message
+        words = "its answer did not come in time" if ran.value.exit_status is None else broken.message
         return SessionFailure(f"{words}{f' ({said})' if said else ''}"), ran.evidence
     origins = {item.origin for item in ran.evidence}  # simulated where the site or the host's marker says so
     return (replace(readings, origin=Origin.SIMULATED) if Origin.SIMULATED in origins else readings), ()
@@ -134,10 +131,8 @@ def unanswered(shell: Shell, host: HostAddress, deadline: Deadline) -> SessionFa
         return None
     try:
         ran = shell.run(host, ("true",), b"", deadline.within(ALIVE_S))
-    except (CancelledError, EnvironmentBrokenError):
-        raise
-    except ClusterctlError as error:
-        return _no_session(error)
+    except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
+        return _no_session(peer_error(error, host.name))
     if ran.value.exit_status is not None:
         return None
     return SessionFailure(f"timed out: no answer within {ALIVE_S:.0f} s", lost=True)

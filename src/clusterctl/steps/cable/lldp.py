@@ -12,6 +12,7 @@ from clusterctl.fleet.finding import Evidence
 from clusterctl.fleet.network.lldp import LldpReport
 from clusterctl.formats.host.lldp import parse_lldpctl
 from clusterctl.ports import Deadline, HostAddress, Shell
+from clusterctl.ports.isolation import peer_error
 from clusterctl.steps.burnin.node_under_test import SessionFailure, read_probes
 from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status, script
 from clusterctl_burnin.sweep import at_most
@@ -73,11 +74,17 @@ class LldpReader:
     def _one(
         self, host: HostAddress, stdin: bytes, deadline: Deadline
     ) -> tuple[LldpReport | MissingReport, tuple[Evidence, ...]]:
-        answer, evidence = read_probes(self.shell, host, stdin, deadline, privileged=True)
-        if isinstance(answer, SessionFailure):
-            remedy = answer.remedy or f"see that {host.name} can be logged in to, then run this again"
-            return MissingReport(answer.words, remedy), evidence
-        return _report(host.name, answer), tuple(answer.evidence().values())
+        evidence = tuple[Evidence, ...]()
+        try:
+            answer, evidence = read_probes(self.shell, host, stdin, deadline, privileged=True)
+            if isinstance(answer, SessionFailure):
+                remedy = answer.remedy or f"see that {host.name} can be logged in to, then run this again"
+                return MissingReport(answer.words, remedy), evidence
+            evidence = tuple(answer.evidence().values())
+            return _report(host.name, answer), evidence
+        except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
+            broken = peer_error(error, host.name)
+            return MissingReport(broken.message, broken.remedy), evidence
 
 
 def _report(host: str, readings: Readings) -> LldpReport | MissingReport:

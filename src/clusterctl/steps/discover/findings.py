@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from shlex import quote
 
 from clusterctl.fleet.bmc.logs import UNREAD, LogEntry
 from clusterctl.fleet.finding import Finding, Verdict, passed
@@ -30,7 +31,7 @@ def identity(node: NodeState, inventory: Inventory, owners: Mapping[str, str]) -
         cause = f"serial {inventory.serial} already belongs to {owner}: two addresses lead to one machine"
         remedy = (
             f"find out which BMC address is right, and take {node.name} or {owner} out of the site; if the machine "
-            f"moved here: clusterctl merge {node.name} --serial {inventory.serial} --from {owner}"
+            f"moved here: clusterctl merge {node.name} --serial {quote(inventory.serial)} --from {owner}"
         )
     elif expected and expected != inventory.serial:
         if kept := _kept_serial(node, inventory, owners):
@@ -39,7 +40,7 @@ def identity(node: NodeState, inventory: Inventory, owners: Mapping[str, str]) -
         cause = f"serial {inventory.serial} answers at {node.bmc}, but {expected} was expected"
         remedy = (
             f"check the sheet and the BMC's network cable at {node.location}; nothing was done to the machine; if "
-            f"it was swapped: clusterctl merge {node.name} --serial {inventory.serial}"
+            f"it was swapped: clusterctl merge {node.name} --serial {quote(inventory.serial)}"
         )
     else:
         return passed("identity", f"serial {inventory.serial}", serial=inventory.serial)

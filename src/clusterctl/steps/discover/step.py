@@ -28,6 +28,7 @@ from clusterctl.fleet.settings.drift import drift
 from clusterctl.fleet.settings.drift import findings as drift_findings
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, BmcSettings, Deadline, LogEntry
+from clusterctl.ports.isolation import peer_error
 from clusterctl.steps.accounts.rotation import RotationResult
 from clusterctl.steps.discover import findings, inventory_boot
 from clusterctl.steps.discover.inventory_boot import InventoryBoot, as_it_stands, left_alone
@@ -103,44 +104,41 @@ class Discover:
                     yield outcome
 
     def _discover(self, node: NodeState, intents: IntentLog, deadline: Deadline) -> Outcome | None:
-        """Return the outcome; None for a node that another run has taken meanwhile."""
+        """Return the outcome, whatever its BMC answers; None for a node that another run has taken meanwhile."""
+        try:
+            return self._read_with_password(node, intents, deadline)
+        except ClaimLostError:
+            return None
+        except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
+            return Outcome(node.id, (bmc_unreadable(node, peer_error(error, node.name)),))
+
+    def _read_with_password(self, node: NodeState, intents: IntentLog, deadline: Deadline) -> Outcome | None:
+        """Read and judge one machine, after the change of the password that its BMC may demand."""
         try:
             return self._read(node, intents, deadline)
-        except PasswordChangeError as error:
+        except PasswordChangeError:
             if self._services.change_password is None:
-                return Outcome(node.id, (bmc_unreadable(node, error),))
+                raise
         changed = self._services.change_password(node, intents, deadline)
-        if isinstance(changed.error, ClaimLostError):
-            return None
-        if isinstance(changed.error, CancelledError):
+        if isinstance(changed.error, (CancelledError, ClaimLostError)):
             raise changed.error
         if changed.error is not None and not changed.number:
             return Outcome(node.id, (bmc_unreadable(node, changed.error),))
-        try:
-            return self._read(node, intents, deadline)
-        except PasswordChangeError as error:
-            return Outcome(node.id, (bmc_unreadable(node, error),))
+        return self._read(node, intents, deadline)
 
     def _read(self, node: NodeState, intents: IntentLog, deadline: Deadline) -> Outcome | None:
         """Read and judge one machine. Raise `PasswordChangeError` where the BMC demands a new password first."""
         asleep = None
-        try:
-            with self._services.bmcs.open(self._services.address_of(node.name), deadline) as bmc:
-                inventory = bmc.inventory(deadline)
-                identity = self._identity(node, inventory.value)
-                reason = self._boot_reason(node, inventory.value) if identity.verdict.admits else ""
-                if reason and self._plan.read_only:
-                    inventory, asleep = as_it_stands(inventory, reason), left_alone(reason)
-                elif reason:
-                    inventory = InventoryBoot(bmc, node, intents, self._plan.poll_s).read_again(inventory, deadline)
-                log = _event_log(bmc, inventory, deadline)
-                baseline = _baseline_drift(bmc, inventory.value, self._plan.skus, deadline)
-        except ClaimLostError:
-            return None
-        except PasswordChangeError:
-            raise
-        except (EdgeError, ParseError) as error:
-            return Outcome(node.id, (bmc_unreadable(node, error),))
+        with self._services.bmcs.open(self._services.address_of(node.name), deadline) as bmc:
+            inventory = bmc.inventory(deadline)
+            identity = self._identity(node, inventory.value)
+            reason = self._boot_reason(node, inventory.value) if identity.verdict.admits else ""
+            if reason and self._plan.read_only:
+                inventory, asleep = as_it_stands(inventory, reason), left_alone(reason)
+            elif reason:
+                inventory = InventoryBoot(bmc, node, intents, self._plan.poll_s).read_again(inventory, deadline)
+            log = _event_log(bmc, inventory, deadline)
+            baseline = _baseline_drift(bmc, inventory.value, self._plan.skus, deadline)
         return self._judge(node, identity, _Reading(inventory, log, baseline, asleep))
 
     def _identity(self, node: NodeState, inventory: Inventory) -> Finding:

@@ -6,7 +6,6 @@ bounded number of nodes at a time, in as many concurrent batches as arrive.
 
 from __future__ import annotations
 
-import errno
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +24,7 @@ from clusterctl.fleet.payloads.runs import WavesStopped
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waves import Ending, ending, held_back
 from clusterctl.ports import Claim, Deadline
+from clusterctl.ports.isolation import peer_error, require_controller
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.recorder import Recorder
 from clusterctl.steps.executor.step import Outcome, StepRunner
@@ -32,9 +32,6 @@ from clusterctl.steps.executor.step_queue import StepLimits, StepQueue, machine
 from clusterctl.steps.executor.waves import Waves
 
 log = logging.getLogger(__name__)
-
-EXHAUSTED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-"""The system's error numbers when the controller has no disk, files or memory left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +221,7 @@ class Pipeline:
         except ClusterctlError as error:
             why = str(error)
         except Exception as error:
-            _require_controller(error)
+            require_controller(error)
             log.exception("%s failed", step.value)
             why = f"clusterctl itself failed: {type(error).__name__}"
         for node in list(pending):
@@ -249,9 +246,14 @@ class Pipeline:
         """Record a pending node's outcome, once."""
         if outcome.node not in pending:
             return
+        step = queue.runner.step
         try:
             claim = intents.lease.claim(outcome.node)
-            decision, state = self._recorder.record(queue.runner.step, outcome, claim)
+            try:
+                decision, state = self._recorder.record(step, outcome, claim)
+            except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
+                broken = _unmeasured(outcome.node, step, peer_error(error, pending[outcome.node].name).message)
+                decision, state = self._recorder.record(step, broken, claim)
         except ClaimLostError as error:
             self._drop(queue, pending.pop(outcome.node), error, intents)
             return
@@ -268,16 +270,6 @@ def _comes_to(state: NodeState, step: Step) -> bool:
     """Return whether the step is still before the node."""
     order = list(Step)
     return state.next_step is not None and order.index(state.next_step) <= order.index(step)
-
-
-def _require_controller(error: Exception) -> None:
-    """Raise `EnvironmentBrokenError` where the controller itself lacks something: no node is to blame for that."""
-    if isinstance(error, OSError) and error.errno in EXHAUSTED:
-        raise EnvironmentBrokenError(
-            f"the controller cannot go on: {error.strerror}",
-            where=str(error.filename or ""),
-            remedy="free space or raise that limit, then run the same command again: it goes on from here",
-        ) from error
 
 
 def _unmeasured(node: NodeId, step: Step, why: str) -> Outcome:

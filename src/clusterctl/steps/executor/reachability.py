@@ -9,7 +9,6 @@ from clusterctl.fleet.bmc.logs import LogEntry
 from clusterctl.fleet.errors import (
     AuthenticationError,
     BusyError,
-    CancelledError,
     ClusterctlError,
     ParseError,
     PasswordChangeError,
@@ -24,6 +23,7 @@ from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.formats.host.ssh import SshFailure, parse_ssh_failure
 from clusterctl.ports import BmcAddress, Bmcs, Deadline, HostAddress, Power
+from clusterctl.ports.isolation import peer_error
 from clusterctl.steps.executor.step import Outcome
 from clusterctl_burnin.bmc_log.judge import weighs
 
@@ -88,10 +88,9 @@ class BmcProbe:
         try:
             with self.bmcs.open(self.address_of(name), limit) as bmc:
                 power, entries = bmc.power(limit), bmc.event_log(limit)
-        except CancelledError:
-            raise
-        except ClusterctlError as error:
-            return BmcState(f"its BMC could not be read ({error.message})", error=error)
+        except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
+            broken = peer_error(error, name)
+            return BmcState(f"its BMC could not be read ({broken.message})", error=broken)
         bad = [entry for entry in entries.value if entry.severity.lower() != "ok" and weighs(entry)]
         said = f", its BMC logged: {bad[0].message}" if bad else ", its BMC logged no error"
         words, evidence = f"power is {power.value.value}{said}", (*power.evidence, *entries.evidence)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from clusterctl.fleet.errors import EdgeError
+from clusterctl.fleet.errors import ClusterctlError, EdgeError
 from clusterctl.fleet.event import node_event
 from clusterctl.fleet.finding import Evidence, Finding, Verdict
 from clusterctl.fleet.finding_code import Code
@@ -31,6 +31,21 @@ def installed(job: Job, address: str, greeting: str, evidence: tuple[Evidence, .
     )
     facts = (node_event(job.node.id, NodeAddressed(address=address)),)
     return Outcome(job.node.id, with_evidence([finding], evidence), evidence, facts)
+
+
+def unreadable(job: Job, error: ClusterctlError) -> Outcome:
+    """Return the outcome of a machine about which the installer, its BMC or its host reports what cannot be read."""
+    finding = Finding(
+        check="install",
+        verdict=Verdict.INCONCLUSIVE,
+        code=Code.OUTPUT_UNREADABLE,
+        cause=error.message,
+        remedy=error.remedy or f"read the evidence, then run clusterctl install on {job.node.name} again",
+        serial=job.target.serial,
+        deterministic=False,
+        where=error.where,
+    )
+    return Outcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
 
 
 def foreign(job: Job) -> Outcome:

@@ -10,11 +10,14 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from functools import partial
 
-from clusterctl.fleet.errors import AuthenticationError, EdgeError, InstallerAwayError
+from clusterctl.fleet.errors import AuthenticationError, EdgeError, InstallerAwayError, ParseError
 from clusterctl.fleet.finding import Observed
 from clusterctl.ports import Deadline, Installer, InstallStatus
+from clusterctl.ports.isolation import peer_error
 from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.install.findings import unreadable
 from clusterctl.steps.install.job import Job
 
 log = logging.getLogger(__name__)
@@ -83,7 +86,9 @@ class Rounds:
         yield from self._collect()
         deadline = replace(self._deadline, at=max(self._deadline.at, self._deadline.timer.now() + LOOK_S))
         for job in self._jobs.values():
-            yield self._handlers.ended(job, deadline)
+            outcome = _alone(job, partial(self._handlers.ended, job, deadline))
+            if outcome is not None:
+                yield outcome
         self._jobs.clear()
 
     # --- one look ---------------------------------------------------------------------------------------------------
@@ -104,6 +109,9 @@ class Rounds:
         except EdgeError as error:
             yield from self._troubled(free, error)
             return
+        except ParseError as error:
+            yield from self._troubled(free, EdgeError(error.message, where=error.where, remedy=error.remedy))
+            return
         self._returned()
         self._begin(free, statuses)
 
@@ -113,12 +121,13 @@ class Rounds:
             status = statuses.get(job.node.name)
             job.away = "" if status is not None else "its installer does not answer"
             if status is not None:
-                work = self._pool.submit(self._handlers.advance, job, status, self._deadline)
+                advance = partial(self._handlers.advance, job, status, self._deadline)
+                work = self._pool.submit(_alone, job, advance)
                 self._running[work] = job.node.name
 
     def _troubled(self, jobs: Sequence[Job], error: EdgeError) -> Iterator[Outcome]:
         for job in jobs:
-            outcome = self._handlers.trouble(job, error, self._deadline)
+            outcome = _alone(job, partial(self._handlers.trouble, job, error, self._deadline))
             if outcome is not None:
                 del self._jobs[job.node.name]
                 yield outcome
@@ -166,6 +175,14 @@ class Rounds:
             if outcome is not None:
                 del self._jobs[name]
                 yield outcome
+
+
+def _alone(job: Job, call: Callable[[], Outcome | None]) -> Outcome | None:
+    """Return what the call returns; whatever one machine's data causes is that machine's own outcome."""
+    try:
+        return call()
+    except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
+        return unreadable(job, peer_error(error, job.node.name))
 
 
 @dataclass(frozen=True, slots=True)

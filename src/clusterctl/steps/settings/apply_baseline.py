@@ -19,6 +19,7 @@ from clusterctl.fleet.settings.drift import Drift, in_words, not_right
 from clusterctl.fleet.settings.plan import Todo, todo
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcClient, Deadline, Post, Power
+from clusterctl.ports.isolation import as_error
 from clusterctl.steps.executor.intent_log import IntentLog, failure
 from clusterctl.steps.executor.parallel import each
 from clusterctl.steps.settings.flash import Flasher
@@ -49,8 +50,8 @@ class BaselineApplier:
         session = MachineSession(self.services, node, serial, baseline, intents, fenced)
         try:
             return _Machine(session).run()
-        except ClusterctlError as error:
-            return BaselineResult(node.name, error=error, changed=True)
+        except Exception as error:  # noqa: BLE001 — whatever its data causes is its own result
+            return BaselineResult(node.name, error=as_error(error, node.name), changed=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from clusterctl.fleet.node import Serial
 from clusterctl.fleet.settings.baseline import Baseline, Bios
 from clusterctl.fleet.settings.drift import Drift, drift
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline
+from clusterctl.ports.isolation import as_error
 from clusterctl.steps.settings.machine_session import require_machine
 
 
@@ -52,9 +53,9 @@ class BaselineReader:
                 updates = bmc.updates(deadline).value
                 require_machine(updates, asked.serial)
                 bios = _bios(bmc, asked.baseline, deadline)
-        except ClusterctlError as error:
-            return BaselineReading(asked.name, error=error)
-        return BaselineReading(asked.name, drift(asked.baseline, bios, updates.firmware))
+            return BaselineReading(asked.name, drift(asked.baseline, bios, updates.firmware))
+        except Exception as error:  # noqa: BLE001 — whatever its data causes is its own result
+            return BaselineReading(asked.name, error=as_error(error, asked.name))
 
 
 def _bios(bmc: BmcClient, baseline: Baseline, deadline: Deadline) -> Bios | None:

@@ -20,6 +20,7 @@ from clusterctl.edges.ansible.transcript import KEPT, HostResult, Transcript
 from clusterctl.edges.ansible.workspace import OutOfTimeError, RunSettings, Workspace, ssh_options
 from clusterctl.edges.redaction import Redaction
 from clusterctl.ports import Deadline, HostAddress
+from clusterctl.ports.isolation import peer_error
 
 log = logging.getLogger(__name__)
 
@@ -107,6 +108,16 @@ class HostPlays:
             workspace.remove()
 
     def _handle(self, sessions: Sessions, session: Session, message: Message, deadline: Deadline) -> Iterator[Answer]:
+        """Yield the answers that one host's message decides; one that cannot be processed ends that host's play."""
+        try:
+            yield from self._take(sessions, session, message, deadline)
+        except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
+            why = peer_error(error, session.host.name).message
+            if session.host.name in sessions.names:
+                sessions.dismiss(session)
+            yield from self._plays[session.host.name].transcript.lost(why, unreachable=False)
+
+    def _take(self, sessions: Sessions, session: Session, message: Message, deadline: Deadline) -> Iterator[Answer]:
         play, kind = self._plays[session.host.name], message["event"]
         if kind == "hello":
             deadline.check(f"sending {self.request.playbook} to {session.host.name}")

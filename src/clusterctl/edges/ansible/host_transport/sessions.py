@@ -17,6 +17,8 @@ from typing import Any, Self
 from clusterctl.edges import processes
 from clusterctl.edges.ansible.host_transport.programs import bootstrap
 from clusterctl.edges.ansible.workspace import BEATS, require_time, tool_path
+from clusterctl.fleet.errors import ParseError
+from clusterctl.formats.peer_json import read_json
 from clusterctl.ports import Deadline, HostAddress
 
 SOURCE = Path(bootstrap.__file__).read_bytes()
@@ -138,8 +140,8 @@ class Session:
 
 def _message(line: bytes) -> Message:
     try:
-        message = json.loads(line)
-    except ValueError as error:
+        message = read_json(line)
+    except ParseError as error:
         raise ProtocolError(line[:200].decode("utf-8", "replace")) from error
     if not isinstance(message, dict) or not isinstance(message.get("event"), str):
         raise ProtocolError(line[:200].decode("utf-8", "replace"))

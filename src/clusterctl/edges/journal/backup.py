@@ -1,0 +1,208 @@
+"""Backup, restore and compaction of a journal. A backup is a SQLite file, whichever engine the journal is on."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Table, delete, func, insert, select, text
+
+from clusterctl.edges.journal import claims, states
+from clusterctl.edges.journal.database import Database, bring_up, connect
+from clusterctl.edges.journal.tables import claim, event, evidence, node_state, stream_head
+from clusterctl.edges.journal.verification import BATCH, Verification, rows_of, verify_database
+from clusterctl.fleet.errors import ConflictError, EnvironmentBrokenError, UsageError
+
+KEYS: Mapping[Table, str] = {event: "seq", evidence: "digest", node_state: "node", stream_head: "stream"}
+"""The tables that a backup has, and their keys. Claims belong to running processes."""
+SQLITE = "sqlite:///"
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@contextmanager
+def opened(url: str) -> Iterator[Database]:
+    """Open the database of a journal, with its tables, while the context lasts."""
+    database = connect(url)
+    try:
+        bring_up(database)
+        yield database
+    finally:
+        database.engine.dispose()
+
+
+def back_up(url: str, file: Path) -> Verification:
+    """Write the journal as of one moment to a new file; writers are not held up. Return what the file holds.
+
+    Raise `UsageError` where the file is there already. A backup of a damaged journal is written and reports the damage.
+    """
+    if file.exists():
+        raise UsageError(f"{file} is there already", where=str(file), remedy="name a new file")
+    part = file.with_name(f".{file.name}.part")
+    part.unlink(missing_ok=True)
+    try:
+        with opened(url) as source, opened(f"{SQLITE}{part}") as target:
+            source.snapshot(lambda reading: target.write(lambda writing: _copy(reading, writing)))
+            found = verify_database(target)
+        _sync(part)
+        part.rename(file)
+        _sync(file.parent)
+    except OSError as error:
+        raise EnvironmentBrokenError(
+            f"the backup cannot be written: {error.strerror}", where=str(file), remedy="name a file that you may write"
+        ) from None
+    finally:
+        part.unlink(missing_ok=True)
+    return found
+
+
+def _copy(reading: Connection, writing: Connection) -> None:
+    for table, key in KEYS.items():
+        rows: list[dict[str, Any]] = []
+        for row in rows_of(reading, table, key):
+            rows.append(dict(row))
+            if len(rows) == BATCH:
+                writing.execute(insert(table), rows)
+                rows = []
+        if rows:
+            writing.execute(insert(table), rows)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def backup_copy(file: Path) -> Iterator[tuple[Database, Verification]]:
+    """Open a copy of a backup, so that the backup stays as it is. Raise `UsageError` where there is no such file, and
+    `EnvironmentBrokenError` where it is damaged.
+    """
+    if not file.is_file():
+        raise UsageError("there is no such backup", where=str(file), remedy="name a file of clusterctl journal backup")
+    with tempfile.TemporaryDirectory(prefix="clusterctl-restore-") as folder:
+        copy = Path(folder) / "journal.db"
+        shutil.copyfile(file, copy)
+        with opened(f"{SQLITE}{copy}") as database:
+            found = verify_database(database)
+            if found.damages:
+                raise EnvironmentBrokenError(
+                    f"the backup is damaged: {found.damages[0].where}: {found.damages[0].cause}",
+                    where=str(file),
+                    remedy="use an older backup",
+                )
+            yield database, found
+
+
+def restore(url: str, file: Path) -> tuple[Verification, Path | None]:
+    """Replace the journal by a backup. Return what it holds now, and where a damaged SQLite file was moved to.
+
+    Raise `ConflictError` where a run has claims. A readable journal is replaced in one transaction.
+    """
+    with backup_copy(file) as (backup, _):
+        moved = None if readable(url) else _set_aside(url)
+        with opened(url) as target:
+            backup.snapshot(lambda reading: target.write(lambda writing: _replace(reading, writing)))
+            return verify_database(target), moved
+
+
+def readable(url: str) -> bool:
+    """Return whether the journal's tables and claims can be read, which a transaction on them needs."""
+    try:
+        with opened(url) as database:
+            database.read(lambda connection: [connection.execute(select(table)).first() for table in (*KEYS, claim)])
+            database.write(claims.live)
+    except EnvironmentBrokenError:
+        if not url.startswith(SQLITE):
+            raise
+        return False
+    return True
+
+
+def _set_aside(url: str) -> Path:
+    """Rename a damaged SQLite file and its log; a process that has it open keeps it, and writes to nothing else."""
+    file = Path(url.removeprefix(SQLITE))
+    kept = file.with_name(f"{file.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S}")
+    for suffix in ("", "-wal", "-shm"):
+        part = file.with_name(file.name + suffix)
+        if part.exists():
+            part.rename(kept.with_name(kept.name + suffix))
+    return kept
+
+
+def _replace(reading: Connection, writing: Connection) -> None:
+    require_idle(writing)
+    for table in KEYS:
+        writing.execute(delete(table))
+    _copy(reading, writing)
+    if writing.dialect.name == "postgresql":
+        sequence = func.pg_get_serial_sequence("event", "seq")
+        last = writing.execute(select(func.max(event.c.seq))).scalar() or 1
+        writing.execute(select(func.setval(sequence, func.greatest(func.nextval(sequence), last))))
+
+
+def require_idle(connection: Connection) -> None:
+    """Raise `ConflictError` where a run has claims."""
+    owners = claims.live(connection)
+    if owners:
+        remedy = "let that run end, or stop it; then run the command again"
+        raise ConflictError(f"nodes are {owners[0]}", where="the journal", remedy=remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class Surplus:
+    """Evidence that no event names."""
+
+    digests: tuple[str, ...]
+    bytes: int
+
+
+def surplus(connection: Connection) -> Surplus:
+    """Return the evidence that no event names: left by runs that were killed before they recorded a report."""
+    named: set[str] = set()
+    for row in rows_of(connection, event, "seq"):
+        named.update(_DIGEST.findall(f"{row['evidence']} {row['data']}"))
+    sizes = connection.execute(select(evidence.c.digest, func.length(evidence.c.content))).all()
+    unnamed = [(digest, size) for digest, size in sizes if digest not in named]
+    return Surplus(tuple(digest for digest, _ in unnamed), sum(size for _, size in unnamed))
+
+
+def compact(url: str) -> Surplus:
+    """Compute the node states again, remove evidence that no event names, and give free pages back to the disk.
+
+    Raise `ConflictError` where a run has claims.
+    """
+
+    def work(connection: Connection) -> Surplus:
+        require_idle(connection)
+        found = surplus(connection)
+        for start in range(0, len(found.digests), BATCH):
+            batch = found.digests[start : start + BATCH]
+            connection.execute(delete(evidence).where(evidence.c.digest.in_(batch)))
+        states.rebuild(connection)
+        return found
+
+    with opened(url) as database:
+        removed = database.write(work)
+        _vacuum(database)
+    return removed
+
+
+def _vacuum(database: Database) -> None:
+    with database.engine.execution_options(isolation_level="AUTOCOMMIT", reading=True).connect() as connection:
+        statements: Iterable[str] = ("VACUUM",)
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql("COMMIT")  # of the transaction that `reading` begins
+            statements = ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
+        for statement in statements:
+            connection.execute(text(statement))
