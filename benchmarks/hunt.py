@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 
-from clusterctl_burnin.campaign import Campaign, Plan, Told
+from clusterctl_burnin.campaign import Campaign, GroupTrials, Plan
 from clusterctl_burnin.hunting.answer import MOST_UNMET
 from clusterctl_burnin.hunting.model import Group, Part, PartKind, host, pair
 from clusterctl_burnin.limits.limit import Limits
@@ -159,7 +159,7 @@ def hunted(suite: str, fleet: Fleet) -> Hunted:
             took = working + START_SECONDS[campaign.load]
             for group in asked.groups:
                 rails = fleet.failed_rails(campaign.load, group, now + ran, now + ran + took)
-                campaign.tell(Told(asked.number, group, tuple(_trials(campaign.load, group, rails))))
+                campaign.add(GroupTrials(asked.number, group, tuple(_trials(campaign.load, group, rails))))
             ran += took
             load_seconds += working * sum(map(len, asked.groups))
             all_seconds += took * sum(map(len, asked.groups))

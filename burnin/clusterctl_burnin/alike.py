@@ -1,5 +1,5 @@
-"""What all hosts of one kind have alike: release and kernel. Who differs from most of its batch is told, for a job that
-runs on both meets two kernels' behaviour.
+"""What all hosts of one kind have alike: release and kernel. A host that differs from most of its batch gets a warning,
+since a job that runs on both meets the behaviour of two kernels.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _REMEDY = "bring the node to the release and kernel of the others, or name the r
 
 
 def traits(readings: Readings) -> Traits:
-    """What is compared, by its name; empty where it was not measured, which its check says."""
+    """What is compared, by its name; empty where it was not measured, which its check reports."""
     try:
         host = parse_host_os(readings.text(HOST_OS))
     except (UnmeasuredError, ParseError):
@@ -32,19 +32,19 @@ def traits(readings: Readings) -> Traits:
 
 def unlike(hosts: Mapping[str, Traits]) -> Mapping[str, tuple[Finding, ...]]:
     """By host: a warning for each trait in which it differs from more than half of the others."""
-    names = dict.fromkeys(trait for told in hosts.values() for trait in told)
+    names = dict.fromkeys(trait for values in hosts.values() for trait in values)
     found = [(host, finding) for trait in names for host, finding in _differing(trait, hosts)]
     return {host: tuple(f for name, f in found if name == host) for host in dict.fromkeys(name for name, _ in found)}
 
 
 def _differing(trait: str, hosts: Mapping[str, Traits]) -> Sequence[tuple[str, Finding]]:
-    told = {host: traits[trait] for host, traits in hosts.items() if trait in traits}
-    if len(told) < LEAST_HOSTS:
+    values = {host: traits[trait] for host, traits in hosts.items() if trait in traits}
+    if len(values) < LEAST_HOSTS:
         return ()
-    usual, times = Counter(told.values()).most_common(1)[0]
-    if times * 2 <= len(told):
+    usual, times = Counter(values.values()).most_common(1)[0]
+    if times * 2 <= len(values):
         return ()
-    cause = f"the host's {trait} differs from {times} of the {len(told)} hosts that were burned in with it"
+    cause = f"the host's {trait} differs from {times} of the {len(values)} hosts that were burned in with it"
     return [
         (
             host,
@@ -58,6 +58,6 @@ def _differing(trait: str, hosts: Mapping[str, Traits]) -> Sequence[tuple[str, F
                 remedy=_REMEDY,
             ),
         )
-        for host, value in told.items()
+        for host, value in values.items()
         if value != usual
     ]

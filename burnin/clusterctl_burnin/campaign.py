@@ -33,15 +33,15 @@ _OPEN = frozenset({NodeStatus.SUSPECT, NodeStatus.UNMEASURED})
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What one group of a round told."""
+class GroupTrials:
+    """The trials of one group of a round."""
 
     number: int
     group: Group
     trials: tuple[Trial, ...]
 
     def results(self) -> Iterator[Result]:
-        """By rail, for the hunt; a job that told nothing of its group is unmeasured."""
+        """Return the results for the hunt, by rail; a job without a trial of its group is unmeasured."""
         mine = [trial for trial in self.trials if set(trial.members) == set(self.group)]
         railed = [trial for trial in mine if trial.rail is not None] or mine
         if not railed:
@@ -51,7 +51,7 @@ class Told:
             yield Result(self.number, self.group, trial.outcome, trial.rail, named)
 
 
-CampaignEvent = Round | Told | Dropped
+CampaignEvent = Round | GroupTrials | Dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Campaign:
         self._plan = plan
         self._rules = plan.rules(load)
         known = tuple(events)
-        self._trials = [trial for event in known if isinstance(event, Told) for trial in event.trials]
+        self._trials = [trial for event in known if isinstance(event, GroupTrials) for trial in event.trials]
         asked = {name for event in known if isinstance(event, Round) for name in event.hosts}
         self._names = {*names, *asked}
         self._hunt = self._rebuilt(tuple(_for_hunt(known)))
@@ -110,9 +110,9 @@ class Campaign:
         """The groups to run now; None where nothing more can be learned from who is here."""
         return self._hunt.next()
 
-    def tell(self, told: Told) -> None:
-        self._trials += told.trials
-        self._hunt.tell(told.results())
+    def add(self, trials: GroupTrials) -> None:
+        self._trials += trials.trials
+        self._hunt.add(trials.results())
 
     def drop(self, name: str) -> Dropped:
         """The node fell silent; the event to keep."""
@@ -125,7 +125,7 @@ class Campaign:
         self._hunt = self._rebuilt(self._hunt.events)
 
     def insist(self) -> bool:
-        """Measure the present nodes together again where no other node can join, to tell a fault from chance.
+        """Measure the present nodes together again where no other node can join, to distinguish a fault from chance.
 
         Return False where they have been, or where no node is in doubt.
         """
@@ -160,19 +160,19 @@ class Campaign:
 
 def _for_hunt(events: Iterable[CampaignEvent]) -> Iterator[HuntEvent]:
     for event in events:
-        if isinstance(event, Told):
+        if isinstance(event, GroupTrials):
             yield from event.results()
         else:
             yield event
 
 
 def read(one: Job, answers: Mapping[str, Answer], limits: Limits) -> Tried:
-    """What the answers of a job (by member's name) say."""
+    """Return the trials and evidence in the answers of a job, by member's name."""
     return GROUP_LOADS[one.load].read(one, answers, limits)
 
 
 def to_data(event: CampaignEvent) -> dict[str, Any]:
-    if isinstance(event, Told):
+    if isinstance(event, GroupTrials):
         return {"round": event.number, "group": list(event.group), "trials": [_trial(t) for t in event.trials]}
     return event_to_data(event)
 
@@ -186,7 +186,7 @@ def from_data(data: Mapping[str, Any]) -> CampaignEvent:
         return event
     try:
         group = tuple(map(str, data["group"]))
-        return Told(int(data["round"]), group, tuple(_trial_from(trial) for trial in data["trials"]))
+        return GroupTrials(int(data["round"]), group, tuple(_trial_from(trial) for trial in data["trials"]))
     except (KeyError, TypeError, ValueError) as error:
         raise ParseError(f"this is no event of a campaign: {dict(data)}") from error
 
@@ -227,7 +227,7 @@ def one_after_the_other(histories: Iterable[Iterable[CampaignEvent]]) -> tuple[C
     for history in histories:
         before = max((event.number for event in found if isinstance(event, Round)), default=0)
         for event in history:
-            if isinstance(event, (Round, Told)):
+            if isinstance(event, (Round, GroupTrials)):
                 found.append(replace(event, number=event.number + before))
             else:
                 found.append(replace(event, round=event.round + before))

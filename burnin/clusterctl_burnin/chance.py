@@ -1,4 +1,4 @@
-"""What a count in a short time says of a rate."""
+"""What a count in a short time shows of a rate."""
 
 from __future__ import annotations
 

@@ -22,12 +22,12 @@ from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What the node should be: everything that a judgement needs beside the readings.
+    """What the node should be: everything that a judgement needs in addition to the readings.
 
-    inventory        what the BMC told of it, so that an absent part can be named; None where unknown
+    inventory        what the BMC reports, so that an absent part can be named; None where unknown
     driver_version   the NVIDIA driver that was configured; empty where the site names none
-    network          the host's own, empty where the site says nothing of it; the error where it cannot be told
-    known_lines      kernel messages that this site calls harmless, beside the shipped ones
+    network          the host's own, empty where the site has none; the error where it cannot be determined
+    known_lines      kernel messages that this site calls harmless, in addition to the shipped ones
     sent, received   when the controller (its clock, UTC) began to send the probes and had the answer
     """
 
@@ -92,7 +92,7 @@ class Cause:
 
 
 MALFORMED = (ArithmeticError, LookupError, RecursionError, ValueError)
-"""What Python raises for text that a parser took for a number, an address or a list, and that is none."""
+"""Errors that Python raises where text is not the number, address or list that a parser takes it for."""
 EVERY_SUITE = frozenset({"bootstrap", "hunt", "nightly", "revalidate"})
 
 
@@ -105,7 +105,7 @@ class Check:
     metrics  figures that are compared over the fleet; `samples` reads them from the probes' output
     causes   checks whose failure explains this one's; they precede it in suites and reports
     suites   the shipped suites that require it
-    after_loads  whether it looks again after the loads: they bring errors about that an idle node does not have
+    after_loads  whether it runs again after the loads, which provoke errors that an idle node does not have
     """
 
     name: str
@@ -191,7 +191,7 @@ def causes_of(checks: Iterable[Check]) -> Mapping[str, tuple[Cause, ...]]:
 
 
 def inconclusive(check: str, error: ClusterctlError, subject: str = "node", serial: str = "") -> Finding:
-    """What stands in for a judgement when nothing was measured."""
+    """Return the finding of a check that could not measure."""
     code, fault = (error.code, error.fault) if isinstance(error, UnmeasuredError) else (Code.NOT_MEASURED, "")
     if isinstance(error, ParseError):
         code, fault = Code.OUTPUT_UNREADABLE, error.where
@@ -215,7 +215,7 @@ def inconclusive(check: str, error: ClusterctlError, subject: str = "node", seri
 
 
 def known(value: T | None, what: str) -> T:
-    """The value, or `UnmeasuredError` where the tool did not tell `what`."""
+    """Return the value. Raises `UnmeasuredError` where the tool did not report `what`."""
     if value is None:
         raise UnmeasuredError(
             f"the tool does not report {what}",

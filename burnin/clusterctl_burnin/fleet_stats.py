@@ -32,7 +32,7 @@ _FREEDOMS = (200.0, 60.0, 40.0, 30.0, 25.0, 20.0, 16.0, 13.0, 11.0, 9.0, 8.0, 7.
 _GAUSS = statistics.NormalDist()
 _MAD_TO_SIGMA = 1.4826
 _MAD_EFFICIENCY = 0.37
-"""The MAD of n values tells as much of the spread as the standard deviation of 0.37 n
+"""The MAD of n values shows as much of the spread as the standard deviation of 0.37 n
 (https://doi.org/10.1080/01621459.1993.10476408)."""
 
 
@@ -160,7 +160,7 @@ def _places(samples: Sequence[Sample], nodes: int) -> list[_Place]:
 
 
 def _spread(values: Sequence[float], median: float, towards_bad: int) -> float:
-    """The largest of three: the MAD; what the far end of the good side tells, where tails are heavy; and one step of a
+    """The largest of three: the MAD; the far end of the good side, where tails are heavy; and one step of a
     value that comes in steps. What is bad about a few of them reaches none of the three.
     """
     deviations = [abs(value - median) for value in values]
@@ -173,7 +173,7 @@ def _spread(values: Sequence[float], median: float, towards_bad: int) -> float:
 
 def _tail_freedom(values: Sequence[float], median: float, towards_bad: int) -> float:
     """How heavy the tails are, as Student's degrees of freedom, by the good side: where healthy values stray far,
-    so may those on the bad side. A rounded value may be half a step nearer. Too few values tell nothing of tails.
+    so may those on the bad side. A rounded value may be half a step nearer. Too few values show nothing of tails.
     """
     middle = statistics.median(abs(value - median) for value in values)
     if len(values) < ENOUGH_FOR_TAILS or middle == 0:

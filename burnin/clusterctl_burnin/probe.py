@@ -78,8 +78,8 @@ class Probe:
     """A command, run once for all the checks that read it.
 
     `timeout` in seconds; `max_bytes` of stdout (and of stderr) are kept. While it exits non-zero and its output
-    contains `retry_on`, it is run again until its time-out. One that `waits` most of its time is begun first
-    and beside those of which `PARALLEL` run at a time. With `again_after` it is run a second time, so many seconds
+    contains `retry_on`, it is run again until its time-out. One that `waits` most of its time is started
+    first, and does not count among the `PARALLEL` that run at a time. With `again_after` it runs again so many seconds
     after the first: counters are judged by what was added. The words of `programs` are built in; another
     tool is installed by `role`.
     """

@@ -27,7 +27,7 @@ _HCA_CHECKS = frozenset(
 )
 _LOADS = frozenset({"ib_write_bw", "all_reduce", "all_reduce_node", "all_reduce_rail", "hang_hunt"})
 _RAIL_LOADS = ("ib_write_bw", "all_reduce_rail")
-"""Loads that tell of one adapter by itself."""
+"""Loads that measure each adapter by itself."""
 
 _XIDS = (Code.XID, Code.XID_MEMORY, Code.XID_OFF_THE_BUS)
 _GPU_LOADS = ("dcgm_diag", "gpu_load", "all_at_once")
@@ -38,7 +38,7 @@ NO_CAUSES: Mapping[str, Sequence[Cause]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A failed finding that meets `root` explains each bad one that meets `consequence` (of the same part, if so)."""
+    """A failed finding that meets `root` explains each bad one that meets `consequence`, of the same part if so set."""
 
     root: Test
     consequence: Test
@@ -167,7 +167,7 @@ def _chain(key: str, parents: Mapping[str, str]) -> Iterator[str]:
 
 
 def _failed(findings: Iterable[Finding]) -> list[Finding]:
-    """Those that can explain others; most nodes have none."""
+    """Return the findings that can explain others."""
     return [finding for finding in findings if finding.verdict is Verdict.FAIL and not finding.root]
 
 
@@ -182,14 +182,14 @@ def _link(finding: Finding, rule: Rule, roots: Sequence[Finding]) -> Finding:
 
 
 def _same_part(one: Finding, other: Finding) -> bool:
-    """The same serial where both tell one, else the same name; never by being about the whole node."""
+    """Return whether both are of one part, not the node: the same serial where both have one, else the same name."""
     if one.serial and other.serial:
         return one.serial == other.serial
     return one.subject == other.subject != "node"
 
 
 def _flatten(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """A consequence of a consequence points at the first cause."""
+    """Return the findings, a consequence of a consequence with the first cause as its root."""
     standing = {f.key for f in findings if not f.root}
     roots = {f.key: f.root for f in findings if f.root and f.key not in standing}
 

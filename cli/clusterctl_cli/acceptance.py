@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +16,8 @@ from clusterctl.operations.reports import Standing
 from clusterctl_cli.render import finding_json, node_json
 from clusterctl_cli.render_fabric import fault_json, faults_section
 from clusterctl_cli.render_offenders import offenders_json, offenders_lines
+
+REHEARSAL = "**A rehearsal: all evidence is simulated. This report proves nothing about hardware.**"
 
 
 def acceptance_json(nodes: Sequence[NodeState], standing: Standing) -> dict[str, Any]:
@@ -38,30 +41,68 @@ def acceptance_text(nodes: Sequence[NodeState], standing: Standing) -> str:
     """Markdown: the result, what stopped nodes and what is wrong with the fabric by rack with remedies, and what gold
     rests on.
     """
-    now = standing.now
-    held = [node for node in nodes if node.held(now)]
-    gold = [node for node in nodes if node.stage is Stage.GOLD and node not in held]
-    stopped = [node for node in nodes if node.stopped_at is not None]
-    retired = [node for node in nodes if node.stage is Stage.RETIRED]
-    rest = [node for node in nodes if node not in (*gold, *held, *stopped, *retired)]
-    lines = [f"# Acceptance of {standing.site}, {now:%Y-%m-%d %H:%M} UTC", ""]
-    if standing.simulated:
-        lines += [
-            "**A rehearsal: every piece of evidence is simulated. Nothing here says anything about hardware.**",
-            "",
-        ]
-    lines += [line for notice in standing.unproven for line in (f"**Not proven:** {notice}.", "")]
-    counts = [f"{len(gold)} gold", f"{len(stopped)} stopped", f"{len(rest)} on their way"]
-    counts += [f"{len(some)} {word}" for some, word in ((held, "held"), (retired, "retired")) if some]
-    lines += [f"{len(nodes)} nodes: {', '.join(counts)}.", ""]
-    lines += _stopped_section(stopped)
-    lines += faults_section(standing.faults)
-    lines += _section("Repeat offenders", offenders_lines(standing.offenders, {node.id: node.name for node in nodes}))
-    lines += _gold_section(gold, standing)
-    lines += _section("Held by people: in no pool", [f"{n.name} ({n.stage.value}): {n.hold}" for n in held])
-    lines += _section("Retired", [f"{n.name} (serial {n.serial or 'none'}): {n.cause}" for n in retired])
-    lines += _section("On their way", [f"{node.name}: {node.stage.value}" for node in rest])
+    groups = _Groups.of(nodes, standing.now)
+    names = {node.id: node.name for node in nodes}
+    lines = [
+        *_heading(standing),
+        f"{len(nodes)} nodes: {groups.counts}.",
+        "",
+        *_stopped_section(groups.stopped),
+        *faults_section(standing.faults),
+        *_section("Repeat offenders", offenders_lines(standing.offenders, names)),
+        *_gold_section(groups.gold, standing),
+        *_section("Held by operators: in no pool", [f"{n.name} ({n.stage.value}): {n.hold}" for n in groups.held]),
+        *_section("Retired", [f"{n.name} (serial {n.serial or 'none'}): {n.cause}" for n in groups.retired]),
+        *_section("On their way", [f"{node.name}: {node.stage.value}" for node in groups.rest]),
+    ]
     return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """The nodes by how they stand. A held node may be stopped or retired, too; the other groups are apart."""
+
+    held: tuple[NodeState, ...]
+    gold: tuple[NodeState, ...]
+    stopped: tuple[NodeState, ...]
+    retired: tuple[NodeState, ...]
+    rest: tuple[NodeState, ...]
+
+    @classmethod
+    def of(cls, nodes: Sequence[NodeState], now: datetime) -> _Groups:
+        """Return the groups of these nodes."""
+        return cls(
+            held=_those(nodes, lambda node: node.held(now)),
+            gold=_those(nodes, lambda node: node.stage is Stage.GOLD and not node.held(now)),
+            stopped=_those(nodes, lambda node: node.stopped_at is not None),
+            retired=_those(nodes, lambda node: node.stage is Stage.RETIRED),
+            rest=_those(nodes, lambda node: _is_on_its_way(node, now)),
+        )
+
+    @property
+    def counts(self) -> str:
+        """The size of each group: `6 gold, 1 stopped, 1 on their way`."""
+        counts = [f"{len(self.gold)} gold", f"{len(self.stopped)} stopped", f"{len(self.rest)} on their way"]
+        counts += [f"{len(self.held)} held"] if self.held else []
+        counts += [f"{len(self.retired)} retired"] if self.retired else []
+        return ", ".join(counts)
+
+
+def _those(nodes: Iterable[NodeState], condition: Callable[[NodeState], bool]) -> tuple[NodeState, ...]:
+    return tuple(filter(condition, nodes))
+
+
+def _is_on_its_way(node: NodeState, now: datetime) -> bool:
+    return not node.held(now) and node.stopped_at is None and node.stage not in (Stage.GOLD, Stage.RETIRED)
+
+
+def _heading(standing: Standing) -> Iterator[str]:
+    """Yield the title, and what must be known before the report is read."""
+    yield from (f"# Acceptance of {standing.site}, {standing.now:%Y-%m-%d %H:%M} UTC", "")
+    if standing.simulated:
+        yield from (REHEARSAL, "")
+    for notice in standing.unproven:
+        yield from (f"**Not proven:** {notice}.", "")
 
 
 def _section(heading: str, items: Sequence[str]) -> list[str]:

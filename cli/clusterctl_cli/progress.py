@@ -128,25 +128,18 @@ class ProgressView:
         little room beside it, so that no name and no stage is cut.
         """
         rows = [(Text(node.name), self._marks(node), self._stage(node), self._note(node)) for node in nodes]
-        head = tuple(Text(word, style="bold") for word in ("node", "progress", "stage", ""))
+        head = _heading()
         sizes = [max(row[at].cell_len for row in (head, *rows)) for at in range(3)]
         left = sum(sizes) + 3 * len(GAP)
+        indent = left if width - left >= NARROW else 4
         for row in (head, *rows):
-            start = Text()
-            for cell, size in zip(row, sizes, strict=False):
-                start.append_text(cell).append(" " * (size - cell.cell_len) + GAP)
-            note, beside = row[3], width - left >= NARROW
-            if not note:
-                start.rstrip()
-                yield start
-                continue
-            wrapped = note.wrap(console, width - left if beside else width - 4)
-            if beside:
-                yield start.append_text(wrapped.pop(0))
-            else:
-                start.rstrip()
-                yield start
-            yield from (Text(" " * (left if beside else 4)).append_text(line) for line in wrapped)
+            start = _padded(row, sizes)
+            note = list(row[3].wrap(console, width - indent)) if row[3] else []
+            if note and indent == left:
+                start.append_text(note.pop(0))
+            start.rstrip()
+            yield start
+            yield from (Text(" " * indent).append_text(line) for line in note)
 
     def _marks(self, node: NodeSummary) -> Text:
         """Return a mark per step: ✓ passed, ★ gold, ▶ runs, ✗ stopped, · to come."""
@@ -189,6 +182,18 @@ class ProgressView:
             longest = duration(time.monotonic() - began) if began is not None else ""
             usual = f"~{duration(self._expected[step])}" if step in self._expected else ""
             yield Text(f"{step.value:10}{working[step]:9}{done:9}{stopped:9}{longest:>10}{usual:>10}")
+
+
+def _heading() -> tuple[Text, ...]:
+    return tuple(Text(word, style="bold") for word in ("node", "progress", "stage", ""))
+
+
+def _padded(cells: Sequence[Text], sizes: Sequence[int]) -> Text:
+    """Return the first cells of a row in columns of these sizes."""
+    text = Text()
+    for cell, size in zip(cells, sizes, strict=False):
+        text.append_text(cell).append(" " * (size - cell.cell_len) + GAP)
+    return text
 
 
 def _passed(node: NodeSummary, step: Step) -> bool:

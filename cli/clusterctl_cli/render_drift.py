@@ -38,21 +38,29 @@ def drift_text(looks: Sequence[NodeDrift], passed: Mapping[str, str]) -> str:
 def _lines(looks: Sequence[NodeDrift], passed: Mapping[str, str]) -> Iterator[str]:
     for task, names in _by_task(looks):
         yield f"{_nodes(names)}: {task} would change"
-    for role, names in _grouped((role, look.node) for look in looks for role in look.reboot_for):
-        yield f"{_nodes(names)}: {role} wants a reboot"
+    yield from _reboots(looks)
     for why, names in _grouped((look.unmeasured, look.node) for look in looks if look.unmeasured):
         yield f"{_nodes(names)}: not measured: {why}"
     for why, names in _grouped((why, name) for name, why in passed.items()):
-        yield f"{_nodes(names)}: not looked at: {why}"
+        yield f"{_nodes(names)}: not read: {why}"
+    if looks:
+        yield _counts(looks)
+        yield "Nothing was changed."
+    else:
+        yield "no node was read; without --limit the gold pool is (clusterctl nodes -l stage=gold)"
+
+
+def _reboots(looks: Sequence[NodeDrift]) -> Iterator[str]:
+    for role, names in _grouped((role, look.node) for look in looks for role in look.reboot_for):
+        yield f"{_nodes(names)}: {role} needs a reboot"
+
+
+def _counts(looks: Sequence[NodeDrift]) -> str:
     clean = sum(look.clean for look in looks)
     blind = sum(bool(look.unmeasured) for look in looks)
-    if not looks:
-        yield "no node was looked at; without --limit the gold pool is (clusterctl nodes -l stage=gold)"
-        return
     drifted = len(looks) - clean - blind
     of_all = f"{len(looks)} node{'s' * (len(looks) > 1)}"
-    yield f"{of_all} looked at: {clean} as the site has it, {drifted} drifted, {blind} not measured."
-    yield "Nothing was changed."
+    return f"{of_all} read: {clean} as the site has it, {drifted} drifted, {blind} not measured."
 
 
 def _by_task(looks: Sequence[NodeDrift]) -> list[tuple[str, list[str]]]:

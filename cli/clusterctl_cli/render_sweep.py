@@ -56,38 +56,40 @@ def sweep_json(result: SweepResult) -> dict[str, Any]:
 
 
 def _entry_json(entry: Entry) -> dict[str, Any]:
+    """Return what was found at one address; a text that is not known is null."""
     seen, identity, greeting = entry.sighting, entry.sighting.identity, entry.sighting.greeting
     rack, unit = entry.place
-    return {
+    document = {
         "address": seen.address,
         "outcome": seen.outcome.value,
-        "vendor": greeting.vendor or None,
-        "product": greeting.product or None,
-        "redfish_version": greeting.redfish_version or None,
-        "uuid": identity.uuid or greeting.uuid or None,
-        "manufacturer": identity.manufacturer or None,
-        "model": identity.model or None,
+        "vendor": greeting.vendor,
+        "product": greeting.product,
+        "redfish_version": greeting.redfish_version,
+        "uuid": identity.uuid or greeting.uuid,
+        "manufacturer": identity.manufacturer,
+        "model": identity.model,
         "serial": seen.serial,
-        "claimed_serial": greeting.serial or None,
+        "claimed_serial": greeting.serial,
         "kind": identity.kind or greeting.kind or "machine",
-        "sku": identity.sku or None,
-        "bios": identity.bios or None,
-        "bmc_firmware": identity.bmc_firmware or None,
+        "sku": identity.sku,
+        "bios": identity.bios,
+        "bmc_firmware": identity.bmc_firmware,
         "bmc_mac": entry.mac,
-        "certificate": seen.fingerprint or None,
-        "login": seen.login or None,
+        "certificate": seen.fingerprint,
+        "login": seen.login,
         "requests": seen.requests,
         "simulated": greeting.simulated,
-        "hostname": entry.hostname or None,
-        "node": entry.name or None,
-        "rack": rack or None,
+        "hostname": entry.hostname,
+        "node": entry.name,
+        "rack": rack,
         "unit": unit,
         "planned": entry.planned.where if entry.planned is not None else None,
         "listed": entry.listed.where if entry.listed is not None else None,
         "problems": list(identity.problems),
-        "cause": seen.cause or None,
-        "remedy": seen.remedy or None,
+        "cause": seen.cause,
+        "remedy": seen.remedy,
     }
+    return {key: None if value == "" else value for key, value in document.items()}
 
 
 def _row(entry: Entry) -> tuple[str, ...]:

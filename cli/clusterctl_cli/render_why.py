@@ -13,7 +13,7 @@ from clusterctl.fleet.bmc.accounts import Rotation
 from clusterctl.fleet.decisions.waiver import waiver_of
 from clusterctl.fleet.finding import Digest, Finding
 from clusterctl.fleet.hardware.parts import part_of
-from clusterctl.fleet.node import Stage
+from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.explanation import EvidenceSource, Explanation
 from clusterctl_cli.render import STYLES
@@ -23,7 +23,7 @@ from clusterctl_cli.text import ago
 
 def why_text(explanation: Explanation) -> Text:
     """Return why the node is where it is, with the remedy and what it rests on."""
-    node, now, evidence = explanation.node, explanation.at, explanation.evidence
+    node, now = explanation.node, explanation.at
     text = Text()
     text.append(node.name, style="bold")
     text.append(f" ({node.location}, serial {node.serial or 'unknown'}) is ")
@@ -36,22 +36,25 @@ def why_text(explanation: Explanation) -> Text:
     if node.stopped_at is None:
         text.append(_onward(node, now))
         return text
-    whose = f", by {node.stopped_by}'s word" if node.stopped_by else ""
-    text.append(f"\nStopped at  {node.stopped_at.value} ({node.verdict.value}){whose}\n")
-    findings = node.findings
-    if not findings:
+    decided_by = f", decided by {node.stopped_by}" if node.stopped_by else ""
+    text.append(f"\nStopped at  {node.stopped_at.value} ({node.verdict.value}){decided_by}\n")
+    if not node.findings:
         text.append(f"Cause       {node.cause}\nRemedy      {node.remedy}\n")
-    for finding in findings:
+    for finding in node.findings:
         text.append("\n")
-        text.append_text(_finding(finding, node, evidence))
+        text.append_text(_finding(finding, node, explanation.evidence))
         if (waiver := waiver_of(finding, node.waivers, now)) is not None:
             text.append(f"Waived      {waiver}\n")
-    if node.stopped_at.value in node.reports:
-        followers = [f for f in node.reports[node.stopped_at.value].findings if f.root and not f.verdict.admits]
-        for finding in followers:
-            text.append(f"\nfollows from it: {finding.check} {finding.subject}: {finding.cause}")
+    for finding in _consequences(node, node.stopped_at):
+        text.append(f"\nfollows from it: {finding.check} {finding.subject}: {finding.cause}")
     text.append(f"\nAfter the repair: clusterctl release {node.name} --reason '…', then clusterctl bootstrap\n")
     return text
+
+
+def _consequences(node: NodeState, step: Step) -> list[Finding]:
+    """Return the bad findings of a step's report that follow from another finding."""
+    report = node.reports.get(step.value)
+    return [finding for finding in report.findings if finding.root and not finding.verdict.admits] if report else []
 
 
 def _password(node: NodeState, password: Rotation | None, now: datetime) -> str:

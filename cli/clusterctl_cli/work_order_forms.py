@@ -81,29 +81,37 @@ def _summary(sheet: WorkOrders) -> str:
 
 
 def _order_lines(order: WorkOrder) -> Iterator[str]:
-    unit = f"U{order.location.unit} " if order.location.unit is not None else ""
-    yield f"### {order.number}. {unit}{_whose(order)}{_part(order)}"
+    yield _order_heading(order)
     yield ""
-    for finding in order.findings:
-        yield f"- Found by {finding.check}: {_found(finding)}"
+    yield from (f"- Found by {finding.check}: {_found(finding)}" for finding in order.findings)
     yield from (f"- Cable: {_line(cable)}" for cable in order.cables)
     if len(order.nodes) > 1:
         yield f"- Keeps back as well: {_others_back(order.nodes[1:])}"
     yield from (f"- First know: {_line(note)}" for note in order.notes)
     yield from (f"- [ ] **{_line(remedy)}**" for remedy in order.remedies)
     if order.evidence:
-        yield f"- Evidence: {', '.join(digest[:_DIGEST_SHOWN] for digest in order.evidence)}"
+        yield f"- Evidence: {_digests(order)}"
     yield from (f"- {name} is written back with order {number}" for name, number in order.later)
     if order.write_back:
         yield f"- Write back: `{order.write_back}`"
     yield ""
 
 
-def _whose(order: WorkOrder) -> str:
+def _order_heading(order: WorkOrder) -> str:
+    """Return number, unit, first node and part of an order."""
+    unit = f"U{order.location.unit} " if order.location.unit is not None else ""
+    return f"### {order.number}. {unit}{_first_node(order)}{_part(order)}"
+
+
+def _first_node(order: WorkOrder) -> str:
     if not order.nodes:
         return ""
     first = order.nodes[0]
     return f"{first.name}{f', serial {_line(first.serial)}' if first.serial else ''}: "
+
+
+def _digests(order: WorkOrder) -> str:
+    return ", ".join(digest[:_DIGEST_SHOWN] for digest in order.evidence)
 
 
 def _part(order: WorkOrder) -> str:

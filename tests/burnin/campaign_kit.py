@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from clusterctl_burnin.campaign import Campaign, Plan, Told
+from clusterctl_burnin.campaign import Campaign, GroupTrials, Plan
 from clusterctl_burnin.hunting.model import Group, Round
 from clusterctl_burnin.hunting.node_status import Measured
 from clusterctl_burnin.loads.model import Outcome, Trial
@@ -25,12 +25,12 @@ def trial(group: Sequence[str], outcome: Outcome, load: str = PAIRS, rail: int |
     return Trial(load, tuple(group), outcome, lane, rail=rail, value=None if outcome is Outcome.HUNG else 1.0)
 
 
-def told(asked: Round, fails: Fails, load: str = PAIRS, rails: Sequence[int] = (0,)) -> list[Told]:
+def told(asked: Round, fails: Fails, load: str = PAIRS, rails: Sequence[int] = (0,)) -> list[GroupTrials]:
     def of(group: Group) -> tuple[Trial, ...]:
         outcome = Outcome.SLOW if fails(group) else Outcome.PASSED
         return tuple(trial(group, outcome, load, rail) for rail in (rails if load == PAIRS else (None,)))
 
-    return [Told(asked.number, group, of(group)) for group in asked.groups]
+    return [GroupTrials(asked.number, group, of(group)) for group in asked.groups]
 
 
 def run(campaign: Campaign, fails: Fails) -> int:
@@ -38,7 +38,7 @@ def run(campaign: Campaign, fails: Fails) -> int:
     rounds = 0
     while (asked := campaign.next()) is not None:
         for one in told(asked, fails, campaign.load):
-            campaign.tell(one)
+            campaign.add(one)
         rounds += 1
     return rounds
 
@@ -55,7 +55,7 @@ def measured(load: str, trials: Iterable[Trial]) -> Measured:
     events = [
         event
         for (count, group), its in by_group.items()
-        for event in (Round(count, (group,)), Told(count, group, tuple(its)))
+        for event in (Round(count, (group,)), GroupTrials(count, group, tuple(its)))
     ]
     everyone = {name for _, group in by_group for name in group}
     return Campaign(PLAN, load, everyone, events).measured()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
-from clusterctl_burnin.campaign import Campaign, Plan, Told, from_data, one_after_the_other, to_data
+from clusterctl_burnin.campaign import Campaign, GroupTrials, Plan, from_data, one_after_the_other, to_data
 from clusterctl_burnin.hunting.model import Group, PartKind, Round
 from clusterctl_burnin.hunting.node_status import NodeStatus
 from clusterctl_burnin.hunting.record import Dropped
@@ -120,7 +120,7 @@ def test_a_bad_rail_is_told_from_the_others() -> None:
         for group in asked.groups:
             slow = Outcome.SLOW if "node003" in group else Outcome.PASSED
             trials = (trial(group, Outcome.PASSED, rail=0), trial(group, slow, rail=1))
-            campaign.tell(Told(asked.number, group, trials))
+            campaign.add(GroupTrials(asked.number, group, trials))
     by_rail = {rail: found["node003"].status for rail, found in campaign.measured().blame().items()}
     assert by_rail == {0: NodeStatus.PROVEN, 1: NodeStatus.BAD}
 
@@ -131,7 +131,7 @@ def test_what_could_not_be_measured_accuses_nobody() -> None:
     while (asked := campaign.next()) is not None:
         for group in asked.groups:
             outcome = Outcome.UNMEASURED if "node002" in group else Outcome.PASSED
-            campaign.tell(Told(asked.number, group, (trial(group, outcome),)))
+            campaign.add(GroupTrials(asked.number, group, (trial(group, outcome),)))
     found = statuses(campaign)
     assert {name for name, status in found.items() if status is NodeStatus.UNMEASURED} == {"node002"}
     assert campaign.unproven(names(6)) == {"node002"}
@@ -168,7 +168,7 @@ def test_who_falls_silent_is_asked_no_more_and_its_mates_are_not_blamed() -> Non
     asked = campaign.next()
     assert asked is not None
     for one in told(asked, lambda group: "node001" in group):
-        campaign.tell(one)
+        campaign.add(one)
     assert campaign.drop("node001") == Dropped("node001", 1)
     run(campaign, lambda _: False)
     assert campaign.gone == ("node001",)
@@ -185,14 +185,14 @@ def test_killed_anywhere_it_goes_on_and_ends_alike(count: int, bad: int, kill: i
 
     straight = Campaign(PLAN, PAIRS, names(count))
     run(straight, fails)
-    events: list[Round | Told | Dropped] = []
+    events: list[Round | GroupTrials | Dropped] = []
     killed = Campaign(PLAN, PAIRS, names(count))
     left = kill
     while left and (asked := killed.next()) is not None:
         if asked not in events and not any(isinstance(e, Round) and e.number == asked.number for e in events):
             events.append(asked)
         for one in told(asked, fails)[:left]:
-            killed.tell(one)
+            killed.add(one)
             events.append(one)
             left -= 1
     data = json.loads(json.dumps([to_data(event) for event in events]))
@@ -221,7 +221,7 @@ def test_two_killed_campaigns_go_on_as_one() -> None:
 
 @pytest.mark.parametrize(
     "nonsense",
-    [{}, {"told": 1, "group": ["a"], "outcome": "passed", "rail": 0}, {"trials": [{}], "round": 1, "group": []}],
+    [{}, {"result": 1, "group": ["a"], "outcome": "passed", "rail": 0}, {"trials": [{}], "round": 1, "group": []}],
 )
 def test_what_is_no_event_of_a_campaign_is_refused(nonsense: dict[str, object]) -> None:
     with pytest.raises(ParseError, match="no event of"):

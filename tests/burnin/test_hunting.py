@@ -26,7 +26,7 @@ def names(count: int) -> list[str]:
     return [f"n{index:04d}" for index in range(count)]
 
 
-def told(asked: Round, fails: Fails, rail: int | None = None) -> list[Result]:
+def results_of(asked: Round, fails: Fails, rail: int | None = None) -> list[Result]:
     return [Result(asked.number, g, Outcome.SLOW if fails(g) else Outcome.PASSED, rail) for g in asked.groups]
 
 
@@ -34,7 +34,7 @@ def run(hunt: Hunt, fails: Fails) -> int:
     """To its end; the number of rounds."""
     rounds = 0
     while (asked := hunt.next()) is not None:
-        hunt.tell(told(asked, fails))
+        hunt.add(results_of(asked, fails))
         rounds += 1
     return rounds
 
@@ -161,7 +161,7 @@ def test_a_load_of_pairs_is_never_run_by_three(count: int, bad: set[int], screen
     hunt = Hunt(names(count), Rules(most=2, screening=screening, rounds=12))
     while (asked := hunt.next()) is not None:
         assert {len(group) for group in asked.groups} == {2}
-        hunt.tell(told(asked, lambda group: bool(culprits & set(group))))
+        hunt.add(results_of(asked, lambda group: bool(culprits & set(group))))
     assert not hunt.answer().unmeasured
 
 
@@ -188,7 +188,7 @@ def test_a_job_that_could_not_be_started_is_no_rail() -> None:
     hunt = Hunt(names(6), Rules(most=2, screening=2))
     while (asked := hunt.next()) is not None:
         first = asked.number == 1
-        hunt.tell(
+        hunt.add(
             Result(asked.number, g, Outcome.UNMEASURED if first and rail is None else Outcome.PASSED, rail)
             for g in asked.groups
             for rail in ((None,) if first and "n0000" in g else (0, 1))
@@ -222,9 +222,9 @@ def test_rails_are_told_apart() -> None:
         results = [
             r
             for rail in range(4)
-            for r in told(asked, lambda g, rail=rail: rail == 3 or (rail == 1 and "n0007" in g), rail)
+            for r in results_of(asked, lambda g, rail=rail: rail == 3 or (rail == 1 and "n0007" in g), rail)
         ]
-        hunt.tell(results)
+        hunt.add(results)
     answer = hunt.answer()
     assert [(c.part, c.rails) for c in answer.bad] == [(host("n0007"), (1,))]
     assert answer.common == (3,)
@@ -236,7 +236,7 @@ def test_a_hang_is_evidence_like_any_failure(outcome: Outcome) -> None:
     """The hung job accuses its members, as a slow one does."""
     hunt = Hunt(names(20), Rules())
     while (asked := hunt.next()) is not None:
-        hunt.tell(Result(asked.number, g, outcome if "n0004" in g else Outcome.PASSED) for g in asked.groups)
+        hunt.add(Result(asked.number, g, outcome if "n0004" in g else Outcome.PASSED) for g in asked.groups)
     assert accused(hunt) == {host("n0004")}
 
 
@@ -244,7 +244,7 @@ def test_unmeasured_is_not_good() -> None:
     """A host whose jobs never tell anything is asked a few times more, then called unmeasured, and nothing is settled."""
     hunt = Hunt(names(12), Rules(most=4))
     while (asked := hunt.next()) is not None:
-        hunt.tell(Result(asked.number, g, Outcome.UNMEASURED if "n0002" in g else Outcome.PASSED) for g in asked.groups)
+        hunt.add(Result(asked.number, g, Outcome.UNMEASURED if "n0002" in g else Outcome.PASSED) for g in asked.groups)
     answer = hunt.answer()
     assert answer.unmeasured == ("n0002",)
     assert "n0002" not in answer.proven
@@ -257,11 +257,11 @@ def test_who_drops_out_explains_its_round_and_is_asked_no_more() -> None:
     hunt = Hunt(names(16), Rules())
     first = hunt.next()
     assert first is not None
-    hunt.tell(told(first, lambda group: "n0005" in group))
+    hunt.add(results_of(first, lambda group: "n0005" in group))
     hunt.drop("n0005")
     while (asked := hunt.next()) is not None:
         assert "n0005" not in asked.hosts
-        hunt.tell(told(asked, lambda _: False))
+        hunt.add(results_of(asked, lambda _: False))
     answer = hunt.answer()
     assert (answer.bad, answer.suspects, answer.gone) == ((), (), ("n0005",))
     assert set(answer.proven) == set(names(16)) - {"n0005"}
@@ -277,14 +277,14 @@ def test_a_killed_hunt_goes_on_with_what_was_not_told() -> None:
     run(straight, fails)
     killed = Hunt(names(48), Rules(screening=2))
     while (asked := killed.next()) is not None:
-        results = told(asked, fails)
-        killed.tell(results[: len(results) // 2])
+        results = results_of(asked, fails)
+        killed.add(results[: len(results) // 2])
         killed = Hunt(names(48), Rules(screening=2), killed.events)
         rest = killed.next()
         assert rest is not None
         if rest.number == asked.number:
             assert set(rest.groups) == {result.group for result in results[len(results) // 2 :]}
-            killed.tell(told(rest, fails))
+            killed.add(results_of(rest, fails))
     assert killed.events == straight.events
     assert killed.answer() == straight.answer()
 
@@ -294,7 +294,7 @@ def test_events_survive_a_journal() -> None:
     hunt = Hunt(names(20))
     asked = hunt.next()
     assert asked is not None
-    hunt.tell(told(asked, lambda group: "n0003" in group, rail=2))
+    hunt.add(results_of(asked, lambda group: "n0003" in group, rail=2))
     hunt.drop("n0004")
     kept = json.dumps([event_to_data(event) for event in hunt.events])
     again = Hunt(names(20), events=[event_from_data(data) for data in json.loads(kept)])
@@ -317,11 +317,11 @@ def test_the_order_of_arrival_changes_nothing(chance: random.Random) -> None:
     def hunted(shuffled: bool) -> Hunt:
         hunt = Hunt(names(30), Rules(screening=2))
         while (asked := hunt.next()) is not None:
-            results = told(asked, lambda group: "n0011" in group)
+            results = results_of(asked, lambda group: "n0011" in group)
             if shuffled:
                 chance.shuffle(results)
-                hunt.tell(results[:2])
-            hunt.tell(results)
+                hunt.add(results[:2])
+            hunt.add(results)
         return hunt
 
     assert hunted(shuffled=True).events == hunted(shuffled=False).events
@@ -335,7 +335,7 @@ def test_of_two_answers_the_worse_one_holds() -> None:
         hunt = Hunt(names(9))
         asked = hunt.next()
         assert asked is not None
-        hunt.tell(Result(asked.number, asked.groups[0], outcome) for outcome in outcomes)
+        hunt.add(Result(asked.number, asked.groups[0], outcome) for outcome in outcomes)
         hunts.append(hunt)
     assert hunts[0].events == hunts[1].events
 
@@ -344,7 +344,7 @@ def test_what_was_never_asked_is_refused() -> None:
     """Results of another hunt are no evidence in this one."""
     hunt = Hunt(names(9))
     with pytest.raises(ValueError, match="round 1 has no group"):
-        hunt.tell([Result(1, ("n0000", "n0001"), Outcome.PASSED)])
+        hunt.add([Result(1, ("n0000", "n0001"), Outcome.PASSED)])
     asked = hunt.next()
     with pytest.raises(ValueError, match="another hunt"):
         Hunt(["x", "y"], events=hunt.events)
@@ -384,5 +384,5 @@ def test_groups_keep_to_their_sizes(least: int) -> None:
     hunt = Hunt(names(32), Rules(least=least, most=4))
     while (asked := hunt.next()) is not None:
         assert all(least <= len(group) <= 4 + 2 * (least - 1) for group in asked.groups)
-        hunt.tell(told(asked, lambda group: "n0009" in group or "n0021" in group))
+        hunt.add(results_of(asked, lambda group: "n0009" in group or "n0021" in group))
     assert accused(hunt) == {host("n0009"), host("n0021")}

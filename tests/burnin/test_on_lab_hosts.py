@@ -11,7 +11,7 @@ import pytest
 from clusterctl.fleet.finding import Origin, Report, Verdict
 from clusterctl.fleet.node import Serial
 from clusterctl.ports import Deadline
-from clusterctl_burnin.campaign import Plan, Told, read
+from clusterctl_burnin.campaign import GroupTrials, Plan, read
 from clusterctl_burnin.check import Expected
 from clusterctl_burnin.hunting.node_status import Measured
 from clusterctl_burnin.loads.model import Member
@@ -91,7 +91,7 @@ def measured(hosts: Hosts, plan: Plan, everyone: list[Member]) -> list[Measured]
         while (asked := campaign.next()) is not None:
             for group in asked.groups:
                 job = plan.job(campaign.load, tuple(by_name[name] for name in group))
-                campaign.tell(Told(asked.number, group, read(job, hosts.answer(job), plan.limits).trials))
+                campaign.add(GroupTrials(asked.number, group, read(job, hosts.answer(job), plan.limits).trials))
     return [campaign.measured() for campaign in campaigns]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.finding import Origin, Verdict
-from clusterctl_burnin.campaign import Told, from_data, read, to_data
+from clusterctl_burnin.campaign import GroupTrials, from_data, read, to_data
 from clusterctl_burnin.checks.gpu_topology import TOPOLOGY
 from clusterctl_burnin.checks.host_network import ADDRESSES
 from clusterctl_burnin.limits.methods import PairMethod
@@ -196,11 +196,11 @@ def test_a_trials_remedy_outlives_a_killed_run() -> None:
     """Written and read; of a journal without it, none."""
     one = rails([A, replace(B, gpus=(None, None))], LIMITS.methods.all_reduce_rail, "", "ops")
     trials = read(one, {"a": readings()}, LIMITS).trials
-    event = Told(1, ("a", "b"), trials)
+    event = GroupTrials(1, ("a", "b"), trials)
     assert from_data(to_data(event)) == event
     older = to_data(event)
     for trial in older["trials"]:
         del trial["remedy"]
     again = from_data(older)
-    assert isinstance(again, Told)
+    assert isinstance(again, GroupTrials)
     assert {trial.remedy for trial in again.trials} == {""}

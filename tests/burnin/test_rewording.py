@@ -28,7 +28,7 @@ from clusterctl.fleet.hardware.matching import match
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.reporting.figures import Figure, figures
 from clusterctl.fleet.reporting.work_orders import work_orders
-from clusterctl_burnin.campaign import Campaign, Told
+from clusterctl_burnin.campaign import Campaign, GroupTrials
 from clusterctl_burnin.check import causes_of
 from clusterctl_burnin.loads import report as load_report
 from clusterctl_burnin.loads.model import Member
@@ -153,11 +153,11 @@ def test_inventories(wording: Callable[[], Reword]) -> None:
 @pytest.mark.parametrize("wording", WORDINGS)
 def test_a_part_that_was_replaced(wording: Callable[[], Reword]) -> None:
     """The log's entry belongs to the predecessor however the last report worded it; one entry more does not."""
-    (old,) = reworded([log.told([log.entry(3)], "M2")], wording())
+    (old,) = reworded([log.add([log.entry(3)], "M2")], wording())
     for _ in range(2):
-        (old,) = reworded([log.told([log.entry(3)], "M9", before=[old])], wording())
+        (old,) = reworded([log.add([log.entry(3)], "M9", before=[old])], wording())
         assert (old.code, old.serial) == (Code.LOG_ENTRY_OF_PREDECESSOR, "M2")
-    assert log.told([log.entry(0.1), log.entry(3)], "M9", before=[old]).serial == "M9"
+    assert log.add([log.entry(0.1), log.entry(3)], "M9", before=[old]).serial == "M9"
 
 
 def benches() -> list[Bench]:
@@ -223,7 +223,7 @@ def hunted(fails: campaign_kit.Fails, load: str, word: Reword) -> list[tuple[obj
     while (asked := campaign.next()) is not None:
         for one in campaign_kit.told(asked, fails, load):
             trials = tuple(replace(trial, detail=word(), remedy=word()) for trial in one.trials)
-            campaign.tell(Told(one.number, one.group, trials))
+            campaign.add(GroupTrials(one.number, one.group, trials))
     members = [Member(name, f"192.0.2.{number}", ("mlx5_0",)) for number, name in enumerate(names)]
     by_node = load_report.findings([campaign.measured()], members, campaign_kit.PLAN.limits)
     return [judgement(finding) for name in names for finding in linked(by_node[name])]

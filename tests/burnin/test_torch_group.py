@@ -17,7 +17,7 @@ import pytest
 
 from clusterctl.fleet.finding import Origin
 from clusterctl.formats.nvidia.collectives import parse_collective, parse_stopped
-from clusterctl_burnin.campaign import Campaign, Plan, Told, from_data, read, to_data
+from clusterctl_burnin.campaign import Campaign, GroupTrials, Plan, from_data, read, to_data
 from clusterctl_burnin.hunting.model import Result, host
 from clusterctl_burnin.loads.model import Member, Outcome, Round, Trial
 from clusterctl_burnin.node.programs import torch_group, torch_group_worker
@@ -170,7 +170,7 @@ def test_the_hunt_holds_a_hang_against_the_named_node_alone() -> None:
             hung = "n03" in one
             outcome = Outcome.HUNG if hung else Outcome.PASSED
             trial = Trial("hang_hunt", one, outcome, {}, missing=("n03",) if hung else ())
-            campaign.tell(Told(asked.number, one, (trial,)))
+            campaign.add(GroupTrials(asked.number, one, (trial,)))
             assert {c.part for c in campaign.measured().answer.suspects} <= {host("n03")}
     answer = campaign.measured().answer
     assert [culprit.part for culprit in answer.bad] == [host("n03")]
@@ -180,7 +180,7 @@ def test_the_hunt_holds_a_hang_against_the_named_node_alone() -> None:
 def test_whom_a_hang_named_outlives_a_killed_run() -> None:
     """Written and read; what was written without it is read, too."""
     trial = Trial("hang_hunt", ("a", "b"), Outcome.HUNG, {}, missing=("b",))
-    event = Told(1, ("a", "b"), (trial,))
+    event = GroupTrials(1, ("a", "b"), (trial,))
     assert from_data(to_data(event)) == event
     assert list(event.results()) == [Result(1, ("a", "b"), Outcome.HUNG, None, ("b",))]
 

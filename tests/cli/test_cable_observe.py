@@ -14,7 +14,7 @@ from clusterctl.fleet.event import Stream
 from clusterctl.fleet.fabric.history import link_name
 from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.operations.context import open_site
-from clusterctl_cli.main import cli
+from clusterctl_cli.main import cli, run
 from tests.cli import site_of_three
 from tests.events import data_of
 from tests.formats.infiniband import printers
@@ -118,3 +118,39 @@ def test_counters_without_a_summary():
     result = CliRunner().invoke(cli, ["cable", "counters", "--command", "/bin/echo # nothing"])
     assert isinstance(result.exception, EdgeError)
     assert "no summary" in result.exception.message
+
+
+NO_PORT = """\
+ibwarn: [4663] get_abi_version: can't read ABI version from /sys/class/infiniband_mad/abi_version (No such file or \
+directory): is ib_umad module loaded?
+ibwarn: [4663] mad_rpc_open_port: can't open UMAD port ((null):0)
+./libibnetdisc/ibnetdisc.c:802; can't open MAD port ((null):0)
+"""
+"""What ibnetdiscover of infiniband-diags prints on a machine without an InfiniBand adapter; it exits with 255."""
+DENIED = """\
+ibwarn: [55250] sa_get_handle: umad_open_port on port (null):0 failed
+ibpanic: [55250] main: Failed to bind to the SA: Permission denied
+"""
+DROPPED = "src/query_smp.c:197; umad (DR path slid 0; dlid 0; 0,1,2 Attr 0x11:0) bad status 110; Connection timed out"
+
+
+@pytest.mark.parametrize(
+    ("program", "code"),
+    [
+        ("", 3),
+        (f"cat >&2 <<'END'\n{NO_PORT}END\nexit 255", 3),
+        (f"cat >&2 <<'END'\n{DENIED}END\nexit 1", 3),
+        (f"echo '{DROPPED}' >&2; exit 1", 1),
+    ],
+    ids=["no program", "no adapter", "no permission", "a device that does not answer"],
+)
+def test_a_machine_that_cannot_read_the_fabric(site: Path, program: str, code: int) -> None:
+    """Exit code 3 where the environment is broken, 1 where the fabric is; the journal stays as it was."""
+    tool = site.parent / "tool"
+    if program:
+        tool.write_text(f"#!/bin/sh\n{program}\n")
+        tool.chmod(0o755)
+    settings = site / "site.yml"
+    settings.write_text(settings.read_text().replace("ibnetdiscover: [ibnetdiscover]", f"ibnetdiscover: [{tool}]"))
+    assert run(["cable", "observe", "--site", str(site)]) == code
+    assert list(open_site(site).journal.latest(Stream.FABRIC)) == []

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.clock import CLOCK
-from clusterctl.edges.night_record import read_record
+from clusterctl.edges.site.night_record import read_record
 from clusterctl.fleet.decisions.revalidate import order_event
 from clusterctl.fleet.errors import ConflictError, EdgeError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent, Stream

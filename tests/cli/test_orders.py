@@ -62,7 +62,7 @@ def test_a_held_gold_node_leaves_the_pool_and_comes_back(site: Path) -> None:
     run(site, "hold", "n1", *WHY)
     assert (pool(site), shown(site, "n1")["stage"]) == ([], "gold")
     assert "gold (held)" in run(site, "nodes").stdout
-    assert "Held by people" in run(site, "report").stdout
+    assert "Held by operators" in run(site, "report").stdout
     told = run(site, "release", "n1", *WHY).stdout
     assert "no longer held by" in told
     assert pool(site) == ["n1"]
@@ -150,7 +150,7 @@ def test_a_persons_quarantine(site: Path) -> None:
         "burnin",
     )
     assert pool(site) == []
-    assert f"by {node['stopped_by']}'s word" in run(site, "why", "n1").stdout
+    assert f"decided by {node['stopped_by']}" in run(site, "why", "n1").stdout
     assert f"dying (0, serial DISK-S1) ({node['stopped_by']})" in run(site, "report").stdout
     run(site, "release", "n1", *WHY)
     assert shown(site, "n1")["stage"] == "cabled"

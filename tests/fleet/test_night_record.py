@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.night_record import read_record, write_record
+from clusterctl.edges.site.night_record import read_record, write_record
 from clusterctl.fleet.diagnosis import Health
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.fleet.nightly.record import NightRecord, diagnose

@@ -20,8 +20,6 @@ from clusterctl.operations.serial import from_data, to_data
 
 WORKING = {
     "Control",  # callbacks
-    "CounterHistory",  # readings of a whole fabric by port: the page is drawn where they are
-    "FabricReport",  # likewise
     "Feature",
     "GoldPool",
     "NightRun",
@@ -33,7 +31,7 @@ WORKING = {
     "WaveRun",
     "Work",
 }
-"""Objects that an operation works with, or that only a page drawn beside it reads."""
+"""Objects that an operation works with."""
 
 JSON = st.none() | st.booleans() | st.integers(-1000, 1000) | st.text(max_size=5)
 

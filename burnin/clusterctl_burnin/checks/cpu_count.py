@@ -1,4 +1,4 @@
-"""cpu_count: as many processors as the SKU says are plugged in and switched on, with all their cores.
+"""cpu_count: the node has as many working processors as its SKU, with all their cores.
 
 CPUs that the kernel does not use are a warning: a site may switch SMT or single CPUs off on purpose.
 """

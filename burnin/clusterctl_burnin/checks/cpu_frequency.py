@@ -1,6 +1,6 @@
 """cpu_frequency: every processor reaches its clock when it is busy; one that does not makes all ranks wait for its own.
 
-Idle processors clock down on purpose, so all are kept busy for two seconds, and turbostat tells each one's mean clock
+Idle processors clock down on purpose, so all are kept busy for two seconds, and turbostat reports each one's mean clock
 while it was busy (APERF and MPERF, the processor's own counters).
 """
 

@@ -27,23 +27,23 @@ _NONE = "give the host name servers (network.nameservers of site.yml, or the ins
 
 
 def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
-    told = parse_name_answers(readings.text(NAMES))
-    if not told.servers:
-        yield _no_server(told)
+    report = parse_name_answers(readings.text(NAMES))
+    if not report.servers:
+        yield _no_server(report)
         return
-    if not told.answers:
+    if not report.answers:
         raise UnmeasuredError("the node asked no name server")
-    found = [finding for server in told.servers for finding in _server(server, told)]
+    found = [finding for server in report.servers for finding in _server(server, report)]
     yield from found
     if not found:
-        names = ", ".join(told.wanted) or "the host's own name"
-        yield passed(_NAME, f"every name server answers for {names}", measured=", ".join(told.servers))
+        names = ", ".join(report.wanted) or "the host's own name"
+        yield passed(_NAME, f"every name server answers for {names}", measured=", ".join(report.servers))
 
 
-def _no_server(told: NameAnswers) -> Finding:
-    if not told.wanted:
+def _no_server(report: NameAnswers) -> Finding:
+    if not report.wanted:
         return not_applicable(_NAME, "the host has no name server, and the site lists no names")
-    cause = f"the host has no name server to ask for {', '.join(told.wanted)}"
+    cause = f"the host has no name server to ask for {', '.join(report.wanted)}"
     return Finding(
         check=_NAME,
         verdict=Verdict.FAIL,
@@ -55,11 +55,11 @@ def _no_server(told: NameAnswers) -> Finding:
     )
 
 
-def _server(server: str, told: NameAnswers) -> Iterator[Finding]:
-    answers = [answer for answer in told.answers if answer.server == server]
+def _server(server: str, report: NameAnswers) -> Iterator[Finding]:
+    answers = [answer for answer in report.answers if answer.server == server]
     mute = [answer for answer in answers if answer.outcome not in _CODES]
     if len(mute) == len(answers):
-        said = mute[0].outcome if mute else "not asked"
+        outcome = mute[0].outcome if mute else "not asked"
         subject, cause = f"name server {server}", "the name server of the host does not answer"
         yield Finding(
             check=_NAME,
@@ -67,17 +67,17 @@ def _server(server: str, told: NameAnswers) -> Iterator[Finding]:
             code=Code.NAME_SERVER_MUTE,
             subject=subject,
             cause=cause,
-            measured=said,
+            measured=outcome,
             expected="an answer",
             remedy=_DEAD,
             deterministic=False,
         )
         return
-    yield from (_bad(answer) for answer in answers if not _good(answer, told))
+    yield from (_bad(answer) for answer in answers if not _good(answer, report))
 
 
-def _good(answer: NameAnswer, told: NameAnswers) -> bool:
-    return answer.outcome == "address" if told.wanted else answer.outcome in _ANSWERED
+def _good(answer: NameAnswer, report: NameAnswers) -> bool:
+    return answer.outcome == "address" if report.wanted else answer.outcome in _ANSWERED
 
 
 def _bad(answer: NameAnswer) -> Finding:

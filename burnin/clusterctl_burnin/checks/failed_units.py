@@ -24,7 +24,7 @@ _NEEDED = frozenset(
         "sshd.service",
     }
 )
-"""What the roles install and training relies on; any other failed unit is told as a warning."""
+"""What the roles install and training relies on; any other failed unit is a warning."""
 
 
 def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:

@@ -37,7 +37,7 @@ FAN_SPEED = Metric(
 FANS = Probe("fans", ("ipmitool", "sdr", "type", "Fan"), timeout=30.0, role="burnin_tools")
 _NAME = "fan_speed"
 _FEW = 3
-"""Fewer fans of one kind have no median that says what is usual."""
+"""Fewer fans of one kind have no median that shows what is usual."""
 _DRIVER = (
     "load ipmi_si and ipmi_devintf on the node (role burnin_tools), enable the BMC's host interface (KCS), "
     "then run the burn-in again"

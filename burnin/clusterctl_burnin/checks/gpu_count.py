@@ -1,4 +1,4 @@
-"""gpu_count: as many GPUs as the SKU says, all of its model; an absent one is named where the BMC knew it."""
+"""gpu_count: the node has as many GPUs as its SKU, all of its model; an absent one is named where the BMC knows it."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def _off_the_bus(subject: str, pci: str, expected: Expected) -> Finding:
 
 
 def _serial(pci: str, expected: Expected) -> str:
-    told = (expected.inventory.gpus if expected.inventory else None) or ()
-    return next((gpu.serial for gpu in told if gpu.serial and gpu.pci == pci), "")
+    inventory_gpus = (expected.inventory.gpus if expected.inventory else None) or ()
+    return next((gpu.serial for gpu in inventory_gpus if gpu.serial and gpu.pci == pci), "")
 
 
 def _wrong_count(gpus: tuple[GpuReading, ...], expected: Expected) -> Finding:
@@ -86,10 +86,10 @@ def _wrong_count(gpus: tuple[GpuReading, ...], expected: Expected) -> Finding:
 
 
 def _absent(gpus: tuple[GpuReading, ...], expected: Expected) -> list[str]:
-    """The GPUs that the BMC told of and the driver does not list, by serial or else by PCI address."""
-    told = (expected.inventory.gpus if expected.inventory else None) or ()
+    """Return the GPUs that the BMC reports and the driver does not list, by serial or else by PCI address."""
+    inventory_gpus = (expected.inventory.gpus if expected.inventory else None) or ()
     serials, addresses = {g.serial for g in gpus}, {g.pci for g in gpus}
-    gone = [g for g in told if (g.serial not in serials if g.serial else g.pci not in addresses)]
+    gone = [g for g in inventory_gpus if (g.serial not in serials if g.serial else g.pci not in addresses)]
     return [f"{g.slot}{f' (serial {g.serial})' if g.serial else ''}" for g in gone]
 
 

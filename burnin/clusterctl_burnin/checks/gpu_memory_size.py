@@ -19,7 +19,7 @@ GPU_MEMORY_MIN = LimitKey(
     "gpu_memory_min",
     "MiB",
     default=0,
-    source="0: no figure for all hardware; the GPU's name and the node's other GPUs say how much is usual",
+    source="0: no figure for all hardware; the GPU's name and the node's other GPUs show how much is usual",
 )
 _NAME = "gpu_memory_size"
 _IN_NAME = re.compile(r"\b(\d{2,3})GB\b")

@@ -1,4 +1,4 @@
-"""gpu_recovery: no GPU waits for a reset, a reboot or a repair, by what its driver says.
+"""gpu_recovery: no GPU waits for a reset, a reboot or a repair, by its driver's report.
 
 A GPU in that state is listed as healthy otherwise, and programs on it hang or fail. Drivers from R565 on report a
 recovery action, those from R525 on whether a reset is required. Older ones report neither: that is a warning.

@@ -26,11 +26,11 @@ _REMEDY = "compare the GPU's heat sink, air duct and coolant flow with its neigh
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     limit = expected.limits[GPU_TEMPERATURE_ABOVE_OTHERS_MAX]
-    told = {gpu.index: gpu.temperature for gpu in read(readings).gpus if gpu.temperature is not None}
+    temperatures = {gpu.index: gpu.temperature for gpu in read(readings).gpus if gpu.temperature is not None}
 
     def hot(gpu: GpuReading) -> Iterator[Finding]:
         celsius = known(gpu.temperature, "the GPU's temperature")
-        others = [value for index, value in told.items() if index != gpu.index]
+        others = [value for index, value in temperatures.items() if index != gpu.index]
         if others and celsius - (middle := statistics.median(others)) > limit.value:
             cause, serial = "the idle GPU is much hotter than the others of the node", gpu.serial or ""
             yield Finding(

@@ -1,7 +1,7 @@
 """gpu_topology: all GPUs are joined by all their NVLinks, and each has an adapter below its own PCIe switch.
 
 Traffic between a GPU and an adapter below another switch goes through the processors: NCCL then takes another adapter,
-or a slower way, and no other check says so.
+or a slower way, and no other check finds it.
 """
 
 from __future__ import annotations

@@ -39,22 +39,22 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     if not expected.sku.gpu_count or not expected.sku.hca_count:
         yield not_applicable(_NAME, "the SKU has no GPU, or no adapter")
         return
-    told = readings.text(KERNEL)
+    kernel_text = readings.text(KERNEL)
     tree = read_tree(readings)
     found = [
         *absent(_NAME, tree, expected),
-        *_handed_out(readings, told),
+        *_handed_out(readings, kernel_text),
         *_redirected(tree, expected),
-        *_translated(tree, told, expected),
+        *_translated(tree, kernel_text, expected),
     ]
     yield from found
     if not found:
         yield passed(_NAME, "adapters reach GPU memory directly")
 
 
-def _handed_out(readings: Readings, told: str) -> Iterator[Finding]:
+def _handed_out(readings: Readings, kernel_text: str) -> Iterator[Finding]:
     modules = parse_modules(readings.text(MODULES))
-    release = _RELEASE.search(told)
+    release = _RELEASE.search(kernel_text)
     if release is None:
         raise ParseError("it does not name the kernel's release", where=KERNEL.name)
     if "nvidia" not in modules:
@@ -64,10 +64,10 @@ def _handed_out(readings: Readings, told: str) -> Iterator[Finding]:
         )
         yield Finding(check=_NAME, verdict=Verdict.FAIL, code=Code.DRIVER_NOT_LOADED, cause=cause, remedy=remedy)
     elif "nvidia_peermem" not in modules and "nvidia_peer_memory" not in modules:
-        if "NVRM version:" not in told:
+        if "NVRM version:" not in kernel_text:
             raise UnmeasuredError("the driver does not report its kernel modules", remedy=_VERSION)
         recent = (int(release[1]), int(release[2])) >= _DMA_BUF_SINCE
-        if "Open Kernel Module" not in told or not recent:
+        if "Open Kernel Module" not in kernel_text or not recent:
             why = (
                 "the driver's modules are not the open ones"
                 if recent
@@ -102,9 +102,9 @@ def _redirected(tree: PciTree, expected: Expected) -> Iterator[Finding]:
         )
 
 
-def _translated(tree: PciTree, told: str, expected: Expected) -> Iterator[Finding]:
+def _translated(tree: PciTree, kernel_text: str, expected: Expected) -> Iterator[Finding]:
     """A device in no IOMMU group has no IOMMU before it."""
-    types = {int(group): kind for group, kind in _GROUP.findall(told)}
+    types = {int(group): kind for group, kind in _GROUP.findall(kernel_text)}
     bad: dict[str, list[str]] = {}
     for subject, device in endpoints(tree, expected):
         if device.iommu_group is None:

@@ -1,4 +1,4 @@
-"""hca_count: as many adapters of the SKU's link layer as the SKU says."""
+"""hca_count: the node has as many adapters of the SKU's link layer as its SKU."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Counters are judged by what is added to them while the node is watched, never by what stands in them: they also hold the
 cabling of weeks ago. How often the link went down is judged per 12 hours of the time that the node is up as well:
-a port that flaps each hour is quiet while somebody looks.
+a port that flaps each hour is quiet while the check reads it.
 """
 
 from __future__ import annotations
@@ -121,12 +121,12 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _samples(port: PortCounters | None, adapter: Adapter) -> tuple[Sample, Sample]:
-    """The port's two readings; `UnmeasuredError` where they do not tell."""
+    """Return the port's two readings. Raises `UnmeasuredError` where they cannot be compared."""
     if not adapter.ports[0].up:
         raise UnmeasuredError("the port is not active, so its counters prove nothing", remedy="bring the link up first")
     if port is None or port.first is None or port.last is None:
-        said = port.complaint if port else "the node did not ask the adapter"
-        raise UnmeasuredError(f"the port counters cannot be read: {said}", remedy=_PRIVILEGE)
+        reason = port.complaint if port else "the node did not ask the adapter"
+        raise UnmeasuredError(f"the port counters cannot be read: {reason}", remedy=_PRIVILEGE)
     for counter in HIGHEST:
         if port.last.counters[counter] < port.first.counters[counter]:
             raise UnmeasuredError(
@@ -154,16 +154,16 @@ def _flaps(first: Sample, last: Sample, up: float, limits: Limits) -> Found | No
 
 def _errors(first: Sample, last: Sample, limits: Limits) -> Found | None:
     seconds = last.at - first.at
-    told, allowed = [], []
+    counted, allowed = [], []
     for rate in _RATES:
         count, limit = last.counters[rate.counter] - first.counters[rate.counter], limits[rate.limit]
         if exceeds(count, seconds, limit.value / rate.seconds):
-            told.append(f"{count} {rate.what} in {seconds:.0f} s")
+            counted.append(f"{count} {rate.what} in {seconds:.0f} s")
             allowed.append(f"at most {limit} {rate.what} {limit.unit}")
-    if not told:
+    if not counted:
         return None
     cause = "the port gathers errors: the signal is bad"
-    return Code.HCA_ERRORS, cause, ", ".join(told), ", ".join(allowed), _CLEAN
+    return Code.HCA_ERRORS, cause, ", ".join(counted), ", ".join(allowed), _CLEAN
 
 
 def _span(seconds: float) -> str:

@@ -59,7 +59,7 @@ def _bad(adapter: Adapter, port: IbPort, rate: int) -> Iterator[Finding]:
 
 
 def _down(port: IbPort) -> tuple[str, str]:
-    """Why a port is not active, as far as the host can tell, and what to do."""
+    """Return why a port is not active, as far as the host knows, and what to do."""
     if port.link_layer == ETHERNET and port.physical == "LinkUp":
         return "the link is up, and the network interface is not", "set the interface up (ip link, netplan)"
     if port.physical == "LinkUp":

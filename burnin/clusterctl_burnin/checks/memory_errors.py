@@ -53,8 +53,8 @@ def _require_all(counted: Sequence[MemoryErrors], installed: int) -> None:
     if not watched:
         raise UnmeasuredError("no driver counts memory errors: EDAC knows no memory module", remedy=_NO_DRIVER)
     if watched < installed:
-        told = f"EDAC counts the errors of {watched} of {installed} memory modules"
-        raise UnmeasuredError(told, remedy=_NO_DRIVER)
+        cause = f"EDAC counts the errors of {watched} of {installed} memory modules"
+        raise UnmeasuredError(cause, remedy=_NO_DRIVER)
 
 
 def _bad(errors: MemoryErrors, limits: Limits) -> Iterator[Finding]:

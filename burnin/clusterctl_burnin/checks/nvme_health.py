@@ -42,9 +42,9 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 def _none(expected: Expected) -> Finding:
     if expected.sku.data_drive_count == 0:
         return not_applicable(_NAME, "the SKU asks for no data drive, and there is no NVMe drive")
-    told = f"no NVMe drive answers; the SKU asks for {expected.sku.data_drive_count} data drives"
+    cause = f"no NVMe drive answers; the SKU asks for {expected.sku.data_drive_count} data drives"
     remedy = "compare lsblk with the BMC's list of drives; take nvme_health out of the suite if none is NVMe"
-    return inconclusive(_NAME, UnmeasuredError(told, remedy=remedy))
+    return inconclusive(_NAME, UnmeasuredError(cause, remedy=remedy))
 
 
 def _bad(drive: NvmeDrive, limits: Limits) -> Iterator[Finding]:
@@ -86,7 +86,7 @@ def _bad(drive: NvmeDrive, limits: Limits) -> Iterator[Finding]:
 
 
 _COOL = (
-    "check that the fans turn and that the bays beside it are closed, let the drive cool, then run the burn-in again"
+    "check that the fans turn and that the neighbouring bays are closed, let the drive cool, then run the burn-in again"
 )
 
 

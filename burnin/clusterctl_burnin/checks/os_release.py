@@ -1,8 +1,8 @@
 """os_release: the host runs the OS release and the kernel that the site wants, and will after its next boot.
 
-The release is that of `checks.release`, else what the installer was told; the kernel that of `checks.kernel`. Where the
-site names no kernel, another one that waits for the next boot is told: the drivers were built for the one that runs.
-How a host compares with its batch is told beside this check (`burnin/clusterctl_burnin/alike.py`).
+The release is that of `checks.release`, else the installed one; the kernel is that of `checks.kernel`. Where the site
+names no kernel, another one that waits for the next boot is a warning: the drivers were built for the running one.
+The comparison of a host with its batch is another finding (`burnin/clusterctl_burnin/alike.py`).
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _kernel(host: HostOs) -> Iterator[Finding]:
 
 
 def _passed(host: HostOs) -> str:
-    wanted = [word for word, said in (("release", host.wanted.release), ("kernel", host.wanted.kernel)) if said]
+    wanted = [word for word, version in (("release", host.wanted.release), ("kernel", host.wanted.kernel)) if version]
     return f"the host runs the {' and '.join(wanted)} that the site wants" if wanted else "the site names no release"
 
 

@@ -1,7 +1,7 @@
 """pcie_chain: the links above GPUs and adapters, from their switch up to the processor, have full width and speed.
 
 The link of the GPU or adapter itself is pcie_width's. A switch's link to the processor that was trained down halves the
-bandwidth of all that is below the switch, and no tool of GPU or adapter says so.
+bandwidth of all that is below the switch, and no tool of GPU or adapter reports it.
 """
 
 from __future__ import annotations

@@ -57,12 +57,12 @@ def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
 
 def _refused(text: str) -> str:
     """Why no file could be written; empty where one was."""
-    said = text.strip()
-    if said == "written":
+    output = text.strip()
+    if output == "written":
         return ""
-    if not said.startswith("refused: "):
-        raise ParseError(f"neither written nor refused: {said[:100]!r}", where="the test of writing")
-    return said.removeprefix("refused: ").splitlines()[0]
+    if not output.startswith("refused: "):
+        raise ParseError(f"neither written nor refused: {output[:100]!r}", where="the test of writing")
+    return output.removeprefix("refused: ").splitlines()[0]
 
 
 def _root(mounts: tuple[Mount, ...]) -> Mount:

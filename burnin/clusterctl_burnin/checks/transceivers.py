@@ -46,16 +46,16 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 def _bad(module: Transceiver) -> Iterator[Finding]:
     if not module.part:
-        told = module.said or f"{module.port} reports no module"
+        cause = module.said or f"{module.port} reports no module"
         remedy = (
             f"check that a transceiver or cable is in {module.port}, reseat it, then run mlxlink -d {module.port} -m"
         )
-        yield inconclusive(_NAME, UnmeasuredError(told, remedy=remedy), module.port)
+        yield inconclusive(_NAME, UnmeasuredError(cause, remedy=remedy), module.port)
         return
     if module.optical and (module.received is None or module.sent is None):
-        told = f"{_who(module)} does not report its light"
+        cause = f"{_who(module)} does not report its light"
         remedy = "update the firmware of adapter and transceiver; replace the transceiver if that does not help"
-        yield inconclusive(_NAME, UnmeasuredError(told, remedy=remedy), module.port)
+        yield inconclusive(_NAME, UnmeasuredError(cause, remedy=remedy), module.port)
     yield from _outside(
         module, module.temperature, (Code.TRANSCEIVER_TEMPERATURE, "is too hot or too cold", "°C", _COOL)
     )

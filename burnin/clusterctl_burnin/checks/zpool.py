@@ -182,12 +182,12 @@ def _mount(promised: PoolRecord, readings: Readings) -> Iterator[Finding]:
 def _write(promised: PoolRecord, readings: Readings, expected: Expected) -> Iterator[Finding]:
     limit = expected.limits[ZPOOL_WRITE_MAX]
     remedy = f"find the slow or lost disk with zpool status and zpool iostat -v {promised.pool} 5 on the node"
-    told = readings.probes.get(WRITE.name)
-    if told is not None and told.status is Status.TIMEOUT:
+    result = readings.probes.get(WRITE.name)
+    if result is not None and result.status is Status.TIMEOUT:
         raise UnmeasuredError(f"a write to the pool hangs: it did not end within {WRITE.timeout:g} s", remedy=remedy)
-    said = readings.text(WRITE).strip()
-    if said.startswith("refused: "):
-        cause = f"the pool takes no file: {said.removeprefix('refused: ').splitlines()[0]}"
+    output = readings.text(WRITE).strip()
+    if output.startswith("refused: "):
+        cause = f"the pool takes no file: {output.removeprefix('refused: ').splitlines()[0]}"
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
@@ -198,7 +198,7 @@ def _write(promised: PoolRecord, readings: Readings, expected: Expected) -> Iter
             expected="written",
             remedy=remedy,
         )
-    elif (seconds := _seconds(said)) > limit.value:
+    elif (seconds := _seconds(output)) > limit.value:
         cause = "the pool takes too long to write 16 MiB"
         yield Finding(
             check=_NAME,
@@ -213,18 +213,18 @@ def _write(promised: PoolRecord, readings: Readings, expected: Expected) -> Iter
         )
 
 
-def _seconds(said: str) -> float:
-    words = said.split()
+def _seconds(output: str) -> float:
+    words = output.split()
     try:
         if len(words) == _WRITTEN and words[0] == "written":
             return float(words[2]) - float(words[1])
     except ValueError:
         pass
-    raise ParseError(f"neither written nor refused: {said[:100]!r}", where="the test of writing")
+    raise ParseError(f"neither written nor refused: {output[:100]!r}", where="the test of writing")
 
 
 def _docker(promised: PoolRecord, readings: Readings) -> Iterator[Finding]:
-    """A person should know where Docker writes; that it runs is another check's question."""
+    """Yield where Docker writes; whether it runs is the question of another check."""
     subject = "docker"
     try:
         root = _root(readings.result(DOCKER_ROOT))
@@ -249,11 +249,12 @@ def _docker(promised: PoolRecord, readings: Readings) -> Iterator[Finding]:
     )
 
 
-def _root(told: ProbeResult) -> str:
-    root = told.stdout.strip()
-    if told.rc != 0 or not root.startswith("/"):
+def _root(result: ProbeResult) -> str:
+    root = result.stdout.strip()
+    if result.rc != 0 or not root.startswith("/"):
         raise UnmeasuredError(
-            f"Docker does not report its data folder: {told.complaint}", remedy="follow the remedy of the check docker"
+            f"Docker does not report its data folder: {result.complaint}",
+            remedy="follow the remedy of the check docker",
         )
     return root
 

@@ -1,4 +1,4 @@
-"""What a hunt has found, what it cannot tell apart, and what to run next."""
+"""The answer of a hunt: bad parts, parts that it cannot distinguish yet, and what to run next."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Answer:
     bad          parts to act on
     best         the most probable explanation, sure or not: every part in it, with its rail
     common       rails on which everything fails: no host is accused
-    suspects     parts that cannot be told apart yet, the most probable first
+    suspects     parts that cannot be distinguished yet, the most probable first
     proven       hosts that passed and are not suspected
     unmeasured   hosts of which nothing is known: they are not proven
     thin         hosts that were measured less often than the rules want: a fault that comes and goes may be missed

@@ -98,8 +98,8 @@ class Evidence:
             yield pair(one, other), (good, tuple(runs))
 
     def _part_of(self, kind: PartKind, name: str, failed: Sequence[int]) -> Part | None:
-        """Return the host or leaf. None for a leaf that cannot be told from its hosts (it has few, or failed once), and
-        for the uplinks of the second of two leaves, which are those of the first.
+        """Return the host or leaf. None for a leaf that cannot be distinguished from its hosts (it has few, or
+        failed once), and for the uplinks of the second of two leaves, which are those of the first.
         """
         if kind is PartKind.HOST:
             return host(name)

@@ -1,7 +1,7 @@
-"""Follow-up runs for failures that are not explained yet, chosen by how much each is expected to tell.
+"""Follow-up runs for failures that are not explained yet, chosen by their expected information.
 
-A run tells as much as its result is uncertain because of the causes in doubt: the entropy of its result, less what
-would be left of it if the cause were known (the mutual information of both).
+The information of a run is the mutual information of its result and the causes in doubt: the entropy of the result,
+less the entropy that is left if the cause is known.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from clusterctl_burnin.hunting.model import Group, Part, PartKind
 from clusterctl_burnin.hunting.posterior import Case
 
 WORTH = 0.0003
-"""Bits: a run that is expected to tell less is not worth its time."""
+"""Bits: a run of less expected information is not worth its time."""
 HOSTS, PAIRS, RERUNS = 12, 6, 3
-"""So many of a case's hosts, pairs and failed groups are considered for a round."""
+"""The most hosts, pairs and failed groups of a case that are considered for a round."""
 MANY = 60
-"""Of more suspects than this, halves tell far more than any of them by itself."""
+"""With more suspects than this, a run of half of them has far more information than a run of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def follow_up(cases: Sequence[Case], pool: Pool, limits: Limits, number: int) ->
 
 
 def bits(case: Case, group: Collection[str]) -> float:
-    """Return how much a run of the group is expected to tell of the causes of the case."""
+    """Return the expected information, in bits, of a run of the group about the causes of the case."""
     members = frozenset(group)
     noise = min(case.noise)
     passes = {part: 1 - shows for part, shows in case.shows.items() if shows_in(part, members)}

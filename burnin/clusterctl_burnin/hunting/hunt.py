@@ -1,4 +1,4 @@
-"""The hunt: `next` returns who runs with whom, `tell` takes the results, `answer` returns what is known, and what not.
+"""The hunt: `next` returns the groups to run, `add` takes their results, `answer` returns what is known.
 
 Pure and deterministic: its state is its events, so that a run that was killed goes on where it was.
 """
@@ -17,12 +17,12 @@ from clusterctl_burnin.hunting.posterior import Case, Posterior, given_bad, post
 from clusterctl_burnin.hunting.record import Dropped, HuntEvent, Record, Run, rebuilt
 
 PATIENCE = 3
-"""A host that could not be measured is asked so many more times than others before it is left unmeasured."""
+"""A host that could not be measured is asked so many more times than others before it stays unmeasured."""
 
 
 NARROW = 4
-"""So many rounds have groups of the usual size, which tell hosts and leaves apart. Those after them have large groups
-of hosts that passed, where most pairs of hosts are together at once.
+"""The first rounds have groups of the usual size, which distinguish hosts and leaves. Later rounds have large groups of
+hosts that passed, where most pairs of hosts are together at once.
 """
 
 
@@ -60,7 +60,7 @@ class Hunt:
 
     @property
     def events(self) -> tuple[HuntEvent, ...]:
-        """All that there is to keep: the same for the same rounds and results, whatever order they were told in."""
+        """Return all that must be kept: the same for the same rounds and results in any order."""
         return tuple(self._record.events())
 
     @property
@@ -69,7 +69,7 @@ class Hunt:
 
     def next(self) -> Round | None:
         """Return the groups to run now: of the round that is open, those without a result. None: the hunt is over."""
-        pending = self._record.untold()
+        pending = self._record.open_round()
         if pending is not None:
             return pending
         number = len(self._record.rounds) + 1
@@ -80,7 +80,7 @@ class Hunt:
         self._record.apply(new)
         return new
 
-    def tell(self, results: Iterable[Result]) -> None:
+    def add(self, results: Iterable[Result]) -> None:
         """Take results in any order, all rails of a group together. Raises ValueError for a group never asked."""
         for result in results:
             self._record.apply(result)
@@ -220,7 +220,7 @@ class Hunt:
     def _wanting(self, sure: Iterable[Part]) -> set[str]:
         """Return the hosts that did not pass often enough, except those of sure parts.
 
-        A run that another part failed tells nothing of a host, so that only passed runs count.
+        A run that another part failed shows nothing of a host, so only passed runs count.
         """
         known = {name for part in sure if part.kind in (PartKind.HOST, PartKind.LEAF) for name in part.names}
         counted = self._record.measured() if any(p.kind is PartKind.ALL for p in sure) else self._record.passed()

@@ -1,4 +1,4 @@
-"""The words of a hunt: parts that can be bad, rounds, results, and what is assumed of faults and of noise."""
+"""The types of a hunt: parts that can be bad, rounds, results, and the assumptions about faults and noise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clusterctl_burnin.loads.model import Outcome
 Group = tuple[str, ...]
 """Hosts that run one job together, sorted."""
 Rail = int | None
-"""None for a load that tells nothing by rail."""
+"""None for a load that does not measure each rail by itself."""
 
 BAD = frozenset({Outcome.SLOW, Outcome.FAILED, Outcome.HUNG})
 _ORDER = (Outcome.UNMEASURED, Outcome.PASSED, Outcome.SLOW, Outcome.FAILED, Outcome.HUNG)
@@ -31,10 +31,10 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How one group of a round ended on one rail. UNMEASURED tells nothing of anybody, and closes the group.
+    """How one group of a round ended on one rail. UNMEASURED shows nothing of any host, and closes the group.
 
-    `named`: members that the run itself holds to be the cause, for whom the others waited: what went wrong speaks
-    against them alone. Empty where it does not know.
+    `named`: members that the run itself found to be the cause, such as those that the others waited for. The failure
+    counts against them alone. Empty where it is unknown.
     """
 
     round: int
@@ -45,7 +45,7 @@ class Result:
 
 
 def worse(one: Outcome, other: Outcome) -> Outcome:
-    """Of two answers to one question the worse one holds, whichever came first."""
+    """Return the worse of two outcomes of one run, in any order."""
     return max(one, other, key=_ORDER.index)
 
 

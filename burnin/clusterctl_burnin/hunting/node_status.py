@@ -1,4 +1,4 @@
-"""Where each node stands on each rail after a hunt, and the trials that this rests on."""
+"""The status of each node on each rail after a hunt, and the trials that it rests on."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ DOUBT = {PartKind.PAIR: 0.05, PartKind.LEAF: 0.05, PartKind.UPLINK: 0.05}
 
 
 class NodeStatus(enum.Enum):
-    """What the trials of one rail say of a node. SHARED: a leaf or its uplinks, which it shares with other nodes, is
-    bad.
-    """
+    """The status of a node by the trials of one rail. SHARED: its leaf, or the leaf's uplinks, are bad."""
 
     PROVEN = "proven"
     BAD = "bad"
@@ -48,14 +46,14 @@ class Blame:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """All that one load said: its trials, and what the hunt makes of them."""
+    """The trials of one load, and the hunt's answer."""
 
     load: str
     trials: tuple[Trial, ...]
     answer: Answer
 
     def blame(self) -> Mapping[Rail, Mapping[str, Blame]]:
-        """The status of every member of a trial, by rail; None for loads (and failures) that have none."""
+        """Return the status of each member of a trial, by rail; rail None for loads (and failures) without one."""
         by_rail: dict[Rail, list[Trial]] = {}
         for trial in self.trials:
             if trial.passed or not set(self.answer.gone) & set(trial.members):
@@ -125,7 +123,7 @@ def _of_rail(rail: Rail, trials: Iterable[Trial], answer: Answer) -> Mapping[str
 
 
 def measured_groups(trials: Iterable[Trial]) -> Mapping[str, frozenset[frozenset[str]]]:
-    """With whom each node was measured: the groups (or pairs) of its trials that told anything."""
+    """Return the groups (or pairs) in which each node was measured."""
     found: dict[str, set[frozenset[str]]] = {}
     for trial in trials:
         if trial.outcome is not Outcome.UNMEASURED:

@@ -1,4 +1,4 @@
-"""How noisy each round was: noise that comes in bursts fails many groups of a round, whoever is in them.
+"""How noisy each round was: noise that comes in bursts fails many groups of a round, whatever hosts are in them.
 
 Each round has one level of noise. How probable each level is and which parts are bad is found in turn: from a start
 where all rounds are quiet, and from one where noise alone explains every failure. The better explanation holds.

@@ -1,4 +1,4 @@
-"""What a hunt has asked and been told, as events; whatever order they came in, the same events are the same record."""
+"""The events of a hunt: rounds, results, dropped hosts. The same events in any order make the same record."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clusterctl_burnin.loads.model import Outcome
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A host that is gone, since round `round`: what went wrong with it in that round counts against no host."""
+    """A host that is gone since round `round`. A failure of its group in that round counts against no host."""
 
     host: str
     round: int
@@ -34,7 +34,7 @@ class Run:
 
 @dataclass(slots=True)
 class Record:
-    """Rounds by number, outcomes by round, group and rail, whom those name, and the hosts that are gone."""
+    """Rounds by number; outcomes by round, group and rail, and the hosts that they name; the hosts that are gone."""
 
     rounds: dict[int, Round] = field(default_factory=dict)
     outcomes: dict[tuple[int, Group], dict[Rail, Outcome]] = field(default_factory=lambda: defaultdict(dict))
@@ -43,7 +43,7 @@ class Record:
     _runs: dict[Rail, tuple[Run, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def apply(self, event: HuntEvent) -> None:
-        """Raises ValueError for a result of a group that was never asked; the same event twice is one."""
+        """Add an event; the same event twice is one. Raises ValueError for a result of a group that was never asked."""
         self._runs.clear()
         match event:
             case Round():
@@ -53,8 +53,8 @@ class Record:
                 asked = self.rounds.get(number)
                 if asked is None or group not in asked.groups:
                     raise ValueError(f"round {number} has no group {', '.join(group)}")
-                told = self.outcomes[number, group]
-                told[rail] = worse(told.get(rail, outcome), outcome)
+                outcomes = self.outcomes[number, group]
+                outcomes[rail] = worse(outcomes.get(rail, outcome), outcome)
                 if named:
                     before = self.named.get((number, group, rail), ())
                     self.named[number, group, rail] = tuple(sorted({*before, *named}))
@@ -62,17 +62,17 @@ class Record:
                 self.gone[host] = min(number, self.gone.get(host, number))
 
     def events(self) -> Iterator[HuntEvent]:
-        """All of them, in an order of their own: round by round, its results sorted, who was gone then."""
+        """Return all events in a fixed order: each round with its results, then the hosts that are gone."""
         for number in sorted(self.rounds):
             yield self.rounds[number]
             for group in self.rounds[number].groups:
-                told = self.outcomes.get((number, group), {})
-                for rail in _in_order(told):
-                    yield Result(number, group, told[rail], rail, self.named.get((number, group, rail), ()))
+                outcomes = self.outcomes.get((number, group), {})
+                for rail in _in_order(outcomes):
+                    yield Result(number, group, outcomes[rail], rail, self.named.get((number, group, rail), ()))
         yield from (Dropped(host, number) for host, number in sorted(self.gone.items()))
 
-    def untold(self) -> Round | None:
-        """The groups of the last round that nothing was told of; None where it is complete, or nothing was asked."""
+    def open_round(self) -> Round | None:
+        """Return the groups of the last round without a result; None where it is complete, or there is no round."""
         if not self.rounds:
             return None
         last = self.rounds[max(self.rounds)]
@@ -80,13 +80,13 @@ class Record:
         return Round(last.number, left) if left else None
 
     def _there(self, group: Group, number: int) -> bool:
-        """Whether all of its members are, so that it can still be run."""
+        """Return whether all members of the group are present, so that it can still run."""
         return not any(host in self.gone and self.gone[host] <= number for host in group)
 
     def rails(self) -> tuple[Rail, ...]:
-        """On which anything was measured: a job that could not be started tells of no rail."""
-        told = (item for one in self.outcomes.values() for item in one.items())
-        return _in_order({rail for rail, outcome in told if outcome is not Outcome.UNMEASURED})
+        """Return the rails that were measured. A job that could not be started measures none."""
+        outcomes = (item for one in self.outcomes.values() for item in one.items())
+        return _in_order({rail for rail, outcome in outcomes if outcome is not Outcome.UNMEASURED})
 
     def runs(self, rail: Rail) -> tuple[Run, ...]:
         """Return the runs that were measured on that rail; of one that failed, the hosts that it named, if any.
@@ -99,8 +99,8 @@ class Record:
 
     def _measured(self, rail: Rail) -> Iterator[Run]:
         for number, group in sorted(self.outcomes):
-            told = self.outcomes[number, group]
-            outcome = told.get(rail, Outcome.UNMEASURED)
+            outcomes = self.outcomes[number, group]
+            outcome = outcomes.get(rail, Outcome.UNMEASURED)
             if outcome is Outcome.PASSED:
                 yield Run(number, group, failed=False)
             elif outcome in BAD and not any(self.gone.get(host) == number for host in group):
@@ -111,11 +111,11 @@ class Record:
         return _least([[run.group for run in self.runs(rail)] for rail in self.rails()])
 
     def passed(self) -> Mapping[str, int]:
-        """Likewise, in how many it passed."""
+        """Return in how many runs each host passed, on the rail where it passed least often."""
         return _least([[run.group for run in self.runs(rail) if not run.failed] for rail in self.rails()])
 
     def times(self) -> Mapping[Group, int]:
-        """How often each group was asked."""
+        """Return how often each group was asked."""
         return Counter(group for one in self.rounds.values() for group in one.groups)
 
     def asked(self) -> Mapping[str, int]:
@@ -123,7 +123,7 @@ class Record:
 
 
 def rebuilt(events: Iterable[HuntEvent]) -> Record:
-    """From events in any order in which a round stands before its results."""
+    """Return the record of events in any order in which a round comes before its results."""
     record = Record()
     for event in events:
         record.apply(event)
@@ -144,22 +144,22 @@ def event_to_data(event: HuntEvent) -> dict[str, Any]:
         case Round(number, groups):
             return {"asked": number, "groups": [list(group) for group in groups]}
         case Result(number, group, outcome, rail, named):
-            told = {"told": number, "group": list(group), "outcome": outcome.value, "rail": rail}
-            return {**told, "named": list(named)} if named else told
+            data = {"result": number, "group": list(group), "outcome": outcome.value, "rail": rail}
+            return {**data, "named": list(named)} if named else data
         case Dropped(host, number):
             return {"dropped": host, "round": number}
 
 
 def event_from_data(data: Mapping[str, Any]) -> HuntEvent:
-    """Raises ParseError for what is no event of a hunt."""
+    """Return the event. Raises ParseError where the data is not an event of a hunt."""
     try:
         if "asked" in data:
             return Round(int(data["asked"]), tuple(tuple(map(str, group)) for group in data["groups"]))
-        if "told" in data:
+        if "result" in data:
             group = tuple(map(str, data["group"]))
             rail = None if data["rail"] is None else int(data["rail"])
             return Result(
-                int(data["told"]), group, Outcome(data["outcome"]), rail, tuple(map(str, data.get("named", ())))
+                int(data["result"]), group, Outcome(data["outcome"]), rail, tuple(map(str, data.get("named", ())))
             )
         return Dropped(str(data["dropped"]), int(data["round"]))
     except (KeyError, TypeError, ValueError) as error:

@@ -77,7 +77,7 @@ def _times(errors: Sequence[ErrorRecord] | Sequence[MachineCheck]) -> str:
 
 _PCI = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _CORRECTED = re.compile(
-    rf"\[(?P<at>[^\]\n]+)\] \S+ (?P<pci>{_PCI}): (?:AER: )?(?:PCIe Bus Error: severity=Correct|"
+    rf"\[(?P<at>[^\[\]\n]+)\] \S+ (?P<pci>{_PCI}): (?:AER: )?(?:PCIe Bus Error: severity=Correct|"
     rf"(?:Multiple )?Correct(?:ed|able) error (?:message )?received(?: from|:) (?P<source>{_PCI}))"
 )
 A_MINUTE, MINUTES = 10, 3

@@ -11,7 +11,7 @@ from clusterctl_burnin.package_data import text_of
 
 NVLINK5 = frozenset(range(144, 151))
 _MESSAGE = re.compile(
-    r"(?P<unit>[A-Z][\w/ ]*?)\s+(?P<severity>Fatal|Non-?fatal)\s+XC\d i\d Link (?P<link>-?\d+)"
+    r"(?P<unit>[A-Z][\w/ ]{0,40}?)\s{1,4}(?P<severity>Fatal|Non-?fatal)\s+XC\d i\d Link (?P<link>-?\d+)"
     r"(?: \(0x(?P<interrupt>[0-9a-f]{8}) 0x(?P<status>[0-9a-f]{8}))?"
 )
 _RESET = "drain the node and reset the GPU; if the same link comes back, replace the GPU or its tray"

@@ -45,7 +45,7 @@ class PartRequirements(_Strict):
 
 
 class FirmwareRequirements(_Strict):
-    """`hca`: by PSID (`MT_0000000838`); `gpu_vbios`: by product name (`NVIDIA H100 80GB HBM3`). None: not said."""
+    """`hca`: by PSID (`MT_0000000838`); `gpu_vbios`: by product name (`NVIDIA H100 80GB HBM3`). None: not set."""
 
     hca: PartRequirements | None = None
     gpu_vbios: PartRequirements | None = None

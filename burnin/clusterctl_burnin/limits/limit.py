@@ -64,7 +64,7 @@ class Version(Strict):
 
 
 class OpenLimit(Strict):
-    """An entry of a limits file whose `value` may be null: no source gives the figure. `source` says why."""
+    """An entry of a limits file whose `value` may be null: no source gives the figure. `source` has the reason."""
 
     value: Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)] | None
     unit: Text
@@ -80,12 +80,12 @@ class OpenVersion(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """One limits file. `digest` covers every figure, so that a verdict tells by which limits it was reached.
+    """One limits file. `digest` covers every figure, so that a verdict shows by which limits it was reached.
 
     `patience`: the checks' probes get so many times their time-outs, for hosts that are slow by nature. It is no part
     of the digest: no verdict rests on it.
-    `compared`: the metrics by which a node is compared with its own fleet, beside the limits; all where the file lists
-    none.
+    `compared`: the metrics by which a node is compared with its own fleet, in addition to the limits; all where
+    the file lists none.
     `firmware`: the versions that are right, where the file names any.
     `open`: the limits without a figure. They stand in `limits` and `versions` as figures that everything meets, and a
     check that judges by one never passes (`check.without_figure`).

@@ -1,4 +1,4 @@
-"""dcgm_diag: what NVIDIA's own diagnosis says of each GPU, judged by its words and never by its exit code alone.
+"""dcgm_diag: NVIDIA's own diagnosis of each GPU, judged by its report and never by its exit code alone.
 
 dcgmi exits with DCGM's error number as a byte: 226 is DCGM_ST_NVVS_ERROR, -30, which it also returns where a test
 failed (https://github.com/NVIDIA/DCGM/issues/158). Tests of the levels:
@@ -37,7 +37,7 @@ _ENGINE = "run systemctl status nvidia-dcgm and read /var/log/nvidia-dcgm on the
 
 
 def findings(level: int, result: ProbeResult, serials: Mapping[int, str], expected: Expected) -> Iterator[Finding]:
-    """`serials` by nvidia-smi's index, for DCGM 3 tells none. Raises `UnmeasuredError` where it diagnosed nothing."""
+    """Yield the findings; `serials` by nvidia-smi's index, since DCGM 3 reports none. Raises `UnmeasuredError`."""
     diagnosis = _diagnosis(result)
     if diagnosis.runtime_error:
         raise UnmeasuredError(f"dcgmi diag broke off: {diagnosis.runtime_error[:300]}", remedy=_ENGINE)
@@ -60,14 +60,14 @@ def findings(level: int, result: ProbeResult, serials: Mapping[int, str], expect
 
 
 def _diagnosis(result: ProbeResult) -> Diagnosis:
-    """Its words; where it has none, its complaint."""
+    """Return its report. Raises `UnmeasuredError` where it failed without one, else `ParseError`."""
     try:
         return parse_diagnosis(result.stdout)
     except ParseError as error:
         if result.rc == 0:
             raise
-        said = f"{result.command} failed with exit code {result.rc}: {result.complaint}"
-        raise UnmeasuredError(said, remedy=_ENGINE) from error
+        cause = f"{result.command} failed with exit code {result.rc}: {result.complaint}"
+        raise UnmeasuredError(cause, remedy=_ENGINE) from error
 
 
 def _of_node(results: Sequence[TestResult]) -> Iterator[Finding]:
@@ -186,9 +186,9 @@ def _warned(subject: str, serial: str, results: Sequence[TestResult]) -> Finding
 
 
 def _unexplained(result: ProbeResult) -> Finding:
-    """A failure that its words do not explain is none that passed."""
-    said = f"dcgmi diag reports no failed test, but ends with exit code {result.rc}: {result.complaint}"
-    return inconclusive(NAME, UnmeasuredError(said, remedy=_ENGINE))
+    """Return INCONCLUSIVE: it failed, and no test in its report did."""
+    cause = f"dcgmi diag reports no failed test, but ends with exit code {result.rc}: {result.complaint}"
+    return inconclusive(NAME, UnmeasuredError(cause, remedy=_ENGINE))
 
 
 def _configuration(one: TestResult) -> bool:
@@ -209,5 +209,5 @@ def _name(test: str) -> str:
 
 
 def _words(results: Iterable[TestResult]) -> str:
-    told = (f"{one.test}: {'; '.join(c.text for c in one.complaints) or one.status.value}" for one in results)
-    return " | ".join(dict.fromkeys(told))[:400]
+    parts = (f"{one.test}: {'; '.join(c.text for c in one.complaints) or one.status.value}" for one in results)
+    return " | ".join(dict.fromkeys(parts))[:400]

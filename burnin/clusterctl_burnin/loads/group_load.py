@@ -18,7 +18,7 @@ Method = TypeVar("Method", bound=GroupMethod)
 
 @dataclass(frozen=True, slots=True)
 class Lasts:
-    """For how long a suite wants its loads to run; None: as the limits file says it."""
+    """How long a suite runs its loads; None: as the limits file sets it."""
 
     pair_seconds: int | None = None
     group_iterations: int | None = None
@@ -50,10 +50,10 @@ Read = Callable[[Round, Mapping[str, Answer], Limits], Tried]
 
 @dataclass(frozen=True, slots=True)
 class GroupLoad:
-    """`limit`: None where it judges by no figure. `remedy`: for a node that it goes wrong
-    with, whoever it is measured with. `in_pairs`: of two nodes, in the suite's `pair_rounds`; else in `group_rounds`.
+    """`limit`: None where it judges by no figure. `remedy`: for a node that fails with all partners. `in_pairs`: of
+    two nodes, in the suite's `pair_rounds`; else in `group_rounds`.
 
-    `by_rail`: it tells of each device by itself, so that a node whose partners lack one was not measured on it.
+    `by_rail`: it measures each device by itself, so that a node whose partners lack one was not measured on it.
     A node with a fault takes part in none: it would spoil the results of its partners.
     """
 

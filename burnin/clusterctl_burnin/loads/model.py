@@ -99,7 +99,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What a round's answers say: its trials, and the raw evidence that they name by digest."""
+    """The trials of a round, and the raw evidence that they name by digest."""
 
     trials: tuple[Trial, ...]
     evidence: tuple[Evidence, ...]

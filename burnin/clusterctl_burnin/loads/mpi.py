@@ -1,8 +1,8 @@
 """How mpirun (Open MPI 4) starts nccl-tests on the nodes of a group, and with which of NCCL's variables.
 
-NCCL is told what it would else guess: the adapters by their exact names (a leading `=`; without it `mlx5_1` is also
-`mlx5_10`), the interface for its own messages, and to say on stdout why it failed. Over two nodes it would choose
-NVLSTree, whose figures (469 to 487 GB/s over NDR) say nothing of the fabric: there it is held to rings
+NCCL gets what it would else guess: the adapters by their exact names (a leading `=`; without it `mlx5_1` is also
+`mlx5_10`), the interface for its own messages, and to print on stdout why it failed. Over two nodes it would choose
+NVLSTree, whose figures (469 to 487 GB/s over NDR) show nothing of the fabric: there it is held to rings
 (https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html).
 """
 
@@ -67,7 +67,7 @@ def nccl_variables(member: Member, devices: Sequence[str], nodes: int) -> Mappin
 
 
 def all_reduce_perf(message_bytes: int, iterations: int) -> tuple[str, ...]:
-    """One size only: the average over a sweep of sizes says nothing. Each element of the sum is checked."""
+    """Return the arguments for one size: the average over many shows nothing. Each element of the sum is checked."""
     size = str(message_bytes)
     return ("all_reduce_perf", "-b", size, "-e", size, "-f", "2", "-g", "1", "-c", "1", "-n", str(iterations))
 
@@ -78,7 +78,7 @@ def started(result: ProbeResult) -> bool:
 
 
 def complaint(result: ProbeResult) -> str:
-    """NCCL's own first warning; else mpirun's first line: it tells the reason first and advice after it."""
+    """Return NCCL's own first warning; else mpirun's first line, which has the reason."""
     warned = _WARNING.search(result.stdout + result.stderr)
     if warned is not None:
         return warned["words"].strip()[:200]

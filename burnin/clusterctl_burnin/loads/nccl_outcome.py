@@ -1,4 +1,4 @@
-"""What one run of all_reduce_perf over a group says: outcome, bus bandwidth in GB/s, and a word to it."""
+"""The outcome of one run of all_reduce_perf over a group: outcome, bus bandwidth in GB/s, and the reason."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def outcome(head: str, result: ProbeResult | None, nodes: int, ranks: int, floor
     if result.status is Status.TIMEOUT:
         return Outcome.HUNG, None, f"no result after {result.seconds:.0f} s"
     if result.rc != 0:
-        said = _wrong(result.stdout) or mpi.complaint(result)
-        return (Outcome.FAILED if mpi.started(result) else Outcome.UNMEASURED), None, said
+        reason = _wrong(result.stdout) or mpi.complaint(result)
+        return (Outcome.FAILED if mpi.started(result) else Outcome.UNMEASURED), None, reason
     return measured(result.stdout, nodes, ranks, floor)
 
 
@@ -39,7 +39,7 @@ def measured(stdout: str, nodes: int, ranks: int, floor: float) -> Judged:
 
 
 def _wrong(stdout: str) -> str:
-    """Empty where no sum was wrong; nccl-tests tells so and ends with an exit code of its own."""
+    """Return what nccl-tests reports of wrong sums, with an exit code of its own; empty where no sum was wrong."""
     try:
         found = parse_collective(stdout)
     except ParseError:

@@ -14,15 +14,15 @@ from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.probe import Probe
 
 ProbesOf = Callable[[Limits, int | None], tuple[Probe, ...]]
-"""What to run by these limits, for so many seconds where a suite says it, else for as long as their method says."""
+"""What to run by these limits, for so many seconds where a suite sets them, else as long as their method sets."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeLoad:
     """One load of one node.
 
-    judge             reads its own probes only, by name, and nothing of `Expected` that tells of the session: what was
-                      recorded is judged again beside the checks' readings. A failure that a second run may not show
+    judge             reads its own probes only, by name, and nothing of `Expected` that is of the session: what was
+                      recorded is judged again with the checks' readings. A failure that a second run may not show
                       is not `deterministic`: the gate then has the burn-in run once more before it quarantines
     metrics, samples  what is compared over the fleet, and how it is read from the answers
     limits            the limits that it judges by

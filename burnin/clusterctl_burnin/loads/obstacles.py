@@ -20,7 +20,7 @@ _BY_CODE = {
     Code.XID_OFF_THE_BUS: frozenset({Area.GPU}),
     Code.SXID: frozenset({Area.NVLINK}),
 }
-"""What the kernel log says of a part speaks against that part."""
+"""A finding of the kernel log about a part counts against that part."""
 
 
 def obstacle(needs: frozenset[Area], findings: Iterable[Finding]) -> Finding | None:

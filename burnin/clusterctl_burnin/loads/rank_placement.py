@@ -1,4 +1,4 @@
-"""What a node brings to the loads over many nodes, from its checks' answers: rails, GPUs beside them, interface."""
+"""A node's part in the loads of many nodes, from its checks' probes: rails, the GPUs at them, interface."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NEAREST_FIRST = ("PIX", "PXB", "PHB", "NODE", "SYS")
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """As in `Member`; all empty where nothing was told."""
+    """As in `Member`; all empty where nothing is known."""
 
     devices: tuple[str, ...] = ()
     gpus: tuple[int | None, ...] = ()
@@ -34,7 +34,7 @@ class Seat:
 
 
 def seat(readings: Readings, address: str, sku: Sku) -> Seat:
-    """What is not told, or not understood, is left out: the checks say so, and each load what it lacks."""
+    """Return what is known. The checks report what is absent or not understood, and each load what it lacks."""
     devices = _devices(readings, sku)
     gids = _gids(readings, devices) if sku.hca_link_layer == ETHERNET else ()
     return Seat(devices, _nearest(readings, devices), _interface(readings, address), gids)

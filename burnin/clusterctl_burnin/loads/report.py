@@ -1,4 +1,4 @@
-"""Trials → findings: what the loads say of each node, with the figures and the partners it was measured with."""
+"""Findings of the loads by node, from trials: figures, and the partners that the node was measured with."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _ELSEWHERE = {
     NodeStatus.SHARED: "check the leaf switch, its cables and its links to the spines, then run the burn-in again",
     NodeStatus.COMMON: "check the switches, the load's program and its limits, then run the burn-in again",
 }
-_AGAIN = "run the burn-in again, with other nodes beside it"
+_AGAIN = "run the burn-in again, together with other nodes"
 
 
 def findings(
     measured: Iterable[Measured], members: Sequence[Member], limits: Limits
 ) -> Mapping[str, tuple[Finding, ...]]:
-    """For every member at least one finding per load: a load that did not measure it is INCONCLUSIVE."""
+    """Return at least one finding per load for each member: INCONCLUSIVE where the load did not measure it."""
     result: dict[str, list[Finding]] = {member.name: [] for member in members}
     for one in measured:
         blames = one.blame()
@@ -135,7 +135,7 @@ _BAD_CODES = {Outcome.HUNG: Code.LOAD_HUNG, Outcome.FAILED: Code.LOAD_FAILED}
 
 
 def _code(found: Blame) -> Code:
-    """The worst outcome of a bad node's trials names its diagnosis."""
+    """Return the diagnosis: the worst outcome of a bad node's trials, else its status."""
     if found.status is not NodeStatus.BAD:
         return _CODES.get(found.status, Code.NOT_MEASURED)
     outcomes = {trial.outcome for trial in found.trials}
@@ -143,7 +143,7 @@ def _code(found: Blame) -> Code:
 
 
 def _remedy(load: str, found: Blame) -> str:
-    """What the trials themselves say goes before advice that fits all: they know what was missing."""
+    """Return the remedy of the trials themselves, which know what was missing, else general advice."""
     if found.status is NodeStatus.BAD:
         return GROUP_LOADS[load].remedy
     known = dict.fromkeys(trial.remedy for trial in found.trials if trial.remedy)
@@ -185,7 +185,7 @@ def _unmeasured(load: str, subject: str, cause: str, limits: Limits) -> Finding:
         code=Code.NO_PARTNER,
         subject=subject,
         cause=cause,
-        remedy="burn it in together with more nodes, or beside idle gold ones: --partner NODE",
+        remedy="burn it in together with more nodes, or with idle gold ones: --partner NODE",
         deterministic=False,
         limits=limits.digest,
     )

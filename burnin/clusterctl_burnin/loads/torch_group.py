@@ -1,4 +1,4 @@
-"""An all-reduce over PyTorch: what each member of a group runs, and what their answers say.
+"""An all-reduce over PyTorch: what each member of a group runs, and the trials in their answers.
 
 The members meet at the address of the first one, the head. Each rank reports its progress there, so that the head can
 name the missing ranks of a group that hangs (node/programs/torch_group.py). It has run on processors with gloo; it has
@@ -54,7 +54,7 @@ def group(load: str, members: Sequence[Member], run: TorchRun, user: str) -> Rou
 
 
 def _argv(members: Sequence[Member], number: int, run: TorchRun) -> tuple[str, ...]:
-    said = {
+    options = {
         "python": run.python,
         "backend": run.backend,
         "nodes": len(members),
@@ -71,7 +71,7 @@ def _argv(members: Sequence[Member], number: int, run: TorchRun) -> tuple[str, .
         "interface": members[number].interface,
         "devices": ",".join(members[number].devices),
     }
-    return ("torch-group", *(word for name, value in said.items() for word in (f"--{name}", str(value))))
+    return ("torch-group", *(word for name, value in options.items() for word in (f"--{name}", str(value))))
 
 
 def read(one: Round, answers: Mapping[str, Answer], ranks_per_node: int, floor: float) -> Tried:
@@ -80,10 +80,10 @@ def read(one: Round, answers: Mapping[str, Answer], ranks_per_node: int, floor: 
     head = answers.get(names[0], "it was not asked")
     if isinstance(head, str):
         return not_led(one.load, names, head)
-    told = [answer for answer in answers.values() if isinstance(answer, Readings)]
-    results = [answer.probes[one.load] for answer in told if one.load in answer.probes]
+    answered = [answer for answer in answers.values() if isinstance(answer, Readings)]
+    results = [answer.probes[one.load] for answer in answered if one.load in answer.probes]
     outcome, value, detail, remedy = _judged(one, head.probes.get(one.load), results, ranks_per_node, floor)
-    digests = tuple(digest for answer in told for digest in answer.digests([Probe(one.load, ())]))
+    digests = tuple(digest for answer in answered for digest in answer.digests([Probe(one.load, ())]))
     trial = Trial(
         load=one.load,
         members=names,
@@ -95,7 +95,7 @@ def read(one: Round, answers: Mapping[str, Answer], ranks_per_node: int, floor: 
         remedy=remedy,
         missing=_nodes(names, _stopped(results), ranks_per_node) if outcome in (Outcome.HUNG, Outcome.FAILED) else (),
     )
-    return Tried((trial,), tuple(item for answer in told for item in answer.evidence().values()))
+    return Tried((trial,), tuple(item for answer in answered for item in answer.evidence().values()))
 
 
 def _judged(

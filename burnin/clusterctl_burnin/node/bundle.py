@@ -45,10 +45,10 @@ Probe = Dict[str, Any]
 Result = Dict[str, Any]
 
 
-def told(probe: Probe, began: float, status: str, **more: Any) -> Result:
+def result_of(probe: Probe, began: float, status: str, **more: Any) -> Result:
     """The result of a probe that was begun at `began` (`time.time()`)."""
-    said = {"argv": probe["argv"], "status": status, "rc": None, "stdout": "", "stderr": ""}
-    return {**said, **more, "started": began, "seconds": round(max(0.0, time.time() - began), 3)}
+    fields = {"argv": probe["argv"], "status": status, "rc": None, "stdout": "", "stderr": ""}
+    return {**fields, **more, "started": began, "seconds": round(max(0.0, time.time() - began), 3)}
 
 
 def run_probe(probe: Probe) -> Result:
@@ -62,7 +62,7 @@ def run_probe(probe: Probe) -> Result:
         head = AGAIN.format(time.monotonic() - first)
         status, rc, second, stderr = run_once(command(probe["argv"]), limit, probe["max_bytes"])
         stdout = "\n".join((stdout.rstrip("\n"), head, second))
-    return told(probe, began, status, rc=rc, stdout=stdout, stderr=stderr)
+    return result_of(probe, began, status, rc=rc, stdout=stdout, stderr=stderr)
 
 
 def run_with_retries(probe: Probe, limit: float) -> tuple[str, int | None, str, str]:
@@ -128,7 +128,7 @@ class Sweep:
             for name, (probe, began, until) in list(self.running.items()):
                 if time.monotonic() > until:
                     del self.running[name]
-                    found[name] = told(probe, began, "timeout", stderr="it cannot be killed")
+                    found[name] = result_of(probe, began, "timeout", stderr="it cannot be killed")
         return {probe["name"]: found[probe["name"]] for probe in probes}
 
     def start(self, probe: Probe) -> None:
@@ -137,13 +137,13 @@ class Sweep:
         try:
             threading.Thread(target=self.work, args=(probe, began), daemon=True).start()
         except RuntimeError as error:  # no more threads
-            self.over.put((probe, told(probe, began, "missing", stderr=str(error))))
+            self.over.put((probe, result_of(probe, began, "missing", stderr=str(error))))
 
     def work(self, probe: Probe, began: float) -> None:
         try:
             result = self.run(probe)
         except Exception as error:  # noqa: BLE001 — one probe's mishap is its own result
-            result = told(probe, began, "missing", stderr=f"{type(error).__name__}: {error}")
+            result = result_of(probe, began, "missing", stderr=f"{type(error).__name__}: {error}")
         self.over.put((probe, result))
 
 

@@ -44,5 +44,5 @@ def compute_adapters(readings: Readings, sku: Sku) -> tuple[Adapter, ...]:
 def serial_of(adapter: Adapter, expected: Expected) -> str:
     """The serial by which the BMC knows the adapter, found by its GUID; empty where it is unknown."""
     guids = {adapter.node_guid, *(port.guid for port in adapter.ports)}
-    told = (expected.inventory.hcas if expected.inventory else None) or ()
-    return next((hca.serial for hca in told if hca.serial and hca.guid in guids), "")
+    known_adapters = (expected.inventory.hcas if expected.inventory else None) or ()
+    return next((hca.serial for hca in known_adapters if hca.serial and hca.guid in guids), "")

@@ -32,7 +32,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class NodeVerdict:
-    """`not_judged`: checks that need what the recording has not kept; nothing is said of them."""
+    """`not_judged`: checks that need data that the recording does not have."""
 
     node: str
     findings: tuple[Finding, ...]

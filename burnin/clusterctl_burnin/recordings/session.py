@@ -19,8 +19,8 @@ class Session(pydantic.BaseModel):
     """`started`, `finished`: the node's clock; `sent`, `received`: the controller's. `driver_version`: the NVIDIA
     driver that was to be there; empty where none was named. `load`: of one node, which the session ran; empty for the
     checks' session. `commands`: its probes' command lines by their names, which depend on the method and the suite.
-    `suite`: all that was asked for, also what the suite's file took over from another one (`Suite.told`); empty where
-    an older version wrote it.
+    `suite`: all that was asked for, also what the suite's file took over from another one (`Suite.as_dict`); empty
+    where an older version wrote it.
     """
 
     model_config = pydantic.ConfigDict(frozen=True)
@@ -48,7 +48,7 @@ def session_evidence(
         driver_version=driver_version,
         load=load,
         commands={name: result.command for name, result in readings.probes.items()} if load else {},
-        suite=suite.told(),
+        suite=suite.as_dict(),
     )
     content = session.model_dump_json().encode()
     return Evidence(SOURCE, readings.host, readings.started, readings.origin, content)

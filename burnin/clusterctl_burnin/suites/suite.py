@@ -183,13 +183,13 @@ class Suite:
 
     @property
     def least_seconds(self) -> int:
-        """A node's loads take at least so long, as far as the suite itself says it."""
+        """Return the least time of a node's loads, as far as the suite itself sets it."""
         pairs = self.pair_rounds * (self.pair_seconds or 0) if IB_WRITE_BW in self.loads else 0
         hang = self.group_rounds * (self.hang_seconds or 0) if HANG_HUNT in self.loads else 0
         return pairs + hang + sum(self.node_seconds.values())
 
-    def told(self) -> dict[str, Any]:
-        """All of it by name, for whoever keeps what a run was judged by."""
+    def as_dict(self) -> dict[str, Any]:
+        """Return all of it by name, for the record of what a run was judged by."""
         said = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "solo"}
         loads = [*(load.name for load in self.solo), *self.loads]
         return {**said, "checks": [check.name for check in self.checks], "loads": loads}

@@ -13,6 +13,7 @@ from clusterctl_cli.options import site_option, verbose_option
 from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
+    from clusterctl.fleet.finding import Finding
     from clusterctl_burnin.fleet_stats import Unjudged
     from clusterctl_burnin.recordings.rejudge import NodeVerdict
 
@@ -58,14 +59,18 @@ def _unjudged_json(unjudged: Unjudged) -> dict[str, str]:
     return {"metric": unjudged.metric, "population": unjudged.population, "why": unjudged.why}
 
 
+def _bad_roots(node: NodeVerdict) -> list[Finding]:
+    """Return the findings that are no pass and no consequence of another."""
+    return [finding for finding in node.findings if finding.verdict.rank > 1 and not finding.root]
+
+
 def _print(nodes: Sequence[NodeVerdict], unjudged: Sequence[Unjudged]) -> None:
     """Print a line per node, and below it the findings that are no pass and no consequence of another."""
     for node in nodes:
         echo(f"{node.node}: {node.verdict.value}")
-        for finding in node.findings:
-            if finding.verdict.rank > 1 and not finding.root:
-                echo(f"  {finding.verdict.value} {finding.check}, {finding.subject}: {finding.cause}")
-                echo(f"    {finding.remedy}" if finding.remedy else "")
+        for finding in _bad_roots(node):
+            echo(f"  {finding.verdict.value} {finding.check}, {finding.subject}: {finding.cause}")
+            echo(f"    {finding.remedy}" if finding.remedy else "")
     for item in unjudged:
         echo(f"not compared: {item.metric} of {item.population}: {item.why}", err=True)
     left_out = sorted({check for node in nodes for check in node.not_judged})

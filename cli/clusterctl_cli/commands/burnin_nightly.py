@@ -55,17 +55,25 @@ def nightly(*, folder: Path, window: str | None, budget: int | None, yes: bool, 
 
 def _print(result: NightResult, *, as_json: bool) -> None:
     """Print the result as JSON with the keys of `NightResult`, as one line where all is well, or as a report."""
+    if result.spares is not None and result.spares.missing:
+        click.echo(f"too few spares: {result.spares}", err=as_json)
+    if as_json:
+        _print_document(result)
+    else:
+        _print_text(result)
+
+
+def _print_document(result: NightResult) -> None:
     from clusterctl.operations.operation import current_time
     from clusterctl_cli.formats import print_document
     from clusterctl_cli.render import node_json
 
-    if result.spares is not None and result.spares.missing:
-        echo(f"too few spares: {result.spares}", err=as_json)
-    if as_json:
-        failed = [node_json(node, current_time()) for node in result.failed]
-        document = {"tested": list(result.tested), "failed": failed, "overdue": list(result.overdue)}
-        print_document({**document, "passed_over": result.passed_over, "stuck": result.stuck, "ended": result.ended})
-        return
+    failed = [node_json(node, current_time()) for node in result.failed]
+    document = {"tested": list(result.tested), "failed": failed, "overdue": list(result.overdue)}
+    print_document({**document, "passed_over": result.passed_over, "stuck": result.stuck, "ended": result.ended})
+
+
+def _print_text(result: NightResult) -> None:
     good = len(result.tested) - len(result.failed)
     counted = f"{len(result.tested)} nodes tested, {good} gold again" if result.tested else "no node was tested"
     echo(f"nightly: {counted}; {result.ended}")

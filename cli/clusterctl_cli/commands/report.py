@@ -60,15 +60,11 @@ def report(options: ReportOptions) -> None:
     With NODE its sheet alone, fit to be handed to the vendor: serials, what was measured, by which limit and its
     source, commands with their output, and its time line. HTML is one page that needs nothing else.
     """
-    if options.html is not None and (options.form is not None or options.output is not None or options.as_json):
-        raise UsageError("it names format and file already", where="--html", remedy="leave the others out")
-    output = options.html if options.html is not None else options.output
-    wanted = "html" if options.html is not None else options.form
-    if options.name is not None and options.work_orders:
-        raise UsageError("work orders are of all nodes", where=options.name, remedy="leave out NODE or --work-orders")
-    form = _form(wanted, work_orders=options.work_orders, as_json=options.as_json)
     from clusterctl_cli.context import open_context
 
+    if options.name is not None and options.work_orders:
+        raise UsageError("work orders are of all nodes", where=options.name, remedy="leave out NODE or --work-orders")
+    form = _form(options)
     context = open_context(options.folder)
     if options.work_orders:
         text = _work_orders(context, form)
@@ -76,29 +72,45 @@ def report(options: ReportOptions) -> None:
         text = _fleet(context, form) if options.name is None else _node(context, options.name, form)
     if form == "markdown":
         text = markdown(text)
-    if output is None:
+    if options.html is not None:
+        _write(options.html, text, "--html", force=options.force)
+    elif options.output is not None:
+        _write(options.output, text, "--output", force=options.force)
+    else:
         echo(text, nl=not text.endswith("\n"))
-        return
+
+
+def _write(file: Path, text: str, option: str, *, force: bool) -> None:
     from clusterctl.operations.documents import write_document
 
-    option = "--html" if options.html is not None else "--output"
-    write_document(output, text, option=option, force=options.force)
-    echo(f"written: {output}", err=True)
+    write_document(file, text, option=option, force=force)
+    echo(f"written: {file}", err=True)
 
 
-def _form(form: str | None, *, work_orders: bool, as_json: bool) -> str:
-    """The form that was asked for; UsageError where there is none such."""
-    if as_json and form not in (None, "json"):
-        raise UsageError("--json has no other format", where="--format", remedy="give one of them")
-    if as_json or form in ("json", "yaml"):
-        return form or "json"
-    asked = {"md": "markdown"}.get(form or "markdown", form or "markdown")
-    if work_orders and asked not in ("markdown", "csv"):
-        raise UsageError(f"work orders have no format {asked}", where="--format", remedy="give md, csv, json or yaml")
-    if asked == "csv" and not work_orders:
+def _form(options: ReportOptions) -> str:
+    """Return the format of the report. Raises `UsageError` for options that contradict each other."""
+    form = _only_form(options)
+    if form in ("json", "yaml"):
+        return form
+    if options.work_orders and form not in ("markdown", "csv"):
+        raise UsageError(f"work orders have no format {form}", where="--format", remedy="give md, csv, json or yaml")
+    if form == "csv" and not options.work_orders:
         remedy = "add --work-orders"
         raise UsageError("the acceptance report has no format csv", where="--format", remedy=remedy)
-    return asked
+    return form
+
+
+def _only_form(options: ReportOptions) -> str:
+    """Return the format that --html, --json or --format names; markdown where none does."""
+    if options.html is not None:
+        if options.form is not None or options.output is not None or options.as_json:
+            raise UsageError("it names format and file already", where="--html", remedy="leave the others out")
+        return "html"
+    if options.as_json:
+        if options.form not in (None, "json"):
+            raise UsageError("--json has no other format", where="--format", remedy="give one of them")
+        return "json"
+    return "markdown" if options.form in (None, "md") else options.form
 
 
 def _fleet(context: SiteContext, form: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +12,9 @@ from clusterctl_cli.completion import complete_nodes
 from clusterctl_cli.formats import DOCUMENTS, format_option, print_document
 from clusterctl_cli.options import read_options
 from clusterctl_cli.text import echo
+
+if TYPE_CHECKING:
+    from clusterctl.operations.sku import Calibrated
 
 
 @click.group()
@@ -59,11 +64,18 @@ def calibrate(name: str, folder: Path, *, as_json: bool) -> None:
     if as_json:
         print_document(to_data(result))
         return
-    for one in result.figures:
-        if one.proposed is None and (one.values or one.now is None):
+    _print_unchanged(result.figures)
+    click.echo(result.text or f"# no proposal from {result.nodes} healthy nodes of {name}", nl=not result.text)
+
+
+def _print_unchanged(figures: Iterable[Calibrated]) -> None:
+    """Print on stderr which limits have no proposal, and why; those without any figure only by their number."""
+    unmeasured = 0
+    for one in figures:
+        if not one.values and one.now is not None:
+            unmeasured += 1
+        elif one.proposed is None:
             now = "open" if one.now is None else f"{one.now:g}"
             echo(f"{one.name} stays {now}: {one.why}", err=True)
-    silent = sum(1 for one in result.figures if not one.values and one.now is not None)
-    if silent:
-        echo(f"{silent} other limits stay as they are: the journal has no figure of them", err=True)
-    echo(result.text or f"# no proposal from {result.nodes} healthy nodes of {name}", nl=not result.text)
+    if unmeasured:
+        echo(f"{unmeasured} other limits stay as they are: the journal has no figure of them", err=True)

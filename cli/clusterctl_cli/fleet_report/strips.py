@@ -20,7 +20,7 @@ class Bar:
     x: float
     width: float
     height: float
-    told: str
+    description: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Stretch:
     x: float
     width: float
     mark: str
-    told: str
+    description: str
 
 
 def stretches(moments: Sequence[Moment], now: datetime) -> tuple[Stretch, ...]:

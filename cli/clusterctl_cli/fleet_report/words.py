@@ -7,8 +7,9 @@ from datetime import datetime
 
 from clusterctl.fleet.reporting.figures import Figure
 from clusterctl.fleet.state import summarise
-from clusterctl.operations.node_case import Case, Charge
+from clusterctl.operations.node_case import Case, Charge, Exhibit
 from clusterctl.operations.reports import FleetReport
+from clusterctl_cli.acceptance import REHEARSAL
 from clusterctl_cli.fleet_report.pairs import Pairs, pairs
 from clusterctl_cli.render import counts
 from clusterctl_cli.render_fabric import faults_text
@@ -51,21 +52,29 @@ def fleet_text(sheet: FleetReport) -> str:
     """For a terminal: what stands where, stopped nodes with part and remedy, offenders, figures, slow rails."""
     about = sheet.standing
     names = {node.id: node.name for node in sheet.nodes}
-    parts = [f"{about.site}, {about.now:%Y-%m-%d %H:%M} UTC: {counts([summarise(node) for node in sheet.nodes])}"]
-    if about.simulated:
-        parts.append("A rehearsal: every piece of evidence is simulated.")
-    parts += [f"Not proven: {notice}." for notice in about.unproven]
+    offenders = offenders_lines(about.offenders, names)
+    measured = pairs(sheet.pairs)
+    parts = [
+        f"{about.site}, {about.now:%Y-%m-%d %H:%M} UTC: {counts([summarise(node) for node in sheet.nodes])}",
+        "A rehearsal: all evidence is simulated." if about.simulated else "",
+        *(f"Not proven: {notice}." for notice in about.unproven),
+        _stopped_text(sheet),
+        "\n  ".join(["repeat offenders:", *offenders]) if offenders else "",
+        faults_text(about.faults) if about.faults else "",
+        columns(FIGURES_HEAD, figures_rows(sheet.figures)) if sheet.figures else "",
+        _pairs_text(measured) if measured else "",
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def _stopped_text(sheet: FleetReport) -> str:
+    """Return the stopped nodes as a table, and how many it leaves out."""
+    parts = []
     if sheet.cases:
-        rows = [row for case in sheet.cases for row in _case_rows(case, about.now)]
+        rows = [row for case in sheet.cases for row in _case_rows(case, sheet.standing.now)]
         parts.append(columns(("STOPPED", "WHERE", "CHECK", "PART", "PART SERIAL", "MEASURED", "WHAT TO DO"), rows))
     if sheet.omitted:
         parts.append(f"{sheet.omitted} more are stopped: clusterctl nodes lists them.")
-    offenders = offenders_lines(about.offenders, names)
-    parts += ["repeat offenders:\n" + "\n".join(f"  {line}" for line in offenders)] if offenders else []
-    parts += [faults_text(about.faults)] if about.faults else []
-    parts += [columns(FIGURES_HEAD, figures_rows(sheet.figures))] if sheet.figures else []
-    measured = pairs(sheet.pairs)
-    parts += [_pairs_text(measured)] if measured else []
     return "\n\n".join(parts)
 
 
@@ -109,10 +118,7 @@ def case_markdown(case: Case, site: str, now: datetime, *, simulated: bool) -> s
     lines = [f"# {case.machine}, serial {node.serial or 'unknown'}", ""]
     lines += [f"{node.name} of {site}, {node.location}; {now:%Y-%m-%d %H:%M} UTC.", ""]
     if simulated:
-        lines += [
-            "**A rehearsal: every piece of evidence is simulated. Nothing here says anything about hardware.**",
-            "",
-        ]
+        lines += [REHEARSAL, ""]
     if node.stopped_at is None:
         lines += [f"{node.stage.value}, not stopped: there is nothing to claim.", ""]
     else:
@@ -123,7 +129,9 @@ def case_markdown(case: Case, site: str, now: datetime, *, simulated: bool) -> s
         lines += [*_charge_lines(charge), ""]
     lines += ["## Time line (UTC)", ""]
     lines += [f"{case.earlier} earlier events are left out.", ""] if case.earlier else []
-    lines += [f"- {moment.at:%Y-%m-%d %H:%M} {moment.text}" for moment in case.moments] or ["Its journal tells none."]
+    lines += [f"- {moment.at:%Y-%m-%d %H:%M} {moment.text}" for moment in case.moments] or [
+        "The journal has no event of it."
+    ]
     return "\n".join([*lines, ""])
 
 
@@ -131,7 +139,18 @@ def _charge_lines(charge: Charge) -> Iterator[str]:
     found, part = charge.finding, charge.part
     yield f"## {found.verdict.name} {found.check}: {part.subject}"
     yield from ("", found.cause, "")
-    facts = [
+    yield from (f"- {label}: {value}" for label, value in _facts(charge) if value)
+    for item in charge.exhibits:
+        yield from _exhibit_lines(item)
+    if not charge.exhibits:
+        yield ""
+        yield "The journal no longer has its raw output." if found.evidence else "It rests on no raw output of its own."
+
+
+def _facts(charge: Charge) -> list[tuple[str, str]]:
+    """Return what is known of a finding; an empty text is unknown."""
+    found, part = charge.finding, charge.part
+    return [
         ("Part", ", ".join(filter(None, (part.subject, part.slot and f"slot {part.slot}", charge.model)))),
         ("Part's serial", part.serial or "not reported by the machine"),
         ("Measured", str(found.measured or "")),
@@ -140,16 +159,15 @@ def _charge_lines(charge: Charge) -> Iterator[str]:
         ("Judged by", charge.judged_by),
         ("What to do", found.remedy),
     ]
-    yield from (f"- {label}: {value}" for label, value in facts if value)
-    for item in charge.exhibits:
-        origin = ", simulated" if item.simulated else ""
-        yield ""
-        yield f"At {item.where}, {item.at:%Y-%m-%d %H:%M} UTC{origin}, evidence {item.digest[:12]}:"
-        yield ""
-        yield from (f"    {line}" for line in (f"$ {item.command}", *item.excerpt.split("\n")))
-    if not charge.exhibits:
-        yield ""
-        yield "The journal no longer has its raw output." if found.evidence else "It rests on no raw output of its own."
+
+
+def _exhibit_lines(item: Exhibit) -> Iterator[str]:
+    """Yield a piece of evidence: when and where it was read, the command and its output."""
+    origin = ", simulated" if item.simulated else ""
+    yield ""
+    yield f"At {item.where}, {item.at:%Y-%m-%d %H:%M} UTC{origin}, evidence {item.digest[:12]}:"
+    yield ""
+    yield from (f"    {line}" for line in (f"$ {item.command}", *item.excerpt.split("\n")))
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -47,13 +47,13 @@ class Curve:
 
     kind: MarkKind
     path: str
-    told: str
+    description: str
     echo: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """`hidden` counts the curves that are not drawn: too many to be told apart."""
+    """`hidden` counts the curves that are not drawn: too many to be distinguished."""
 
     width: int
     height: float

@@ -47,7 +47,7 @@ class Cell:
     pairs: int
     shade: int
     below: bool
-    told: str
+    description: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,8 @@ def read_trial(data: bytes, file: str) -> Trial:
 
 
 def matrix(trial: Trial) -> Matrix:
-    hosts = sorted({name for pair in trial.pairs for name in (pair.source, pair.target)}, key=natural_key)
-    size = -(-len(hosts) // MOST_SINGLE)
-    blocks = [hosts[start : start + size] for start in range(0, len(hosts), size)]
+    """Return the measured pairs as cells."""
+    blocks = _blocks(trial)
     number = {host: row for row, block in enumerate(blocks) for host in block}
     names = tuple(block[0] if len(block) == 1 else f"{block[0]} – {block[-1]}" for block in blocks)
     values: dict[tuple[int, int], list[float]] = {}
@@ -88,13 +87,20 @@ def matrix(trial: Trial) -> Matrix:
     return Matrix(trial.unit, trial.at_least, names, cells, tuple(worst), len(trial.pairs))
 
 
+def _blocks(trial: Trial) -> list[list[str]]:
+    """Return the hosts of each row and column: one, or several neighbours where there are too many hosts."""
+    hosts = sorted({name for pair in trial.pairs for name in (pair.source, pair.target)}, key=natural_key)
+    size = -(-len(hosts) // MOST_SINGLE)
+    return [hosts[start : start + size] for start in range(0, len(hosts), size)]
+
+
 def _cell(key: tuple[int, int], values: Iterable[float], trial: Trial, top: float, names: tuple[str, ...]) -> Cell:
     row, column = key
     found = tuple(values)
     slowest = min(found)
     room = max(top - trial.at_least, 1e-9)
     shade = min(_SHADES - 1, max(0, int(_SHADES * (top - slowest) / room)))
-    told = f"{names[row]} → {names[column]}: {slowest:g} {trial.unit}" + (
+    description = f"{names[row]} → {names[column]}: {slowest:g} {trial.unit}" + (
         f", the slowest of {len(found)}" if len(found) > 1 else ""
     )
-    return Cell(row, column, slowest, len(found), shade, slowest < trial.at_least, told)
+    return Cell(row, column, slowest, len(found), shade, slowest < trial.at_least, description)

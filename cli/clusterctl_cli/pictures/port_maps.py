@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clusterctl.cabling.explain.verify import Verification
@@ -45,22 +45,28 @@ def port_maps(
     rows: Iterable[Band], plan: WiringPlan, verification: Verification, found: Iterable[Mark], labels: PlanLabels
 ) -> tuple[PortMap, ...]:
     """Return one map for each switch, those with something wrong first."""
-    far: dict[str, dict[PortName, PortName]] = defaultdict(dict)
-    planned = (tuple(cable.ends) for cable in plan.cables)
-    seen = (tuple(ends) for ends in verification.cables)
-    for ends in (*planned, *seen):
-        if len(ends) == 2:
-            for near, other in (ends, ends[::-1]):
-                far[near.device][near] = other
-    codes: dict[PortName, MarkKind] = {}
-    order = list(MarkKind)
-    for mark in found:
-        for port in (mark.a, mark.b):
-            if port not in codes or order.index(mark.kind) < order.index(codes[port]):
-                codes[port] = mark.kind
+    far = _far_ends(plan, verification)
+    codes = _codes(found)
     tiles = [tile for row in rows for tile in row.tiles if any(port.on_switch for port in far.get(tile.device, ()))]
     maps = [PortMap(tile, _boards(far[tile.device], codes, labels)) for tile in tiles]
     return tuple(sorted(maps, key=lambda one: not one.tile.links))
+
+
+def _far_ends(plan: WiringPlan, verification: Verification) -> dict[str, dict[PortName, PortName]]:
+    """Return the other end of each planned or cabled port, by device; the cabled one where they differ."""
+    far: dict[str, dict[PortName, PortName]] = defaultdict(dict)
+    for ends in (*(tuple(cable.ends) for cable in plan.cables), *map(tuple, verification.cables)):
+        if len(ends) == 2:
+            for near, other in (ends, ends[::-1]):
+                far[near.device][near] = other
+    return far
+
+
+def _codes(found: Iterable[Mark]) -> dict[PortName, MarkKind]:
+    """Return the worst mark of each port."""
+    order = list(MarkKind)
+    worst_last = sorted(found, key=lambda mark: order.index(mark.kind), reverse=True)
+    return {port: mark.kind for mark in worst_last for port in (mark.a, mark.b)}
 
 
 def _boards(
@@ -92,7 +98,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Elevation:
-    """A rack with its devices from top to bottom, and the devices whose unit the plan does not tell."""
+    """A rack with its devices from top to bottom, and the devices without a unit in the plan."""
 
     rack: str
     slots: tuple[Slot, ...]
@@ -112,11 +118,10 @@ def elevations(rows: Iterable[Band], plan: WiringPlan) -> tuple[Elevation, ...]:
             location = plan.locations.get(tile.device)
             if location is not None and location.rack:
                 racks[location.rack].append((location.unit, tile))
-    return tuple(
-        Elevation(
-            rack,
-            tuple(Slot(tile, unit) for unit, tile in sorted(here, key=lambda p: -(p[0] or 0)) if unit is not None),
-            tuple(tile for unit, tile in here if unit is None),
-        )
-        for rack, here in sorted(racks.items(), key=lambda item: natural_key(item[0]))
-    )
+    return tuple(_elevation(rack, racks[rack]) for rack in sorted(racks, key=natural_key))
+
+
+def _elevation(rack: str, devices: Sequence[tuple[int | None, Tile]]) -> Elevation:
+    slots = [Slot(tile, unit) for unit, tile in devices if unit is not None]
+    unplaced = tuple(tile for unit, tile in devices if unit is None)
+    return Elevation(rack, tuple(sorted(slots, key=lambda slot: -slot.unit)), unplaced)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import enum
 import re
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from clusterctl.cabling.explain.verify import Verification
 from clusterctl.cabling.infer.rules import tiers as switch_tiers
@@ -58,8 +59,8 @@ class Tile:
         return len({frozenset((mark.a, mark.b)) for mark in self.marks})
 
     @property
-    def told(self) -> str:
-        """In words, for those who do not see the picture: `leaf-1, rack A01: 2 missing, 1 slow`."""
+    def description(self) -> str:
+        """The tile as text, for screen readers: `leaf-1, rack A01: 2 missing, 1 slow`."""
         counts = Counter(mark.kind for mark in self.marks)
         wrong = ", ".join(f"{counts[kind]} {kind.code}" for kind in MarkKind if counts[kind])
         if self.state in (State.ABSENT, State.STRANGE):
@@ -92,30 +93,29 @@ def bands(plan: WiringPlan, fabric: Fabric, verification: Verification, found: I
     planned = [(cable.source.device, cable.destination.device) for cable in plan.cables]
     cables = named_cables(fabric, verification.names)
     seen = [(min(cable.ends).device, max(cable.ends).device) for cable in cables]
-    wrong: dict[str, list[Mark]] = defaultdict(list)
-    for mark in found:
-        for device in {mark.a.device, mark.b.device}:
-            wrong[device].append(mark)
-    wanted, there = _degrees(planned), _degrees(seen)
+    devices = _Devices(_degrees(planned), _degrees(seen), _marks_by_device(found))
     adapters = {verification.names[port].device for port in verification.names if _is_adapter(fabric, port)}
     tiers = _tiers(plan.hosts | adapters, planned, seen)
+    names = sorted(devices.wanted.keys() | devices.there.keys() | plan.hosts, key=natural_key)
+    group_of = _groups(plan, names, tiers)
     rows: dict[int, dict[str, list[Tile]]] = defaultdict(lambda: defaultdict(list))
-    absent = {device for device in wanted if not there[device]}
-    devices = sorted(wanted.keys() | there.keys() | plan.hosts, key=natural_key)
-    groups_of = _groups(plan, devices, tiers)
-    for device in devices:
-        tier = tiers.get(device)
-        row, group = len(tiers) if tier is None else tier, groups_of[device]
-        state = _state(device, wanted, there, wrong[device], absent)
-        tile = Tile(device, _tier(tier), group, state, wanted[device], there[device], tuple(wrong[device]))
-        rows[row][group].append(tile)
-    return tuple(
-        Band(
-            next(iter(groups.values()))[0].tier,
-            tuple(Group(name, tuple(groups[name])) for name in sorted(groups, key=natural_key)),
-        )
-        for _, groups in sorted(rows.items(), reverse=True)
-    )
+    for name in names:
+        row = tiers.get(name, len(tiers))
+        rows[row][group_of[name]].append(devices.tile(name, _tier(tiers.get(name)), group_of[name]))
+    return tuple(_band(groups) for _, groups in sorted(rows.items(), reverse=True))
+
+
+def _band(groups: Mapping[str, Sequence[Tile]]) -> Band:
+    tier = next(iter(groups.values()))[0].tier
+    return Band(tier, tuple(Group(name, tuple(groups[name])) for name in sorted(groups, key=natural_key)))
+
+
+def _marks_by_device(found: Iterable[Mark]) -> dict[str, list[Mark]]:
+    marks: dict[str, list[Mark]] = defaultdict(list)
+    for mark in found:
+        for device in {mark.a.device, mark.b.device}:
+            marks[device].append(mark)
+    return marks
 
 
 def _tier(number: int | None) -> str:
@@ -128,18 +128,36 @@ def _degrees(pairs: Iterable[tuple[str, str]]) -> Counter[str]:
     return Counter(device for pair in pairs for device in pair)
 
 
-def _state(
-    device: str, wanted: Mapping[str, int], there: Mapping[str, int], wrong: list[Mark], absent: Container[str]
-) -> State:
-    if device in absent:
-        return State.ABSENT
-    if not wanted.get(device) and there.get(device):
-        return State.STRANGE
-    if not wrong:
-        return State.FINE
-    if all(mark.kind is MarkKind.MISSING and (mark.a.device in absent or mark.b.device in absent) for mark in wrong):
-        return State.TOUCHED
-    return State.SUSPECT if {mark.kind for mark in wrong} == {MarkKind.SUSPECT} else State.BAD
+@dataclass(frozen=True, slots=True)
+class _Devices:
+    """`wanted`: planned cables by device; `there`: cables that are up; `wrong`: what is wrong with them."""
+
+    wanted: Counter[str]
+    there: Counter[str]
+    wrong: Mapping[str, Sequence[Mark]]
+
+    def tile(self, name: str, tier: str, group: str) -> Tile:
+        """Return a device with its state."""
+        marks = tuple(self.wrong.get(name, ()))
+        return Tile(name, tier, group, self._state(name, marks), self.wanted[name], self.there[name], marks)
+
+    def _is_absent(self, name: str) -> bool:
+        """Return whether the plan has cables of the device, and none is up."""
+        return self.wanted[name] > 0 and not self.there[name]
+
+    def _state(self, name: str, marks: Sequence[Mark]) -> State:
+        if self._is_absent(name):
+            return State.ABSENT
+        if not self.wanted[name] and self.there[name]:
+            return State.STRANGE
+        if not marks:
+            return State.FINE
+        if all(self._is_of_an_absent_device(mark) for mark in marks):
+            return State.TOUCHED
+        return State.SUSPECT if {mark.kind for mark in marks} == {MarkKind.SUSPECT} else State.BAD
+
+    def _is_of_an_absent_device(self, mark: Mark) -> bool:
+        return mark.kind is MarkKind.MISSING and (self._is_absent(mark.a.device) or self._is_absent(mark.b.device))
 
 
 def _namesakes(tiers: Mapping[str, int], devices: Iterable[str]) -> dict[str, int]:
@@ -163,26 +181,27 @@ def _tiers(hosts: Iterable[str], planned: Iterable[tuple[str, str]], seen: Itera
     """
     tiers = dict.fromkeys(hosts, 0)
     pairs = [*planned, *seen]
-    trunks = {
-        frozenset((PortName(a, str(n)), PortName(b, str(n))))
-        for n, (a, b) in enumerate(pairs)
-        if not {a, b} & tiers.keys()
-    }
-    hosts_at = Counter(
-        device for a, b in pairs for device, far in ((a, b), (b, a)) if far in tiers and device not in tiers
-    )
-    tiers |= {device: level + 1 for device, level in switch_tiers(trunks, hosts_at).items()}
-    tiers |= _namesakes(tiers, {device for pair in pairs for device in pair})
+    trunks = [(a, b) for a, b in pairs if tiers.keys().isdisjoint((a, b))]
+    cables = {frozenset((PortName(a, str(n)), PortName(b, str(n)))) for n, (a, b) in enumerate(trunks)}
+    both_ways = [*pairs, *((b, a) for a, b in pairs)]
+    hosts_at = Counter(device for device, far in both_ways if far in tiers and device not in tiers)
+    tiers |= {device: level + 1 for device, level in switch_tiers(cables, hosts_at).items()}
+    tiers |= _namesakes(tiers, {*chain.from_iterable(pairs)})
+    return _spread(tiers, pairs)
+
+
+def _spread(tiers: Mapping[str, int], pairs: Iterable[tuple[str, str]]) -> dict[str, int]:
+    """Return the tiers, and for each device without one the tier above its nearest neighbour that has one."""
     near: dict[str, set[str]] = defaultdict(set)
     for a, b in pairs:
         near[a].add(b)
         near[b].add(a)
-    layer = set(tiers)
+    found, layer = dict(tiers), set(tiers)
     while layer:
-        fresh = {other: tiers[device] + 1 for device in sorted(layer) for other in near[device] if other not in tiers}
-        tiers |= fresh
+        fresh = {other: found[device] + 1 for device in sorted(layer) for other in near[device] if other not in found}
+        found |= fresh
         layer = set(fresh)
-    return tiers
+    return found
 
 
 def _groups(plan: WiringPlan, devices: Iterable[str], tiers: Mapping[str, int]) -> dict[str, str]:

@@ -28,7 +28,7 @@ class Bar:
     height: float
     count: int
     doubtful: bool
-    told: str
+    description: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,8 @@ def _of_port(port: PortId, readings: Sequence[Telemetry], places: FabricLabels) 
         counter: sum(growth(a.counters.get(port), b.counters.get(port)).of(counter) for a, b in pairs)
         for counter in HIGHEST
     }
-    told = ", ".join(f"{counter} +{count}" for counter, count in sums.items() if count)
-    return f"{places.plain(port)}: {told}" if told else ""
+    increases = ", ".join(f"{counter} +{count}" for counter, count in sums.items() if count)
+    return f"{places.plain(port)}: {increases}" if increases else ""
 
 
 def _name(link: Link, places: FabricLabels) -> str:
@@ -106,8 +106,8 @@ def _name(link: Link, places: FabricLabels) -> str:
 
 
 def _bars(counts: Iterable[tuple[int, bool]], moments: Sequence[float]) -> tuple[Bar, ...]:
-    told = list(counts)
-    most, whole = max(count for count, _ in told), moments[-1]
+    increases = list(counts)
+    most, whole = max(count for count, _ in increases), moments[-1]
     return tuple(
         Bar(
             x=BAR_WIDTH * start / whole,
@@ -115,7 +115,7 @@ def _bars(counts: Iterable[tuple[int, bool]], moments: Sequence[float]) -> tuple
             height=BAR_HEIGHT * count / most,
             count=count,
             doubtful=doubt,
-            told=f"{span(start)} to {span(end)}: {count} errors" + (", perhaps more" if doubt else ""),
+            description=f"{span(start)} to {span(end)}: {count} errors" + (", perhaps more" if doubt else ""),
         )
-        for (count, doubt), (start, end) in zip(told, pairwise(moments), strict=True)
+        for (count, doubt), (start, end) in zip(increases, pairwise(moments), strict=True)
     )

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from clusterctl.edges.processes import REMEDY, ProcessResult, Surroundings, run
-from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, ParseError
+from clusterctl.fleet.errors import EdgeError, NoFabricPortError, OutcomeUnknownError, ParseError
 from clusterctl.fleet.fabric.topology import PortState
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.node import Guid
@@ -27,6 +27,11 @@ _READ_ERRORS = ("duplicate", "no sm", "error occurred", "failed")
 _NO_RESPONSE = ("bad status", "timed out", "timeout")
 """Likewise for a device that did not answer and is left out. libibnetdisc.so.5: "umad (… Attr 0x…) bad status 110;
 Connection timed out", "mad (…) bad status 0x…"; libibmad.so.5: "timeout after 3 retries".
+"""
+_NO_PORT = ("can't open umad port", "can't open mad port", "can't init umad library", "umad_open_port")
+"""Likewise, with an exit status that is not 0, where the machine has no InfiniBand port or the user may not open it.
+libibmad.so.5: "mad_rpc_open_port: can't open UMAD port (mlx5_0:1)"; libibnetdisc.so.5: "can't open MAD port";
+saquery: "umad_open_port on port (null):0 failed".
 """
 _READINGS = 3
 _NO_PEER = 255
@@ -116,7 +121,7 @@ class IbPorts:
         argv = (*self.ibportstate, "-L", str(lid), str(port), "query")
         ran = run(argv, deadline, _TOOLS)
         if ran.exit_status not in (0, _NO_PEER):
-            raise ran.failure(argv)
+            raise _failure(ran, argv)
         return Observed(parse_ibportstate(ran.stdout, file=" ".join(argv)), (self._evidence(argv, ran.stdout),))
 
     def set_disabled(self, lid: int, port: int, disabled: bool, deadline: Deadline) -> Observed[PortState]:
@@ -145,10 +150,22 @@ def _read(argv: Sequence[str], deadline: Deadline, success: Collection[int] = (0
     """Run a reading tool; raise `EdgeError` where it fails, prints an error or prints nothing."""
     ran = run(argv, deadline, _TOOLS)
     if ran.exit_status not in success:
-        raise ran.failure(argv)
+        raise _failure(ran, argv)
     if any(sign in ran.stderr.lower() for sign in _READ_ERRORS):
         raise EdgeError(f"it reports an error: {ran.error_output}", where=" ".join(argv), remedy=REMEDY)
     if not ran.stdout.strip():
         message = f"no output; stderr: {ran.error_output or 'empty'}"
         raise EdgeError(message, where=" ".join(argv), remedy=REMEDY)
     return ran
+
+
+def _failure(ran: ProcessResult, argv: Sequence[str]) -> EdgeError:
+    """Return the error for a tool that failed."""
+    if not any(sign in ran.stderr.lower() for sign in _NO_PORT):
+        return ran.failure(argv)
+    first = ran.error_output.partition("\n")[0]
+    remedy = (
+        "load ib_umad, run as root, and check the HCA with ibstat; where the controller has no HCA, name a host "
+        "that has one in fabric.ibnetdiscover of site.yml"
+    )
+    return NoFabricPortError(f"no InfiniBand port can be opened: {first}", where=" ".join(argv), remedy=remedy)

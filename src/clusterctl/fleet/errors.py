@@ -50,6 +50,15 @@ class EdgeError(ClusterctlError):
     kind = "edge"
 
 
+class NoFabricPortError(EdgeError):
+    """The machine that runs the fabric's tools has no InfiniBand port that they can open. No node is to blame, and
+    every command that reads the fabric fails until it is repaired: exit code 3.
+    """
+
+    kind = "no_fabric_port"
+    exit_code = 3
+
+
 class RootDiskUnclearError(EdgeError):
     """The SKU's rule does not name exactly one drive of those that the machine sees: an operator has to decide."""
 

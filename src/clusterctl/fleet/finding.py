@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Generic, NewType, TypeVar
 
 from clusterctl.fleet.finding_code import Code
-from clusterctl.fleet.peer_text import MAX_LINE, visible_line
+from clusterctl.fleet.peer_text import MAX_LINE, visible, visible_line
 from clusterctl.fleet.quantity import Bound, Quantity
 
 Digest = NewType("Digest", str)
@@ -102,7 +102,9 @@ class Observed(Generic[T]):
 
 
 MAX_CAUSE = 4000
-_PEER_TEXTS = ("subject", "cause", "measured", "expected", "remedy", "serial", "root", "fault", "where")
+_PEER_TEXTS = ("subject", "cause", "measured", "expected", "remedy", "serial", "where")
+_KEYS = ("root", "fault")
+"""Of several parts in lines; they are compared, and not shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +149,8 @@ class Finding:
             value = getattr(self, name)
             if isinstance(value, str) and not (value.isascii() and value.isprintable() and len(value) <= MAX_LINE):
                 object.__setattr__(self, name, visible_line(value, MAX_CAUSE))
+        for name in _KEYS:
+            object.__setattr__(self, name, visible(getattr(self, name)))
 
     @property
     def figures(self) -> str:

@@ -118,19 +118,24 @@ def finish(context: SiteContext, adapters: AccountAdapters, claims: Iterable[Cla
 def check(context: SiteContext, patterns: Sequence[str], control: Control) -> Result:
     """Ask each BMC which password it accepts: the rule's, the site's or neither; all nodes without patterns."""
     context.site.logins.check()
-    listed = {node.name for node in context.site.nodes}
-    known = {node.name: node.serial or node.expected_serial or "" for node in context.nodes()}
-    names = [name for name in selected(context, patterns or ("*",)) if name in listed]
+    queries = _queries(context, patterns)
     rotation = context.site.settings.bmc.rotation or RotationSettings()
     workers = context.site.settings.batch.discover
     with closing(context.adapters(Access.READ)) as adapters:
         checker = AccountChecker(
             adapters.accounts, context.site.bmc_address, context.site.bmc_login, ROTATED, rotation.user, workers
         )
-        deadline = Deadline.after(CHECK_S * -(-len(names) // workers), control.cancelled)
-        done = list(checker.check([AccountQuery(name, known[name]) for name in names], deadline))
+        deadline = Deadline.after(CHECK_S * -(-len(queries) // workers), control.cancelled)
+        done = list(checker.check(queries, deadline))
     changed = _changed(context)
     return result("accounts check", [_checked(item, changed.get(item.name)) for item in done], control)
+
+
+def _queries(context: SiteContext, patterns: Sequence[str]) -> list[AccountQuery]:
+    """Return the selected nodes of the site; all of them without patterns."""
+    listed = {node.name for node in context.site.nodes}
+    known = {node.name: node.serial or node.expected_serial or "" for node in context.nodes()}
+    return [AccountQuery(name, known[name]) for name in selected(context, patterns or ("*",)) if name in listed]
 
 
 def _changed(context: SiteContext) -> dict[str, datetime]:

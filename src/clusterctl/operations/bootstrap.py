@@ -7,16 +7,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.event import Event, NewEvent, Stream
 from clusterctl.fleet.gate import Decision
-from clusterctl.fleet.node import NodeId, Stage, Step
+from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.payloads import runs
 from clusterctl.fleet.payloads.hardware import FabricFault
 from clusterctl.fleet.payloads.node import StageAdvanced, StepStarted
-from clusterctl.fleet.state import NodeSummary, summarise
+from clusterctl.fleet.state import NodeState, NodeSummary, summarise
 from clusterctl.operations import accounts
 from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.compose import StepFactory
@@ -135,13 +136,13 @@ def run(context: SiteContext, request: RunRequest, control: Control) -> RunResul
     control.require(_preview(context, request, nodes))
     context.describe()
     chosen = {node.name for node in nodes}
-    nodes = [node for node in context.journal.summaries() if node.name in chosen]
+    nodes = context.summaries(chosen)
     with closing(context.adapters(Access.READ if request.read_only else Access.FULL)) as adapters:
         idle = unpublished_partners(context.journal, adapters.pool, nodes, request.steps)
         partners += [node for node in idle if node not in partners]
         refused = run_steps(context, adapters, nodes, partners, request, control)
     now = CLOCK.now()
-    after = tuple(node for node in context.journal.summaries() if node.name in chosen)
+    after = tuple(context.summaries(chosen))
     held = {node.name: str(node.hold) for node in after if node.held(now)}
     return RunResult(
         nodes=after,
@@ -163,31 +164,38 @@ def run_steps(
     """Claim the nodes that can move, run the steps and release them; return the nodes left alone, with the reason."""
     steps = request.steps
     names = {node.id: node.name for node in (*nodes, *partners)}
-    moving = [node.id for node in nodes if node.next_step in steps]
-    with _claimed(context, [*moving, *(node.id for node in partners)]) as claims:
+    moving = [node for node in nodes if node.next_step in steps]
+    with _claimed(context, [*moving, *partners]) as claims:
         if not request.read_only:
             accounts.finish(context, adapters, claims.granted.values(), control)
-        mine = [context.journal.state(node.id) for node in nodes if node.id in claims.granted]
-        lent = [context.journal.state(node.id) for node in partners if node.id in claims.granted]
-        fit = [partner for partner in lent if partner.in_pool(CLOCK.now())]
+        fit = [partner for partner in _granted(context, partners, claims) if partner.in_pool(CLOCK.now())]
         factory = StepFactory(context, adapters, control.cancelled, fit, read_only=request.read_only)
         context.journal.append([NewEvent(Stream.RUN, context.run, runs.RunStarted(steps=tuple(steps)))])
         claimed = tuple(node for node in nodes if node.id not in claims.refused)
         control.on_event(RunStarted(nodes=claimed, steps=steps, expected_s=expected_seconds(context.journal)))
-
-        def watch(progress: Progress) -> None:
-            node = summarise(progress.state)
-            control.on_event(
-                StepProgress(node=node, step=progress.step, decision=progress.decision, text=progress.words)
-            )
-
-        def stopped(step: Step, reason: str) -> None:
-            control.on_event(StepStopped(step=step, reason=reason))
-
-        lost = factory.pipeline(steps, Observer(watch, stopped)).run(mine, claims.granted)
+        pipeline = factory.pipeline(steps, _observer(control))
+        lost = pipeline.run(_granted(context, nodes, claims), claims.granted)
         context.journal.append([NewEvent(Stream.RUN, context.run, runs.RunFinished())])
         factory.publish()
     return {names[node]: holder for node, holder in {**claims.refused, **lost}.items()}
+
+
+def _granted(context: SiteContext, nodes: Sequence[NodeSummary], claims: Claims) -> list[NodeState]:
+    """Return those of the nodes that the run has claimed."""
+    return [context.journal.state(node.id) for node in nodes if node.id in claims.granted]
+
+
+def _observer(control: Control) -> Observer:
+    """Return what turns the pipeline's progress into events."""
+
+    def on_progress(progress: Progress) -> None:
+        node = summarise(progress.state)
+        control.on_event(StepProgress(node=node, step=progress.step, decision=progress.decision, text=progress.words))
+
+    def on_stopped(step: Step, reason: str) -> None:
+        control.on_event(StepStopped(step=step, reason=reason))
+
+    return Observer(on_progress, on_stopped)
 
 
 def arrived(node: NodeSummary, last: Step) -> bool:
@@ -199,13 +207,10 @@ def arrived(node: NodeSummary, last: Step) -> bool:
 
 def _select(context: SiteContext, request: RunRequest) -> list[NodeSummary]:
     """Return the site's matching nodes, retired ones never; for a single step only those that stand before it."""
-    listed = {node.name for node in context.site.nodes}
-    fleet = [node for node in context.nodes() if node.name in listed]
+    fleet = context.listed()
     wanted = matching((node.name for node in fleet), request.limit)
     nodes = [node for node in fleet if node.name in wanted and node.stage is not Stage.RETIRED]
-    if len(request.steps) == 1:
-        nodes = [node for node in nodes if node.next_step is request.steps[0]]
-    return nodes
+    return nodes if len(request.steps) > 1 else [node for node in nodes if node.next_step in request.steps]
 
 
 def _partners(context: SiteContext, request: RunRequest, nodes: Sequence[NodeSummary]) -> list[NodeSummary]:
@@ -215,19 +220,27 @@ def _partners(context: SiteContext, request: RunRequest, nodes: Sequence[NodeSum
     now = CLOCK.now()
     known = {node.name: node for node in context.nodes()}
     for name in request.partners:
-        if name not in known or not known[name].in_pool(now):
-            node = known.get(name)
-            why = "there is no such node" if node is None else str(node.hold if node.held(now) else node.stage.value)
+        why = _unfit(known.get(name), now)
+        if why:
             remedy = "name an idle gold node: clusterctl nodes -l stage=gold"
             raise UsageError(f"{name} cannot be a partner: {why}", where="--partner", remedy=remedy)
     moving = {node.name for node in nodes if node.next_step}
     return [known[name] for name in request.partners if name not in moving]
 
 
+def _unfit(node: NodeSummary | None, now: datetime) -> str:
+    """Return why a node cannot be a partner; empty where it can."""
+    if node is None:
+        return "there is no such node"
+    if node.in_pool(now):
+        return ""
+    return str(node.hold) if node.held(now) else node.stage.value
+
+
 @contextmanager
-def _claimed(context: SiteContext, nodes: Sequence[NodeId]) -> Iterator[Claims]:
+def _claimed(context: SiteContext, nodes: Sequence[NodeSummary]) -> Iterator[Claims]:
     """Claim those of the nodes that no other run holds."""
-    claims = context.journal.claim(nodes, context.run)
+    claims = context.journal.claim([node.id for node in nodes], context.run)
     try:
         yield claims
     finally:

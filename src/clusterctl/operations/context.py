@@ -7,7 +7,7 @@ import math
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -76,6 +76,15 @@ class SiteContext:
         known = {node.name: node for node in self.journal.summaries()}
         new = [summarise(_unseen(node)) for node in self.site.nodes if node.name not in known]
         return tuple(sorted([*known.values(), *new], key=lambda node: node.name))
+
+    def listed(self) -> list[NodeSummary]:
+        """Return the nodes that the site names, by name."""
+        names = {node.name for node in self.site.nodes}
+        return [node for node in self.nodes() if node.name in names]
+
+    def summaries(self, names: Collection[str]) -> list[NodeSummary]:
+        """Return the nodes of the journal that have one of these names, in the journal's order."""
+        return [node for node in self.journal.summaries() if node.name in names]
 
     def node(self, name: str) -> NodeState:
         """Return a node of the journal by its name."""

@@ -93,17 +93,17 @@ def run_fat_tree(request: FatTreeRequest) -> FatTreeResult:
     places = request.hosts + ufm_slots(request.ufm_ports, request.rails)
     tiers = request.tiers or fewest_tiers(places, request.rails, request.radix)
     shape = shape_of(FabricSize(places, request.rails, request.radix, tiers))
-    names = request.adapters or tuple(f"mlx5_{number}" for number in range(request.rails))
-    by_radix = request.radix >= TWIN_CAGES_FROM and request.radix % 4 == 0
-    twins = by_radix if request.twin_cages is None else request.twin_cages
-    made = with_lengths(generate(shape, PortNaming(names, twins), request.layout, request.ufm_ports), request.room)
+    naming = _port_naming(request)
+    made = with_lengths(generate(shape, naming, request.layout, request.ufm_ports), request.room)
     text = wiring_csv(made)
     if request.out is not None:
         write_document(request.out, text, option="--out", force=request.force)
     if request.labels is not None:
         write_document(request.labels, labels_csv(made), option="--labels", force=request.force)
     if request.bom is not None:
-        write_document(request.bom, bill_of_materials(made, twin_cages=twins), option="--bom", force=request.force)
+        write_document(
+            request.bom, bill_of_materials(made, twin_cages=naming.twin_cages), option="--bom", force=request.force
+        )
     counts = FatTreeCounts(
         hosts=request.hosts,
         rails=shape.wanted.rails,
@@ -118,6 +118,13 @@ def run_fat_tree(request: FatTreeRequest) -> FatTreeResult:
         even_pods=shape.even,
     )
     return FatTreeResult(csv=text, counts=counts, racks=len({place.rack for place in made.locations.values()}))
+
+
+def _port_naming(request: FatTreeRequest) -> PortNaming:
+    """Return the names of ports as requested, else those that are usual for the switches' radix."""
+    names = request.adapters or tuple(f"mlx5_{number}" for number in range(request.rails))
+    by_radix = request.radix >= TWIN_CAGES_FROM and request.radix % 4 == 0
+    return PortNaming(names, by_radix if request.twin_cages is None else request.twin_cages)
 
 
 def run_burn_plan(request: BurnPlanRequest) -> BurnPlan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -203,9 +203,8 @@ def _disable_plan(
     out = disabled_ports(context.journal.latest(Stream.FABRIC))
     seen = parse_ibnetdiscover(adapters.fabric.ibnetdiscover(deadline).value, file="ibnetdiscover")
     known = {one.port for one in out}
-    fabric = Fabric(seen.devices, tuple(link for link in seen.links if known.isdisjoint((link.a, link.b))))
-    now = {frozenset((link.a, link.b)): link for link in fabric.cables()}
-    by_link = {now.get(frozenset((bad.link.a, bad.link.b)), bad.link): bad for bad in wanted}
+    fabric = _without_ports(seen, known)
+    by_link = _by_live_link(wanted, fabric)
     wishes = [link for link in by_link if known.isdisjoint((link.a, link.b))]
     cut = tuple(Cut(one.port, one.peer) for one in out)
     return _DisablePlan(
@@ -214,6 +213,18 @@ def _disable_plan(
         labels=labels,
         unfinished=tuple(one for one in out if not one.sure and not one.enabling),
     )
+
+
+def _by_live_link(wanted: Iterable[_BadLink], fabric: Fabric) -> dict[Link, _BadLink]:
+    """Return the bad links by the link that is between the same ports now; by themselves where there is none."""
+    now = {frozenset((link.a, link.b)): link for link in fabric.cables()}
+    return {now.get(frozenset((bad.link.a, bad.link.b)), bad.link): bad for bad in wanted}
+
+
+def _without_ports(fabric: Fabric, ports: Collection[PortId]) -> Fabric:
+    """Return the fabric without the links of these ports."""
+    links = tuple(link for link in fabric.links if link.a not in ports and link.b not in ports)
+    return Fabric(fabric.devices, links)
 
 
 def _bad_links(request: DisableRequest, judged: Fabric, labels: FabricLabels) -> tuple[_BadLink, ...]:
@@ -314,8 +325,11 @@ class _Proof:
                 yield Outcome(node=one.label, failure=Failure.of(error))
             else:
                 up.append(one)
-        if not up:
-            return
+        if up:
+            yield from self._prove(up, deadline)
+
+    def _prove(self, up: Sequence[DisabledPort], deadline: Deadline) -> Iterator[Outcome]:
+        """Disable ports again that are slower than before; watch the counters of the others."""
         fabric, _ = self.isolator.fabric(deadline)
         links = {frozenset((link.a, link.b)): link for link in fabric.links}
         found = {one: links.get(frozenset((one.port, one.peer))) for one in up}

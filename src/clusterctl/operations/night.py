@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from clusterctl.edges.clock import CLOCK
-from clusterctl.edges.night_record import read_record, write_record
 from clusterctl.edges.site import Site, contents
+from clusterctl.edges.site.night_record import read_record, write_record
 from clusterctl.fleet.decisions.revalidate import order_event
 from clusterctl.fleet.errors import ClaimLostError, ClusterctlError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import NewEvent, Stream
@@ -295,8 +295,7 @@ class NightRun:
 
         `partners`: gold nodes that they are measured with, and of which nothing is reported.
         """
-        nodes = [node for node in self.context.journal.summaries() if node.name in names]
-        lent = [node for node in self.context.journal.summaries() if node.name in partners]
+        nodes, lent = self.context.summaries(names), self.context.summaries(partners)
         request = RunRequest(steps=STEPS, limit=tuple(names))
         refused = run_steps(self.context, self.adapters, nodes, lent, request, self.control)
         night.passed_over.update(refused)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -11,7 +11,7 @@ from itertools import pairwise
 from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin
 from clusterctl.fleet.hardware.parts import MACHINE, Part, part_of
-from clusterctl.fleet.node import Dimm, Drive, Gpu, Hca, Stage
+from clusterctl.fleet.node import Dimm, Drive, Gpu, Hca, Inventory, Stage
 from clusterctl.fleet.payloads.node import StageAdvanced
 from clusterctl.fleet.quantity import Bound, figure
 from clusterctl.fleet.state import NodeState
@@ -202,14 +202,19 @@ def _model(node: NodeState, part: Part) -> str:
         return ""
     if part.subject == MACHINE:
         return found.model
-    fitted: Sequence[Gpu | Hca | Drive | Dimm] = [
-        *(found.gpus or ()),
-        *(found.hcas or ()),
-        *(found.drives or ()),
-        *(found.dimms or ()),
-    ]
-    same = (one.model for one in fitted if (part.slot and one.slot == part.slot) or (one.serial or "-") == part.serial)
+    same = (
+        one.model
+        for one in _with_model(found)
+        if (part.slot and one.slot == part.slot) or (one.serial or "-") == part.serial
+    )
     return next(same, "")
+
+
+def _with_model(found: Inventory) -> Iterator[Gpu | Hca | Drive | Dimm]:
+    """Yield the parts whose model the BMC reports."""
+    kinds: tuple[Sequence[Gpu | Hca | Drive | Dimm] | None, ...] = (found.gpus, found.hcas, found.drives, found.dimms)
+    for parts in kinds:
+        yield from parts or ()
 
 
 def _mark(event: Event) -> str:

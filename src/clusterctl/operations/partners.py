@@ -77,13 +77,17 @@ def unpublished_partners(
     """
     if Step.BURNIN not in steps or not any(node.next_step in steps for node in nodes):
         return []
+    unpublished = {node.name: node for node in _unpublished(journal, pool) if _run_was_killed(journal, node.id)}
+    skus = [(name, node.sku) for name, node in unpublished.items()]
+    return [unpublished[name] for name in choose(skus, dict.fromkeys((sku for _, sku in skus), ENOUGH))]
+
+
+def _unpublished(journal: Journal, pool: Pool) -> list[NodeSummary]:
+    """Return the gold nodes that the pool lacks."""
     now = CLOCK.now()
     gold = {node.name: node for node in journal.summaries() if node.in_pool(now)}
-    unpublished = pool.lacks(gold)
-    left = [
-        (name, node.sku) for name, node in gold.items() if name in unpublished and _run_was_killed(journal, node.id)
-    ]
-    return [gold[name] for name in choose(left, dict.fromkeys((sku for _, sku in left), ENOUGH))]
+    lacking = pool.lacks(gold)
+    return [node for name, node in gold.items() if name in lacking]
 
 
 def _run_was_killed(journal: Journal, node: NodeId) -> bool:

@@ -155,20 +155,29 @@ def node_case(context: SiteContext, node: NodeState) -> Case:
 def site_work_orders(context: SiteContext) -> WorkOrders:
     """Return the work orders; only nodes that are stopped are read whole."""
     now, settings = CLOCK.now(), context.site.settings
-    fleet = [node for node in context.nodes() if node.stage is not Stage.RETIRED]
+    fleet = _not_retired(context)
     states = [context.journal.state(node.id) for node in fleet if node.stopped_at is not None]
-    events = list(context.journal.latest(Stream.FABRIC, Kind.FABRIC_FAULT_SEEN))
-    proofs = {event.subject: event.evidence for event in events}
-    faults = [(fault, proofs[fault.subject]) for fault in open_faults(events)]
+    going_on = [node for node in fleet if node.stopped_at is None]
     return WorkOrders(
         site=settings.name,
         simulated=settings.simulated,
         at=now,
         nodes=len(fleet),
-        unseen=sum(node.stage is Stage.SEEN and node.stopped_at is None for node in fleet),
-        orders=work_orders(states, now, faults, _planned_cables(context) if states else {}),
-        held=tuple(node for node in fleet if node.held(now) and node.stopped_at is None),
+        unseen=sum(node.stage is Stage.SEEN for node in going_on),
+        orders=work_orders(states, now, _proven_faults(context), _planned_cables(context) if states else {}),
+        held=tuple(node for node in going_on if node.held(now)),
     )
+
+
+def _not_retired(context: SiteContext) -> list[NodeSummary]:
+    return [node for node in context.nodes() if node.stage is not Stage.RETIRED]
+
+
+def _proven_faults(context: SiteContext) -> list[tuple[FabricFault, tuple[Digest, ...]]]:
+    """Return the open faults of the fabric, each with its evidence."""
+    events = list(context.journal.latest(Stream.FABRIC, Kind.FABRIC_FAULT_SEEN))
+    proofs = {event.subject: event.evidence for event in events}
+    return [(fault, proofs[fault.subject]) for fault in open_faults(events)]
 
 
 def expiry_of(context: SiteContext) -> timedelta | None:

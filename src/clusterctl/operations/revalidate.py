@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 
@@ -190,11 +190,16 @@ def _lent(
             _take_idle(plan, lender)
             yield tuple(lent)
     finally:
-        seen = lender.occupancy()
-        gold = [node.name for node in plan.nodes if plan.context.journal.state(node.id).in_pool(CLOCK.now())]
-        ours = [name for name in gold if name in seen and seen[name].ours]
-        for name, why in (lender.give_back(ours) if ours else {}).items():
+        for name, why in _give_back_gold(plan, lender).items():
             on_stuck(name, why)
+
+
+def _give_back_gold(plan: _Plan, lender: PartnerLender) -> Mapping[str, str]:
+    """Give the nodes that are gold now back to the scheduler; return those that stay with us, with the reason."""
+    seen = lender.occupancy()
+    gold = [node.name for node in plan.nodes if plan.context.journal.state(node.id).in_pool(CLOCK.now())]
+    ours = [name for name in gold if name in seen and seen[name].ours]
+    return lender.give_back(ours) if ours else {}
 
 
 def _take_idle(plan: _Plan, lender: PartnerLender) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
@@ -10,11 +10,11 @@ from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.decisions import decision as orders
 from clusterctl.fleet.decisions.permissions import settings_permitted
 from clusterctl.fleet.errors import CancelledError, UsageError
-from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.node import Stage
+from clusterctl.fleet.settings.baseline import Baseline
 from clusterctl.fleet.settings.drift import Drift, in_words, not_right
 from clusterctl.fleet.settings.plan import Todo, todo
-from clusterctl.fleet.state import NodeSummary
+from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.fleet.waves import Machine
 from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.context import SiteContext
@@ -130,32 +130,45 @@ def plan_text(plan: Todo) -> list[str]:
 def _plan(context: SiteContext, request: WaveRequest, control: Control) -> tuple[WavePlan, dict[str, Todo]]:
     """Return the waves, and what each machine needs; machines that may not or need not be changed are skipped."""
     orders.said(request.reason)
-    selection = _select(context, request.nodes)
-    skipped = dict(selection.skipped)
-    able, begun, known = [], set[str](), node_ids(context)
-    for one in selection.asked:
-        node = context.journal.state(known[one.name])
-        begun |= {node.name} if node.open_acts else set()
+    selection, known = _select(context, request.nodes), node_ids(context)
+    nodes = [context.journal.state(known[one.name]) for one in selection.asked]
+    begun = {node.name for node in nodes if node.open_acts}
+    refused = dict(_refused(nodes, request))
+    able = [one for one in selection.asked if one.name not in refused]
+    with closing(context.adapters(Access.READ)) as adapters:
+        readings = _read(context, adapters, able, Deadline.after(READ_S, control.cancelled))
+        todos, left = _todos(readings, begun)
+        _check_images(adapters.images, todos.values())
+    return WavePlan(
+        effects={name: "; ".join(plan_text(plan)) for name, plan in todos.items()},
+        machines={name: Machine(known[name], kind=selection.skus[name]) for name in todos},
+        policy=request.policy,
+        skipped={**selection.skipped, **refused, **left},
+    ), todos
+
+
+def _refused(nodes: Iterable[NodeState], request: WaveRequest) -> Iterator[tuple[str, str]]:
+    """Yield the machines that may not be changed, with the reason."""
+    for node in nodes:
         try:
             settings_permitted(node, CLOCK.now(), from_pool=request.from_pool)
         except UsageError as error:
-            skipped[one.name] = f"{error.message}; {error.remedy}"
-        else:
-            able.append(one)
+            yield node.name, f"{error.message}; {error.remedy}"
+
+
+def _todos(readings: Iterable[BaselineReading], begun: Collection[str]) -> tuple[dict[str, Todo], Mapping[str, str]]:
+    """Return what each machine needs, and why others are left alone. A change that has begun is always finished."""
     todos: dict[str, Todo] = {}
-    with closing(context.adapters(Access.READ)) as adapters:
-        for seen in _read(context, adapters, able, Deadline.after(READ_S, control.cancelled)):
-            plan = todo(seen.drifts)
-            if seen.error is not None:
-                skipped[seen.name] = str(seen.error)
-            elif not plan.nothing or seen.name in begun:
-                todos[seen.name] = plan
-            elif plan.by_hand:
-                skipped[seen.name] = "by hand: " + "; ".join(map(in_words, plan.by_hand))
-        _check_images(adapters.images, todos.values())
-    effects = {name: "; ".join(plan_text(plan)) for name, plan in todos.items()}
-    machines = {name: Machine(known[name], kind=selection.skus[name]) for name in todos}
-    return WavePlan(effects=effects, machines=machines, policy=request.policy, skipped=skipped), todos
+    left: dict[str, str] = {}
+    for reading in readings:
+        plan = todo(reading.drifts)
+        if reading.error is not None:
+            left[reading.name] = str(reading.error)
+        elif not plan.nothing or reading.name in begun:
+            todos[reading.name] = plan
+        elif plan.by_hand:
+            left[reading.name] = "by hand: " + "; ".join(map(in_words, plan.by_hand))
+    return todos, left
 
 
 def _check_images(images: Images, plans: Iterable[Todo]) -> None:
@@ -176,34 +189,54 @@ def _read(
 
 def _select(context: SiteContext, patterns: Sequence[str]) -> Selection:
     """Return which nodes are read, and why others are not. Raises `UsageError` where no SKU has a baseline."""
-    skus = {sku.name: sku for sku in context.site.skus}
-    if not any(sku.baseline for sku in skus.values()):
+    baselines = _baselines(context)
+    nodes = _chosen(context, patterns)
+    skipped = dict(_skipped(context, nodes, baselines))
+    without_baseline = {name for name, baseline in baselines.items() if baseline is None}
+    return Selection(
+        asked=tuple(_queries((node for node in nodes if node.name not in skipped), baselines)),
+        skus={node.name: node.sku for node in nodes},
+        skipped=skipped,
+        unknown=frozenset(node.name for node in nodes if node.name in skipped and node.sku not in without_baseline),
+    )
+
+
+def _baselines(context: SiteContext) -> Mapping[str, Baseline | None]:
+    """Return the baselines by SKU. Raises `UsageError` where no SKU has one."""
+    baselines = {sku.name: sku.baseline for sku in context.site.skus}
+    if not any(baselines.values()):
         raise UsageError(
             "none of the site's SKUs has a baseline",
             where=context.site.where("skus"),
             remedy="name one in its file, baseline: NAME, and write baselines/NAME.yml (docs/how-to/settings.md)",
         )
+    return baselines
+
+
+def _chosen(context: SiteContext, patterns: Sequence[str]) -> list[NodeSummary]:
+    """Return the nodes that the patterns name, retired ones never; all without patterns."""
     names = set(selected(context, patterns or ("*",)))
-    nodes = [node for node in context.nodes() if node.name in names and node.stage is not Stage.RETIRED]
-    skipped = dict(_skipped(context, nodes, skus))
-    asked = []
+    return [node for node in context.nodes() if node.name in names and node.stage is not Stage.RETIRED]
+
+
+def _queries(nodes: Iterable[NodeSummary], baselines: Mapping[str, Baseline | None]) -> Iterator[BaselineQuery]:
     for node in nodes:
-        baseline = skus[node.sku].baseline if node.sku in skus else None
-        if node.name not in skipped and node.serial is not None and baseline is not None:
-            asked.append(BaselineQuery(node.name, node.serial, baseline))
-    exempt = {node.name for node in nodes if node.sku in skus and skus[node.sku].baseline is None}
-    return Selection(tuple(asked), {node.name: node.sku for node in nodes}, skipped, frozenset(skipped) - exempt)
+        baseline = baselines.get(node.sku)
+        if node.serial is not None and baseline is not None:
+            yield BaselineQuery(node.name, node.serial, baseline)
 
 
-def _skipped(context: SiteContext, nodes: Sequence[NodeSummary], skus: Mapping[str, Sku]) -> Iterator[tuple[str, str]]:
-    """Return node names, each with the reason why its BMC is not read."""
+def _skipped(
+    context: SiteContext, nodes: Sequence[NodeSummary], baselines: Mapping[str, Baseline | None]
+) -> Iterator[tuple[str, str]]:
+    """Yield node names, each with the reason why its BMC is not read."""
     listed = {node.name for node in context.site.nodes}
     for node in nodes:
         if node.name not in listed:
             yield node.name, "the sheet no longer names it"
         elif node.serial is None or not node.sku:
             yield node.name, f"its SKU is unknown: clusterctl discover --limit {node.name} first"
-        elif node.sku not in skus:
+        elif node.sku not in baselines:
             yield node.name, f"the site no longer has its SKU {node.sku}"
-        elif skus[node.sku].baseline is None:
+        elif baselines[node.sku] is None:
             yield node.name, f"its SKU {node.sku} has no baseline"

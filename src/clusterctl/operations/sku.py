@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -117,31 +117,36 @@ def calibrate(context: SiteContext, request: CalibrateRequest) -> CalibrateResul
 
     No proposal is laxer than the figure that the limits file has: that one was published or decided.
     """
-    sku = next((one for one in context.site.skus if one.name == request.sku), None)
-    if sku is None:
-        known = ", ".join(one.name for one in context.site.skus)
-        raise UsageError(f"the site has no SKU {request.sku!r}", where="SKU", remedy=f"its SKUs are {known}")
+    skus = {sku.name: sku for sku in context.site.skus}
+    if request.sku not in skus:
+        remedy = f"its SKUs are {', '.join(skus)}"
+        raise UsageError(f"the site has no SKU {request.sku!r}", where="SKU", remedy=remedy)
+    sku = skus[request.sku]
     limits = contents.limits(context.site, sku.limits)
-    states = [context.journal.state(one.id) for one in context.nodes() if one.sku == sku.name]
-    healthy = [node for node in states if _healthy(node)]
-    ids = {node.id for node in healthy}
-    measured = _Measured(
-        tuple(healthy),
-        tuple(
-            (event.subject, event.payload)
-            for event in context.journal.latest(Stream.NODE, Kind.FIGURES_MEASURED)
-            if event.subject in ids and isinstance(event.payload, FiguresMeasured)
-        ),
-    )
+    measured = _measured(context, sku.name)
     keys = [key for key in limit_keys().values() if key.unit != VERSION and key.name.endswith((LOWER, UPPER))]
     found = tuple(_calibrated(key, limits, measured) for key in keys)
     return CalibrateResult(
         sku=sku.name,
         limits=sku.limits,
-        nodes=len(healthy),
+        nodes=len(measured.nodes),
         figures=found,
         text=_limits_text(sku.limits, sku.name, found, current_time().date()),
     )
+
+
+def _measured(context: SiteContext, sku: str) -> _Measured:
+    """Return what the healthy nodes of a SKU measured."""
+    states = (context.journal.state(one.id) for one in context.nodes() if one.sku == sku)
+    healthy = {node.id: node for node in states if _healthy(node)}
+    events = context.journal.latest(Stream.NODE, Kind.FIGURES_MEASURED)
+    figures = [
+        (event.subject, figure.metric, figure.value)
+        for event in events
+        if event.subject in healthy and isinstance(event.payload, FiguresMeasured)
+        for figure in event.payload.figures
+    ]
+    return _Measured(tuple(healthy.values()), tuple(figures))
 
 
 def _healthy(node: NodeState) -> bool:
@@ -155,10 +160,10 @@ def _healthy(node: NodeState) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """What healthy nodes measured: their last reports, and the figures that are compared over the fleet, by node."""
+    """What healthy nodes measured: their last reports, and their figures (node, metric, value)."""
 
     nodes: tuple[NodeState, ...]
-    figures: tuple[tuple[str, FiguresMeasured], ...]
+    figures: tuple[tuple[str, str, float], ...]
 
     def values(self, key: LimitKey) -> list[tuple[str, float]]:
         """Return (node, value) of each healthy measurement that a limit judges.
@@ -166,23 +171,19 @@ class _Measured:
         A check's figures count where the limit is the only one in its unit that the check judges by.
         """
         metric = key.name.removesuffix(LOWER).removesuffix(UPPER)
-        found = [
-            (node, figure.value)
-            for node, payload in self.figures
-            for figure in payload.figures
-            if figure.metric == metric
-        ]
-        if found:
-            return found
-        judging = [name for name in (*CHECKS, *NODE_LOADS, *GROUP_LOADS) if key in keys_of(name)]
-        checks = {name for name in judging if [one.unit for one in keys_of(name)].count(key.unit) == 1}
-        return [
-            (value.node, value.value)
-            for figure in figures(self.nodes)
-            if figure.check in checks and figure.unit == key.unit
-            for value in figure.values
-            if not value.bad
-        ]
+        found = [(node, value) for node, name, value in self.figures if name == metric]
+        return found or self._reported(key)
+
+    def _reported(self, key: LimitKey) -> list[tuple[str, float]]:
+        """Return the healthy figures of the last reports."""
+        checks = {name for name in (*CHECKS, *NODE_LOADS, *GROUP_LOADS) if _is_only_key(key, keys_of(name))}
+        found = (one for one in figures(self.nodes) if one.check in checks and one.unit == key.unit)
+        return [(value.node, value.value) for figure in found for value in figure.values if not value.bad]
+
+
+def _is_only_key(key: LimitKey, keys: Collection[LimitKey]) -> bool:
+    """Return whether `key` is one of `keys`, and the only one in its unit."""
+    return [one for one in keys if one.unit == key.unit] == [key]
 
 
 def _calibrated(key: LimitKey, limits: Limits, measured: _Measured) -> Calibrated:
@@ -196,12 +197,17 @@ def _calibrated(key: LimitKey, limits: Limits, measured: _Measured) -> Calibrate
     base = replace(base, worst=numbers[-1] if upper else numbers[0], median=statistics.median(numbers))
     if nodes < LEAST_NODES:
         return replace(base, why=f"{nodes} healthy nodes measured it; {LEAST_NODES} are needed")
-    cuts = statistics.quantiles(numbers, n=QUANTILE, method="inclusive")
-    proposed = cuts[-1] * (1 + MARGIN) if upper else cuts[0] * (1 - MARGIN)
-    proposed = float(f"{proposed:.3g}")
+    proposed = _proposal(numbers, upper=upper)
     if now is not None and (proposed >= now if upper else proposed <= now):
         return replace(base, why="the figure in force is at least as strict")
     return replace(base, proposed=proposed)
+
+
+def _proposal(numbers: Sequence[float], *, upper: bool) -> float:
+    """Return the limit that all but the worst of these figures meet with some margin, in three digits."""
+    cuts = statistics.quantiles(numbers, n=QUANTILE, method="inclusive")
+    proposed = cuts[-1] * (1 + MARGIN) if upper else cuts[0] * (1 - MARGIN)
+    return float(f"{proposed:.3g}")
 
 
 def _limits_text(base: str, sku: str, found: Iterable[Calibrated], day: date) -> str:

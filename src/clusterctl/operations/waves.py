@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -107,21 +107,21 @@ class WaveRun:
         waiting = dict(self.plan.machines)
         waves = Waves(self.plan.policy, len(waiting))
         while (chosen := waves.next(waiting.values())) and not control.cancelled.is_set():
-            wave = {name: machine for name, machine in waiting.items() if machine.id in chosen}
-            waiting = {name: machine for name, machine in waiting.items() if name not in wave}
-            ended = dict.fromkeys(wave, Ending.OTHER)  # a machine that is skipped counts as no failure
-            for outcome in self._change(tuple(wave), skipped, control):
-                ended[outcome.node] = Ending.FAILED if outcome.failure else Ending.GOOD
-                outcomes.append(outcome)
-            for name, ending in ended.items():
-                waves.end(wave[name], ending)
-        stopped = waves.stopped if waiting and not control.cancelled.is_set() else ""
+            names = [name for name, machine in waiting.items() if machine.id in chosen]
+            wave = {name: waiting.pop(name) for name in names}
+            changed = list(self._change(names, skipped, control))
+            endings = _endings(changed)
+            for name, machine in wave.items():
+                waves.end(machine, endings.get(name, Ending.OTHER))  # a machine that is skipped counts as no failure
+            outcomes += changed
+        cancelled = control.cancelled.is_set()
+        stopped = waves.stopped if waiting and not cancelled else ""
         return Result(
             operation=self.operation,
             outcomes=tuple(sorted(outcomes, key=lambda outcome: outcome.node)),
             skipped=skipped,
             stopped=f"stopped, because {stopped}: {len(waiting)} nodes were not touched" if stopped else "",
-            cancelled=control.cancelled.is_set(),
+            cancelled=cancelled,
         )
 
     def _change(self, wave: Sequence[str], skipped: dict[str, str], control: Control) -> Iterator[Outcome]:
@@ -169,6 +169,10 @@ class WaveRun:
                 journal.append(held.events, claim=claims.granted[node.id])
                 publish(self.context, self.adapters.pool)
             yield journal.state(node.id), serial
+
+
+def _endings(outcomes: Iterable[Outcome]) -> dict[str, Ending]:
+    return {outcome.node: Ending.FAILED if outcome.failure else Ending.GOOD for outcome in outcomes}
 
 
 def node_ids(context: SiteContext) -> Mapping[str, NodeId]:

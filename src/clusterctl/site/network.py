@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from ipaddress import ip_address, ip_network
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field
 
 from clusterctl.formats.site.yaml_problems import FieldError
 from clusterctl.site.fields import Flag, Words, section, shaped
 
+T = TypeVar("T")
 Mode = Literal["802.3ad", "active-backup", "balance-xor", "balance-rr", "balance-tlb", "balance-alb", "broadcast"]
 ETHERNET_MTU = 1500
 MAX_RAILS = 64
@@ -60,15 +62,19 @@ class Address:
     mtu: Mtu | None = None
 
     def __post_init__(self) -> None:
-        if self.gateway is not None and self.network is None:
-            raise FieldError("gateway", self.gateway, "needs the network that it lies in, as network")
-        if self.gateway is not None and ip_address(self.gateway) not in ip_network(str(self.network)):
-            raise FieldError("gateway", self.gateway, f"must lie in {self.network}")
+        if self.gateway is not None:
+            self._check_gateway(self.gateway)
         if self.address == "number" and self.network is None:
             raise ValueError("address: number needs the network that it counts in, as network")
         if self.offset and self.address != "number":
             raise ValueError("offset is for address: number")
-        if self.gateway and self.address in ("none", "dhcp"):
+
+    def _check_gateway(self, gateway: str) -> None:
+        if self.network is None:
+            raise FieldError("gateway", gateway, "needs the network that it lies in, as network")
+        if ip_address(gateway) not in ip_network(self.network):
+            raise FieldError("gateway", gateway, f"must lie in {self.network}")
+        if self.address in ("none", "dhcp"):
             raise ValueError(f"a gateway has no use with address: {self.address}")
 
 
@@ -108,15 +114,18 @@ class Ipoib:
 
     def __post_init__(self) -> None:
         self._check_network()
-        if self.adapters and len(self.adapters) != self.rails:
-            raise ValueError(f"adapters must name one port for each of the {self.rails} rails")
-        if len(set(self.adapters)) < len(self.adapters):
-            raise ValueError("adapters names a port twice")
+        self._check_adapters()
         if self.address == "number" and self.network is None:
             raise ValueError("address: number needs the network that it counts in, as network")
         limit = 65520 if self.connected else 4092
         if self.mtu is not None and self.mtu > limit:
             raise ValueError(f"mtu is {limit} at most in {'connected' if self.connected else 'datagram'} mode")
+
+    def _check_adapters(self) -> None:
+        if self.adapters and len(self.adapters) != self.rails:
+            raise ValueError(f"adapters must name one port for each of the {self.rails} rails")
+        if len(set(self.adapters)) < len(self.adapters):
+            raise ValueError("adapters names a port twice")
         for _, name in self.interfaces():
             _interface(name)
             if self.adapters:
@@ -170,18 +179,27 @@ class NetworkSettings:
 def _conflicts(rule: NetworkRule) -> Iterator[str]:
     """Yield why the interfaces of a rule cannot exist together."""
     links: list[Port | Bond | Vlan] = [*rule.ports, *rule.bonds, *rule.vlans]
-    names = [link.name for link in links] + ([name for _, name in rule.ipoib.interfaces()] if rule.ipoib else [])
-    for name in sorted({name for name in names if names.count(name) > 1}):
+    rails = rule.ipoib.interfaces() if rule.ipoib else ()
+    for name in _repeated([*(link.name for link in links), *(name for _, name in rails)]):
         yield f"two interfaces have the name {name}"
-    ports = [port.port for port in rule.ports if port.port]
-    for slot in sorted({slot for slot in ports if ports.count(slot) > 1}):
+    for slot in _repeated([port.port for port in rule.ports if port.port]):
         yield f"port: {slot} is given to two names"
+    for link, number in _repeated([(vlan.link, vlan.id) for vlan in rule.vlans]):
+        yield f"{link} has VLAN {number} twice"
+    yield from _gateway_conflicts(links)
+    yield from _bond_conflicts(rule)
+    yield from _vlan_conflicts(rule)
+
+
+def _repeated(items: Sequence[T]) -> list[T]:
+    return [item for item, count in Counter(items).items() if count > 1]
+
+
+def _gateway_conflicts(links: Sequence[Port | Bond | Vlan]) -> Iterator[str]:
     for version in (4, 6):
         gateways = [link.name for link in links if link.gateway and ip_address(link.gateway).version == version]
         if len(gateways) > 1:
             yield f"{' and '.join(gateways)} each have a gateway: a host has one"
-    yield from _bond_conflicts(rule)
-    yield from _vlan_conflicts(rule)
 
 
 def _bond_conflicts(rule: NetworkRule) -> Iterator[str]:
@@ -200,19 +218,13 @@ def _bond_conflicts(rule: NetworkRule) -> Iterator[str]:
 
 
 def _vlan_conflicts(rule: NetworkRule) -> Iterator[str]:
-    carriers: dict[str, Port | Bond] = {port.name: port for port in rule.ports}
-    carriers |= {bond.name: bond for bond in rule.bonds}
+    links: tuple[Port | Bond, ...] = (*rule.ports, *rule.bonds)
+    carriers = {link.name: link for link in links}
     members = {member: bond.name for bond in rule.bonds for member in bond.members}
-    seen: set[tuple[str, int]] = set()
     for vlan in rule.vlans:
         if vlan.link not in carriers:
             yield f"{vlan.name} lies on {vlan.link!r}, which is neither a port nor a bond"
-            continue
-        if vlan.link in members:
+        elif vlan.link in members:
             yield f"{vlan.name} lies on {vlan.link}, a member of {members[vlan.link]}: use the bond as its link"
-        if (vlan.link, vlan.id) in seen:
-            yield f"{vlan.link} has VLAN {vlan.id} twice"
-        seen.add((vlan.link, vlan.id))
-        below = carriers[vlan.link].mtu or ETHERNET_MTU
-        if vlan.mtu is not None and vlan.mtu > below:
+        elif (vlan.mtu or 0) > (below := carriers[vlan.link].mtu or ETHERNET_MTU):
             yield f"{vlan.name} has mtu {vlan.mtu}, more than {below} of {vlan.link} below it"

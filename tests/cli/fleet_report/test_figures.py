@@ -65,7 +65,7 @@ def test_a_strip_has_every_value_and_the_limit_on_its_axis() -> None:
     drawn = strip(
         Figure("ib_write_bw", "h100", "Gb/s", at_least(380, "Gb/s"), (Value("bad", "mlx5_1", 200.0, bad=True), *values))
     )
-    assert sum(int(bar.told.split()[0]) for bar in drawn.bars) == 10
+    assert sum(int(bar.description.split()[0]) for bar in drawn.bars) == 10
     assert all(0 <= bar.x < WIDTH and 0 < bar.height <= HEIGHT for bar in drawn.bars)
     assert drawn.limit is not None
     assert 0 < drawn.bad[0][0] < drawn.limit < drawn.median < WIDTH

@@ -83,7 +83,7 @@ def test_counts_have_an_axis_of_integers() -> None:
     """A bar for each count; no bar is near 2.381."""
     values = [Value(f"n{at}", "gpu0", float(at % 4), bad=False) for at in range(12)]
     drawn = strip(Figure("gpu_ecc", "h100", "", None, tuple(values)))
-    assert [bar.told for bar in drawn.bars] == ["3 at 0", "3 at 1", "3 at 2", "3 at 3"]
+    assert [bar.description for bar in drawn.bars] == ["3 at 0", "3 at 1", "3 at 2", "3 at 3"]
     assert (drawn.low, drawn.high) == (0, 5)
 
 

@@ -14,7 +14,7 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.ports import HostAddress
 from clusterctl.steps.burnin.campaigns import FRESH, CampaignLog, CampaignStore
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SkuLimits
-from clusterctl_burnin.campaign import Campaign, Plan, Told
+from clusterctl_burnin.campaign import Campaign, GroupTrials, Plan
 from clusterctl_burnin.hunting.model import Round, host
 from clusterctl_burnin.loads.model import Outcome
 from tests.burnin.campaign_kit import PAIRS, PLAN, names, trial
@@ -49,9 +49,11 @@ def under_test(count: int, since: datetime | None = None) -> list[NodeUnderTest]
     ]
 
 
-def play(campaign: Campaign, log: CampaignLog, fails: Callable[[Sequence[str]], bool], most: int = 1000) -> list[Told]:
+def play(
+    campaign: Campaign, log: CampaignLog, fails: Callable[[Sequence[str]], bool], most: int = 1000
+) -> list[GroupTrials]:
     """Rounds, each answer written down as it comes; with `most` answers given, the process dies, if it is the last one."""
-    said: list[Told] = []
+    said: list[GroupTrials] = []
     while (asked := campaign.next()) is not None:
         log.asked(asked)
         for group in asked.groups:
@@ -59,9 +61,9 @@ def play(campaign: Campaign, log: CampaignLog, fails: Callable[[Sequence[str]], 
                 return said
             evidence = seen(f"{asked.number} {group}")
             outcome = Outcome.SLOW if fails(group) else Outcome.PASSED
-            told = Told(asked.number, group, (replace(trial(group, outcome), evidence=(evidence[0].digest,)),))
-            log.told(told, evidence)
-            campaign.tell(told)
+            told = GroupTrials(asked.number, group, (replace(trial(group, outcome), evidence=(evidence[0].digest,)),))
+            log.add(told, evidence)
+            campaign.add(told)
             said.append(told)
     if len(said) < most:
         log.ended()
@@ -85,8 +87,10 @@ def test_killed_after_any_answer_the_rest_is_measured_and_nothing_twice(book: Sq
     told = []
     while (asked := straight.next()) is not None:
         for group in asked.groups:
-            told.append(Told(asked.number, group, (trial(group, Outcome.SLOW if bad(group) else Outcome.PASSED),)))
-            straight.tell(told[-1])
+            told.append(
+                GroupTrials(asked.number, group, (trial(group, Outcome.SLOW if bad(group) else Outcome.PASSED),))
+            )
+            straight.add(told[-1])
     assert sorted(one.group for one in (*before, *after)) == sorted(one.group for one in told)
     assert {culprit.part for culprit in campaign.measured().answer.bad} == {host("node003")}
 
@@ -155,7 +159,7 @@ def test_who_fell_silent_and_is_back_is_asked_anew(book: SqlJournal) -> None:
     assert isinstance(asked, Round)
     log.asked(asked)
     for group in asked.groups:
-        log.told(Told(1, group, (trial(group, Outcome.HUNG if bad(group) else Outcome.PASSED),)), seen())
+        log.add(GroupTrials(1, group, (trial(group, Outcome.HUNG if bad(group) else Outcome.PASSED),)), seen())
     log.dropped(campaign.drop("node003"))
     again, log = book_of(book).open(PLAN, PAIRS, under_test(6))
     assert again.gone == ()

@@ -1,4 +1,4 @@
-"""gpu_load: what it says of each GPU. The worst thing of a GPU is its finding; who is well is told in one for all."""
+"""gpu_load: the findings of each GPU, its worst one; healthy GPUs share one finding."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Bench:
         )
 
     def _where(self, gpu: LoadedGpu) -> str:
-        """What a person finds it by, besides its serial number."""
+        """Return what an operator finds it by, in addition to its serial number."""
         known = (self.expected.inventory.gpus if self.expected.inventory else None) or ()
         slots = [f"slot {part.slot}" for part in known if gpu.serial and part.serial == gpu.serial]
         return ", ".join([*slots, gpu.pci, gpu.uuid] if gpu.pci else [*slots, gpu.uuid])
@@ -106,7 +106,7 @@ class _Bench:
         return self._bad(gpu, replace(found[0], cause="; ".join(one.cause for one in found)))
 
     def _untold(self, gpu: LoadedGpu) -> Finding | None:
-        """An unmeasured GPU is not healthy; FP8 alone may be missing, and is then told of the node."""
+        """An unmeasured GPU is not healthy; FP8 alone may be missing, and is then reported for the node."""
         for measure in MEASURES:
             if measure.figure in gpu.figures or measure.phase == "fp8":
                 continue

@@ -1,7 +1,7 @@
 """Why a GPU's clock was held back under load: NVML's clock event reasons.
 
 Bits and meanings: https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html. A healthy H100 under full
-load is at its power limit (0x4): that, idleness and clocks that somebody has set are no faults of the GPU.
+load is at its power limit (0x4): that, idleness and clocks that an operator has set are no faults of the GPU.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ POWER = "check the power supplies and the GPU tray's power cables"
 
 @dataclass(frozen=True, slots=True)
 class Brake:
-    """`mask` as NVML's; `seen` how many answers of nvidia-smi told it."""
+    """`mask` as NVML's; `seen` how many answers of nvidia-smi report it."""
 
     mask: int
     seen: int
@@ -31,7 +31,7 @@ _KNOWN = (
 )
 _UNTOLD = ("the GPU's hardware halved its clock, or more, for heat or power", f"{_COOL}; {POWER}")
 _TWICE = 2
-"""NVIDIA: HW slowdown alone may also be told while a clock changes; one look is no proof."""
+"""NVIDIA: HW slowdown alone may also be reported while a clock changes; one reading is no proof."""
 
 
 def brakes(reasons: Mapping[int, int]) -> tuple[Brake, ...]:

@@ -66,7 +66,7 @@ def _sizes(limits: Limits) -> GroupSizes:
 
 
 def _job(members: tuple[Member, ...], limits: Limits, lasts: Lasts, user: str) -> Round:
-    """As the limits say it, or with the suite's iterations and as much more time."""
+    """Return the method of the limits, or with the suite's iterations and as much more time."""
     method = lasts.stretched(limits.methods.all_reduce)
     if method.engine == "nccl_tests":
         return group(members, method, user)

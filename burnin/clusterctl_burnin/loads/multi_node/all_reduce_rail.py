@@ -1,7 +1,7 @@
 """all_reduce_rail: a group of nodes sums a buffer on each rail by itself, all rails at once, so that a rail is blamed.
 
 One mpirun for each rail, with one rank a node: the GPU nearest to the rail's adapter, and no other adapter. The load on
-the fabric is that of nccl-tests' NCCL_TESTS_SPLIT_MASK=0x7, which tells less: it prints the table of the first group
+the fabric is that of nccl-tests' NCCL_TESTS_SPLIT_MASK=0x7, which shows less: it prints the table of the first group
 alone, and its times are the average over the ranks of all groups (src/common.cu of github.com/NVIDIA/nccl-tests), so
 that a slow rail has no figure of its own. With one rank a node the bus bandwidth is what each adapter carries.
 """

@@ -74,7 +74,7 @@ def _memory(member: Member, rail: int, method: PairMethod) -> tuple[str, ...]:
 
 
 def _without_gpu(members: Sequence[Member], rail: int, method: PairMethod) -> list[str]:
-    """Who lacks the GPU that the method wants beside the adapter."""
+    """Return the members without the GPU that the method wants at the adapter."""
     if method.gpu_memory == "none":
         return []
     return [m.name for m in members if rail >= len(m.gpus) or m.gpus[rail] is None]
@@ -85,7 +85,7 @@ def _name(rail: int) -> str:
 
 
 def read(one: Round, answers: Mapping[str, Answer], limits: Limits) -> Tried:
-    """One trial per rail; the client's table tells the bandwidth."""
+    """Return one trial per rail; the client's table has the bandwidth."""
     readings = [answer for answer in answers.values() if isinstance(answer, Readings)]
     evidence = tuple(e for r in readings for e in r.evidence().values())
     return Tried(tuple(_trials(one, answers, limits)), evidence)

@@ -1,6 +1,6 @@
 """all_at_once: GPUs, processors, memory and drives of a node work at the same time, as no load of one part makes them.
 
-Power supplies, their cords and fans have to carry all of it only then. Each load says what it says when it runs alone;
+Power supplies, their cords and fans have to carry all of it only then. Each load reports the same as when alone,
 but no rate is held against a limit here, since the loads take processors and PCIe from each other. A node that goes
 down under it falls silent, which is its own finding. The InfiniBand adapters are loaded with the pairs instead.
 """
@@ -27,7 +27,7 @@ _SAYS_NOTHING = frozenset({Verdict.PASS, Verdict.NOT_APPLICABLE})
 
 
 def _probes(limits: Limits, seconds: int | None) -> tuple[Probe, ...]:
-    """For so long as stress_ng works alone, where the suite says nothing; gpu_load takes twice its seconds and more."""
+    """As long as stress_ng works alone, where the suite sets no time; gpu_load takes twice its seconds and more."""
     length = limits.methods.stress_ng.seconds if seconds is None else seconds
     probes = [*_GPUS.probes(limits, max(1, length // 2)), *(p for load in _OTHERS for p in load.probes(limits, length))]
     return tuple(replace(probe, name=_name(probe.name)) for probe in probes)

@@ -26,7 +26,7 @@ _NAME = "nvme_read"
 _MARGIN_S = 30.0
 """For fio's start and end, of which node/programs/nvme_read.py waits for 15 s."""
 _IO_ERRORS = frozenset({errno.EIO, errno.EREMOTEIO, errno.ENODATA, errno.EILSEQ, errno.ETIMEDOUT})
-"""What Linux says of a read that the drive failed (block/blk-core.c of the kernel, `blk_errors`)."""
+"""What Linux reports of a read that the drive failed (block/blk-core.c of the kernel, `blk_errors`)."""
 IOPS = Metric(
     "nvme_read_iops",
     "IOPS",
@@ -69,11 +69,11 @@ def _of_drive(drive: DriveRead, limit: Limit) -> Finding | None:
     """None where it reads fast enough."""
     subject = f"{drive.name} ({drive.model})"
     if drive.error in _IO_ERRORS:
-        said = next((line for line in drive.said.splitlines() if "error" in line), f"errno {drive.error}")
-        return _failed(drive, subject, (Code.DRIVE_READ_FAILED, f"a read failed: {said}", None), limit)
+        reason = next((line for line in drive.said.splitlines() if "error" in line), f"errno {drive.error}")
+        return _failed(drive, subject, (Code.DRIVE_READ_FAILED, f"a read failed: {reason}", None), limit)
     if drive.code != 0 or drive.error or not drive.iops:
-        said = drive.said or f"fio ended with exit code {drive.code} and read nothing"
-        error = UnmeasuredError(f"{drive.name} could not be read from: {said}", remedy=_AGAIN)
+        reason = drive.said or f"fio ended with exit code {drive.code} and read nothing"
+        error = UnmeasuredError(f"{drive.name} could not be read from: {reason}", remedy=_AGAIN)
         return inconclusive(_NAME, error, subject, drive.serial)
     if drive.iops < limit.value:
         slow = "" if drive.p99_ms is None else f"; one read of a hundred takes {drive.p99_ms:.3g} ms or more"
@@ -103,9 +103,9 @@ def _failed(drive: DriveRead, subject: str, diagnosis: tuple[Code, str, Quantity
 
 
 def _too_few(count: int, wanted: int) -> Finding:
-    told = f"{count} NVMe data drives could be read from; the SKU asks for {wanted} data drives"
+    cause = f"{count} NVMe data drives could be read from; the SKU asks for {wanted} data drives"
     remedy = "compare lsblk with the BMC's list of drives; take nvme_read out of the suite if none is NVMe"
-    return inconclusive(_NAME, UnmeasuredError(told, remedy=remedy))
+    return inconclusive(_NAME, UnmeasuredError(cause, remedy=remedy))
 
 
 def _passed(drives: tuple[DriveRead, ...], limit: Limit) -> Finding:

@@ -57,7 +57,7 @@ def _probes(limits: Limits, seconds: int | None) -> tuple[Probe, ...]:
 _RAN = Probe(_NAME, ("cpu-memory-load",))
 
 
-def _told(readings: Readings) -> CpuMemoryLoad:
+def _outcome(readings: Readings) -> CpuMemoryLoad:
     result = readings.result(_RAN)
     if result.rc == _NOT_INSTALLED:
         remedy = "install stress-ng (the role burnin_tools does), then run the burn-in again"
@@ -66,18 +66,18 @@ def _told(readings: Readings) -> CpuMemoryLoad:
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    told = _told(readings)
-    wrong = [said for package in told.packages for said in package.wrong]
-    modules = [_module(errors, told.seconds, wrong, expected.limits) for errors in told.modules]
+    outcome = _outcome(readings)
+    wrong = [line for package in outcome.packages for line in package.wrong]
+    modules = [_module(errors, outcome.seconds, wrong, expected.limits) for errors in outcome.modules]
     named = any(finding.verdict is Verdict.FAIL for finding in modules)
-    found = [*modules, *(finding for package in told.packages for finding in _package(package, named=named))]
+    found = [*modules, *(finding for package in outcome.packages for finding in _package(package, named=named))]
     yield from found
-    if told.packages and all(finding.verdict is Verdict.WARN for finding in found):
-        yield _passed(told.packages)
+    if outcome.packages and all(finding.verdict is Verdict.WARN for finding in found):
+        yield _passed(outcome.packages)
 
 
 def _module(errors: ModuleErrors, seconds: float, wrong: Sequence[str], limits: Limits) -> Finding:
-    """A memory module that had errors under the load; with the wrong results, which nobody else explains."""
+    """A memory module that had errors under the load; with the wrong results, which no other finding explains."""
     limit = limits[MEMORY_CORRECTED_MAX]
     subject = f"{errors.name} ({errors.location})" if errors.location else errors.name
     cause = f"{errors.uncorrected or errors.corrected} {'un' if errors.uncorrected else ''}corrected memory errors"
@@ -102,24 +102,24 @@ def _module(errors: ModuleErrors, seconds: float, wrong: Sequence[str], limits: 
     return replace(bad, verdict=Verdict.WARN, code=Code.MEMORY_CORRECTED, remedy=remedy)
 
 
-def _package(told: PackageLoad, *, named: bool) -> Iterator[Finding]:
+def _package(outcome: PackageLoad, *, named: bool) -> Iterator[Finding]:
     """`named`: a memory module has been found that explains wrong results."""
-    subject = f"cpu {told.package}"
+    subject = f"cpu {outcome.package}"
     bad = replace(_BAD, subject=subject, remedy=_PROCESSOR)
-    if told.machine_checks:
-        cause = _and(f"{told.machine_checks} machine check exceptions under load", told.wrong)
-        raised = Quantity(told.machine_checks, "exceptions")
+    if outcome.machine_checks:
+        cause = _and(f"{outcome.machine_checks} machine check exceptions under load", outcome.wrong)
+        raised = Quantity(outcome.machine_checks, "exceptions")
         bad = replace(bad, code=Code.CPU_MACHINE_CHECK, cause=cause)
         yield replace(bad, measured=raised, expected=exactly(0, "exceptions"))
-    elif told.wrong and not named:
-        yield replace(bad, cause=f"the package, or memory beside it, computes wrong results: {_first(told.wrong)}")
-    elif not told.wrong and (why := _unmeasured(told)):
+    elif outcome.wrong and not named:
+        yield replace(bad, cause=f"the package, or its memory, computes wrong results: {_first(outcome.wrong)}")
+    elif not outcome.wrong and (why := _unmeasured(outcome)):
         remedy = "read stress-ng's output in the evidence, then run the burn-in again"
         yield inconclusive(_NAME, UnmeasuredError(f"{subject}: {why}", remedy=remedy), subject)
-    if told.throttled:
-        cause = f"heat slowed the package down {told.throttled} times under load"
+    if outcome.throttled:
+        cause = f"heat slowed the package down {outcome.throttled} times under load"
         hot = replace(bad, verdict=Verdict.WARN, code=Code.CPU_THROTTLED, cause=cause, remedy=_COOL)
-        yield replace(hot, measured=Quantity(told.throttled, "times"), expected=exactly(0, "times"))
+        yield replace(hot, measured=Quantity(outcome.throttled, "times"), expected=exactly(0, "times"))
 
 
 def _and(cause: str, wrong: Sequence[str]) -> str:
@@ -132,13 +132,13 @@ def _first(wrong: Sequence[str]) -> str:
     return "; ".join(wrong[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
 
 
-def _unmeasured(told: PackageLoad) -> str:
+def _unmeasured(outcome: PackageLoad) -> str:
     """Why it proves nothing; empty where it does."""
-    if told.code is None:
-        return f"stress-ng did not end in time and was killed; its last output: {told.complaint}"
-    if told.code != 0:
-        return f"stress-ng ended with exit code {told.code}: {told.complaint}"
-    idle = [kind for kind in _KINDS if kind not in told.stressors or not told.stressors[kind].done]
+    if outcome.code is None:
+        return f"stress-ng did not end in time and was killed; its last output: {outcome.complaint}"
+    if outcome.code != 0:
+        return f"stress-ng ended with exit code {outcome.code}: {outcome.complaint}"
+    idle = [kind for kind in _KINDS if kind not in outcome.stressors or not outcome.stressors[kind].done]
     return f"stress-ng finished no work on {' and '.join(idle)}: it had too little time" if idle else ""
 
 
@@ -151,7 +151,7 @@ def _passed(packages: Sequence[PackageLoad]) -> Finding:
 
 
 def _samples(node: str, population: str, readings: Readings) -> Iterator[Sample]:
-    for package in _told(readings).packages:
+    for package in _outcome(readings).packages:
         if package.code == 0 and "cpu" in package.stressors and package.stressors["cpu"].done:
             rate = package.stressors["cpu"].rate
             yield Sample(node, CPU_RATE, rate, population, f"cpu {package.package}")

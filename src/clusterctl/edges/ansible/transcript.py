@@ -135,13 +135,9 @@ class Transcript:
             yield self._failed(host, log.running, said, unreachable=unreachable)
 
     def _task_done(self, host: str, log: _HostLog, kind: str, message: Message) -> Iterator[HostResult]:
-        result = message["result"]
         title, log.running = _title(message), ""
-        status = _STATUS[kind]
-        if message["ignored"] or "skip_reason" in result:
-            status = f"{status}, ignored" if status in ("failed", "unreachable") else status
-        if status == "ok" and result.get("changed"):
-            status = "changed"
+        status = _status(kind, message)
+        if status == "changed":
             log.changes.append(title)
         if status == "ok":
             log.reboot_for, log.boot_id = _reboot_request(message) or (log.reboot_for, log.boot_id)
@@ -228,6 +224,15 @@ def _reboot_request(message: Message) -> tuple[tuple[str, ...], str] | None:
     if message["role"] or not isinstance(said, Mapping) or REBOOT_REQUEST not in said:
         return None
     return tuple(str(role) for role in said[REBOOT_REQUEST]), str(said.get("boot_id", ""))
+
+
+def _status(kind: str, message: Message) -> str:
+    """Return how a task ended: ok, changed, skipped, failed, unreachable, or the last two followed by ", ignored"."""
+    status, result = _STATUS[kind], message["result"]
+    if status == "ok" and result.get("changed"):
+        return "changed"
+    ignored = message["ignored"] or "skip_reason" in result
+    return f"{status}, ignored" if ignored and status in ("failed", "unreachable") else status
 
 
 def _title(message: Message) -> str:

@@ -264,20 +264,33 @@ def judge_clock(maas: float | None, bmcs: Mapping[str, float], *, synchronised: 
     if maas is not None and abs(maas) > MAAS_LIMIT_S:
         return broken(name, f"MAAS's clock differs by {maas:+.0f} s: it will refuse our key", remedy)
     if maas is None and not bmcs:
-        if synchronised:
-            return ok(name, "a time service synchronises it")
-        message = "no time service synchronises it" if synchronised is False else "whether it is right is unknown"
-        return not_measured(name, message, remedy)
+        return _judge_unmeasured_clock(synchronised, remedy)
     off = {node: offset for node, offset in bmcs.items() if abs(offset) > BMC_LIMIT_S}
     if off and len(off) > len(bmcs) / 2:
         return warn(name, f"differs from the BMCs' by {median(bmcs.values()):+.0f} s (median of {len(bmcs)})", remedy)
     if off:
         message = f"{len(off)} BMCs' clocks are more than {BMC_LIMIT_S} s off: {enumerated(sorted(off))}"
         return warn(name, message, "set NTP on those BMCs: their event logs are dated by these clocks")
-    others = " and ".join(([f"{len(bmcs)} BMCs"] if bmcs else []) + (["MAAS"] if maas is not None else []))
-    worst = max(abs(offset) for offset in [*bmcs.values(), *([] if maas is None else [maas])])
+    return ok(name, _agreement(maas, bmcs, synchronised))
+
+
+def _agreement(maas: float | None, bmcs: Mapping[str, float], synchronised: bool | None) -> str:
+    """Return the largest offset, and from which clocks: `within 3 s of 8 BMCs and MAAS`."""
     doubt = "; no time service synchronises it" if synchronised is False else ""
-    return ok(name, f"within {worst:.0f} s of {others}{doubt}")
+    others = [f"{len(bmcs)} BMCs"] if bmcs else []
+    offsets = [*bmcs.values()]
+    if maas is not None:
+        others.append("MAAS")
+        offsets.append(maas)
+    return f"within {max(map(abs, offsets)):.0f} s of {' and '.join(others)}{doubt}"
+
+
+def _judge_unmeasured_clock(synchronised: bool | None, remedy: str) -> Diagnosis:
+    """Judge a clock that no other clock was compared with."""
+    if synchronised:
+        return ok("clock", "a time service synchronises it")
+    message = "no time service synchronises it" if synchronised is False else "whether it is right is unknown"
+    return not_measured("clock", message, remedy)
 
 
 def is_synchronised() -> bool | None:

@@ -19,10 +19,10 @@ from sqlalchemy.pool import NullPool
 from clusterctl.edges.ansible.run_folders import places
 from clusterctl.edges.ansible.workspace import CONTROL_NAME, SOCKET_PATH_MAX
 from clusterctl.edges.journal.tables import SCHEMA_VERSION
-from clusterctl.edges.night_record import read_record
 from clusterctl.edges.site import Site
 from clusterctl.edges.site.contents import check_files, check_secrets
 from clusterctl.edges.site.load import check_journal_file
+from clusterctl.edges.site.night_record import read_record
 from clusterctl.fleet.diagnosis import Diagnosis, broken, enumerated, ok, warn
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.nightly.record import NAME as NIGHTLY

@@ -77,6 +77,9 @@ _BAD_KEYS = {  # what MAAS's 401 bodies begin with, after `Authorization Error:`
     "Nonce already used": ("the request reached MAAS twice", "remove the proxy that repeats requests"),
 }
 
+_REASONS = {403: "not permitted"}
+_UNAVAILABLE = (503, 504)
+
 
 def refusal(status: int, headers: Mapping[str, str], text: str, *, where: str, writes: bool) -> ClusterctlError:
     """Return the error for an answer of 300 or more; `text` holds no secret any more.
@@ -84,34 +87,33 @@ def refusal(status: int, headers: Mapping[str, str], text: str, *, where: str, w
     `writes`: the request would have changed something, so that a proxy's error leaves open whether it did.
     """
     content_type = headers.get("content-type", "")
-    said = formats.error_text(content_type, text)
     if status == 401:
         return _unauthorised(text, where)
     if status in (502, 504) and writes:
         return OutcomeUnknownError(
             f"MAAS's proxy gave no answer of MAAS (HTTP {status})", where=where, remedy="look at the machine in MAAS"
         )
-    if status == 502 or (status in (503, 504) and formats.is_page(content_type, text)):
+    is_page = formats.is_page(content_type, text)
+    if status == 502 or (status in _UNAVAILABLE and is_page):
         return InstallerAwayError(
             f"the MAAS region does not run: its proxy answers HTTP {status}",
             where=where,
             remedy="start MAAS's region controller; see its regiond log",
         )
-    if status in (503, 504):
+    reason = formats.error_text(content_type, text) or _REASONS.get(status, "no reason given")
+    if status in _UNAVAILABLE:
         return MaasBusyError(
-            f"MAAS cannot do it now (HTTP {status}): {said or 'no reason given'}",
+            f"MAAS cannot do it now (HTTP {status}): {reason}",
             where=where,
             remedy="check that MAAS's rack controllers run and reach the BMC, then run the step again",
             retry_after=_seconds(headers.get("retry-after", "")),
         )
-    if status == 403 and not said:
-        said = "not permitted"
     return MaasRefusedError(
-        f"MAAS refuses (HTTP {status}): {said or 'no reason given'}",
+        f"MAAS refuses (HTTP {status}): {reason}",
         where=where,
         remedy=_REMEDIES.get(status, "see MAAS's regiond log"),
         status=status,
-        fields={} if formats.is_page(content_type, text) else formats.error_fields(content_type, text),
+        fields={} if is_page else formats.error_fields(content_type, text),
     )
 
 

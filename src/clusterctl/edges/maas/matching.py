@@ -39,22 +39,21 @@ def ours(found: Iterable[MaasMachine], target: Sought) -> MaasMachine | None:
     Raises `InstallError` where there are several, where the serial that MAAS read is another one, or where only the
     hostname matches: a name alone proves nothing.
     """
-    candidates = {machine.system_id: machine for machine in found}
-    by_mac = [machine for machine in candidates.values() if set(machine.macs) & set(target.macs)]
-    by_name = [machine for machine in candidates.values() if machine.hostname == target.name]
+    macs = set(target.macs)
+    candidates = {one.system_id: one for one in found if macs.intersection(one.macs) or one.hostname == target.name}
+    if not candidates:
+        return None
     names = ", ".join(sorted(f"{machine.hostname} ({machine.system_id})" for machine in candidates.values()))
-    if len({machine.system_id for machine in (*by_mac, *by_name)}) > 1:
+    if len(candidates) > 1:
         raise InstallError(
             f"several machines in MAAS could be it: {names}",
             FailureKind.FOREIGN,
             where=target.name,
             remedy="delete or rename in MAAS the ones that are not it",
         )
-    machine = next(iter((*by_mac, *by_name)), None)
-    if machine is None:
-        return None
+    (machine,) = candidates.values()
     check_serial(machine, target)
-    if not by_mac and machine.serial is None:
+    if machine.serial is None and macs.isdisjoint(machine.macs):
         raise InstallError(
             f"MAAS has another machine of this name, with other MAC addresses: {names}",
             FailureKind.FOREIGN,
@@ -257,13 +256,13 @@ class Finder:
 
     def listed(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Listing:
         """Return the machines, sought by the ids that are known; where there is none, by MAC; else by name."""
-        ids = [self._ids[target.name] for target in targets if target.name in self._ids]
-        listed = self._machines.by_ids(ids, deadline)
-        sought = [target for target in targets if self._ids.get(target.name) not in listed.machines]
+        ids = {target.name: self._ids.get(target.name) for target in targets}
+        listed = self._machines.by_ids(list(filter(None, ids.values())), deadline)
+        sought = [target for target in targets if ids[target.name] not in listed.machines]
         if sought:
             listed |= self._by_macs(sought, deadline)
         macs = {mac for machine in listed.machines.values() for mac in machine.macs}
-        names = [target.name for target in sought if not macs & set(target.macs)]
+        names = [target.name for target in sought if macs.isdisjoint(target.macs)]
         return listed | self._machines.by_hostnames(names, deadline) if names else listed
 
     def _by_macs(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Listing:

@@ -68,10 +68,17 @@ def bootstrap(
         *((f"--essential-hook=sync-in {seed} /",) if seed else ()),
         *(f"--aptopt={options}", recipe.suite, str(target), "-"),
     ]
+    try:
+        _run_mmdebstrap(argv, sources(recipe))
+    finally:
+        options.unlink()
+
+
+def _run_mmdebstrap(argv: Sequence[str], package_sources: Sequence[str]) -> None:
     surroundings = Surroundings(
         missing="apt-get install util-linux",
         inherited=("http_proxy", "https_proxy", "no_proxy"),
-        stdin="\n".join(sources(recipe)).encode(),
+        stdin="\n".join(package_sources).encode(),
     )
     try:
         result = run(argv, Deadline.after(BUILD_SECONDS), surroundings)
@@ -80,12 +87,10 @@ def bootstrap(
             f"mmdebstrap did not finish within {BUILD_SECONDS} s",
             remedy="Check that `apt-get update` works on this machine, then try again.",
         ) from error
-    finally:
-        options.unlink()
     if result.exit_status != 0:
         lines = [line for line in result.stderr.splitlines() if line.strip()]
-        telling = [line for line in lines if line.startswith("E:")] or lines
+        errors = [line for line in lines if line.startswith("E:")] or lines
         raise EnvironmentBrokenError(
-            f"mmdebstrap failed: {' | '.join(telling[-3:])}",
+            f"mmdebstrap failed: {' | '.join(errors[-3:])}",
             remedy="Check that this machine's apt can install these packages of this suite, then try again.",
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +15,6 @@ from clusterctl.fleet.node import Serial
 
 MAX_LINES = 4096
 _DISK_FIELDS = 6
-_ALONE = frozenset({"serial", "uuid", "manufacturer", "product", "clock"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,32 +43,32 @@ def parse(text: str) -> MachineReport:
     lines = text.replace("\r", "").split("\n")
     if len(lines) > MAX_LINES:
         raise ParseError("the report is too long")
-    alone: dict[str, str] = {}
-    macs: list[str] = []
-    drives: list[SeenDrive] = []
+    values: defaultdict[str, list[str]] = defaultdict(list)
     for line in lines:
         name, equals, value = line.partition("=")
         if not equals and line.strip():
             raise ParseError(f"no line of a report: {line[:80]!r}")
-        if name == "mac":
-            macs.append(value.strip().lower())
-        elif name == "disk":
-            drives.append(_drive(value))
-        elif name in _ALONE:
-            if name in alone:
-                raise ParseError(f"the report has {name} twice")
-            alone[name] = value.strip()
-    if "serial" not in alone:
+        values[name].append(value)
+    if not values["serial"]:
         raise ParseError("the report has no serial")
+    clock = _single("clock", values)
     return MachineReport(
-        alone["serial"],
-        alone.get("uuid", ""),
-        alone.get("manufacturer", ""),
-        alone.get("product", ""),
-        tuple(macs),
-        tuple(drives),
-        _whole(alone["clock"]) if alone.get("clock") else None,
+        serial=_single("serial", values),
+        uuid=_single("uuid", values),
+        manufacturer=_single("manufacturer", values),
+        product=_single("product", values),
+        macs=tuple(value.strip().lower() for value in values["mac"]),
+        drives=tuple(map(_drive, values["disk"])),
+        clock=_whole(clock) if clock else None,
     )
+
+
+def _single(name: str, values: Mapping[str, Sequence[str]]) -> str:
+    """Return the one value of a field, empty where there is none. Raises `ParseError` where there are several."""
+    found = values.get(name, ())
+    if len(found) > 1:
+        raise ParseError(f"the report has {name} twice")
+    return found[0].strip() if found else ""
 
 
 def judge(report: MachineReport, serial: Serial, disk: DiskContract) -> SeenDrive | Refusal:

@@ -200,20 +200,19 @@ class Connection:
 
         Returns the last try's reply, or raises its error.
         """
-        for left in range(self._timing.attempts - 1, -1, -1):
-            retry_after = None
+        for attempt in range(1, self._timing.attempts + 1):
+            last = attempt == self._timing.attempts
             try:
-                reply = self.send(method, path, deadline, body=body, keep=keep and method == "GET")
+                reply = self.send(method, path, deadline, body=body, keep=keep)
             except DroppedError:
-                if method != "GET" or not left:
+                if method != "GET" or last:
                     raise
+                pause = self._pause(attempt, None)
             else:
-                if not left or reply.status not in (*BUSY, 406):
+                pause = self._pause(attempt, reply.retry_after)
+                too_late = reply.retry_after is not None and pause >= deadline.remaining
+                if last or too_late or reply.status not in (*BUSY, 406):
                     break
-                retry_after = reply.retry_after
-            pause = self._pause(self._timing.attempts - left, retry_after)
-            if retry_after is not None and pause >= deadline.remaining:
-                break
             deadline.sleep(pause, f"waiting for a busy BMC to answer {method} {path}")
         return reply
 

@@ -195,24 +195,27 @@ class PowerSwitch:
         logins, away = self._session.logins, False
         limit = deadline.within(self._timing.gone)
         while True:
-            try:
-                found = self._session.walk(read_power, deadline.within(self._timing.look))[0].serial
-            except AuthenticationError:
-                raise
-            except EdgeError as error:
-                away = True
-                steps.append(f"the BMC is away: {error.message}")
-            else:
-                away = away or self._session.logins != logins
-                if away and found != serial:
+            found = self._serial_now(steps, deadline.within(self._timing.look))
+            away = away or found is None or self._session.logins != logins
+            if away and found is not None:
+                if found != serial:
                     raise EdgeError(f"the BMC that came back belongs to machine {found}, not to {serial}")
-                if away:
-                    steps.append("the BMC is back")
-                    return
+                steps.append("the BMC is back")
+                return
             if not away and limit.remaining <= self._timing.poll:
                 message = "the BMC accepted to take all power off, and did not go away itself"
                 raise NotSeenError(message, remedy=_BY_HAND)
             deadline.sleep(self._timing.poll, "waiting for the BMC to come back with power")
+
+    def _serial_now(self, steps: list[str], deadline: Deadline) -> Serial | None:
+        """Return the serial of the machine; None while the BMC is away. Raises `AuthenticationError`."""
+        try:
+            return self._session.walk(read_power, deadline)[0].serial
+        except AuthenticationError:
+            raise
+        except EdgeError as error:
+            steps.append(f"the BMC is away: {error.message}")
+            return None
 
 
 def power_of(control: PowerControl) -> Power:

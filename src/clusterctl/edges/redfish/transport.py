@@ -12,7 +12,7 @@ from __future__ import annotations
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import IncompleteRead, RemoteDisconnected
@@ -297,7 +297,7 @@ def translated(error: BaseException, doing: str) -> ClusterctlError:
 
 
 def _no_connection(error: BaseException, chain: list[BaseException], doing: str) -> EdgeError:
-    reason = next((cause.strerror for cause in chain if isinstance(cause, OSError) and cause.strerror), "no connection")
+    reason = _reason(chain)
     if isinstance(error, TimeoutError) or any(isinstance(cause, requests.exceptions.Timeout) for cause in chain):
         return UnreachableError("the BMC does not answer", remedy="check its power, its cable and its address")
     if isinstance(error, requests.exceptions.SSLError | ssl.SSLError):
@@ -306,3 +306,8 @@ def _no_connection(error: BaseException, chain: list[BaseException], doing: str)
     if isinstance(error, requests.exceptions.ConnectionError) or (isinstance(error, OSError) and not foreign):
         return UnreachableError(f"the BMC cannot be reached: {reason}", remedy="check its power, cable and address")
     return EdgeError(f"{type(error).__name__} while {doing}")
+
+
+def _reason(chain: Iterable[BaseException]) -> str:
+    """Return the operating system's reason for the first error that has one."""
+    return next((cause.strerror for cause in chain if isinstance(cause, OSError) and cause.strerror), "no connection")

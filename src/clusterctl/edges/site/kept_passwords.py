@@ -89,8 +89,7 @@ class KeptPasswords(NeverPickled):
         if self._names - names:
             self._forget()
         new = sorted((_parts(self._folder / name) for name in names - self._names), key=lambda part: part.is_proof)
-        passwords = [self._take_in(part) for part in new]
-        KNOWN.add(password for password in passwords if password)
+        KNOWN.add([self._take_in(part) for part in new])
         self._names = names
         self._stamp = stamp if time.time_ns() - stamp > _SETTLED_NS else 0
 

@@ -76,17 +76,23 @@ class BmcLogins(NeverPickled):
     def given(
         self, host: str, node: SiteNode | None, *, serial: str = "", mac: Mac | None = None, vendor: str = ""
     ) -> Login | None:
-        """As a person or a vendor has it: the sheet's own, the vendor's list, the one that the sheet names, the first
-        that applies, the site's.
+        """Return the login that the operator or the vendor gives, None where there is none. The first of these counts:
+        the sheet's own password, the vendor's list, the login that the sheet names, the first login that applies, the
+        site's.
         """
-        user = (node.user if node is not None else "") or self.settings.user
-        if node is not None and node.password:
-            return Login(SHEET, user, node.password)
-        listed = self.factory.login(serial or (node.serial if node else ""), mac or (node.bmc_mac if node else None))
+        row = node or SiteNode(where="", name="", bmc=host)
+        user = row.user or self.settings.user
+        if row.password:
+            return Login(SHEET, user, row.password)
+        listed = self.factory.login(serial or row.serial, mac or row.bmc_mac)
         if listed is not None:
             return Login(FACTORY, listed[0] or user, listed[1])
-        if node is not None and node.login:
-            return self._named(node)
+        if row.login:
+            return self._named(row)
+        return self._of_site(host, vendor, user)
+
+    def _of_site(self, host: str, vendor: str, user: str) -> Login | None:
+        """Return the site's first login that applies to the BMC, else the site's login for all BMCs."""
         for index, login in enumerate(self.settings.logins):
             if login.applies(host, vendor):
                 return self._resolved(login, index)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -112,12 +112,8 @@ def _in_lists(site: Site, said: Wanted, roles: Roles) -> Iterator[_Located]:
 
 
 def _in_groups(site: Site, said: Wanted) -> Iterator[_Located]:
-    """Groups that no node can belong to."""
-    known = {
-        "nodes": [node.name for node in site.nodes],
-        "racks": sorted({node.rack for node in site.nodes if node.rack}),
-        "skus": sorted(sku.name for sku in site.skus),
-    }
+    """Yield a problem for each group that no node can belong to."""
+    known = _members(site)
     for index, group in enumerate(said.groups):
         for field, names in (("nodes", group.nodes), ("racks", group.racks), ("skus", group.skus)):
             for number, name in enumerate(names):
@@ -126,6 +122,15 @@ def _in_groups(site: Site, said: Wanted) -> Iterator[_Located]:
                 near = ", ".join(known[field][:NAMED])
                 problem = Problem(name, f"none of the site's {field} is {name!r}", f"they are {near} …")
                 yield _Located(problem, site.where("configure", "groups", index, field, number))
+
+
+def _members(site: Site) -> Mapping[str, Sequence[str]]:
+    """Return what a group can name, by the group's field."""
+    return {
+        "nodes": [node.name for node in site.nodes],
+        "racks": sorted({node.rack for node in site.nodes if node.rack}),
+        "skus": sorted(sku.name for sku in site.skus),
+    }
 
 
 def _kinds_of_nodes(site: Site, said: Wanted) -> Iterator[tuple[tuple[int, ...], list[str]]]:

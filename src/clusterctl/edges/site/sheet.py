@@ -105,18 +105,8 @@ def sheet_rows(text: str, file: Path) -> tuple[SiteNode, ...]:
 
 
 def sheet_columns(headings: tuple[str, ...], file: Path) -> Columns:
-    """Raises `UsageError` for a column that stands twice, or is missing."""
-    plain = [cell.lower().replace(" ", "_") for cell in headings]
-    index: dict[str, int] = {}
-    for ours, names in COLUMNS.items():
-        found = [at for at, heading in enumerate(plain) if heading in names]
-        if len(found) > 1:
-            twice = " and ".join(headings[at] for at in found)
-            message = f"{twice} mean the same, {ours}" if len({plain[at] for at in found}) > 1 else "stands twice"
-            where = f"{file}:1 {headings[found[1]]}"
-            raise UsageError(message, where=where, remedy="keep one of the columns")
-        if found:
-            index[ours] = found[0]
+    """Return the columns by their headings. Raises `UsageError` for a column that stands twice, or is missing."""
+    index = {name: at for name in COLUMNS if (at := _column(name, headings, file)) is not None}
     for required in ("name", "bmc"):
         if required not in index:
             allowed = " or ".join(COLUMNS[required])
@@ -124,6 +114,17 @@ def sheet_columns(headings: tuple[str, ...], file: Path) -> Columns:
                 f"has no column {allowed}; found {', '.join(headings)}", where=f"{file}:1", remedy="name it in line 1"
             )
     return Columns(file, index, headings)
+
+
+def _column(name: str, headings: tuple[str, ...], file: Path) -> int | None:
+    """Return the place of a column; None where there is none. Raises `UsageError` where there are several."""
+    plain = [cell.lower().replace(" ", "_") for cell in headings]
+    found = [at for at, heading in enumerate(plain) if heading in COLUMNS[name]]
+    if len(found) <= 1:
+        return found[0] if found else None
+    twice = " and ".join(headings[at] for at in found)
+    message = f"{twice} mean the same, {name}" if len({plain[at] for at in found}) > 1 else "stands twice"
+    raise UsageError(message, where=f"{file}:1 {headings[found[1]]}", remedy="keep one of the columns")
 
 
 def _row(cells: list[str], columns: Columns, line: int) -> SiteNode:

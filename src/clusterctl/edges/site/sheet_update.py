@@ -115,7 +115,7 @@ class _Draft:
 
 
 def _changes(draft: _Draft, entries: Sequence[Entry], logins: Collection[str], prefix: str) -> Iterator[str]:
-    """Makes them. A line is that of its serial, else the one for the address that has no serial yet."""
+    """Change the draft and yield what changes. A row belongs to its serial; without a serial, to its address."""
     fresh = []
     by_serial = {serial.lower(): row for row in draft.rows if (serial := draft.cell(row, "serial"))}
     by_address = {draft.cell(row, "bmc"): row for row in draft.rows if not draft.cell(row, "serial")}
@@ -123,13 +123,23 @@ def _changes(draft: _Draft, entries: Sequence[Entry], logins: Collection[str], p
         row = by_serial.get(entry.serial.lower()) or by_address.get(entry.address)
         if row is None:
             fresh.append(entry)
-            continue
-        name = draft.cell(row, "name")
-        for column, value in _values(entry, logins).items():
-            before = draft.cell(row, column)
-            if value and value.lower() != before.lower() and (column in _FROM_FOUND or not before):
-                draft.put(row, column, value)
-                yield f"{name}: {HEADINGS[column]} {before or 'empty'} → {value}"
+        else:
+            yield from _filled_in(draft, row, _values(entry, logins))
+    yield from _added(draft, fresh, logins, prefix)
+
+
+def _filled_in(draft: _Draft, row: list[str], values: Mapping[str, str]) -> Iterator[str]:
+    """Change the cells of a row that differ from what was found, and yield each change."""
+    name = draft.cell(row, "name")
+    for column, value in values.items():
+        before = draft.cell(row, column)
+        if value and value.lower() != before.lower() and (column in _FROM_FOUND or not before):
+            draft.put(row, column, value)
+            yield f"{name}: {HEADINGS[column]} {before or 'empty'} → {value}"
+
+
+def _added(draft: _Draft, fresh: Sequence[Entry], logins: Collection[str], prefix: str) -> Iterator[str]:
+    """Add a row for each new machine, in the order of the racks, and yield each."""
     names = _free_names(draft, prefix, {entry.name for entry in fresh})
     for entry in sorted(fresh, key=_by_place):
         name = entry.name or next(names)

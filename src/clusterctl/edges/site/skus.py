@@ -40,8 +40,8 @@ class RootDiskRule:
     def __post_init__(self) -> None:
         if self.min_gb > self.max_gb:
             raise ValueError("no drive can match: min_gb is above max_gb")
-        drive = self.serial or self.wwn or self.model or self.min_gb or self.max_gb < MAX_GB
-        if self.chosen_by == "bmc" and not (drive or self.bay or self.controller or self.protocol):
+        drive = any((self.serial, self.wwn, self.model, self.min_gb, self.max_gb < MAX_GB))
+        if self.chosen_by == "bmc" and not any((drive, self.bay, self.controller, self.protocol)):
             raise ValueError("say which drive it is: model, min_gb, max_gb, bay, controller, protocol, serial or wwn")
         if self.chosen_by == "installer" and (drive or self.one_of > 1):
             raise ValueError("with chosen_by: installer no rule applies; write chosen_by: host for a rule")
@@ -154,17 +154,21 @@ def _require_limits(folder: Path, name: str, document: Document) -> None:
         raise UsageError(f"there are no limits {name!r}", where=document.where("limits"), remedy=remedy)
 
 
+_TOGETHER = (
+    ("gpu_count", "gpu_model", ""),
+    ("hca_count", "hca_model", ""),
+    ("hca_count", "hca_rate_gbps", ", such as 400"),
+)
+"""Fields that are given together: the number of parts, their description, and an example of it."""
+
+
 def _contradictions(sku: SkuFile, name: str) -> Iterator[tuple[str, str, str]]:
-    """(field, what contradicts what, remedy)."""
+    """Yield each contradiction: the field, what is wrong with it, and the remedy."""
     if sku.name != name:
         yield "name", f"the file is {name}.yml, but the name in it is {sku.name!r}", "make them the same"
-    for part in ("gpu", "hca"):
-        count, model = getattr(sku, f"{part}_count"), getattr(sku, f"{part}_model")
-        if count and not model:
-            yield f"{part}_count", f"is {count}, but {part}_model is not given", f"write {part}_model"
-        if model and not count:
-            yield f"{part}_model", f"is {model!r}, but {part}_count is 0", f"write {part}_count, or take it out"
-    if sku.hca_count and not sku.hca_rate_gbps:
-        yield "hca_count", f"is {sku.hca_count}, but hca_rate_gbps is not given", "write hca_rate_gbps, such as 400"
-    if sku.hca_rate_gbps and not sku.hca_count:
-        yield "hca_rate_gbps", f"is {sku.hca_rate_gbps}, but hca_count is 0", "write hca_count, or take it out"
+    for counted, described, example in _TOGETHER:
+        count, description = getattr(sku, counted), getattr(sku, described)
+        if count and not description:
+            yield counted, f"is {count}, but {described} is not given", f"write {described}{example}"
+        if description and not count:
+            yield described, f"is {description!r}, but {counted} is 0", f"write {counted}, or take it out"

@@ -133,7 +133,7 @@ class ParamikoShell:
 
 @dataclass(slots=True)
 class _Output:
-    """What a channel has said so far."""
+    """The output of a channel so far."""
 
     where: str
     stdout: bytearray = field(default_factory=bytearray)
@@ -159,10 +159,7 @@ class _Output:
                 return False
             if ended:
                 patience -= _POLL
-            if channel.eof_received:
-                channel.status_event.wait(min(_POLL, deadline.remaining))
-            else:
-                poll.poll(min(_POLL, deadline.remaining) * 1000)
+            _wait(channel, poll, min(_POLL, deadline.remaining))
 
     def _drain(self, channel: paramiko.Channel) -> bool:
         """Take what has come; whether anything had."""
@@ -174,6 +171,14 @@ class _Output:
         if max(len(self.stdout), len(self.stderr)) > OUTPUT_BYTES:
             raise EdgeError(f"the command wrote more than {OUTPUT_BYTES >> 20} MiB", where=self.where)
         return len(self.stdout) + len(self.stderr) > before
+
+
+def _wait(channel: paramiko.Channel, poll: select.poll, seconds: float) -> None:
+    """Wait for output; once there is no more, for the exit status."""
+    if channel.eof_received:
+        channel.status_event.wait(seconds)
+    else:
+        poll.poll(seconds * 1000)
 
 
 def _broke(host: HostAddress, argv: Sequence[str], error: Exception | None) -> OutcomeUnknownError:

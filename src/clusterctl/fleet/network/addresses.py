@@ -20,7 +20,7 @@ from clusterctl.fleet.network.rules import (
 )
 from clusterctl.fleet.node import Mac
 
-_NUMBER = re.compile(r"[0-9]+$")
+_NUMBER = re.compile(r"(?<![0-9])[0-9]+$")
 _OWN = "give each machine and each service an address of its own"
 
 

@@ -19,7 +19,7 @@ _PREVIOUS_BOOT = "BERT: Error records from previous boot"
 _SEVERITY = re.compile(r"^(?:event severity|severity): (?:\d+, )?(?P<severity>\w+)")
 _ENTRY = re.compile(r"^Error \d+, type: (?P<severity>\w+)")
 _SECTION = re.compile(r"^section[_ ]type: (?P<section>.+)")
-_DIMM = re.compile(r"^(?:DIMM location: |fru_text: )(?P<dimm>(?!not present|unknown)\S.*?)\s*$")
+_DIMM = re.compile(r"^(?:DIMM location: |fru_text: )(?P<dimm>(?!not present|unknown)\S.*)")
 _DEVICE = re.compile(r"^device_id: (?P<pci>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])")
 _CORRECTED = "It has been corrected by h/w"
 _SOURCE = "Hardware error from APEI"
@@ -100,7 +100,7 @@ def _add(record: ErrorRecord, body: str) -> None:
     elif match := _SECTION.match(body):
         record.section = match["section"]
     elif match := _DIMM.match(body):
-        record.part = f"memory {match['dimm'][:60]}"
+        record.part = f"memory {match['dimm'].rstrip()[:60]}"
     elif match := _DEVICE.match(body):
         record.part = f"pci {match['pci']}"
 

@@ -15,7 +15,7 @@ from clusterctl.fleet.errors import ParseError
 
 RPM = "RPM"
 _LINE = re.compile(
-    r"^(?P<name>\S.*?)\s*\|\s*(?P<number>[0-9A-Fa-f]{2}h)\s*\|\s*(?P<state>[a-z]+)\s*"
+    r"^(?P<name>[^|\s][^|]*)\|\s*(?P<number>[0-9A-Fa-f]{2}h)\s*\|\s*(?P<state>[a-z]+)\s*"
     r"\|\s*(?P<entity>\d+\.\d+)\s*\|\s*(?P<reading>.*)$"
 )
 _FIGURE = re.compile(r"^(?P<value>\d+(?:\.\d+)?) (?P<unit>RPM|percent|unspecified)$")
@@ -120,7 +120,7 @@ def _sensor(line: str, where: str) -> FanSensor:
     match = _LINE.match(line)
     if match is None or match["state"] not in _STATES:
         raise ParseError(f"line not understood: {line[:100]!r}", where=where)
-    name, entity, state = match["name"], int(match["entity"].partition(".")[0]), _STATES[match["state"]]
+    name, entity, state = match["name"].rstrip(), int(match["entity"].partition(".")[0]), _STATES[match["state"]]
     reading = match["reading"].strip()
     if state is FanState.EMPTY:
         return FanSensor(name, entity, state, reading)

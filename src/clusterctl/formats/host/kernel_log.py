@@ -69,6 +69,12 @@ class LimitedLink:
     link: str
 
 
+def _of_driver(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    """Return the first match at a line's first mark of the driver: a line of many marks is read in linear time."""
+    lines = (line[line.index("NVRM:") :] for line in text.splitlines() if "NVRM:" in line)
+    return next((match for line in lines if (match := pattern.match(line))), None)
+
+
 def parse_dmesg(text: str) -> tuple[Message, ...]:
     """Return the messages; a line without a time belongs to the previous one. Raises `ParseError` without any time."""
     messages: list[Message] = []
@@ -96,9 +102,9 @@ def xids(messages: Iterable[Message]) -> tuple[Xid, ...]:
             address, mig = _address(match["pci"]), match["mig"].strip()
             found.append(Xid(address, int(match["code"]), match["text"], message.at, mig))
             continue
-        if match := _NAMED.search(message.text):
+        if match := _of_driver(_NAMED, message.text):
             named = normal_address(match["pci"])
-        if _OFF_BUS.search(message.text):
+        if _of_driver(_OFF_BUS, message.text):
             lost.setdefault(named, Xid(named, OFF_THE_BUS, "GPU has fallen off the bus.", message.at))
     reported = {xid.pci for xid in found if xid.code == OFF_THE_BUS}
     return (*found, *(xid for pci, xid in lost.items() if pci not in reported))
@@ -116,9 +122,9 @@ def board_serials(messages: Iterable[Message]) -> Mapping[str, str]:
     """Return the GPU serials that the driver prints with errors, by PCI address; it uses one message or two."""
     named, found = "", {}
     for message in messages:
-        if match := _NAMED.search(message.text):
+        if match := _of_driver(_NAMED, message.text):
             named = normal_address(match["pci"])
-        if named and (match := _SERIAL.search(message.text)):
+        if named and (match := _of_driver(_SERIAL, message.text)):
             found[named] = match["serial"]
     return found
 

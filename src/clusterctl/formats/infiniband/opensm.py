@@ -124,12 +124,12 @@ def parse_dump_fts(lines: Iterable[str], *, file: str = "dump_fts") -> Forwardin
     )
 
 
-_DONE = re.compile(r"([\w-]+) tables configured on all switches")
+_DONE = re.compile(r"(?<![\w-])([\w-]+) tables configured on all switches")
 _COMPLAINT = re.compile(
     r"(ERR AB\w+: .*"  # of the fat-tree engine
     r"|GUID 0x[0-9a-f]+, .* port groups"  # the two switches that ERR AB09 and AB0A compare
-    r"|Fabric topology is not a fat-tree.*|\w+: cannot build (?:lid matrices|fwd tables).*"
-    r"|.*falling back to default routing.*)$",
+    r"|Fabric topology is not a fat-tree.*|\b\w+: cannot build (?:lid matrices|fwd tables).*"
+    r"|^.*falling back to default routing.*)$",
     re.IGNORECASE,
 )
 _MAX_COMPLAINTS = 20

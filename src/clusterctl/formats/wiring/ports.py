@@ -14,8 +14,10 @@ from functools import lru_cache
 from clusterctl.fleet.fabric.topology import LANE_GBPS
 from clusterctl.fleet.fabric.wiring import board_port
 
+MAX_NAME = 100
+"""Characters of a port's name; a longer text is none, and would take these expressions long."""
 _PREFIX = re.compile(
-    r"^(?:(?:switch|interface|anschluss|buchse|port|cage|osfp|qsfp|p|#)[\s:_#.-]*)+(?=\d)|"
+    r"^(?:(?:switch|interface|anschluss|buchse|port|cage|osfp|qsfp|p|#)[\s:_.-]*)+(?=\d)|"
     r"^(?:infiniband|ethernet|eth|ib)\s*(?=\d+/)|^(?:infiniband|ib)\s+port\s*(?=\d)",
     re.IGNORECASE,
 )
@@ -57,7 +59,7 @@ def is_switch_port(cell: str) -> bool:
 
 def board_of(text: str) -> str:
     """Return a port of a modular switch: `Blade 16_Port 2/20`, `L16/U2/P20`, `L05 P12`; empty for anything else."""
-    match = _BOARD.match(text)
+    match = _BOARD.match(text) if len(text) <= MAX_NAME else None
     if match is None:
         return ""
     kind = "S" if match["kind"].lower() in ("s", "spine", "fabric") else "L"
@@ -100,7 +102,7 @@ _SPELLINGS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], int]], ...] =
 
 def _of_adapter(text: str) -> str:
     """Return an adapter's name, `mlx5_0`, and its port where that is not the first: `mlx5_0/2`."""
-    match = _ADAPTER.match(text)
+    match = _ADAPTER.match(text) if len(text) <= MAX_NAME else None
     if match is None or not match[1][-1].isdigit():
         return text
     return match[1] if int(match[2]) == 1 else f"{match[1]}/{int(match[2])}"

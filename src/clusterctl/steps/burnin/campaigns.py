@@ -20,7 +20,15 @@ from clusterctl.fleet.payloads.runs import (
 )
 from clusterctl.ports import Clock
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest
-from clusterctl_burnin.campaign import Campaign, CampaignEvent, Plan, Told, from_data, one_after_the_other, to_data
+from clusterctl_burnin.campaign import (
+    Campaign,
+    CampaignEvent,
+    GroupTrials,
+    Plan,
+    from_data,
+    one_after_the_other,
+    to_data,
+)
 from clusterctl_burnin.hunting.model import Round
 from clusterctl_burnin.hunting.record import Dropped
 
@@ -71,10 +79,10 @@ class CampaignLog:
             self._asked = one.number
             self._write(_payload(one))
 
-    def told(self, told: Told, evidence: Sequence[Evidence]) -> None:
+    def add(self, trials: GroupTrials, evidence: Sequence[Evidence]) -> None:
         """Write an answer, its evidence first: what an event names is there."""
         self._journal.store(evidence)
-        self._write(_payload(told), tuple(item.digest for item in evidence))
+        self._write(_payload(trials), tuple(item.digest for item in evidence))
 
     def dropped(self, event: Dropped) -> None:
         self._write(_payload(event))
@@ -135,7 +143,7 @@ class CampaignStore:
         """Give every node the evidence of what was measured with it before."""
         by_name = {node.name: node for node in nodes}
         for event in history:
-            for trial in event.trials if isinstance(event, Told) else ():
+            for trial in event.trials if isinstance(event, GroupTrials) else ():
                 kept = [item for digest in trial.evidence if (item := self._journal.evidence(digest)) is not None]
                 for name in by_name.keys() & set(trial.members):
                     by_name[name].keep(kept)
@@ -147,7 +155,7 @@ def _payload(event: CampaignEvent) -> Payload:
     match event:
         case Round():
             return CampaignAsked(record=record)
-        case Told():
+        case GroupTrials():
             return CampaignAnswered(record=record)
         case Dropped():
             return CampaignDropped(record=record)
@@ -179,7 +187,7 @@ def _of_the_loss(event: CampaignEvent, back: Collection[str]) -> bool:
     match event:
         case Dropped(host):
             return host in back
-        case Told(_, group, trials):
+        case GroupTrials(_, group, trials):
             return not all(trial.passed for trial in trials) and any(name in back for name in group)
         case _:
             return False

@@ -10,7 +10,7 @@ from clusterctl.ports import Deadline, Shell
 from clusterctl.ports.isolation import peer_error
 from clusterctl.steps.burnin.campaigns import CampaignLog, CampaignStore
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SessionFailure, read_probes, unanswered
-from clusterctl_burnin.campaign import Campaign, Plan, Told, read
+from clusterctl_burnin.campaign import Campaign, GroupTrials, Plan, read
 from clusterctl_burnin.hunting.model import Group
 from clusterctl_burnin.hunting.node_status import Measured
 from clusterctl_burnin.loads.model import Outcome, Trial, Tried
@@ -53,14 +53,18 @@ class LoadRounds:
         """
         by_name = {node.name: node for node in nodes}
         opened = [self._open(load, nodes) for load in self.plan.suite.loads if any(n.fit_for(load) for n in nodes)]
-        while True:
-            running = [one for one in opened if self._round(one, by_name, deadline)]
-            self._drop_lost(opened)
-            if not running and not self._go_on(opened, by_name, more):
-                break
+        going_on = True
+        while going_on:
+            going_on = self._round_of_each(opened, by_name, deadline) or self._go_on(opened, by_name, more)
         for one in opened:
             one.log.ended()
         return tuple(one.campaign.measured() for one in opened)
+
+    def _round_of_each(self, opened: Sequence[_Open], nodes: Nodes, deadline: Deadline) -> bool:
+        """Run the next round of each load; False where no load has one."""
+        running = [one for one in opened if self._round(one, nodes, deadline)]
+        self._drop_lost(opened)
+        return bool(running)
 
     def _open(self, load: str, nodes: Sequence[NodeUnderTest]) -> _Open:
         fit = [node for node in nodes if node.fit_for(load)]
@@ -88,10 +92,12 @@ class LoadRounds:
             return False
         one.log.asked(asked)
         with ThreadPoolExecutor(min(self.at_once, len(asked.groups)), "round") as running:
-            told = list(running.map(lambda group: self._job(one, asked.number, group, nodes, deadline), asked.groups))
-        doubtful = {name for each in told if not all(t.passed for t in each.trials) for name in each.group}
-        for each in told:
-            one.campaign.tell(each)
+            results = list(
+                running.map(lambda group: self._job(one, asked.number, group, nodes, deadline), asked.groups)
+            )
+        doubtful = {name for each in results if not all(t.passed for t in each.trials) for name in each.group}
+        for each in results:
+            one.campaign.add(each)
         self._find_lost(doubtful, nodes, deadline)
         return True
 
@@ -100,7 +106,7 @@ class LoadRounds:
             for name in sorted(self.lost.keys() - set(one.campaign.gone)):
                 one.log.dropped(one.campaign.drop(name))
 
-    def _job(self, one: _Open, number: int, group: Group, nodes: Nodes, deadline: Deadline) -> Told:
+    def _job(self, one: _Open, number: int, group: Group, nodes: Nodes, deadline: Deadline) -> GroupTrials:
         """Run a job on all members of a group at once; the evidence stays with every member."""
         job = self.plan.job(one.campaign.load, tuple(nodes[name].member for name in group))
         until = deadline.within(job.timeout)
@@ -120,9 +126,9 @@ class LoadRounds:
             tried = Tried((trial,), ())
         for name in group:
             nodes[name].keep(tried.evidence)
-        told = Told(number, group, tried.trials)
-        one.log.told(told, tried.evidence)
-        return told
+        trials = GroupTrials(number, group, tried.trials)
+        one.log.add(trials, tried.evidence)
+        return trials
 
     def _find_lost(self, names: Iterable[str], nodes: Nodes, deadline: Deadline) -> None:
         """Ask each node of a trial that failed whether it still answers."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from clusterctl.fleet.errors import ClusterctlError, UsageError
-from clusterctl.fleet.finding import Verdict
+from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
@@ -61,16 +61,14 @@ class NodeChecker:
         before, node.findings = node.findings, []
         with self._isolated(node, checks):
             self._examine(node, checks, deadline, again=True)
-        known = {(finding.check, finding.subject, finding.code) for finding in before}
-        new = [
-            one
-            for one in node.findings
-            if one.verdict not in (Verdict.PASS, Verdict.NOT_APPLICABLE)
-            and (one.check, one.subject, one.code) not in known
-        ]
+        new = _new_findings(before, node.findings)
+        node.findings = self._merged(before, new) if new else before
+
+    def _merged(self, before: Sequence[Finding], new: Sequence[Finding]) -> list[Finding]:
+        """Return all findings; a pass of a check that has a new finding is left out."""
         worse = {one.check for one in new}
         stays = [one for one in before if one.verdict is not Verdict.PASS or one.check not in worse]
-        node.findings = list(link_roots([*stays, *new], causes_of(self.plan.suite.checks))) if new else before
+        return list(link_roots([*stays, *new], causes_of(self.plan.suite.checks)))
 
     @contextmanager
     def _isolated(self, node: NodeUnderTest, checks: Sequence[Check]) -> Iterator[None]:
@@ -148,3 +146,10 @@ class NodeChecker:
             return self.plan.network_of(state)
         except UsageError as error:
             return error
+
+
+def _new_findings(before: Iterable[Finding], after: Iterable[Finding]) -> list[Finding]:
+    """Return the findings of `after` that are no pass, and that `before` has not."""
+    known = {(one.check, one.subject, one.code) for one in before}
+    bad = (one for one in after if one.verdict not in (Verdict.PASS, Verdict.NOT_APPLICABLE))
+    return [one for one in bad if (one.check, one.subject, one.code) not in known]

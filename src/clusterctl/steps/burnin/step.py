@@ -55,20 +55,26 @@ class Burnin:
             ThreadPoolExecutor(concurrency.checks, "checks") as checks,
             ThreadPoolExecutor(concurrency.loads, "loads") as loads,
         ):
-            checked = {checks.submit(self._checker.check, node, deadline): node for node in batch}
-            self._check_partners(checks, deadline)
-            loaded: dict[Future[None], NodeUnderTest] = {}
-            for node in _as_completed(checked):
-                if any(obstacle(load.needs, node.findings) is None for load in self._suite.solo):
-                    loaded[loads.submit(self._checker.load, node, deadline)] = node
-                elif self._is_done(node):
-                    yield self._unfit(node)
-            for node in _as_completed(loaded):
+            for node in self._tested_alone(batch, checks, loads, deadline):
                 if self._is_done(node):
                     yield self._unfit(node)
             for sku in dict.fromkeys(node.sku.name for node in batch):
                 going_on = [node for node in batch if node.sku.name == sku and not self._is_done(node)]
                 yield from self._load(going_on, pool, deadline)
+
+    def _tested_alone(
+        self, batch: Sequence[NodeUnderTest], checks: ThreadPoolExecutor, loads: ThreadPoolExecutor, deadline: Deadline
+    ) -> Iterator[NodeUnderTest]:
+        """Yield each node once its checks and its loads of one node are done."""
+        checked = {checks.submit(self._checker.check, node, deadline): node for node in batch}
+        self._check_partners(checks, deadline)
+        loaded: dict[Future[None], NodeUnderTest] = {}
+        for node in _as_completed(checked):
+            if any(obstacle(load.needs, node.findings) is None for load in self._suite.solo):
+                loaded[loads.submit(self._checker.load, node, deadline)] = node
+            else:
+                yield node
+        yield from _as_completed(loaded)
 
     def _is_done(self, node: NodeUnderTest) -> bool:
         """Return whether the node has failed, and its findings keep it from each load of several nodes."""
@@ -125,14 +131,8 @@ class Burnin:
             return
         with self._partners.lend(nodes, deadline) as loan:
             found, lost = self._measure(nodes, loan, pool, deadline)
-        unusual = self._services.fleet.findings(nodes)
-        different = unlike({node.name: node.traits for node in nodes})
+        self._add_findings(nodes, found)
         for node in nodes:
-            own = [finding for finding in found.get(node.name, ()) if node.fit_for(finding.check)]
-            ran = {finding.check for finding in (*own, *node.findings)}
-            node.findings += [*own, *self._not_run(node, ran)]
-            node.findings += unusual.get(node.state.id, ())
-            node.findings += different.get(node.name, ())
             if node.name in lost:
                 self._checker.mark_unreachable(node, lost[node.name], deadline)
         looking = [pool.submit(self._checker.look_again, node, deadline) for node in nodes]
@@ -141,6 +141,17 @@ class Burnin:
             if node.healthy:
                 self._partners.add(node)
             yield node.outcome(self._suite)
+
+    def _add_findings(self, nodes: Sequence[NodeUnderTest], found: Mapping[str, Sequence[Finding]]) -> None:
+        """Add what the loads found of each node, what they did not measure, and how the nodes differ."""
+        unusual = self._services.fleet.findings(nodes)
+        different = unlike({node.name: node.traits for node in nodes})
+        for node in nodes:
+            own = [finding for finding in found.get(node.name, ()) if node.fit_for(finding.check)]
+            ran = {finding.check for finding in (*own, *node.findings)}
+            node.findings += [*own, *self._not_run(node, ran)]
+            node.findings += unusual.get(node.state.id, ())
+            node.findings += different.get(node.name, ())
 
     def _measure(
         self, nodes: Sequence[NodeUnderTest], loan: PartnerLoan, pool: ThreadPoolExecutor, deadline: Deadline

@@ -108,7 +108,7 @@ class Pipeline:
         self._fill([state for state in nodes if not state.held(self._recorder.clock.now())])
         runs = sorted({claim.run for claim in claims.values()})
         try:
-            while any(queue.running or (queue.goes_on and not self._cancelled.is_set()) for queue in self._queues):
+            while self._is_busy():
                 intents.lease.keep()
                 self._start_batches(intents)
                 self._handle_one(intents, runs)
@@ -121,6 +121,10 @@ class Pipeline:
             if queue.stopped:
                 left |= held_back(queue.waiting, queue.runner.step, queue.stopped)
         return left
+
+    def _is_busy(self) -> bool:
+        """Return whether a node is in a step, or will begin one."""
+        return any(queue.running or (queue.goes_on and not self._cancelled.is_set()) for queue in self._queues)
 
     def _fill(self, states: Sequence[NodeState]) -> None:
         for queue in self._queues:

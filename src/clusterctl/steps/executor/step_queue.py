@@ -79,19 +79,22 @@ class StepQueue:
         room = self.limits.size - len(self.running)
         if not self.goes_on or room < min(self.runner.minimum, self.limits.size) or self._full():
             return []
-        alone = len(self.waiting) < self.runner.minimum
-        if alone and (self.running or not quiet):
-            return []  # a running node may come back, or be a partner once it is done
-        if len(self.waiting) < room and not quiet and self._lingers():
+        if self._waits_for_more(room, quiet):
             return []
         batch = [self.waiting.pop(node) for node in self._next()[:room]]
         if batch:
             self._batches += 1
             self.running.update((state.id, self._batches) for state in batch)
-            if self.waves is not None:
-                for state in batch:
-                    self.waves.begin(machine(state))
+        if self.waves is not None:
+            for state in batch:
+                self.waves.begin(machine(state))
         return batch
+
+    def _waits_for_more(self, room: int, quiet: bool) -> bool:
+        """Return whether a larger batch is likely: from upstream, or from a node that runs and may come back."""
+        if len(self.waiting) < self.runner.minimum and (self.running or not quiet):
+            return True  # a running node may be a partner once it is done
+        return len(self.waiting) < room and not quiet and self._lingers()
 
     def _next(self) -> list[NodeId]:
         return list(self.waiting if self.waves is None else self.waves.next(map(machine, self.waiting.values())))

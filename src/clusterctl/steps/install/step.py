@@ -261,14 +261,14 @@ class Install:
         except UsageError as error:
             return network_unknown(node, error)
         private, public = self._access.host_key(node.name)
-        drives = (node.inventory.drives if node.inventory else None) or ()
+        disk, wwn = _root_disk(node)
         return InstallTarget(
             name=node.name,
             serial=node.serial,
             macs=node.macs,
             bmc=self._address_of(node.name),
-            root_disk=Serial("") if node.root_rule else node.root_disk or Serial(""),
-            root_wwn="" if node.root_rule else next((one.wwn for one in drives if one.serial == node.root_disk), ""),
+            root_disk=disk,
+            root_wwn=wwn,
             root_rule=node.root_rule,
             authorized_key=self._access.authorized_key,
             user=self._access.user,
@@ -277,6 +277,14 @@ class Install:
             address=self._networks.address_of(node.name),
             network=network,
         )
+
+
+def _root_disk(node: NodeState) -> tuple[Serial, str]:
+    """Return serial and WWN of the disk that gets the OS; both empty where a rule chooses it on the host."""
+    if node.root_rule or node.root_disk is None:
+        return Serial(""), ""
+    drives = (node.inventory.drives if node.inventory else None) or ()
+    return node.root_disk, next((one.wwn for one in drives if one.serial == node.root_disk), "")
 
 
 def _final(status: InstallStatus) -> bool:

@@ -38,18 +38,28 @@ class NicFirmwareWork:
         self, wave: Sequence[tuple[NodeState, Serial]], intents: IntentLog, deadline: Deadline
     ) -> Iterator[BaselineResult]:
         """Yield each machine's result as soon as the play is over for it."""
-        nodes = {node.name: node for node, _ in wave}
-        addresses = {name: host for name, node in nodes.items() if (host := self.address(node)) is not None}
-        for name in nodes.keys() - addresses.keys():
-            yield BaselineResult(name, error=_unreachable(name))
-        if not addresses:
-            return
-        serials = {node.name: serial for node, serial in wave if node.name in addresses}
-        for name, serial in serials.items():
-            intents.intend(nodes[name].id, Act.NIC_FIRMWARE_PLAY, serial)
-        given = {**self.variables, "nic_firmware_serials": serials}
-        fenced = intents.fenced([nodes[name].id for name in addresses], deadline)
-        for play in self.playbooks.run(PLAYBOOK, list(addresses.values()), given, fenced):
+        hosts = {node.id: host for node, _ in wave if (host := self.address(node)) is not None}
+        for node, _ in wave:
+            if node.id not in hosts:
+                yield BaselineResult(node.name, error=_unreachable(node.name))
+        if hosts:
+            machines = [(node, serial) for node, serial in wave if node.id in hosts]
+            yield from self._burn(machines, list(hosts.values()), intents, deadline)
+
+    def _burn(
+        self,
+        machines: Sequence[tuple[NodeState, Serial]],
+        hosts: Sequence[HostAddress],
+        intents: IntentLog,
+        deadline: Deadline,
+    ) -> Iterator[BaselineResult]:
+        """Run the play, which burns only the adapters of a machine that has the intended serial."""
+        for node, serial in machines:
+            intents.intend(node.id, Act.NIC_FIRMWARE_PLAY, serial)
+        nodes = {node.name: node for node, _ in machines}
+        variables = {**self.variables, "nic_firmware_serials": {node.name: serial for node, serial in machines}}
+        fenced = intents.fenced([node.id for node in nodes.values()], deadline)
+        for play in self.playbooks.run(PLAYBOOK, hosts, variables, fenced):
             yield self._over(nodes[play.value.host], play, intents)
 
     def _over(self, node: NodeState, play: Observed[PlayOutcome], intents: IntentLog) -> BaselineResult:

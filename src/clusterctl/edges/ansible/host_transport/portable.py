@@ -16,6 +16,8 @@ from typing import Any
 import yaml
 
 _NAME = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+_LOOP = re.compile(r"\{\{\s*(\w+)\s*\|(?!.*(?:\+|union))", re.DOTALL)
+"""A loop that filters one list, and adds no other list to it."""
 CHOSEN, CHOSEN_FOR = "configure_roles", "configure_roles_for"
 """Variables of configure.yml: the roles of every node, and those of single nodes."""
 
@@ -50,12 +52,11 @@ def looped_roles(
     """
     variable = _NAME.fullmatch(name.strip())
     control = task.get("loop_control")
-    if variable is None or not isinstance(control, Mapping) or control.get("loop_var") != variable[1]:
+    loop_variable = control.get("loop_var") if isinstance(control, Mapping) else None
+    loop = _LOOP.match(str(task.get("loop")))
+    if variable is None or loop is None or variable[1] != loop_variable or loop[1] not in lists:
         return None
-    first = re.match(r"\{\{\s*(\w+)\s*\|", str(task.get("loop")))
-    if first is None or first[1] not in lists or "+" in str(task.get("loop")) or "union" in str(task.get("loop")):
-        return None
-    return tuple(role for role in lists[first[1]] if chosen is None or role in chosen)
+    return tuple(role for role in lists[loop[1]] if chosen is None or role in chosen)
 
 
 FORBIDDEN_KEYWORDS = {
@@ -190,18 +191,23 @@ def _yaml(file: Path, found: _Found) -> None:
 def _items(items: Any, found: _Found) -> None:
     """Examine plays, tasks or blocks."""
     for item in items if isinstance(items, list) else ():
-        if isinstance(item, Mapping) and "hosts" in item and "become" not in item:
+        if isinstance(item, Mapping):
+            _item(item, found)
+
+
+def _item(item: Mapping[str, Any], found: _Found) -> None:
+    if "hosts" in item:
+        if "become" not in item:
             found.forbid("a play without become: true would have another user")
-        if isinstance(item, Mapping) and "hosts" in item:
-            found.lists = literal_lists(item)
-        if isinstance(item, Mapping) and _through_a_list(item, found):
-            continue
-        for key, value in item.items() if isinstance(item, Mapping) else ():
-            if key in LISTS:
-                _items(value, found)
-            else:
-                _pair(str(key), value, found)
-                _texts(value, found, bare=key in EXPRESSIONS)
+        found.lists = literal_lists(item)
+    if _through_a_list(item, found):
+        return
+    for key, value in item.items():
+        if key in LISTS:
+            _items(value, found)
+        else:
+            _pair(str(key), value, found)
+            _texts(value, found, bare=key in EXPRESSIONS)
 
 
 def _through_a_list(task: Mapping[str, Any], found: _Found) -> bool:

@@ -111,7 +111,7 @@ def _commissioning(host: HostFacts) -> Diagnosis:
 
 def _imported(host: HostFacts, name: str, release: str, setting: str) -> Diagnosis:
     arch = host.needs.architecture.partition("/")[0]
-    found = [image for image in host.images if image.is_of(release, host.needs.architecture)]
+    found = host.images_of(release)
     if not found:
         present = enumerated(sorted({image.name for image in host.images})) or "none at all"
         select = SELECT_IMAGE.format(release.rpartition("/")[2], arch)
@@ -160,11 +160,7 @@ def _dhcp(host: HostFacts) -> Diagnosis:
 def _addresses(host: HostFacts) -> Diagnosis:
     """Check that the dynamic range suffices for booting machines, and the remaining addresses for installed ones."""
     name, nodes, at_once = "maas_addresses", host.needs.nodes, min(host.needs.at_once, host.needs.nodes)
-    ids = {subnet.id for subnet in host.subnets}
-    ranges = [item for item in host.ranges if item.subnet in ids]
-    dynamic = sum(item.count for item in ranges if item.dynamic)
-    total = sum(subnet.network.num_addresses - NOT_HOSTS for subnet in host.subnets if subnet.managed)
-    rest = max(total - sum(item.count for item in ranges), 0)
+    dynamic, rest = _free_addresses(host)
     message = f"{dynamic} addresses for machines that boot, {rest} for installed ones; the site has {nodes} nodes"
     if dynamic < at_once:
         return broken(
@@ -177,6 +173,15 @@ def _addresses(host: HostFacts) -> Diagnosis:
     if dynamic < nodes:
         return warn(name, message, "make the dynamic range as large as the site: a lease outlives its boot by minutes")
     return ok(name, message)
+
+
+def _free_addresses(host: HostFacts) -> tuple[int, int]:
+    """Return the numbers of addresses in dynamic ranges, and in no range at all."""
+    ids = {subnet.id for subnet in host.subnets}
+    ranges = [item for item in host.ranges if item.subnet in ids]
+    dynamic = sum(item.count for item in ranges if item.dynamic)
+    total = sum(subnet.network.num_addresses - NOT_HOSTS for subnet in host.subnets if subnet.managed)
+    return dynamic, max(total - sum(item.count for item in ranges), 0)
 
 
 def _routes(host: HostFacts) -> Diagnosis:

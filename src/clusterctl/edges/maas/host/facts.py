@@ -77,6 +77,10 @@ class HostFacts:
         """The region's boot images."""
         return formats.boot_resources(self._get("boot-resources/").body)
 
+    def images_of(self, release: str) -> tuple[BootResource, ...]:
+        """Return the region's boot images of a release, for the site's architecture."""
+        return tuple(image for image in self.images if image.is_of(release, self.needs.architecture))
+
     def is_complete(self, resource: BootResource) -> bool:
         """Return whether the region has fetched the whole image."""
         return formats.is_complete(self._get(f"boot-resources/{resource.id}/").body)
