@@ -7,7 +7,6 @@ links lead to which parts lives in the parsers alone.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +19,8 @@ from clusterctl.fleet.node import Unread
 from clusterctl.fleet.peer_text import visible_line
 
 ROOT = "/redfish/v1"
+MOST = 2**63
+"""No number of a machine is larger; infinity and NaN are none."""
 _PATH = re.compile(r"/redfish/v1(/[^\s#\\]*)?")
 
 
@@ -106,7 +107,7 @@ class Resource:
         found = self.value(*keys)
         if found is None:
             return None
-        if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+        if isinstance(found, bool) or not isinstance(found, int | float) or not -MOST <= found <= MOST:
             raise self._mistyped(keys, "a number", found)
         return found
 
