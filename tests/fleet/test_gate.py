@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from clusterctl.fleet.decisions.waiver import Waiver
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict, worst
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.gate import Advance, Confirm, Decision, Hold, Policy, Quarantine, complete, decide
@@ -70,6 +71,93 @@ def test_a_missing_required_check_becomes_inconclusive() -> None:
     report = complete(Report("burnin", "bootstrap", (FINE,), REAL), frozenset({"bmc", "nvlink"}))
     assert [f.check for f in report.findings if f.verdict is Verdict.INCONCLUSIVE] == ["nvlink"]
     assert report.verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_silent_check_is_asked_again_and_the_report_stays_its_own() -> None:
+    """What is added says its code, and that another run may come out otherwise; step, suite and origins stay."""
+    report = complete(Report("burnin", "bootstrap", (FINE,), REAL), frozenset({"bmc", "nvlink"}))
+    (silent,) = report.roots()
+    assert (silent.code, silent.deterministic, silent.root) == (Code.DID_NOT_REPORT, False, "")
+    assert "nvlink" in silent.cause
+    assert silent.remedy
+    assert (report.step, report.suite, report.findings[0], report.origins) == ("burnin", "bootstrap", FINE, REAL)
+
+
+def test_of_two_equally_bad_roots_the_firm_one_counts() -> None:
+    """A failure that may not repeat delays no quarantine by one that will, in whichever order they are reported."""
+    assert judged(FLAKY, BROKEN) == judged(BROKEN, FLAKY) == Quarantine(BROKEN)
+
+
+def test_a_report_of_nothing_names_its_step() -> None:
+    """The step is tried again, then waits, with a cause and a remedy."""
+    assert judged(step="cable") == Confirm("cable reported nothing")
+    held = judged(step="cable", attempts=2)
+    assert isinstance(held, Hold)
+    assert held.cause == "cable reported nothing"
+    assert held.remedy
+
+
+@pytest.mark.parametrize(("verdict", "gold"), [(Verdict.PASS, True), (Verdict.WARN, True), (Verdict.FAIL, False)])
+@pytest.mark.parametrize("later_s", [-1, 0, 1])
+def test_what_a_later_step_confirms(verdict: Verdict, gold: bool, later_s: int) -> None:
+    """A finding that waits for a later step counts once that step has measured it, at that moment or after it."""
+    state = full(at=NOW - timedelta(hours=1))
+    waits = replace(UNKNOWN, check="memory", settled_by="burnin")
+    answer = replace(FINE, check="memory", verdict=verdict)
+    reports = {
+        **state.reports,
+        "discover": Report("discover", "", (FINE, waits), REAL),
+        "burnin": Report("burnin", "", (FINE, answer), REAL),
+    }
+    asked = state.reported_at["discover"]
+    times = {**state.reported_at, "burnin": asked + timedelta(seconds=later_s)}
+    decision = admission(replace(state, reports=reports, reported_at=times))
+    assert isinstance(decision, Advance) is (gold and later_s >= 0)
+    without = replace(state, reports={**reports, "burnin": Report("burnin", "", (FINE,), REAL)}, reported_at=times)
+    held = admission(without)
+    assert isinstance(held, Hold)
+    assert "burnin has not measured it since" in held.cause
+    assert held.remedy == waits.remedy
+
+
+def test_each_hold_says_what_to_do() -> None:
+    """Cause and remedy of every reason that keeps a node from gold."""
+    real = full()
+    burnin = real.reports["burnin"]
+    old = replace(burnin, findings=(BROKEN,))
+    states = [
+        replace(real, reports={}),
+        replace(real, reports={**real.reports, "burnin": old}),
+        replace(real, reports={**real.reports, "burnin": replace(burnin, origins=frozenset())}),
+        full(Origin.SIMULATED),
+        full(at=NOW + timedelta(days=1)),
+        full(at=NOW - timedelta(days=30)),
+    ]
+    decisions = [*map(admission, states), admission(real, required={Step.BURNIN: frozenset({"nvlink"})})]
+    decisions.append(judged(FINE, origins=frozenset({Origin.SIMULATED})))
+    for decision in decisions:
+        assert isinstance(decision, Hold)
+        assert decision.cause
+        assert decision.remedy
+
+
+def test_an_ended_waiver_is_named() -> None:
+    """Gold that rests on a waiver ends with it: the hold names the waiver that ended, and no other."""
+    state = full()
+    failed = replace(state.reports["burnin"], findings=(replace(BROKEN, check="gpu_ecc"),))
+    until = NOW - timedelta(days=1)
+    ended = Waiver("gpu_ecc", "node", "spare ordered", "alice", NOW - timedelta(days=3), until)
+    other = replace(ended, check="fan_speed")
+    state = replace(state, name="node017", reports={**state.reports, "burnin": failed}, waivers=(ended, other))
+    held = admission(state)
+    assert isinstance(held, Hold)
+    assert "gpu_ecc" in held.cause
+    assert "fan_speed" not in held.cause
+    assert "node017" in held.remedy
+    lasting = replace(ended, until=NOW + timedelta(days=1))
+    assert admission(replace(state, waivers=(lasting,))) == Advance(Stage.GOLD, Verdict.WARN)
+    unrelated = replace(state, waivers=(replace(lasting, check="fan_speed"), other))
+    assert isinstance(admission(unrelated), Hold)
 
 
 def test_silence_follows_from_a_failure_that_all_rest_on() -> None:

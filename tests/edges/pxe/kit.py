@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -75,6 +76,12 @@ class ServedAttempts:
 
     def get(self, path: str, **how: object) -> requests.Response:
         return requests.get(self.base + path, timeout=60, **how)  # type: ignore[arg-type]
+
+    def boot(self, mac: str = MAC, serial: str = SERIAL) -> str:
+        """The script that a machine ends up with: it follows the one that any card gets."""
+        script = self.get(f"/boot/{mac}.ipxe?serial={serial}").text
+        onward = re.fullmatch(r"#!ipxe\nchain --autofree http://[^/]+(/t/.*)\n", script)
+        return self.get(onward[1]).text if onward else script
 
     def say(self, name: str, body: str | bytes = "", token: str = "") -> requests.Response:
         url = f"{self.base}/t/{token or self.attempt.token}/{name}"

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import requests
 
+from clusterctl.edges.pxe.app import MAX_BYTES
 from clusterctl.edges.pxe.attempt import AttemptState
 from clusterctl.edges.pxe.files import Downloads, locate
 from clusterctl.edges.pxe.server import ConnectionLimits
@@ -24,7 +25,7 @@ LIMITS = ConnectionLimits(per_host=8)
 
 def test_a_whole_install(served: ServedAttempts) -> None:
     """From the boot script to the last word: each word is answered, each leaves its milestone, in order."""
-    script = served.get(f"/boot/{MAC.replace(':', '-')}.ipxe?serial={SERIAL}&uuid=1").text
+    script = served.boot(MAC.replace(":", "-"))
     assert "kernel --name vmlinuz http://192.0.2.1:8080/files/deployer/d1/vmlinuz" in script
     assert "BOOTIF=01-02-00-00-00-00-01" in script
     assert served.now.state is AttemptState.SEEN
@@ -68,7 +69,7 @@ def test_done_is_final(served: ServedAttempts) -> None:
     assert served.now.state is AttemptState.DONE
     for name in ("probe.sh", "overlay.tar"):
         assert served.get(f"/t/{served.attempt.token}/{name}").status_code == 404
-    script = served.get(f"/boot/{MAC}.ipxe?serial={SERIAL}").text
+    script = served.boot()
     assert "kernel" not in script
     assert "node001 is installed" in script
     assert script.endswith("exit 1\n")
@@ -117,12 +118,36 @@ def test_a_rule_that_names_two_drives_writes_none(served: ServedAttempts) -> Non
 
 
 def test_another_machine_gets_no_script(served: ServedAttempts) -> None:
-    """The card is right and the serial told by SMBIOS is not: no installer, and the attempt is refused in words."""
-    script = served.get(f"/boot/{MAC}.ipxe?serial=SN0099").text
+    """The card is right and the serial that SMBIOS reports is not: no installer, no token. Whoever knows the card can ask
+    so: the attempt stays as it is, and what was asked is kept beside it.
+    """
+    before = served.now
+    script = served.boot(serial="SN0099")
     assert "kernel" not in script
     assert served.attempt.token not in script
-    assert served.now.state is AttemptState.REFUSED
-    assert "SN0099" in served.now.reason
+    assert served.now == before
+    assert (
+        served.attempts.noted(served.now)
+        == f"a machine with {MAC} asked for its boot script and reported serial SN0099"
+    )
+
+
+def test_no_request_without_the_token_changes_an_attempt(served: ServedAttempts) -> None:
+    """Of all that the service answers: only what comes by the token is recorded."""
+    served.say("report", report())
+    before, wrong = served.now, "0" * 64
+    for path in (
+        f"/boot/{MAC}.ipxe?serial={SERIAL}",
+        f"/boot/{MAC}.ipxe?serial=SN0099",
+        "/boot.ipxe",
+        "/files/images/x",
+    ):
+        served.get(path)
+    for path in ("boot.ipxe?mac=" + MAC, "probe.sh", "overlay.tar", "files/images/x"):
+        assert served.get(f"/t/{wrong}/{path}").status_code == 404
+    for name in MAX_BYTES:
+        assert served.say(name, "x", token=wrong).status_code == 404
+    assert served.now == before
 
 
 def test_a_strange_card_boots_on(served: ServedAttempts) -> None:
@@ -136,9 +161,9 @@ def test_a_strange_card_boots_on(served: ServedAttempts) -> None:
 def test_a_boot_in_the_midst_of_writing_ends_the_attempt(served: ServedAttempts) -> None:
     """Its power was cut: it is not given the same installer again, and the next run knows at once."""
     served.say("report", report())
-    assert "kernel" not in served.get(f"/boot/{MAC}.ipxe").text
+    assert "kernel" not in served.boot(serial="")
     assert served.now.state is AttemptState.WRITING  # who tells no serial changes nothing
-    assert "kernel" not in served.get(f"/boot/{MAC}.ipxe?serial={SERIAL}").text
+    assert "kernel" not in served.boot()
     assert served.now.state is AttemptState.FAILED
     assert "while its disk was written" in served.now.reason
 

@@ -161,6 +161,11 @@ class World:
         assert attempt is not None
         return attempt.token
 
+    def boot(self) -> str:
+        """The script of the installer, by the script that any card gets."""
+        assert self.token() in self.handlers.boot("http://x", OTHER_MAC, SERIAL)
+        return self.handlers.start_script("http://x", self.token(), OTHER_MAC, SERIAL) or ""
+
     def say(self, name: str, body: str = "") -> int:
         return self.handlers.post(self.token(), name, body.encode(), "192.0.2.17").status
 
@@ -197,7 +202,7 @@ def test_the_whole_way(world: World) -> None:
     began = world.installer.start(TARGET, SOON)
     assert began.value.state is InstallState.INSTALLING
     assert world.bmc.orders == [f"boot {BootOnce(BootSource.PXE)}", "cycle", "closed"]
-    assert "kernel" in world.handlers.boot("http://x", OTHER_MAC, SERIAL)
+    assert "kernel" in world.boot()
     assert world.say("report", report()) == 200
     assert world.say("host-key", KEY) == 200
     assert world.state() is InstallState.INSTALLING
@@ -373,10 +378,22 @@ def test_beside_another_dhcp_server_the_address_is_seen(tmp_path: Path) -> None:
     assert world.installer.observe([target], SOON)["node001"].value.addresses == ("192.0.2.17",)
 
 
+def test_a_strange_serial_is_named_where_the_machine_stays_silent(world: World) -> None:
+    """It may be the wrong machine at that cable, or anybody: it is told as not proven, and ends nothing by itself."""
+    world.begin()
+    world.handlers.boot("http://x", OTHER_MAC, "SN0099")
+    assert world.state() is InstallState.INSTALLING
+    assert "not proven: a machine with" in world.look().value.detail
+    world.clock.time += timedelta(seconds=601)
+    status = world.look().value
+    assert status.state is InstallState.FAILED
+    assert "reported serial SN0099" in status.detail
+
+
 def test_the_card_that_booted_gets_the_address(world: World) -> None:
     """The host asks by DHCP on that card alone: another card with its own request would take the reservation away."""
     world.begin()
-    world.handlers.boot("http://x", OTHER_MAC, SERIAL)
+    world.boot()
     tar = world.handlers.document(world.token(), "overlay.tar")
     assert tar is not None
     assert f"PermanentMACAddress={OTHER_MAC}\n".encode() in tar

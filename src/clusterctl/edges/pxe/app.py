@@ -58,6 +58,7 @@ def build(settings: AppSettings, attempts: AttemptStore, clock: Clock) -> Starle
             Route("/boot.ipxe", service.entry),
             Route("/boot/{name}", service.boot),
             Route("/files/{path:path}", service.file),
+            Route("/t/{token}/boot.ipxe", service.start),
             Route("/t/{token}/probe.sh", service.probe),
             Route("/t/{token}/files/{path:path}", service.image),
             Route("/t/{token}/{name}", service.document, methods=["GET"]),
@@ -87,6 +88,16 @@ class _Service:
         serial = request.query_params.get("serial", "")
         script = await run_in_threadpool(self._handlers.boot, self._settings.base, mac, serial)
         return PlainTextResponse(script)
+
+    async def start(self, request: Request) -> Response:
+        """Return the script of a running attempt."""
+        try:
+            mac = read_mac(request.query_params.get("mac", ""))
+        except ValueError:
+            return _response(_NOT_FOUND)
+        token, serial = request.path_params["token"], request.query_params.get("serial", "")
+        script = await run_in_threadpool(self._handlers.start_script, self._settings.base, token, mac, serial)
+        return PlainTextResponse(script) if script is not None else _response(_NOT_FOUND)
 
     async def file(self, request: Request) -> Response:
         path = request.path_params["path"]

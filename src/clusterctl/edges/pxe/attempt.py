@@ -117,8 +117,8 @@ def with_milestone(attempt: Attempt, words: str, now: datetime, address: str = "
 def with_boot(attempt: Attempt, mac: Mac, serial: str, now: datetime) -> Attempt:
     """Return the attempt after the machine has asked for its boot script.
 
-    A serial other than the BMC's is refused. A boot while the disk is being written ends the attempt: the disk is
-    incomplete. A request without a serial changes nothing.
+    The request has the attempt's token. A serial other than the BMC's is refused. A boot while the disk is written ends
+    the attempt: the disk is incomplete. A request without a serial changes nothing.
     """
     if not attempt.running or not serial:
         return attempt

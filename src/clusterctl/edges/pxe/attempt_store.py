@@ -19,13 +19,14 @@ from threading import Lock
 from pydantic import TypeAdapter, ValidationError
 
 from clusterctl.edges.disk import disk_explained, write_whole
-from clusterctl.edges.pxe.attempt import Attempt
+from clusterctl.edges.pxe.attempt import Attempt, plain
 from clusterctl.edges.redaction import KNOWN
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.fleet.node import Mac
 
 TOKEN_BYTES = 32
 LOG = "log"
+NOTE = "note"
 _RECORD = TypeAdapter(Attempt)
 _Stamp = tuple[int, int, int]
 
@@ -97,6 +98,17 @@ class AttemptStore:
 
     def log(self, attempt: Attempt) -> bytes | None:
         return self._bytes(self._of(attempt) / LOG) if attempt.id else None
+
+    def note(self, attempt: Attempt, words: str) -> None:
+        """Keep one unproven line beside the attempt; a later one replaces it."""
+        with disk_explained("the note cannot be kept", self._of(attempt)):
+            self._of(attempt).mkdir(mode=0o700, exist_ok=True, parents=True)
+            write_whole(self._of(attempt) / NOTE, plain(words).encode(), mode=0o600, over=True)
+
+    def noted(self, attempt: Attempt) -> str:
+        """Return the unproven line; empty where there is none."""
+        found = self._bytes(self._of(attempt) / NOTE) if attempt.id else None
+        return found.decode(errors="replace") if found else ""
 
     # --- files ------------------------------------------------------------------------------------------------------
 

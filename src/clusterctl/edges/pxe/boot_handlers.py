@@ -25,6 +25,7 @@ from clusterctl.edges.pxe.attempt import (
 from clusterctl.edges.pxe.attempt_store import AttemptStore, for_card
 from clusterctl.edges.pxe.report import parse
 from clusterctl.fleet.errors import ConflictError, ParseError
+from clusterctl.fleet.hardware.disk_contract import same_identity
 from clusterctl.fleet.node import Mac
 from clusterctl.ports import Clock
 
@@ -58,17 +59,29 @@ class BootHandlers:
         }
 
     def boot(self, base: str, mac: Mac, serial: str) -> str:
-        """Return the iPXE script for the machine with this card."""
+        """Return the iPXE script that leads the machine with this card to the one of its attempt.
+
+        Any machine can ask, so the attempt does not change. A serial that is not the machine's is noted beside it.
+        """
         attempt = self._attempts.by_mac(mac)
-        if attempt is not None and attempt.running:
-            attempt = self._attempts.change(
-                attempt.node, lambda now: with_boot(now, mac, serial, self._clock.now()), of=attempt.id
-            )
         if attempt is None:
             return scripts.nothing("this machine is unknown here")
-        if attempt.running and attempt.boot is not None and attempt.state is not AttemptState.WRITING:
-            return scripts.installer(base, attempt.node, attempt.boot, mac)
-        return scripts.nothing(_unarmed(attempt))
+        if not attempt.running:
+            return scripts.nothing(_unarmed(attempt))
+        if serial and not same_identity(serial, attempt.serial):
+            self._attempts.note(attempt, f"a machine with {mac} asked for its boot script and reported serial {serial}")
+            return scripts.nothing(f"this card belongs to {attempt.node}, whose serial is another one")
+        return scripts.onward(base, attempt.token, mac, serial)
+
+    def start_script(self, base: str, token: str, mac: Mac, serial: str) -> str | None:
+        """Return the iPXE script that starts the installer of this attempt; None for an unknown token."""
+        attempt = self._attempts.by_token(token)
+        if attempt is None:
+            return None
+        after = self._move(attempt, lambda now: with_boot(now, mac, serial, self._now())) or attempt
+        if after.running and after.boot is not None and after.state is not AttemptState.WRITING:
+            return scripts.installer(base, after.node, after.boot, mac)
+        return scripts.nothing(_unarmed(after))
 
     def image_requested(self, token: str) -> bool:
         """Record that the machine asks for an image: it may wait in a queue and send nothing else. Return whether the

@@ -172,6 +172,8 @@ class PxeInstaller:
             return attempt
         minutes = self._settings.silence_s / 60
         why = f"the machine was silent for {minutes:g} minutes; last: {attempt.milestones[-1].words}"
+        if note := self._attempts.noted(attempt):
+            why = f"{why}; not proven: {note}"
 
         def give_up(now: Attempt) -> Attempt:
             return finished(now, AttemptState.FAILED, why, self._clock.now()) if self._silent(now) else now
@@ -192,7 +194,10 @@ class PxeInstaller:
         log = self._attempts.log(attempt) if attempt.state in (AttemptState.FAILED, AttemptState.REFUSED) else None
         if log is not None:
             evidence.append(log_evidence(attempt, log, at, origin))
-        return Observed(status_of(attempt, target), tuple(evidence))
+        status = status_of(attempt, target)
+        if attempt.running and (note := self._attempts.noted(attempt)):
+            status = replace(status, detail=f"{status.detail}; not proven: {note}")
+        return Observed(status, tuple(evidence))
 
     # --- acting -------------------------------------------------------------------------------------------------------
 

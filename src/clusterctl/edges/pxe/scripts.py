@@ -6,6 +6,8 @@ order. After `exit 0` it would stop at its menu (UEFI 2.10, 3.1.1).
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 from clusterctl.edges.pxe.attempt import BootFiles, plain
 from clusterctl.fleet.node import Mac
 
@@ -30,6 +32,11 @@ def entry(base: str) -> str:
         "echo clusterctl: no installer for this machine, on to the next boot entry\n"
         "exit 1\n"
     )
+
+
+def onward(base: str, token: str, mac: Mac, serial: str) -> str:
+    """Return the script that asks for the installer's, by the token of the machine's attempt."""
+    return f"{HEAD}chain --autofree {base}/t/{token}/boot.ipxe?mac={mac}&serial={quote(serial, safe='')}\n"
 
 
 def installer(base: str, node: str, boot: BootFiles, mac: Mac) -> str:

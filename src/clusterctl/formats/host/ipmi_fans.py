@@ -16,9 +16,9 @@ from clusterctl.fleet.errors import ParseError
 RPM = "RPM"
 _LINE = re.compile(
     r"^(?P<name>[^|\s][^|]*)\|\s*(?P<number>[0-9A-Fa-f]{2}h)\s*\|\s*(?P<state>[a-z]+)\s*"
-    r"\|\s*(?P<entity>\d+\.\d+)\s*\|\s*(?P<reading>.*)$"
+    r"\|\s*(?P<entity>\d{1,4}\.\d{1,4})\s*\|\s*(?P<reading>.*)$"
 )
-_FIGURE = re.compile(r"^(?P<value>\d+(?:\.\d+)?) (?P<unit>RPM|percent|unspecified)$")
+_FIGURE = re.compile(r"^(?P<value>\d{1,18}(?:\.\d+)?) (?P<unit>RPM|percent|unspecified)$")
 _WHERE = "ipmitool sdr type Fan"
 
 

@@ -205,10 +205,10 @@ class KernelLog:
 
 def read_kernel_log(text: str) -> KernelLog:
     """Return the log; a line without a time belongs to the previous message. Raises `ParseError` without any time."""
-    data = text.encode()
+    data = text.encode(errors="replace")
     index = _indexed(data)
     if not all(_STAMPED.match(line.decode()) for line in index.samples.values()):
-        data = _joined(text).encode()
+        data = _joined(text).encode(errors="replace")
         index = _indexed(data)
     if not index.samples:
         raise ParseError("no kernel message in it", where="dmesg")

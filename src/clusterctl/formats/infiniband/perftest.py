@@ -13,8 +13,10 @@ from clusterctl.fleet.errors import ParseError
 _HEADER = re.compile(
     r"^\s*#bytes\s+#iterations\s+BW peak\[(?P<unit>[^\]]+)\]\s+BW average\[(?P=unit)\]\s+MsgRate\[Mpps\]"
 )
+_FIGURE = r"\d{1,18}(?:\.\d*)?"
 _ROW = re.compile(
-    r"^\s*(?P<bytes>\d+)\s+(?P<count>\d+)\s+(?P<peak>[\d.]+)\s+(?P<average>[\d.]+)\s+(?P<rate>[\d.]+)\s*$"
+    r"^\s*(?P<bytes>\d{1,18})\s+(?P<count>\d{1,18})"
+    rf"\s+(?P<peak>{_FIGURE})\s+(?P<average>{_FIGURE})\s+(?P<rate>{_FIGURE})\s*$"
 )
 _BITS_PER_UNIT = {"Gb/sec": 1e9, "MB/sec": 8 * 2**20}
 """perftest counts a MB as 2**20 bytes and a Gb as 10**9 bits (`format_factor` in its perftest_parameters.h)."""

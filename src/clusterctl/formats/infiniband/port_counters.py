@@ -14,7 +14,7 @@ from clusterctl.fleet.errors import ParseError
 
 _AGE = re.compile(r"^=== up (?P<seconds>\d+(?:\.\d+)?)$")
 _SAMPLE = re.compile(r"^=== (?P<name>\S+) at (?P<at>\d+(?:\.\d+)?) exit (?P<exit>-?\d+)$")
-_COUNTER = re.compile(r"^(?P<name>[A-Z][A-Za-z0-9]+):\.*(?P<value>\d+)$")
+_COUNTER = re.compile(r"^(?P<name>[A-Z][A-Za-z0-9]+):\.*(?P<value>\d{1,20})$")
 _WHERE = "port-counters"
 _EXTENDED = re.compile(r"^# Port extended counters:")
 HIGHEST: Mapping[str, int] = {

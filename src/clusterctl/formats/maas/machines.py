@@ -192,7 +192,7 @@ def block_devices(body: Any) -> tuple[BlockDevice, ...]:
     """Return the physical drives of the list that `GET /nodes/<id>/blockdevices/` answers."""
     try:
         return tuple(_drive(item) for item in _list(body, "block devices") if item["type"] == "physical")
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ParseError(f"MAAS's list of drives was not understood ({error})", where="MAAS") from error
 
 
@@ -210,7 +210,7 @@ def events(body: Any) -> tuple[MaasEvent, ...]:
             )
             for item in _list(body["events"], "events")
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ParseError(f"MAAS's events were not understood ({error})", where="MAAS") from error
 
 
@@ -254,7 +254,7 @@ def install_log(body: Any) -> str:
     try:
         outputs = [item["output"] for item in body["results"] if item["name"] == INSTALL_LOG]
         return b"".join(base64.b64decode(item)[-LOG_BYTES:] for item in outputs).decode(errors="replace")
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ParseError(
             f"MAAS's installation results were not understood ({type(error).__name__})", where="MAAS"
         ) from error

@@ -150,7 +150,7 @@ def _subnet(item: Any) -> Subnet:
 def _read(what: str, reading: Callable[[], T]) -> T:
     try:
         return reading()
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ParseError(
             f"MAAS's answer about its {what} was not understood ({type(error).__name__}: {error})", where="MAAS"
         ) from error

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from clusterctl.fleet.errors import ParseError
 
 _ROW = re.compile(
-    r"^\s*(?P<size>\d+)\s+(?P<count>\d+)\s+(?P<type>[a-z]\w*)\s+(?P<redop>[a-z]\w*)\s+(?P<rest>[-\d.].*)$"
+    r"^\s*(?P<size>\d{1,18})\s+(?P<count>\d{1,18})\s+(?P<type>[a-z]\w*)\s+(?P<redop>[a-z]\w*)\s+(?P<rest>[-\d.].*)$"
 )
 _RANK = re.compile(r"^#\s+Rank\s+\d+\s")
-_BOUNDS = re.compile(r"^# Out of bounds values : (?P<count>\d+) (?P<word>OK|FAILED)")
-_AVERAGE = re.compile(r"^# Avg bus bandwidth\s+: (?P<value>[\d.]+)")
+_BOUNDS = re.compile(r"^# Out of bounds values : (?P<count>\d{1,18}) (?P<word>OK|FAILED)")
+_AVERAGE = re.compile(r"^# Avg bus bandwidth\s+: (?P<value>\d{1,18}(?:\.\d*)?)")
 _WHERE = "nccl-tests"
 
 
@@ -87,14 +87,14 @@ def _side(fields: list[str], number: int) -> Side:
     try:
         time, algbw, busbw = (float(field) for field in fields[:3])
         wrong = None if fields[3] == "N/A" else int(float(fields[3]))
-    except ValueError:
+    except (ValueError, OverflowError):
         raise ParseError(f"not numbers: {' '.join(fields)}", where=f"{_WHERE}:{number}") from None
     return Side(time, algbw, busbw, wrong)
 
 
-_MISSING = re.compile(r"^# Missing rank (?P<rank>\d+)(?: in step \d+)?: (?P<why>.+)$", re.MULTILINE)
-_FAILED = re.compile(r"^# Failed rank (?P<rank>\d+): (?P<why>.+)$", re.MULTILINE)
-_ENDED = re.compile(r"^# Rank (?P<rank>\d+) was ended by (?P<why>signal \d+)$", re.MULTILINE)
+_MISSING = re.compile(r"^# Missing rank (?P<rank>\d{1,18})(?: in step \d+)?: (?P<why>.+)$", re.MULTILINE)
+_FAILED = re.compile(r"^# Failed rank (?P<rank>\d{1,18}): (?P<why>.+)$", re.MULTILINE)
+_ENDED = re.compile(r"^# Rank (?P<rank>\d{1,18}) was ended by (?P<why>signal \d+)$", re.MULTILINE)
 _STALLED = re.compile(r"^# (?:Stalled in step \d+|No end within .*)", re.MULTILINE)
 
 

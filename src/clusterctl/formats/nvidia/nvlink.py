@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from clusterctl.fleet.errors import ParseError
 
-_GPU = re.compile(r"^GPU (?P<index>\d+): (?P<model>.+) \(UUID: (?P<uuid>GPU-[0-9a-f-]+)\)$")
-_LINK = re.compile(r"^\s+Link (?P<link>\d+): (?:(?P<rate>\d+(?:\.\d+)?) GB/s|<inactive>)$")
+_GPU = re.compile(r"^GPU (?P<index>\d{1,18}): (?P<model>.+) \(UUID: (?P<uuid>GPU-[0-9a-f-]+)\)$")
+_LINK = re.compile(r"^\s+Link (?P<link>\d{1,18}): (?:(?P<rate>\d+(?:\.\d+)?) GB/s|<inactive>)$")
 _INACTIVE = re.compile(r"all links are inactive", re.IGNORECASE)
 _STATUS = "nvidia-smi nvlink --status"
 
@@ -96,7 +96,7 @@ class GpuLinkErrors:
     links: Mapping[int, Mapping[LinkError, int]]
 
 
-_COUNTER = re.compile(r"^\s+Link (?P<link>\d+): (?P<name>.+?): (?P<value>\S.*)$")
+_COUNTER = re.compile(r"^\s+Link (?P<link>\d{1,18}): (?P<name>.+?): (?P<value>\S.*)$")
 _INACTIVE_LINK = re.compile(r"^\s+Link \d+: <inactive>$")
 _LINK_ERRORS = {error.value: error for error in LinkError}
 _ERRORS = "nvidia-smi nvlink -e"

@@ -6,6 +6,7 @@ alone. Passwords are secrets: `ListRow` shows and repeats none.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_interface
@@ -100,11 +101,11 @@ def _bmc_mac(text: str, where: str) -> Mac:
 
 
 def read_unit(text: str, where: str) -> int | None:
-    """`4`, `U4` → 4; None where empty."""
+    """`4`, `U4` → 4; None where empty. Raise `UsageError` where it is no rack unit."""
     digits = text.lower().removeprefix("u")
     if not digits:
         return None
-    if not (digits.isascii() and digits.isdigit()) or not 1 <= int(digits) <= 60:
+    if not re.fullmatch("[0-9]{1,2}", digits) or not 1 <= int(digits) <= 60:
         message = f"must be a rack unit, 1 to 60, found {text[:40]!r}"
         raise UsageError(message, where=where, remedy="write the lowest rack unit")
     return int(digits)

@@ -47,6 +47,8 @@ def parse_yaml(text: str, file: str) -> Document:
         return Document(file, _constructed(loader, root), lines)
     except yaml.YAMLError as error:
         raise _not_yaml(error, text, file) from None
+    except UnicodeEncodeError:
+        raise UsageError("is no UTF-8 text", where=file, remedy="save it as UTF-8") from None
 
 
 def validate(document: Document, model: type[M], explained_in: str) -> M:

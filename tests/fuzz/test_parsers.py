@@ -1,0 +1,39 @@
+"""Each parser raises only the errors that it documents, whatever it is given. An hour of it: tests/soak/test_fuzz.py."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.fuzz.mutation import mutated
+from tests.fuzz.targets import CORPUS, Target, targets
+
+TARGETS = targets()
+EACH = 10
+"""Variants of each seed that are tried here."""
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+def test_seeds_and_variants(target: Target) -> None:
+    """The seeds, among them all inputs that once broke a parser, and the same few variants in each run."""
+    chance = random.Random(target.name)
+    for text in target.seeds:
+        target.run(text)
+        for _ in range(EACH):
+            target.run(mutated(text, target.seeds, chance))
+
+
+@settings(deadline=None, max_examples=200, suppress_health_check=list(HealthCheck))
+@given(target=st.sampled_from(TARGETS), text=st.text() | st.binary().map(lambda raw: raw.decode("latin-1")))
+def test_any_text(target: Target, text: str) -> None:
+    """Any parser, any text."""
+    target.run(text)
+
+
+def test_the_corpus_is_of_parsers() -> None:
+    """Each folder of the corpus has its parser: none is left after a parser was renamed."""
+    assert {folder.name for folder in CORPUS.iterdir()} <= {target.name for target in TARGETS}
+    assert len(TARGETS) > 100
