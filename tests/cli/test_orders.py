@@ -163,7 +163,7 @@ def test_a_waiver_stands_beside_the_finding(site: Path) -> None:
     assert (finding["verdict"], finding["waived"].split(" until ")[0][:10]) == ("fail", "waived by ")
     assert "Waived      waived by" in run(site, "why", "n2").stdout
     run(site, "waive", "n2", "--check", "gpu_ecc", "--until", "30d", "--reason", "[ticket] 7\x1b[31m", "--yes")
-    assert "[ticket] 7 [31m" in run(site, "nodes", "n2").stdout.replace("\n", " ")
+    assert "[ticket] 7\\x1b[31m" in run(site, "nodes", "n2").stdout.replace("\n", " ")
     assert run(site, *WAIVE).return_value == 0
     assert "2 uncorrectable errors (waived by" in " ".join(run(site, "nodes", "n2").stdout.split())
     (waiver,) = shown(site, "n2")["waivers"]

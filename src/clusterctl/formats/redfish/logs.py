@@ -104,7 +104,7 @@ def _newest_first(items: list[Resource]) -> bool:
 
 
 def _entry(item: Resource, service: Resource) -> LogEntry:
-    severity = item.text("Severity") or item.text("MessageSeverity")
+    severity = item.term("Severity") or item.term("MessageSeverity")
     return LogEntry(
         at=item.text("Created") or item.text("EventTimestamp"),
         severity=severity if severity in _SEVERITIES else "",

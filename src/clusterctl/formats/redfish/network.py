@@ -18,7 +18,7 @@ from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Guid, Hca, Mac, Nic
 from clusterctl.formats.redfish.parts import by_slot
-from clusterctl.formats.redfish.system import chassis, host_first, host_system, serial_number
+from clusterctl.formats.redfish.system import chassis, garbled, host_first, host_system, serial_number
 from clusterctl.formats.redfish.tree import Resource, Tree
 
 # NVIDIA part numbers MCX<generation>5…: the VPI and InfiniBand cards of ConnectX-4 to -8 (1, 2, 3 there: Ethernet).
@@ -49,7 +49,8 @@ class _Function:
     def told_model(self) -> str:
         dell = (self.resource.text("Oem", "Dell", name, "ProductName") for name in ("DellInfiniBand", "DellNIC"))
         products = (product.split(" - ")[0] for product in dell if product)
-        return self.adapter.text("Model") or next(products, "") or self.adapter.text("PartNumber")
+        told = (self.adapter.text("Model"), next(products, ""), self.adapter.text("PartNumber"))
+        return next((text for text in told if text and not garbled(text)), "")
 
     @property
     def model(self) -> str:
@@ -59,7 +60,7 @@ class _Function:
 
     @property
     def speaks_infiniband(self) -> bool:
-        kinds = (self.resource.text(name) for name in _TECHNOLOGIES)
+        kinds = (self.resource.term(name) for name in _TECHNOLOGIES)
         kind = next((found for found in kinds if found), "")
         silent = not kind and any(self.resource.has(*keys) for keys in (("InfiniBand",), _DELL_INFINIBAND))
         return kind == "InfiniBand" or silent
@@ -120,7 +121,7 @@ def hcas(tree: Tree) -> tuple[Hca, ...]:
         if function.unclear:
             tree.leave_out(ParseError("the kind of this adapter is unknown", where=function.adapter.where("Model")))
     capable = [function for function in functions if function.can_infiniband]
-    found = [hca for function in capable if (hca := tree.attempt(partial(_hca, function))) is not None]
+    found = tree.kept(capable, _hca)
     if not found and tree.incomplete():
         raise ParseError("no adapter is among what could be read", where="/redfish/v1/Chassis NetworkAdapters")
     return by_slot(found)
@@ -171,19 +172,34 @@ def _sources(tree: Tree) -> tuple[list[Resource], list[_Function]]:
 def _interfaces(tree: Tree) -> list[Resource]:
     """Return the hosts' interfaces, without the virtual one to the BMC itself."""
     listed = tree.present(host_first(tree), "EthernetInterfaces")
-    return [item for item in listed if not item.has("Links", "HostInterface") and item.id != "ToManager"]
+    return list(tree.kept(listed, _interface))
+
+
+def _interface(item: Resource) -> Resource | None:
+    """Return an interface that leads out of the machine."""
+    item.text("UefiDevicePath")
+    return None if item.has("Links", "HostInterface") or item.id == "ToManager" else item
 
 
 def _functions(tree: Tree) -> list[_Function]:
     """Return each function of each adapter once; where an adapter lists none, its ports are its functions."""
     adapters = _adapters(tree)
     listed = _function_lists(tree, adapters)
-    models = _pci_models(tree, [one for one in adapters if not _Function(one, one).told_model])
-    return [
+    models = _pci_models(tree, tree.kept(adapters, lambda one: None if _Function(one, one).told_model else one))
+    functions = [
         function
         for adapter in adapters
         for function in _of_adapter(adapter, listed.get(adapter.path, ()), models.get(adapter.path, ""))
     ]
+    return list(tree.kept(functions, _present))
+
+
+def _present(function: _Function) -> _Function | None:
+    """Return a function that is there; `ParseError` where what tells of its kind is garbled."""
+    resource = function.resource
+    _ = (function.model, function.speaks_infiniband, function.capabilities, _maker_unclear(function.adapter))
+    _ = (resource.text("BootMode"), resource.text("NetDevFuncType"), _slot(function))
+    return None if resource.absent else function
 
 
 def _adapters(tree: Tree) -> list[Resource]:
@@ -206,13 +222,9 @@ def _function_lists(tree: Tree, adapters: Iterable[Resource]) -> dict[str, tuple
 
 
 def _of_adapter(adapter: Resource, listed: tuple[Resource, ...], pci_model: str) -> list[_Function]:
-    """Return the present functions of one adapter; the adapter itself where it lists none."""
+    """Return the functions of one adapter; the adapter itself where it lists none."""
     siblings = sorted(listed or (adapter,), key=lambda one: natural_key(one.id))
-    return [
-        _Function(adapter, item, len(siblings), rank, pci_model)
-        for rank, item in enumerate(siblings, start=1)
-        if not item.absent
-    ]
+    return [_Function(adapter, item, len(siblings), rank, pci_model) for rank, item in enumerate(siblings, start=1)]
 
 
 _PCI_MODELS = {
@@ -231,19 +243,19 @@ _PCI_MODELS = {
 """Device ids of Mellanox (0x15b3) in the PCI ID database; a DGX H100 reports no more of its adapters."""
 
 
-def _pci_models(tree: Tree, adapters: list[Resource]) -> dict[str, str]:
+def _pci_models(tree: Tree, adapters: Iterable[Resource]) -> dict[str, str]:
     """Return the models of adapters by path, from the ids of their PCIe functions."""
-    linked = {
-        adapter.path: path
-        for adapter in adapters
-        for controller in adapter.each("Controllers")
-        for path in controller.links("Links", "PCIeDevices")
-    }
+    linked = {adapter.path: path for adapter, paths in tree.kept(adapters, _devices) for path in paths}
     devices = tree.readable(linked.values())
     listing = [one for one in devices if one.has("PCIeFunctions")]
     functions = dict(zip((one.path for one in listing), tree.readable_members(listing, "PCIeFunctions"), strict=True))
-    models = {path: next(filter(None, map(_pci_model, items)), "") for path, items in functions.items()}
+    models = {path: next(filter(None, tree.kept(items, _pci_model)), "") for path, items in functions.items()}
     return {adapter: models.get(device, "") for adapter, device in linked.items()}
+
+
+def _devices(adapter: Resource) -> tuple[Resource, list[str]]:
+    """Return the adapter with the paths of its PCIe devices."""
+    return adapter, [path for one in adapter.each("Controllers") for path in one.links("Links", "PCIeDevices")]
 
 
 def _pci_model(function: Resource) -> str:
@@ -288,7 +300,7 @@ def _told_mac(resource: Resource, *fields: tuple[str, ...]) -> Mac | None:
         mac = _mac(resource, *keys)
         if mac:
             return mac
-    if resource.text("Status", "State") == "Disabled" or resource.flag("InterfaceEnabled") is False:
+    if resource.term("Status", "State") == "Disabled" or resource.flag("InterfaceEnabled") is False:
         return None
     raise ParseError("the interface has no MAC address", where=resource.where(*fields[0]))
 
@@ -300,7 +312,7 @@ def _mac_of(function: _Function) -> Mac | None:
 def _function_mac(function: _Function) -> Mac | None:
     told = function.mac
     enabled = function.resource.flag("DeviceEnabled") is not False
-    if told is None and enabled and function.resource.text("NetDevFuncType") == "Ethernet":
+    if told is None and enabled and function.resource.term("NetDevFuncType") == "Ethernet":
         raise ParseError("the Ethernet function has no MAC address", where=function.resource.where("Ethernet"))
     return told
 

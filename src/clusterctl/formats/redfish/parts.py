@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Serial
-from clusterctl.formats.redfish.system import serial_number, service_label, well
+from clusterctl.formats.redfish.system import place, serial_number, service_label, well
 from clusterctl.formats.redfish.tree import Resource
 
 _BOARD_PREFIX = re.compile(r"HGX_", re.IGNORECASE)
@@ -62,6 +62,13 @@ def by_slot(parts: Iterable[P]) -> tuple[P, ...]:
     return tuple(sorted(parts, key=lambda part: natural_key(part.slot)))
 
 
+def comparable(item: Resource) -> Resource:
+    """Return the resource itself; `ParseError` where what tells it from others is garbled."""
+    serial_number(item)
+    _places(item)
+    return item
+
+
 def merged(lists: Iterable[Sequence[Resource]]) -> list[Part]:
     """Return the parts of several lists, in the order in which they are listed first."""
     parts: list[Part] = []
@@ -95,7 +102,7 @@ def _may_be(item: Resource, other: Resource) -> bool:
 
 def _places(item: Resource) -> set[tuple[Any, ...]]:
     """What tells where the part is: label with its context, socket, id."""
-    context = item.text("Location", "PartLocationContext")
+    context = place(item, "PartLocationContext")
     told = (service_label(item), item.text("Socket"), item.text("DeviceLocator"))
     labels = {("label", text.casefold()) for text in told if text}
     return labels | {("label", text.casefold(), context) for text in told if text and context} | {_id(item)}

@@ -41,7 +41,7 @@ def read_power(answers: Answers) -> PowerControl | Wanted:
         return Wanted(tuple(tree.wanted))
     told = host.text("Actions", _RESET, "target") or f"{host.path}/Actions/ComputerSystem.Reset"
     target = normal(told, host.where("Actions", _RESET, "target"))
-    return PowerControl(host.path, serial, host.text("PowerState"), target, allowed)
+    return PowerControl(host.path, serial, host.term("PowerState"), target, allowed)
 
 
 def _allowed(tree: Tree, host: Resource) -> frozenset[str]:

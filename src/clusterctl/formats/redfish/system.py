@@ -22,6 +22,7 @@ PLACEHOLDERS = frozenset(
         "invalid",
         "n/a",
         "na",
+        "nil",
         "no dimm",
         "none",
         "not applicable",
@@ -39,9 +40,14 @@ PLACEHOLDERS = frozenset(
 
 
 _UNPROGRAMMED = re.compile(
-    r"(0x)?[0. -]*|(.)\2{3,}|\$.*|.*(serial ?number|product[_ ]name)\$?|.*\ufffd.*", re.IGNORECASE | re.DOTALL
+    r"(0x)?[0. -]*|0?(?:123456789)+(?:0123456789)*0?[A-Z]{0,2}|(.)\2{3,}|\$.*|.*(serial ?number|product[_ ]name)\$?",
+    re.IGNORECASE | re.DOTALL,
 )
-"""Zeros, one sign again and again, names of fields that a tool was to fill in (`$CHASSIS_SERIAL_NUMBER`), no text."""
+"""Zeros, the digits in their order (AMI's `01234567890123456789AB`), one sign again and again, names of fields
+that a tool was to fill in (`$CHASSIS_SERIAL_NUMBER`).
+"""
+_GARBLED = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffd]|\\x[0-9a-f]{2}|\\u[0-9a-f]{4}")
+"""Bytes that are no text, as they are or as the reader of JSON makes them visible."""
 _SERIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/:-]{0,63}")
 
 
@@ -52,7 +58,12 @@ def serial_like(text: str) -> bool:
 
 def programmed(text: str) -> bool:
     """Return whether the text is a value, not what firmware writes where the field was never programmed."""
-    return text.lower() not in PLACEHOLDERS and not _UNPROGRAMMED.fullmatch(text)
+    return text.lower() not in PLACEHOLDERS and not _UNPROGRAMMED.fullmatch(text) and not garbled(text)
+
+
+def garbled(text: str) -> bool:
+    """Return whether bytes of the text are no text: they were lost on the way, or are control characters."""
+    return _GARBLED.search(text) is not None
 
 
 def serial_number(item: Resource) -> Serial | None:
@@ -63,7 +74,12 @@ def serial_number(item: Resource) -> Serial | None:
 
 def service_label(item: Resource) -> str:
     """What is printed beside the part; empty where the BMC does not know."""
-    return item.text("Location", "PartLocation", "ServiceLabel")
+    return place(item, "PartLocation", "ServiceLabel")
+
+
+def place(item: Resource, *keys: str) -> str:
+    """Return a text of the part's location; empty where it is the list that drives had before Redfish 1.5 (Dell)."""
+    return item.text("Location", *keys) if isinstance(item.value("Location"), Mapping) else ""
 
 
 _NO_HEALTH = frozenset({"", "absent", "n/a", "na", "none", "not available", "null", "undefined", "unknown"})
@@ -94,13 +110,27 @@ def systems(tree: Tree) -> tuple[Resource, ...]:
 def host_system(tree: Tree) -> Resource:
     """Return the System that boots an OS, not a HGX board that lists its GPUs as a System of its own.
 
-    Raise where a System could not be read and the others do not look like a host.
+    Raise where a System could not be read and the others do not look like a host, and where several are hosts: what is
+    read or done would be another machine's.
     """
-    best = max(systems(tree), key=_host_likeness)
+    found = systems(tree)
+    if len(hosts := [one for one in found if _boots(one)]) > 1:
+        names = " and ".join(one.id for one in hosts)
+        raise ParseError(
+            f"the BMC serves several hosts: {names}",
+            where=f"{ROOT}/Systems Members",
+            remedy="take it out of the site: a node is one host with a BMC of its own",
+        )
+    best = max(found, key=_host_likeness)
     lost = _lost_system(tree)
     if lost is not None and not any(best.has(name) for name in _HOST_LINKS):
         raise lost
     return best
+
+
+def _boots(system: Resource) -> bool:
+    """Return whether the System is certainly a host: it has a BIOS and a boot order."""
+    return not system.id.startswith(_BOARD) and bool(system.text("BiosVersion")) and system.has("Boot")
 
 
 def _lost_system(tree: Tree) -> EdgeError | None:
@@ -140,7 +170,7 @@ def required(resource: Resource, name: str, valid: Callable[[str], bool] = progr
 def health(tree: Tree) -> str:
     """The worse of the system's own health and its roll-up: OK, Warning, Critical."""
     system = host_system(tree)
-    told = [system.text("Status", name) for name in ("Health", "HealthRollup")]
+    told = [system.term("Status", name) for name in ("Health", "HealthRollup")]
     known = [_HEALTH.index(word) for word in told if word in _HEALTH]
     if not known:
         raise ParseError("not told", where=system.where("Status", "Health"))
@@ -215,7 +245,7 @@ def stale(tree: Tree) -> str:
         *_DELL_SYSTEM, "LastSystemInventoryTime"
     ):
         return "the Lifecycle Controller has never collected this machine's inventory"
-    if host.text("PowerState") != "Off":
+    if host.term("PowerState") != "Off":
         return ""
     unknown = [name for name, keys in _SUMMARIES.items() if host.has(keys[0]) and not host.number(*keys)]
     return f"the machine is off, and its BMC does not know its {' and '.join(unknown)} yet" if unknown else ""
@@ -242,5 +272,5 @@ def post(host: Resource) -> Post:
     progress = host.text("BootProgress", "LastState")
     if not (state or progress):
         return Post.UNKNOWN
-    done = host.text("PowerState") == "On" and (state in _HPE_POSTED if state else progress in _BOOTED)
+    done = host.term("PowerState") == "On" and (state in _HPE_POSTED if state else progress in _BOOTED)
     return Post.DONE if done else Post.RUNNING
