@@ -46,7 +46,7 @@ def test_without_a_terminal_each_event_is_one_plain_line(capsys: pytest.CaptureF
         advance = Advance(Stage.DISCOVERED, Verdict.PASS)
         view.on_event(StepProgress(node=node("n1", Stage.DISCOVERED), step=Step.DISCOVER, decision=advance))
     lines = [line.split("s  ", 1)[1] for line in capsys.readouterr().err.splitlines()]
-    assert lines == ["n1  discover: reads [2J its BMC", "n1  discovered after 0:00"]
+    assert lines == ["n1  discover: reads\\x1b[2J its BMC", "n1  discovered after 0:00"]
 
 
 def on_terminal(fill: Callable[[ProgressView], None], *, width: int = 80, height: int = 24) -> list[str]:

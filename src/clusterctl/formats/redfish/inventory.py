@@ -49,7 +49,7 @@ class _Reader:
 def read_inventory(answers: Answers) -> Reading | Wanted:
     """The inventory, or what must be read first.
 
-    Raises `ParseError` or `EdgeError` where the BMC does not tell which machine this is: without manufacturer, model
+    Raises `ParseError` or `EdgeError` where the BMC does not report which machine this is: without manufacturer, model
     and serial nothing else is of use. Everything else is None (or empty, for versions and health) when unmeasured; a
     kind of parts of which some could be read has those, and the others stand in `unread`.
     """

@@ -35,8 +35,8 @@ _CX_ID = re.compile(r"CX([4-9])", re.IGNORECASE)
 class _Function:
     """One device function or port of an adapter: number `rank` of its `siblings`, counted from 1.
 
-    An InfiniBand adapter has one function for each port, in the ports' order. An adapter that tells of neither stands
-    for itself. `pci_model`: what its PCI ids say.
+    An InfiniBand adapter has one function for each port, in the ports' order. An adapter that lists neither is
+    its own function. `pci_model`: the model by its PCI ids.
     """
 
     adapter: Resource
@@ -46,7 +46,7 @@ class _Function:
     pci_model: str = ""
 
     @property
-    def told_model(self) -> str:
+    def reported_model(self) -> str:
         dell = (self.resource.text("Oem", "Dell", name, "ProductName") for name in ("DellInfiniBand", "DellNIC"))
         products = (product.split(" - ")[0] for product in dell if product)
         told = (self.adapter.text("Model"), next(products, ""), self.adapter.text("PartNumber"))
@@ -54,7 +54,7 @@ class _Function:
 
     @property
     def model(self) -> str:
-        found = self.told_model or self.pci_model
+        found = self.reported_model or self.pci_model
         chip = _CX_ID.search(self.adapter.id)
         return f"ConnectX-{chip[1]} {found}".strip() if chip and "connectx" not in found.casefold() else found
 
@@ -67,7 +67,7 @@ class _Function:
 
     @property
     def capabilities(self) -> tuple[str, ...]:
-        """What it can be set to; all that the DGX's BMC tells of a card."""
+        """The kinds that it can be set to; the DGX's BMC reports nothing else of a card."""
         return self.resource.texts("NetDevFuncCapabilities")
 
     @property
@@ -94,10 +94,10 @@ class _Function:
 
     @property
     def guid(self) -> Guid | None:
-        told = [_guid(self.resource.text(*keys), self.resource.where(*keys)) for keys in _GUID_FIELDS]
+        guids = [_guid(self.resource.text(*keys), self.resource.where(*keys)) for keys in _GUID_FIELDS]
         for keys in _PORT_GUID_FIELDS:
-            told += [_guid(text, self.resource.where(*keys)) for text in self.resource.texts(*keys)]
-        return next((found for found in told if found), None)
+            guids += [_guid(text, self.resource.where(*keys)) for text in self.resource.texts(*keys)]
+        return next((guid for guid in guids if guid), None)
 
 
 _FUNCTIONS = "NetworkDeviceFunctions"
@@ -146,7 +146,7 @@ def nics(tree: Tree) -> tuple[Nic, ...]:
 
 def _of_interfaces(tree: Tree, interfaces: Iterable[Resource], netboots: AbstractSet[Mac | None]) -> Iterator[Nic]:
     for interface in interfaces:
-        mac = tree.attempt(partial(_told_mac, interface, ("MACAddress",), ("PermanentMACAddress",)))
+        mac = tree.attempt(partial(_first_mac, interface, ("MACAddress",), ("PermanentMACAddress",)))
         if mac:
             yield Nic(interface.id, mac, mac in netboots or bool(interface.text("UefiDevicePath")))
 
@@ -185,7 +185,7 @@ def _functions(tree: Tree) -> list[_Function]:
     """Return each function of each adapter once; where an adapter lists none, its ports are its functions."""
     adapters = _adapters(tree)
     listed = _function_lists(tree, adapters)
-    models = _pci_models(tree, tree.kept(adapters, lambda one: None if _Function(one, one).told_model else one))
+    models = _pci_models(tree, tree.kept(adapters, lambda one: None if _Function(one, one).reported_model else one))
     functions = [
         function
         for adapter in adapters
@@ -283,7 +283,7 @@ def _hca(function: _Function) -> Hca:
 
 
 def _slot(function: _Function) -> str:
-    """What is printed beside the slot where the BMC tells it, else its own ids."""
+    """Return the label that is printed at the slot, else the BMC's ids."""
     controllers = function.adapter.each("Controllers")
     label = controllers[0].text("Location", "PartLocation", "ServiceLabel") if controllers else ""
     adapter, own = label or function.adapter.id, function.resource.id
@@ -294,8 +294,8 @@ def _slot(function: _Function) -> str:
     return f"{adapter} function {own}" if function.siblings > 1 else adapter
 
 
-def _told_mac(resource: Resource, *fields: tuple[str, ...]) -> Mac | None:
-    """The first that is told; a port in use without any is a `ParseError`, so that it is not lost silently."""
+def _first_mac(resource: Resource, *fields: tuple[str, ...]) -> Mac | None:
+    """Return the first reported MAC; `ParseError` for a port in use without any, so that it is not lost silently."""
     for keys in fields:
         mac = _mac(resource, *keys)
         if mac:
@@ -310,11 +310,11 @@ def _mac_of(function: _Function) -> Mac | None:
 
 
 def _function_mac(function: _Function) -> Mac | None:
-    told = function.mac
+    mac = function.mac
     enabled = function.resource.flag("DeviceEnabled") is not False
-    if told is None and enabled and function.resource.term("NetDevFuncType") == "Ethernet":
+    if mac is None and enabled and function.resource.term("NetDevFuncType") == "Ethernet":
         raise ParseError("the Ethernet function has no MAC address", where=function.resource.where("Ethernet"))
-    return told
+    return mac
 
 
 def _mac(resource: Resource, *keys: str) -> Mac | None:
@@ -322,7 +322,7 @@ def _mac(resource: Resource, *keys: str) -> Mac | None:
 
 
 def _as_mac(text: str, where: str) -> Mac | None:
-    """Lower case with colons; None where not told or all zero."""
+    """Return the MAC in lower case with colons; None where absent or all zero."""
     digits = _MAC_SEPARATORS.sub("", text.lower())
     if not digits.strip("0"):
         return None
@@ -332,7 +332,7 @@ def _as_mac(text: str, where: str) -> Mac | None:
 
 
 def _guid(text: str, where: str) -> Guid | None:
-    """16 hex digits, from `88e9:a4ff:ff80:9da2`, `0x88e9…` or pairs; None where not told or all zero."""
+    """16 hex digits, from `88e9:a4ff:ff80:9da2`, `0x88e9…` or pairs; None where absent or all zero."""
     digits = _NOT_HEX.sub("", text.lower().removeprefix("0x"))
     if not digits.strip("0"):
         return None

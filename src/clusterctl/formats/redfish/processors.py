@@ -53,7 +53,7 @@ def cpu_count(tree: Tree) -> int:
 def _proven(parts: list[Part]) -> list[Part]:
     """Return the parts without those that only another System than the first names, and without a serial.
 
-    Nothing says that these are not the first System's.
+    These may be the first System's too.
     """
     owner = parts[0].owner if parts else ""
     return [part for part in parts if part.owner == owner or part.serial]
@@ -118,11 +118,11 @@ def _processors(tree: Tree) -> list[list[Resource]]:
 
 
 def _processor(item: Resource) -> Resource | None:
-    """Return a processor that says what it is; None for an empty socket."""
+    """Return a processor whose type is reported; None for an empty socket."""
     if item.absent:
         return None
     if not item.text("ProcessorType"):
-        raise GarbledError("the processor does not say what it is", where=item.where("ProcessorType"))
+        raise GarbledError("the BMC does not report the type of the processor", where=item.where("ProcessorType"))
     return comparable(item)
 
 
@@ -134,7 +134,7 @@ def _pcie_devices(tree: Tree) -> list[Resource]:
 
 
 def _is_gpu(tree: Tree, device: Resource) -> bool:
-    """By name where it says so, else by what its PCI functions say, unless the maker makes no GPUs."""
+    """Return whether a device is a GPU: by its name, else by its PCI functions, unless the maker makes no GPUs."""
     if _GPU_NAME.match(device.id) or _GPU_NAME.match(device.text("Name")):
         return True
     maker = device.text("Manufacturer")
@@ -148,10 +148,10 @@ def _is_gpu(tree: Tree, device: Resource) -> bool:
 
 
 def _model(part: Part, device: Resource | None = None) -> str:
-    """The first name that is none of a part number; empty where all that tells of the GPU has only such."""
+    """Return the first name that is no part number; empty where the resources of the GPU have none."""
     resources = (*part.resources, *([device] if device is not None else []))
-    told = [one.text(name) for name in ("Model", "Name") for one in resources if one.text(name) != one.id]
-    return next((text for text in told if programmed(text) and not _NO_MODEL.fullmatch(text)), "")
+    names = [one.text(name) for name in ("Model", "Name") for one in resources if one.text(name) != one.id]
+    return next((text for text in names if programmed(text) and not _NO_MODEL.fullmatch(text)), "")
 
 
 def _gpu(part: Part, device: Resource | None) -> Gpu:
@@ -220,5 +220,5 @@ def memory_gib(tree: Tree) -> float:
         return float(found)
     modules = dimms(tree)
     if not modules or tree.incomplete():
-        raise ParseError("not told", where=host.where("MemorySummary", "TotalSystemMemoryGiB"))
+        raise ParseError("the BMC does not report it", where=host.where("MemorySummary", "TotalSystemMemoryGiB"))
     return sum(module.size_mib for module in modules) / 1024

@@ -1,4 +1,4 @@
-"""Who the machine is, and what its BMC says of it as a whole."""
+"""The identity of the machine, and what its BMC reports about it as a whole."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PLACEHOLDERS = frozenset(
         "unknown",
     }
 )
-"""What firmware writes where nobody has programmed the field."""
+"""The values that firmware writes into fields that were never programmed."""
 
 
 _UNPROGRAMMED = re.compile(
@@ -67,13 +67,13 @@ def garbled(text: str) -> bool:
 
 
 def serial_number(item: Resource) -> Serial | None:
-    """None where not told, or where a placeholder stands in its place."""
-    told = item.text("SerialNumber")
-    return Serial(told) if programmed(told) else None
+    """Return the serial; None where it is missing or a placeholder."""
+    text = item.text("SerialNumber")
+    return Serial(text) if programmed(text) else None
 
 
 def service_label(item: Resource) -> str:
-    """What is printed beside the part; empty where the BMC does not know."""
+    """Return the label that is printed at the part; empty where the BMC does not know it."""
     return place(item, "PartLocation", "ServiceLabel")
 
 
@@ -156,11 +156,11 @@ def chassis(tree: Tree) -> tuple[Resource, ...]:
 
 
 def required(resource: Resource, name: str, valid: Callable[[str], bool] = programmed) -> str:
-    """Return the text; `ParseError` where it is not told, or what firmware writes in its place."""
+    """Return the text; `ParseError` where it is missing, or a placeholder of the firmware."""
     found = resource.text(name)
     if not valid(found):
         raise ParseError(
-            f"the BMC does not tell it (found {found!r})",
+            f"the BMC does not report it (found {found!r})",
             where=resource.where(name),
             remedy="power the machine on once so that the BMC takes inventory, or have the vendor program the field",
         )
@@ -170,10 +170,10 @@ def required(resource: Resource, name: str, valid: Callable[[str], bool] = progr
 def health(tree: Tree) -> str:
     """The worse of the system's own health and its roll-up: OK, Warning, Critical."""
     system = host_system(tree)
-    told = [system.term("Status", name) for name in ("Health", "HealthRollup")]
-    known = [_HEALTH.index(word) for word in told if word in _HEALTH]
+    words = [system.term("Status", name) for name in ("Health", "HealthRollup")]
+    known = [_HEALTH.index(word) for word in words if word in _HEALTH]
     if not known:
-        raise ParseError("not told", where=system.where("Status", "Health"))
+        raise ParseError("the BMC does not report it", where=system.where("Status", "Health"))
     return _HEALTH[max(known)]
 
 
@@ -185,8 +185,8 @@ def bmc_firmware(tree: Tree) -> str:
     system = host_system(tree)
     paths = system.links("Links", "ManagedBy")
     managers = tree.readable(paths) if paths else tree.members(tree.root, "Managers", whole=False)
-    told = [manager.text("FirmwareVersion") for manager in managers]
-    return next((version for version in told if version), "") or _firmware(tree, "BMC")
+    versions = [manager.text("FirmwareVersion") for manager in managers]
+    return next((version for version in versions if version), "") or _firmware(tree, "BMC")
 
 
 def _firmware(tree: Tree, name: str) -> str:
@@ -195,23 +195,23 @@ def _firmware(tree: Tree, name: str) -> str:
     for item in tree.members(service, "FirmwareInventory", whole=False):
         if name in (item.id.upper(), item.text("Name").upper()) and item.text("Version"):
             return item.text("Version")
-    raise ParseError(f"no {name} version is told", where=service.where("FirmwareInventory"))
+    raise ParseError(f"the BMC reports no {name} version", where=service.where("FirmwareInventory"))
 
 
 _HPE = ("Oem", "Hpe", "AggregateHealthStatus")
 _SUFFIX = "RollupStatus"
 _WORDS = {"Degraded": "Warning", "Error": "Critical", "Warning": "Warning", "Critical": "Critical"}
-"""What is not well, in DMTF's words; all else (OK, Unknown, null) tells nothing bad."""
+"""The DMTF's words for a bad health; all others (OK, Unknown, null) are not bad."""
 
 
 def rollups(tree: Tree) -> tuple[Rollup, ...]:
     """The kinds of parts that are not well, each once, by name."""
     host = host_system(tree)
-    told = {name: _WORDS[word] for name, word in _told(host) if isinstance(word, str) and word in _WORDS}
-    return tuple(Rollup(name, told[name]) for name in sorted(told))
+    bad = {name: _WORDS[word] for name, word in _rollups(host) if isinstance(word, str) and word in _WORDS}
+    return tuple(Rollup(name, bad[name]) for name in sorted(bad))
 
 
-def _told(host: Resource) -> Iterator[tuple[str, Any]]:
+def _rollups(host: Resource) -> Iterator[tuple[str, Any]]:
     for name in ("Memory", "Processor"):
         keys = (f"{name}Summary", "Status")
         yield name, host.text(*keys, "HealthRollup") or host.text(*keys, "Health")

@@ -1,7 +1,7 @@
 """What a BMC answered so far, and the way from resource to resource.
 
 A `Tree` holds what was read so far. Looking at something that was not read yet notes its path and raises
-`NotYetReadError`; whoever reads (an edge, a test) fetches the noted paths and asks again. So the knowledge of which
+`NotYetReadError`; the caller (an edge, a test) reads the noted paths and tries again. So the knowledge of which
 links lead to which parts lives in the parsers alone.
 """
 
@@ -80,7 +80,7 @@ def normal(path: str, where: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One resource (or an object inside one). Getters take null and absent as the same: "not told".
+    """One resource (or an object inside one). Getters treat null and absent alike.
 
     A field of another type than asked for is a `ParseError` that names resource and field.
     """
@@ -113,7 +113,7 @@ class Resource:
         return here
 
     def text(self, *keys: str) -> str:
-        """A string without the padding that some vendors add; empty where not told."""
+        """Return a string without the padding that some vendors add; empty where absent."""
         found = self.value(*keys)
         if found is None:
             return ""
@@ -150,14 +150,14 @@ class Resource:
         return found
 
     def texts(self, *keys: str) -> tuple[str, ...]:
-        """A list of strings; empty where not told."""
+        """Return a list of strings; empty where absent."""
         found = self._list(keys)
         if not all(isinstance(item, str) for item in found):
             raise self._mistyped(keys, "a list of text", found)
         return tuple(found)
 
     def each(self, *keys: str) -> tuple[Resource, ...]:
-        """The objects of a list that stands inside this resource."""
+        """Return the objects of a list inside this resource."""
         pointer = f"{self.path}#/{'/'.join(keys)}"
         items = self._list(keys)
         if not all(isinstance(item, Mapping) for item in items):
@@ -165,7 +165,7 @@ class Resource:
         return tuple(Resource(f"{pointer}/{index}", item) for index, item in enumerate(items))
 
     def link(self, *keys: str) -> str | None:
-        """The path that an `{"@odata.id": …}` points to; None where there is no such link."""
+        """Return the path that an `{"@odata.id": …}` points to; None where there is no such link."""
         found = self.value(*keys)
         if found is None or found == {}:  # HPE writes an empty object for no link
             return None
@@ -175,7 +175,7 @@ class Resource:
         return normal(target, self.where(*keys))
 
     def links(self, *keys: str) -> tuple[str, ...]:
-        """The paths that a list of links points to, each once; never fewer than its `@odata.count` claims."""
+        """Return the paths that a list of links points to, each once; never fewer than its `@odata.count`."""
         paths = self.references(*keys)
         count = self.whole(*keys[:-1], f"{keys[-1]}@odata.count")
         if count is not None and count not in (len(paths), len(set(paths))):
@@ -183,7 +183,7 @@ class Resource:
         return tuple(dict.fromkeys(paths))
 
     def references(self, *keys: str) -> list[str]:
-        """The paths that a list of links points to, as they stand; empty where not told."""
+        """Return the paths that a list of links points to, as they are; empty where absent."""
         found = [item.link() for item in self.each(*keys)]
         return [path for path in found if path]
 
