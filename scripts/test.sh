@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs the tests (all but the soak ones) as root, and removes the labs that they left, also when they fail. A second
 # run on the same machine is refused.
-# Arguments go to pytest. Without any, the tests without a lab come first, a file a processor; then those with labs,
-# which want the whole machine, one after the other.
+# Arguments go to pytest. Without any, the tests without a lab run first, four files at a time; then the tests
+# with labs, one after the other.
 # shellcheck source=scripts/common.sh
 source "$(dirname "$0")/common.sh"
 
@@ -33,12 +33,12 @@ state=$(mktemp -d)
 
 clean_up() {
     local status=$? name
-    as_root rm -rf "$state"
     for name in $(comm -13 <(echo "$before") <(labs)); do
         is_ours "$name" || continue
         say "removing lab $name, which the tests left"
         as_root "$venv/bin/clusterctl" lab down --name "$name" || status=1
     done
+    as_root rm -rf "$state"
     exit "$status"
 }
 trap clean_up EXIT
@@ -46,6 +46,7 @@ trap clean_up EXIT
 tests() { as_root "$venv/bin/python" -m pytest --basetemp="$state/pytest" "$@"; }
 
 readonly few_files=3
+readonly processes=4  # more than two processors: most of these tests wait for servers, disks and other processes
 readonly files_that_failed='
 import json, sys
 print(len({test.split("::")[0] for test in json.load(open(sys.argv[1]))}))'
@@ -70,6 +71,6 @@ if [ $# -gt 0 ]; then
 fi
 
 status=0
-with_second_look -m "not soak and not lab" --numprocesses auto --maxprocesses 4 --dist loadfile || status=$?
+with_second_look -m "not soak and not lab" --numprocesses "$processes" --dist loadfile || status=$?
 with_second_look -m "lab and not soak" || status=$?
 exit "$status"

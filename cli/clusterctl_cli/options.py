@@ -166,7 +166,7 @@ def _acting_options(function: F) -> F:
     return function
 
 
-def say_notices(notices: Iterable[str]) -> None:
-    """What is trusted on mere word, on stderr: it must be seen in every run."""
+def print_warnings(notices: Iterable[str]) -> None:
+    """Print on stderr what is trusted without a proof: every run shows it."""
     for notice in notices:
         echo(f"warning: {notice}", err=True)

@@ -21,7 +21,7 @@ class SweepView:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self._bars = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
         self._asked = self._bars.add_task("addresses asked", total=None)
-        self._visited = self._bars.add_task("BMCs looked at", total=None)
+        self._visited = self._bars.add_task("BMCs read", total=None)
 
     def __enter__(self) -> Self:
         self._bars.start()

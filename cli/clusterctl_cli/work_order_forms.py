@@ -65,7 +65,7 @@ def work_orders_text(sheet: WorkOrders) -> str:
         lines += [f"## {f'Rack {_line(rack)}' if rack else 'Location unknown'}", ""]
         lines += [line for order in orders for line in _order_lines(order)]
     if sheet.held:
-        lines += ["## Held by people, nothing to do", ""]
+        lines += ["## Held by operators, nothing to do", ""]
         lines += [*(f"- {node.name} ({node.location}): {_line(str(node.hold))}" for node in sheet.held), ""]
     return "\n".join(lines)
 

@@ -14,10 +14,9 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
 from clusterctl.fleet.finding_code import Code
-from clusterctl.fleet.hardware.sku_proposal import propose
+from clusterctl.fleet.hardware.sku_proposal import propose, sku_text
 from clusterctl.fleet.node import Drive, Gpu, Hca, Inventory, Psu, Serial
 from clusterctl.fleet.quantity import Quantity
-from clusterctl.formats.site.sku_file import sku_text
 from clusterctl.operations.context import open_site
 from clusterctl_burnin.limits.reading import hardware_of_shipped, parse_limits
 from tests.cli.site_of_three import run

@@ -96,7 +96,7 @@ def test_who_is_held_by_a_person_is_not_forgotten(site: Path) -> None:
     """Nothing is to be done there, and it says who holds it and why."""
     run(site, "hold", "n1", "--reason", "for the vendor", "--yes")
     text = run(site, "report", "--work-orders").output
-    assert "## Held by people, nothing to do" in text
+    assert "## Held by operators, nothing to do" in text
     assert "for the vendor" in text
     (held,) = json.loads(run(site, "report", "--work-orders", "--json").output)["held"]
     assert (held["name"], held["reason"]) == ("n1", "for the vendor")

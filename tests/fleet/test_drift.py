@@ -81,7 +81,7 @@ def test_registries() -> None:
     ((what, stand, note),) = bios(BIOS, "Other*", Turbo="Enabled")
     assert (what, stand) == ("attributes", Stand.UNKNOWN)
     assert "no group of the baseline is for the attribute registry 'R.v1_0'" in note
-    assert bios(None, Turbo="Enabled") == [("Turbo", Stand.UNKNOWN, "the BMC does not tell the BIOS settings")]
+    assert bios(None, Turbo="Enabled") == [("Turbo", Stand.UNKNOWN, "the BMC does not report the BIOS settings")]
 
 
 def test_read_only_attributes_are_told_and_not_tried() -> None:

@@ -155,7 +155,7 @@ def test_rails_have_mode_link_and_address() -> None:
 
     assert told() == []
     assert told(ipoib_mode="datagram") == [("rail0", "the IPoIB interface is in another mode", FAIL)]
-    assert told(ipoib_mode="") == [("rail0", "the host does not tell the mode", INCONCLUSIVE)]
+    assert told(ipoib_mode="") == [("rail0", "the host does not report the mode", INCONCLUSIVE)]
     assert told(carrier=False) == [("rail0", "the IPoIB interface has no link", FAIL)]
     assert bad(wanted, SeenNetwork((), ()))[0][1] == "the host has no IPoIB interface rail0"
 

@@ -6,6 +6,7 @@ while it was busy (APERF and MPERF, the processor's own counters).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
@@ -53,20 +54,24 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     online = parse_lscpu(readings.text(LSCPU)).online
     measured = {clock.cpu for clock in clocks}
     yield from missing(_NAME, len(measured & online), len(online), "CPUs")
-    packages = sorted({clock.package for clock in clocks})
     slow = [clock for clock in clocks if clock.busy_mhz < limit.value]
+    yield from _slow(slow, clocks, limit)
     if not slow and measured >= online:
         least = min(clock.busy_mhz for clock in clocks)
         cause = f"all {len(online)} CPUs reach their clock"
         yield passed(_NAME, cause, measured=limit.quantity(least), expected=limit.at_least)
-    elif slow and {clock.package for clock in slow} == set(packages):
+
+
+def _slow(slow: Sequence[CpuClock], clocks: Sequence[CpuClock], limit: Limit) -> Iterator[Finding]:
+    """Yield one finding of the node where all its packages are slow, else one of each slow package."""
+    totals = Counter(clock.package for clock in clocks)
+    by_package = {package: [clock for clock in slow if clock.package == package] for package in sorted(totals)}
+    if slow and all(by_package.values()):
         yield _finding("node", slow, len(clocks), limit, _ALL)
-    else:
-        for package in packages:
-            its = [clock for clock in slow if clock.package == package]
-            if its:
-                total = sum(clock.package == package for clock in clocks)
-                yield _finding(f"cpu {package}", its, total, limit, _ONE)
+        return
+    for package, its in by_package.items():
+        if its:
+            yield _finding(f"cpu {package}", its, totals[package], limit, _ONE)
 
 
 def _finding(subject: str, slow: Sequence[CpuClock], total: int, limit: Limit, remedy: str) -> Finding:

@@ -51,7 +51,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     fans = [sensor for sensor in sensors if sensor.speed is not None]
     bad = [finding for fan in fans for finding in _bad(fan, shares.get(fan.name), limit)]
     if not any(finding.verdict is Verdict.FAIL for finding in bad):
-        bad += [_reported(sensor) for sensor in sensors if sensor.speed is None and _failing(sensor)]
+        bad += map(_reported, filter(_silent_and_failing, sensors))
     yield from bad
     if not bad:
         slowest = limit.quantity(min(shares.values())) if shares else None
@@ -79,8 +79,8 @@ def _shares(sensors: Sequence[FanSensor]) -> Iterator[tuple[str, float]]:
             yield from ((name, 100 * speed / median) for name, speed in speeds.items())
 
 
-def _failing(sensor: FanSensor) -> bool:
-    return sensor.state in (FanState.DEGRADED, FanState.FAILED)
+def _silent_and_failing(sensor: FanSensor) -> bool:
+    return sensor.speed is None and sensor.state in (FanState.DEGRADED, FanState.FAILED)
 
 
 def _bad(fan: FanSensor, share: float | None, limit: Limit) -> Iterator[Finding]:

@@ -141,14 +141,8 @@ def _finding(judgement: Judgement) -> Finding:
 
 def _matches(log: KernelLog, messages: Sequence[Message], gpus: Mapping[str, GpuReading]) -> Iterator[Finding]:
     """Yield one finding per rule and part: its first message, and how many there are."""
-    groups: dict[tuple[str, str], list[tuple[Message, Hit]]] = {}
-    for message in messages:
-        hit = _hit(message.text)
-        if hit is not None and hit.rule.verdict is not Verdict.PASS:
-            groups.setdefault((hit.subject, hit.rule.cause), []).append((message, hit))
-    foreign: frozenset[str] = frozenset()
-    if any(hits[0][1].rule.kind == "drive" for hits in groups.values()):
-        foreign = foreign_drives(log.messages(lambda text: MEDIA.search(text) is not None))
+    groups = _grouped(messages)
+    foreign = _foreign(log) if any(hits[0][1].rule.kind == "drive" for hits in groups.values()) else frozenset()
     for (subject, cause), hits in groups.items():
         (message, hit), times = hits[0], len(hits)
         if hit.rule.kind == "drive" and hit.part in foreign:
@@ -158,6 +152,20 @@ def _matches(log: KernelLog, messages: Sequence[Message], gpus: Mapping[str, Gpu
         gpu = gpus.get(hit.part) if hit.rule.kind == "gpu" else None
         found = _finding(Judgement(gpu.subject if gpu else subject, hit.rule.verdict, text, hit.rule.remedy))
         yield replace(found, serial=(gpu.serial or "") if gpu else "")
+
+
+def _foreign(log: KernelLog) -> frozenset[str]:
+    return foreign_drives(log.messages(lambda text: MEDIA.search(text) is not None))
+
+
+def _grouped(messages: Sequence[Message]) -> dict[tuple[str, str], list[tuple[Message, Hit]]]:
+    """Return the messages that have a rule of weight, by subject and cause."""
+    groups: dict[tuple[str, str], list[tuple[Message, Hit]]] = {}
+    for message in messages:
+        hit = _hit(message.text)
+        if hit is not None and hit.rule.verdict is not Verdict.PASS:
+            groups.setdefault((hit.subject, hit.rule.cause), []).append((message, hit))
+    return groups
 
 
 def _unknown_messages(log: KernelLog, known_lines: KnownLines) -> Iterator[Finding]:
@@ -272,12 +280,7 @@ def _switch_errors(messages: Sequence[Message]) -> Iterator[Finding]:
             continue
         seen.add((sxid.pci, sxid.code, severity))
         row = sxid_table().get(sxid.code)
-        if row is None and not severity:
-            verdict, remedy = Verdict.INCONCLUSIVE, _UNKNOWN
-        elif severity == "Fatal" or (row and row.fatal and not severity):
-            verdict, remedy = Verdict.FAIL, "reboot the node; if it comes back, replace the NVSwitch's tray"
-        else:
-            verdict, remedy = Verdict.WARN, "check this NVSwitch again after the next burn-in"
+        verdict, remedy = _switch_verdict(severity, None if row is None else row.fatal)
         name = f"SXid {sxid.code}" if sxid.code else "SXid without a code"
         yield Finding(
             check=_NAME,
@@ -289,6 +292,15 @@ def _switch_errors(messages: Sequence[Message]) -> Iterator[Finding]:
             expected="no SXid",
             remedy=remedy,
         )
+
+
+def _switch_verdict(severity: str, fatal: bool | None) -> tuple[Verdict, str]:
+    """Return verdict and remedy for a severity in the line, empty for none, and the table's, None for none."""
+    if fatal is None and not severity:
+        return Verdict.INCONCLUSIVE, _UNKNOWN
+    if severity == "Fatal" or (fatal and not severity):
+        return Verdict.FAIL, "reboot the node; if it comes back, replace the NVSwitch's tray"
+    return Verdict.WARN, "check this NVSwitch again after the next burn-in"
 
 
 def _links(messages: Sequence[Message]) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from clusterctl.fleet.hardware.sku import Sku
@@ -33,12 +34,19 @@ def compute_adapters(readings: Readings, sku: Sku) -> tuple[Adapter, ...]:
     found = parse_ibstat(readings.text(IBSTAT))
     if sku.hca_link_layer != ETHERNET:
         return tuple(adapter for adapter in found if adapter.infiniband)
+    alike = _of_the_family([adapter for adapter in found if not adapter.infiniband], sku)
+    return alike if len(alike) <= sku.hca_count else tuple(one for one in alike if not _other_rate(one, sku))
+
+
+def _of_the_family(adapters: Iterable[Adapter], sku: Sku) -> tuple[Adapter, ...]:
+    """Return the adapters of the SKU's family; all where that is unknown."""
     match = _FAMILY.search(sku.hca_model)
     types = _TYPES.get(match[1], ()) if match else ()
-    alike = tuple(one for one in found if not one.infiniband and (not types or one.model in types))
-    if len(alike) <= sku.hca_count:
-        return alike
-    return tuple(one for one in alike if not all(p.up and p.rate != sku.hca_rate_gbps for p in one.ports))
+    return tuple(adapter for adapter in adapters if not types or adapter.model in types)
+
+
+def _other_rate(adapter: Adapter, sku: Sku) -> bool:
+    return all(port.up and port.rate != sku.hca_rate_gbps for port in adapter.ports)
 
 
 def serial_of(adapter: Adapter, expected: Expected) -> str:

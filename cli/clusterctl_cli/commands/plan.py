@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clusterctl_cli.formats import format_option, print_document
-from clusterctl_cli.options import limit_option, say_notices, site_option, verbose_option
+from clusterctl_cli.options import limit_option, print_warnings, site_option, verbose_option
 from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def plan(ctx: click.Context, /, folder: Path, *, network: bool, as_json: bool, *
     context = open_context(folder, thorough=True)
     request = operation.PlanRequest(nodes=select_nodes(context, options, "limit"))
     result = operation.run(context, request)
-    say_notices((*result.warnings, *(gap.message for gap in result.wiring)))
+    print_warnings((*result.warnings, *(gap.message for gap in result.wiring)))
     if network:
         _print_networks(operation.run_networks(context, request), as_json=as_json)
         return

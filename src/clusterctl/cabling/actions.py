@@ -28,7 +28,7 @@ class MovePlug:
 
 @dataclass(frozen=True, slots=True)
 class PlugIn:
-    """Connect two ports: with a new cable, or with a loose one. `action` tells it from a `TakeOut` in JSON."""
+    """Connect two ports: with a new cable, or with a loose one. `action` distinguishes it from a `TakeOut` in JSON."""
 
     a: PortName
     b: PortName
@@ -128,23 +128,27 @@ class _Plugged:
         self.cables.setdefault(cable, set()).add(port)
         self.at[port] = cable
 
+    def move(self, moves: Iterable[MovePlug]) -> None:
+        """Unplug all, then plug each into its target: a target may be the source of another move."""
+        pulled = [(self.pull(move.source), move.target) for move in moves]
+        for cable, target in pulled:
+            if cable is not None:
+                self.plug(cable, target)
+
 
 def carry_out(actions: Iterable[Action], cables: Iterable[Ends]) -> frozenset[Ends]:
     """Return the cables with both plugs in after all actions: the state that a re-check must find.
 
     `cables` have the names of the actions, that is after `Rename`s.
     """
-    given = dict(enumerate(set(ends) for ends in cables))
+    given = dict(enumerate(map(set, cables)))
     plugged = _Plugged(given, {port: number for number, ends in given.items() for port in ends})
     done = tuple(actions)
-    for out in (action for action in done if isinstance(action, TakeOut)):
-        plugged.pull(out.a)
-        plugged.pull(out.b)
-    moves = [action for action in done if isinstance(action, MovePlug)]
-    pulled = [(plugged.pull(move.source), move.target) for move in moves]
-    for cable, target in pulled:
-        if cable is not None:
-            plugged.plug(cable, target)
+    for action in done:
+        if isinstance(action, TakeOut):
+            plugged.pull(action.a)
+            plugged.pull(action.b)
+    plugged.move([action for action in done if isinstance(action, MovePlug)])
     for pair in _put_in(done):
         _connect(plugged, pair)
     return frozenset(frozenset(ends) for ends in plugged.cables.values() if len(ends) > 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from clusterctl.cabling.names import ObservedCable
 from clusterctl.fleet.fabric.wiring import Cabled, PlannedCable, PortName, WiringPlan
@@ -33,8 +34,8 @@ def compare(plan: WiringPlan, cables: Iterable[ObservedCable]) -> Difference:
         right=tuple(cable for ends, cable in observed.items() if ends in planned),
         missing=tuple(cable for ends, cable in planned.items() if ends not in observed),
         extra=tuple(cable for ends, cable in observed.items() if ends not in planned),
-        planned_ports=frozenset(port for ends in planned for port in ends),
-        observed_ports=frozenset(port for ends in observed for port in ends),
+        planned_ports=frozenset(chain.from_iterable(planned)),
+        observed_ports=frozenset(chain.from_iterable(observed)),
     )
 
 

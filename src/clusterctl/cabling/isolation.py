@@ -47,7 +47,7 @@ class CutPlan:
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """What stands disabled: `twins` tells how many cables each pair of switches shall have, where somebody plans it."""
+    """The disabled ports: `twins` is the planned number of cables of each pair of switches, where known."""
 
     cuts: tuple[Cut, ...] = ()
     twins: Mapping[Pair, int] | None = None
@@ -116,7 +116,7 @@ class _Bench:
         )
         found = next((words for broken, words in rules if broken), None)
         if found is None and not _reach(self._links - {link}, link.a.guid, link.b.guid):
-            return "it is the last way between what is at its two ends", "mend it while it is in use"
+            return "it is the last way between what is at its two ends", "repair it while it is in use"
         return found or ("", "")
 
     def _adapter(self, link: Link) -> Guid | None:

@@ -80,7 +80,7 @@ class PlanLabels:
         return f"the cable ({known})" if known else "the cable"
 
     def cage(self, port: PortName) -> str:
-        """Return the label beside the port; empty where unknown."""
+        """Return the label at the port; empty where unknown."""
         if port in self.cages:
             return self.cages[port]
         return qm9700_cage(int(port.port)) if port.device in self.qm9700 and port.port.isdigit() else ""

@@ -10,7 +10,8 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import chain
 
 from clusterctl.fleet.fabric.topology import Device, DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan, board_port
@@ -46,7 +47,7 @@ class ObservedCable:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A name that several devices have, with no proof which is right; `ports` are their cabled ports, `labels` the
+    """A name of several devices, without proof which of them is right; `ports` are their cabled ports, `labels` the
     replacement names.
     """
 
@@ -88,15 +89,27 @@ class PlanNames:
 
     def __init__(self, ports: Iterable[PortName]) -> None:
         self.ports = frozenset(ports) | {PortName(port.device, "") for port in ports}
+        self._devices = dict.fromkeys(port.device for port in self.ports)
+
+    @cached_property
+    def _full(self) -> dict[str, str]:
+        return _unique(self._devices, folded)
+
+    @cached_property
+    def _short(self) -> dict[str, str]:
+        return _unique(self._devices, short)
+
+    @cached_property
+    def _adapters(self) -> dict[str, dict[str, str]]:
+        """The planned spelling of adapters by device and folded name."""
         adapters: dict[str, set[str]] = defaultdict(set)
         for port in self.ports:
             adapters[port.device] |= {port.port, port.port.partition("/")[0]} - {""}
-        self._full, self._short = _unique(adapters, folded), _unique(adapters, short)
-        self._adapters = {device: _unique(names, folded) for device, names in adapters.items()}
+        return {device: _unique(names, folded) for device, names in adapters.items()}
 
     def device(self, name: str) -> str:
         """Return the planned spelling of a device name, or the name itself."""
-        if name in self._adapters:
+        if name in self._devices:
             return name
         return self._full.get(folded(name)) or self._short.get(short(name)) or name
 
@@ -120,38 +133,54 @@ def name_ports(fabric: Fabric, plan: WiringPlan, hosts: Hosts) -> Named:
     If several devices have one name, a GUID from the inventory wins, then the device with the most planned cables. The
     others are named by description and GUID.
     """
+    far, cabled = _cabled(fabric)
+    peers = peers_of(plan)
+    planned = PlanNames(peers.keys())
+    proven = frozenset(guid for guid in cabled if _inventoried(fabric.devices[guid], fabric, hosts) is not None)
+    units = {guid: _unit(fabric, guid, ports, planned, hosts) for guid, ports in cabled.items()}
+    names = {port: _port_name(units[guid][1], port.number) for guid, ports in cabled.items() for port in ports}
+    refused = []
+    for unit, guids in _shared({guid: unit for guid, (_, unit) in units.items()}).items():
+        placed = {g: sum(peers.get(names[p]) == names[far[p]] for p in cabled[g]) for g in guids}
+        trusted = _trusted(guids, proven, placed)
+        labels = {guid: f"{fabric.devices[guid].description} [{guid}]" for guid in guids if guid != trusted}
+        names |= _labelled(labels, cabled)
+        if trusted is None:
+            refused.append(Claim(unit, _ports_of(guids, cabled), tuple(labels.values())))
+    return Named(names, tuple(refused), proven, _respelled(units.values()))
+
+
+def _labelled(labels: Mapping[Guid, str], cabled: Mapping[Guid, list[PortId]]) -> dict[PortId, PortName]:
+    """Return the names of the ports of devices that got a label as their name."""
+    return {port: PortName(label, str(port.number)) for guid, label in labels.items() for port in cabled[guid]}
+
+
+def _ports_of(guids: Iterable[Guid], cabled: Mapping[Guid, list[PortId]]) -> tuple[PortId, ...]:
+    return tuple(port for guid in guids for port in cabled[guid])
+
+
+def _respelled(units: Iterable[tuple[Unit, Unit]]) -> dict[str, str]:
+    """Return the plan's spelling by the observed one, where they differ."""
+    return {own.device: planned.device for own, planned in units if own.device != planned.device}
+
+
+def _cabled(fabric: Fabric) -> tuple[dict[PortId, PortId], dict[Guid, list[PortId]]]:
+    """Return the far end of each cabled port, and the cabled ports of each device."""
     far: dict[PortId, PortId] = {}
     cabled: dict[Guid, list[PortId]] = defaultdict(list)
     for link in fabric.cables():
         far[link.a], far[link.b] = link.b, link.a
         for port in (link.a, link.b):
             cabled[port.guid].append(port)
-    peers = peers_of(plan)
-    planned = PlanNames(peers.keys())
-    respelled: dict[str, str] = {}
-    proven = frozenset(guid for guid in cabled if _inventoried(fabric.devices[guid], fabric, hosts) is not None)
-    units = {}
-    for guid, own_ports in cabled.items():
-        own, units[guid] = _unit(fabric, guid, own_ports, planned, hosts)
-        if own.device != units[guid].device:
-            respelled[own.device] = units[guid].device
-    wanted = {port: _port_name(units[guid], port.number) for guid, ports in cabled.items() for port in ports}
+    return far, cabled
+
+
+def _shared(units: Mapping[Guid, Unit]) -> dict[Unit, list[Guid]]:
+    """Return the devices of each name that several devices have."""
     claims: dict[Unit, list[Guid]] = defaultdict(list)
     for guid, unit in units.items():
         claims[unit].append(guid)
-    refused = []
-    for unit, guids in claims.items():
-        if len(guids) < 2:
-            continue
-        placed = {g: sum(peers.get(wanted[p]) == wanted[far[p]] for p in cabled[g]) for g in guids}
-        trusted = _trusted([g for g in guids if g in proven], placed)
-        losers = {guid: f"{fabric.devices[guid].description} [{guid}]" for guid in guids if guid != trusted}
-        for guid, label in losers.items():
-            wanted |= {port: PortName(label, str(port.number)) for port in cabled[guid]}
-        if trusted is None:
-            ports = tuple(port for guid in guids for port in cabled[guid])
-            refused.append(Claim(unit, ports, tuple(losers.values())))
-    return Named(wanted, tuple(refused), proven, respelled)
+    return {unit: guids for unit, guids in claims.items() if len(guids) > 1}
 
 
 def peers_of(plan: WiringPlan) -> dict[PortName, PortName]:
@@ -174,9 +203,11 @@ def _inner(a: PortName, b: PortName) -> bool:
     return "S" in (a.board[:1], b.board[:1])
 
 
-def _trusted(proven: list[Guid], placed: Mapping[Guid, int]) -> Guid | None:
-    if len(proven) == 1:
-        return proven[0]
+def _trusted(guids: Iterable[Guid], proven: frozenset[Guid], placed: Mapping[Guid, int]) -> Guid | None:
+    """Return the device to which a name belongs, by the inventory, else by most cables as planned; None if unknown."""
+    inventoried = proven.intersection(guids)
+    if len(inventoried) == 1:
+        return next(iter(inventoried))
     most = max(placed.values())
     best = [guid for guid, count in placed.items() if count == most]
     return best[0] if most and len(best) == 1 else None
@@ -199,10 +230,10 @@ def _unit(fabric: Fabric, guid: Guid, ports: Iterable[PortId], planned: PlanName
     else:
         numbers = [port.number for port in ports]
         units = list(_adapter_units(fabric, device, numbers, hosts))
-    pairs = [*((unit, unit) for unit in units), *((unit, planned.unit(unit)) for unit in units)]
+    pairs = chain(((unit, unit) for unit in units), ((unit, planned.unit(unit)) for unit in units))
     names = ((pair, [_port_name(pair[1], number) for number in numbers] or [pair[1]]) for pair in pairs)
     fits = (pair for pair, spelled in names if not planned.ports.isdisjoint(spelled))
-    return next(fits, pairs[len(units)])
+    return next(fits, None) or (units[0], planned.unit(units[0]))
 
 
 def _switch_units(description: str) -> Iterator[Unit]:

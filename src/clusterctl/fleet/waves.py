@@ -141,11 +141,15 @@ def may_begin(policy: WavePolicy, course: Course, waiting: Sequence[Machine], no
             break
         if kind not in (None, machine.kind):
             continue
-        if machine.rack and policy.per_rack and racks[machine.rack] >= policy.per_rack:
+        if _is_full(policy, racks, machine.rack):
             continue
         racks[machine.rack] += 1
         chosen.append(machine.id)
     return tuple(chosen)
+
+
+def _is_full(policy: WavePolicy, racks: Mapping[str, int], rack: str) -> bool:
+    return bool(rack and policy.per_rack) and racks.get(rack, 0) >= policy.per_rack
 
 
 def _unproven(policy: WavePolicy, course: Course, waiting: Iterable[Machine]) -> str | None:

@@ -22,7 +22,7 @@ _WHERE = "a DHCP message"
 
 @dataclass(frozen=True, slots=True)
 class DhcpOffer:
-    """What a server offers: an address for the one who asked, and what to boot, where it says so (`file`)."""
+    """The offer of a server: an address for the requester, and the file to boot, where it names one (`file`)."""
 
     server: IPv4Address
     address: IPv4Address

@@ -39,11 +39,11 @@ def excerpt(content: bytes, part: Iterable[str], measured: Iterable[str] = ()) -
     hit = value if value is not None else named or 1
     start = min(max(1, hit - _AROUND), len(lines) - LINES + 1)
     end = start + LINES - 1
-    kept = [0, *([named] if named is not None and named < start else []), *range(start, end)]
+    kept = sorted({0, named or 0, *range(start, end)})
     shown = [_cut(lines[0])]
     for last, at in pairwise(kept):
-        shown += [*([_gap(at - last - 1)] if at > last + 1 else []), _cut(lines[at])]
-    return "\n".join([*shown, *([_gap(len(lines) - end)] if end < len(lines) else [])])
+        shown += [*_gap(at - last - 1), _cut(lines[at])]
+    return "\n".join([*shown, *_gap(len(lines) - end)])
 
 
 def _line_with(lines: Sequence[str], words: Iterable[str], start: int, end: int) -> int | None:
@@ -73,8 +73,11 @@ def _end_of_block(lines: Sequence[str], named: int) -> int:
     return next((at for at in range(named + 1, len(lines)) if begins.match(lines[at])), len(lines))
 
 
-def _gap(count: int) -> str:
-    return f"[… {count} lines]" if count != 1 else "[… 1 line]"
+def _gap(count: int) -> list[str]:
+    """Return the line that stands for omitted lines; nothing where none is omitted."""
+    if not count:
+        return []
+    return [f"[… {count} lines]" if count != 1 else "[… 1 line]"]
 
 
 def _cut(line: str) -> str:

@@ -14,12 +14,11 @@ from clusterctl.edges.site import contents
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding_code import Code
-from clusterctl.fleet.hardware.sku_proposal import SkuField, propose
+from clusterctl.fleet.hardware.sku_proposal import SkuField, propose, sku_text
 from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.payloads.node import FiguresMeasured
 from clusterctl.fleet.reporting.figures import figures
 from clusterctl.fleet.state import NodeState
-from clusterctl.formats.site.sku_file import sku_text
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import current_time
 from clusterctl_burnin.limits.limit import VERSION, LimitKey, Limits

@@ -114,7 +114,7 @@ def test_the_radix_comes_from_the_model_or_is_asked_for():
     known = decode_draft(b"QM8700 leaf\n P41 -> CX7 node001 P1\n", file="p.topo")
     unknown = decode_draft(b"BOX leaf\n P65 -> CX7 node001 P1\n", file="p.topo")
     actions = [lint([draft], Rules()).flaws[0].action for draft in (known, unknown)]
-    assert actions == ["correct the port", "correct the port, or tell the number of ports by --radix"]
+    assert actions == ["correct the port", "correct the port, or give the number of ports by --radix"]
 
 
 @settings(max_examples=30, deadline=None)

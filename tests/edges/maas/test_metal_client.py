@@ -15,8 +15,8 @@ from clusterctl.ports import Deadline, InstallState
 from clusterctl_lab.boot import BootTarget, drives_first
 from clusterctl_lab.emulators.maas.metal.boot_service import BootService
 from clusterctl_lab.machine import Machine
+from lab.tests.emulators.maas.metal_boot_kit import BASE, boot_folder
 from tests.edges.maas.kit import PUBLIC, Lab, until
-from tests.edges.maas.metal_desk_kit import BASE, boot_folder
 
 
 @dataclass

@@ -188,7 +188,7 @@ def test_a_task_that_is_gone_and_one_that_cannot_be_read() -> None:
     assert task_of(f"{TASKS}/1", Unreadable("HTTP 404 gone")).state is TaskState.GONE
     with pytest.raises(EdgeError, match="could not be read: HTTP 503"):
         task_of(f"{TASKS}/1", Unreadable("HTTP 503 busy"))
-    with pytest.raises(ParseError, match="tells no state"):
+    with pytest.raises(ParseError, match="has no state"):
         task_of(f"{TASKS}/1", {"Id": "1"})
 
 

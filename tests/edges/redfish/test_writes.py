@@ -16,10 +16,9 @@ from clusterctl.edges.redfish.connection import Reply, messages_of
 from clusterctl.edges.redfish.quirks import STANDARD, VENDORS, Quirks, quirks_of_root
 from clusterctl.edges.redfish.session import Session
 from clusterctl.edges.redfish.timing import Timing
-from clusterctl.edges.redfish.write import Change, Reading, RefusedError, Writer
+from clusterctl.edges.redfish.write import Change, Reading, RefusedError, Writer, if_match_values
 from clusterctl.fleet.errors import ClusterctlError, EdgeError, OutcomeUnknownError
 from clusterctl.fleet.node import Serial
-from clusterctl.formats.redfish.etag import rungs
 from clusterctl.formats.redfish.tree import Unreadable
 from clusterctl.ports import Deadline
 from tests.edges.redfish.replay import error
@@ -136,7 +135,7 @@ def test_another_machine() -> None:
 @given(etag=st.text(max_size=8), status=st.integers(0, 599))
 def test_rungs(etag: str, status: int) -> None:
     """Never empty, each once, and the one that waives all protection comes last and only on demand."""
-    ladder = rungs(etag, status)
+    ladder = if_match_values(etag, status)
     assert ladder
     assert len(set(ladder)) == len(ladder)
     assert "*" not in ladder[:-1] or etag == "*"

@@ -23,7 +23,7 @@ pass: measured 1 on 512 hosts and 2 on 511 with ftree, 9 on 511 with 20 cables c
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """`engine` is empty where no log tells. `worst`: flows on the fullest link under the best shift; `forced`: how many
+    """`engine` is empty without a log. `worst`: flows on the fullest link under the best shift; `forced`: how many
     of them too few uplinks explain. `complaint` is empty where the tables are balanced.
     """
 
@@ -63,7 +63,7 @@ def _forced(routes: Routes) -> int:
 
 
 _BLOCK = 64
-"""LIDs that a switch tells at a time (InfiniBand Architecture 1.3 volume 1, LinearForwardingTable)."""
+"""LIDs that a switch reports at a time (InfiniBand Architecture 1.3 volume 1, LinearForwardingTable)."""
 _UNKNOWN = "no table has a LID of this adapter: the subnet manager does not know it"
 _CUT_SHORT = (
     "no table has a LID of this adapter: dump_fts leaves out the highest LID where that is a multiple of 64; "
@@ -116,7 +116,7 @@ class BurnPlan:
 def plan_burn(
     fabric: Fabric, tables: ForwardingTables, log: RoutingOutcome | None = None, lengths: Lengths | None = None
 ) -> BurnPlan:
-    """Raises ParseError where tables and fabric do not belong together, UsageError where there is nobody to send."""
+    """Raises ParseError where tables and fabric do not belong together, UsageError where no host can send."""
     lengths = lengths or Lengths()
     routes = lay_routes(fabric, tables)
     places = layout_of(routes)
@@ -143,7 +143,7 @@ def check_window(plan: BurnPlan, window: timedelta) -> None:
         return
     counts = f"{len(plan.stages.stages)} stages and {len(plan.rounds)} rounds of pairs take {plan.duration}"
     shorter = "give a longer --window, shorter stages (--stage) or fewer --rounds"
-    remedy = f"mend the routing first ({plan.routing.complaint}), or {shorter}" if plan.routing.complaint else shorter
+    remedy = f"repair the routing first ({plan.routing.complaint}), or {shorter}" if plan.routing.complaint else shorter
     raise UsageError(f"{counts}, the window is {window}", where="--window", remedy=remedy)
 
 

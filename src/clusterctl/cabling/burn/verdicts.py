@@ -1,6 +1,6 @@
 """What a burn really loaded: each direction of each cable, from port counters read before and after.
 
-Under adaptive routing switches choose among ports by themselves, so that tables do not tell which links a flow takes;
+Under adaptive routing switches choose among ports by themselves, so that tables do not show which links a flow takes;
 the counters do.
 """
 
@@ -69,7 +69,7 @@ class LoadVerdict:
 
 @dataclass(frozen=True, slots=True)
 class BurnVerdict:
-    """`loaded`, `at_goal`: numbers of directions. `usual`: median share of each class that is large enough to tell."""
+    """`loaded`, `at_goal`: numbers of directions. `usual`: median share of each class that is large enough."""
 
     directions: tuple[LoadVerdict, ...]
     loaded: int
@@ -130,8 +130,8 @@ def _judge(
         return LoadVerdict(load, Verdict.INCONCLUSIVE, f"no flow went over it ({load.share:.1f} % of its rate)")
     limit = limits["burn_both_ways_min" if of.both_ways else "burn_one_way_min"]
     if load.share < limit.value:
-        beside = f", the usual link {usual[of]:.1f} %" if of in usual else ""
-        return LoadVerdict(load, Verdict.FAIL, f"{load.share:.1f} % of its rate, the limit is {limit}{beside}")
+        usual_share = f", the usual link {usual[of]:.1f} %" if of in usual else ""
+        return LoadVerdict(load, Verdict.FAIL, f"{load.share:.1f} % of its rate, the limit is {limit}{usual_share}")
     if of in floors and load.share < floors[of]:
         why = f"{load.share:.1f} % of its rate is within the limit, but the usual link has {usual[of]:.1f} %"
         return LoadVerdict(load, Verdict.WARN, why)

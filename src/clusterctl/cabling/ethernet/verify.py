@@ -1,7 +1,7 @@
 """An Ethernet plan compared with LLDP reports: the same explanations as for InfiniBand.
 
 LLDP proves less than a subnet sweep: a cable is visible only where one end reports and the other sends. A cable that no
-device could report is not measured, and the result says so.
+device could report is reported as not measured.
 """
 
 from __future__ import annotations
@@ -112,12 +112,15 @@ class _Listeners:
             return None
         bmc = next((end for end in cable.ends if is_bmc(end, self._hosts)), None)
         listeners = sorted(end.device for end in cable.ends if end != bmc)
-        if not any(device in self._reports for device in listeners):
-            why = [f"{device}: {self._silent[device]}" for device in listeners if device in self._silent]
-            return "; ".join(why) or _no_report(listeners)
+        if self._reports.keys().isdisjoint(listeners):
+            return self._why_no_report(listeners)
         if bmc is not None:
             return f"no device hears the BMC of {bmc.device}: many BMCs send no LLDP by default"
         return None
+
+    def _why_no_report(self, listeners: Sequence[str]) -> str:
+        why = [f"{device}: {self._silent[device]}" for device in listeners if device in self._silent]
+        return "; ".join(why) or _no_report(listeners)
 
     def listens(self, device: str) -> bool:
         """Return whether there is a report of the device."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from clusterctl.cabling.actions import Restore
 from clusterctl.cabling.difference import Difference
@@ -58,7 +59,7 @@ def absent_groups(plan: WiringPlan, difference: Difference) -> tuple[AbsentGroup
     A single absent adapter of a seen host is a missing cable, no group; so is a cable whose seen end has another one.
     """
     present = {unit_of(port) for port in difference.observed_ports}
-    cables = [c for c in difference.missing if {unit_of(e) for e in c.ends} - present and not _taken(c, difference)]
+    cables = [c for c in difference.missing if set(map(unit_of, c.ends)) - present and not _taken(c, difference)]
     groups: list[AbsentGroup] = []
     by_host: dict[str, list[PlannedCable]] = defaultdict(list)
     for component in _connected(cables, present):
@@ -67,33 +68,36 @@ def absent_groups(plan: WiringPlan, difference: Difference) -> tuple[AbsentGroup
             groups.append(group)
         else:
             for cable in component:
-                by_host[next(e.device for e in cable.ends if e.device in plan.hosts)].append(cable)
-    seen_hosts = {unit.device for unit in present}
-    groups = _whole_chassis(groups, seen_hosts)
-    for host, missing in by_host.items():
-        if host not in seen_hosts and len(missing) > 1:
-            groups.append(_group(missing, present))
-    return tuple(groups)
+                by_host[_host_of(cable, plan)].append(cable)
+    seen = {unit.device for unit in present}
+    hosts = (cables for host, cables in by_host.items() if host not in seen and len(cables) > 1)
+    return (*_whole_chassis(groups, seen), *(_group(cables, present) for cables in hosts))
+
+
+def _host_of(cable: PlannedCable, plan: WiringPlan) -> str:
+    return next(end.device for end in cable.ends if end.device in plan.hosts)
 
 
 def _whole_chassis(groups: list[AbsentGroup], seen: set[str]) -> list[AbsentGroup]:
     """Return the groups, with all boards of a chassis of which no board is seen as one unit of one group."""
     joined: list[AbsentGroup] = []
     for group in groups:
-        units = {
-            PortName(u.device, "") if u.port.startswith(BOARD) and u.device not in seen else u for u in group.units
-        }
+        units = {PortName(u.device, "") if _is_board(u) and u.device not in seen else u for u in group.units}
         alike = [other for other in joined if units & set(other.units)]
         joined = [other for other in joined if other not in alike]
         members = (group, *alike)
         joined.append(
             AbsentGroup(
                 tuple(sorted(units.union(*(other.units for other in alike)))),
-                tuple(cable for member in members for cable in member.boundary),
-                tuple(cable for member in members for cable in member.inner),
+                tuple(chain.from_iterable(member.boundary for member in members)),
+                tuple(chain.from_iterable(member.inner for member in members)),
             )
         )
     return joined
+
+
+def _is_board(unit: PortName) -> bool:
+    return unit.port.startswith(BOARD)
 
 
 def _taken(cable: PlannedCable, difference: Difference) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from clusterctl.cabling.actions import Rename
@@ -46,6 +47,26 @@ class _Group:
     hosts: set[str] = field(default_factory=set)
     votes: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
+    def add(self, host: str, adapters: Mapping[str, PortName], peers: Peers) -> None:
+        """Add a host and the far ends of its adapters: the plan's other end of a far end is the suggested name."""
+        self.hosts.add(host)
+        for name, far in adapters.items():
+            suggested = peers.get(far)
+            votes = self.votes[name]
+            if suggested is not None and suggested.device == host:
+                votes[suggested.port] += 1
+
+
+def _seen(cables: Iterable[ObservedCable], hosts: AbstractSet[str]) -> dict[str, dict[str, PortName]]:
+    """Return the far end of each adapter of each host."""
+    seen: dict[str, dict[str, PortName]] = defaultdict(dict)
+    for cable in cables:
+        ends = tuple(cable.ends)
+        for near, other in (ends, ends[::-1]):
+            if near.device in hosts:
+                seen[near.device][near.port] = other
+    return seen
+
 
 def adapter_maps(
     cables: Iterable[ObservedCable], peers: Peers, hosts: Iterable[str], guids: frozenset[PortName]
@@ -55,23 +76,11 @@ def adapter_maps(
     for port in peers:
         if port.device in planned:
             planned[port.device].add(port.port)
-    seen: dict[str, dict[str, PortName]] = defaultdict(dict)
-    for cable in cables:
-        ends = tuple(cable.ends)
-        for near, other in (ends, ends[::-1]):
-            if near.device in planned:
-                seen[near.device][near.port] = other
     groups: dict[_Key, _Group] = defaultdict(_Group)
-    for host, adapters in seen.items():
+    for host, adapters in _seen(cables, planned.keys()).items():
         if adapters.keys() <= planned[host] and any(PortName(host, name) in guids for name in adapters):
             continue
-        group = groups[frozenset(adapters), frozenset(planned[host])]
-        group.hosts.add(host)
-        for name, far in adapters.items():
-            suggested = peers.get(far)
-            votes = group.votes[name]
-            if suggested is not None and suggested.device == host:
-                votes[suggested.port] += 1
+        groups[frozenset(adapters), frozenset(planned[host])].add(host, adapters, peers)
     _join_incomplete(groups)
     return tuple(found for (_, of_plan), group in groups.items() if (found := _map_of(group, of_plan)) is not None)
 

@@ -74,7 +74,18 @@ def vote(cables: Iterable[ObservedCable], peers: _Peers, kinds: Kinds, claimed: 
     last device without a better name gets it. No two devices get one name.
     """
     cables = list(cables)
-    present = {end.device for cable in cables for end in cable.ends}
+    called = {end.device: end.device for cable in cables for end in cable.ends}
+    devices = _Devices(_neighbours(cables, peers), called, peers, {port.device for port in peers}, kinds)
+    for _ in range(_ROUNDS):
+        changes = _round(devices) or _last_claimants(devices, claimed)
+        if not changes:
+            break
+        devices.called.update(changes)
+    return {device: name for device, name in devices.called.items() if device != name}
+
+
+def _neighbours(cables: list[ObservedCable], peers: _Peers) -> dict[str, list[tuple[str, PortName]]]:
+    """Return the ports, with the far ends of their cables, of each device that has a cable which is not as planned."""
     suspects = {end.device for cable in cables if not _right(cable, peers) for end in cable.ends}
     neighbours: dict[str, list[tuple[str, PortName]]] = {device: [] for device in suspects}
     for cable in cables:
@@ -82,15 +93,7 @@ def vote(cables: Iterable[ObservedCable], peers: _Peers, kinds: Kinds, claimed: 
         for near, far in (ends, ends[::-1]):
             if near.device in suspects:
                 neighbours[near.device].append((near.port, far))
-    devices = _Devices(
-        neighbours, {device: device for device in present}, peers, {port.device for port in peers}, kinds
-    )
-    for _ in range(_ROUNDS):
-        changes = _round(devices) or _last_claimants(devices, claimed)
-        if not changes:
-            break
-        devices.called.update(changes)
-    return {device: name for device, name in devices.called.items() if device != name}
+    return neighbours
 
 
 def _last_claimants(devices: _Devices, claimed: Mapping[str, str]) -> dict[str, str]:

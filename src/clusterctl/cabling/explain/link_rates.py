@@ -10,6 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from clusterctl.cabling.actions import Ends
 from clusterctl.cabling.explain.explanation import Explanation, FaultKind
@@ -91,7 +92,12 @@ def _to_host(cable: ObservedCable, labels: PlanLabels) -> bool:
 
 
 def _stems(cable: ObservedCable) -> tuple[str, ...]:
-    return tuple(sorted(_DIGITS.sub("#", end.device) for end in cable.ends))
+    return tuple(sorted(_stem(end.device) for end in cable.ends))
+
+
+@lru_cache(1 << 16)
+def _stem(device: str) -> str:
+    return _DIGITS.sub("#", device)
 
 
 def _usual(cables: Iterable[ObservedCable]) -> float:

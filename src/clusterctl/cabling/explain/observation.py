@@ -43,16 +43,14 @@ def observe(plan: WiringPlan, fabric: Fabric, hosts: Hosts) -> Observation:
     named = name_ports(fabric, plan, hosts)
     names = dict(named.ports)
     cables = named_cables(fabric, names)
-    own = {label: claim.name.device for claim in named.refused for label in claim.labels if not claim.name.port}
-    adapters = {name.device for port, name in names.items() if fabric.devices[port.guid].kind is DeviceKind.CA}
+    own = _own_names(named.refused)
     peers = peers_of(plan)
-    renamed = vote(cables, peers, Kinds(frozenset(adapters), plan.hosts), own)
+    renamed = vote(cables, peers, Kinds(_adapters(fabric, names), plan.hosts), own)
     guids = _guids(names, renamed)
     if renamed:
         names = {port: PortName(renamed.get(name.device, name.device), name.port) for port, name in names.items()}
         cables = named_cables(fabric, names)
-    proven = frozenset(names[port] for port in names if port.guid in named.proven)
-    maps = adapter_maps(cables, peers, plan.hosts, proven)
+    maps = adapter_maps(cables, peers, plan.hosts, _of_devices(names, named.proven))
     if maps:
         names = renamed_ports(names, maps)
         cables = named_cables(fabric, names)
@@ -62,10 +60,36 @@ def observe(plan: WiringPlan, fabric: Fabric, hosts: Hosts) -> Observation:
         names = {port: assumed.get(name, name) for port, name in names.items()}
         cables = named_cables(fabric, names)
         difference = compare(plan, cables)
-    by_planned = {planned: seen for seen, planned in assumed.items()}
-    unsettled = tuple(claim for claim in named.refused if not renamed.keys() >= set(claim.labels))
-    misnamed = {device: name for device, name in renamed.items() if own.get(device) != name}
-    return Observation(names, cables, difference, misnamed, guids, by_planned, unsettled, maps, named.respelled)
+    return Observation(
+        names=names,
+        cables=cables,
+        difference=difference,
+        renamed=_proven_names(renamed, own),
+        guids=guids,
+        assumed={planned: seen for seen, planned in assumed.items()},
+        refused=tuple(claim for claim in named.refused if not renamed.keys() >= set(claim.labels)),
+        maps=maps,
+        respelled=named.respelled,
+    )
+
+
+def _own_names(refused: Iterable[Claim]) -> dict[str, str]:
+    """Return the own names of devices by the names that replace them."""
+    return {label: claim.name.device for claim in refused if not claim.name.port for label in claim.labels}
+
+
+def _proven_names(renamed: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """Return the names that neighbours prove, without those that are the devices' own."""
+    return {device: name for device, name in renamed.items() if own.get(device) != name}
+
+
+def _adapters(fabric: Fabric, names: Mapping[PortId, PortName]) -> frozenset[str]:
+    return frozenset(name.device for port, name in names.items() if fabric.devices[port.guid].kind is DeviceKind.CA)
+
+
+def _of_devices(names: Mapping[PortId, PortName], guids: AbstractSet[Guid]) -> frozenset[PortName]:
+    """Return the names of the ports of these devices."""
+    return frozenset(name for port, name in names.items() if port.guid in guids)
 
 
 def _guids(names: Mapping[PortId, PortName], devices: Mapping[str, str]) -> dict[str, tuple[Guid, ...]]:

@@ -89,7 +89,7 @@ def verify(
     transceivers: Mapping[PortId, Transceiver] | None = None,
 ) -> Verification:
     """Return the verification. `hosts` are GUIDs from an inventory; `host_gbps` is the required rate of host links;
-    `transceivers` are what the cables' own memories tell.
+    `transceivers` have the data of the cables' memories.
     """
     seen = observe(plan, fabric, hosts or {})
     labels = plan_labels(plan, fabric, seen.names)

@@ -1,6 +1,6 @@
-"""Right links with another cable than planned: serial number, length or type, as the cable's own memory tells.
+"""Right links with another cable than planned: serial number, length or type, by the cable's own memory.
 
-What the plan or the cable does not tell is not compared. No host is held for it: the link itself is right.
+A property that the plan or the cable lacks is not compared. No host is held for it: the link itself is right.
 """
 
 from __future__ import annotations

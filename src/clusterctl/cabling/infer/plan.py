@@ -1,4 +1,4 @@
-"""No wiring plan: the rule that most cables follow, as a plan, so that those which do not can be named."""
+"""Without a wiring plan: the rules that most cables follow, as a plan; the other cables differ from it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from clusterctl.cabling.explain.explanation import Explanation, FaultKind
 from clusterctl.cabling.explain.verify import Verification, verify
 from clusterctl.cabling.infer.absent import absent_switches
 from clusterctl.cabling.infer.rules import HostCable, HostRule, TrunkRule, infer_hosts, infer_trunks, tiers
-from clusterctl.cabling.names import Hosts, name_ports, named_cables
+from clusterctl.cabling.names import Hosts, Named, name_ports, named_cables
 from clusterctl.fleet.fabric.topology import DeviceKind, Fabric
-from clusterctl.fleet.fabric.wiring import PlannedCable, WiringPlan
+from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 
 _NO_PLAN = WiringPlan((), frozenset())
 
 
 @dataclass(frozen=True, slots=True)
 class Inference:
-    """`plan` are the cables that the rules ask for, and those that no rule covers as they are (`unjudged` of them: what
-    nobody can call right or wrong); `rules` the rules in words; `absent` the switches that the rules miss.
+    """`plan` has the cables that the rules require, and as they are the `unjudged` ones that no rule covers; `rules`
+    are the texts of the rules; `absent` the switches that the rules miss.
     """
 
     plan: WiringPlan
@@ -32,19 +32,11 @@ class Inference:
 
 
 def infer(fabric: Fabric, hosts: Hosts | None = None) -> Inference:
-    """`hosts` are GUIDs known from elsewhere. Raises nothing: where there is no rule, nothing is judged."""
+    """Return the inference. `hosts` are GUIDs from an inventory. Without any rule no cable is judged."""
     named = name_ports(fabric, _NO_PLAN, hosts or {})
     observed = {cable.ends for cable in named_cables(fabric, named.ports)}
-    adapters = {name for port, name in named.ports.items() if fabric.devices[port.guid].kind is not DeviceKind.SWITCH}
-    host_cables, trunks = [], []
-    for ends in observed:
-        if any(end.board for end in ends):
-            continue  # ports of a chassis have no one number that a rule could tell
-        there = ends & adapters
-        if len(there) == 1:
-            host_cables.append(HostCable(next(iter(ends - there)), next(iter(there))))
-        elif not there:
-            trunks.append(ends)
+    adapters = _adapters(fabric, named)
+    host_cables, trunks = _by_kind(observed, adapters)
     by_host = infer_hosts(host_cables)
     level = tiers(trunks, Counter(cable.leaf.device for cable in host_cables))
     by_tier = infer_trunks(trunks, level)
@@ -57,8 +49,26 @@ def infer(fabric: Fabric, hosts: Hosts | None = None) -> Inference:
     return Inference(plan, len(expected), len(rest), _rules(by_host, by_tier), absent)
 
 
+def _adapters(fabric: Fabric, named: Named) -> set[PortName]:
+    return {name for port, name in named.ports.items() if fabric.devices[port.guid].kind is not DeviceKind.SWITCH}
+
+
+def _by_kind(observed: Iterable[Ends], adapters: set[PortName]) -> tuple[list[HostCable], list[Ends]]:
+    """Return the cables of hosts, and those between switches. No rule gives a number to a port of a chassis."""
+    host_cables, trunks = [], []
+    for ends in observed:
+        there = ends & adapters
+        if any(end.board for end in ends):
+            continue
+        if len(there) == 1:
+            host_cables.append(HostCable(next(iter(ends - there)), next(iter(there))))
+        elif not there:
+            trunks.append(ends)
+    return host_cables, trunks
+
+
 def _undisputed(expected: Iterable[Ends]) -> list[Ends]:
-    """Without cables that two rules would put into one port."""
+    """Return the cables without those that two rules would put into one port."""
     expected = list(dict.fromkeys(expected))
     count = Counter(port for ends in expected for port in ends)
     return [ends for ends in expected if all(count[port] == 1 for port in ends)]
@@ -72,7 +82,7 @@ def _rules(hosts: HostRule, trunks: TrunkRule) -> tuple[str, ...]:
         rules.append(
             f"{leaves} leaves carry one rail each ({', '.join(rails)}), in {len(hosts.groups)} groups of hosts"
         )
-        rules.append("a host is in the same port of each leaf of its group, or in the port that its number tells")
+        rules.append("a host is in the same port of each leaf of its group, or in the port of its number")
     if trunks.expected:
         rules.append(
             f"port p of each switch leads to the same upper switch, in {len(trunks.pods)} groups; "
@@ -90,7 +100,7 @@ class Unplanned:
 
 
 def verify_unplanned(fabric: Fabric, hosts: Hosts | None = None, *, host_gbps: float | None = None) -> Unplanned:
-    """As `verify`, against an inferred plan. What was not judged is said; a fabric without any rule never passes."""
+    """Return the verification against an inferred plan. Cables without a rule are a finding, so the fabric fails."""
     inference = infer(fabric, hosts)
     verification = verify(inference.plan, fabric, hosts, host_gbps=host_gbps)
     explanations = (*inference.absent, *verification.explanations)
@@ -106,7 +116,7 @@ def verify_unplanned(fabric: Fabric, hosts: Hosts | None = None, *, host_gbps: f
 
 
 def _no_rule(inference: Inference) -> Explanation:
-    """Of cables that can be called neither right nor wrong."""
+    """Return the explanation of cables that are neither right nor wrong."""
     some = "no rule was found in this fabric" if not inference.judged else "no inferred rule covers them"
     return Explanation(
         kind=FaultKind.NO_RULE,

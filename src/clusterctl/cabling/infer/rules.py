@@ -1,4 +1,4 @@
-"""What most say: the votes from which a wiring rule is inferred."""
+"""The rules of wiring, inferred from the votes of most cables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHARE = 2 / 3
 
 
 def majority(votes: Iterable[T]) -> T | None:
-    """What at least two thirds say, of three or more; else None."""
+    """Return the value of at least two thirds of three or more votes; else None."""
     counts = Counter(votes)
     if not counts:
         return None

@@ -80,7 +80,7 @@ def _numbers(plan: PlanIndex, rules: Rules) -> Iterator[Problem]:
         if wrong:
             ports = shortened(sorted(wrong, key=int))
             cause = f"{switch} has ports 1 to {radix}, and the plan uses {ports}"
-            action = "correct the port" if known else "correct the port, or tell the number of ports by --radix"
+            action = "correct the port" if known else "correct the port, or give the number of ports by --radix"
             yield Problem(ProblemKind.PORT_NUMBER, cause, action, lines(wrong.values()), (switch,))
 
 
@@ -170,7 +170,7 @@ def _labelled_twice(switch: str, labelled: list[Listed]) -> Iterator[Problem]:
     if twice:
         entries = [entry for entry in labelled if entry.cable.cage in twice]
         cause = f"{switch}: several ports are labelled {shortened([f'cage {cage}' for cage in twice])}"
-        action = "give each port the label that stands beside it"
+        action = "give each port the label that is printed at it"
         yield Problem(ProblemKind.CAGE_TWICE, cause, action, lines(entries), (switch,))
 
 
@@ -178,9 +178,9 @@ def _mislabelled(switch: str, twin: list[Listed]) -> Iterator[Problem]:
     """Where most labels follow the rule, the others are wrong; where they do not, the switch is numbered otherwise."""
     wrong = [e for e in twin if e.cable.labelled.port.isdigit() and e.cable.cage != _rule(e)]
     if wrong and 2 * len(wrong) < len(twin):
-        told = [f"port {e.cable.labelled.port} is in cage {_rule(e)}, not {e.cable.cage}" for e in wrong]
+        ports = [f"port {e.cable.labelled.port} is in cage {_rule(e)}, not {e.cable.cage}" for e in wrong]
         action = "correct the cage or the port"
-        yield Problem(ProblemKind.CAGE_LABEL, f"{switch}: {shortened(told)}", action, lines(wrong), (switch,))
+        yield Problem(ProblemKind.CAGE_LABEL, f"{switch}: {shortened(ports)}", action, lines(wrong), (switch,))
 
 
 def _rule(entry: Listed) -> str:

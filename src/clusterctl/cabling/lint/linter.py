@@ -1,4 +1,4 @@
-"""A wiring plan by itself: what in it cannot be built, or should not be."""
+"""The linter of wiring plans: it finds what cannot be built, or should not be."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clusterctl.fleet.fabric.wiring import PlanDraft
 
 @dataclass(frozen=True, slots=True)
 class LintResult:
-    """`unjudged` says which rules could not be judged, and what of the files was read in an unusual way."""
+    """`unjudged` lists the rules that could not be judged, and how files were read in an unusual way."""
 
     cables: int
     devices: int
@@ -26,12 +26,12 @@ class LintResult:
 
 
 def lint(drafts: Iterable[PlanDraft], rules: Rules, fabric: Fabric | None = None) -> LintResult:
-    """All files together are one InfiniBand plan; with a fabric the plan's names are held against its GUIDs."""
+    """Return the problems of all files as one InfiniBand plan; with a fabric its GUIDs must fit the plan's names."""
     plan = index(drafts)
     flaws = [*port_flaws(plan, rules), *cage_flaws(plan)]
     unjudged = []
     if not leaf_rails(plan):
-        unjudged.append("rails: the plan tells no adapter's rail, neither by the adapter's name nor in a column `rail`")
+        unjudged.append("rails: the plan has no adapter's rail, neither by the adapter's name nor in a column `rail`")
     elif rules.rails:
         flaws += rail_flaws(plan)
     flaws += [*host_flaws(plan), *tree_flaws(plan, rules), *island_flaws(plan, rules)]
@@ -43,7 +43,7 @@ def lint(drafts: Iterable[PlanDraft], rules: Rules, fabric: Fabric | None = None
 
 
 def lint_ethernet(drafts: Iterable[PlanDraft]) -> LintResult:
-    """Ethernet plans have no rails and no tiers: only what a single line can have wrong."""
+    """Return the problems of single lines: Ethernet plans have no rails and no tiers."""
     plan = index(drafts)
     devices = {end.device for entry in plan.listed for end in entry.ends}
     return LintResult(len(plan.listed), len(devices), tuple(port_flaws(plan, Rules())), ())

@@ -300,4 +300,6 @@ def _parsed(content: bytes) -> Answer:
         parsed = read_json(content)
     except ParseError as error:
         return Unreadable(f"the answer {error.message}")
-    return parsed if isinstance(parsed, dict) else Unreadable("the answer is no JSON object")
+    if not isinstance(parsed, dict):
+        return Unreadable("the answer is no JSON object")
+    return parsed or Unreadable("the answer is an empty object")

@@ -19,7 +19,6 @@ from clusterctl.edges.redfish.session import Session
 from clusterctl.edges.redfish.timing import Timing
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, UnreachableError
 from clusterctl.fleet.node import Serial
-from clusterctl.formats.redfish.etag import rungs
 from clusterctl.formats.redfish.power import read_power
 from clusterctl.ports import Deadline
 
@@ -100,7 +99,7 @@ class Attempt:
         self._sent += 1
         if self._sent > _MOST_REQUESTS:
             raise RefusedError(f"{self.doing} was requested {_MOST_REQUESTS} times and is still not visible")
-        ladder = rungs(etag, self._status) if self.matches else ("",)
+        ladder = if_match_values(etag, self._status) if self.matches else ("",)
         self.if_match = next((rung for rung in ladder if rung not in self._tried), ladder[-1])
 
     def kind(self, reply: Reply) -> ReplyKind:
@@ -158,7 +157,7 @@ class Attempt:
     def _next_etag(self, error: RefusedError, etag: str) -> None:
         """Never repeat an `If-Match`; after the last one, the refusal stands."""
         self._tried.add(self.if_match)
-        if self._tried.issuperset(rungs(etag, self._status)):
+        if self._tried.issuperset(if_match_values(etag, self._status)):
             raise error
 
     def _once_more(self, error: RefusedError) -> None:
@@ -316,3 +315,20 @@ def require_machine(found: Serial, serial: Serial) -> None:
             f"this BMC belongs to machine {found}, not to {serial}: nothing was changed",
             remedy="find the address of the machine's BMC, and correct the site file",
         )
+
+
+ANY = "*"
+_WEAK = "W/"
+
+
+def if_match_values(etag: str, status: int = 0) -> tuple[str, ...]:
+    """Return the `If-Match` values for a resource with this `etag` (empty: none), the best first; empty: no header.
+
+    BMCs differ in what they accept and in what they call an ETag (DSP0266 §6.5). A weak ETag is followed by its strong
+    form: some BMCs give the one and compare with the other. `ANY` comes last, and only for a BMC that demands a header
+    (`status` 428, or 412 without an ETag): it waives the protection.
+    """
+    if not etag:
+        return ("", ANY) if status in (412, 428) else ("",)
+    strong = (etag.removeprefix(_WEAK),) if etag.startswith(_WEAK) else ()
+    return (etag, *strong, "", *((ANY,) if status == 428 else ()))

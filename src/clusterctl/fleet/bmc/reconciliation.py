@@ -33,7 +33,7 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """Empty where neither plan nor list names it."""
+        """The name in plan or list; empty where it has none."""
         if self.planned is not None:
             return self.planned.name
         return self.listed.name if self.listed is not None else ""
@@ -41,30 +41,46 @@ class Entry:
     @property
     def place(self) -> tuple[str, int | None]:
         """Rack and unit: the plan's, else the list's."""
-        told = (self.planned, self.listed)
-        return next(((one.rack, one.unit) for one in told if one is not None and one.rack), ("", None))
+        sources = (self.planned, self.listed)
+        return next(((one.rack, one.unit) for one in sources if one is not None and one.rack), ("", None))
 
 
 def entries_of(
     sightings: Iterable[Sighting], leases: Iterable[Lease], listed: Sequence[Listed], planned: Sequence[Planned]
 ) -> tuple[Entry, ...]:
-    """In the order of `sightings`."""
-    by_address = {lease.address: lease for lease in leases}
-    by_serial = {item.serial.lower(): item for item in listed if item.serial}
-    by_mac = {item.bmc_mac: item for item in listed if item.bmc_mac is not None}
-    plan_by_serial = {item.serial.lower(): item for item in planned if item.serial}
-    plan_by_address = {item.address: item for item in planned if not item.serial}
-    entries = []
-    for sighting in sightings:
-        lease = by_address.get(sighting.address)
+    """Return the entries in the order of `sightings`."""
+    index = _Index(
+        leases={lease.address: lease for lease in leases},
+        lines_by_serial={item.serial.lower(): item for item in listed if item.serial},
+        lines_by_mac={item.bmc_mac: item for item in listed if item.bmc_mac is not None},
+        plans_by_serial={item.serial.lower(): item for item in planned if item.serial},
+        plans_by_address={item.address: item for item in planned if not item.serial},
+    )
+    return tuple(map(index.entry, sightings))
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """Leases by address; lines of lists by serial and BMC MAC; planned nodes by serial, else by address."""
+
+    leases: Mapping[str, Lease]
+    lines_by_serial: Mapping[str, Listed]
+    lines_by_mac: Mapping[Mac | None, Listed]
+    plans_by_serial: Mapping[str, Planned]
+    plans_by_address: Mapping[str, Planned]
+
+    def entry(self, sighting: Sighting) -> Entry:
+        """Return what lease, lists and plan have about an address."""
+        lease = self.leases.get(sighting.address)
         mac = sighting.bmc_mac or (lease.mac if lease is not None else None)
-        serial = (sighting.serial or "").lower()
-        line = (by_serial.get(serial) if serial else None) or (by_mac.get(mac) if mac is not None else None)
-        known = serial or (line.serial.lower() if line is not None else "")
-        plan = (plan_by_serial.get(known) if known else None) or plan_by_address.get(sighting.address)
-        plan = None if sighting.outcome is Outcome.OTHER_DEVICE else plan
-        entries.append(Entry(sighting, mac, lease.hostname if lease is not None else "", plan, line))
-    return tuple(entries)
+        line = self.lines_by_serial.get((sighting.serial or "").lower()) or self.lines_by_mac.get(mac)
+        plan = None if sighting.outcome is Outcome.OTHER_DEVICE else self._plan(sighting, line)
+        return Entry(sighting, mac, lease.hostname if lease is not None else "", plan, line)
+
+    def _plan(self, sighting: Sighting, line: Listed | None) -> Planned | None:
+        """Return the planned node of the serial that the BMC or the list gives, else of the address."""
+        serial = sighting.serial or (line.serial if line is not None else "")
+        return self.plans_by_serial.get(serial.lower()) or self.plans_by_address.get(sighting.address)
 
 
 class ConflictKind(enum.Enum):
@@ -163,14 +179,22 @@ def _same_place(world: _World) -> Iterator[Conflict]:
     known = [entry for entry in world.entries if entry.place[1] is not None]
     for entries in _shared(known, lambda entry: _key(*entry.place)):
         if len({entry.serial.lower() for entry in entries}) > 1:
-            yield _one_place([f"{entry.serial or 'a machine'} at {entry.address}" for entry in entries], entries)
-    taken = {_key(plan.rack, plan.unit): plan for plan in world.planned if plan.rack and plan.unit is not None}
-    for entry in known:
-        plan = taken.get(_key(*entry.place)) if entry.planned is None else None
-        if plan is not None and not world.found.get(plan.name):
-            yield _one_place(
-                [f"{entry.serial or 'a machine'} at {entry.address}", f"{plan.name} ({plan.where})"], [entry]
-            )
+            yield _one_place(list(map(_machine, entries)), entries)
+    yield from _in_planned_place(world, [entry for entry in known if entry.planned is None])
+
+
+def _in_planned_place(world: _World, unplanned: Iterable[Entry]) -> Iterator[Conflict]:
+    """Yield machines without a plan in the place of a planned node that no machine was found for."""
+    free = [plan for plan in world.planned if plan.rack and plan.unit is not None and not world.found.get(plan.name)]
+    places = {_key(plan.rack, plan.unit): plan for plan in free}
+    for entry in unplanned:
+        plan = places.get(_key(*entry.place))
+        if plan is not None:
+            yield _one_place([_machine(entry), f"{plan.name} ({plan.where})"], [entry])
+
+
+def _machine(entry: Entry) -> str:
+    return f"{entry.serial or 'a machine'} at {entry.address}"
 
 
 def _one_place(who: Sequence[str], entries: Sequence[Entry]) -> Conflict:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from clusterctl.fleet.errors import UsageError
 
@@ -31,7 +31,7 @@ _OURS = tuple(
 def targets(
     swept: Sequence[str], excluded: Sequence[str] = (), *, most: int = MOST, public: bool = False
 ) -> tuple[str, ...]:
-    """Every address once, upwards; network and broadcast addresses of IPv4 are left out.
+    """Return every address once, upwards, without network and broadcast addresses of IPv4.
 
     `most`: more are refused. `public`: networks of the Internet are meant. Raises `UsageError` naming the network.
     """
@@ -42,10 +42,14 @@ def targets(
         message = f"{', '.join(swept)} has {count:,} addresses, more than {most:,}"
         raise UsageError(message, where="--sweep", remedy=f"name smaller networks, or mean it: --limit-hosts {count}")
     found = (address for network in networks for address in network.hosts())
-    left = tuple(str(address) for address in found if not any(address in network for network in without))
+    left = tuple(str(address) for address in found if not _is_in(address, without))
     if not left:
         raise UsageError("nothing is left to sweep", where="--exclude", remedy="exclude less")
     return left
+
+
+def _is_in(address: ipaddress.IPv4Address | ipaddress.IPv6Address, networks: Iterable[Network]) -> bool:
+    return any(address in network for network in networks)
 
 
 def _network(text: str, where: str, *, public: bool) -> Network:

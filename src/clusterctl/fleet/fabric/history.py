@@ -52,21 +52,24 @@ class FabricReading:
 
 
 def changes(before: Known, reading: FabricReading, evidence: tuple[Digest, ...] = ()) -> tuple[NewEvent, ...]:
-    """Return what is new in this reading, or gone."""
-    telemetry = reading.telemetry
-    now: dict[Key, FabricSeen] = dict(_devices(reading.fabric, telemetry, before))
+    """Return the events for all that is new in this reading, has changed, or is gone."""
+    now = _seen(reading, before)
+    read = {kind for kind, _ in now}
+    if reading.faults is not None:
+        read.add(Kind.FABRIC_FAULT_SEEN)
+    absent = [key for key in before if key[0] in read and key not in now]
+    now |= {key: type(before[key])(seen=False) for key in absent if before[key].seen}
+    return tuple(NewEvent(Stream.FABRIC, key[1], new, evidence) for key, new in now.items() if before.get(key) != new)
+
+
+def _seen(reading: FabricReading, before: Known) -> dict[Key, FabricSeen]:
+    """Return devices, links, transceivers and faults of a reading."""
+    now: dict[Key, FabricSeen] = dict(_devices(reading.fabric, reading.telemetry, before))
     now |= {(Kind.FABRIC_LINK_SEEN, link_name(link)): _link(link) for link in reading.fabric.links}
-    if telemetry is not None and telemetry.transceivers:
-        now |= _transceivers(telemetry)
+    if reading.telemetry is not None:
+        now |= _transceivers(reading.telemetry)
     now |= {(Kind.FABRIC_FAULT_SEEN, fault.subject): FabricFaultSeen(fault=fault) for fault in reading.faults or ()}
-    read = {kind for kind, _ in now} | ({Kind.FABRIC_FAULT_SEEN} if reading.faults is not None else set())
-    gone = {
-        key: type(payload)(seen=False)
-        for key, payload in before.items()
-        if key[0] in read and key not in now and payload.seen
-    }
-    news = [(key, payload) for key, payload in (*now.items(), *gone.items()) if before.get(key) != payload]
-    return tuple(NewEvent(Stream.FABRIC, subject, payload, evidence) for (_, subject), payload in news)
+    return now
 
 
 def link_name(link: Link) -> str:

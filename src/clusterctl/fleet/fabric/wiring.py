@@ -195,14 +195,18 @@ def _locations(drafts: Iterable[PlanDraft]) -> dict[str, Location]:
 
 def _one_spelling(drafts: tuple[PlanDraft, ...]) -> tuple[PlanDraft, ...]:
     """Return the drafts with one spelling of each device name: the first one."""
+    ends = (end for draft in drafts for cable in draft.cables for end in (cable.source, cable.destination))
+    names = dict.fromkeys(end.device for end in ends)
     spelling: dict[str, str] = {}
-    names = {end.device for draft in drafts for cable in draft.cables for end in (cable.source, cable.destination)}
-    if len({name.casefold() for name in names}) == len(names):
+    for name in names:
+        spelling.setdefault(name.casefold(), name)
+    if len(spelling) == len(names):
         return drafts
-    for draft in drafts:
-        for cable in draft.cables:
-            for end in (cable.source, cable.destination):
-                spelling.setdefault(end.device.casefold(), end.device)
+    return tuple(_respelled(draft, spelling) for draft in drafts)
+
+
+def _respelled(draft: PlanDraft, spelling: Mapping[str, str]) -> PlanDraft:
+    """Return a draft with the spelling of each device name by the folded name."""
 
     def spelled(name: str) -> str:
         return spelling.get(name.casefold(), name)
@@ -210,14 +214,11 @@ def _one_spelling(drafts: tuple[PlanDraft, ...]) -> tuple[PlanDraft, ...]:
     def port(end: PortName) -> PortName:
         return PortName(spelled(end.device), end.port)
 
-    return tuple(
-        replace(
-            draft,
-            cables=tuple(replace(c, source=port(c.source), destination=port(c.destination)) for c in draft.cables),
-            hosts=frozenset(map(spelled, draft.hosts)),
-            placements=tuple(replace(place, device=spelled(place.device)) for place in draft.placements),
-            models={spelled(device): model for device, model in draft.models.items()},
-            macs={port(end): mac for end, mac in draft.macs.items()},
-        )
-        for draft in drafts
+    return replace(
+        draft,
+        cables=tuple(replace(c, source=port(c.source), destination=port(c.destination)) for c in draft.cables),
+        hosts=frozenset(map(spelled, draft.hosts)),
+        placements=tuple(replace(place, device=spelled(place.device)) for place in draft.placements),
+        models={spelled(device): model for device, model in draft.models.items()},
+        macs={port(end): mac for end, mac in draft.macs.items()},
     )

@@ -9,7 +9,7 @@ from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.hardware.disk_contract import alike, same_identity, same_name, which_rule
-from clusterctl.fleet.hardware.part_health import ASK_AGAIN, contains, judged, label, unmeasured
+from clusterctl.fleet.hardware.part_health import ASK_AGAIN, contains, health_of_all, judged, label, unmeasured
 from clusterctl.fleet.hardware.sku import RootDisk, Sku
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Drive, Inventory
@@ -124,11 +124,10 @@ def judge_drives(inventory: Inventory) -> tuple[Finding, ...]:
 
     No finding where it reports no drive's health: `drive_count` judges whether drives are present.
     """
-    reporting = [drive for drive in inventory.drives or () if drive.healthy is not None]
-    failed = [drive for drive in reporting if not drive.healthy]
-    if failed or not reporting:
+    drives = inventory.drives or ()
+    if failed := [drive for drive in drives if drive.healthy is False]:
         return tuple(_failed(drive) for drive in failed)
-    return (passed("drives", "all that report their health are healthy", measured=Quantity(len(reporting), "drives")),)
+    return health_of_all("drives", drives, whole=inventory.complete("drives"), unit="drives")
 
 
 def _failed(drive: Drive) -> Finding:

@@ -64,39 +64,43 @@ def _name(pieces: Sequence[str | None], number: int) -> str:
 
 
 def _series(slots: Sequence[str]) -> tuple[list[str | None], set[int]] | None:
-    """The slots' common text with None where the number stands, and the numbers; None where they are no series.
+    """Return the slots' common text, with None where the number is, and the numbers; None where they are no series.
 
     The number may stand in several places (`PCIe Slot 3 (3)`).
     """
-    split = [_NUMBER.split(slot) for slot in slots]
-    found = [_NUMBER.findall(slot) for slot in slots]
-    if len(slots) < 2 or any(texts != split[0] for texts in split):
+    texts = list(map(_NUMBER.split, slots))
+    digits = list(map(_NUMBER.findall, slots))
+    if len(slots) < 2 or any(split != texts[0] for split in texts):
         return None
-    varying = [at for at in range(len(found[0])) if len({digits[at] for digits in found}) > 1]
-    numbers = [{int(digits[at]) for at in varying} for digits in found]
-    if not varying or any(len(values) != 1 for values in numbers):
+    varying = [at for at, column in enumerate(zip(*digits, strict=True)) if len(set(column)) > 1]
+    numbers = [{int(found[at]) for at in varying} for found in digits]
+    if set(map(len, numbers)) != {1}:
         return None
-    pieces: list[str | None] = [split[0][0]]
-    for at, text in enumerate(split[0][1:]):
-        pieces += [None if at in varying else found[0][at], text]
-    return pieces, set.union(*numbers)
+    return _pieces(texts[0], digits[0], varying), set.union(*numbers)
+
+
+def _pieces(texts: Sequence[str], digits: Sequence[str], varying: Sequence[int]) -> list[str | None]:
+    pieces: list[str | None] = [texts[0]]
+    for at, text in enumerate(texts[1:]):
+        pieces += [None if at in varying else digits[at], text]
+    return pieces
 
 
 def match(inventory: Inventory, sku: Sku) -> tuple[Finding, ...]:
-    """Every aspect, in the order in which a technician would look: what is there, how well it is, and the roll-up."""
+    """Return a finding for each aspect: what is present, how healthy it is, and the BMC's roll-up."""
     there = (aspect(inventory, sku) for aspect in _ASPECTS)
-    well = (*judge_drives(inventory), *judge_psus(inventory, sku), *judge_parts(inventory))
+    health = (*judge_drives(inventory), *judge_psus(inventory, sku), *judge_parts(inventory))
     heat = _heat(inventory, sku)
-    return _explained((*there, *well, *heat, _bmc_health(inventory, sku)))
+    return _explained((*there, *health, *heat, _bmc_health(inventory, sku)))
 
 
 def fitting_skus(inventory: Inventory, skus: Iterable[Sku]) -> tuple[Sku, ...]:
-    """All that a machine of this make could be."""
+    """Return the SKUs of this make."""
     return tuple(sku for sku in skus if _is_make(inventory, sku))
 
 
 def choose_sku(inventory: Inventory, skus: Iterable[Sku]) -> Sku | None:
-    """The SKU that a machine of this make is; None where none fits, or more than one: this is never guessed.
+    """Return the SKU of a machine of this make; None where none fits, or more than one: a SKU is never guessed.
 
     Counts are not looked at: a machine that lost half its GPUs must not pass as its smaller sister.
     """
@@ -104,9 +108,12 @@ def choose_sku(inventory: Inventory, skus: Iterable[Sku]) -> Sku | None:
     longest = max((len(sku.model) for sku in made), default=0)
     closest = [sku for sku in made if len(sku.model) == longest]
     if len(closest) > 1 and inventory.gpus:
-        models = [gpu.model for gpu in inventory.gpus]
-        closest = [sku for sku in closest if any(contains(model, sku.gpu_model) for model in models)]
+        closest = [sku for sku in closest if _has_gpu(inventory.gpus, sku)]
     return closest[0] if len(closest) == 1 else None
+
+
+def _has_gpu(gpus: Iterable[Gpu], sku: Sku) -> bool:
+    return any(contains(gpu.model, sku.gpu_model) for gpu in gpus)
 
 
 def _sku_model(inventory: Inventory, sku: Sku) -> Finding:
@@ -142,44 +149,73 @@ class _ExpectedParts:
     model: str
     whole: bool
 
+    def fits(self, model: str) -> bool:
+        """Return whether a part of this model is an expected one."""
+        return is_adapter(model, self.model) if self.word == "HCA" else contains(model, self.model)
+
 
 def _judge_parts(wanted: _ExpectedParts, parts: Sequence[Gpu | Hca] | None) -> Finding:
-    """Exactly so many of this model; parts of another model do not count, parts of unknown model decide nothing.
+    """Return whether there are as many parts of this model as the SKU has; parts of other models do not count.
 
-    A BMC that lists none at all does not see such parts: whether they are there is for the host to say.
+    A BMC that lists none at all does not see such parts: then the host judges them.
     """
-    check, word, expected, model = f"{wanted.name}_count", wanted.word, wanted.count, wanted.model
+    check, word = f"{wanted.name}_count", wanted.word
     if parts is None:
-        return for_the_host(check, f"the BMC does not tell its {word}s", certain=False)
-    if expected and not parts:
+        return for_the_host(check, f"the BMC does not list its {word}s", certain=False)
+    if wanted.count and not parts:
         return for_the_host(check, f"the BMC lists no {word} at all", certain=True)
-    is_model = is_adapter if wanted.word == "HCA" else contains
-    right = [part for part in parts if part.model and is_model(part.model, model)]
-    unknown = [part for part in parts if model and not part.model]
-    if unknown and len(right) <= expected <= len(right) + len(unknown):
-        slots = ", ".join(part.slot for part in unknown)
-        return for_the_host(check, f"the BMC does not tell the model of the {word} in slot {slots}", certain=True)
-    if not wanted.whole and len(right) < expected:
-        cause = f"the BMC gives {len(right)} of {expected} {word}s, and something that it lists could not be read"
+    found = _sort(wanted, parts)
+    return _undecided(wanted, found) or _count(wanted, found)
+
+
+@dataclass(frozen=True, slots=True)
+class _FoundParts:
+    """All parts: those of the `right` model, of `unknown` model, and of `other` models."""
+
+    all: Sequence[Gpu | Hca]
+    right: Sequence[Gpu | Hca]
+    unknown: Sequence[Gpu | Hca]
+    others: Sequence[Gpu | Hca]
+
+
+def _sort(wanted: _ExpectedParts, parts: Sequence[Gpu | Hca]) -> _FoundParts:
+    named = [part for part in parts if part.model]
+    right = [part for part in named if wanted.fits(part.model)]
+    unknown = [part for part in parts if wanted.model and not part.model]
+    return _FoundParts(parts, right, unknown, [part for part in named if part not in right])
+
+
+def _undecided(wanted: _ExpectedParts, found: _FoundParts) -> Finding | None:
+    """Return the finding where parts of unknown model, or parts that could not be read, decide the count."""
+    check, word, expected, right = f"{wanted.name}_count", wanted.word, wanted.count, len(found.right)
+    if found.unknown and right <= expected <= right + len(found.unknown):
+        slots = ", ".join(part.slot for part in found.unknown)
+        return for_the_host(check, f"the BMC does not report the model of the {word} in slot {slots}", certain=True)
+    if not wanted.whole and right < expected:
+        cause = f"the BMC gives {right} of {expected} {word}s, and something that it lists could not be read"
         return for_the_host(check, cause, certain=False)
-    kind = f"{word}s {model}".strip()
-    others = [part for part in parts if part.model and part not in right]
-    wrong = f"{len(right) + len(unknown)} of {expected} {kind}"
-    if others:
-        wrong += "; other models: " + ", ".join(f"{label(part)} ({part.model})" for part in others)
-    gone = absent_slots([part.slot for part in parts], expected) if len(parts) < expected else ()
+    return None
+
+
+def _count(wanted: _ExpectedParts, found: _FoundParts) -> Finding:
+    check, word, expected = f"{wanted.name}_count", wanted.word, wanted.count
+    counted = [*found.right, *found.unknown]
+    cause = f"{len(counted)} of {expected} {f'{word}s {wanted.model}'.strip()}"
+    if found.others:
+        cause += "; other models: " + ", ".join(f"{label(part)} ({part.model})" for part in found.others)
+    gone = absent_slots([part.slot for part in found.all], expected) if len(found.all) < expected else ()
     if gone:
-        wrong += f"; absent: {', '.join(gone)}"
+        cause += f"; absent: {', '.join(gone)}"
     finding = Finding(
         check=check,
         verdict=Verdict.FAIL,
         code=_COUNTS[check],
-        measured=Quantity(len(right) + len(unknown), f"{word}s"),
+        measured=Quantity(len(counted), f"{word}s"),
         expected=exactly(expected, f"{word}s"),
-        cause=wrong,
-        remedy=_part_remedy(word, [*right, *unknown], others, expected, gone),
+        cause=cause,
+        remedy=_part_remedy(word, counted, found.others, expected, gone),
     )
-    return judged(finding, good=len(right) == expected)
+    return judged(finding, good=len(found.right) == expected)
 
 
 _COUNTS = {"gpu_count": Code.GPU_COUNT, "hca_count": Code.HCA_COUNT}
@@ -200,7 +236,7 @@ def _part_remedy(
 
 def _cpu_count(inventory: Inventory, sku: Sku) -> Finding:
     if inventory.cpu_count is None:
-        return for_the_host("cpu_count", "the BMC does not tell its CPUs", certain=False)
+        return for_the_host("cpu_count", "the BMC does not list its CPUs", certain=False)
     if inventory.cpu_count < sku.cpu_count and not inventory.complete("cpu_count"):
         cause = f"the BMC gives {inventory.cpu_count} of {sku.cpu_count} CPUs, and a processor could not be read"
         return for_the_host("cpu_count", cause, certain=False)
@@ -218,7 +254,7 @@ def _cpu_count(inventory: Inventory, sku: Sku) -> Finding:
 
 def _memory_size(inventory: Inventory, sku: Sku) -> Finding:
     if inventory.memory_gib is None:
-        return for_the_host("memory_size", "the BMC does not tell the memory size", certain=False)
+        return for_the_host("memory_size", "the BMC does not report the memory size", certain=False)
     finding = Finding(
         check="memory_size",
         verdict=Verdict.FAIL,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -81,7 +81,7 @@ def judge_psus(inventory: Inventory, sku: Sku) -> tuple[Finding, ...]:
         return (_external_psus(sku),)
     if not psus:
         return (_no_psu(sku),)
-    if not inventory.complete("psus"):
+    if not inventory.complete("psus") and len(psus) != sku.psus:
         return (unmeasured(PSU_CHECK, "the BMC gives some of its power supplies only"),)
     if sku.psus is not None and len(psus) != sku.psus:
         return (_wrong_psu_count(psus, sku.psus),)
@@ -179,15 +179,42 @@ CHECKS = tuple(kind.check for kind in _KINDS)
 
 def judge_parts(inventory: Inventory) -> tuple[Finding, ...]:
     """CPUs, memory modules, GPUs and fans."""
-    return tuple(found for kind in _KINDS for found in _judged(kind, kind.of(inventory) or ()))
+    return tuple(found for kind in _KINDS for found in _judged(kind, inventory))
 
 
-def _judged(kind: _Kind, parts: Iterable[Part]) -> tuple[Finding, ...]:
-    reporting = [part for part in parts if part.healthy is not None]
-    failed = [part for part in reporting if not part.healthy]
-    if failed or not reporting:
+def _judged(kind: _Kind, inventory: Inventory) -> tuple[Finding, ...]:
+    parts = kind.of(inventory) or ()
+    if failed := [part for part in parts if part.healthy is False]:
         return tuple(_failed(kind, part) for part in failed)
-    return (passed(kind.check, "all that report their health are healthy", measured=Quantity(len(reporting), "parts")),)
+    return health_of_all(kind.check, parts, whole=inventory.complete(kind.check))
+
+
+def health_of_all(check: str, parts: Sequence[Part], *, whole: bool, unit: str = "parts") -> tuple[Finding, ...]:
+    """Return the finding on parts of which none fails: a pass where all report their health, none where none does.
+
+    The host's own tools have to show how well the others are where some report it only, or the BMC does not give all
+    parts (not `whole`).
+    """
+    silent = [part.slot for part in parts if part.healthy is None]
+    count = len(parts) - len(silent)
+    if not count:
+        return ()
+    if whole and not silent:
+        return (passed(check, "all report their health, and are healthy", measured=Quantity(count, unit)),)
+    others = f"not that of {', '.join(silent)}" if silent else "something that it lists could not be read"
+    cause = f"the BMC reports the health of {count} {unit}, and {others}"
+    return (
+        Finding(
+            check=check,
+            verdict=Verdict.INCONCLUSIVE,
+            code=Code.NOT_REPORTED,
+            cause=cause,
+            measured=Quantity(count, unit),
+            remedy="let the node go on: the burn-in measures these parts on the host",
+            deterministic=False,
+            settled_by=Step.BURNIN.value,
+        ),
+    )
 
 
 def _failed(kind: _Kind, part: Part) -> Finding:

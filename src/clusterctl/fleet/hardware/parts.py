@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from clusterctl.fleet.decisions.waiver import same_part
 from clusterctl.fleet.event import NewEvent, Stream, node_event
@@ -63,10 +62,12 @@ def fitted(node: NodeState) -> Iterator[Part]:
     found = node.inventory
     if found is None:
         return
-    parts: Iterable[Gpu | Hca | Drive | Psu | Dimm | Cpu] = chain(
-        found.gpus or (), found.hcas or (), found.drives or (), found.psus or (), found.dimms or (), found.cpus or ()
+    kinds: tuple[Sequence[Fitted] | None, ...] = (
+        *(found.gpus, found.hcas, found.drives),
+        *(found.psus, found.dimms, found.cpus),
     )
-    yield from (Part(part.slot, part.serial or "", part.slot) for part in parts)
+    for parts in kinds:
+        yield from (Part(part.slot, part.serial or "", part.slot) for part in parts or ())
     yield from (Part(fan.slot, "", fan.slot) for fan in found.fans or ())
 
 

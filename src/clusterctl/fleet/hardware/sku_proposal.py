@@ -1,7 +1,8 @@
-"""A SKU as one discovered machine suggests it, with what an operator must decide."""
+"""A SKU proposed from one discovered machine, with the decisions for the operator; and its file."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clusterctl.fleet.node import Drive, Gpu, Hca, Inventory
+from clusterctl.fleet.peer_text import visible_line
 
 GIGABYTE = 1_000_000_000
 _GPU = re.compile(r"\b(GB300|GB200|GH200|B300|B200|H200|H100|H20|A100|A40|A30|L40S|L40|L4|V100)\b", re.IGNORECASE)
@@ -133,3 +135,22 @@ def _limits(gpu: str | None, hardware: Mapping[str, str]) -> tuple[str | None, s
         return fitting[0], ""
     known = ", ".join(fitting or sorted(hardware))
     return None, f"choose limits: {known}, or a file of your own"
+
+
+MARK = "DECIDE"
+
+
+def sku_text(fields: Sequence[SkuField], origin: str) -> str:
+    """Return a SKU file; each open field has a comment that begins with `MARK`. `origin`: what the file is made of."""
+    lines = [f"# Made of {visible_line(origin)}. Lines with {MARK} wait for a decision."]
+    for one in fields:
+        note = f"  # {MARK}: {visible_line(one.decide)}" if one.decide else ""
+        lines.append(f"{one.name}: {_value(one.value)}{note}")
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: Any) -> str:
+    """Return a YAML flow value. JSON strings are YAML strings, so that no text of a BMC becomes syntax."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {_value(item)}" for key, item in value.items()) + "}"
+    return json.dumps(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from clusterctl.fleet.finding import Finding, Verdict
@@ -16,21 +17,24 @@ _HEALTHS = {"Critical": Verdict.FAIL, "Warning": Verdict.WARN}
 
 
 def judge_temperatures(inventory: Inventory) -> tuple[Finding, ...]:
-    """A finding for each sensor that is too hot, else one for all. Hot air in explains every other hot sensor.
+    """Return a finding for each sensor that is too hot, else one for all. A hot air intake is the root of the others.
 
     Sensors without threshold and health are not judged; where none can be, there is no finding.
     """
     if inventory.temperatures is None:
-        return (unmeasured(CHECK, "the BMC does not tell its temperatures"),)
+        return (unmeasured(CHECK, "the BMC does not report temperatures"),)
     judged = [sensor for sensor in inventory.temperatures if sensor.critical is not None or sensor.health]
-    if not judged:
-        return ()
-    hot = [(sensor, verdict) for sensor in judged if (verdict := _verdict(sensor)) is not Verdict.PASS]
-    if not hot:
+    hot = [sensor for sensor in judged if _verdict(sensor) is not Verdict.PASS]
+    if judged and not hot:
         measured = max(judged, key=lambda sensor: sensor.celsius)
         return (_finding(measured, Verdict.PASS, f"none of {len(judged)} sensors is too hot"),)
-    findings = [_finding(sensor, verdict, _cause(sensor)) for sensor, verdict in hot]
-    intake = next((_key(sensor) for sensor, verdict in hot if sensor.intake and verdict is Verdict.FAIL), "")
+    return _hot(hot)
+
+
+def _hot(sensors: Sequence[Temperature]) -> tuple[Finding, ...]:
+    findings = [_finding(sensor, _verdict(sensor), _cause(sensor)) for sensor in sensors]
+    failed = (_key(sensor) for sensor in sensors if sensor.intake and _verdict(sensor) is Verdict.FAIL)
+    intake = next(failed, "")
     return tuple(found if found.key == intake else replace(found, root=intake) for found in findings)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from ipaddress import IPv4Interface, ip_address, ip_interface
 
@@ -11,6 +11,7 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.network.host_network import (
     Addressing,
     Bond,
+    DefaultRoute,
     HostNetwork,
     Interface,
     Ipoib,
@@ -99,8 +100,13 @@ def _port(port: Port, interface: Interface, wanted: HostNetwork) -> Iterator[Fin
     if bond is not None and interface.master != bond.name:
         cause = f"the port is no member of {bond.name}"
         yield _fail(Code.NOT_BONDED, interface.name, cause, (interface.master or "no bond", bond.name), _AGAIN)
-    used = bond is not None or bool(port.addressing) or bool(wanted.vlans_on(port))
-    if used and (not interface.carrier or interface.member_up is False):
+    if bond is not None or port.addressing or wanted.vlans_on(port):
+        yield from _port_link(interface, bond)
+
+
+def _port_link(interface: Interface, bond: Bond | None) -> Iterator[Finding]:
+    """Judge the link of a port that the site uses."""
+    if not interface.carrier or interface.member_up is False:
         cause = f"a member of {bond.name} has no link" if bond else "the port has no link"
         yield _fail(Code.NO_LINK, interface.name, cause, ("down", "up"), _CABLE, may_change=True)
 
@@ -143,7 +149,7 @@ def _ipoib(link: Ipoib, interface: Interface) -> Iterator[Finding]:
     if link.connected and not interface.ipoib_mode:
         remedy = f"look at /sys/class/net/{link.name}/mode on the host"
         yield replace(
-            _fail(Code.NOT_REPORTED, link.name, "the host does not tell the mode", (None, mode), remedy),
+            _fail(Code.NOT_REPORTED, link.name, "the host does not report the mode", (None, mode), remedy),
             verdict=Verdict.INCONCLUSIVE,
         )
     elif interface.ipoib_mode and interface.ipoib_mode != mode:
@@ -151,59 +157,64 @@ def _ipoib(link: Ipoib, interface: Interface) -> Iterator[Finding]:
             Code.IPOIB_MODE, link.name, "the IPoIB interface is in another mode", (interface.ipoib_mode, mode), _AGAIN
         )
     if link.addressing and not interface.carrier:
-        remedy = "see what hca_link says of the port; see that a subnet manager runs"
+        remedy = "see the finding of hca_link about the port; see that a subnet manager runs"
         yield _fail(Code.NO_LINK, link.name, "the IPoIB interface has no link", ("down", "up"), remedy, may_change=True)
 
 
 def _addressing(wanted: Addressing, interface: Interface) -> Iterator[Finding]:
     has = ", ".join(interface.addresses) or "none"
-    same = {ip_interface(address) for address in interface.addresses}
+    same = set(map(ip_interface, interface.addresses))
     for address in wanted.addresses:
         if ip_interface(address) not in same:
-            yield _fail(
-                Code.ADDRESS_MISSING, interface.name, f"the address {address} is missing", (has, address), _AGAIN
-            )
+            cause = f"the address {address} is missing"
+            yield _fail(Code.ADDRESS_MISSING, interface.name, cause, (has, address), _AGAIN)
     if wanted.dhcp and not any(isinstance(address, IPv4Interface) for address in same):
         cause = "DHCP has given no address"
         remedy = "see that the DHCP server answers on this network and knows the port's MAC"
         yield _fail(Code.ADDRESS_MISSING, interface.name, cause, (has, "an address"), remedy, may_change=True)
-    if wanted.addresses and not wanted.dhcp:
-        own = {ip_interface(address) for address in wanted.addresses}
-        for extra in sorted(str(address) for address in same - own if isinstance(address, IPv4Interface)):
-            cause = f"the interface has an address that the site does not give it: {extra}"
-            yield _warn(Code.ADDRESS_EXTRA, interface.name, cause, (has, ", ".join(wanted.addresses)), _AGAIN)
+    yield from _extra_addresses(wanted, interface)
     if wanted.mtu is not None and interface.mtu != wanted.mtu:
         cause = "the MTU is another: large packets are lost or split"
-        yield _fail(
-            Code.MTU_WRONG,
-            interface.name,
-            cause,
-            (Quantity(interface.mtu, "bytes"), exactly(wanted.mtu, "bytes")),
-            _AGAIN,
-        )
+        values = (Quantity(interface.mtu, "bytes"), exactly(wanted.mtu, "bytes"))
+        yield _fail(Code.MTU_WRONG, interface.name, cause, values, _AGAIN)
+
+
+def _extra_addresses(wanted: Addressing, interface: Interface) -> Iterator[Finding]:
+    """Yield the IPv4 addresses that the site does not give to an interface without DHCP."""
+    if wanted.dhcp or not wanted.addresses:
+        return
+    extra = set(map(ip_interface, interface.addresses)) - set(map(ip_interface, wanted.addresses))
+    values = (", ".join(interface.addresses), ", ".join(wanted.addresses))
+    for address in sorted(str(address) for address in extra if isinstance(address, IPv4Interface)):
+        cause = f"the interface has an address that the site does not give it: {address}"
+        yield _warn(Code.ADDRESS_EXTRA, interface.name, cause, values, _AGAIN)
 
 
 def _routes(wanted: HostNetwork, seen: SeenNetwork) -> Iterator[Finding]:
-    """Gateways that the site names are there, and no others; on a link with DHCP its server's word holds."""
-    planned = {ip_address(link.addressing.gateway) for link in wanted.links if link.addressing.gateway}
-    by_dhcp = {_name(link, seen) for link in wanted.links if link.addressing.dhcp}
+    """Yield missing and unknown default routes. On a link with DHCP the routes of its server are right."""
+    planned = set(map(ip_address, filter(None, (link.addressing.gateway for link in wanted.links))))
     found = {ip_address(route.gateway) for route in seen.routes if route.gateway}
-    has = ", ".join(f"{route.gateway or 'direct'} on {route.interface}" for route in seen.routes) or "none"
+    has = ", ".join(map(_route, seen.routes)) or "none"
     for gateway in sorted(planned - found, key=str):
-        yield _fail(
-            Code.ROUTE_MISSING,
-            "default route",
-            f"the default route over {gateway} is missing",
-            (has, str(gateway)),
-            _AGAIN,
-        )
+        cause = f"the default route over {gateway} is missing"
+        yield _fail(Code.ROUTE_MISSING, "default route", cause, (has, str(gateway)), _AGAIN)
+    expected = ", ".join(sorted(map(str, planned))) or "none"
+    for route in _extra_routes(wanted, seen, planned):
+        cause = f"a default route that the site does not name, over {route.gateway or 'no gateway'}"
+        remedy = f"find what sets it on {route.interface} (networkctl status {route.interface}), and remove it"
+        yield _fail(Code.ROUTE_EXTRA, "default route", cause, (has, expected), remedy)
+
+
+def _route(route: DefaultRoute) -> str:
+    return f"{route.gateway or 'direct'} on {route.interface}"
+
+
+def _extra_routes(wanted: HostNetwork, seen: SeenNetwork, planned: Collection[object]) -> Iterator[DefaultRoute]:
+    by_dhcp = {_name(link, seen) for link in wanted.links if link.addressing.dhcp}
     for route in seen.routes:
-        strange = not route.gateway or ip_address(route.gateway) not in planned
-        if strange and route.interface not in by_dhcp:
-            cause = f"a default route that the site does not name, over {route.gateway or 'no gateway'}"
-            expected = ", ".join(map(str, sorted(planned, key=str))) or "none"
-            remedy = f"find who sets it on {route.interface} (networkctl status {route.interface}), and take it away"
-            yield _fail(Code.ROUTE_EXTRA, "default route", cause, (has, expected), remedy)
+        known = route.gateway and ip_address(route.gateway) in planned
+        if not known and route.interface not in by_dhcp:
+            yield route
 
 
 def _name(link: Link, seen: SeenNetwork) -> str:
@@ -227,7 +238,7 @@ def _name_servers(wanted: HostNetwork, seen: SeenNetwork) -> Iterator[Finding]:
 
 
 def _server(text: str) -> object:
-    """`fe80::1%eth0` is an address for ip_address; whatever is none differs from all."""
+    """Return the address, such as `fe80::1%eth0`; text that is none differs from all addresses."""
     try:
         return ip_address(text)
     except ValueError:

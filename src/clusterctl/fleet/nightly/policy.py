@@ -122,13 +122,20 @@ def choose(
     if not waiting:
         return Choice((), "every gold node had its turn")
     free = [one for one in waiting if idle.get(one.name, "not known") == ""]
-    for first in free:
-        company = [one.name for one in free if one.sku == first.sku]
-        if len(company) >= TOGETHER:
-            return Choice(tuple(company[:room]))
+    chosen = _of_one_sku(free)
+    if chosen:
+        return Choice(chosen[:room])
     return Choice(
         (), f"of {len(waiting)} gold nodes that wait for their turn, {len(free)} are idle: too few of one SKU"
     )
+
+
+def _of_one_sku(free: Sequence[Candidate]) -> tuple[str, ...]:
+    """Return the nodes of the first SKU that has enough of them; none without such a SKU."""
+    by_sku: dict[object, list[str]] = {}
+    for one in free:
+        by_sku.setdefault(one.sku, []).append(one.name)
+    return next((tuple(names) for names in by_sku.values() if len(names) >= TOGETHER), ())
 
 
 def overdue(policy: NightPolicy, candidates: Sequence[Candidate], now: datetime) -> tuple[str, ...]:

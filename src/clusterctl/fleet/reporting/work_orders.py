@@ -200,7 +200,7 @@ def _of_tasks(tasks: Sequence[_Task], planned: Planned) -> WorkOrder:
         location=first.node.location,
         nodes=_concerned(tasks),
         part=_cabling(tasks) if cable else " / ".join(dict.fromkeys(task.part.subject for task in tasks)),
-        slot="" if cable else next((task.part.slot for task in tasks if task.part.slot), ""),
+        slot="" if cable else next(filter(None, (task.part.slot for task in tasks)), ""),
         serial="" if cable else first.part.serial,
         cables=tuple(dict.fromkeys(cable for task in tasks for cable in _cables(task, planned))),
         findings=tuple(sorted(findings.values(), key=lambda finding: -finding.verdict.rank)),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clusterctl.fleet.roles.selection import Choice
-from clusterctl.fleet.roles.specification import Roles, Variable, mistake
+from clusterctl.fleet.roles.specification import Role, Roles, Variable, mistake
 
 ALIKE = 0.9
 """From here on (difflib's ratio) a name that no role knows is taken for a misspelt one."""
@@ -61,25 +61,34 @@ def unknown_names(names: Mapping[str, Any], roles: Roles) -> Iterator[Problem]:
 
 
 def wrong_choice(choice: Choice, given: frozenset[str], roles: Roles) -> Iterator[Problem]:
-    """What a node's roles lack of each other and of variables. `given`: variables that do not come from the site's
-    `variables`: secrets, and what clusterctl itself knows. Roles that are unknown are passed over.
+    """Yield the roles and variables that the roles of a node lack, and roles that exclude each other.
+
+    `given`: variables that do not come from the site's `variables`: secrets, and clusterctl's own. Unknown roles are
+    ignored.
     """
     chosen = {name: roles[name] for name in choice.roles if name in roles}
     for name, role in chosen.items():
-        for other in role.needs:
-            if other not in chosen:
-                yield Problem(name, f"{name} needs the role {other}", f"choose {other} too, or do without {name}")
-        for other in role.excludes:
-            if other in chosen and name < other:
-                yield Problem(name, f"{name} and {other} exclude each other", "choose one of them")
-    filled = {name for name, value in choice.variables.items() if value is not None} | given
-    empty = {name for name, value in choice.variables.items() if value is None}
+        yield from _wrong_partners(name, role, chosen)
+    known = choice.variables.keys() | given
     for name, role in chosen.items():
-        parts = (name, *(other for other in role.brings if other in roles))
-        asked = {variable: spec for part in parts for variable, spec in roles[part].variables.items() if spec.required}
-        for variable, spec in asked.items():
-            if variable not in filled and variable not in empty:
+        for variable, spec in _required(name, role, roles).items():
+            if variable not in known:
                 yield Problem(name, f"role {name} requires {variable}, which is not set", spec.description)
+
+
+def _wrong_partners(name: str, role: Role, chosen: Roles) -> Iterator[Problem]:
+    for other in role.needs:
+        if other not in chosen:
+            yield Problem(name, f"{name} needs the role {other}", f"choose {other} too, or do without {name}")
+    for other in role.excludes:
+        if other in chosen and name < other:
+            yield Problem(name, f"{name} and {other} exclude each other", "choose one of them")
+
+
+def _required(name: str, role: Role, roles: Roles) -> dict[str, Variable]:
+    """Return the required variables of a role and of the roles that it brings."""
+    parts = (name, *(other for other in role.brings if other in roles))
+    return {variable: spec for part in parts for variable, spec in roles[part].variables.items() if spec.required}
 
 
 def _unknown(name: str, known: Mapping[str, Variable], roles: Roles) -> Iterator[Problem]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,15 +46,20 @@ Roles = Mapping[str, Role]
 
 
 def misplaced(order: Iterable[str], roles: Roles) -> tuple[str, ...]:
-    """What is wrong with an order of roles, in words: which are missing, unknown, twice, or before what they need."""
+    """Return the mistakes of an order of roles: missing, unknown and repeated ones, and those before what they need."""
     listed = list(order)
-    wrong = [f"{name} stands there twice" for name in dict.fromkeys(listed) if listed.count(name) > 1]
-    wrong += [f"{name} is no role for nodes" for name in listed if name not in roles or not roles[name].for_nodes]
-    wrong += [f"{name} is missing" for name, role in roles.items() if role.for_nodes and name not in listed]
+    nodes = {name: role for name, role in roles.items() if role.for_nodes}
+    twice = [f"{name} stands there twice" for name in dict.fromkeys(listed) if listed.count(name) > 1]
+    unknown = [f"{name} is no role for nodes" for name in listed if name not in nodes]
+    missing = [f"{name} is missing" for name in nodes if name not in listed]
+    return (*twice, *unknown, *missing, *_too_early(listed, roles))
+
+
+def _too_early(listed: list[str], roles: Roles) -> Iterator[str]:
     for at, name in enumerate(listed):
-        earlier = roles[name].after if name in roles else ()
-        wrong += [f"{name} comes before {other}" for other in earlier if other in listed[at:]]
-    return tuple(wrong)
+        for other in roles[name].after if name in roles else ():
+            if other in listed[at:]:
+                yield f"{name} comes before {other}"
 
 
 def mistake(value: Any, variable: Variable) -> str:

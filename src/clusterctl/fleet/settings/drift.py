@@ -56,9 +56,10 @@ def drift(baseline: Baseline, bios: Bios | None, firmware: tuple[Firmware, ...] 
 
 def bios_drift(baseline: Baseline, bios: Bios | None) -> tuple[Drift, ...]:
     if bios is None:
-        names = dict.fromkeys(name for wish in baseline.bios for name in wish.attributes)
         wanted = {name: value for wish in baseline.bios for name, value in wish.attributes.items()}
-        return tuple(_unknown(name, wanted[name], "the BMC does not tell the BIOS settings") for name in names)
+        return tuple(
+            _unknown(name, value, "the BMC does not report the BIOS settings") for name, value in wanted.items()
+        )
     wishes = [wish for wish in baseline.bios if _matches(bios.registry, wish.registry)]
     if baseline.bios and not wishes:
         note = f"no group of the baseline is for the attribute registry {bios.registry!r}"
@@ -130,11 +131,11 @@ def _cure(found: Value) -> str:
 
 def _components(wish: FirmwareWish, firmware: tuple[Firmware, ...] | None) -> Iterator[Drift]:
     if firmware is None:
-        yield _untold(wish, "the BMC's firmware inventory could not be read")
+        yield _unreported(wish, "the BMC's firmware inventory could not be read")
         return
     found = [one for one in firmware if _matches(one.component, wish.component)]
     if not found:
-        yield _untold(wish, "the BMC lists no such component that runs")
+        yield _unreported(wish, "the BMC lists no such component that runs")
     for one in found:
         yield _component(wish, one)
 
@@ -142,20 +143,25 @@ def _components(wish: FirmwareWish, firmware: tuple[Firmware, ...] | None) -> It
 def _component(wish: FirmwareWish, found: Firmware) -> Drift:
     order = compare(found.version, wish.version or wish.minimum)
     right = found.version == wish.version if wish.version else order is not None and order >= 0
-    stand = Stand.RIGHT if right else Stand.WRONG
-    note = ""
-    if not right and wish.minimum and order is None:
-        stand, note = Stand.UNKNOWN, f"which of {found.version!r} and {wish.minimum!r} is later is unknown"
-    elif not right and order is not None and order > 0 and not wish.downgrade:
-        note = "it is later than the baseline: it is not taken back unless the baseline says downgrade: true"
-    elif not right and wish.image is None:
-        note = "the baseline names no image for it"
+    stand, note = (Stand.RIGHT, "") if right else _wrong_component(wish, found, order)
     return Drift(
         Aspect.FIRMWARE, found.component, found.version, wish.wants, stand, note=note, by_hand=bool(note), wish=wish
     )
 
 
-def _untold(wish: FirmwareWish, note: str) -> Drift:
+def _wrong_component(wish: FirmwareWish, found: Firmware, order: int | None) -> tuple[Stand, str]:
+    """Return the state of a component that is not as wished, and the reason why it cannot be corrected, if any."""
+    if wish.minimum and order is None:
+        return Stand.UNKNOWN, f"which of {found.version!r} and {wish.minimum!r} is later is unknown"
+    if order is not None and order > 0 and not wish.downgrade:
+        return (
+            Stand.WRONG,
+            "it is later than the baseline: it is not taken back without downgrade: true in the baseline",
+        )
+    return Stand.WRONG, "" if wish.image is not None else "the baseline names no image for it"
+
+
+def _unreported(wish: FirmwareWish, note: str) -> Drift:
     return Drift(Aspect.FIRMWARE, wish.component, "", wish.wants, Stand.UNKNOWN, note=note, by_hand=True, wish=wish)
 
 

@@ -1,4 +1,4 @@
-"""What `settings apply` would do: to which machines, and what. Pure."""
+"""The plan of `settings apply`: the work on each machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clusterctl.fleet.settings.drift import Aspect, Drift, Stand
 
 @dataclass(frozen=True, slots=True)
 class Todo:
-    """What is to be done to one machine, in this order: `bmc` firmware, `host` firmware, `attributes`, one reboot.
+    """The work on one machine, in this order: `bmc` firmware, `host` firmware, `attributes`, one reboot.
 
     waiting  something waits for a reboot already
     by_hand  what differs and cannot be corrected from here
@@ -33,15 +33,22 @@ class Todo:
 
 
 def todo(drifts: Iterable[Drift]) -> Todo:
-    """From a machine's drift. An image flashes all components of its kind: it is sent once."""
-    all_of_it = tuple(drifts)
-    wrong = [one for one in all_of_it if one.stand is Stand.WRONG and not one.by_hand]
-    wishes = list(dict.fromkeys(one.wish for one in wrong if one.wish is not None))
-    attributes = {one.what: one.value for one in wrong if one.aspect is Aspect.BIOS and one.value is not None}
+    """Return what corrects a machine's drift. An image flashes all components of its kind: it is sent once."""
+    drifts = tuple(drifts)
+    wrong = [one for one in drifts if one.stand is Stand.WRONG and not one.by_hand]
     return Todo(
-        bmc=tuple(wish for wish in wishes if wish.restarts is Restarts.BMC),
-        host=tuple(wish for wish in wishes if wish.restarts is Restarts.HOST),
-        attributes=attributes or None,
-        waiting=any(one.stand is Stand.WAITING for one in all_of_it),
-        by_hand=tuple(one for one in all_of_it if one.by_hand and one.stand is not Stand.RIGHT),
+        bmc=_wishes(wrong, Restarts.BMC),
+        host=_wishes(wrong, Restarts.HOST),
+        attributes=_attributes(wrong) or None,
+        waiting=any(one.stand is Stand.WAITING for one in drifts),
+        by_hand=tuple(one for one in drifts if one.by_hand and one.stand is not Stand.RIGHT),
     )
+
+
+def _wishes(wrong: Iterable[Drift], restarts: Restarts) -> tuple[FirmwareWish, ...]:
+    """Return each wished firmware once, of those whose update restarts this part."""
+    return tuple(dict.fromkeys(one.wish for one in wrong if one.wish is not None and one.wish.restarts is restarts))
+
+
+def _attributes(wrong: Iterable[Drift]) -> dict[str, Value]:
+    return {one.what: one.value for one in wrong if one.aspect is Aspect.BIOS and one.value is not None}

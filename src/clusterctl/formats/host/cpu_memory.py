@@ -53,7 +53,7 @@ def parse_memory_modules(text: str) -> tuple[MemoryModule, ...]:
 class ProcessorSocket:
     """One socket: `designation` as printed on the board, dmidecode's status: `Populated, Enabled`, `Unpopulated` …
 
-    `cores` and `cores_enabled` are None where the firmware does not tell them.
+    `cores` and `cores_enabled` are None where the firmware does not report them.
     """
 
     designation: str

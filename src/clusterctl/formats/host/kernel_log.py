@@ -119,7 +119,7 @@ def _address(text: str) -> str:
 
 
 def board_serials(messages: Iterable[Message]) -> Mapping[str, str]:
-    """Return the GPU serials that the driver prints beside errors, by PCI address; it uses one message or two."""
+    """Return the GPU serials that the driver prints with errors, by PCI address; it uses one message or two."""
     named, found = "", {}
     for message in messages:
         if match := _of_driver(_NAMED, message.text):

@@ -75,7 +75,7 @@ class Section:
 
 def is_db_csv(text: str) -> bool:
     """Return whether the text has sections of a db_csv."""
-    return any(line.startswith("START_") for line in text.splitlines())
+    return text.startswith("START_") or "\nSTART_" in text
 
 
 def sections(text: str, file: str) -> dict[str, Section]:

@@ -1,4 +1,4 @@
-"""curtin's installation log → the line that says why it failed.
+"""curtin's installation log → the line with the cause of the failure.
 
 curtin ends a failed log with `curtin: Installation failed with exception: …` and the failed command, whose output it
 quotes once more, indented. The command that failed first is the innermost one (curtin/commands/install.py and

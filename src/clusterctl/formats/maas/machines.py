@@ -29,7 +29,7 @@ _WWN = re.compile(r".*/(?:wwn-|nvme-(?=eui\.|nvme\.|uuid\.))(?P<wwn>[^/]+)")
 
 
 class NodeStatus(enum.IntEnum):
-    """The integer `status` of a machine; the strings (`status_name`) are for people."""
+    """The integer `status` of a machine; the strings (`status_name`) are for display."""
 
     NEW = 0
     COMMISSIONING = 1

@@ -140,8 +140,8 @@ class Recovery:
     action    the recovery action, as drivers from R565 on report it: `None`, `Reset`, `Reboot`, `Drain P2P` …
     required, recommended   a reset, and a drain with a reset, as older drivers report them
     repairs   the raw values of the pending repairs, by key; only those that the driver prints
-    lost      the driver says of a value that the GPU is lost
-    stopped   the driver says of a value that the GPU requires a reset
+    lost      a value of the driver is "GPU is lost"
+    stopped   a value of the driver is "GPU requires reset"
     """
 
     action: str | None

@@ -30,11 +30,11 @@ def read_account(answers: Answers, user: str) -> Account | Wanted:
     return Account(enabled[0].path, user, _limit(service, "MinPasswordLength"), _limit(service, "MaxPasswordLength"))
 
 
-def own_account(told: str, user: str) -> Account:
+def own_account(path: str, user: str) -> Account:
     """The account that a BMC names that tells nothing else before its password is changed; where it names none, by its
     user's name, as OpenBMC has it.
     """
-    return Account(told.rstrip("/") or f"{ROOT}/AccountService/Accounts/{user}", user)
+    return Account(path.rstrip("/") or f"{ROOT}/AccountService/Accounts/{user}", user)
 
 
 def _limit(service: Resource, name: str) -> int | None:

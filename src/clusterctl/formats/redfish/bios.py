@@ -24,7 +24,7 @@ _JOB_OVER = frozenset({"Completed", "CompletedWithErrors", "Failed", "RebootComp
 
 @dataclass(frozen=True, slots=True)
 class BiosControl:
-    """`settings` takes changes. `on_reset`: it wants to be told when they are due.
+    """`settings` takes changes. `on_reset`: a change must name when it is applied.
 
     jobs       Dell's job queue, where what waits needs a job; empty elsewhere
     scheduled  there is such a job
@@ -65,7 +65,7 @@ def same(found: Value | None, wanted: Value) -> bool:
 
 
 def read_bios(answers: Answers) -> BiosControl | Wanted:
-    """Raises `ParseError` or `EdgeError` where the machine or its attributes are not told."""
+    """Return the BIOS settings. Raises `ParseError` or `EdgeError` where machine or attributes are not reported."""
     tree = Tree(answers)
     try:
         return _control(tree, None)
@@ -93,7 +93,7 @@ def _control(tree: Tree, read_only: frozenset[str] | None) -> BiosControl:
     settings = tree.get(path)
     current = attributes(bios)
     if not current:
-        raise ParseError("the BMC tells no BIOS attribute", where=bios.where("Attributes"))
+        raise ParseError("the BMC reports no BIOS attribute", where=bios.where("Attributes"))
     jobs = settings.link("Oem", "Dell", "Jobs") or ""
     return BiosControl(
         serial,
@@ -107,7 +107,7 @@ def _control(tree: Tree, read_only: frozenset[str] | None) -> BiosControl:
 
 
 def attributes(resource: Resource) -> dict[str, Value]:
-    """What it tells; null is not told."""
+    """Return the reported attributes, without those that are null."""
     found = resource.value("Attributes")
     if found is None:
         return {}

@@ -31,7 +31,7 @@ UEFI, ONCE = "UEFI", "Once"
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """What stands in `Boot` about the next boot; empty where it is not told."""
+    """The fields of `Boot` about the next boot; empty where the BMC does not report them."""
 
     target: str
     enabled: str
@@ -39,11 +39,13 @@ class Override:
     uri: str
 
     def __str__(self) -> str:
-        told = {"target": self.target, "enabled": self.enabled, "mode": self.mode, "URI": self.uri}
-        return "boot override " + (", ".join(f"{name} {value}" for name, value in told.items() if value) or "not told")
+        fields = {"target": self.target, "enabled": self.enabled, "mode": self.mode, "URI": self.uri}
+        return "boot override " + (
+            ", ".join(f"{name} {value}" for name, value in fields.items() if value) or "not reported"
+        )
 
     def gives(self, wish: BootOnce) -> bool:
-        """Whether the next boot will be the wished one. A mode that is not told is not wrong."""
+        """Whether the next boot will be the wished one. A mode that the BMC does not report is not wrong."""
         right = self.target in TARGETS[wish.source] and self.enabled == ONCE and self.mode in (UEFI, "")
         return right and (not wish.uri or self.uri == wish.uri)
 
@@ -51,7 +53,7 @@ class Override:
 @dataclass(frozen=True, slots=True)
 class BootControl:
     """`etags` has, by path, what takes changes: the settings object of the System first where it has one with a `Boot`
-    in it, then the System. `shown` are the overrides that they tell; `boot` is the object of the first.
+    in it, then the System. `shown` are the overrides that they report; `boot` is the object of the first.
     """
 
     serial: Serial
@@ -78,7 +80,7 @@ class BootControl:
 
 
 def read_boot(answers: Answers) -> BootControl | Wanted:
-    """Raises `ParseError` or `EdgeError` where it is not told which machine this is, or how it boots."""
+    """Return the boot settings. Raises `ParseError` or `EdgeError` where the machine or its boot is not reported."""
     tree = Tree(answers)
     try:
         host = system.host_system(tree)
@@ -127,7 +129,7 @@ def settings_of(tree: Tree, host: Resource) -> Resource | None:
 def _boot(place: Resource) -> Mapping[str, Any]:
     found = place.value("Boot")
     if not isinstance(found, Mapping):
-        raise ParseError("the BMC does not tell how the machine boots", where=place.where("Boot"))
+        raise ParseError("the BMC does not report how the machine boots", where=place.where("Boot"))
     return found
 
 
@@ -161,7 +163,7 @@ class Slot:
     eject: str
 
     def holds(self, uri: str) -> bool:
-        """Whether this image is in. Some BMCs tell only the name of the file."""
+        """Whether this image is inserted. Some BMCs report only the name of the file."""
         return self.inserted and (self.image == uri if self.image else self.name == uri.rsplit("/", 1)[-1])
 
     def __str__(self) -> str:
@@ -182,8 +184,8 @@ class Tray:
         """A drive with nothing in it; `EdgeError` naming what is in all of them."""
         found = next((slot for slot in self.slots if not slot.inserted), None)
         if found is None:
-            told = "; ".join(map(str, self.slots)) or "it has none"
-            raise EdgeError(f"the BMC has no free virtual drive for discs: {told}", remedy="eject what is in it first")
+            slots = "; ".join(map(str, self.slots)) or "it has none"
+            raise EdgeError(f"the BMC has no free virtual drive for discs: {slots}", remedy="eject what is in it first")
         return found
 
     def __str__(self) -> str:
@@ -243,7 +245,9 @@ def _takes_discs(item: Resource, troubles: list[ParseError | EdgeError]) -> bool
         troubles.append(error)
         return False
     if not kinds:
-        troubles.append(ParseError("the drive does not tell what it takes", where=item.where("MediaTypes")))
+        troubles.append(
+            ParseError("the BMC does not report which media the drive takes", where=item.where("MediaTypes"))
+        )
     return bool(_DISCS.intersection(kinds))
 
 
@@ -262,5 +266,5 @@ def _slot(media: Resource) -> Slot:
 
 
 def _target(media: Resource, action: str) -> str:
-    told = media.text("Actions", action, "target")
-    return normal(told, media.where("Actions", action, "target")) if told else ""
+    target = media.text("Actions", action, "target")
+    return normal(target, media.where("Actions", action, "target")) if target else ""

@@ -5,15 +5,14 @@ or of the older ones (Thermal, Power).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.node import Fan, Psu, Temperature
-from clusterctl.formats.redfish.system import chassis, serial_number, service_label, well
-from clusterctl.formats.redfish.tree import Resource, Tree
+from clusterctl.formats.redfish.system import chassis, programmed, serial_number, service_label, well
+from clusterctl.formats.redfish.tree import GarbledError, Resource, Tree
 
 
 def fans(tree: Tree) -> tuple[Fan, ...]:
@@ -21,10 +20,10 @@ def fans(tree: Tree) -> tuple[Fan, ...]:
     units = chassis(tree)
     older = [item for one in tree.readable_links(units, "Thermal") for item in one.each("Fans")]
     newer = [] if older else tree.present(tree.readable_links(units, "ThermalSubsystem"), "Fans")
-    there = newer or [item for item in older if not item.absent]
-    if not there:
+    found = tree.kept(newer or older, lambda item: None if item.absent else Fan(_fan_slot(item), well(item)))
+    if not found:
         raise ParseError("no fan is listed", where="/redfish/v1/Chassis Fans")
-    return tuple(Fan(_fan_slot(item), well(item)) for item in there)
+    return found
 
 
 def _fan_slot(item: Resource) -> str:
@@ -33,10 +32,10 @@ def _fan_slot(item: Resource) -> str:
 
 def psus(tree: Tree) -> tuple[Psu, ...]:
     """Return all that are plugged in, in the BMC's order; `ParseError` where it lists none."""
-    present = [item for item in _supplies(tree) if not item.absent]
-    if not present:
+    found = tree.kept(_supplies(tree), lambda item: None if item.absent else _psu(item))
+    if not found:
         raise ParseError("no power supply is listed", where="/redfish/v1/Chassis PowerSupplies")
-    return tuple(_psu(item) for item in present)
+    return found
 
 
 def _psu(item: Resource) -> Psu:
@@ -49,7 +48,7 @@ def _psu_slot(item: Resource) -> str:
     if bay is not None:
         return f"bay {bay}"
     label = service_label(item) or item.text("Name").removesuffix(" Status")
-    return label or item.id
+    return label if label and programmed(label) else item.text("MemberId") or item.id
 
 
 def _supplies(tree: Tree) -> list[Resource]:
@@ -76,6 +75,12 @@ _INTAKES = 4
 """A machine has at most so many intake sensors. A DGX calls all of its 120 sensors Intake: then only names count."""
 
 
+_COLDEST, _HOTTEST = -60, 250
+"""°C. What reads less is a distance to a limit (`P1 Therm Margin` -71), what reads more is none. A threshold above,
+or of zero and less, was never programmed.
+"""
+
+
 def temperatures(tree: Tree) -> tuple[Temperature, ...]:
     """Return every sensor that reads, in the BMC's order; empty where the BMC has no such resource."""
     units = chassis(tree)
@@ -83,9 +88,7 @@ def temperatures(tree: Tree) -> tuple[Temperature, ...]:
     listing = [one for one in units if not one.has("Thermal") and one.has("Sensors")]
     sensors = tree.readable_members(listing, "Sensors")
     listed = [item for resource in resources for item in resource.each("Temperatures")]
-    older = (tree.attempt(partial(_of_thermal, item)) for item in listed)
-    newer = (tree.attempt(partial(_of_sensor, item)) for item in chain.from_iterable(sensors))
-    found = (*_readings(older), *_readings(newer))
+    found = (*tree.kept(listed, _of_thermal), *tree.kept(chain.from_iterable(sensors), _of_sensor))
     if not found and tree.incomplete():
         raise ParseError("no sensor is among what could be read", where="/redfish/v1/Chassis Sensors")
     return _with_intakes(found)
@@ -98,10 +101,6 @@ def _with_intakes(found: tuple[Temperature, ...]) -> tuple[Temperature, ...]:
     return tuple(replace(one, intake=_INTAKE.fullmatch(one.sensor) is not None) for one in found)
 
 
-def _readings(found: Iterator[Temperature | None]) -> Iterator[Temperature]:
-    return (one for one in found if one is not None)
-
-
 def _of_thermal(item: Resource) -> Temperature | None:
     """Return the reading; None where the sensor is absent or does not read now. HPE's absent sensors read 0."""
     critical = item.number("UpperThresholdCritical")
@@ -111,7 +110,7 @@ def _of_thermal(item: Resource) -> Temperature | None:
 
 def _of_sensor(item: Resource) -> Temperature | None:
     """Return the reading; None where the sensor measures something else, is absent, or does not read now."""
-    if item.text("ReadingType") != "Temperature" and item.text("ReadingUnits") != "Cel":
+    if item.term("ReadingType") != "Temperature" and item.text("ReadingUnits") != "Cel":
         return None
     critical = item.number("Thresholds", "UpperCritical", "Reading")
     fatal = item.number("Thresholds", "UpperFatal", "Reading")
@@ -119,13 +118,15 @@ def _of_sensor(item: Resource) -> Temperature | None:
 
 
 def _temperature(item: Resource, celsius: float | None, critical: float | None) -> Temperature | None:
-    if celsius is None or item.absent:
+    if celsius is None or item.absent or celsius < _COLDEST:
         return None
+    if celsius > _HOTTEST:
+        raise GarbledError(f"{celsius:g} °C is not plausible", where=item.where("Reading"))
     name = item.text("Name") or item.path
     return Temperature(
         sensor=name,
         celsius=celsius,
-        critical=critical,
-        health=item.text("Status", "Health"),
-        intake=item.text("PhysicalContext") == "Intake" or _INTAKE.fullmatch(name) is not None,
+        critical=critical if critical is not None and 0 < critical <= _HOTTEST else None,
+        health=item.term("Status", "Health"),
+        intake=item.term("PhysicalContext") == "Intake" or _INTAKE.fullmatch(name) is not None,
     )

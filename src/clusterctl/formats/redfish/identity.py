@@ -25,8 +25,8 @@ _NO_UUID = re.compile(r"0{8}-(?:0{4}-){3}0{12}|f{8}-(?:f{4}-){3}f{12}|03000200-0
 _MAX_WORDS = 100
 
 
-def told(read: Callable[[], T]) -> T | None:
-    """What `read` gives; None where the BMC tells something else than it should."""
+def or_none(read: Callable[[], T]) -> T | None:
+    """Return what `read` returns; None where the BMC's answer has another form than it should."""
     try:
         return read()
     except ClusterctlError:
@@ -34,10 +34,10 @@ def told(read: Callable[[], T]) -> T | None:
 
 
 def words(resource: Resource | None, *keys: str) -> str:
-    """Printable and short, for it is shown on a terminal and written to a sheet; empty where not told."""
+    """Return a text, printable and short, for terminals and sheets; empty where absent."""
     if resource is None:
         return ""
-    return printable(told(lambda: resource.text(*keys)) or "")
+    return printable(or_none(lambda: resource.text(*keys)) or "")
 
 
 def printable(text: str) -> str:
@@ -64,11 +64,11 @@ def mac(text: str) -> Mac | None:
 
 
 def link(resource: Resource | None, *keys: str) -> str | None:
-    return told(lambda: resource.link(*keys)) if resource is not None else None
+    return or_none(lambda: resource.link(*keys)) if resource is not None else None
 
 
 def links(resource: Resource | None, *keys: str) -> list[str]:
-    found = told(lambda: resource.references(*keys)) if resource is not None else None
+    found = or_none(lambda: resource.references(*keys)) if resource is not None else None
     return list(dict.fromkeys(found or ()))
 
 
@@ -90,7 +90,7 @@ _VENDORS = {
     "openbmc": "OpenBMC",
     "supermicro": "Supermicro",
 }
-"""The first word of what is told as vendor, or the name of an `Oem` object → the vendor as we write it."""
+"""The first word of the reported vendor, or the name of an `Oem` object → the vendor as we write it."""
 
 
 def is_service_root(root: Mapping[str, Any]) -> bool:
@@ -100,7 +100,7 @@ def is_service_root(root: Mapping[str, Any]) -> bool:
 
 
 def read_greeting(root: Mapping[str, Any]) -> Greeting:
-    """A field of a wrong type counts as not told."""
+    """Return the field; a field of a wrong type counts as absent."""
     resource = Resource(ROOT, root)
     return Greeting(
         kind=_kind_of_root(resource),
@@ -162,12 +162,12 @@ def _kind_without_system(answers: Answers, root: Resource) -> str:
 
 
 def _is_dpu(system: Resource) -> bool:
-    told = (system.id, words(system, "Model"), words(system, "SystemType"))
-    return told[2] == "DPU" or any(name in text.lower() for name in _DPUS for text in told[:2])
+    names = (system.id, words(system, "Model"), words(system, "SystemType"))
+    return names[2] == "DPU" or any(name in text.lower() for name in _DPUS for text in names[:2])
 
 
 def _next_of_kind(answers: Answers, root: Resource) -> str | None:
-    """Return the list of chassis where neither vendor nor system say that it is in a server."""
+    """Return the list of chassis where neither vendor nor system shows that it is in a server."""
     system = _host(answers, root)
     known = system is not None and _is_host(system) and bool(_serial(Tree(answers), system))
     if _vendor(root) in _NO_NVIDIA or (known and words(root, "Product") not in _BOTH):
@@ -181,11 +181,11 @@ def known_vendor(text: str) -> str:
 
 
 def _vendor(root: Resource) -> str:
-    """As told, in our spelling where we have one; else by the vendor's own part of the root."""
-    said = words(root, "Vendor")
+    """Return the reported vendor, in our spelling where we have one; else by the vendor's own part of the root."""
+    reported = words(root, "Vendor")
     oem = root.body.get("Oem")
-    names = (said, *oem) if isinstance(oem, Mapping) else (said,)
-    return next((known for name in names if (known := known_vendor(name))), said)
+    names = (reported, *oem) if isinstance(oem, Mapping) else (reported,)
+    return next((known for name in names if (known := known_vendor(name))), reported)
 
 
 def next_interface(answers: Answers, manager: Resource, address: str) -> str | None:
@@ -221,7 +221,7 @@ def _interfaces(answers: Answers, manager: Resource) -> list[Resource]:
     if path is None:
         return []
     whole = read(answers, _expanded(answers, path))
-    inside = (told(lambda: whole.each("Members")) or ()) if whole is not None else ()
+    inside = (or_none(lambda: whole.each("Members")) or ()) if whole is not None else ()
     found = [item for item in inside if _mac(item) is not None]
     return found or [item for member in links(read(answers, path), "Members") if (item := read(answers, member))]
 
@@ -238,7 +238,7 @@ def _mac(interface: Resource) -> Mac | None:
 
 def _addresses(interface: Resource) -> list[str]:
     kinds = ("IPv4Addresses", "IPv6Addresses")
-    items = [item for kind in kinds for item in told(partial(interface.each, kind)) or ()]
+    items = [item for kind in kinds for item in or_none(partial(interface.each, kind)) or ()]
     return [words(item, "Address").lower() for item in items]
 
 
@@ -249,7 +249,7 @@ def _inside(interface: Resource) -> bool:
 
 
 _SERIAL_COST = 2
-"""Requests that are spent at most, at a time, on a serial that the system does not tell."""
+"""Requests that are spent at most, at a time, on a serial that the system does not report."""
 _BOARDS = ("HGX",)
 """How systems begin that are a board inside the machine and not the host."""
 
@@ -331,9 +331,9 @@ def _next_of_serial(answers: Answers, root: Resource) -> str | None:
 
 
 def _serial(tree: Tree, system: Resource) -> str:
-    """Empty where it is not told; `tree.wanted` then has what may tell it."""
+    """Return the serial; empty where it is unknown; `tree.wanted` then has what may give it."""
     try:
-        return _serial_or_none(told(lambda: serial_of(tree, system)))
+        return _serial_or_none(or_none(lambda: serial_of(tree, system)))
     except NotYetReadError:
         return ""
 
@@ -341,7 +341,7 @@ def _serial(tree: Tree, system: Resource) -> str:
 def _make(tree: Tree, system: Resource) -> tuple[str, str]:
     """Manufacturer and model by what was read for the serial of a system that keeps silent (GB200)."""
     try:
-        maker, model = told(lambda: make_of(tree, system)) or ("", "")
+        maker, model = or_none(lambda: make_of(tree, system)) or ("", "")
     except NotYetReadError:
         return "", ""
     return printable(maker), printable(model)

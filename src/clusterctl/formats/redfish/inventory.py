@@ -11,7 +11,7 @@ from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.node import Inventory, Unread
 from clusterctl.formats.redfish import cooling_power, network, processors, storage, system, updates
 from clusterctl.formats.redfish.machine import read_machine
-from clusterctl.formats.redfish.tree import Answers, NotYetReadError, Tree, Wanted
+from clusterctl.formats.redfish.tree import Answers, GarbledError, NotYetReadError, Tree, Wanted
 
 T = TypeVar("T")
 MAX_UNREAD = 40
@@ -40,6 +40,8 @@ class _Reader:
         except NotYetReadError:
             return None
         except (ParseError, EdgeError) as error:
+            if not isinstance(error, ParseError) or isinstance(error, GarbledError):
+                self.tree.leave_out(error)
             self.problems.append(f"{name}: {error.where}: {error.message}")
             return None
 
@@ -47,7 +49,7 @@ class _Reader:
 def read_inventory(answers: Answers) -> Reading | Wanted:
     """The inventory, or what must be read first.
 
-    Raises `ParseError` or `EdgeError` where the BMC does not tell which machine this is: without manufacturer, model
+    Raises `ParseError` or `EdgeError` where the BMC does not report which machine this is: without manufacturer, model
     and serial nothing else is of use. Everything else is None (or empty, for versions and health) when unmeasured; a
     kind of parts of which some could be read has those, and the others stand in `unread`.
     """
@@ -80,7 +82,7 @@ def read_inventory(answers: Answers) -> Reading | Wanted:
         firmware=reader.read("firmware", updates.running_firmware),
         stale=reader.read("stale", system.stale) or "",
         rollups=reader.read("rollups", system.rollups) or (),
-        on=_ON.get(host.text("PowerState")),
+        on=_ON.get(host.term("PowerState")),
         posted=reader.read("posted", system.posted),
     )
     if tree.wanted:

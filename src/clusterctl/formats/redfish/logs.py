@@ -18,7 +18,7 @@ from clusterctl.formats.redfish.system import chassis, systems
 from clusterctl.formats.redfish.tree import Answers, NotYetReadError, Resource, Tree, Wanted, normal
 
 NEWEST = 200
-"""So many entries of each log are told."""
+"""Entries of each log that are reported at most."""
 _TRACES = re.compile(
     r"(audit|diagnostic|security|journal|postcode|dump|crashdump|faultdump|debugtoken|fdr|telemetry)\w*|sl",
     re.IGNORECASE,
@@ -104,7 +104,7 @@ def _newest_first(items: list[Resource]) -> bool:
 
 
 def _entry(item: Resource, service: Resource) -> LogEntry:
-    severity = item.text("Severity") or item.text("MessageSeverity")
+    severity = item.term("Severity") or item.term("MessageSeverity")
     return LogEntry(
         at=item.text("Created") or item.text("EventTimestamp"),
         severity=severity if severity in _SEVERITIES else "",
@@ -123,9 +123,9 @@ def _cleared(item: Resource) -> bool:
 
 
 def _origin(item: Resource) -> str:
-    """The last part of the link to the part; a link that is none tells nothing, and costs no entry."""
-    told = item.value("Links", "OriginOfCondition")
-    path = told.get("@odata.id") if isinstance(told, Mapping) else None
+    """The last part of the link to the part; an entry without a valid link is kept."""
+    link = item.value("Links", "OriginOfCondition")
+    path = link.get("@odata.id") if isinstance(link, Mapping) else None
     return path.rstrip("/").rsplit("/", 1)[-1] if isinstance(path, str) else ""
 
 
@@ -142,10 +142,10 @@ def _newest(entry: LogEntry) -> datetime:
 def _when(text: str) -> datetime:
     """For sorting only: what cannot be read as a time counts as oldest."""
     try:
-        told = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         return _LONG_AGO
-    return told if told.tzinfo else told.replace(tzinfo=UTC)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 _CLEAR = "#LogService.ClearLog"
@@ -204,8 +204,8 @@ def _is_event_log(path: str) -> bool:
 
 
 def _target(service: Resource) -> str:
-    told = service.text("Actions", _CLEAR, "target") or f"{service.path}/Actions/LogService.ClearLog"
-    return normal(told, service.where("Actions", _CLEAR, "target"))
+    target = service.text("Actions", _CLEAR, "target") or f"{service.path}/Actions/LogService.ClearLog"
+    return normal(target, service.where("Actions", _CLEAR, "target"))
 
 
 def _all_entries(tree: Tree, service: Resource) -> frozenset[str]:
@@ -234,5 +234,5 @@ def _entries_of(tree: Tree, page: Resource) -> Sequence[Resource]:
 
 
 def _words(item: Resource) -> str:
-    told = (item.text("Id") or item.path, item.text("Created"), item.text("MessageId"), item.text("Message"))
-    return " ".join(told)
+    fields = (item.text("Id") or item.path, item.text("Created"), item.text("MessageId"), item.text("Message"))
+    return " ".join(fields)

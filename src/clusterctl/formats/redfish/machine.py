@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from clusterctl.fleet.node import Serial
-from clusterctl.formats.redfish.system import chassis, host_system, programmed, required, serial_like, systems
-from clusterctl.formats.redfish.tree import Resource, Tree
+from clusterctl.formats.redfish.system import chassis, garbled, host_system, programmed, required, serial_like, systems
+from clusterctl.formats.redfish.tree import GarbledError, Resource, Tree
 
 _TRAYS = frozenset({"Blade", "Drawer", "Enclosure", "Other", "Rack", "RackMount", "Shelf", "Sled", "StandAlone"})
 _PRODUCT_NAMES = ("chassis", "product")
@@ -71,14 +71,24 @@ def serial_of(tree: Tree, host: Resource) -> Serial:
 
 def _labels(tree: Tree, host: Resource) -> Iterator[_Label]:
     """Yield the labels of the machine, the best first. Reads no more than is asked for."""
+    _require_legible(host)
     yield _label(host)
     linked = tree.all(host.links("Links", "Chassis"))
     yield from _tray_labels(tree, host, _trays(linked, host))
     units = [one for one in tree.members(tree.root, "Chassis") if one.path not in {unit.path for unit in linked}]
     yield from _tray_labels(tree, host, _trays(units, host))
     for zone in units:
-        if zone.text("ChassisType") == "Zone":
+        if zone.term("ChassisType") == "Zone":
             yield from _product(zone, host, _assemblies(tree, zone))
+
+
+def _require_legible(host: Resource) -> None:
+    """Raise `GarbledError` where a part of a label was lost on the way: what stands elsewhere is another label."""
+    for name in ("Manufacturer", "Model", _serial_field(host)):
+        text = host.text(name)
+        if garbled(text) and any(sign.isascii() and sign.isalnum() for sign in text):
+            remedy = "discover it again; if it stays so, have the vendor program the field again"
+            raise GarbledError(f"{text!r} is not legible", where=host.where(name), remedy=remedy)
 
 
 def _tray_labels(tree: Tree, host: Resource, trays: list[Resource]) -> Iterator[_Label]:
@@ -110,8 +120,8 @@ def _trays(units: Iterable[Resource], host: Resource) -> list[Resource]:
     return [
         one
         for one in units
-        if (one.path in linked and one.text("ChassisType") in (*_TRAYS, ""))
-        or (host.path in one.links("Links", "ComputerSystems") and one.text("ChassisType") in _TRAYS)
+        if (one.path in linked and one.term("ChassisType") in (*_TRAYS, ""))
+        or (host.path in one.links("Links", "ComputerSystems") and one.term("ChassisType") in _TRAYS)
     ]
 
 

@@ -18,7 +18,7 @@ from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Guid, Hca, Mac, Nic
 from clusterctl.formats.redfish.parts import by_slot
-from clusterctl.formats.redfish.system import chassis, host_first, host_system, serial_number
+from clusterctl.formats.redfish.system import chassis, garbled, host_first, host_system, serial_number
 from clusterctl.formats.redfish.tree import Resource, Tree
 
 # NVIDIA part numbers MCX<generation>5…: the VPI and InfiniBand cards of ConnectX-4 to -8 (1, 2, 3 there: Ethernet).
@@ -35,8 +35,8 @@ _CX_ID = re.compile(r"CX([4-9])", re.IGNORECASE)
 class _Function:
     """One device function or port of an adapter: number `rank` of its `siblings`, counted from 1.
 
-    An InfiniBand adapter has one function for each port, in the ports' order. An adapter that tells of neither stands
-    for itself. `pci_model`: what its PCI ids say.
+    An InfiniBand adapter has one function for each port, in the ports' order. An adapter that lists neither is
+    its own function. `pci_model`: the model by its PCI ids.
     """
 
     adapter: Resource
@@ -46,27 +46,28 @@ class _Function:
     pci_model: str = ""
 
     @property
-    def told_model(self) -> str:
+    def reported_model(self) -> str:
         dell = (self.resource.text("Oem", "Dell", name, "ProductName") for name in ("DellInfiniBand", "DellNIC"))
         products = (product.split(" - ")[0] for product in dell if product)
-        return self.adapter.text("Model") or next(products, "") or self.adapter.text("PartNumber")
+        told = (self.adapter.text("Model"), next(products, ""), self.adapter.text("PartNumber"))
+        return next((text for text in told if text and not garbled(text)), "")
 
     @property
     def model(self) -> str:
-        found = self.told_model or self.pci_model
+        found = self.reported_model or self.pci_model
         chip = _CX_ID.search(self.adapter.id)
         return f"ConnectX-{chip[1]} {found}".strip() if chip and "connectx" not in found.casefold() else found
 
     @property
     def speaks_infiniband(self) -> bool:
-        kinds = (self.resource.text(name) for name in _TECHNOLOGIES)
+        kinds = (self.resource.term(name) for name in _TECHNOLOGIES)
         kind = next((found for found in kinds if found), "")
         silent = not kind and any(self.resource.has(*keys) for keys in (("InfiniBand",), _DELL_INFINIBAND))
         return kind == "InfiniBand" or silent
 
     @property
     def capabilities(self) -> tuple[str, ...]:
-        """What it can be set to; all that the DGX's BMC tells of a card."""
+        """The kinds that it can be set to; the DGX's BMC reports nothing else of a card."""
         return self.resource.texts("NetDevFuncCapabilities")
 
     @property
@@ -93,10 +94,10 @@ class _Function:
 
     @property
     def guid(self) -> Guid | None:
-        told = [_guid(self.resource.text(*keys), self.resource.where(*keys)) for keys in _GUID_FIELDS]
+        guids = [_guid(self.resource.text(*keys), self.resource.where(*keys)) for keys in _GUID_FIELDS]
         for keys in _PORT_GUID_FIELDS:
-            told += [_guid(text, self.resource.where(*keys)) for text in self.resource.texts(*keys)]
-        return next((found for found in told if found), None)
+            guids += [_guid(text, self.resource.where(*keys)) for text in self.resource.texts(*keys)]
+        return next((guid for guid in guids if guid), None)
 
 
 _FUNCTIONS = "NetworkDeviceFunctions"
@@ -120,7 +121,7 @@ def hcas(tree: Tree) -> tuple[Hca, ...]:
         if function.unclear:
             tree.leave_out(ParseError("the kind of this adapter is unknown", where=function.adapter.where("Model")))
     capable = [function for function in functions if function.can_infiniband]
-    found = [hca for function in capable if (hca := tree.attempt(partial(_hca, function))) is not None]
+    found = tree.kept(capable, _hca)
     if not found and tree.incomplete():
         raise ParseError("no adapter is among what could be read", where="/redfish/v1/Chassis NetworkAdapters")
     return by_slot(found)
@@ -145,7 +146,7 @@ def nics(tree: Tree) -> tuple[Nic, ...]:
 
 def _of_interfaces(tree: Tree, interfaces: Iterable[Resource], netboots: AbstractSet[Mac | None]) -> Iterator[Nic]:
     for interface in interfaces:
-        mac = tree.attempt(partial(_told_mac, interface, ("MACAddress",), ("PermanentMACAddress",)))
+        mac = tree.attempt(partial(_first_mac, interface, ("MACAddress",), ("PermanentMACAddress",)))
         if mac:
             yield Nic(interface.id, mac, mac in netboots or bool(interface.text("UefiDevicePath")))
 
@@ -171,19 +172,34 @@ def _sources(tree: Tree) -> tuple[list[Resource], list[_Function]]:
 def _interfaces(tree: Tree) -> list[Resource]:
     """Return the hosts' interfaces, without the virtual one to the BMC itself."""
     listed = tree.present(host_first(tree), "EthernetInterfaces")
-    return [item for item in listed if not item.has("Links", "HostInterface") and item.id != "ToManager"]
+    return list(tree.kept(listed, _interface))
+
+
+def _interface(item: Resource) -> Resource | None:
+    """Return an interface that leads out of the machine."""
+    item.text("UefiDevicePath")
+    return None if item.has("Links", "HostInterface") or item.id == "ToManager" else item
 
 
 def _functions(tree: Tree) -> list[_Function]:
     """Return each function of each adapter once; where an adapter lists none, its ports are its functions."""
     adapters = _adapters(tree)
     listed = _function_lists(tree, adapters)
-    models = _pci_models(tree, [one for one in adapters if not _Function(one, one).told_model])
-    return [
+    models = _pci_models(tree, tree.kept(adapters, lambda one: None if _Function(one, one).reported_model else one))
+    functions = [
         function
         for adapter in adapters
         for function in _of_adapter(adapter, listed.get(adapter.path, ()), models.get(adapter.path, ""))
     ]
+    return list(tree.kept(functions, _present))
+
+
+def _present(function: _Function) -> _Function | None:
+    """Return a function that is there; `ParseError` where what tells of its kind is garbled."""
+    resource = function.resource
+    _ = (function.model, function.speaks_infiniband, function.capabilities, _maker_unclear(function.adapter))
+    _ = (resource.text("BootMode"), resource.text("NetDevFuncType"), _slot(function))
+    return None if resource.absent else function
 
 
 def _adapters(tree: Tree) -> list[Resource]:
@@ -206,13 +222,9 @@ def _function_lists(tree: Tree, adapters: Iterable[Resource]) -> dict[str, tuple
 
 
 def _of_adapter(adapter: Resource, listed: tuple[Resource, ...], pci_model: str) -> list[_Function]:
-    """Return the present functions of one adapter; the adapter itself where it lists none."""
+    """Return the functions of one adapter; the adapter itself where it lists none."""
     siblings = sorted(listed or (adapter,), key=lambda one: natural_key(one.id))
-    return [
-        _Function(adapter, item, len(siblings), rank, pci_model)
-        for rank, item in enumerate(siblings, start=1)
-        if not item.absent
-    ]
+    return [_Function(adapter, item, len(siblings), rank, pci_model) for rank, item in enumerate(siblings, start=1)]
 
 
 _PCI_MODELS = {
@@ -231,19 +243,19 @@ _PCI_MODELS = {
 """Device ids of Mellanox (0x15b3) in the PCI ID database; a DGX H100 reports no more of its adapters."""
 
 
-def _pci_models(tree: Tree, adapters: list[Resource]) -> dict[str, str]:
+def _pci_models(tree: Tree, adapters: Iterable[Resource]) -> dict[str, str]:
     """Return the models of adapters by path, from the ids of their PCIe functions."""
-    linked = {
-        adapter.path: path
-        for adapter in adapters
-        for controller in adapter.each("Controllers")
-        for path in controller.links("Links", "PCIeDevices")
-    }
+    linked = {adapter.path: path for adapter, paths in tree.kept(adapters, _devices) for path in paths}
     devices = tree.readable(linked.values())
     listing = [one for one in devices if one.has("PCIeFunctions")]
     functions = dict(zip((one.path for one in listing), tree.readable_members(listing, "PCIeFunctions"), strict=True))
-    models = {path: next(filter(None, map(_pci_model, items)), "") for path, items in functions.items()}
+    models = {path: next(filter(None, tree.kept(items, _pci_model)), "") for path, items in functions.items()}
     return {adapter: models.get(device, "") for adapter, device in linked.items()}
+
+
+def _devices(adapter: Resource) -> tuple[Resource, list[str]]:
+    """Return the adapter with the paths of its PCIe devices."""
+    return adapter, [path for one in adapter.each("Controllers") for path in one.links("Links", "PCIeDevices")]
 
 
 def _pci_model(function: Resource) -> str:
@@ -271,7 +283,7 @@ def _hca(function: _Function) -> Hca:
 
 
 def _slot(function: _Function) -> str:
-    """What is printed beside the slot where the BMC tells it, else its own ids."""
+    """Return the label that is printed at the slot, else the BMC's ids."""
     controllers = function.adapter.each("Controllers")
     label = controllers[0].text("Location", "PartLocation", "ServiceLabel") if controllers else ""
     adapter, own = label or function.adapter.id, function.resource.id
@@ -282,13 +294,13 @@ def _slot(function: _Function) -> str:
     return f"{adapter} function {own}" if function.siblings > 1 else adapter
 
 
-def _told_mac(resource: Resource, *fields: tuple[str, ...]) -> Mac | None:
-    """The first that is told; a port in use without any is a `ParseError`, so that it is not lost silently."""
+def _first_mac(resource: Resource, *fields: tuple[str, ...]) -> Mac | None:
+    """Return the first reported MAC; `ParseError` for a port in use without any, so that it is not lost silently."""
     for keys in fields:
         mac = _mac(resource, *keys)
         if mac:
             return mac
-    if resource.text("Status", "State") == "Disabled" or resource.flag("InterfaceEnabled") is False:
+    if resource.term("Status", "State") == "Disabled" or resource.flag("InterfaceEnabled") is False:
         return None
     raise ParseError("the interface has no MAC address", where=resource.where(*fields[0]))
 
@@ -298,11 +310,11 @@ def _mac_of(function: _Function) -> Mac | None:
 
 
 def _function_mac(function: _Function) -> Mac | None:
-    told = function.mac
+    mac = function.mac
     enabled = function.resource.flag("DeviceEnabled") is not False
-    if told is None and enabled and function.resource.text("NetDevFuncType") == "Ethernet":
+    if mac is None and enabled and function.resource.term("NetDevFuncType") == "Ethernet":
         raise ParseError("the Ethernet function has no MAC address", where=function.resource.where("Ethernet"))
-    return told
+    return mac
 
 
 def _mac(resource: Resource, *keys: str) -> Mac | None:
@@ -310,7 +322,7 @@ def _mac(resource: Resource, *keys: str) -> Mac | None:
 
 
 def _as_mac(text: str, where: str) -> Mac | None:
-    """Lower case with colons; None where not told or all zero."""
+    """Return the MAC in lower case with colons; None where absent or all zero."""
     digits = _MAC_SEPARATORS.sub("", text.lower())
     if not digits.strip("0"):
         return None
@@ -320,7 +332,7 @@ def _as_mac(text: str, where: str) -> Mac | None:
 
 
 def _guid(text: str, where: str) -> Guid | None:
-    """16 hex digits, from `88e9:a4ff:ff80:9da2`, `0x88e9…` or pairs; None where not told or all zero."""
+    """16 hex digits, from `88e9:a4ff:ff80:9da2`, `0x88e9…` or pairs; None where absent or all zero."""
     digits = _NOT_HEX.sub("", text.lower().removeprefix("0x"))
     if not digits.strip("0"):
         return None

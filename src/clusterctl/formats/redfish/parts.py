@@ -1,8 +1,8 @@
 """Parts that several Systems, chassis or lists of one BMC name: each once.
 
 The host and its HGX board list the same CPUs, memory and GPUs. Two resources of
-different lists are one part where their serials are the same, or where one of them has no serial and what is printed
-beside them, or their place, is the same. Within one list every resource is a part of its own: the two GPUs of a GB300
+different lists are one part where their serials are the same, or where one of them has no serial and their printed
+label or their place is the same. Within one list every resource is a part of its own: the two GPUs of a GB300
 module have one serial.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Serial
-from clusterctl.formats.redfish.system import serial_number, service_label, well
+from clusterctl.formats.redfish.system import place, serial_number, service_label, well
 from clusterctl.formats.redfish.tree import Resource
 
 _BOARD_PREFIX = re.compile(r"HGX_", re.IGNORECASE)
@@ -38,9 +38,9 @@ class Part:
 
     @property
     def healthy(self) -> bool | None:
-        """False where any resource says so; None where none tells."""
-        told = [found for one in self.resources if (found := well(one)) is not None]
-        return all(told) if told else None
+        """False where any resource reports a failure; None where none reports its health."""
+        reported = [found for one in self.resources if (found := well(one)) is not None]
+        return all(reported) if reported else None
 
     def first(self, *keys: str) -> Resource:
         """Return the first resource that has the field; the first of all where none has."""
@@ -62,6 +62,13 @@ def by_slot(parts: Iterable[P]) -> tuple[P, ...]:
     return tuple(sorted(parts, key=lambda part: natural_key(part.slot)))
 
 
+def comparable(item: Resource) -> Resource:
+    """Return the resource itself; `ParseError` where what tells it from others is garbled."""
+    serial_number(item)
+    _places(item)
+    return item
+
+
 def merged(lists: Iterable[Sequence[Resource]]) -> list[Part]:
     """Return the parts of several lists, in the order in which they are listed first."""
     parts: list[Part] = []
@@ -78,7 +85,7 @@ def merged(lists: Iterable[Sequence[Resource]]) -> list[Part]:
 
 
 def _same(item: Resource, parts: Sequence[Part]) -> Part | None:
-    """The part of an earlier list that this resource is about: by path, serial and place, serial, place."""
+    """Return the part of an earlier list that this resource is about: by serial and place, serial, place."""
     candidates = [part for part in parts if _may_be(item, part.resources[0])]
     by_place = [part for part in candidates if _places(item) & _places(part.resources[0])]
     serial = serial_number(item)
@@ -88,17 +95,17 @@ def _same(item: Resource, parts: Sequence[Part]) -> Part | None:
 
 
 def _may_be(item: Resource, other: Resource) -> bool:
-    """False where both have a serial and not the same one."""
+    """Return False where both have a serial and not the same one."""
     one, two = serial_number(item), serial_number(other)
     return not one or not two or one == two
 
 
 def _places(item: Resource) -> set[tuple[Any, ...]]:
-    """What tells where the part is: label with its context, socket, id."""
-    context = item.text("Location", "PartLocationContext")
-    told = (service_label(item), item.text("Socket"), item.text("DeviceLocator"))
-    labels = {("label", text.casefold()) for text in told if text}
-    return labels | {("label", text.casefold(), context) for text in told if text and context} | {_id(item)}
+    """Return the keys of the part's place: label with its context, socket, id."""
+    context = place(item, "PartLocationContext")
+    names = (service_label(item), item.text("Socket"), item.text("DeviceLocator"))
+    labels = {("label", text.casefold()) for text in names if text}
+    return labels | {("label", text.casefold(), context) for text in names if text and context} | {_id(item)}
 
 
 def _id(item: Resource) -> tuple[str, str]:

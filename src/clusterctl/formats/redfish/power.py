@@ -26,12 +26,12 @@ class PowerControl:
     allowed: frozenset[str]
 
     def first(self, *wanted: str) -> str | None:
-        """The first of the reset types that this BMC takes; one that tells no list is taken at its word."""
+        """Return the first of the reset types that this BMC takes. A BMC without a list takes all."""
         return next((kind for kind in wanted if not self.allowed or kind in self.allowed), None)
 
 
 def read_power(answers: Answers) -> PowerControl | Wanted:
-    """Raises `ParseError` or `EdgeError` where it is not told which machine this is."""
+    """Return the power state and how to reset. Raises `ParseError` or `EdgeError` where the machine is not reported."""
     tree = Tree(answers)
     try:
         host = system.host_system(tree)
@@ -39,9 +39,9 @@ def read_power(answers: Answers) -> PowerControl | Wanted:
         allowed = _allowed(tree, host)
     except NotYetReadError:
         return Wanted(tuple(tree.wanted))
-    told = host.text("Actions", _RESET, "target") or f"{host.path}/Actions/ComputerSystem.Reset"
-    target = normal(told, host.where("Actions", _RESET, "target"))
-    return PowerControl(host.path, serial, host.text("PowerState"), target, allowed)
+    action = host.text("Actions", _RESET, "target") or f"{host.path}/Actions/ComputerSystem.Reset"
+    target = normal(action, host.where("Actions", _RESET, "target"))
+    return PowerControl(host.path, serial, host.term("PowerState"), target, allowed)
 
 
 def _allowed(tree: Tree, host: Resource) -> frozenset[str]:
@@ -75,7 +75,7 @@ class AcCycle:
 def read_ac_cycle(answers: Answers) -> AcCycle | Wanted:
     """Return the action that takes all power, wherever the BMC has it.
 
-    Raises `ParseError` or `EdgeError` where it is not told which machine this is.
+    Raises `ParseError` or `EdgeError` where the machine is not reported.
     """
     power = read_power(answers)
     if isinstance(power, Wanted):

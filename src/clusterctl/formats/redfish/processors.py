@@ -7,13 +7,12 @@ named `bus-device-function` in decimal.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import partial
-from itertools import chain
-from typing import TypeGuard
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.node import Cpu, Dimm, Gpu
-from clusterctl.formats.redfish.parts import Part, by_slot, merged
+from clusterctl.formats.redfish.parts import Part, by_slot, comparable, merged
 from clusterctl.formats.redfish.system import (
     chassis,
     host_first,
@@ -23,7 +22,7 @@ from clusterctl.formats.redfish.system import (
     service_label,
     well,
 )
-from clusterctl.formats.redfish.tree import Resource, Tree
+from clusterctl.formats.redfish.tree import GarbledError, Resource, Tree
 
 _GPU_TYPES = frozenset({"GPU", "Accelerator"})
 _GPU_CLASSES = frozenset({"DisplayController", "ProcessingAccelerators"})
@@ -39,8 +38,8 @@ _DELL_FUNCTION = re.compile(r"/PCIeFunctions/(\d+)-(\d+)-(\d+)")
 
 def cpus(tree: Tree) -> tuple[Cpu, ...]:
     """Return the populated CPU sockets of all Systems; `ParseError` where none is listed."""
-    lists = [[item for item in items if item.text("ProcessorType") == "CPU"] for items in _processors(tree)]
-    found = [_cpu(part) for part in _proven(merged(lists))]
+    lists = [[item for item in items if item.term("ProcessorType") == "CPU"] for items in _processors(tree)]
+    found = tree.kept(_proven(merged(lists)), _cpu)
     if not found:
         raise ParseError("no CPU is listed", where="/redfish/v1/Systems Processors")
     return by_slot(found)
@@ -54,7 +53,7 @@ def cpu_count(tree: Tree) -> int:
 def _proven(parts: list[Part]) -> list[Part]:
     """Return the parts without those that only another System than the first names, and without a serial.
 
-    Nothing says that these are not the first System's.
+    These may be the first System's too.
     """
     owner = parts[0].owner if parts else ""
     return [part for part in parts if part.owner == owner or part.serial]
@@ -77,13 +76,13 @@ def gpus(tree: Tree) -> tuple[Gpu, ...]:
     A GPU that both the host and its HGX board list is one. Its PCIe device gives what its processor does not.
     """
     parts = _gpu_parts(tree)
-    devices = _devices(tree, [part for part in parts if not _model(part) or part.healthy is None])
-    return by_slot(_gpu(part, devices.get(_path(part))) for part in parts)
+    devices = _devices(tree, tree.kept(parts, lambda part: None if _model(part) and part.healthy is not None else part))
+    return by_slot(tree.kept(parts, lambda part: _gpu(part, devices.get(_path(part)))))
 
 
 def _gpu_parts(tree: Tree) -> list[Part]:
     """Return the GPUs among the processors, else among the PCIe devices."""
-    lists = [[item for item in items if item.text("ProcessorType") in _GPU_TYPES] for items in _processors(tree)]
+    lists = [[item for item in items if item.term("ProcessorType") in _GPU_TYPES] for items in _processors(tree)]
     parts = merged(lists) or [Part([device]) for device in _pcie_devices(tree) if _is_gpu(tree, device)]
     if not parts and tree.incomplete():
         raise ParseError("no GPU is among what could be read", where="/redfish/v1/Systems Processors")
@@ -94,8 +93,9 @@ def _path(part: Part) -> str:
     return part.resources[0].path
 
 
-def _devices(tree: Tree, parts: list[Part]) -> dict[str, Resource]:
+def _devices(tree: Tree, parts: Iterable[Part]) -> dict[str, Resource]:
     """Return each GPU's PCIe device: the one that it links to, else the one of its serial."""
+    parts = tuple(parts)
     linked = {_path(part): part.first("Links", "PCIeDevice").link("Links", "PCIeDevice") or "" for part in parts}
     devices = {one.path: one for one in tree.readable(filter(None, linked.values()))}
     found = {path: devices[target] for path, target in linked.items() if target in devices}
@@ -114,22 +114,27 @@ def _processors(tree: Tree) -> list[list[Resource]]:
     holders = [one for one in host_first(tree) if one.has("Processors")]
     if not holders:
         raise ParseError("no System lists its processors", where="/redfish/v1/Systems Processors")
-    listed = [[item for item in items if not item.absent] for items in tree.readable_members(holders, "Processors")]
-    for item in chain.from_iterable(listed):
-        if not item.text("ProcessorType"):
-            tree.leave_out(ParseError("the processor does not say what it is", where=item.where("ProcessorType")))
-    return listed
+    return [list(tree.kept(items, _processor)) for items in tree.readable_members(holders, "Processors")]
+
+
+def _processor(item: Resource) -> Resource | None:
+    """Return a processor whose type is reported; None for an empty socket."""
+    if item.absent:
+        return None
+    if not item.text("ProcessorType"):
+        raise GarbledError("the BMC does not report the type of the processor", where=item.where("ProcessorType"))
+    return comparable(item)
 
 
 def _pcie_devices(tree: Tree) -> list[Resource]:
     listing = [one for one in chassis(tree) if one.has("PCIeDevices")]
     if not listing:
         raise ParseError("no chassis lists its PCIe devices", where="/redfish/v1/Chassis PCIeDevices")
-    return tree.present(listing, "PCIeDevices")
+    return list(tree.kept(tree.present(listing, "PCIeDevices"), comparable))
 
 
 def _is_gpu(tree: Tree, device: Resource) -> bool:
-    """By name where it says so, else by what its PCI functions say, unless the maker makes no GPUs."""
+    """Return whether a device is a GPU: by its name, else by its PCI functions, unless the maker makes no GPUs."""
     if _GPU_NAME.match(device.id) or _GPU_NAME.match(device.text("Name")):
         return True
     maker = device.text("Manufacturer")
@@ -143,10 +148,10 @@ def _is_gpu(tree: Tree, device: Resource) -> bool:
 
 
 def _model(part: Part, device: Resource | None = None) -> str:
-    """The first name that is none of a part number; empty where all that tells of the GPU has only such."""
+    """Return the first name that is no part number; empty where the resources of the GPU have none."""
     resources = (*part.resources, *([device] if device is not None else []))
-    told = [one.text(name) for name in ("Model", "Name") for one in resources if one.text(name) != one.id]
-    return next((text for text in told if programmed(text) and not _NO_MODEL.fullmatch(text)), "")
+    names = [one.text(name) for name in ("Model", "Name") for one in resources if one.text(name) != one.id]
+    return next((text for text in names if programmed(text) and not _NO_MODEL.fullmatch(text)), "")
 
 
 def _gpu(part: Part, device: Resource | None) -> Gpu:
@@ -166,21 +171,21 @@ def dimms(tree: Tree) -> tuple[Dimm, ...]:
     holders = [one for one in host_first(tree) if one.has("Memory")]
     if not holders:
         raise ParseError("no System lists its memory", where="/redfish/v1/Systems Memory")
-    lists = [list(filter(_is_module, items)) for items in tree.readable_members(holders, "Memory")]
-    read = [tree.attempt(partial(_dimm, part)) for part in _proven(merged(lists))]
-    there = [dimm for dimm in read if _is_fitted(dimm)]
+    lists = [tree.kept(items, _module) for items in tree.readable_members(holders, "Memory")]
+    there = [dimm for dimm in tree.kept(_proven(merged(lists)), _dimm) if _is_fitted(dimm)]
     if not there and tree.incomplete():
         raise ParseError("no module is among what could be read", where=holders[0].where("Memory"))
     return by_slot(there)
 
 
-def _is_module(item: Resource) -> bool:
-    return not item.absent and not _of_gpu(item)
+def _module(item: Resource) -> Resource | None:
+    """Return a module of the host; None for an empty socket, and for the memory of a GPU."""
+    return None if item.absent or _of_gpu(item) else comparable(item)
 
 
-def _is_fitted(dimm: Dimm | None) -> TypeGuard[Dimm]:
-    """Return whether the socket holds a module that was read: a failed one may have lost its size."""
-    return dimm is not None and (bool(dimm.size_mib) or dimm.healthy is False)
+def _is_fitted(dimm: Dimm) -> bool:
+    """Return whether the socket holds a module: a failed one may have lost its size."""
+    return bool(dimm.size_mib) or dimm.healthy is False
 
 
 def _of_gpu(item: Resource) -> bool:
@@ -190,7 +195,7 @@ def _of_gpu(item: Resource) -> bool:
 def _dimm(part: Part) -> Dimm:
     item, sized = part.resources[0], part.first("CapacityMiB")
     size, healthy = sized.whole("CapacityMiB"), part.healthy
-    if size is None and healthy is not False and item.text("Status", "State") in ("", "Enabled"):
+    if size is None and healthy is not False and item.term("Status", "State") in ("", "Enabled"):
         raise ParseError("the BMC does not report the size of the module", where=item.where("CapacityMiB"))
     return Dimm(
         slot=service_label(item) or item.text("DeviceLocator") or item.id,
@@ -201,13 +206,19 @@ def _dimm(part: Part) -> Dimm:
     )
 
 
+_MOST_MEMORY = 2**20
+"""GiB; more than any server has."""
+
+
 def memory_gib(tree: Tree) -> float:
     """Return the host's summary; the sum of its modules where it has no summary."""
     host = host_system(tree)
     found = host.number("MemorySummary", "TotalSystemMemoryGiB")
-    if found:
+    if found and found > _MOST_MEMORY:
+        raise GarbledError("the size is not plausible", where=host.where("MemorySummary", "TotalSystemMemoryGiB"))
+    if found and found > 0:
         return float(found)
     modules = dimms(tree)
     if not modules or tree.incomplete():
-        raise ParseError("not told", where=host.where("MemorySummary", "TotalSystemMemoryGiB"))
+        raise ParseError("the BMC does not report it", where=host.where("MemorySummary", "TotalSystemMemoryGiB"))
     return sum(module.size_mib for module in modules) / 1024

@@ -7,14 +7,14 @@ null, so that the serial is the only key.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.node import Drive
-from clusterctl.formats.redfish.parts import by_slot
-from clusterctl.formats.redfish.system import chassis, host_first, host_system, programmed, serial_number, well
+from clusterctl.formats.redfish.parts import Part, by_slot, comparable, merged
+from clusterctl.formats.redfish.system import chassis, garbled, host_first, host_system, programmed, well
 from clusterctl.formats.redfish.tree import ROOT, Resource, Tree
 
 _WORLD_WIDE = frozenset({"NAA", "EUI", "NGUID"})
@@ -24,9 +24,12 @@ def drives(tree: Tree) -> tuple[Drive, ...]:
     """Return all drives once, by slot."""
     found: dict[str, Drive] = {}
     controllers = _controllers(tree)
-    for item in drive_resources(tree):
-        if (drive := tree.attempt(partial(_drive, item, controllers.get(item.path, "")))) is not None:
-            found.setdefault(drive.serial or item.path, drive)
+    items = tree.kept(drive_resources(tree), comparable)
+    of_systems = [item for item in items if item.path.startswith(f"{ROOT}/Systems/")]
+    of_chassis = [item for item in items if item not in of_systems]
+    for part in merged([of_systems, of_chassis]):
+        if (drive := tree.attempt(partial(_drive, part, controllers))) is not None:
+            found.setdefault(drive.serial or part.resources[0].path, drive)
     if not found and tree.incomplete():
         raise ParseError("no drive is among what could be read", where=f"{ROOT}/Systems Storage")
     return by_slot(found.values())
@@ -35,11 +38,16 @@ def drives(tree: Tree) -> tuple[Drive, ...]:
 def _controllers(tree: Tree) -> dict[str, str]:
     """Return id, name and models of the storage that lists a drive, as far as known, by the drive's path."""
     found: dict[str, str] = {}
-    for storage in chain.from_iterable(tree.readable_members(_holders(tree), "Storage")):
-        models = [text for one in storage.each("StorageControllers") for text in (one.text("Model"), one.text("Name"))]
-        words = dict.fromkeys(word for word in (storage.id, storage.text("Name"), *models) if word)
-        found.update(dict.fromkeys(storage.references("Drives"), " ".join(words)))
+    for named in tree.kept(chain.from_iterable(tree.readable_members(_holders(tree), "Storage")), _named):
+        found.update(named)
     return found
+
+
+def _named(storage: Resource) -> dict[str, str]:
+    """Return the storage's own words by the path of each of its drives."""
+    models = [text for one in storage.each("StorageControllers") for text in (one.text("Model"), one.text("Name"))]
+    words = dict.fromkeys(word for word in (storage.id, storage.text("Name"), *models) if word)
+    return dict.fromkeys(storage.references("Drives"), " ".join(words))
 
 
 def _holders(tree: Tree) -> list[Resource]:
@@ -54,7 +62,7 @@ def drive_resources(tree: Tree) -> list[Resource]:
         raise ParseError("the link is missing", where=host_system(tree).where("Storage"))
     linked = tree.readable(list(_drive_paths(tree, holders, bays)))
     found = {item.path: item for item in (*linked, *tree.present(bays, "Drives"))}
-    return [item for item in found.values() if not item.absent]
+    return list(tree.kept(found.values(), lambda item: None if item.absent else item))
 
 
 def _drive_paths(tree: Tree, holders: Iterable[Resource], bays: Iterable[Resource]) -> Iterator[str]:
@@ -71,21 +79,33 @@ def _linked(storage: Resource) -> tuple[str, ...]:
     return storage.links("Drives")
 
 
-def _drive(item: Resource, controller: str) -> Drive:
-    healthy = _healthy(item)
-    size = item.whole("CapacityBytes")
+def _drive(part: Part, controllers: Mapping[str, str]) -> Drive:
+    item = part.resources[0]
+    healthy = _healthy_by_all(part)
+    size = part.first("CapacityBytes").whole("CapacityBytes")
     if size is None and healthy is not False:
         raise ParseError("the BMC does not report the size of the drive", where=item.where("CapacityBytes"))
     return Drive(
         slot=item.text("PhysicalLocation", "PartLocation", "ServiceLabel") or item.id,
-        model=item.text("Model"),
+        model=_model(part),
         size_bytes=size or 0,
-        serial=serial_number(item),
-        protocol=item.text("Protocol"),
+        serial=part.serial,
+        protocol=part.first("Protocol").text("Protocol"),
         healthy=healthy,
-        wwn=_world_wide_name(item),
-        controller=controller,
+        wwn=next((name for one in part.resources if (name := _world_wide_name(one))), ""),
+        controller=next((words for one in part.resources if (words := controllers.get(one.path))), ""),
     )
+
+
+def _healthy_by_all(part: Part) -> bool | None:
+    """Return False where any resource says so; None where none tells."""
+    told = [found for one in part.resources if (found := _healthy(one)) is not None]
+    return all(told) if told else None
+
+
+def _model(part: Part) -> str:
+    model = part.first("Model").text("Model")
+    return "" if garbled(model) else model
 
 
 def _world_wide_name(item: Resource) -> str:

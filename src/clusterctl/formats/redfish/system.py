@@ -1,4 +1,4 @@
-"""Who the machine is, and what its BMC says of it as a whole."""
+"""The identity of the machine, and what its BMC reports about it as a whole."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ PLACEHOLDERS = frozenset(
         "invalid",
         "n/a",
         "na",
+        "nil",
         "no dimm",
         "none",
         "not applicable",
@@ -35,13 +36,18 @@ PLACEHOLDERS = frozenset(
         "unknown",
     }
 )
-"""What firmware writes where nobody has programmed the field."""
+"""The values that firmware writes into fields that were never programmed."""
 
 
 _UNPROGRAMMED = re.compile(
-    r"(0x)?[0. -]*|(.)\2{3,}|\$.*|.*(serial ?number|product[_ ]name)\$?|.*\ufffd.*", re.IGNORECASE | re.DOTALL
+    r"(0x)?[0. -]*|0?(?:123456789)+(?:0123456789)*0?[A-Z]{0,2}|(.)\2{3,}|\$.*|.*(serial ?number|product[_ ]name)\$?",
+    re.IGNORECASE | re.DOTALL,
 )
-"""Zeros, one sign again and again, names of fields that a tool was to fill in (`$CHASSIS_SERIAL_NUMBER`), no text."""
+"""Zeros, the digits in their order (AMI's `01234567890123456789AB`), one sign again and again, names of fields
+that a tool was to fill in (`$CHASSIS_SERIAL_NUMBER`).
+"""
+_GARBLED = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffd]|\\x[0-9a-f]{2}|\\u[0-9a-f]{4}")
+"""Bytes that are no text, as they are or as the reader of JSON makes them visible."""
 _SERIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/:-]{0,63}")
 
 
@@ -52,18 +58,28 @@ def serial_like(text: str) -> bool:
 
 def programmed(text: str) -> bool:
     """Return whether the text is a value, not what firmware writes where the field was never programmed."""
-    return text.lower() not in PLACEHOLDERS and not _UNPROGRAMMED.fullmatch(text)
+    return text.lower() not in PLACEHOLDERS and not _UNPROGRAMMED.fullmatch(text) and not garbled(text)
+
+
+def garbled(text: str) -> bool:
+    """Return whether bytes of the text are no text: they were lost on the way, or are control characters."""
+    return _GARBLED.search(text) is not None
 
 
 def serial_number(item: Resource) -> Serial | None:
-    """None where not told, or where a placeholder stands in its place."""
-    told = item.text("SerialNumber")
-    return Serial(told) if programmed(told) else None
+    """Return the serial; None where it is missing or a placeholder."""
+    text = item.text("SerialNumber")
+    return Serial(text) if programmed(text) else None
 
 
 def service_label(item: Resource) -> str:
-    """What is printed beside the part; empty where the BMC does not know."""
-    return item.text("Location", "PartLocation", "ServiceLabel")
+    """Return the label that is printed at the part; empty where the BMC does not know it."""
+    return place(item, "PartLocation", "ServiceLabel")
+
+
+def place(item: Resource, *keys: str) -> str:
+    """Return a text of the part's location; empty where it is the list that drives had before Redfish 1.5 (Dell)."""
+    return item.text("Location", *keys) if isinstance(item.value("Location"), Mapping) else ""
 
 
 _NO_HEALTH = frozenset({"", "absent", "n/a", "na", "none", "not available", "null", "undefined", "unknown"})
@@ -94,13 +110,27 @@ def systems(tree: Tree) -> tuple[Resource, ...]:
 def host_system(tree: Tree) -> Resource:
     """Return the System that boots an OS, not a HGX board that lists its GPUs as a System of its own.
 
-    Raise where a System could not be read and the others do not look like a host.
+    Raise where a System could not be read and the others do not look like a host, and where several are hosts: what is
+    read or done would be another machine's.
     """
-    best = max(systems(tree), key=_host_likeness)
+    found = systems(tree)
+    if len(hosts := [one for one in found if _boots(one)]) > 1:
+        names = " and ".join(one.id for one in hosts)
+        raise ParseError(
+            f"the BMC serves several hosts: {names}",
+            where=f"{ROOT}/Systems Members",
+            remedy="take it out of the site: a node is one host with a BMC of its own",
+        )
+    best = max(found, key=_host_likeness)
     lost = _lost_system(tree)
     if lost is not None and not any(best.has(name) for name in _HOST_LINKS):
         raise lost
     return best
+
+
+def _boots(system: Resource) -> bool:
+    """Return whether the System is certainly a host: it has a BIOS and a boot order."""
+    return not system.id.startswith(_BOARD) and bool(system.text("BiosVersion")) and system.has("Boot")
 
 
 def _lost_system(tree: Tree) -> EdgeError | None:
@@ -126,11 +156,11 @@ def chassis(tree: Tree) -> tuple[Resource, ...]:
 
 
 def required(resource: Resource, name: str, valid: Callable[[str], bool] = programmed) -> str:
-    """Return the text; `ParseError` where it is not told, or what firmware writes in its place."""
+    """Return the text; `ParseError` where it is missing, or a placeholder of the firmware."""
     found = resource.text(name)
     if not valid(found):
         raise ParseError(
-            f"the BMC does not tell it (found {found!r})",
+            f"the BMC does not report it (found {found!r})",
             where=resource.where(name),
             remedy="power the machine on once so that the BMC takes inventory, or have the vendor program the field",
         )
@@ -140,10 +170,10 @@ def required(resource: Resource, name: str, valid: Callable[[str], bool] = progr
 def health(tree: Tree) -> str:
     """The worse of the system's own health and its roll-up: OK, Warning, Critical."""
     system = host_system(tree)
-    told = [system.text("Status", name) for name in ("Health", "HealthRollup")]
-    known = [_HEALTH.index(word) for word in told if word in _HEALTH]
+    words = [system.term("Status", name) for name in ("Health", "HealthRollup")]
+    known = [_HEALTH.index(word) for word in words if word in _HEALTH]
     if not known:
-        raise ParseError("not told", where=system.where("Status", "Health"))
+        raise ParseError("the BMC does not report it", where=system.where("Status", "Health"))
     return _HEALTH[max(known)]
 
 
@@ -155,8 +185,8 @@ def bmc_firmware(tree: Tree) -> str:
     system = host_system(tree)
     paths = system.links("Links", "ManagedBy")
     managers = tree.readable(paths) if paths else tree.members(tree.root, "Managers", whole=False)
-    told = [manager.text("FirmwareVersion") for manager in managers]
-    return next((version for version in told if version), "") or _firmware(tree, "BMC")
+    versions = [manager.text("FirmwareVersion") for manager in managers]
+    return next((version for version in versions if version), "") or _firmware(tree, "BMC")
 
 
 def _firmware(tree: Tree, name: str) -> str:
@@ -165,23 +195,23 @@ def _firmware(tree: Tree, name: str) -> str:
     for item in tree.members(service, "FirmwareInventory", whole=False):
         if name in (item.id.upper(), item.text("Name").upper()) and item.text("Version"):
             return item.text("Version")
-    raise ParseError(f"no {name} version is told", where=service.where("FirmwareInventory"))
+    raise ParseError(f"the BMC reports no {name} version", where=service.where("FirmwareInventory"))
 
 
 _HPE = ("Oem", "Hpe", "AggregateHealthStatus")
 _SUFFIX = "RollupStatus"
 _WORDS = {"Degraded": "Warning", "Error": "Critical", "Warning": "Warning", "Critical": "Critical"}
-"""What is not well, in DMTF's words; all else (OK, Unknown, null) tells nothing bad."""
+"""The DMTF's words for a bad health; all others (OK, Unknown, null) are not bad."""
 
 
 def rollups(tree: Tree) -> tuple[Rollup, ...]:
     """The kinds of parts that are not well, each once, by name."""
     host = host_system(tree)
-    told = {name: _WORDS[word] for name, word in _told(host) if isinstance(word, str) and word in _WORDS}
-    return tuple(Rollup(name, told[name]) for name in sorted(told))
+    bad = {name: _WORDS[word] for name, word in _rollups(host) if isinstance(word, str) and word in _WORDS}
+    return tuple(Rollup(name, bad[name]) for name in sorted(bad))
 
 
-def _told(host: Resource) -> Iterator[tuple[str, Any]]:
+def _rollups(host: Resource) -> Iterator[tuple[str, Any]]:
     for name in ("Memory", "Processor"):
         keys = (f"{name}Summary", "Status")
         yield name, host.text(*keys, "HealthRollup") or host.text(*keys, "Health")
@@ -215,7 +245,7 @@ def stale(tree: Tree) -> str:
         *_DELL_SYSTEM, "LastSystemInventoryTime"
     ):
         return "the Lifecycle Controller has never collected this machine's inventory"
-    if host.text("PowerState") != "Off":
+    if host.term("PowerState") != "Off":
         return ""
     unknown = [name for name, keys in _SUMMARIES.items() if host.has(keys[0]) and not host.number(*keys)]
     return f"the machine is off, and its BMC does not know its {' and '.join(unknown)} yet" if unknown else ""
@@ -242,5 +272,5 @@ def post(host: Resource) -> Post:
     progress = host.text("BootProgress", "LastState")
     if not (state or progress):
         return Post.UNKNOWN
-    done = host.text("PowerState") == "On" and (state in _HPE_POSTED if state else progress in _BOOTED)
+    done = host.term("PowerState") == "On" and (state in _HPE_POSTED if state else progress in _BOOTED)
     return Post.DONE if done else Post.RUNNING

@@ -1,7 +1,7 @@
 """What a BMC answered so far, and the way from resource to resource.
 
 A `Tree` holds what was read so far. Looking at something that was not read yet notes its path and raises
-`NotYetReadError`; whoever reads (an edge, a test) fetches the noted paths and asks again. So the knowledge of which
+`NotYetReadError`; the caller (an edge, a test) reads the noted paths and tries again. So the knowledge of which
 links lead to which parts lives in the parsers alone.
 """
 
@@ -19,9 +19,24 @@ from clusterctl.fleet.node import Unread
 from clusterctl.fleet.peer_text import visible_line
 
 ROOT = "/redfish/v1"
+_PATH = re.compile(r"/redfish/v1(/[!-~]*)?")
+_AUTHORITY = re.compile(r"https?://[^/]*", re.IGNORECASE)
 MOST = 2**63
 """No number of a machine is larger; infinity and NaN are none."""
-_PATH = re.compile(r"/redfish/v1(/[^\s#\\]*)?")
+TERMS = {
+    term.casefold(): term
+    for term in (
+        *("Absent", "Enabled", "Disabled", "On", "Off", "OK", "Warning", "Critical"),
+        *("CPU", "GPU", "Accelerator", "Ethernet", "InfiniBand", "Temperature", "Intake"),
+        *("Blade", "Component", "Drawer", "Enclosure", "Module", "Other", "Rack", "RackMount", "Shelf", "Sled"),
+        *("StandAlone", "Zone"),
+    )
+}
+"""The enumerated values of Redfish that decide something, by their lower case: some BMCs write them otherwise."""
+
+
+class GarbledError(ParseError):
+    """The BMC gives a field of another type than Redfish's, a link that is none, or fewer members than it counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +67,20 @@ Answers = Mapping[str, Answer]
 
 
 def normal(path: str, where: str) -> str:
-    """The path without fragment and trailing slash; `ParseError` where it leads out of the Redfish service."""
-    bare = path.split("#", 1)[0].replace("//", "/").rstrip("/")
-    if not _PATH.fullmatch(bare) or ".." in bare:
-        raise ParseError(f"link {path!r} leads out of the Redfish service", where=where)
+    """Return the path without fragment and trailing slash.
+
+    Of an absolute URL the path counts: only the BMC itself is ever asked. Raise `GarbledError` where the path leads out
+    of the Redfish service.
+    """
+    bare = _AUTHORITY.sub("", path.split("#", 1)[0], count=1).replace("//", "/").rstrip("/")
+    if not _PATH.fullmatch(bare) or ".." in bare or "\\" in bare:
+        raise GarbledError(f"link {path!r} leads out of the Redfish service", where=where)
     return bare
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One resource (or an object inside one). Getters take null and absent as the same: "not told".
+    """One resource (or an object inside one). Getters treat null and absent alike.
 
     A field of another type than asked for is a `ParseError` that names resource and field.
     """
@@ -77,7 +96,7 @@ class Resource:
     @property
     def absent(self) -> bool:
         """An empty socket, bay or slot that the BMC lists nevertheless."""
-        return self.text("Status", "State") == "Absent"
+        return self.term("Status", "State") == "Absent"
 
     def where(self, *keys: str) -> str:
         return f"{self.path} {'.'.join(keys)}".strip()
@@ -94,7 +113,7 @@ class Resource:
         return here
 
     def text(self, *keys: str) -> str:
-        """A string without the padding that some vendors add; empty where not told."""
+        """Return a string without the padding that some vendors add; empty where absent."""
         found = self.value(*keys)
         if found is None:
             return ""
@@ -102,6 +121,11 @@ class Resource:
             raise self._mistyped(keys, "text", found)
         found = found.strip()
         return found if found.isprintable() and len(found) <= MAX_TEXT else visible_line(found, MAX_TEXT)
+
+    def term(self, *keys: str) -> str:
+        """Return an enumerated value in the spelling of Redfish, whatever its letter case."""
+        found = self.text(*keys)
+        return TERMS.get(found.casefold(), found)
 
     def number(self, *keys: str) -> float | None:
         found = self.value(*keys)
@@ -126,14 +150,14 @@ class Resource:
         return found
 
     def texts(self, *keys: str) -> tuple[str, ...]:
-        """A list of strings; empty where not told."""
+        """Return a list of strings; empty where absent."""
         found = self._list(keys)
         if not all(isinstance(item, str) for item in found):
             raise self._mistyped(keys, "a list of text", found)
         return tuple(found)
 
     def each(self, *keys: str) -> tuple[Resource, ...]:
-        """The objects of a list that stands inside this resource."""
+        """Return the objects of a list inside this resource."""
         pointer = f"{self.path}#/{'/'.join(keys)}"
         items = self._list(keys)
         if not all(isinstance(item, Mapping) for item in items):
@@ -141,9 +165,9 @@ class Resource:
         return tuple(Resource(f"{pointer}/{index}", item) for index, item in enumerate(items))
 
     def link(self, *keys: str) -> str | None:
-        """The path that an `{"@odata.id": …}` points to; None where there is no such link."""
+        """Return the path that an `{"@odata.id": …}` points to; None where there is no such link."""
         found = self.value(*keys)
-        if found is None:
+        if found is None or found == {}:  # HPE writes an empty object for no link
             return None
         target = found.get("@odata.id") if isinstance(found, Mapping) else None
         if not isinstance(target, str):
@@ -151,20 +175,20 @@ class Resource:
         return normal(target, self.where(*keys))
 
     def links(self, *keys: str) -> tuple[str, ...]:
-        """The paths that a list of links points to, each once; never fewer than its `@odata.count` claims."""
+        """Return the paths that a list of links points to, each once; never fewer than its `@odata.count`."""
         paths = self.references(*keys)
         count = self.whole(*keys[:-1], f"{keys[-1]}@odata.count")
         if count is not None and count not in (len(paths), len(set(paths))):
-            raise ParseError(f"it counts {count} links but lists {len(paths)}", where=self.where(*keys))
+            raise GarbledError(f"it counts {count} links but lists {len(paths)}", where=self.where(*keys))
         return tuple(dict.fromkeys(paths))
 
     def references(self, *keys: str) -> list[str]:
-        """The paths that a list of links points to, as they stand; empty where not told."""
+        """Return the paths that a list of links points to, as they are; empty where absent."""
         found = [item.link() for item in self.each(*keys)]
         return [path for path in found if path]
 
     def has(self, *keys: str) -> bool:
-        return self.value(*keys) is not None
+        return self.value(*keys) not in (None, {})
 
     def _list(self, keys: tuple[str, ...]) -> list[Any]:
         found = self.value(*keys)
@@ -174,8 +198,8 @@ class Resource:
             raise self._mistyped(keys, "a list", found)
         return found
 
-    def _mistyped(self, keys: tuple[str, ...], expected: str, found: object) -> ParseError:
-        return ParseError(f"expected {expected}, found {type(found).__name__}", where=self.where(*keys))
+    def _mistyped(self, keys: tuple[str, ...], expected: str, found: object) -> GarbledError:
+        return GarbledError(f"expected {expected}, found {type(found).__name__}", where=self.where(*keys))
 
 
 @dataclass(slots=True)
@@ -189,7 +213,7 @@ class _Collection:
     def add(self, page: Resource) -> bool:
         """Add a page; return whether it repeats listed members only, and yet links to another page."""
         if not page.has("Members"):
-            raise ParseError("the collection has no members field", where=page.where("Members"))
+            raise GarbledError("the collection has no members field", where=page.where("Members"))
         listed = {target: item for item in page.each("Members") if (target := item.link())}
         repeats = bool(self.members) and listed.keys() <= self.members.keys()
         self.last = page
@@ -206,7 +230,7 @@ class _Collection:
         listed = len(self.members)
         if not counts or listed in counts or (self.first is not self.last and listed >= min(counts)):
             return None
-        return ParseError(f"the collection counts {counts[0]} members but lists {listed}", where=self.first.path)
+        return GarbledError(f"the collection counts {counts[0]} members but lists {listed}", where=self.first.path)
 
     @property
     def short(self) -> bool:
@@ -307,6 +331,11 @@ class Tree:
             self.leave_out(error)
             return None
 
+    def kept(self, items: Iterable[S], read: Callable[[S], T | None]) -> tuple[T, ...]:
+        """Return what `read` returns of each item, without None and without garbled items, which `unread` names."""
+        found = self._collect(items, lambda item: self.attempt(partial(read, item)))
+        return tuple(one for one in found if one is not None)
+
     def leave_out(self, error: ParseError | EdgeError) -> None:
         """Keep in `unread` what the error is about."""
         self.unread.setdefault((self.kind, error.where), Unread(self.kind, error.where, error.message))
@@ -366,7 +395,7 @@ class Tree:
         for page in self._pages(first, whole=whole):
             if found.add(page):
                 if found.miscounted() is not None:
-                    raise ParseError("the collection's pages never end", where=first.path)
+                    raise GarbledError("the collection's pages never end", where=first.path)
                 break
         return found
 
@@ -381,7 +410,7 @@ class Tree:
                 return
             further = partial(self.get, normal(following, page.where("Members@odata.nextLink")))
             page = further() if whole else self.attempt(further)
-        raise ParseError("the collection's pages never end", where=first.path)
+        raise GarbledError("the collection's pages never end", where=first.path)
 
     def _member(self, listed: tuple[str, Resource]) -> Resource:
         """Return a member as the collection carries it; one without the fields that all have is read by itself."""
@@ -413,7 +442,7 @@ class Tree:
         """Return the members of the resources' collections, each once, as far as they can be read; no absent ones."""
         holders = [one for one in resources if one.has(*keys)]
         listed = {item.path: item for item in chain.from_iterable(self.readable_members(holders, *keys))}
-        return [item for item in listed.values() if not item.absent]
+        return list(self.kept(listed.values(), lambda item: None if item.absent else item))
 
     def gather(
         self, resources: Iterable[Resource], *keys: str, only: Wish | None = None

@@ -64,7 +64,7 @@ _ILO: Mapping[str, TaskState] = {"Idle": TaskState.DONE, "Complete": TaskState.D
 
 @dataclass(frozen=True, slots=True)
 class UpdateControl:
-    """Where an image can be given; empty: this BMC has no such way. `*_on_reset`: it can be told to wait for a boot."""
+    """Where an image can be given; empty: this BMC has no such way. `*_on_reset`: it can wait for a boot."""
 
     serial: Serial
     updates: Updates
@@ -76,19 +76,19 @@ class UpdateControl:
 
 
 def read_updates(answers: Answers) -> UpdateControl | Wanted:
-    """Raises where the machine or its UpdateService is not told; a firmware inventory that cannot be read is None."""
+    """Return the ways to update. Raises without machine or UpdateService; an unreadable firmware inventory is None."""
     tree = Tree(answers)
     try:
         host = system.host_system(tree)
         serial = serial_of(tree, host)
         service = tree.follow(tree.root, "UpdateService")
-        told = _optional(tree)
+        firmware = _optional(tree)
         tasks = (*_tasks(tree), *_service_task(service))
     except NotYetReadError:
         return Wanted(tuple(tree.wanted))
     return UpdateControl(
         serial,
-        Updates(serial, told, tasks),
+        Updates(serial, firmware, tasks),
         multipart=_inside(service.text("MultipartHttpPushUri")),
         push=_inside(service.text("HttpPushUri")),
         simple=_inside(service.text("Actions", _SIMPLE, "target")),
@@ -99,7 +99,7 @@ def read_updates(answers: Answers) -> UpdateControl | Wanted:
 
 
 def task_of(path: str, answer: Answer) -> Task:
-    """One task by what its path answered; `EdgeError` where that tells nothing."""
+    """Return one task by the answer of its path; `EdgeError` where that is no task."""
     if isinstance(answer, Unreadable):
         if answer.reason.startswith(("HTTP 404", "HTTP 410")):
             return Task(path, TaskState.GONE)
@@ -109,9 +109,9 @@ def task_of(path: str, answer: Answer) -> Task:
 
 
 def accepted_task(body: Mapping[str, Any], location: str) -> str:
-    """Where the task of an accepted request is to be looked for; empty where it is not told.
+    """Return the path of the task of an accepted request; empty where the answer has none.
 
-    The body is the task; `Location` may be a task monitor, whose answers say less (DSP0266, "Task monitors").
+    The body is the task; `Location` may be a task monitor, whose answers have less (DSP0266, "Task monitors").
     """
     own = body.get("@odata.id")
     if isinstance(own, str) and str(body.get("@odata.type", "")).startswith("#Task."):
@@ -142,7 +142,7 @@ def _tasks(tree: Tree) -> tuple[Task, ...]:
 def _task(task: Resource) -> Task:
     state, words = task.text("TaskState"), _words(task)
     if not state:
-        raise ParseError("the task tells no state", where=task.where("TaskState"))
+        raise ParseError("the task has no state", where=task.where("TaskState"))
     return Task(task.path, _state(state, words), task.whole("PercentComplete"), words)
 
 
@@ -154,12 +154,12 @@ def _state(state: str, words: str) -> TaskState:
 
 
 def _words(task: Resource) -> str:
-    told = [f"{one.text('MessageId')} {one.text('Message')}".strip() for one in task.each("Messages")]
-    return "; ".join(word for word in told if word)[:300]
+    messages = [f"{one.text('MessageId')} {one.text('Message')}".strip() for one in task.each("Messages")]
+    return "; ".join(word for word in messages if word)[:300]
 
 
 def _service_task(service: Resource) -> tuple[Task, ...]:
-    """What an iLO says of the update that it is at."""
+    """Return the state of the update that an iLO runs."""
     state = service.text("Oem", "Hpe", "State")
     if not state:
         return ()

@@ -1,4 +1,4 @@
-"""What a role's folder says of it: `meta/argument_specs.yml`, and its line in `roles/placement.yml`."""
+"""The specification of a role in its folder: `meta/argument_specs.yml`, and its line in `roles/placement.yml`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def parse_placement(text: str, file: str) -> Mapping[str, Place]:
 
 
 def parse_role(name: str, specs: str, file: str, place: Place) -> Role:
-    """The role `name` from the text of its argument specifications. `ParseError` where they say nothing of `main`."""
+    """Return the role `name` by its argument specifications. `ParseError` where they lack `main`."""
     document = parse_yaml(specs, file)
     try:
         options = document.data["argument_specs"]["main"].get("options") or {}
@@ -59,12 +59,12 @@ def _variables(options: Mapping[str, Any]) -> dict[str, Variable]:
 
 
 def _variable(option: Mapping[str, Any]) -> Variable:
-    said = option.get("description", "")
+    text = option.get("description", "")
     return Variable(
         type=option.get("type", "str"),
         required=bool(option.get("required", False)),
         elements=option.get("elements", ""),
         choices=tuple(option.get("choices", ())),
         inner=_variables(option.get("options") or {}),
-        description=" ".join(said) if isinstance(said, list) else str(said),
+        description=" ".join(text) if isinstance(text, list) else str(text),
     )

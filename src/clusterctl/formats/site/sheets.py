@@ -34,7 +34,7 @@ HEADINGS = {
 
 @dataclass(frozen=True, slots=True)
 class ListRow(NeverPickled):
-    """One line: the machine, and its factory login where the list has one; `password_ref` says where the secret is."""
+    """One line: the machine, and its factory login where the list has it; `password_ref` is the place of the secret."""
 
     machine: Listed
     user: str = ""
@@ -43,7 +43,7 @@ class ListRow(NeverPickled):
 
 
 def read_bmc_list(text: str, file: str) -> tuple[ListRow, ...]:
-    """All machines. Raises `UsageError` naming file, line and column; no error repeats a password."""
+    """Return all machines. Raises `UsageError` naming file, line and column; no error repeats a password."""
     table = read_table(text, file)
     index = _columns(table.headings, file)
     rows: list[ListRow] = []
@@ -67,7 +67,7 @@ def _columns(headings: tuple[str, ...], file: str) -> Mapping[str, int]:
             index[ours] = found[0]
     if not {"serial", "bmc_mac"} & index.keys():
         message = f"has neither a column serial nor bmc_mac; found {', '.join(headings)}"
-        raise UsageError(message, where=f"{file}:1", remedy="name the column that tells the machines apart in line 1")
+        raise UsageError(message, where=f"{file}:1", remedy="name the column that identifies the machines in line 1")
     return index
 
 
@@ -101,7 +101,7 @@ def _bmc_mac(text: str, where: str) -> Mac:
 
 
 def read_unit(text: str, where: str) -> int | None:
-    """`4`, `U4` → 4; None where empty. Raise `UsageError` where it is no rack unit."""
+    """Return 4 for `4` or `U4`; None where empty. Raise `UsageError` where it is no rack unit."""
     digits = text.lower().removeprefix("u")
     if not digits:
         return None
@@ -112,7 +112,7 @@ def read_unit(text: str, where: str) -> int | None:
 
 
 def _require_new(machine: Listed, first: dict[str, str]) -> None:
-    """Serials and MAC addresses stand once in a list: else nobody could say which line is meant."""
+    """Raise `UsageError` where a serial or MAC address stands twice in a list."""
     for what in (machine.serial.lower(), str(machine.bmc_mac or "")):
         if what and what in first:
             message = f"{what} stands here and at {first[what]}"
@@ -126,7 +126,7 @@ COLUMNS = ("node", "interface", "address", "mac")
 
 
 def read_address_sheet(text: str, file: str) -> tuple[GivenAddress, ...]:
-    """Raises `UsageError` naming file, line and column."""
+    """Return the addresses of a sheet. Raises `UsageError` with file, line and column."""
     table = read_table(text, file)
     headings = [heading.lower() for heading in table.headings]
     strange = [heading for heading in headings if heading not in COLUMNS]
@@ -138,19 +138,23 @@ def read_address_sheet(text: str, file: str) -> tuple[GivenAddress, ...]:
 
 
 def _address_row(cells: dict[str, str], where: str) -> GivenAddress:
-    told = {name: cells.get(name, "").strip() for name in COLUMNS}
+    values = {name: cells.get(name, "").strip() for name in COLUMNS}
     for required in COLUMNS[:2]:
-        if not told[required]:
+        if not values[required]:
             raise UsageError("is empty", where=f"{where} {required}", remedy="name the node and its interface")
-    if not told["address"] and not told["mac"]:
-        raise UsageError("tells neither address nor MAC", where=where, remedy="fill one of them in, or take it out")
+    if not values["address"] and not values["mac"]:
+        raise UsageError("has neither address nor MAC", where=where, remedy="fill one of them in, or take it out")
     return GivenAddress(
-        told["node"].lower(), told["interface"], _address(told["address"], where), where, _host_mac(told["mac"], where)
+        values["node"].lower(),
+        values["interface"],
+        _address(values["address"], where),
+        where,
+        _host_mac(values["mac"], where),
     )
 
 
 def _address(text: str, where: str) -> str:
-    """Canonical, with the prefix where one is written."""
+    """Return the canonical address, with its prefix where it has one."""
     try:
         return "" if not text else str(ip_interface(text)) if "/" in text else str(ip_address(text))
     except ValueError:

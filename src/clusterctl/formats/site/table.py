@@ -1,4 +1,4 @@
-"""CSV as spreadsheets export it, row by row with its line; what is no CSV, or another kind of it, is said in words."""
+"""CSV as spreadsheets export it, row by row with its line; errors name the kind of text that is no such CSV."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Table:
 
 
 def read_table(text: str, file: str) -> Table:
-    """Raises `UsageError` naming file and line, at once or while rows are taken."""
+    """Return the table. Raises `UsageError` with file and line, at once or while rows are read."""
     rows = _rows(text, file)
     _, header = next(rows, (1, []))
     headings = tuple(cell.strip() for cell in header)

@@ -108,7 +108,7 @@ def _not_yaml(error: yaml.YAMLError, text: str, file: str) -> UsageError:
         return UsageError("is indented with a tab", where=where, remedy="indent with blanks: YAML allows no tabs there")
     problem = getattr(error, "problem", None) or str(error).splitlines()[0]
     return UsageError(
-        f"is not valid YAML: {problem}", where=where, remedy="mend the indentation or quoting there, or just above"
+        f"is not valid YAML: {problem}", where=where, remedy="correct the indentation or quoting there, or just above"
     )
 
 

@@ -16,7 +16,7 @@ from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl_lab.emulators.maas.metal.dnsmasq import Dnsmasq, Served, configuration
 from clusterctl_lab.emulators.maas.metal.report import parse
 from clusterctl_lab.emulators.maas.metal.web import application
-from tests.edges.maas.metal_desk_kit import BASE, IMAGE, Rack, told
+from lab.tests.emulators.maas.metal_boot_kit import BASE, IMAGE, Rack, told
 from tests.edges.os_images.sysfs_kit import Sysfs
 
 needs_dnsmasq = pytest.mark.skipif(shutil.which("dnsmasq", path="/usr/sbin:/usr/bin") is None, reason="no dnsmasq")

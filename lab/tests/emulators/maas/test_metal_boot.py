@@ -11,8 +11,8 @@ import pytest
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl_lab.emulators.maas.metal.boot_files import read_boot_files
 from clusterctl_lab.emulators.maas.status import Status
+from lab.tests.emulators.maas.metal_boot_kit import BASE, DEPLOYER, IMAGE, ROOT, Rack, told, unpacked
 from tests.edges.maas.kit import PUBLIC
-from tests.edges.maas.metal_desk_kit import BASE, DEPLOYER, IMAGE, ROOT, Rack, told, unpacked
 
 Scene = Callable[[Rack], Awaitable[None]]
 

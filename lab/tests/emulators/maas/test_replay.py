@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from clusterctl_lab.emulators.maas.status import Status
+from lab.tests.emulators.maas.replay import MACS, Replay, Reply, plain
 from tests.edges.maas.recordings import Recording, differences, load
-from tests.edges.maas.replay import MACS, Replay, Reply, plain
 from tests.edges.maas.testca import Ca
 
 RECORDINGS = load()
