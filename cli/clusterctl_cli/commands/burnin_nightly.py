@@ -56,7 +56,7 @@ def nightly(*, folder: Path, window: str | None, budget: int | None, yes: bool, 
 def _print(result: NightResult, *, as_json: bool) -> None:
     """Print the result as JSON with the keys of `NightResult`, as one line where all is well, or as a report."""
     if result.spares is not None and result.spares.missing:
-        click.echo(f"too few spares: {result.spares}", err=as_json)
+        echo(f"too few spares: {result.spares}", err=as_json)
     if as_json:
         _print_document(result)
     else:

@@ -9,6 +9,7 @@ import click
 
 from clusterctl_cli.formats import format_option, print_document
 from clusterctl_cli.options import decision_options, read_options
+from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
     from clusterctl.operations.journal import JournalReport
@@ -94,8 +95,8 @@ def _print_report(report: JournalReport, *, as_json: bool, what: str) -> int:
         print_document(to_data(report))
         return report.exit_code
     for damage in report.damages:
-        click.echo(f"damaged: {damage.where}: {damage.cause} — {damage.remedy}")
-    click.echo(f"{'damaged' if report.damages else what}: {report}")
+        echo(f"damaged: {damage.where}: {damage.cause} — {damage.remedy}")
+    echo(f"{'damaged' if report.damages else what}: {report}")
     for stream, digest in report.heads.items():
-        click.echo(f"  {stream:9} {digest}")
+        echo(f"  {stream:9} {digest}")
     return report.exit_code

@@ -65,7 +65,7 @@ def calibrate(name: str, folder: Path, *, as_json: bool) -> None:
         print_document(to_data(result))
         return
     _print_unchanged(result.figures)
-    click.echo(result.text or f"# no proposal from {result.nodes} healthy nodes of {name}", nl=not result.text)
+    echo(result.text or f"# no proposal from {result.nodes} healthy nodes of {name}", nl=not result.text)
 
 
 def _print_unchanged(figures: Iterable[Calibrated]) -> None:
