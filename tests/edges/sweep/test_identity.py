@@ -126,7 +126,7 @@ def test_words_are_printable() -> None:
     """No control characters from an unknown machine reach a terminal."""
     tree = SHAPES["HPE"](ADDRESS, "SER0007", MAC)
     tree[f"{ROOT}/Systems/1"]["Model"] = "\x1b]0;owned\x07Model\n"
-    assert walk(tree)[0].model == "]0;ownedModel"
+    assert walk(tree)[0].model == r"\x1b]0;owned\x07Model"
 
 
 @pytest.mark.parametrize(

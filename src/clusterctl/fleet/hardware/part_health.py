@@ -81,11 +81,16 @@ def judge_psus(inventory: Inventory, sku: Sku) -> tuple[Finding, ...]:
         return (_external_psus(sku),)
     if not psus:
         return (_no_psu(sku),)
-    if not inventory.complete("psus") and len(psus) != sku.psus:
-        return (unmeasured(PSU_CHECK, "the BMC gives some of its power supplies only"),)
-    if sku.psus is not None and len(psus) != sku.psus:
-        return (_wrong_psu_count(psus, sku.psus),)
-    return (_psu_health(psus, sku),)
+    return (_whole_psus(psus, sku, whole=inventory.complete("psus")),)
+
+
+def _whole_psus(psus: Sequence[Psu], sku: Sku, *, whole: bool) -> Finding:
+    """Return the finding on supplies of which none fails. `whole`: the BMC has given all that it lists."""
+    if not whole and len(psus) != sku.psus:
+        return unmeasured(PSU_CHECK, "the BMC gives some of its power supplies only")
+    if isinstance(sku.psus, int) and len(psus) != sku.psus:
+        return _wrong_psu_count(psus, sku.psus)
+    return _psu_health(psus, sku)
 
 
 def _external_psus(sku: Sku) -> Finding:

@@ -25,6 +25,8 @@ from clusterctl.formats.redfish.system import (
 from clusterctl.formats.redfish.tree import GarbledError, Resource, Tree
 
 _GPU_TYPES = frozenset({"GPU", "Accelerator"})
+_TYPES = _GPU_TYPES | {"CPU", "Core", "DSP", "FPGA", "OEM", "Partition", "Thread"}
+"""Of DSP0268, Processor: a processor of another type says nothing of what it is."""
 _GPU_CLASSES = frozenset({"DisplayController", "ProcessingAccelerators"})
 _GPU_VENDOR_IDS = frozenset({"0x10de", "10de", "4318", "0x1002", "4098"})  # NVIDIA, AMD; iLO 5 writes them in decimal
 _GPU_MAKER = re.compile(r"nvidia|advanced micro devices|\bamd\b", re.IGNORECASE)
@@ -121,7 +123,7 @@ def _processor(item: Resource) -> Resource | None:
     """Return a processor whose type is reported; None for an empty socket."""
     if item.absent:
         return None
-    if not item.text("ProcessorType"):
+    if item.term("ProcessorType") not in _TYPES:
         raise GarbledError("the BMC does not report the type of the processor", where=item.where("ProcessorType"))
     return comparable(item)
 
