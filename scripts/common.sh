@@ -19,7 +19,7 @@ as_root() {
     if [ "$(id -u)" -eq 0 ]; then
         "$@"
     elif command -v sudo >/dev/null; then
-        sudo --preserve-env=PYTHONDONTWRITEBYTECODE,SOAK_KILLS,CLUSTERCTL_WRITE_PAGES "$@"
+        sudo --preserve-env=PYTHONDONTWRITEBYTECODE,SOAK_KILLS,CLUSTERCTL_HYPOTHESIS,CLUSTERCTL_WRITE_PAGES "$@"
     else
         fail "this needs root: run it as root, or install sudo"
     fi

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from hypothesis import settings
 from clusterctl.edges.redaction import KNOWN
 from tests.edges.journal.postgres import PROGRAMS, SET_UP, PostgresServer, running_server
 
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+settings.register_profile("same", deadline=None, derandomize=True)
+settings.register_profile("exploring", deadline=None)
+settings.load_profile(os.environ.get("CLUSTERCTL_HYPOTHESIS", "same"))
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -24,11 +24,15 @@ class LabLock:
         """Return the lock; None while another process holds it."""
         try:
             while True:
-                path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
                 try:
+                    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
                     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
                 except FileNotFoundError:
                     continue  # the last lab removed the folder meanwhile
+                except FileExistsError:  # mkdir found the folder, and it was removed before it looked what it is
+                    if path.parent.exists() and not path.parent.is_dir():
+                        raise
+                    continue
                 if not _locked(descriptor):
                     os.close(descriptor)
                     return None

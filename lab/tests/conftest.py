@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 from hypothesis import settings
 
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+settings.register_profile("same", deadline=None, derandomize=True)
+settings.register_profile("exploring", deadline=None)
+settings.load_profile(os.environ.get("CLUSTERCTL_HYPOTHESIS", "same"))

@@ -156,7 +156,7 @@ def test_who_only_waits_keeps_no_place() -> None:
             assert others_are_over.wait(BOUND)
         if one["name"] == "last":
             others_are_over.set()
-        return bundle.told(one, time.time(), "ok", rc=0)
+        return bundle.result_of(one, time.time(), "ok", rc=0)
 
     probes = [probe("first", BOUND), probe("last", BOUND), probe("watch", BOUND, waits=True)]
     results = bundle.Sweep(1, run_one).results(probes)
@@ -175,7 +175,7 @@ def test_a_probe_that_holds_its_thread_is_given_up() -> None:
     def stuck(one: dict[str, Any]) -> dict[str, Any]:
         if one["name"] == "stuck":
             forever.wait()
-        return bundle.told(one, time.time(), "ok", rc=0, stdout="fine")
+        return bundle.result_of(one, time.time(), "ok", rc=0, stdout="fine")
 
     results = bundle.Sweep(1, stuck, give_up=0.2).results([probe("stuck", 0.1), probe("next", 5.0)])
     forever.set()

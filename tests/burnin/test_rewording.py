@@ -153,11 +153,11 @@ def test_inventories(wording: Callable[[], Reword]) -> None:
 @pytest.mark.parametrize("wording", WORDINGS)
 def test_a_part_that_was_replaced(wording: Callable[[], Reword]) -> None:
     """The log's entry belongs to the predecessor however the last report worded it; one entry more does not."""
-    (old,) = reworded([log.add([log.entry(3)], "M2")], wording())
+    (old,) = reworded([log.told([log.entry(3)], "M2")], wording())
     for _ in range(2):
-        (old,) = reworded([log.add([log.entry(3)], "M9", before=[old])], wording())
+        (old,) = reworded([log.told([log.entry(3)], "M9", before=[old])], wording())
         assert (old.code, old.serial) == (Code.LOG_ENTRY_OF_PREDECESSOR, "M2")
-    assert log.add([log.entry(0.1), log.entry(3)], "M9", before=[old]).serial == "M9"
+    assert log.told([log.entry(0.1), log.entry(3)], "M9", before=[old]).serial == "M9"
 
 
 def benches() -> list[Bench]:

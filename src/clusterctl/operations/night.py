@@ -126,11 +126,7 @@ def run(context: SiteContext, request: NightRequest, control: Control) -> NightR
     """
     if control.approved is not None:  # a timer approves whatever nodes are idle when the night begins
         control.require(preview(context, request))
-    with (
-        _unfinished_is_no_result(),
-        sole_claim(context.journal, CLAIM, context.run) as claim,
-        kept(context.journal, claim, control.cancelled.set),
-    ):
+    with _unfinished_is_no_result():
         return _run(context, request, control)
 
 
@@ -150,7 +146,13 @@ def _run(context: SiteContext, request: NightRequest, control: Control) -> Night
     tonight = replace(context, site=tonights(context.site, policy))
     contents.suite(tonight.site)
     opening = _opening(window, CLOCK.now())
-    state, metrics = state_dir(context.site), _metrics(context.site)
+    with sole_claim(context.journal, CLAIM, context.run) as claim, kept(context.journal, claim, control.cancelled.set):
+        return _take_turns(tonight, policy, opening, control)
+
+
+def _take_turns(tonight: SiteContext, policy: NightPolicy, opening: Opening, control: Control) -> NightResult:
+    """Test nodes until the window closes; write when the night began and what became of it."""
+    state, metrics = state_dir(tonight.site), _metrics(tonight.site)
     before, began = read_record(state), CLOCK.now()
     write_record(state, replace(before, began=began) if before else NightRecord(began), metrics)
     tonight.describe()
@@ -158,10 +160,10 @@ def _run(context: SiteContext, request: NightRequest, control: Control) -> Night
     with closing(tonight.adapters()) as adapters:
         lender = PartnerLender(tonight, require_scheduler(tonight.site, adapters.scheduler), NIGHTLY)
         night = NightRun(lender, adapters, policy, opening.end, control).run()
-    tested = [node for node in context.journal.summaries() if node.name in night.tested]
+    tested = [node for node in tonight.journal.summaries() if node.name in night.tested]
     failed = tuple(node for node in tested if node.stage is not Stage.GOLD)
-    late = overdue(policy, candidates(context), CLOCK.now())
-    context.journal.append([_ended(context, night, [node.name for node in failed])])
+    late = overdue(policy, candidates(tonight), CLOCK.now())
+    tonight.journal.append([_ended(tonight, night, [node.name for node in failed])])
     write_record(state, NightRecord(began, CLOCK.now(), len(tested), len(failed), len(late)), metrics)
     return NightResult(
         tested=tuple(night.tested),
@@ -170,7 +172,7 @@ def _run(context: SiteContext, request: NightRequest, control: Control) -> Night
         passed_over=night.passed_over,
         stuck=night.stuck,
         ended=night.ended,
-        spares=spares(context),
+        spares=spares(tonight),
     )
 
 

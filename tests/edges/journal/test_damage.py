@@ -63,6 +63,14 @@ def everything(book: SqlJournal) -> list[object]:
     return answers
 
 
+def finds_damage(file: Path) -> bool:
+    """Whether `verify` names damages, or ends because the pages cannot be read, with a remedy."""
+    try:
+        return bool(verify(f"sqlite:///{file}").damages)
+    except EnvironmentBrokenError as error:
+        return bool(error.remedy)
+
+
 def opened(file: Path) -> SqlJournal | None:
     """The journal in a damaged file; None where it is refused with a remedy."""
     try:
@@ -105,7 +113,7 @@ def test_any_cell_may_be_anything(tmp_path: Path, intact: Path, data: st.DataObj
         assert now == was or isinstance(now, EnvironmentBrokenError) or column in SELECTED_BY
         assert not isinstance(now, ClusterctlError) or now.remedy
     if any(now != was for was, now in zip(before, after, strict=True)):
-        assert verify(f"sqlite:///{file}").damages
+        assert finds_damage(file)
 
 
 @settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -128,7 +136,7 @@ def test_any_bytes_of_the_file_may_be_wrong(tmp_path: Path, intact: Path, at: in
         after = everything(book)[:-1]
     for was, now in zip(before, after, strict=True):
         if now != was and not isinstance(now, EnvironmentBrokenError):
-            assert verify(f"sqlite:///{file}").damages
+            assert finds_damage(file)
 
 
 def test_an_altered_event_with_a_digest_of_its_own_breaks_the_chain(tmp_path: Path, intact: Path) -> None:
@@ -160,5 +168,5 @@ def test_an_intact_journal_has_no_damage(url: str) -> None:
     book.close()
     found = verify(url)
     assert found.damages == ()
-    assert (found.events, found.evidence, found.nodes) == (30, 1, 3)
+    assert (found.events, found.evidence, found.nodes) == (24, 1, 3)
     assert set(found.heads) == {"node", "part", "run"}

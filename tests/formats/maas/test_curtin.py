@@ -9,6 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clusterctl.fleet.peer_text import has_unseen
 from clusterctl.formats.maas.curtin import MAX_LINE, failing_line
 
 CASES = yaml.safe_load(Path(__file__).with_name("data").joinpath("curtin_cases.yml").read_text())
@@ -25,4 +26,5 @@ def test_any_text_gives_one_bounded_plain_line(text):
     """Whatever the machine writes."""
     line = failing_line(f"Command: ['mkfs']\nExit code: 1\nStderr: error {text}\n{text}")
     assert len(line) <= MAX_LINE
-    assert not line or line.isprintable()
+    assert not has_unseen(line)
+    assert "\n" not in line
