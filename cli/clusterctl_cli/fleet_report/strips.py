@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -35,40 +36,57 @@ class Strip:
     high: float
 
 
-def strip(figure: Figure) -> Strip:
-    bound = figure.limit
-    ends = [figure.lowest, figure.highest, *([bound] if bound is not None else [])]
-    room = (max(ends) - min(ends)) * _MARGIN or abs(max(ends)) * _MARGIN or 1.0
-    low, high = min(ends) - room, max(ends) + room
-    whole = all(float(value).is_integer() for value in (*ends, *(one.value for one in figure.values)))
-    if whole:  # counts: an axis of integers, one bar for each where they have room
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """The axis from `low` to `high` in `bins` bars; `whole`: of integers."""
+
+    low: float
+    high: float
+    bins: int
+    whole: bool
+
+    @classmethod
+    def of(cls, figure: Figure) -> _Axis:
+        """Return an axis with room at both ends. None begins below zero for what never is."""
+        ends = [figure.lowest, figure.highest, *([figure.limit] if figure.limit is not None else [])]
+        room = (max(ends) - min(ends)) * _MARGIN or abs(max(ends)) * _MARGIN or 1.0
+        low, high = min(ends) - room, max(ends) + room
+        if min(ends) >= 0:
+            low = max(low, 0.0)
+        if not all(float(value).is_integer() for value in (*ends, *(one.value for one in figure.values))):
+            return cls(low, high, _BINS, whole=False)
         low, high = math.floor(low), math.ceil(high) + 1
-    low = max(low, 0.0) if min(ends) >= 0 else low  # no axis begins below zero for what never is
-    bins = min(_BINS, int(high - low)) if whole else _BINS
+        return cls(low, high, min(_BINS, int(high - low)), whole=True)
 
-    def x(value: float) -> float:
-        return (value - low) / (high - low) * WIDTH
+    def x(self, value: float) -> float:
+        return (value - self.low) / (self.high - self.low) * WIDTH
 
-    counts = [0] * bins
-    for value in figure.values:
-        counts[min(bins - 1, int(x(value.value) / WIDTH * bins))] += 1
-    step, tallest = WIDTH / bins, max(counts)
-    unit = (high - low) / bins
-    bars = tuple(
-        Bar(at * step, step, max(2.0, HEIGHT * count / tallest), _label(count, low + at * unit, unit, whole))
-        for at, count in enumerate(counts)
-        if count
-    )
-    bad = tuple((x(one.value), f"{one.node} {one.subject}: {one.value:g} {figure.unit}") for one in figure.bad[:200])
-    return Strip(bars, bad, x(bound) if bound is not None else None, x(figure.median), low, high)
+    def bin_of(self, value: float) -> int:
+        return min(self.bins - 1, int(self.x(value) / WIDTH * self.bins))
 
-
-def _label(count: int, start: float, unit: float, whole: bool) -> str:
-    """Return what a bar stands for; `unit` is its width."""
-    if whole:
+    def label(self, count: int, at: int) -> str:
+        """Return what the bar `at` stands for."""
+        unit = (self.high - self.low) / self.bins
+        start = self.low + at * unit
+        if not self.whole:
+            return f"{count} near {start + unit / 2:.4g}"
         first, last = math.ceil(start), math.ceil(start + unit) - 1
         return f"{count} at {first}" if last <= first else f"{count} from {first} to {last}"
-    return f"{count} near {start + unit / 2:.4g}"
+
+
+def strip(figure: Figure) -> Strip:
+    axis = _Axis.of(figure)
+    counts = Counter(axis.bin_of(value.value) for value in figure.values)
+    step, tallest = WIDTH / axis.bins, max(counts.values())
+    bars = tuple(
+        Bar(at * step, step, max(2.0, HEIGHT * count / tallest), axis.label(count, at))
+        for at, count in sorted(counts.items())
+    )
+    bad = tuple(
+        (axis.x(one.value), f"{one.node} {one.subject}: {one.value:g} {figure.unit}") for one in figure.bad[:200]
+    )
+    limit = axis.x(figure.limit) if figure.limit is not None else None
+    return Strip(bars, bad, limit, axis.x(figure.median), axis.low, axis.high)
 
 
 @dataclass(frozen=True, slots=True)
