@@ -27,13 +27,7 @@ format: setup ## let ruff put the code in order
 test: setup ## all tests but the soak ones; removes its labs
 	@scripts/test.sh
 
-test-audit: setup ## compare the pinned packages with the advisory database
-	@scripts/audit.sh
-
-sbom: setup ## dist/clusterctl.cdx.json: a bill of materials of the pinned packages (CycloneDX)
-	@scripts/audit.sh sbom
-
-wheel: setup ## the same tests against an installed wheel, outside the checkout
+test-wheel: setup ## the same tests against an installed wheel, outside the checkout
 	@scripts/test-wheel.sh
 
 soak: setup ## the long campaigns; what they said stands in docs/soak/
@@ -62,6 +56,12 @@ rehearse: setup ## eight machines, three broken, from BMC addresses to gold or q
 
 rehearse-down: ## remove the rehearsal
 	@scripts/rehearse-down.sh
+
+audit: setup ## compare the pinned packages with the advisory database
+	@scripts/audit.sh
+
+sbom: setup ## dist/clusterctl.cdx.json: a bill of materials of the pinned packages (CycloneDX)
+	@scripts/audit.sh sbom
 
 wheel: setup ## dist/clusterctl-*.whl and dist/clusterctl_lab-*.whl
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
