@@ -23,7 +23,9 @@ _UNSEEN = re.compile(f"[{_HIDDEN}]")
 _SPACE = re.compile(f"[{_SPACES}]")
 _JSON_UNSEEN = re.compile(f"[{_HIDDEN}{_SPACES}]")
 _MARKS = 4
-"""Combining marks that one letter may have; more would cover the lines beside it."""
+"""Combining marks that one letter may have; more would cover the lines above and below."""
+_MAY_STACK = re.compile(r"(?:(?![\u2000-\u20cf\u2100-\u2cee\u3000-\u3029\u30a0-\ua66e])[^\x00-\u02ff]){5}")
+"""A row of more characters than `_MARKS`, each in a range that has combining marks: most text has none."""
 
 
 def visible(text: str, limit: int | None = None) -> str:
@@ -72,6 +74,8 @@ def _json_escape(found: re.Match[str]) -> str:
 
 def _without_stacks(text: str) -> str:
     """Return the text without more than `_MARKS` combining marks on one letter."""
+    if _MAY_STACK.search(text) is None:
+        return text
     kept: list[str] = []
     marks = 0
     for letter in text:

@@ -71,6 +71,10 @@ def test_a_run_with_claims_is_not_disturbed(book: SqlJournal, url: str, tmp_path
     book.append([started()], claim=held)
 
 
+def killed(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def test_a_damaged_file_is_kept_and_replaced(tmp_path: Path) -> None:
     """A SQLite journal whose pages are lost: its file is moved aside, the backup takes its place."""
     file, url = tmp_path / "journal.db", f"sqlite:///{tmp_path}/journal.db"
@@ -85,6 +89,11 @@ def test_a_damaged_file_is_kept_and_replaced(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentBrokenError) as refused:
         open_journal(url, StepClock())
     assert "journal restore" in refused.value.remedy
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            backup.restore(url, tmp_path / "backup.db")
+    assert file.read_bytes() == bytes(wrong)  # no run finds an empty journal in between
     _, moved = backup.restore(url, tmp_path / "backup.db")
     assert moved is not None
     assert moved.read_bytes() == bytes(wrong)

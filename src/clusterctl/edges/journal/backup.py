@@ -15,6 +15,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, delete, func, insert, select, text
 
+from clusterctl.edges.disk import disk_explained
 from clusterctl.edges.journal import claims, states
 from clusterctl.edges.journal.database import Database, bring_up, connect
 from clusterctl.edges.journal.tables import claim, event, evidence, node_state, stream_head
@@ -110,10 +111,11 @@ def restore(url: str, file: Path) -> tuple[Verification, Path | None]:
     Raise `ConflictError` where a run has claims. A readable journal is replaced in one transaction.
     """
     with backup_copy(file) as (backup, _):
-        moved = None if readable(url) else _set_aside(url)
+        if not readable(url):
+            return _exchange(url, backup)
         with opened(url) as target:
             backup.snapshot(lambda reading: target.write(lambda writing: _replace(reading, writing)))
-            return verify_database(target), moved
+            return verify_database(target), None
 
 
 def readable(url: str) -> bool:
@@ -129,15 +131,29 @@ def readable(url: str) -> bool:
     return True
 
 
-def _set_aside(url: str) -> Path:
-    """Rename a damaged SQLite file and its log; a process that has it open keeps it, and writes to nothing else."""
+def _exchange(url: str, backup: Database) -> tuple[Verification, Path]:
+    """Put the backup in the place of a damaged SQLite file. Return what it holds, and where the damaged file is kept.
+
+    There is a journal at any moment, the damaged one or the restored one: a run that begins meanwhile finds no empty
+    one. A process that has the damaged file open keeps it, and writes to nothing else.
+    """
     file = Path(url.removeprefix(SQLITE))
-    kept = file.with_name(f"{file.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S}")
-    for suffix in ("", "-wal", "-shm"):
-        part = file.with_name(file.name + suffix)
-        if part.exists():
-            part.rename(kept.with_name(kept.name + suffix))
-    return kept
+    part = file.with_name(f".{file.name}.restored")
+    kept = file.with_name(f"{file.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}")
+    with disk_explained("cannot be replaced", file):
+        part.unlink(missing_ok=True)
+        with opened(f"{SQLITE}{part}") as target:
+            backup.snapshot(lambda reading: target.write(lambda writing: _replace(reading, writing)))
+            found = verify_database(target)
+        _sync(part)
+        kept.hardlink_to(file)
+        for suffix in ("-wal", "-shm"):  # they belong to the damaged file alone
+            log = file.with_name(file.name + suffix)
+            if log.exists():
+                log.rename(kept.with_name(kept.name + suffix))
+        part.replace(file)
+        _sync(file.parent)
+    return found, kept
 
 
 def _replace(reading: Connection, writing: Connection) -> None:

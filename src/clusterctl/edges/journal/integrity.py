@@ -1,6 +1,6 @@
 """Digests of the journal's rows: events are chained within their stream, evidence and states carry a digest each.
 
-The chain finds damage and lost rows. It does not stop somebody who may write to the database and computes all digests
+The chain finds damage and lost rows. It does not stop a program that may write to the database and computes all digests
 again: compare `clusterctl journal verify` with an earlier output or a backup for that.
 """
 

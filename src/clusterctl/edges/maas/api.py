@@ -131,8 +131,8 @@ def _seconds(retry_after: str) -> float | None:
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 60.0
 MAX_BODY = 256 * 1024 * 1024
-LIMITS = JsonLimits(size=MAX_BODY, values=5_000_000)
 """Bytes of one answer. A list of 511 machines has 9 MB."""
+LIMITS = JsonLimits(size=MAX_BODY, values=5_000_000)
 READ_ATTEMPTS = 4
 RETRY_WAIT_MAX = 5.0
 RETRY_AFTER_MAX = 10.0
