@@ -1,8 +1,8 @@
-"""cpu-memory-load: what stress-ng and the kernel's counters would tell of this machine's processors and memory.
+"""cpu-memory-load: the output of stress-ng and the kernel's counters for this machine's processors and memory.
 
-Stands in for a program of the burn-in, which would load the controller's own processors. stress-ng's words and figures
-are laid out as 0.15.06 prints them (Debian 12); those of a module that flips bits as it printed them when bits of its
-own memory were changed under it.
+Stands in for a burn-in program that would load the controller's own processors. The layout of text and figures is that
+of stress-ng 0.15.06 (Debian 12). For a module that flips bits it is the output of a run in which bits of its memory
+were changed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _beside(facts: Facts, package: int) -> tuple[Dimm, ...]:
-    """The modules of a package: the first half is the first one's of two."""
+    """Return the modules of a package: of two packages, the first has the first half."""
     each = len(facts.dimms) // facts.cpus
     return facts.dimms[package * each : (package + 1) * each]
 

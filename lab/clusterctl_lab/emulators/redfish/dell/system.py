@@ -24,7 +24,7 @@ RESET_TYPES = (
 BOOT = BootRules()
 _OK = status(rollup=True)
 _ROLLUPS = {health.OK: "OK", health.CRITICAL: "Error"}
-"""Dell's words (schema DellSystem v1_3: OK, Degraded, Error, Unknown)."""
+"""Dell's values (schema DellSystem v1_3: OK, Degraded, Error, Unknown)."""
 
 
 def resources(view: View) -> Iterator[Resource]:
