@@ -31,8 +31,8 @@ class Faults:
     """`answers`: per operation (`deploy`, or `POST` where it has no name) the failures of its next calls.
 
     version          the version that MAAS reports
-    rack_connected   False: no rack controller can reach BMCs or boot anything, and clients shall retry after `retry_after`
-                     seconds
+    rack_connected   False: no rack controller can reach BMCs or boot machines; clients retry after
+                     `retry_after` seconds
     dhcp_off         no server assigns addresses
     stuck, failing_scripts   hostnames
     deaf_tags        tags that MAAS reports as added, and does not add
