@@ -20,12 +20,12 @@ def main(name: str) -> int:
             connection.settimeout(_SECONDS)
             connection.connect(f"\0{name}")
             with connection.makefile() as answer:
-                said = answer.read() or "it ended"
+                message = answer.read() or "it ended"
     except OSError as error:
-        said = f"it does not answer: {error}"
-    if said == FOLLOWED:
+        message = f"it does not answer: {error}"
+    if message == FOLLOWED:
         return 0
-    sys.stderr.write(f"the fabric of this lab has not followed the port: {said}\n")
+    sys.stderr.write(f"the fabric of this lab has not followed the port: {message}\n")
     return 1
 
 

@@ -55,12 +55,12 @@ async def disable(ends: Iterable[End], scratch: Path, socket: str) -> None:
         with TemporaryDirectory(dir=scratch) as folder:  # the preloaded library writes where it runs
             process = await spawn(argv, cwd=Path(folder), env=env)
             try:
-                said, _ = await asyncio.wait_for(process.communicate(), _SET_SECONDS)
+                text, _ = await asyncio.wait_for(process.communicate(), _SET_SECONDS)
             except TimeoutError:
                 await stop(process)
-                said = b"it does not answer"
+                text = b"it does not answer"
         if process.returncode != 0:
-            message = f"port {end.port} of {end.node} cannot be disabled: {said[-200:].decode(errors='replace')}"
+            message = f"port {end.port} of {end.node} cannot be disabled: {text[-200:].decode(errors='replace')}"
             raise EnvironmentBrokenError(message, where="ibsim", remedy="take the lab down and up again")
 
 

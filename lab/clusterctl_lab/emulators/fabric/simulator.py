@@ -114,13 +114,13 @@ class Simulator:
         """What ibsim prints before `mark`."""
         if self._process is None or self._process.stdout is None:
             raise _broken("it is not running")
-        said = b""
-        while mark.encode() not in said:
+        message = b""
+        while mark.encode() not in message:
             chunk = await self._process.stdout.read(65536)
             if not chunk:
-                raise _broken(f"it ended: {said[-300:].decode(errors='replace')}")
-            said += chunk
-        return said.decode(errors="replace").split(mark, 1)[0]
+                raise _broken(f"it ended: {message[-300:].decode(errors='replace')}")
+            message += chunk
+        return message.decode(errors="replace").split(mark, 1)[0]
 
 
 def _broken(what: str) -> EnvironmentBrokenError:

@@ -72,5 +72,5 @@ class Faults:
             raise self._no_rack()
 
     def _no_rack(self) -> RefusedError:
-        said = f"Unable to connect to any rack controller {RACK}; no connections available."
-        return RefusedError(503, said, {"Retry-After": str(self.retry_after)})
+        message = f"Unable to connect to any rack controller {RACK}; no connections available."
+        return RefusedError(503, message, {"Retry-After": str(self.retry_after)})

@@ -180,8 +180,8 @@ class Lifecycle:
         """Revert the status only: what a release removed (owner, layout) is not restored."""
         back = Status.ALLOCATED if before is Status.DEPLOYING else node.previous
         why = f"Aborting {before.name} and reverting to {back.name}. Unable to power control the node."
-        said = f"({node.owner}) - {why} Please check power credentials."
-        self.store.log(node, "Failed to query node's BMC", said, "WARNING")
+        message = f"({node.owner}) - {why} Please check power credentials."
+        self.store.log(node, "Failed to query node's BMC", message, "WARNING")
         node.power_state = "error"
         node.status = back
 

@@ -34,13 +34,13 @@ def main(argv: Sequence[str]) -> int:
     seconds, percent = map(int, argv)
     facts = load()
     work_processors(facts)
-    told = {
+    reported = {
         "seconds": float(seconds),
         "before": _counted(facts, loaded=False),
         "after": _counted(facts, loaded=True),
         "packages": [_package(facts, package, seconds, percent) for package in range(facts.cpus)],
     }
-    json.dump(told, sys.stdout)
+    json.dump(reported, sys.stdout)
     return 0
 
 
@@ -69,10 +69,10 @@ def _package(facts: Facts, package: int, seconds: int, percent: int) -> dict[str
     flips = any(dimm.flips for dimm in beside)
     cpus = facts.cores // facts.cpus
     size = sum(dimm.size_mib for dimm in beside) * 2**20 * percent // 100
-    said = (FLIPPED if flips else WELL).format(seconds=seconds)
+    messages = (FLIPPED if flips else WELL).format(seconds=seconds)
     metrics = _metric("cpu", cpus * RATE, seconds) + _metric("vm", cpus * RATE * 20, seconds)
     head = {"package": package, "cpus": cpus, "bytes": size, "code": FAILED if flips else 0}
-    return {**head, "said": said, "metrics": f"---\nmetrics:\n{metrics}...\n"}
+    return {**head, "said": messages, "metrics": f"---\nmetrics:\n{metrics}...\n"}
 
 
 def _metric(stressor: str, rate: float, seconds: int) -> str:

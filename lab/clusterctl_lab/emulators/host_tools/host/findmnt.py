@@ -23,8 +23,8 @@ def main(argv: Sequence[str]) -> int:
     if not columns or not set(columns) <= _COLUMNS:
         os.execv(REAL, [REAL, *argv])  # noqa: S606 — another program's name and arguments, no shell
     device = root()
-    told = {"TARGET": "/", "SOURCE": device.path, "FSTYPE": "ext4", "OPTIONS": _options(), "MAJ:MIN": device.number}
-    json.dump({"filesystems": [{column.lower(): told[column] for column in columns}]}, sys.stdout, indent=3)
+    reported = {"TARGET": "/", "SOURCE": device.path, "FSTYPE": "ext4", "OPTIONS": _options(), "MAJ:MIN": device.number}
+    json.dump({"filesystems": [{column.lower(): reported[column] for column in columns}]}, sys.stdout, indent=3)
     sys.stdout.write("\n")
     return 0
 

@@ -39,6 +39,6 @@ def _drive(disk: Disk, seconds: int) -> dict[str, object]:
     }
     none = {"io_bytes": 0, "iops": 0.0, "runtime": 0, "total_ios": 0, "clat_ns": {}}
     job = {"jobname": "nvme_read", "groupid": 0, "error": 0, "read": read, "write": none, "trim": none}
-    told = {"fio version": "fio-3.33", "jobs": [job]}
+    reported = {"fio version": "fio-3.33", "jobs": [job]}
     head = {"name": disk.name, "serial": disk.serial, "model": disk.model}
-    return {**head, "path": f"/dev/{disk.name}", "code": 0, "said": "", "fio": told}
+    return {**head, "path": f"/dev/{disk.name}", "code": 0, "said": "", "fio": reported}

@@ -74,17 +74,17 @@ class Dnsmasq:
             stderr=asyncio.subprocess.PIPE,
             env=environment(self._lab),
         )
-        said: list[str] = []
+        messages: list[str] = []
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(START_SECONDS):
                 async for line in self._lines():
-                    said.append(line)
+                    messages.append(line)
                     if STARTED in line:
                         self._listening = asyncio.create_task(self._listen(), name="dnsmasq")
                         return
         await self.close()
         raise EnvironmentBrokenError(
-            f"dnsmasq does not start: {said[-1] if said else 'it said nothing'}",
+            f"dnsmasq does not start: {messages[-1] if messages else 'it said nothing'}",
             where=str(configuration_file),
             remedy="End what else serves DHCP or TFTP on that interface, then start the lab again.",
         )

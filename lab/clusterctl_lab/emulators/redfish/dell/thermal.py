@@ -61,8 +61,8 @@ def _sensors(view: View) -> list[_Sensor]:
 
 
 def _inlet(machine: Machine) -> _Sensor:
-    told = health.of_inlet(machine)
-    return _Sensor("System Board Inlet Temp", "SystemBoard", machine.inlet_c, health.INLET_CRITICAL_C, told)
+    reported = health.of_inlet(machine)
+    return _Sensor("System Board Inlet Temp", "SystemBoard", machine.inlet_c, health.INLET_CRITICAL_C, reported)
 
 
 def _fan(number: int, fan: Fan, *, on: bool) -> Resource:
