@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
+from clusterctl.fleet.csv_text import csv_text
 from clusterctl.fleet.finding import Finding
 from clusterctl.fleet.hardware.parts import MACHINE
 from clusterctl.fleet.peer_text import visible_line
@@ -48,11 +47,7 @@ def work_orders_json(sheet: WorkOrders) -> dict[str, Any]:
 
 def work_orders_csv(sheet: WorkOrders) -> str:
     """A line of headings, then one for each order. No cell is a formula to a spreadsheet."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows([_harmless(cell) for cell in _cells(order)] for order in sheet.orders)
-    return text.getvalue()
+    return csv_text((COLUMNS, *(map(_line, _cells(order)) for order in sheet.orders)))
 
 
 def work_orders_text(sheet: WorkOrders) -> str:
@@ -181,12 +176,6 @@ def _order_json(order: WorkOrder) -> dict[str, Any]:
         "write_back": order.write_back,
         "written_back_with": dict(order.later),
     }
-
-
-def _harmless(cell: str) -> str:
-    """In one line; a spreadsheet would run what begins like a formula (OWASP, CSV injection)."""
-    text = _line(cell)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
 def _line(text: str) -> str:

@@ -75,21 +75,23 @@ def options(machine: Machine) -> tuple[BootOption, ...]:
 
 
 def first(machine: Machine, order: tuple[str, ...]) -> BootTarget:
-    """What it tries first. `order` empty: as delivered; what it names and is no longer there is passed over."""
+    """The devices in the order that the firmware tries. An empty `order` means as delivered; devices of `order` that no
+    longer exist are skipped.
+    """
     there = {option.reference: option.target for option in options(machine)}
     tried = [there[reference] for reference in order or there if reference in there]
     return tried[0] if tried else BootTarget.PXE
 
 
 def drives_first(machine: Machine) -> tuple[str, ...]:
-    """The order of a server that is asked to boot from the network only when it shall be installed."""
+    """Return the boot order of a server that boots from the network only for an installation."""
     ordered = sorted(options(machine), key=lambda option: option.target is not BootTarget.HDD)
     return tuple(option.reference for option in ordered)
 
 
 def devices(machine: Machine, order: tuple[str, ...], override: BootTarget) -> tuple[str, ...]:
-    """What its firmware tries, one after the other: MACs and serials of drives. An override comes before the order,
-    which is followed where that leads nowhere.
+    """Return the devices that the firmware tries, in order: MACs and serials of drives. An override precedes the boot
+    order, which follows where the override does not boot.
     """
     known = {option.reference: option for option in options(machine)}
     tried = [known[reference] for reference in order or known if reference in known]

@@ -1,4 +1,4 @@
-"""The lab's certificate authority: one key, made anew at each `lab up`, that signs every service's certificate."""
+"""The lab's certificate authority: one key, created by each `lab up`, that signs the certificate of every service."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LabCa:
         self.ca_file.write_bytes(self._certificate.public_bytes(Encoding.PEM))
 
     def certificate_for(self, *addresses: str) -> ssl.SSLContext:
-        """A server's TLS context with a certificate of its own for these IP addresses (at least one)."""
+        """Return a server's TLS context with its own certificate for these IP addresses (at least one)."""
         return self._context(addresses, datetime.now(UTC) + VALID, addresses[0])
 
     def expired_certificate_for(self, *addresses: str) -> ssl.SSLContext:

@@ -47,7 +47,7 @@ async def _answer(handler: Handler, line: bytes) -> Message:
 
 
 def ask(path: Path, lab: str, request: Message) -> Message:
-    """Send one request to a living lab and return its answer; its errors are raised here."""
+    """Send one request to a running lab and return its answer; raise the errors that it reports."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(ANSWER_SECONDS)
         try:

@@ -1,6 +1,6 @@
-"""The process that a lab lives in: `python -m clusterctl_lab.daemon`, started by `lab up` in a session of its own.
+"""The process of a lab: `python -m clusterctl_lab.daemon`, started by `lab up` in its own session.
 
-It inherits the lab's lock and a pipe on which it says, one JSON message a line: `{"say": …}` while it starts, then
+It inherits the lab's lock and a pipe, and writes one JSON message per line to the pipe: `{"say": …}` during start, then
 `{"ready": true}` or `{"error": …}`.
 """
 
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class Starter:
-    """The way back to `lab up`. Once that is gone (Ctrl-C), messages only go to the log."""
+    """The connection to `lab up`. After `lab up` has ended (Ctrl-C), messages only go to the log."""
 
     def __init__(self, pipe: BinaryIO) -> None:
         self._pipe = pipe
@@ -44,7 +44,7 @@ class Starter:
 
 
 def main() -> int:
-    """Run a lab until it is told to end; 1 where it could not start."""
+    """Run a lab until SIGTERM; return 1 where it cannot start."""
     arguments = _arguments()
     os.set_inheritable(arguments.ready_fd, False)
     os.set_inheritable(arguments.lock_fd, False)
@@ -56,7 +56,7 @@ def main() -> int:
 
 
 async def _run(settings: LabSettings, starter: Starter) -> int:
-    """SIGTERM ends a lab in any of its phases; whatever was started is closed on the way out."""
+    """Run the lab's phases. SIGTERM ends each of them; everything that was started is closed at the end."""
     life = asyncio.create_task(_live(settings, starter), name="lab")
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, life.cancel)
     await asyncio.wait([life])

@@ -6,7 +6,7 @@ from clusterctl_lab.machine import Machine
 
 
 def kernel_names(machine: Machine) -> list[str]:
-    """In slot order: AHCI drives `sda`…, the others `nvme0n1`…"""
+    """Return the kernel's names of the drives in slot order: AHCI drives `sda`…, the others `nvme0n1`…"""
     names: list[str] = []
     sata = nvme = 0
     for drive in machine.drives:

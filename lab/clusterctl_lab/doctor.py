@@ -1,6 +1,6 @@
-"""What a machine must have to carry a rehearsal lab, for `clusterctl lab check`.
+"""The requirements of a rehearsal lab on its machine, for `clusterctl lab check`.
 
-The kernel's features are tried in namespaces that end with the try, so that nothing of it stays.
+The kernel's features are tried in temporary namespaces, so that nothing of the trial remains.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import csv
-import io
 import os
 import shutil
 import signal
@@ -12,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from clusterctl.fleet.csv_text import csv_text
 from clusterctl.fleet.errors import UsageError
 from clusterctl_lab.certificates import LabCa
 from clusterctl_lab.emulators.redfish.replay import (
@@ -103,11 +102,8 @@ def _write_site(order: ReplayOrder, ca: LabCa, machines: Sequence[tuple[str, Cop
     descriptor = os.open(order.folder / PASSWORD, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
         handle.write(f"{order.settings.password}\n")
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(("name", "bmc_address", "serial", "rack", "unit"))
-    writer.writerows(_rows(machines))
-    (order.folder / BMCS).write_text(buffer.getvalue(), encoding="utf-8")
+    sheet = csv_text((("name", "bmc_address", "serial", "rack", "unit"), *_rows(machines)))
+    (order.folder / BMCS).write_text(sheet, encoding="utf-8")
 
 
 def _rows(machines: Sequence[tuple[str, Copy]]) -> Iterator[tuple[object, ...]]:

@@ -227,10 +227,10 @@ def test_faults_of_the_command_line_are_there_from_the_start_and_heal() -> None:
     """A fault of `lab up --fault` is like an injected one: listeners hear of its repair, and the machine is as built."""
     cluster = RunningLab(settings("missing-gpu:node001:gpu2", "never-boots:node002"), print)
     operations = Requests(cluster)
-    told: list[Machine] = []
+    reported: list[Machine] = []
 
     async def listen(changed: Machine) -> None:
-        told.append(changed)
+        reported.append(changed)
 
     async def scenario() -> None:
         cluster.world.on_change(listen)
@@ -242,7 +242,7 @@ def test_faults_of_the_command_line_are_there_from_the_start_and_heal() -> None:
             await operations.handle({"do": "explode"})
 
     asyncio.run(scenario())
-    assert [(m.name, len(m.gpus), m.boots, m.faults) for m in told] == [
+    assert [(m.name, len(m.gpus), m.boots, m.faults) for m in reported] == [
         ("node001", 8, True, ()),
         ("node002", 8, True, ()),
         ("node002", 8, True, ("swapped-cable:mlx5_0,mlx5_1",)),

@@ -58,9 +58,9 @@ def test_device_template_holds_no_device(tmp_path: Path) -> None:
 def test_image_is_built_once() -> None:
     """The second call finds the first one's image and says nothing; the image has what hosts need, and no keys."""
     image = ensure_image(print)
-    said: list[str] = []
-    assert ensure_image(said.append) == image
-    assert said == []
+    messages: list[str] = []
+    assert ensure_image(messages.append) == image
+    assert messages == []
     for path in ("usr/sbin/sshd", "usr/bin/python3", "usr/bin/mpirun.openmpi", "usr/bin/sudo", "usr/sbin/init"):
         assert (image / path).exists(), path
     assert not list(image.glob("etc/ssh/ssh_host_*"))

@@ -24,8 +24,8 @@ BROKEN = {
 
 
 def nodes(lab: RunningLab) -> dict[str, dict[str, Any]]:
-    told = clusterctl("nodes", "--json", "--site", str(lab.site))
-    return {node["name"]: node for node in json.loads(told.stdout)["nodes"]}
+    result = clusterctl("nodes", "--json", "--site", str(lab.site))
+    return {node["name"]: node for node in json.loads(result.stdout)["nodes"]}
 
 
 def test_four_vendors_are_discovered(tmp_path: Path) -> None:

@@ -23,20 +23,20 @@ def fio(name: str) -> nvme_read.Said:
     return code, out.read_text(), err.read_text() if err.exists() else ""
 
 
-def drives(**said: nvme_read.Said) -> Document:
+def drives(**message: nvme_read.Said) -> Document:
     """The document of `nvme-read` for drives by their names."""
-    told = [
+    reported = [
         nvme_read.entry(name, {"serial": f"S-{name}", "model": "M"}, f"/dev/{name}", answer)
-        for name, answer in said.items()
+        for name, answer in message.items()
     ]
-    return {"drives": told, "system": []}
+    return {"drives": reported, "system": []}
 
 
 def package(number: int, recorded: str = "stress_ng_well", code: int | None = 0) -> Document:
     """One package of `cpu-memory-load` as stress-ng was recorded."""
-    said, metrics = ((RECORDED / f"{recorded}.{kind}").read_text() for kind in ("txt", "yaml"))
+    message, metrics = ((RECORDED / f"{recorded}.{kind}").read_text() for kind in ("txt", "yaml"))
     head = {"package": number, "cpus": 2, "bytes": 2**30, "code": code}
-    return {**head, "said": said.strip(), "metrics": metrics.strip()}
+    return {**head, "said": message.strip(), "metrics": metrics.strip()}
 
 
 def counted(corrected: int = 0, uncorrected: int = 0, throttled: int = 0, machine_checks: int = 0) -> Document:

@@ -25,17 +25,17 @@ WELL = {
 }
 
 
-def findings(**said: str) -> tuple[Finding, ...]:
+def findings(**message: str) -> tuple[Finding, ...]:
     """What the load makes of its parts' documents; those that are not named are well."""
-    check, documents = LOAD.check(LIMITS), {**WELL, **said}
+    check, documents = LOAD.check(LIMITS), {**WELL, **message}
     results = {
         probe.name: ProbeResult(
             probe.name, probe.argv, Status.OK, 0, documents[probe.name.removeprefix("all_at_once.")], "", START, 60.0
         )
         for probe in check.probes
     }
-    told = Readings("node001", "boot-1", Origin.REAL, START, START, results)
-    return check.findings(told, expected(sku=FOUR_GPUS))
+    readings = Readings("node001", "boot-1", Origin.REAL, START, START, results)
+    return check.findings(readings, expected(sku=FOUR_GPUS))
 
 
 def gpus(**changes: Any) -> str:

@@ -118,8 +118,8 @@ def test_entries_of_vendors(case: dict[str, Any]) -> None:
         assert case["message"] in finding.cause
         assert finding.remedy
         assert bool(case.get("new")) or finding.measured == case["rule"]
-    said = {True: "new kinds, newest", "old": "outside the table"}.get(case.get("new", ""), "none of them open")
-    assert said in summary.cause or bool(found)
+    message = {True: "new kinds, newest", "old": "outside the table"}.get(case.get("new", ""), "none of them open")
+    assert message in summary.cause or bool(found)
     assert summary.verdict is (Verdict.WARN if case.get("new") is True and not found else Verdict.PASS)
 
 
@@ -211,9 +211,9 @@ def test_an_unread_log_is_told() -> None:
 
 def test_what_a_person_is_told_of() -> None:
     """Failures and what nobody knows; not logins, nor that a log could not be read."""
-    told = ("Power supply 4 failed.", "something new")
+    reported = ("Power supply 4 failed.", "something new")
     untold = ("Successfully logged in using root, from 192.0.2.9 and REDFISH.", "PS1 Status, Power Supply Installed")
-    assert all(weighs(entry(message)) for message in told)
+    assert all(weighs(entry(message)) for message in reported)
     assert not any(weighs(entry(message)) for message in untold)
     assert not weighs(entry("this log could not be read", message_id=UNREAD))
 

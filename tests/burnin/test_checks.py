@@ -534,10 +534,10 @@ def test_a_broken_node_is_told_with_cause_and_remedy(case: Case) -> None:
     """The right verdict on the right part, in words, with something to do; and nothing else passes for it."""
     found = CHECKS[case.check].findings(readings(**case.broken), case.expected)
     bad = [finding for finding in found if finding.verdict is not Verdict.PASS]
-    told = [f for f in bad if f.subject == case.subject and case.cause in f.cause]
-    assert told, [str(f) for f in found]
-    assert told[0].verdict is case.verdict
-    assert told[0].remedy
+    findings = [f for f in bad if f.subject == case.subject and case.cause in f.cause]
+    assert findings, [str(f) for f in found]
+    assert findings[0].verdict is case.verdict
+    assert findings[0].remedy
     assert not any(finding.verdict is Verdict.PASS for finding in found)
 
 

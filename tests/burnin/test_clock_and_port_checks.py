@@ -205,9 +205,9 @@ CASES = (
 def test_a_broken_node_is_told_with_cause_and_remedy(case: Case) -> None:
     """The right verdict on the right part, in words, with something to do; and nothing else passes for it."""
     found = CHECKS[case.check].findings(readings(**case.broken), expected())
-    told = [f for f in found if f.subject == case.subject and case.cause in f.cause]
-    assert told, [str(f) for f in found]
-    assert (told[0].verdict, case.remedy in told[0].remedy) == (case.verdict, True), told[0]
+    findings = [f for f in found if f.subject == case.subject and case.cause in f.cause]
+    assert findings, [str(f) for f in found]
+    assert (findings[0].verdict, case.remedy in findings[0].remedy) == (case.verdict, True), findings[0]
     assert not any(finding.verdict is Verdict.PASS for finding in found)
 
 
@@ -280,6 +280,6 @@ def test_the_load_ends_by_itself_and_leaves_nobody_busy() -> None:
     short = (shell, option, busy.replace("sleep 2", "sleep 0.1"))
     load = subprocess.Popen(short, start_new_session=True, stderr=subprocess.PIPE, text=True)
     assert load.stderr is not None
-    said = load.stderr.read()
-    assert (load.wait(60), said) == (0, "")
+    output = load.stderr.read()
+    assert (load.wait(60), output) == (0, "")
     assert not [pid for pid, _, session in all_processes() if session == load.pid and pid != load.pid]

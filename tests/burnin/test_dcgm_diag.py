@@ -66,11 +66,11 @@ def three(*tests: tuple[str, list[Result]]) -> str:
 def judged(text: str, rc: int = 0, seconds: int | None = None, status: Status = Status.OK) -> tuple[Finding, ...]:
     """Of a node with two GPUs, whose serial numbers nvidia-smi tells, too."""
     diag, smi = LOAD.probes(LIMITS, seconds)
-    told = {
+    reported = {
         diag.name: ProbeResult(diag.name, diag.argv, status, rc, text, "", START, 90.0),
         smi.name: ProbeResult(smi.name, smi.argv, Status.OK, 0, SERIALS, "", START, 0.5),
     }
-    readings = Readings("node001", "boot-1", Origin.REAL, START, START + timedelta(seconds=90), told)
+    readings = Readings("node001", "boot-1", Origin.REAL, START, START + timedelta(seconds=90), reported)
     return LOAD.check(LIMITS, seconds).findings(readings, expected(sku=dataclasses.replace(SKU, gpu_count=2)))
 
 

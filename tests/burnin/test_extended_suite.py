@@ -52,11 +52,11 @@ def test_a_file_may_stand_before_the_shipped_one_that_it_extends() -> None:
 
 def test_all_that_was_asked_for_is_told() -> None:
     """By names, whole, with what was taken over: evidence outlives the file."""
-    told = parse_suite(HEAD + "extends: hunt\ndrop: [docker]\n", where="s.yml").as_dict()
-    assert told["name"] == "mine"
-    assert told["checks"] == [check.name for check in shipped_suite().checks if check.name != "docker"]
-    assert told["loads"] == ["ib_write_bw", "all_reduce_rail", "all_reduce"]
-    assert (told["pair_rounds"], told["pair_seconds"], told["known_bad"]) == (8, 60, True)
+    reported = parse_suite(HEAD + "extends: hunt\ndrop: [docker]\n", where="s.yml").as_dict()
+    assert reported["name"] == "mine"
+    assert reported["checks"] == [check.name for check in shipped_suite().checks if check.name != "docker"]
+    assert reported["loads"] == ["ib_write_bw", "all_reduce_rail", "all_reduce"]
+    assert (reported["pair_rounds"], reported["pair_seconds"], reported["known_bad"]) == (8, 60, True)
 
 
 @pytest.mark.parametrize(

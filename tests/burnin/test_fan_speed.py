@@ -98,8 +98,8 @@ def test_fans_are_compared_with_their_like() -> None:
         f"PSU{number} FAN         | 5{number}h | ok  | 10.{number} | 1200 RPM\n" for number in "123"
     )
     assert [finding.verdict for finding in found(text)] == [Verdict.PASS]
-    told = [one for one in samples("n", "p", readings(fans=lambda _: text)) if one.metric is FAN_SPEED]
-    assert [(one.subject, round(one.value)) for one in told] == [
+    reported = [one for one in samples("n", "p", readings(fans=lambda _: text)) if one.metric is FAN_SPEED]
+    assert [(one.subject, round(one.value)) for one in reported] == [
         *(("PSU1 FAN", 100), ("PSU2 FAN", 100), ("PSU3 FAN", 100)),
         *(("FAN1", 102), ("FAN2", 100), ("FAN3", 86)),
     ]

@@ -85,9 +85,9 @@ def test_a_small_drive_is_read_whole(tmp_path: Path, size: int) -> None:
 def test_many_drives_and_one_that_is_gone(tmp_path: Path) -> None:
     """Each has its answer; what cannot be read says why."""
     paths = [drive(tmp_path / f"disk{n}", SIZE + n) for n in range(4)]
-    told = run([*paths, tmp_path / "gone"])
-    assert [told[str(path)] for path in paths] == [{"fingerprint": fingerprint(str(path))} for path in paths]
-    assert told[str(tmp_path / "gone")] == {"error": "No such file or directory"}
+    result = run([*paths, tmp_path / "gone"])
+    assert [result[str(path)] for path in paths] == [{"fingerprint": fingerprint(str(path))} for path in paths]
+    assert result[str(tmp_path / "gone")] == {"error": "No such file or directory"}
 
 
 def test_a_drive_that_does_not_answer_is_left_behind(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_drive_that_does_not_answer_is_left_behind(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "stuck")
     path = drive(tmp_path / "disk", MIB)
     began = time.monotonic()
-    told = run([tmp_path / "stuck", path], seconds=2.0)
+    result = run([tmp_path / "stuck", path], seconds=2.0)
     assert time.monotonic() - began < 200
-    assert "did not answer" in told[str(tmp_path / "stuck")]["error"]
-    assert told[str(path)]["fingerprint"]
+    assert "did not answer" in result[str(tmp_path / "stuck")]["error"]
+    assert result[str(path)]["fingerprint"]

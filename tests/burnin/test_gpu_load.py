@@ -204,12 +204,12 @@ def test_a_program_that_had_to_be_killed_is_inconclusive() -> None:
     assert [finding.verdict for finding in found] == [Verdict.INCONCLUSIVE]
 
 
-@pytest.mark.parametrize(("seconds", "told", "limit"), [(None, "10", "330"), (60, "60", "480")])
-def test_the_suite_says_how_long(seconds: int | None, told: str, limit: str) -> None:
+@pytest.mark.parametrize(("seconds", "reported", "limit"), [(None, "10", "330"), (60, "60", "480")])
+def test_the_suite_says_how_long(seconds: int | None, reported: str, limit: str) -> None:
     """The program gets a limit of its own that is shorter than the probe's."""
     (probe,) = LOAD.probes(LIMITS, seconds)
     words = dict(zip(probe.argv[1::2], probe.argv[2::2], strict=True))
-    assert (words["--seconds"], words["--limit"]) == (told, limit)
+    assert (words["--seconds"], words["--limit"]) == (reported, limit)
     assert words["--python"] == LIMITS.methods.gpu_load.python
     assert probe.timeout > float(words["--limit"])
 
@@ -217,7 +217,7 @@ def test_the_suite_says_how_long(seconds: int | None, told: str, limit: str) -> 
 def test_figures_for_the_fleet() -> None:
     """Per GPU: product, memory, temperature under load, by serial number."""
     found = list(LOAD.samples("node001", "xe9680", answer(document([gpu(0), gpu(1, memory_gb_per_s=None)]))))
-    told = {(one.metric.name, one.subject): (one.value, one.serial) for one in found}
-    assert told["gpu_gemm_bf16", "gpu 1"] == (761.0, SERIALS[1])
-    assert told["gpu_load_temperature", "gpu 0"] == (66.0, SERIALS[0])
-    assert ("gpu_memory_rate", "gpu 1") not in told
+    reported = {(one.metric.name, one.subject): (one.value, one.serial) for one in found}
+    assert reported["gpu_gemm_bf16", "gpu 1"] == (761.0, SERIALS[1])
+    assert reported["gpu_load_temperature", "gpu 0"] == (66.0, SERIALS[0])
+    assert ("gpu_memory_rate", "gpu 1") not in reported

@@ -60,10 +60,10 @@ def test_it_watches_while_gpus_work() -> None:
     watch = gpu_load.Watch(smi)
 
     def ask(fields: str) -> tuple[int, str]:
-        told = smi(fields)
-        if told[0] == 0:
+        reported = smi(fields)
+        if reported[0] == 0:
             watch.over.set()
-        return told
+        return reported
 
     watch.ask = ask
     watch.over.clear()
@@ -112,8 +112,8 @@ def test_nothing_is_begun_without_gpus_or_python(answer: tuple[int, str], python
 
 def test_each_process_sees_its_gpu_and_the_neighbour() -> None:
     """By UUID, which no other numbering changes; the last one's neighbour is the first."""
-    told = QUIET + SAY + "import os\nsay(digest=os.environ['CUDA_VISIBLE_DEVICES'])\nsay(ready=True)\n"
-    assert [gpu["digest"] for gpu in run(told)["gpus"]] == ["GPU-0,GPU-1", "GPU-1,GPU-0"]
+    reported = QUIET + SAY + "import os\nsay(digest=os.environ['CUDA_VISIBLE_DEVICES'])\nsay(ready=True)\n"
+    assert [gpu["digest"] for gpu in run(reported)["gpus"]] == ["GPU-0,GPU-1", "GPU-1,GPU-0"]
 
 
 def test_the_worker_travels_with_the_program() -> None:

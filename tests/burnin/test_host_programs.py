@@ -33,9 +33,9 @@ def test_requirements_travel_with_the_probes() -> None:
         capture_output=True,
         check=True,
     )
-    told = parse_host_os(parse_readings(ran.stdout.decode()).probes["os"].stdout)
-    assert (told.wanted.release, told.wanted.kernel) == ("bookworm", "6.1.0-28-amd64")
-    assert told.kernel
+    output = parse_host_os(parse_readings(ran.stdout.decode()).probes["os"].stdout)
+    assert (output.wanted.release, output.wanted.kernel) == ("bookworm", "6.1.0-28-amd64")
+    assert output.kernel
 
 
 def test_the_next_kernel_is_where_the_link_points(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,17 +47,17 @@ def test_the_next_kernel_is_where_the_link_points(tmp_path: Path, capsys: pytest
         (tmp_path / f"boot/vmlinuz-{kernel}").touch()
     (tmp_path / "boot/vmlinuz").symlink_to("vmlinuz-5.15.0-94-generic")
     host_os.main({}, tmp_path, "5.15.0-91-generic")
-    told = parse_host_os(capsys.readouterr().out)
-    assert (told.os_release or {})["PRETTY_NAME"] == "Ubuntu 22.04"
-    assert told.installed == ("5.15.0-91-generic", "5.15.0-94-generic")
-    assert told.next_boot == "5.15.0-94-generic"
+    output = parse_host_os(capsys.readouterr().out)
+    assert (output.os_release or {})["PRETTY_NAME"] == "Ubuntu 22.04"
+    assert output.installed == ("5.15.0-91-generic", "5.15.0-94-generic")
+    assert output.next_boot == "5.15.0-94-generic"
 
 
 def test_a_host_without_boot_files_tells_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is made up."""
     host_os.main({}, tmp_path, "6.1")
-    told = parse_host_os(capsys.readouterr().out)
-    assert (told.os_release, told.installed, told.next_boot) == (None, (), None)
+    output = parse_host_os(capsys.readouterr().out)
+    assert (output.os_release, output.installed, output.next_boot) == (None, (), None)
 
 
 def record(kind: int, length: int) -> bytes:
@@ -126,9 +126,9 @@ def test_behind_the_stub_its_servers_are_asked(tmp_path: Path, capsys: pytest.Ca
     own.write_text("search cluster.example\nnameserver 127.0.0.53\n")
     asked.write_text("nameserver 10.0.0.1\nnameserver 10.0.0.2\nnameserver 10.0.0.1\n")
     resolve_names.main({"names": ["a.b"]}, (str(own), str(asked)), lambda server, name: f"{server} {name}")
-    told = parse_name_answers(capsys.readouterr().out)
-    assert told.servers == ("10.0.0.1", "10.0.0.2")
-    assert [answer.outcome for answer in told.answers] == ["10.0.0.1 a.b", "10.0.0.2 a.b"]
+    output = parse_name_answers(capsys.readouterr().out)
+    assert output.servers == ("10.0.0.1", "10.0.0.2")
+    assert [answer.outcome for answer in output.answers] == ["10.0.0.1 a.b", "10.0.0.2 a.b"]
 
 
 def test_a_container_that_hangs_is_removed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -179,8 +179,8 @@ def never(*argv: str, **_more: float) -> tuple[int, str, str]:
 def test_only_the_wanted_containers_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     """Others are the users' own; what Docker complains of is passed on."""
     rows = [{"Names": name, "State": "running", "Status": "Up 3 hours", "Labels": "secret"} for name in ("a", "b")]
-    said = "".join(f"{json.dumps(row)}\n" for row in rows)
-    assert containers.main({"containers": ["b"]}, lambda *_: (0, said, "")) == 0
+    message = "".join(f"{json.dumps(row)}\n" for row in rows)
+    assert containers.main({"containers": ["b"]}, lambda *_: (0, message, "")) == 0
     out = capsys.readouterr().out
     assert "secret" not in out
     assert [one.name for one in parse_containers(out)[1]] == ["b"]

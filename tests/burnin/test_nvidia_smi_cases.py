@@ -66,7 +66,7 @@ def _judged(machine: str, text: str) -> dict[str, tuple[Finding, ...]]:
     driver = next(line.partition(" : ")[2] for line in text.splitlines() if line.startswith("Driver Version"))
     figures = {name: Limit(value=value, unit="x", source="case") for name, value in facts.get("limits", {}).items()}
     limits = dataclasses.replace(LIMITS, limits={**LIMITS.limits, **figures})
-    told = expected(
+    reported = expected(
         sku=dataclasses.replace(SKU, gpu_model=facts["gpu_model"] if "gpu_model" in facts else machine[5:].upper()),
         limits=limits,
         driver_version=driver,
@@ -79,7 +79,7 @@ def _judged(machine: str, text: str) -> dict[str, tuple[Finding, ...]]:
         fabric_manager_service=service,
         fabric_manager_version=result("fabric_manager_version", f"Fabric Manager version is : {driver}\n"),
     )
-    return {name: CHECKS[name].findings(seen, told) for name in JUDGED if name not in EDGE}
+    return {name: CHECKS[name].findings(seen, reported) for name in JUDGED if name not in EDGE}
 
 
 def _verdict(findings: tuple[Finding, ...]) -> Verdict:

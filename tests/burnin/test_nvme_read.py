@@ -62,12 +62,12 @@ def test_a_read_that_fails_is_the_drives_fault() -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [fio("fio_no_device"), LATE, (0, "no JSON", ""), (0, '{"jobs"', ""), (1, "", "fio: bad option")]
+    "message", [fio("fio_no_device"), LATE, (0, "no JSON", ""), (0, '{"jobs"', ""), (1, "", "fio: bad option")]
 )
-def test_a_drive_that_was_not_read_is_not_well(said: nvme_read.Said) -> None:
+def test_a_drive_that_was_not_read_is_not_well(message: nvme_read.Said) -> None:
     """Whatever fio says instead of figures: the drive is unmeasured, beside one that passed."""
     document = fast(drives(nvme0n1=fio("fio_read")))
-    document["drives"] += drives(nvme1n1=said)["drives"]
+    document["drives"] += drives(nvme1n1=message)["drives"]
     (found,) = findings("nvme_read", document)
     assert (found.verdict, found.serial) == (Verdict.INCONCLUSIVE, "S-nvme1n1")
 

@@ -114,9 +114,9 @@ def test_a_rail_without_carrier_is_found(hosts: Hosts) -> None:
     everyone = [replace(member, devices=member.devices[:2]) for member in members(hosts)]
     hosts.sh("node003", "ip link set ib1 down")
     try:
-        told = measured(hosts, Plan(replace(SUITE, loads=("ib_write_bw",)), quick, USER), everyone)
+        reported = measured(hosts, Plan(replace(SUITE, loads=("ib_write_bw",)), quick, USER), everyone)
     finally:
         hosts.sh("node003", "ip link set ib1 up")
-    found = findings(told, everyone, quick)
+    found = findings(reported, everyone, quick)
     bad = [(name, f.subject, f.verdict) for name, its in found.items() for f in its if f.verdict is not Verdict.PASS]
     assert bad == [("node003", "mlx5_1", Verdict.FAIL)]

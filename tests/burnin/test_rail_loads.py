@@ -89,8 +89,8 @@ def test_what_is_not_told_is_left_out() -> None:
 def test_nccl_is_told_exactly_which_adapters_and_interface() -> None:
     """The names with a leading =, lest mlx5_1 be mlx5_10, too; warnings are kept."""
     (argv,) = argvs(group([A, B, C, D], LIMITS.methods.all_reduce, "ops"), "a").values()
-    said = variables(argv)
-    assert said == {"NCCL_DEBUG": "WARN", "NCCL_IB_HCA": "=mlx5_0,mlx5_1", "NCCL_SOCKET_IFNAME": "=eth0"}
+    message = variables(argv)
+    assert message == {"NCCL_DEBUG": "WARN", "NCCL_IB_HCA": "=mlx5_0,mlx5_1", "NCCL_SOCKET_IFNAME": "=eth0"}
     assert argv.index("-x") < argv.index("all_reduce_perf")
 
 
@@ -124,19 +124,19 @@ def test_each_rail_sums_by_itself_with_the_gpu_beside_it() -> None:
 def test_a_slow_rail_is_told_from_the_others() -> None:
     """Its devices are in its trial, with what each adapter carried."""
     one = rails([A, B, C, D], LIMITS.methods.all_reduce_rail, "", "ops")
-    told = readings(result("all_reduce_rail0", table(46, 4)), result("all_reduce_rail1", table(20, 4)))
-    first, second = read(one, {"a": told}, LIMITS).trials
+    reported = readings(result("all_reduce_rail0", table(46, 4)), result("all_reduce_rail1", table(20, 4)))
+    first, second = read(one, {"a": reported}, LIMITS).trials
     assert (first.outcome, second.outcome, second.rail) == (Outcome.PASSED, Outcome.SLOW, 1)
     assert second.lane == dict.fromkeys("abcd", "mlx5_1")
     assert "each adapter carries 20 GB/s" in second.detail
 
 
-@pytest.mark.parametrize(("ranks", "said"), [(3, Outcome.UNMEASURED), (4, Outcome.PASSED)])
-def test_a_rail_with_fewer_ranks_proves_nothing(ranks: int, said: Outcome) -> None:
+@pytest.mark.parametrize(("ranks", "message"), [(3, Outcome.UNMEASURED), (4, Outcome.PASSED)])
+def test_a_rail_with_fewer_ranks_proves_nothing(ranks: int, message: Outcome) -> None:
     """A table of three nodes is none of four."""
     one = rails([A, B, C, D], LIMITS.methods.all_reduce_rail, "", "ops")
-    told = readings(*(result(f"all_reduce_rail{rail}", table(46, ranks)) for rail in (0, 1)))
-    assert {trial.outcome for trial in read(one, {"a": told}, LIMITS).trials} == {said}
+    reported = readings(*(result(f"all_reduce_rail{rail}", table(46, ranks)) for rail in (0, 1)))
+    assert {trial.outcome for trial in read(one, {"a": reported}, LIMITS).trials} == {message}
 
 
 def test_a_rail_without_a_known_gpu_is_not_measured() -> None:

@@ -104,8 +104,8 @@ def outcome(findings: tuple[Finding, ...], step: str = "burnin") -> tuple[object
     state = reported(node(Stage.CABLED, "n1", "S-n1"), step, *findings)
     decisions = [decide(replace(state, attempts=tries), report, Policy(), NOW) for tries in (0, 2)]
     orders = work_orders([stopped(state, step, Kind.NODE_QUARANTINED)], NOW)
-    told = [(o.part, o.serial, o.location, [(f.key, f.code) for f in o.findings]) for o in orders]
-    return report.verdict, [_decision(one) for one in decisions], _figures(figures([state])), told
+    answers = [(o.part, o.serial, o.location, [(f.key, f.code) for f in o.findings]) for o in orders]
+    return report.verdict, [_decision(one) for one in decisions], _figures(figures([state])), answers
 
 
 def _decision(decision: object) -> object:
@@ -181,8 +181,8 @@ def cabling(verification: Verification) -> tuple[object, ...]:
         stopped(reported(node(Stage.CONFIGURED, name, f"S-{name}"), "cable", *by_node[name]), "cable") for name in names
     ]
     orders = work_orders(nodes, NOW, [(fault, ()) for fault in faults])
-    told = [(o.part, [n.name for n in o.nodes], [(f.key, f.code) for f in o.findings]) for o in orders]
-    return [[(f.key, f.code, f.verdict, f.root) for f in by_node[name]] for name in names], len(faults), told
+    answers = [(o.part, [n.name for n in o.nodes], [(f.key, f.code) for f in o.findings]) for o in orders]
+    return [[(f.key, f.code, f.verdict, f.root) for f in by_node[name]] for name in names], len(faults), answers
 
 
 @pytest.mark.parametrize("wording", WORDINGS)
@@ -204,10 +204,10 @@ def test_findings_survive_the_journal() -> None:
 
 def test_every_code_has_one_line() -> None:
     """A name, which identifies it in JSON, and a sentence of its own for the reference page."""
-    told = dict(descriptions())
-    assert list(told) == [code.name.lower() for code in Code]
-    assert len(set(told.values())) == len(told)
-    assert all(line.endswith(".") and "\n" not in line for line in told.values())
+    answers = dict(descriptions())
+    assert list(answers) == [code.name.lower() for code in Code]
+    assert len(set(answers.values())) == len(answers)
+    assert all(line.endswith(".") and "\n" not in line for line in answers.values())
 
 
 def test_every_kind_of_explanation_has_a_code() -> None:

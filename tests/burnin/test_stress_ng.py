@@ -32,10 +32,10 @@ def only(document: Document) -> Finding:
 
 def test_a_recorded_run_is_understood() -> None:
     """stress-ng 0.15.06 of Debian 12: its figures are those that it wrote."""
-    (told,) = parse_cpu_memory_load(json.dumps(loaded(package(0)))).packages
-    assert {name: work.done for name, work in told.stressors.items()} == {"cpu": 1936, "vm": 11940}
-    assert told.stressors["cpu"].rate == pytest.approx(386.534387)
-    assert (told.wrong, told.throttled, told.machine_checks) == ((), 0, 0)
+    (reported,) = parse_cpu_memory_load(json.dumps(loaded(package(0)))).packages
+    assert {name: work.done for name, work in reported.stressors.items()} == {"cpu": 1936, "vm": 11940}
+    assert reported.stressors["cpu"].rate == pytest.approx(386.534387)
+    assert (reported.wrong, reported.throttled, reported.machine_checks) == ((), 0, 0)
 
 
 def test_work_without_an_error_passes() -> None:
@@ -78,7 +78,7 @@ def test_machine_checks_fail_and_heat_warns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "why"),
+    ("reported", "why"),
     [
         (package(0, "stress_ng_no_time"), "finished no work on vm"),
         (package(0, code=None), "was killed"),
@@ -89,9 +89,9 @@ def test_machine_checks_fail_and_heat_warns() -> None:
         ({**package(0), "metrics": "{"}, "no YAML"),
     ],
 )
-def test_a_load_that_did_no_work_proves_nothing(told: Document, why: str) -> None:
+def test_a_load_that_did_no_work_proves_nothing(reported: Document, why: str) -> None:
     """Unmeasured, whatever stress-ng's exit code says of itself."""
-    found = only(loaded(told))
+    found = only(loaded(reported))
     assert found.verdict is Verdict.INCONCLUSIVE
     assert why in found.cause
 
@@ -185,9 +185,9 @@ def test_every_package_has_its_own_run_on_its_own_cpus(tmp_path: Path) -> None:
         asked.append(argv)
         return cpu_memory_load.start_on([sys.executable, "-c", FAKE, str(log.parent)], cpus, log)
 
-    told = cpu_memory_load.load(5, 1, {0: [one], 1: sorted(ours)}, tmp_path, run)
-    assert [entry["said"] for entry in told] == [f"cpus [{one}]", f"cpus {sorted(ours)}"]
-    assert [entry["code"] for entry in told] == [0, 0]
+    reported = cpu_memory_load.load(5, 1, {0: [one], 1: sorted(ours)}, tmp_path, run)
+    assert [entry["said"] for entry in reported] == [f"cpus [{one}]", f"cpus {sorted(ours)}"]
+    assert [entry["code"] for entry in reported] == [0, 0]
     assert all("--verify" in argv and argv[-1] == "5s" for argv in asked)
     assert os.sched_getaffinity(0) == ours
 

@@ -192,9 +192,9 @@ def free_port() -> int:
 
 def argv(*more: str) -> list[str]:
     program, worker = (text_of(f"node/programs/{name}.py") for name in ("torch_group", "torch_group_worker"))
-    said = ("--python", PYTHON, "--backend", "gloo", "--nodes", "1", "--node", "0", "--ranks", "3")
+    messages = ("--python", PYTHON, "--backend", "gloo", "--nodes", "1", "--node", "0", "--ranks", "3")
     size = ("--head", "127.0.0.1", "--port", str(free_port()), "--bytes", "65536", "--limit", "280")
-    return [sys.executable, "-I", "-c", *loader(), program, worker, *said, *size, "--stall", "10", *more]
+    return [sys.executable, "-I", "-c", *loader(), program, worker, *messages, *size, "--stall", "10", *more]
 
 
 @needs_torch
@@ -211,9 +211,9 @@ def test_a_stopped_process_is_named() -> None:
     with subprocess.Popen(argv("--seconds", "200"), stdout=subprocess.PIPE, text=True) as group:
         pid = _rank_under(group.pid, 1)
         os.kill(pid, signal.SIGSTOP)
-        said, _ = group.communicate(timeout=290)
+        message, _ = group.communicate(timeout=290)
     assert group.returncode == torch_group_worker.STALLED
-    assert [rank for rank, _ in parse_stopped(said).missing] == [1]
+    assert [rank for rank, _ in parse_stopped(message).missing] == [1]
     assert not Path(f"/proc/{pid}").exists()
 
 
@@ -236,6 +236,6 @@ def _rank_under(parent: int, rank: int) -> int:
 
 def test_a_python_that_is_not_there_is_said() -> None:
     """Nothing is started."""
-    said = ["worker", "--python", "/nowhere/python", "--nodes", "1", "--node", "0", "--ranks", "1"]
+    messages = ["worker", "--python", "/nowhere/python", "--nodes", "1", "--node", "0", "--ranks", "1"]
     more = ["--head", "127.0.0.1", "--port", "1", "--bytes", "4", "--stall", "1", "--limit", "1"]
-    assert torch_group.main([*said, *more]) == torch_group.NO_PYTHON
+    assert torch_group.main([*messages, *more]) == torch_group.NO_PYTHON

@@ -44,8 +44,8 @@ def recorded(site: Path, readings: Readings, *, session: bool = True) -> tuple[F
     sent, received = kit.START, kit.START + timedelta(seconds=5)
     expected = kit.expected(name="n1", sku=kind.sku, limits=kind.limits, sent=sent, received=received)
     judged = judge(shipped_suite().checks, readings, expected)
-    said = [session_evidence(readings, sent, received, expected.driver_version, shipped_suite())] if session else []
-    evidence = (*said, *judged.evidence, LOAD)
+    messages = [session_evidence(readings, sent, received, expected.driver_version, shipped_suite())] if session else []
+    evidence = (*messages, *judged.evidence, LOAD)
     report = report_to_data(Report("burnin", "bootstrap", judged.findings, frozenset({Origin.REAL})))
     known = {"inventory": inventory_to_data(kit.INVENTORY), "sku": SKU, "root_disk": "D"}
     digests = tuple(item.digest for item in evidence)
@@ -109,10 +109,10 @@ def test_who_has_nothing_recorded_is_named(tmp_path: Path) -> None:
     site, out = write(tmp_path), tmp_path / "out"
     recorded(site, kit.readings())
     result = run(site, "burnin", "export", str(out), "--json")
-    told = json.loads(result.stdout)
+    output = json.loads(result.stdout)
     assert result.return_value == 1
-    assert [(node["name"], node["lost"], node["left_out"]) for node in told["nodes"]] == [("n1", 0, [LOAD.source])]
-    assert {node["name"] for node in told["not_exported"]} == {"n2", "n3"}
+    assert [(node["name"], node["lost"], node["left_out"]) for node in output["nodes"]] == [("n1", 0, [LOAD.source])]
+    assert {node["name"] for node in output["not_exported"]} == {"n2", "n3"}
     assert [file.name for file in out.iterdir()] == ["n1.json"]
 
 
@@ -145,6 +145,6 @@ def test_old_and_new_recordings_are_not_mixed(tmp_path: Path) -> None:
 def test_evidence_and_answer_are_one(stdout: str, stderr: str, status: Status, rc: int | None, seconds: float) -> None:
     """Whatever a probe answers, it is read back from its evidence to the letter."""
     assume(stderr or "[stderr]" not in stdout)  # what looks like the mark is taken for it
-    told = ProbeResult("p", ("tool", "a b"), status, rc, stdout, stderr, kit.START, seconds)
-    readings = Readings("n", "b", Origin.REAL, kit.START, kit.START, {"p": told})
-    assert result_in(Probe("p", told.argv), readings.evidence()["p"]) == told
+    reported = ProbeResult("p", ("tool", "a b"), status, rc, stdout, stderr, kit.START, seconds)
+    readings = Readings("n", "b", Origin.REAL, kit.START, kit.START, {"p": reported})
+    assert result_in(Probe("p", reported.argv), readings.evidence()["p"]) == reported

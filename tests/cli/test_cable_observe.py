@@ -63,8 +63,8 @@ def test_only_changes(site):
 def test_a_cable_between_switches_that_is_missing(site):
     """It is told by nodes and report, no node's fault, until a look finds it again."""
     cut = printers.ibnetdiscover(Fabric(FABRIC.devices, FABRIC.links[:-1]))
-    told = [change for change in observe(site, cut)["changes"] if change["event"] == "fabric.fault_seen"]
-    assert [(change["fault"]["kind"], change["fault"]["nodes"]) for change in told] == [("missing_link", [])]
+    answers = [change for change in observe(site, cut)["changes"] if change["event"] == "fabric.fault_seen"]
+    assert [(change["fault"]["kind"], change["fault"]["nodes"]) for change in answers] == [("missing_link", [])]
     listed = site_of_three.run(site, "nodes").output
     assert "fabric: 1 thing to repair on 1 link, no node's fault" in listed
     reported = site_of_three.run(site, "report").output
@@ -73,8 +73,8 @@ def test_a_cable_between_switches_that_is_missing(site):
     (fault,) = json.loads(site_of_three.run(site, "report", "--json").output)["fabric"]
     assert (fault["kind"], fault["subjects"]) == ("missing_link", ["leaf-1 port 5", "leaf-2 port 5"])
     (site.parent / "reading").write_text(printers.ibnetdiscover(FABRIC))
-    said = site_of_three.run(site, "cable", "observe", "--fabric", str(site.parent / "reading")).output
-    assert "not found any more: the planned link leaf-1 port 5 – leaf-2 port 5 is not up" in said
+    output = site_of_three.run(site, "cable", "observe", "--fabric", str(site.parent / "reading")).output
+    assert "not found any more: the planned link leaf-1 port 5 – leaf-2 port 5 is not up" in output
     assert "fabric" not in site_of_three.run(site, "nodes").output
     assert "fabric" not in site_of_three.run(site, "report").output
 

@@ -70,9 +70,9 @@ def asked_to_clear(server: Bmc) -> int:
 def test_kept_and_cleared(place: Place) -> None:
     """Told, and in the node's history with the reason; what stood there can be read from the journal. Again: nothing."""
     site, server = place
-    code, told = as_json(site, "bmc", "clear-log", "n1", *WHY, "--yes")
+    code, reported = as_json(site, "bmc", "clear-log", "n1", *WHY, "--yes")
     assert code == 0
-    (log,) = told["nodes"]
+    (log,) = reported["nodes"]
     assert (log["name"], log["entries"], log["error"]) == ("n1", 1, None)
     history = run(site, "nodes", "n1").stdout
     assert "about to log.clear on EX00042: the fan is mended" in history
@@ -104,9 +104,9 @@ def test_another_machine_at_the_address(place: Place) -> None:
     """It is not touched; exit code 1, and why."""
     site, server = place
     server.tree[SYSTEM]["SerialNumber"] = "EX77777"
-    code, told = as_json(site, "bmc", "clear-log", "n1", *WHY, "--yes")
+    code, reported = as_json(site, "bmc", "clear-log", "n1", *WHY, "--yes")
     assert code == 1
-    assert "belongs to machine EX77777" in told["nodes"][0]["error"]["message"]
+    assert "belongs to machine EX77777" in reported["nodes"][0]["error"]["message"]
     assert asked_to_clear(server) == 0
 
 

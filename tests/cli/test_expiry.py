@@ -65,6 +65,6 @@ def test_nodes_names_those_whose_gold_has_expired() -> None:
 
 def test_the_list_of_a_fresh_site_has_no_such_line(tmp_path: Path) -> None:
     """Its nodes have just been admitted."""
-    told = run(write(tmp_path), "nodes").stdout
-    assert "4 gold" in told
-    assert "expired" not in told
+    result = run(write(tmp_path), "nodes").stdout
+    assert "4 gold" in result
+    assert "expired" not in result

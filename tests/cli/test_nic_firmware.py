@@ -23,15 +23,15 @@ def site(tmp_path: Path) -> Path:
 
 def name_images(site: Path) -> None:
     path = site / "site.yml"
-    said = yaml.safe_load(path.read_text())
-    said.setdefault("configure", {}).setdefault("variables", {})["nic_firmware_images"] = {"MT_0000000838": IMAGE}
-    path.write_text(yaml.safe_dump(said))
+    output = yaml.safe_load(path.read_text())
+    output.setdefault("configure", {}).setdefault("variables", {})["nic_firmware_images"] = {"MT_0000000838": IMAGE}
+    path.write_text(yaml.safe_dump(output))
 
 
-def waves(told: dict[str, Any]) -> list[list[str]]:
+def waves(reported: dict[str, Any]) -> list[list[str]]:
     """The nodes of each wave, as the preview says them."""
     found: dict[str, list[str]] = {}
-    for effect in told["effects"]:
+    for effect in reported["effects"]:
         found.setdefault(effect["text"].split(":")[0], []).append(effect["node"])
     return list(found.values())
 
@@ -49,16 +49,16 @@ def test_only_idle_nodes_are_planned(site: Path) -> None:
     """n2 is in quarantine; n1 is gold and may be at work; nothing is known of n3. Nothing is changed."""
     name_images(site)
     result = run(site, "firmware", *WHY, "--dry-run", "--json")
-    told = json.loads(result.stdout)
+    output = json.loads(result.stdout)
 
-    assert (result.return_value, told["dry_run"], waves(told)) == (0, True, [["n2"]])
-    assert "--from-pool" in told["skipped"]["n1"]
-    assert "discover" in told["skipped"]["n3"]
+    assert (result.return_value, output["dry_run"], waves(output)) == (0, True, [["n2"]])
+    assert "--from-pool" in output["skipped"]["n1"]
+    assert "discover" in output["skipped"]["n3"]
 
 
 def test_gold_nodes_are_planned_when_asked_for(site: Path) -> None:
     """One SKU: its first node goes alone, as the canary."""
     name_images(site)
-    told = json.loads(run(site, "firmware", *WHY, "--from-pool", "--dry-run", "--json").stdout)
+    output = json.loads(run(site, "firmware", *WHY, "--from-pool", "--dry-run", "--json").stdout)
 
-    assert waves(told) == [["n1"], ["n2"]]
+    assert waves(output) == [["n1"], ["n2"]]

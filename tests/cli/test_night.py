@@ -273,9 +273,9 @@ def test_outside_of_its_window_nothing_is_done(site: Path) -> None:
 def test_a_dry_run_says_who_would_be_first(site: Path) -> None:
     """And touches nothing."""
     before = seq(site)
-    told = run(site, "burnin", "nightly", "--dry-run").stdout
-    assert [line.split(":")[0] for line in told.splitlines()[:2]] == ["n1", "n2"]
-    assert "burn in first" in told
-    told = json.loads(run(site, "burnin", "nightly", "--dry-run", "--json", "--budget", "100").stdout)
-    assert [effect["node"] for effect in told["effects"]] == list(NAMES)
+    result = run(site, "burnin", "nightly", "--dry-run").stdout
+    assert [line.split(":")[0] for line in result.splitlines()[:2]] == ["n1", "n2"]
+    assert "burn in first" in result
+    result = json.loads(run(site, "burnin", "nightly", "--dry-run", "--json", "--budget", "100").stdout)
+    assert [effect["node"] for effect in result["effects"]] == list(NAMES)
     assert seq(site) == before

@@ -33,17 +33,17 @@ def test_the_report_names_them(site: Path) -> None:
     assert "- n2: 2 times in 28 days, 0 h out:" in section
     assert "gpu_ecc on gpu 3" in section
     assert "- part 1650 failed 2 times, in 2 machines: n2 (gpu_ecc on gpu 3, 20" in section
-    told = json.loads(run(site, "report", "--json").stdout)["offenders"]
-    assert (told["window_days"], [node["name"] for node in told["nodes"]]) == (28, ["n2"])
-    assert [[one["name"] for one in part["offences"]] for part in told["parts"]] == [["n2", "n1"]]
+    output = json.loads(run(site, "report", "--json").stdout)["offenders"]
+    assert (output["window_days"], [node["name"] for node in output["nodes"]]) == (28, ["n2"])
+    assert [[one["name"] for one in part["offences"]] for part in output["parts"]] == [["n2", "n1"]]
 
 
 def test_why_says_that_it_happened_before(site: Path) -> None:
     """Of the machine and of its part; n1 is no offender, its part is one."""
     assert "Again: quarantined 2 times in 28 days" in run(site, "why", "n2").stdout
-    said = json.loads(run(site, "why", "n1", "--json").stdout)["nodes"][0]["repeated"]
-    assert len(said) == 1
-    assert said[0].startswith("part 1650 failed 2 times, in 2 machines")
+    output = json.loads(run(site, "why", "n1", "--json").stdout)["nodes"][0]["repeated"]
+    assert len(output) == 1
+    assert output[0].startswith("part 1650 failed 2 times, in 2 machines")
 
 
 def test_a_part_is_known_again_in_another_machine() -> None:

@@ -29,9 +29,13 @@ def logged(*argv: str) -> set[tuple[str, str]]:
 
 def test_verbose_tells_ours_in_detail_and_never_what_prints_credentials() -> None:
     """Some libraries log whole requests, passwords and keys among them: their details stay out at every level."""
-    told = logged("-vv")
-    assert {("clusterctl.steps", "detail"), ("urllib3", "detail"), ("redfish", "warning")} <= told
-    assert not {name for name, message in told if message == "detail"} & {"requests_oauthlib", "oauthlib", "redfish"}
+    reported = logged("-vv")
+    assert {("clusterctl.steps", "detail"), ("urllib3", "detail"), ("redfish", "warning")} <= reported
+    assert not {name for name, message in reported if message == "detail"} & {
+        "requests_oauthlib",
+        "oauthlib",
+        "redfish",
+    }
 
 
 def test_quiet_without_it() -> None:

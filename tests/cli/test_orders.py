@@ -63,8 +63,8 @@ def test_a_held_gold_node_leaves_the_pool_and_comes_back(site: Path) -> None:
     assert (pool(site), shown(site, "n1")["stage"]) == ([], "gold")
     assert "gold (held)" in run(site, "nodes").stdout
     assert "Held by operators" in run(site, "report").stdout
-    told = run(site, "release", "n1", *WHY).stdout
-    assert "no longer held by" in told
+    result = run(site, "release", "n1", *WHY).stdout
+    assert "no longer held by" in result
     assert pool(site) == ["n1"]
 
 
@@ -121,9 +121,9 @@ def test_a_node_that_a_run_works_on_is_not_decided_about(site: Path) -> None:
 def test_a_dry_run_decides_nothing(site: Path) -> None:
     """It says what would be, and checks it as the real thing does."""
     before = seq(site)
-    told = run(site, "quarantine", "n1", "--reason", "smells", "--dry-run").stdout
-    assert "n1: quarantined; a release leads back to burnin; it leaves the gold pool" in told
-    assert "Nothing was changed" in told
+    result = run(site, "quarantine", "n1", "--reason", "smells", "--dry-run").stdout
+    assert "n1: quarantined; a release leads back to burnin; it leaves the gold pool" in result
+    assert "Nothing was changed" in result
     assert seq(site) == before
     with pytest.raises(UsageError, match="quarantined already"):
         run(site, "quarantine", "n2", "--reason", "x", "--dry-run")
@@ -179,8 +179,8 @@ def test_gold_in_spite_of_a_finding_is_shown_with_its_waiver(site: Path) -> None
     assert "gpu_ecc of gpu 3 waived by" in run(site, "nodes").stdout
     report = run(site, "report").stdout
     assert "gpu_ecc of gpu 3 is fail (2 uncorrectable errors), waived by" in report
-    told = json.loads(run(site, "report", "--json").stdout)["nodes"][0]
-    assert told["reports"]["burnin"]["findings"][0]["verdict"] == "fail"
+    output = json.loads(run(site, "report", "--json").stdout)["nodes"][0]
+    assert output["reports"]["burnin"]["findings"][0]["verdict"] == "fail"
 
 
 def test_a_merge_rests_on_what_discover_has_seen(site: Path) -> None:
@@ -228,9 +228,9 @@ def test_retired_is_final(site: Path) -> None:
 def test_a_wipe_shows_the_drives_first(site: Path) -> None:
     """Slot, serial, model and size of each; a dry run asks for no serial and touches nothing."""
     before = seq(site)
-    told = run(site, "retire", "n1", "--wipe", "--reason", "sold", "--dry-run").stdout
-    assert "serial S1" in told
-    assert "erase 0, serial DISK-S1, M.2, 480 GB" in told
+    result = run(site, "retire", "n1", "--wipe", "--reason", "sold", "--dry-run").stdout
+    assert "serial S1" in result
+    assert "erase 0, serial DISK-S1, M.2, 480 GB" in result
     plan = json.loads(run(site, "retire", "n1", "--wipe", "--reason", "sold", "--dry-run", "--json").stdout)
     assert [effect["node"] for effect in plan["effects"]] == ["n1"]
     assert "serial DISK-S1" in plan["effects"][0]["text"]

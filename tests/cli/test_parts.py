@@ -39,8 +39,8 @@ def test_by_slot_and_by_serial(site: Path, name: str) -> None:
     """Its whole way, in order, in the node that it is in now."""
     lines = run(site, "nodes", "n1", "--part", name).stdout.splitlines()
     assert lines[0] == f"0, serial {DISK}"
-    said = ["seen in n3, drive 0", "gone from n3, drive 0, DISK-S9 is there", "seen in n1, drive 0"]
-    assert [words for line, words in zip(lines[2:], said, strict=True) if line.endswith(words)] == said
+    messages = ["seen in n3, drive 0", "gone from n3, drive 0, DISK-S9 is there", "seen in n1, drive 0"]
+    assert [words for line, words in zip(lines[2:], messages, strict=True) if line.endswith(words)] == messages
 
 
 def test_as_json(site: Path) -> None:

@@ -56,19 +56,19 @@ def as_json(site: Path, *words: str) -> tuple[int, Any]:
 def test_status_of_those_that_answer_and_those_that_do_not(place: Place) -> None:
     """Each node's power; exit code 1 where one could not be asked, with why."""
     site, server = place
-    code, told = as_json(site, "power", "status", "n*")
+    code, reported = as_json(site, "power", "status", "n*")
     assert code == 1
-    assert told["nodes"][0] == {"name": "n1", "text": "on", "power": "on", "error": None}
-    assert told["nodes"][1]["power"] == "unknown"
-    assert told["nodes"][1]["error"]["kind"] == "unreachable"
+    assert reported["nodes"][0] == {"name": "n1", "text": "on", "power": "on", "error": None}
+    assert reported["nodes"][1]["power"] == "unknown"
+    assert reported["nodes"][1]["error"]["kind"] == "unreachable"
     assert server.resets == []
 
 
 def test_off_on_and_history(place: Place) -> None:
     """Done, seen, told; what was done stands in the node's history with the reason."""
     site, server = place
-    code, told = as_json(site, "power", "off", "n1", *WHY, "--yes")
-    assert (code, told["nodes"]) == (0, [{"name": "n1", "text": "off", "power": "off", "error": None}])
+    code, reported = as_json(site, "power", "off", "n1", *WHY, "--yes")
+    assert (code, reported["nodes"]) == (0, [{"name": "n1", "text": "off", "power": "off", "error": None}])
     assert as_json(site, "power", "on", "n1", *WHY, "--yes")[0] == 0
     assert server.resets == ["ForceOff", "On"]
     assert "about to power.off on EX00042: ticket 7" in history(site, "n1")
@@ -104,9 +104,9 @@ def test_another_machine_at_the_address(place: Place) -> None:
     """It is not touched; exit code 1, and the history says why."""
     site, server = place
     server.tree[SYSTEM]["SerialNumber"] = "EX77777"
-    code, told = as_json(site, "power", "off", "n1", *WHY, "--yes")
+    code, reported = as_json(site, "power", "off", "n1", *WHY, "--yes")
     assert code == 1
-    assert "belongs to machine EX77777" in told["nodes"][0]["error"]["message"]
+    assert "belongs to machine EX77777" in reported["nodes"][0]["error"]["message"]
     assert server.resets == []
 
 
@@ -136,14 +136,14 @@ def test_booted_once_from_an_image_and_ejected(place: Place) -> None:
     """The image is in the drive, the next boot is from it, the machine was cycled; `--eject` takes the image out."""
     site, server = place
     with_virtual_drive(server)
-    code, told = as_json(site, "power", "boot", "n1", "--iso", ISO, *WHY, "--yes")
-    assert (code, told["nodes"][0]["inserted"]) == (0, True), told
+    code, reported = as_json(site, "power", "boot", "n1", "--iso", ISO, *WHY, "--yes")
+    assert (code, reported["nodes"][0]["inserted"]) == (0, True), reported
     assert server.tree[SLOT]["Image"] == ISO
     assert server.tree[SYSTEM]["Boot"]["BootSourceOverrideTarget"] == "Cd"
     assert server.resets == ["ForceOff", "On"]
     assert "ticket 7" in history(site, "n1")
-    code, told = as_json(site, "power", "boot", "n1", "--iso", ISO, "--eject", *WHY, "--yes")
-    assert (code, told["nodes"][0]["text"]) == (0, "ejected"), told
+    code, reported = as_json(site, "power", "boot", "n1", "--iso", ISO, "--eject", *WHY, "--yes")
+    assert (code, reported["nodes"][0]["text"]) == (0, "ejected"), reported
     assert not server.tree[SLOT]["Inserted"]
     assert server.resets == ["ForceOff", "On"]
 

@@ -30,11 +30,11 @@ def test_ansible_reads_the_gold_group(site: Path) -> None:
     """By its own program; a node that a person holds is not in it, nor is anybody once all are held."""
     run(site, "hold", "n1", "--reason", "ticket 7", "--yes")
     argv = [INVENTORY, "--inventory", site / "gold.yml", "--list"]
-    told = json.loads(subprocess.run(argv, capture_output=True, check=True, cwd=site).stdout)
-    assert told["gold"]["hosts"] == ["n2", "n3", "n4"]
+    output = json.loads(subprocess.run(argv, capture_output=True, check=True, cwd=site).stdout)
+    assert output["gold"]["hosts"] == ["n2", "n3", "n4"]
     run(site, "hold", "n*", "--reason", "ticket 7", "--yes")
-    told = json.loads(subprocess.run(argv, capture_output=True, check=True, cwd=site).stdout)
-    assert not told.get("gold", {}).get("hosts")
+    output = json.loads(subprocess.run(argv, capture_output=True, check=True, cwd=site).stdout)
+    assert not output.get("gold", {}).get("hosts")
 
 
 def test_a_pool_without_spares_says_so(site: Path) -> None:

@@ -48,7 +48,7 @@ def test_what_is_refused(site: Path, words: tuple[str, ...], says: str) -> None:
 def test_a_dry_run_says_what_would_be_overwritten(site: Path) -> None:
     """Machine, disk, pool; nothing is asked of any BMC, and nothing is written."""
     before = seq(site)
-    told = run(site, *ANEW, "--from-pool", "--dry-run").output
-    assert "n1: rack A01 U4, serial S1, gold: the OS on its disk DISK-S1 is overwritten" in told
-    assert "it leaves the gold pool" in told
+    result = run(site, *ANEW, "--from-pool", "--dry-run").output
+    assert "n1: rack A01 U4, serial S1, gold: the OS on its disk DISK-S1 is overwritten" in result
+    assert "it leaves the gold pool" in result
     assert seq(site) == before

@@ -43,8 +43,8 @@ def test_partners_are_lent_and_given_back_the_node_only_once_it_is_gold(site: Pa
 
 def test_several_nodes_are_ordered_together(site: Path) -> None:
     """All orders are sound, or none is written; no node of them is a partner of another."""
-    told = run(site, "revalidate", "n1", "n2", "--repaired", "gpu3", "--dry-run").stdout
-    assert [line.partition(":")[0] for line in told.splitlines() if "measured beside n3, n4" in line] == ["n1", "n2"]
+    result = run(site, "revalidate", "n1", "n2", "--repaired", "gpu3", "--dry-run").stdout
+    assert [line.partition(":")[0] for line in result.splitlines() if "measured beside n3, n4" in line] == ["n1", "n2"]
     before = seq(site)
     with pytest.raises(UsageError, match="a job runs on it"):
         proven_anew(open_site(site), FakeScheduler(busy={"n2"}), node="n[12]")
@@ -96,16 +96,16 @@ def test_without_a_scheduler_a_person_answers_for_idleness(site: Path) -> None:
     assert caught.value.where == "n1"
     with pytest.raises(UsageError, match="no gold node is known to be idle"):
         run(site, "revalidate", "n1", "--from-pool", "--yes")
-    told = run(site, "revalidate", "n1", "--from-pool", "--partner", "n2", "--dry-run").stdout
-    assert "measured beside n2" in told
+    result = run(site, "revalidate", "n1", "--from-pool", "--partner", "n2", "--dry-run").stdout
+    assert "measured beside n2" in result
 
 
 def test_a_dry_run_says_what_is_proven_anew(site: Path) -> None:
     """And beside whom."""
     before = seq(site)
-    told = run(site, "revalidate", "n1", "--repaired", "gpu3,cable 5", "--dry-run").stdout
-    assert "gpu3, cable 5 repaired, and the chassis was open: revalidated by discover, install, configure" in told
-    assert "it leaves the gold pool; measured beside n2, n3, n4" in told
+    result = run(site, "revalidate", "n1", "--repaired", "gpu3,cable 5", "--dry-run").stdout
+    assert "gpu3, cable 5 repaired, and the chassis was open: revalidated by discover, install, configure" in result
+    assert "it leaves the gold pool; measured beside n2, n3, n4" in result
     assert seq(site) == before
 
 
@@ -121,8 +121,8 @@ def test_a_repeat_offender_is_proven_by_the_longer_suite(site: Path) -> None:
     """It is said before anything is done, and stays in its history; who failed once has the site's suite."""
     offends(site, "n1", 2)
     offends(site, "n2", 1)
-    told = run(site, "revalidate", "n1", "--dry-run").stdout
-    assert "by the suite revalidate instead of bootstrap, since quarantined 2 times in 28 days" in told
+    result = run(site, "revalidate", "n1", "--dry-run").stdout
+    assert "by the suite revalidate instead of bootstrap, since quarantined 2 times in 28 days" in result
     assert "suite" not in run(site, "revalidate", "n2", "--dry-run").stdout
     context = open_site(site)
     assert proven_anew(context, FakeScheduler()) == 1

@@ -56,8 +56,8 @@ def test_patterns_and_selectors_both_hold(site: Path) -> None:
 
 def test_a_decision_about_selected_nodes(site: Path) -> None:
     """A command that changes something previews the nodes that the selector chooses, and no other."""
-    told = run(site, "hold", "-l", "rack=A01", "--reason", "the rack is moved", "--dry-run").stdout
-    assert ("n1: " in told, "n2: " in told, "n3: " in told) == (True, True, False)
+    result = run(site, "hold", "-l", "rack=A01", "--reason", "the rack is moved", "--dry-run").stdout
+    assert ("n1: " in result, "n2: " in result, "n3: " in result) == (True, True, False)
     with pytest.raises(UsageError, match="no node meets 'rack=Z9'"):
         run(site, "hold", "-l", "rack=Z9", "--reason", "x", "--yes")
 

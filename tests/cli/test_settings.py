@@ -124,16 +124,16 @@ def write(folder: Path, lab: Site, machines: list[Machine]) -> Path:
 def test_check_tells_drift_and_who_differs(place: Place) -> None:
     """All that is not as wanted, with what is; one of four that runs something else is named; nothing is written."""
     place.lab.world.rewrite(place.of("n2").name, Firmware(Component.BIOS, "1.0").flashed)
-    code, told = place("check")
+    code, reported = place("check")
     assert code == 1
-    first = next(one for one in told["nodes"] if one["name"] == "n1")
+    first = next(one for one in reported["nodes"] if one["name"] == "n1")
     assert first["verdict"] == "warn"
     assert [(one["what"], one["is"], one["wants"]) for one in first["drift"]] == [
         ("BIOS (BIOS.Setup.1-1)", "2.1.3", "2.4.0"),
         ("Integrated Dell Remote Access Controller (iDRAC.Embedded.1-1)", "7.00.30.00", "at least 7.10"),
         ("ProcTurboMode", "Enabled", "Disabled"),
     ]
-    (split,) = told["splits"]
+    (split,) = reported["splits"]
     assert (split["most"], split["count"], split["others"]) == ("2.1.3", 3, {"n2": "1.0"})
     assert "0 of 4 nodes are as their baseline has them" in run(place.site, "settings", "check").stdout
 
@@ -142,14 +142,14 @@ def test_one_that_nobody_has_asked_is_not_right(place: Place) -> None:
     """A machine that was never discovered has nothing to be held against: that is no good answer."""
     with (place.site / "bmcs.csv").open("a") as sheet:
         sheet.write("n5,192.0.2.5,A01\n")
-    code, told = place("check", "n5")
-    assert (code, told["nodes"]) == (1, [])
+    code, reported = place("check", "n5")
+    assert (code, reported["nodes"]) == (1, [])
 
 
-def waves(told: dict[str, Any]) -> list[list[str]]:
+def waves(reported: dict[str, Any]) -> list[list[str]]:
     """The nodes of each wave, as the preview says them."""
     found: dict[str, list[str]] = {}
-    for effect in told["effects"]:
+    for effect in reported["effects"]:
         found.setdefault(effect["text"].split(":")[0], []).append(effect["node"])
     return list(found.values())
 
@@ -158,11 +158,11 @@ def test_apply_first_only_tells(place: Place) -> None:
     """With --dry-run a plan by waves, and who is left alone and why; nothing happens to any machine. Without --yes it
     asks, and where there is nobody to ask nothing happens either.
     """
-    code, told = place("apply", *WHY, "--dry-run")
-    assert (code, told["dry_run"], waves(told)) == (0, True, [["n1"], ["n2"]])
-    assert "ProcTurboMode = Disabled; one reboot" in told["effects"][0]["text"]
-    assert "it may run a job" in told["skipped"]["n3"]
-    assert "on its way to the next step" in told["skipped"]["n4"]
+    code, reported = place("apply", *WHY, "--dry-run")
+    assert (code, reported["dry_run"], waves(reported)) == (0, True, [["n1"], ["n2"]])
+    assert "ProcTurboMode = Disabled; one reboot" in reported["effects"][0]["text"]
+    assert "it may run a job" in reported["skipped"]["n3"]
+    assert "on its way to the next step" in reported["skipped"]["n4"]
     assert "Nothing was changed." in run(place.site, "settings", "apply", *WHY, "--dry-run").stdout
     with pytest.raises(UsageError, match="no terminal"):
         run(place.site, "settings", "apply", *WHY)
@@ -172,9 +172,9 @@ def test_apply_first_only_tells(place: Place) -> None:
 
 def test_apply(place: Place) -> None:
     """BMC, BIOS and attributes with one boot each, told and journaled; a gold node is held first; then all is right."""
-    code, told = place("apply", "n1", "n3", *WHY, "--yes", "--from-pool")
-    assert code == 0, told
-    assert sorted((one["name"], one["error"]) for one in told["nodes"]) == [("n1", None), ("n3", None)]
+    code, reported = place("apply", "n1", "n3", *WHY, "--yes", "--from-pool")
+    assert code == 0, reported
+    assert sorted((one["name"], one["error"]) for one in reported["nodes"]) == [("n1", None), ("n3", None)]
     assert place.right("n1")
     assert place.right("n3")
     assert {place.lab.world.states[place.of(name).name].boots for name in ("n1", "n3")} == {1}
@@ -182,8 +182,8 @@ def test_apply(place: Place) -> None:
     nodes = json.loads(run(place.site, "nodes", "--json").stdout)["nodes"]
     assert next(node["hold"]["reason"] for node in nodes if node["name"] == "n3") == "settings apply: ticket 7"
     assert "settings.firmware" in run(place.site, "nodes", "n1").stdout
-    code, told = place("check", "n[13]")
-    assert (code, [one["verdict"] for one in told["nodes"]]) == (0, ["pass"] * 2)
+    code, reported = place("check", "n[13]")
+    assert (code, [one["verdict"] for one in reported["nodes"]]) == (0, ["pass"] * 2)
 
 
 def test_a_canary_that_fails_ends_it(place: Place) -> None:
@@ -193,11 +193,11 @@ def test_a_canary_that_fails_ends_it(place: Place) -> None:
     file = place.site / "baselines" / "ours.yml"
     old = hashlib.sha256(Firmware(Component.BIOS, "2.4.0").image(100_000)).hexdigest()
     file.write_text(file.read_text().replace(old, hashlib.sha256(content).hexdigest()))
-    code, told = place("apply", "n1", "n2", *WHY, "--yes")
+    code, reported = place("apply", "n1", "n2", *WHY, "--yes")
     assert code == 1
-    assert [one["name"] for one in told["nodes"]] == ["n1"]
-    assert "The image is for Other" in told["nodes"][0]["error"]["message"]
-    assert told["stopped"] == "stopped, because a canary failed: 1 nodes were not touched"
+    assert [one["name"] for one in reported["nodes"]] == ["n1"]
+    assert "The image is for Other" in reported["nodes"][0]["error"]["message"]
+    assert reported["stopped"] == "stopped, because a canary failed: 1 nodes were not touched"
     assert place.of("n2").bmc.firmware == "7.00.30.00"
 
 
@@ -215,9 +215,9 @@ def test_one_that_another_run_holds(place: Place) -> None:
     other = open_site(place.site)
     claims = other.journal.claim(["id-n1"], "another")
     try:
-        code, told = place("apply", "n1", *WHY, "--yes")
+        code, reported = place("apply", "n1", *WHY, "--yes")
     finally:
         other.journal.release(claims.granted.values())
-    assert (code, told["nodes"]) == (1, [])
-    assert "n1" in told["skipped"]
+    assert (code, reported["nodes"]) == (1, [])
+    assert "n1" in reported["skipped"]
     assert place.of("n1").bmc.firmware == "7.00.30.00"

@@ -55,8 +55,8 @@ def test_markdown_that_can_be_printed(site: Path) -> None:
 
 def test_the_line_to_write_back_works(site: Path) -> None:
     """It is a command of ours; with words for its `…` it takes the order off, and without them it is refused."""
-    told = json.loads(run(site, "report", "--work-orders", "--json").output)
-    (order,) = told["orders"]
+    output = json.loads(run(site, "report", "--work-orders", "--json").output)
+    (order,) = output["orders"]
     assert (order["order"], order["rack"], order["unit"], order["serial"]) == (1, "A01", 4, "1650")
     program, *words = shlex.split(order["write_back"])
     assert program == "clusterctl"

@@ -67,9 +67,12 @@ def test_the_next_run_begins_again(site: Site) -> None:
     for state in site.states():
         if state.name in BROKEN:
             continue
-        told = {finding.check: finding for finding in state.reports["install"].findings}
-        assert (told["root_disk_booted"].verdict.value, told["root_disk_booted"].measured) == ("pass", state.root_disk)
-        assert told["data_disks"].verdict.value == "not_applicable"
+        reported = {finding.check: finding for finding in state.reports["install"].findings}
+        assert (reported["root_disk_booted"].verdict.value, reported["root_disk_booted"].measured) == (
+            "pass",
+            state.root_disk,
+        )
+        assert reported["data_disks"].verdict.value == "not_applicable"
 
 
 def test_installed_is_left_as_it_is(site: Site) -> None:

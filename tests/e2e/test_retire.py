@@ -100,6 +100,6 @@ def test_it_is_not_selected_again(site: Site) -> None:
 def test_no_secret_is_told_on_the_way(site: Site) -> None:
     """What was said and written while erasing repeats no password and no key."""
     secrets = [(site.folder / "secrets" / name).read_text().strip() for name in ("bmc-password", "maas-api-key")]
-    said = "".join(path.read_text(errors="replace") for path in Path(site.scratch).rglob("*") if path.is_file())
-    assert len(said) > 1000
-    assert not [secret for secret in secrets if secret in said]
+    output = "".join(path.read_text(errors="replace") for path in Path(site.scratch).rglob("*") if path.is_file())
+    assert len(output) > 1000
+    assert not [secret for secret in secrets if secret in output]

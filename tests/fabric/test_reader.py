@@ -65,8 +65,8 @@ def test_what_is_not_a_fabric_is_an_error(script, message):
 TIMED_OUT = "src/query_smp.c:197; umad (DR path slid 0; dlid 0; 0,1,2 Attr 0x11:0) bad status 110; Connection timed out"
 
 
-@pytest.mark.parametrize(("times", "readings", "told"), [(0, 1, False), (1, 2, False), (2, 3, False), (9, 3, True)])
-def test_a_device_that_was_too_slow_is_asked_again(tmp_path: Path, times: int, readings: int, told: bool) -> None:
+@pytest.mark.parametrize(("times", "readings", "reported"), [(0, 1, False), (1, 2, False), (2, 3, False), (9, 3, True)])
+def test_a_device_that_was_too_slow_is_asked_again(tmp_path: Path, times: int, readings: int, reported: bool) -> None:
     """The tool leaves it out and ends with 0: so the fabric is read again, three times at most, and what was said of
     the last reading stands in the evidence.
     """
@@ -74,7 +74,7 @@ def test_a_device_that_was_too_slow_is_asked_again(tmp_path: Path, times: int, r
     script = f"echo x >> {count}; echo text; [ $(wc -l < {count}) -gt {times} ] || echo '{TIMED_OUT}' >&2"
     observed = reader(script).ibnetdiscover(Deadline.after(60))
     assert (observed.value, len(count.read_text().split())) == ("text\n", readings)
-    assert (b"# stderr: src/query_smp.c:197" in observed.evidence[0].content) is told
+    assert (b"# stderr: src/query_smp.c:197" in observed.evidence[0].content) is reported
 
 
 @pytest.mark.parametrize("answer", ["echo 'state 2 SMINFO_STANDBY'", "exit 1"])

@@ -118,5 +118,5 @@ def test_a_drive_that_the_installer_did_not_see_is_told(before: tuple[SeenDrive,
 
 def test_fingerprints_go_to_their_drives() -> None:
     """By path; what was not read has none."""
-    told = with_fingerprints(BEFORE, {"/dev/nvme0n1": "x"})
-    assert [drive.fingerprint for drive in told] == ["x", "", ""]
+    reported = with_fingerprints(BEFORE, {"/dev/nvme0n1": "x"})
+    assert [drive.fingerprint for drive in reported] == ["x", "", ""]

@@ -23,8 +23,8 @@ def bios(bios_: Bios | None, registry: str = "*", **attributes: str | int | bool
 
 
 def firmware(wish: FirmwareWish, *found: tuple[str, str]) -> list[tuple[str, Stand, str]]:
-    told = tuple(Firmware(component, version) for component, version in found)
-    drifts = firmware_drift(Baseline("b", firmware=(wish,)), told)
+    reported = tuple(Firmware(component, version) for component, version in found)
+    drifts = firmware_drift(Baseline("b", firmware=(wish,)), reported)
     return [(one.what, one.stand, one.note) for one in drifts]
 
 
@@ -70,9 +70,9 @@ def test_attributes() -> None:
 )
 def test_what_cannot_be_compared_is_unknown(attributes: dict[str, str | int | bool], note: str) -> None:
     """An attribute that is not there, and YAML's On, which is true."""
-    ((_, stand, told),) = bios(BIOS, **attributes)
+    ((_, stand, reported),) = bios(BIOS, **attributes)
     assert stand is Stand.UNKNOWN
-    assert note in told
+    assert note in reported
 
 
 def test_registries() -> None:
@@ -110,10 +110,10 @@ def test_read_only_attributes_are_told_and_not_tried() -> None:
 )
 def test_firmware(wish: FirmwareWish, version: str, stand: Stand, note: str) -> None:
     """Exactly this, or at least this; never taken back unasked, never without an image."""
-    ((what, found, told),) = firmware(wish, ("bios (Setup)", version), ("BMC", "9"))
+    ((what, found, reported),) = firmware(wish, ("bios (Setup)", version), ("BMC", "9"))
     assert (what, found) == ("bios (Setup)", stand)
-    assert note in told
-    assert bool(told) == bool(note)
+    assert note in reported
+    assert bool(reported) == bool(note)
 
 
 def test_components() -> None:
@@ -130,10 +130,10 @@ def test_what_is_to_be_done() -> None:
     bmc = FirmwareWish("BMC", "2", image=IMAGE, restarts=Restarts.BMC)
     nic = FirmwareWish("NIC*", "2", image=IMAGE)
     wanted = Baseline("b", (BiosWish({"Turbo": "Disabled"}),), (nic, bmc))
-    told = (Firmware("NIC1", "1"), Firmware("NIC2", "1"), Firmware("BMC", "1"))
-    plan = todo(drift(wanted, BIOS, told))
+    reported = (Firmware("NIC1", "1"), Firmware("NIC2", "1"), Firmware("BMC", "1"))
+    plan = todo(drift(wanted, BIOS, reported))
     assert (plan.bmc, plan.host, plan.attributes, plan.reboots) == ((bmc,), (nic,), {"Turbo": "Disabled"}, True)
-    only = todo(firmware_drift(Baseline("b", firmware=(bmc,)), told))
+    only = todo(firmware_drift(Baseline("b", firmware=(bmc,)), reported))
     assert (only.reboots, only.nothing) == (False, False)
     waiting = todo(bios_drift(replace(wanted, firmware=()), replace(BIOS, pending={"Turbo": "Disabled"})))
     assert (waiting.attributes, waiting.reboots) == (None, True)

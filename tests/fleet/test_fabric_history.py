@@ -53,8 +53,8 @@ def test_a_link_goes_slower_goes_and_comes_back():
 def test_transceivers_by_serial():
     """Both ends of a cable share its serial; a reading that knows no transceivers does not make them disappear."""
     cable = Transceiver("Mellanox", "MCP4Y10", "MT1", "46.1")
-    told = Telemetry(transceivers={PORT: cable, FAR: cable}, firmware={PORT.guid: "31.1"})
-    events = written(changes({}, FabricReading(FABRIC, told)))
+    reported = Telemetry(transceivers={PORT: cable, FAR: cable}, firmware={PORT.guid: "31.1"})
+    events = written(changes({}, FabricReading(FABRIC, reported)))
     (seen,) = [event for event in events if event.kind is Kind.FABRIC_TRANSCEIVER_SEEN]
     assert (seen.subject, data_of(seen)["ports"]) == ("MT1", sorted(map(port_name, (PORT, FAR))))
     assert changes(known(events), FabricReading(FABRIC)) == ()

@@ -81,8 +81,8 @@ def test_a_node_that_no_rule_fits_keeps_its_installers_way() -> None:
 
 def test_the_sites_word_on_a_mac_goes_before_the_bmcs() -> None:
     """Where a BMC tells none, or the wrong one, a sheet does: per interface, or as `boot_mac`."""
-    told = {"mgmt0": Mac("02:00:00:00:00:01"), "data0": Mac("02:00:00:00:00:02")}
-    assert [port.mac for port in plan_network(RULES, replace(PARTS, macs=told)).ports] == [*told.values(), TWO]
+    reported = {"mgmt0": Mac("02:00:00:00:00:01"), "data0": Mac("02:00:00:00:00:02")}
+    assert [port.mac for port in plan_network(RULES, replace(PARTS, macs=reported)).ports] == [*reported.values(), TWO]
     by_boot_mac = plan_network(RULES, replace(PARTS, boot_mac=Mac("02:00:00:00:00:09")))
     assert by_boot_mac.ports[0].mac == "02:00:00:00:00:09"
 

@@ -38,9 +38,9 @@ def test_the_oldest_evidence_goes_first_within_the_share() -> None:
 def test_only_who_is_known_to_be_idle_is_taken() -> None:
     """A node at work waits; so does one that the scheduler does not name."""
     nodes = gold(20)
-    told = idle(nodes) | {"h100-19": "allocated"}
-    del told["h100-18"]
-    assert choose(POLICY, nodes, told, out=0, left=NIGHT).names == ("h100-17", "h100-16", "h100-15", "h100-14")
+    reported = idle(nodes) | {"h100-19": "allocated"}
+    del reported["h100-18"]
+    assert choose(POLICY, nodes, reported, out=0, left=NIGHT).names == ("h100-17", "h100-16", "h100-15", "h100-14")
     none = choose(POLICY, nodes, {}, out=0, left=NIGHT)
     assert (none.names, none.why) == ((), "of 20 gold nodes that wait for their turn, 0 are idle: too few of one SKU")
 

@@ -98,5 +98,5 @@ def test_another_machine_begins_anew_its_parts_do_not() -> None:
 
 def test_what_is_said_of_parts_is_no_machine() -> None:
     """A part has a stream of its own, in which a person's word stands a second time."""
-    told = written(new_event("part", "GPU77", Kind.NODE_QUARANTINED, {"serial": "GPU77", **STOP}), 1, day(1), "eva")
-    assert found(told, told) == Offenders()
+    reported = written(new_event("part", "GPU77", Kind.NODE_QUARANTINED, {"serial": "GPU77", **STOP}), 1, day(1), "eva")
+    assert found(reported, reported) == Offenders()

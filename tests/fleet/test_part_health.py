@@ -27,8 +27,8 @@ def supply(number: int, health: str | None) -> Psu:
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_each_case_has_its_verdict(case: dict[str, Any]) -> None:
     """Every row of the table, whose source says what the BMC reports."""
-    told = case["sku"]
-    sku = replace(SKU, psus=told.get("psus"), unreported=frozenset(told.get("unreported", ())))
+    reported = case["sku"]
+    sku = replace(SKU, psus=reported.get("psus"), unreported=frozenset(reported.get("unreported", ())))
     listed = case.get("psus")
     psus = tuple(supply(at, health) for at, health in enumerate(listed, 1)) if listed else None
     machine = replace(WHOLE, psus=psus, health=case.get("health", "OK"))

@@ -52,8 +52,8 @@ def test_a_group_adds_takes_away_and_overrides() -> None:
 def test_what_differs_is_never_told_for_all() -> None:
     """Ansible's extra variables would go before a node's own: each node gets its value, the site's where it has none."""
     wanted = Wanted(("base",), {"a": 1, "b": 1}, (Group(nodes=("node002",), roles=("docker",), variables={"b": 2}),))
-    told = play_variables(wanted, [N1, N2])
-    assert told == {
+    reported = play_variables(wanted, [N1, N2])
+    assert reported == {
         "a": 1,
         "configure_roles": ["base"],
         "configure_roles_for": {"node002": ["base", "docker"]},
@@ -76,8 +76,8 @@ def test_a_role_that_cannot_be_chosen_is_told_with_its_neighbours() -> None:
 
 def test_variables_that_no_role_knows() -> None:
     """A typo of a role's variable is told; the site's own names, which its values refer to, and Ansible's are not."""
-    said = {"driver_verison": "1", "base_x": 1, "drver_version": "1", "my_mirror": "x", "ansible_port": 1}
-    assert texts(wrong_variables(said, ROLES)) == [
+    message = {"driver_verison": "1", "base_x": 1, "drver_version": "1", "my_mirror": "x", "ansible_port": 1}
+    assert texts(wrong_variables(message, ROLES)) == [
         "no role knows a variable driver_verison",
         "no role knows a variable base_x",
         "no role knows a variable drver_version",

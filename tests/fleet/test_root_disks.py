@@ -24,10 +24,10 @@ GB = 10**9
 
 def rule_of(case: dict[str, Any]) -> RootDisk:
     """The rule of a case, whose fields are those of the SKU file."""
-    told = dict(case["rule"])
-    sizes = {f"{name}_bytes": told.pop(f"{name}_gb") * GB for name in ("min", "max") if f"{name}_gb" in told}
-    assert set(told) <= {field.name for field in fields(RootDisk)}
-    return RootDisk(**told, **sizes)
+    reported = dict(case["rule"])
+    sizes = {f"{name}_bytes": reported.pop(f"{name}_gb") * GB for name in ("min", "max") if f"{name}_gb" in reported}
+    assert set(reported) <= {field.name for field in fields(RootDisk)}
+    return RootDisk(**reported, **sizes)
 
 
 def inventory_of(case: dict[str, Any]) -> Inventory:

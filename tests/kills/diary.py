@@ -25,8 +25,8 @@ class Diary:
     def __enter__(self) -> Self:
         self._stream = self._file.open("a+b", buffering=0)
         self._stream.seek(0)
-        said = self._stream.read().rfind(b"\n") + 1
-        self._stream.truncate(said)
+        message = self._stream.read().rfind(b"\n") + 1
+        self._stream.truncate(message)
         return self
 
     def __exit__(self, *_: object) -> None:

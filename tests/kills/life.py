@@ -76,9 +76,9 @@ class Life:
 
     def _run(self, blows: Sequence[Blow]) -> Run:
         number = len(self.runs)
-        told = self.folder / f"told{number}"
+        reported = self.folder / f"told{number}"
         argv = (sys.executable, "-m", "tests.kills.controller", str(self.site.folder), str(self.diary))
-        with told.open("wb") as out:
+        with reported.open("wb") as out:
             code = subprocess.run(
                 (*argv, *map(str, blows)),
                 cwd=ROOT,
@@ -88,7 +88,7 @@ class Life:
                 timeout=RUN_S,
                 check=False,
             ).returncode
-        return Run(number, code, told.read_text(errors="replace"), self._struck(number) if code else None)
+        return Run(number, code, reported.read_text(errors="replace"), self._struck(number) if code else None)
 
     def _struck(self, number: int) -> Blow | None:
         """By the diary: the blow of the run that has just ended (one that arrived was faster than its blow)."""

@@ -53,10 +53,10 @@ def test_the_load_measures_real_verbs(metal: MetalSite) -> None:
         answers = dict(zip(NODES, pool.map(run, (server, client)), strict=True))
     tried = ib_write_bw.read(one, answers, lab_limits("lab-metal"))
     (trial,) = tried.trials
-    said = answers[client.name].probes["ib_write_bw_rail0"].stdout
-    assert trial.outcome in (Outcome.PASSED, Outcome.SLOW), f"{trial}\n{said}"
+    output = answers[client.name].probes["ib_write_bw_rail0"].stdout
+    assert trial.outcome in (Outcome.PASSED, Outcome.SLOW), f"{trial}\n{output}"
     assert trial.value is not None
     assert trial.value > 0
     assert trial.lane == dict.fromkeys(NODES, DEVICE)
-    assert "Link type       : Ethernet" in said, said  # the stand-in, which moves bytes over TCP, says IB
-    assert "GID:" in said, said
+    assert "Link type       : Ethernet" in output, output  # the stand-in, which moves bytes over TCP, says IB
+    assert "GID:" in output, output

@@ -102,8 +102,8 @@ def test_a_spreadsheet_runs_no_cell(site: Path) -> None:
 
 def test_documents_keep_the_text(site: Path) -> None:
     """JSON and YAML have what was kept."""
-    told = run(site, "nodes", "-o", "json").output, run(site, "nodes", "-o", "yaml").output
-    causes = [next(node["cause"] for node in form["nodes"] if node["name"] == "n2") for form in _parsed(*told)]
+    output = run(site, "nodes", "-o", "json").output, run(site, "nodes", "-o", "yaml").output
+    causes = [next(node["cause"] for node in form["nodes"] if node["name"] == "n2") for form in _parsed(*output)]
     assert causes == [visible_line(EVIL)] * 2
 
 

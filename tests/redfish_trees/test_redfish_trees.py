@@ -94,8 +94,8 @@ def test_inventory(read: Read) -> None:
     assert set(expected) >= set(KINDS)
     found = {kind: described(kind, getattr(read.inventory, kind), expected[kind]) for kind in KINDS}
     assert found == {kind: in_order(expected[kind]) for kind in KINDS}
-    told = {name: getattr(read.inventory, name) for name in TOLD if name in expected}
-    assert told == {name: expected[name] for name in told}
+    reported = {name: getattr(read.inventory, name) for name in TOLD if name in expected}
+    assert reported == {name: expected[name] for name in reported}
     incomplete = {kind for kind in KINDS if getattr(read.inventory, kind) is not None}
     incomplete = {kind for kind in incomplete if not read.inventory.complete(kind)}
     assert incomplete == set(expected.get("incomplete", ()))
@@ -167,5 +167,5 @@ def test_a_sweep_finds_the_same_machine(name: str) -> None:
     while (path := next_path(answers, "192.0.2.1")) is not None and len(answers) < 20:
         answers[path] = answer(tree, path, Manner.EXPANDS)
     found = read_identity(answers, "192.0.2.1")
-    told = (found.manufacturer, found.model, found.serial)
-    assert told == (expected["manufacturer"], expected["model"], expected["serial"])
+    reported = (found.manufacturer, found.model, found.serial)
+    assert reported == (expected["manufacturer"], expected["model"], expected["serial"])

@@ -55,7 +55,7 @@ class Capture:
         }
 
     def to_port(self, port: int) -> list[bytes]:
-        return [said for (_, receiver), said in self.streams.items() if receiver.endswith(f":{port}")]
+        return [message for (_, receiver), message in self.streams.items() if receiver.endswith(f":{port}")]
 
     def _listen(self) -> None:
         while True:

@@ -75,8 +75,8 @@ def echo(status: int, kind: str = "text/plain") -> Answer:
     """Refuses, and repeats all that it was told, as a careless service would."""
 
     def answer(handler: Handler) -> tuple[int, dict[str, str], bytes]:
-        told = f"you sent {handler.requestline} {dict(handler.headers)} ".encode() + handler.body
-        return status, {"Content-Type": kind}, told
+        reported = f"you sent {handler.requestline} {dict(handler.headers)} ".encode() + handler.body
+        return status, {"Content-Type": kind}, reported
 
     return answer
 

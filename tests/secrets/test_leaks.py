@@ -130,10 +130,10 @@ def test_network(run: Observed, search: Search) -> None:
     assert capture.packets > 1000
     assert capture.dropped == 0
     for port, greeting in {443: b"\x16\x03", 5443: b"\x16\x03", 22: b"SSH-2.0-"}.items():
-        said = [words for words in capture.to_port(port) if words]
-        assert said
-        assert {words[:24] for words in said if not words.startswith(greeting)} == set(), port
-    assert not leaks(search, ((" to ".join(flow), said) for flow, said in capture.streams.items()))
+        messages = [words for words in capture.to_port(port) if words]
+        assert messages
+        assert {words[:24] for words in messages if not words.startswith(greeting)} == set(), port
+    assert not leaks(search, ((" to ".join(flow), messages) for flow, messages in capture.streams.items()))
 
 
 def test_the_capture_sees_what_it_looks_for(run: Observed, search: Search) -> None:
@@ -147,7 +147,7 @@ def test_the_capture_sees_what_it_looks_for(run: Observed, search: Search) -> No
                 client.sendall(bytes([byte]))
         accepted, _ = server.accept()
         accepted.close()
-    assert leaks(search, ((str(flow), said) for flow, said in capture.streams.items()))
+    assert leaks(search, ((str(flow), message) for flow, message in capture.streams.items()))
 
 
 def test_no_core(run: Observed) -> None:

@@ -77,7 +77,7 @@ def test_it_is_said_in_run_plan_report_and_doctor(tmp_path: Path, changes: Chang
     """On stderr, and in what is kept: the plan's JSON, the report and its JSON."""
     folder = site(tmp_path / "s", *changes)
     open_site(folder).journal.close()
-    said = {
+    output = {
         "run": run(folder, "bootstrap", "--dry-run").stderr,
         "plan": run(folder, "plan").stderr,
         "plan's JSON": json.loads(run(folder, "plan", "--json").stdout)["warnings"][0],
@@ -85,7 +85,7 @@ def test_it_is_said_in_run_plan_report_and_doctor(tmp_path: Path, changes: Chang
         "report": run(folder, "report").stdout,
         "report's JSON": json.loads(run(folder, "report", "--json").stdout)["warnings"][0],
     }
-    assert not [(place, word) for place, text in said.items() for word in words if word not in text]
+    assert not [(place, word) for place, text in output.items() for word in words if word not in text]
 
 
 @pytest.mark.parametrize(
@@ -164,9 +164,9 @@ def test_a_journals_password_is_not_repeated(tmp_path: Path) -> None:
     with pytest.raises(ClusterctlError) as caught:
         open_site(folder)
     assert isinstance(caught.value, EnvironmentBrokenError)
-    told = f"{caught.value} {caught.value!r} {caught.value.__cause__}"
-    assert "127.0.0.1" in told
-    assert "cret-of-database" not in told
+    reported = f"{caught.value} {caught.value!r} {caught.value.__cause__}"
+    assert "127.0.0.1" in reported
+    assert "cret-of-database" not in reported
     assert KNOWN("s/cret-of-database") == "(secret)"
 
 
@@ -179,6 +179,6 @@ def test_the_fabrics_tools_inherit_no_secret(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setenv("CLUSTERCTL_BMC_PASSWORD", "secret-of-the-environment")
     reader = IbnetdiscoverReader(UtcClock(), Origin.SIMULATED, command=("env",))
-    told = reader.ibnetdiscover(Deadline.after(60)).value
-    assert f"PATH={os.environ['PATH']}" in told
-    assert "secret-of-the-environment" not in told
+    reported = reader.ibnetdiscover(Deadline.after(60)).value
+    assert f"PATH={os.environ['PATH']}" in reported
+    assert "secret-of-the-environment" not in reported

@@ -111,6 +111,6 @@ def test_a_host_with_another_key_hears_no_login(tmp_path: Path) -> None:
         assert sshd.process is not None
         sshd.process.terminate()
         assert sshd.process.stderr is not None
-        said = sshd.process.stderr.read().decode()
-    assert "Accepted" not in said
-    assert "preauth" in said
+        output = sshd.process.stderr.read().decode()
+    assert "Accepted" not in output
+    assert "preauth" in output

@@ -110,9 +110,9 @@ def test_what_maas_echoes_is_taken_out(tmp_path: Path, status: int, kind: str) -
         with pytest.raises(ClusterctlError) as caught:
             maas.post("machines/", "", [("power_pass", PASSWORD)], Deadline.after(60), secrets=[PASSWORD])
         assert "secret%252Bof%252Ftest" in str(server.heard)
-    told = f"{caught.value} {caught.value!r} {vars(caught.value)}"
+    reported = f"{caught.value} {caught.value!r} {vars(caught.value)}"
     for part in (*KEY.split(":"), "secret%252Bof%252Ftest", PASSWORD, "a+%22quoted%22+p%C3%A4ss%26word"):
-        assert part not in told
+        assert part not in reported
 
 
 def test_what_maas_echoes_is_no_evidence(tmp_path: Path) -> None:

@@ -141,8 +141,8 @@ class FakeShell:
             raise self.error
         if host.name not in self.answers:
             raise UnreachableError("no route")
-        told = {"cat": self.answers[host.name], **disks(f"DISK-SN-{host.name}"), **self.says}
-        return Observed(Ran(0, told[argv[0]], "", 0.1), seen(argv[0]))
+        reported = {"cat": self.answers[host.name], **disks(f"DISK-SN-{host.name}"), **self.says}
+        return Observed(Ran(0, reported[argv[0]], "", 0.1), seen(argv[0]))
 
 
 def disks(serial: str) -> dict[str, str]:

@@ -32,18 +32,18 @@ def main() -> int:
     parser.add_argument("--limit", nargs="*", default=[])
     parser.add_argument("--stops-at", default="")
     parser.add_argument("--json", action="store_true")
-    told = parser.parse_args()
+    reported = parser.parse_args()
     try:
-        context = open_site(told.site, Invocation(command="bootstrap"))
+        context = open_site(reported.site, Invocation(command="bootstrap"))
         not_writing = context.journal._database._writer  # stopped amid a write it would hold SQLite's lock as well
-        installer = WorldInstaller(World(told.world), not_writing, told.stops_at)
+        installer = WorldInstaller(World(reported.world), not_writing, reported.stops_at)
         pool = gold_pool(context.site)
         outside = WorldOutside(installer, pool, NoBmcs(), GreetingShell(), NoPlaybooks(), NoFabric())
-        request = RunRequest(steps=(Step.DISCOVER, Step.INSTALL), limit=tuple(told.limit))
+        request = RunRequest(steps=(Step.DISCOVER, Step.INSTALL), limit=tuple(reported.limit))
         with stoppable() as cancelled, ProgressView() as view:
             control = Control(None, view.on_event, cancelled)
             result = bootstrap.run(replace(context, connect=lambda _site, _access: outside), request, control)
-        print_run(context, result, as_json=told.json)
+        print_run(context, result, as_json=reported.json)
     except ClusterctlError as error:
         click.echo(f"error: {error}", err=True)
         return error.exit_code

@@ -119,8 +119,8 @@ class GreetingShell:
     """Every host answers with its own name, and runs from the disk that it was to be installed on."""
 
     def run(self, host: HostAddress, argv: Sequence[str], stdin: bytes, deadline: Deadline) -> Observed[Ran]:
-        told = {"cat": f"boot-id\n{host.name}\n", **disks(f"DISK-SN-{host.name}")}
-        return Observed(Ran(0, told[argv[0]], "", 0.1), seen())
+        reported = {"cat": f"boot-id\n{host.name}\n", **disks(f"DISK-SN-{host.name}")}
+        return Observed(Ran(0, reported[argv[0]], "", 0.1), seen())
 
 
 class NoBmcs:

@@ -248,7 +248,7 @@ def faults(as_json: bool) -> None:
 
 
 def _ready_image() -> str:
-    """Return the OS image for virtual machines; to build it takes minutes where the cache has none."""
+    """Return the OS image for virtual machines; building it takes minutes where the cache has none."""
     from clusterctl.edges.os_images import ensure
     from clusterctl_lab.metal import BOOT_FOLDER
 

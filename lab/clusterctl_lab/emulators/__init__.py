@@ -1,1 +1,1 @@
-"""Faces render the lab's machines: each answers as one outside thing (BMC, MAAS, fabric, tools) would."""
+"""Emulators render the lab's machines: each answers as one external system (BMC, MAAS, fabric, tools) does."""

@@ -96,13 +96,13 @@ def _told(drive: Drive, devices: Sequence[str]) -> str:
 
 def _identity(machine: Machine) -> str:
     serial = machine.told_serial or machine.serial
-    told = {
+    reported = {
         "manufacturer": machine.manufacturer,
         "product": machine.model,
         "serial": serial,
         "uuid": system_uuid(machine).lower(),
     }
-    return "type=1," + ",".join(f"{key}={_text(value)}" for key, value in told.items())
+    return "type=1," + ",".join(f"{key}={_text(value)}" for key, value in reported.items())
 
 
 def _index(devices: Sequence[str], device: str) -> str:

@@ -70,8 +70,8 @@ def test_the_firmware_tries_what_it_is_told_and_nothing_else() -> None:
 
 def test_the_machine_tells_its_os_what_its_bmc_tells_us() -> None:
     """Serial and UUID in SMBIOS are those of Redfish; a comma in a name is no end of it."""
-    told = arguments(replace(machine(), manufacturer="Maker, Inc."))
-    identity = told[told.index("-smbios") + 1]
+    reported = arguments(replace(machine(), manufacturer="Maker, Inc."))
+    identity = reported[reported.index("-smbios") + 1]
     assert identity == (
         "type=1,manufacturer=Maker,, Inc.,product=PowerEdge XE9680,serial=LAB0001,"
         "uuid=4c4c4544-0041-4210-8030-ccc04f303031"

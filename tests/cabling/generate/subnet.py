@@ -72,11 +72,11 @@ def _ibsim(folder: Path, environment: dict[str, str]) -> Iterator[None]:
         )
     try:
         process.stdin.write(b"!ready\n")
-        said = b""
-        while b"#ready" not in said:
+        message = b""
+        while b"#ready" not in message:
             chunk = process.stdout.read(65536)
-            assert chunk, said.decode(errors="replace")
-            said += chunk
+            assert chunk, message.decode(errors="replace")
+            message += chunk
         yield
     finally:
         process.kill()

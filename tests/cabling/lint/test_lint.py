@@ -136,9 +136,9 @@ def test_a_host_with_its_rails_exchanged(host):
 def test_rails_are_told_by_the_plan_not_by_the_number_in_a_name():
     """Adapters of different numbers are on one rail where the column `rail` says so; without it the names differ."""
     rows = "".join(f"leaf,{n},node{n:03},mlx5_{n % 2 * 5},1\n" for n in range(1, 9))
-    told = read_wiring_csv(f"{HEADER},rail\n{rows}", "p.csv")
+    reported = read_wiring_csv(f"{HEADER},rail\n{rows}", "p.csv")
     untold = read_wiring_csv(f"{HEADER}\n{rows}".replace(",1\n", "\n"), "p.csv")
-    assert kinds(told, Rules()) == []
+    assert kinds(reported, Rules()) == []
     assert kinds(untold, Rules()) == [ProblemKind.MIXED_RAILS]
     assert kinds(untold, Rules(rails=False)) == []
 

@@ -138,11 +138,11 @@ def test_the_recorder_hears_a_change(day: Day) -> None:
 
 def test_what_the_page_says_is_sent_is_sent(day: Day) -> None:
     """Each method and path, by command, no more and no less; written anew where CLUSTERCTL_WRITE_PAGES is set."""
-    head, _, told = PAGE.read_text().partition(MARK)
+    head, _, reported = PAGE.read_text().partition(MARK)
     if os.environ.get("CLUSTERCTL_WRITE_PAGES"):
         PAGE.write_text(head + MARK + table(day))
         return
-    assert told == table(day), "make first-day-page writes it anew"
+    assert reported == table(day), "make first-day-page writes it anew"
 
 
 def table(day: Day) -> str:

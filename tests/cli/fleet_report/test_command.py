@@ -77,13 +77,13 @@ def test_a_fleet_with_figures_and_pairs(eight: Path) -> None:
 
 def test_the_figures_as_json(eight: Path) -> None:
     """The acceptance report's keys stay; figures and pairs stand beside them."""
-    told = json.loads(run(eight, "report", "--json").output)
-    assert {"site", "simulated", "at", "warnings", "counts", "fabric", "offenders", "nodes"} <= told.keys()
-    by_check: dict[str, Any] = {figure["check"]: figure for figure in told["figures"]}
+    output = json.loads(run(eight, "report", "--json").output)
+    assert {"site", "simulated", "at", "warnings", "counts", "fabric", "offenders", "nodes"} <= output.keys()
+    by_check: dict[str, Any] = {figure["check"]: figure for figure in output["figures"]}
     assert len(by_check["ib_write_bw"]["values"]) == 8
     assert by_check["gpu_ecc"]["values"] == [{"name": "node0008", "subject": "gpu 3", "value": 2.0, "bad": True}]
-    assert (told["pairs"]["measured"], told["pairs"]["slow"], told["pairs"]["whole"]) == (192, [], True)
-    assert told == json.loads(run(eight, "report", "--format", "json").output) | {"at": told["at"]}
+    assert (output["pairs"]["measured"], output["pairs"]["slow"], output["pairs"]["whole"]) == (192, [], True)
+    assert output == json.loads(run(eight, "report", "--format", "json").output) | {"at": output["at"]}
 
 
 def test_columns_for_a_terminal(eight: Path) -> None:
@@ -118,20 +118,20 @@ def test_the_sheet_for_a_vendor(site: Path) -> None:
         "QUARANTINED at burnin: 2 uncorrectable errors",
     ):
         assert words in text
-    told = json.loads(run(site, "report", "n2", "--json").output)
-    assert told["name"] == "n2"
-    assert told["charges"][0]["exhibits"][0]["digest"] == SMI.digest
-    assert [moment["mark"] for moment in told["timeline"]][-1] == "bad"
+    output = json.loads(run(site, "report", "n2", "--json").output)
+    assert output["name"] == "n2"
+    assert output["charges"][0]["exhibits"][0]["digest"] == SMI.digest
+    assert [moment["mark"] for moment in output["timeline"]][-1] == "bad"
     sound(run(site, "report", "n2", "--format", "html").output)
 
 
 def test_the_figure_behind_a_verdict_is_named_with_its_source(eight: Path, site: Path) -> None:
     """As the SKU's limits file has it; where the site no longer has the SKU, by which limits it was judged."""
-    told = json.loads(run(eight, "report", "node0008", "--json").output)["charges"][0]
-    limit = next(one for one in told["limits"] if one["name"] == "gpu_uncorrectable_ecc_max")
+    output = json.loads(run(eight, "report", "node0008", "--json").output)["charges"][0]
+    limit = next(one for one in output["limits"] if one["name"] == "gpu_uncorrectable_ecc_max")
     assert (limit["value"], limit["unit"]) == ("0", "errors")
     assert limit["source"] == LIMITS["gpu_uncorrectable_ecc_max"].source
-    assert told["judged_by"] == f"limits {LIMITS.name}"
+    assert output["judged_by"] == f"limits {LIMITS.name}"
     (unknown,) = json.loads(run(site, "report", "n2", "--json").output)["charges"]
     assert (unknown["limits"], LIMITS.digest[:12] in unknown["judged_by"]) == ([], True)
 

@@ -117,6 +117,6 @@ class LabCase:
 
 def lab_case(role: str) -> LabCase:
     """What `roles/<role>/lab.yml` says; `FileNotFoundError` where nobody has said anything."""
-    said = yaml.safe_load((CASES / role / "lab.yml").read_text())
-    after = tuple(said.pop("after", ()))
-    return LabCase(role, after=after, **said)
+    output = yaml.safe_load((CASES / role / "lab.yml").read_text())
+    after = tuple(output.pop("after", ()))
+    return LabCase(role, after=after, **output)

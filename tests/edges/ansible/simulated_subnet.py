@@ -50,12 +50,17 @@ def port_guid(index: int) -> str:
 
 def host_files(address: str, machine: Machine) -> Skeleton:
     """What leads a host's InfiniBand tools to the simulator at `address`."""
-    told = {"library": LIBRARY, "address": address, "port": PORT, "node": guid(machine.index)}
+    reported = {"library": LIBRARY, "address": address, "port": PORT, "node": guid(machine.index)}
     files = {
-        f"/usr/local/sbin/{name}": (_TOOL.format(name=name, **told).encode(), 0o755) for name in ("ibstat", "sminfo")
+        f"/usr/local/sbin/{name}": (_TOOL.format(name=name, **reported).encode(), 0o755)
+        for name in ("ibstat", "sminfo")
     }
     unit = "/etc/systemd/system/clusterctl-opensm@.service.d/lab.conf"
-    return {**files, unit: (_DROP_IN.format(**told).encode(), 0o644), LIBRARY: (Path(preload()).read_bytes(), 0o644)}
+    return {
+        **files,
+        unit: (_DROP_IN.format(**reported).encode(), 0o644),
+        LIBRARY: (Path(preload()).read_bytes(), 0o644),
+    }
 
 
 @contextmanager

@@ -56,8 +56,8 @@ def play(lab: Rehearsal, playbook: Path, *, check: bool = False, **changed: obje
             bundles_dir=lab.root / "bundles",
             transport=Transport.HOST,
         )
-        told = {name: value for name, value in {**lab.variables, **changed}.items() if value is not None}
-        observed = list(runner.run(playbook.name, lab.hosts, told, Deadline.after(RUN_S)))
+        reported = {name: value for name, value in {**lab.variables, **changed}.items() if value is not None}
+        observed = list(runner.run(playbook.name, lab.hosts, reported, Deadline.after(RUN_S)))
         for each in observed:
             print(each.value)
             print(each.evidence[0].content.decode())
@@ -146,10 +146,10 @@ def test_what_a_broken_off_run_owes_is_made_up_for(lab: Rehearsal) -> None:
     assert [(outcome.ok, outcome.changed) for outcome in untold.values()] == [(True, 0)] * 2
     assert "--log.level=debug" not in ssh(here, "ps", "-C", "prometheus-node-exporter", "-o", "args=", "--columns=999")
 
-    told = configure(lab, configure_unfinished_on=[here.name], **debug)
-    assert [told[host.name].ok for host in (here, there)] == [True, True]
-    assert "node_exporter : Make up for a run that broke off" in told[here.name].changes
-    assert told[there.name].changes == ()
+    reported = configure(lab, configure_unfinished_on=[here.name], **debug)
+    assert [reported[host.name].ok for host in (here, there)] == [True, True]
+    assert "node_exporter : Make up for a run that broke off" in reported[here.name].changes
+    assert reported[there.name].changes == ()
     assert "--log.level=debug" in ssh(here, "ps", "-C", "prometheus-node-exporter", "-o", "args=", "--columns=999")
 
     again = configure(lab, **alone)

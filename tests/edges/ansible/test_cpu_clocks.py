@@ -73,27 +73,27 @@ def test_what_is_wrong_is_said_with_the_processors(
     tmp_path: Path, files: dict[str, str], words: tuple[str, ...]
 ) -> None:
     """One ill, one complaint: exit code 1, and who it is."""
-    code, said = run(machine(tmp_path, **files))
+    code, message = run(machine(tmp_path, **files))
 
     assert code == 1
-    assert len(said.splitlines()) == 1
-    assert [word for word in words if word not in said] == []
+    assert len(message.splitlines()) == 1
+    assert [word for word in words if word not in message] == []
 
 
 def test_without_a_base_clock_processors_are_held_against_each_other(tmp_path: Path) -> None:
     """acpi-cpufreq tells no base clock: the one that stays low beside the others is found all the same."""
-    code, said = run(machine(tmp_path, base=False, cpu3__cpufreq__scaling_cur_freq=f"{LOW_KHZ}"))
+    code, message = run(machine(tmp_path, base=False, cpu3__cpufreq__scaling_cur_freq=f"{LOW_KHZ}"))
 
-    assert (code, "other processors' clock: 3," in said) == (1, True)
+    assert (code, "other processors' clock: 3," in message) == (1, True)
 
 
 def test_the_nominal_clock_of_cppc_counts_as_base(tmp_path: Path) -> None:
     """amd_pstate tells MHz; all four stay below it, which no comparison among them would show."""
     low = {f"cpu{cpu}__cpufreq__scaling_cur_freq": f"{LOW_KHZ}" for cpu in range(4)}
     nominal = {f"cpu{cpu}__acpi_cppc__nominal_freq": "2400" for cpu in range(4)}
-    code, said = run(machine(tmp_path, base=False, **low, **nominal))
+    code, message = run(machine(tmp_path, base=False, **low, **nominal))
 
-    assert (code, "4 of 4" in said, "0-3," in said) == (1, True, True)
+    assert (code, "4 of 4" in message, "0-3," in message) == (1, True, True)
 
 
 def test_nothing_measured_is_not_healthy(tmp_path: Path) -> None:

@@ -31,15 +31,15 @@ PROGRAM_MODULE = program()
 
 
 def device(
-    path: str, kind: str, *mounts: str, children: tuple[dict[str, Any], ...] = (), **told: Any
+    path: str, kind: str, *mounts: str, children: tuple[dict[str, Any], ...] = (), **reported: Any
 ) -> dict[str, Any]:
     """A row of lsblk's tree."""
     common = {"name": path[5:], "path": path, "type": kind, "size": SIZE, "rota": False, "ro": False, "rm": False}
-    return {**common, "serial": None, "mountpoints": [*mounts] or [None], "children": list(children), **told}
+    return {**common, "serial": None, "mountpoints": [*mounts] or [None], "children": list(children), **reported}
 
 
-def disk(number: int, *children: dict[str, Any], **told: Any) -> dict[str, Any]:
-    return device(f"/dev/nvme{number}n1", "disk", children=children, serial=f"S{number}", **told)
+def disk(number: int, *children: dict[str, Any], **reported: Any) -> dict[str, Any]:
+    return device(f"/dev/nvme{number}n1", "disk", children=children, serial=f"S{number}", **reported)
 
 
 def part(number: int, *mounts: str, children: tuple[dict[str, Any], ...] = ()) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def test_what_is_no_data_disk_is_not_taken(other: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("held", "signatures", "told"),
+    ("held", "signatures", "reported"),
     [
         (disk(1, part(1)), (table(1),), "gpt"),
         (disk(1), ({**table(1), "type": "ext4", "label": "srv"},), "ext4 srv"),
@@ -117,14 +117,14 @@ def test_what_is_no_data_disk_is_not_taken(other: dict[str, Any]) -> None:
     ],
 )
 def test_a_disk_that_holds_data_is_refused_unless_it_is_named(
-    held: dict[str, Any], signatures: tuple[dict[str, Any], ...], told: str
+    held: dict[str, Any], signatures: tuple[dict[str, Any], ...], reported: str
 ) -> None:
     """Refused with its serial number and what is on it; named, all of its signatures go, those of partitions first."""
     refused = decide(held, disk(2), signatures=signatures)
     assert refused["action"] == "refuse"
     (why,) = refused["refused"]
     assert why.startswith("S1: /dev/nvme1n1 holds data")
-    assert told in why
+    assert reported in why
     named = decide(held, disk(2), signatures=signatures, overwrite=["S1"])
     assert named["action"] == "create"
     assert named["wipe"] == [row["path"] for row in [*held["children"], held]]

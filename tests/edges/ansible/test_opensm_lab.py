@@ -46,10 +46,10 @@ def lab() -> Iterator[Rehearsal]:
 
 
 def apply(lab: Rehearsal, priorities: Mapping[str, int]) -> Mapping[str, PlayOutcome]:
-    told = {**lab.variables, "opensm_priorities": priorities, "opensm_routing_engine": "minhop"}
-    told["apply_roles"] = {host.name: ["base", "opensm"] for host in lab.hosts}
+    reported = {**lab.variables, "opensm_priorities": priorities, "opensm_routing_engine": "minhop"}
+    reported["apply_roles"] = {host.name: ["base", "opensm"] for host in lab.hosts}
     with tempfile.TemporaryDirectory(prefix="pb", dir="/tmp") as work_dir:
-        runs = list(playbooks(Path(work_dir)).run("apply.yml", lab.hosts, told, Deadline.after(900)))
+        runs = list(playbooks(Path(work_dir)).run("apply.yml", lab.hosts, reported, Deadline.after(900)))
     for run in runs:
         print(run.value)
     return {run.value.host: run.value for run in runs}
@@ -63,8 +63,8 @@ def ssh(host: HostAddress, command: str) -> str:
 
 def manager(host: HostAddress, *, own: bool) -> tuple[str, int, int]:
     """GUID, priority and state of the host's own subnet manager, or of the fabric's master; nothing if none answers."""
-    said = ssh(host, "sminfo -D 0" if own else "sminfo")
-    found = re.search(r"sm guid (0x[0-9a-f]+), .*priority (\d+) state (\d)", said)
+    message = ssh(host, "sminfo -D 0" if own else "sminfo")
+    found = re.search(r"sm guid (0x[0-9a-f]+), .*priority (\d+) state (\d)", message)
     return (found[1], int(found[2]), int(found[3])) if found else ("", -1, -1)
 
 

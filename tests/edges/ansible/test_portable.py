@@ -59,10 +59,10 @@ def test_every_role_can_be_played_by_its_host(tmp_path: Path, role: str) -> None
 )
 def test_what_would_be_another_play_is_an_obstacle(tmp_path: Path, task: str, word: str) -> None:
     """Named with the file that has it, so that its author finds it."""
-    said = obstacles(tmp_path, task)
+    message = obstacles(tmp_path, task)
 
-    assert "r/tasks/main.yml" in said
-    assert word in said
+    assert "r/tasks/main.yml" in message
+    assert word in message
 
 
 @pytest.mark.parametrize(

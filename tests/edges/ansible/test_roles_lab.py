@@ -94,10 +94,10 @@ def _trials(lab: Rehearsal, cases: Sequence[LabCase]) -> Mapping[str, Trial]:
 def _apply(
     lab: Rehearsal, roles: Mapping[str, Sequence[str]], variables: Mapping[str, object], *, check: bool
 ) -> Mapping[str, Run]:
-    told = {**lab.variables, **variables, "apply_roles": roles}
+    reported = {**lab.variables, **variables, "apply_roles": roles}
     with tempfile.TemporaryDirectory(prefix="pb", dir="/tmp") as work_dir:
         runner: ControllerPlaybooks = playbooks(Path(work_dir), check=check)
-        runs = list(runner.run("apply.yml", lab.hosts, told, Deadline.after(RUN_S)))
+        runs = list(runner.run("apply.yml", lab.hosts, reported, Deadline.after(RUN_S)))
     for run in runs:
         print(run.value)
     return {run.value.host: Run(run.value, _tasks(run.evidence[0].content)) for run in runs}

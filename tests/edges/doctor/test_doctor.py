@@ -58,7 +58,7 @@ def examined(capfd: pytest.CaptureFixture[str], *argv: str) -> tuple[int, dict[s
 def test_a_site_is_looked_at_without_a_trace(site: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Exit code 3 for what is broken; each check is there once, with a remedy; no secret is said, nothing written."""
     before = snapshot(site)
-    code, checks, said = examined(capfd, "--site", str(site))
+    code, checks, message = examined(capfd, "--site", str(site))
     assert code == 3
     assert checks["bmcs"]["verdict"] == checks["maas"]["verdict"] == "broken"
     assert "Connection refused" in checks["bmcs"]["found"]
@@ -66,7 +66,7 @@ def test_a_site_is_looked_at_without_a_trace(site: Path, capfd: pytest.CaptureFi
         n for n, c in checks.items() if c["verdict"] == "ok"
     }
     assert all(check["remedy"] for check in checks.values() if check["verdict"] in ("warn", "broken"))
-    assert not [secret for secret in SECRETS if secret in said]
+    assert not [secret for secret in SECRETS if secret in message]
     assert snapshot(site) == before
 
 
@@ -192,12 +192,14 @@ def test_a_bmc_that_drips_keeps_nobody() -> None:
 def test_the_page_names_every_check(site: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """docs/reference/doctor.md has each check that there is, and no other."""
     page = (ROOT / "docs/reference/doctor.md").read_text()
-    told = {name for row in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
+    reported = {
+        name for row in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
+    }
     found = set(examined(capfd, "--site", str(site))[1])
     capfd.readouterr()
     run(["lab", "check", "--json"])
     of_the_lab = {item["name"] for item in json.loads(capfd.readouterr().out)["checks"]}
-    assert found | of_the_lab == told
+    assert found | of_the_lab == reported
 
 
 def test_the_journal_is_read_and_never_made(site: Path) -> None:

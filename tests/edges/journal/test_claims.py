@@ -50,10 +50,10 @@ def test_who_is_refused_is_told_everything_about_the_holder(book: SqlJournal, ur
     with claimant(url, "a", ["n1"]) as holder:
         holder.claim()
         holder.answer()
-        told = book.claim([N1], "r1").refused[N1]
+        reported = book.claim([N1], "r1").refused[N1]
         where = f"run a, pid {holder.process.pid} on {socket.gethostname()}"
-    assert told.startswith(f"held by clusterctl burnin nightly of bob ({where}, since ")
-    assert re.search(r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\)$", told)
+    assert reported.startswith(f"held by clusterctl burnin nightly of bob ({where}, since ")
+    assert re.search(r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\)$", reported)
 
 
 def test_what_was_released_is_free(opened: Open) -> None:

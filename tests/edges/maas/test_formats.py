@@ -90,9 +90,9 @@ def test_a_failure_is_told_in_the_words_of_the_newest_error_not_of_the_last_even
     """MAAS's status_message is its last event, here a harmless one."""
     machine = formats.machine(machine_body())
     error = MaasEvent(9, "abc123", "ERROR", "Failed to power on node", "BMC refused", NOW.replace(tzinfo=None))
-    told = status_of(machine, Failure(str(error)))
-    assert told.state is InstallState.FAILED
-    assert told.detail == "Failed deployment: Failed to power on node: BMC refused"
+    reported = status_of(machine, Failure(str(error)))
+    assert reported.state is InstallState.FAILED
+    assert reported.detail == "Failed deployment: Failed to power on node: BMC refused"
     assert status_of(machine).detail == "Failed deployment: Powering on"
 
 
@@ -287,28 +287,31 @@ def run_bootcmd(tmp_path: Path, clock: int) -> str:
     """What the user-data's clock command sets, on a host whose clock shows `clock` (seconds since the epoch)."""
     ((once, often, _, *command),) = yaml.safe_load(cloud_config(TARGET, NOW))["bootcmd"]
     assert (once, often) == ("cloud-init-per", "once")
-    said = tmp_path / "said"
-    fakes = {"date": f'[ "$1" = +%s ] && echo {clock} || echo "date $*" >> {said}', "hwclock": f'echo "$0" >> {said}'}
+    message = tmp_path / "said"
+    fakes = {
+        "date": f'[ "$1" = +%s ] && echo {clock} || echo "date $*" >> {message}',
+        "hwclock": f'echo "$0" >> {message}',
+    }
     for name, script in fakes.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / name).chmod(0o755)
     subprocess.run(command, env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, check=True)
-    return said.read_text() if said.exists() else ""
+    return message.read_text() if message.exists() else ""
 
 
 @pytest.mark.parametrize(("hours_off", "is_set"), [(-9, True), (-24 * 365, True), (24 * 400, True), (0.3, False)])
 def test_a_clock_that_is_off_is_set_at_the_first_boot_before_any_tls(tmp_path, hours_off, is_set):
     """Hours behind or years ahead: set to the time of the install, without any network; a good one is left alone."""
     made = int(NOW.timestamp())
-    said = run_bootcmd(tmp_path, made + int(hours_off * 3600))
-    assert (f"date -u -s @{made}" in said and "hwclock" in said) is is_set
-    assert bool(said) is is_set
+    message = run_bootcmd(tmp_path, made + int(hours_off * 3600))
+    assert (f"date -u -s @{made}" in message and "hwclock" in message) is is_set
+    assert bool(message) is is_set
 
 
 def test_an_event_without_a_time_is_not_understood():
     """Its place in time is what it is read for."""
     event = {"id": 1, "node": "abc123", "level": "INFO", "type": "Deploying", "description": ""}
-    told = {"events": [{**event, "created": "Sat, 21 Nov. 2026 02:08:09"}]}
-    assert formats.events(told)[0].at == datetime(2026, 11, 21, 2, 8, 9)  # noqa: DTZ001 — MAAS tells no zone
+    reported = {"events": [{**event, "created": "Sat, 21 Nov. 2026 02:08:09"}]}
+    assert formats.events(reported)[0].at == datetime(2026, 11, 21, 2, 8, 9)  # noqa: DTZ001 — MAAS tells no zone
     with pytest.raises(ParseError):
         formats.events({"events": [{**event, "created": "yesterday"}]})

@@ -10,8 +10,8 @@ from pathlib import Path
 class Sysfs:
     root: Path
 
-    def board(self, **told: str) -> None:
-        for name, value in told.items():
+    def board(self, **reported: str) -> None:
+        for name, value in reported.items():
             self._write(f"sys/class/dmi/id/{name}", value)
 
     def port(self, name: str, mac: str, *, kind: str = "1", real: bool = True, permanent: str = "") -> None:
@@ -24,7 +24,9 @@ class Sysfs:
         if permanent:
             self._write(f"{folder}/bonding_slave/perm_hwaddr", permanent)
 
-    def block(self, name: str, content: Path | bytes | int, *, bus: str = "pci0000:00", **told: str | bytes) -> None:
+    def block(
+        self, name: str, content: Path | bytes | int, *, bus: str = "pci0000:00", **reported: str | bytes
+    ) -> None:
         """A block device. `content`: bytes, or the size of a sparse file; `told`: its attributes, `__` for `/`."""
         folder = self.root / f"sys/devices/{bus}/block/{name}"
         (folder / "device").mkdir(parents=True)
@@ -40,7 +42,7 @@ class Sysfs:
                 if isinstance(content, int):
                     file.truncate(content)
         self._write(f"{folder}/size", str(device.stat().st_size // 512))
-        for attribute, value in told.items():
+        for attribute, value in reported.items():
             self._write(f"{folder}/{attribute.replace('__', '/')}", value)
 
     def _write(self, path: str, value: str | bytes) -> None:

@@ -21,8 +21,8 @@ def run(*argv: str) -> Result:
 def test_a_list_says_what_a_name_stands_for(tmp_path: Path) -> None:
     """In words and as JSON, with the path under which it is served."""
     put(BootFolder(tmp_path), manifest())
-    told = run("list", "--boot-folder", str(tmp_path)).stdout
-    assert "debian-12  debian 12, kernel 6.1.0, 9 packages" in told
+    result = run("list", "--boot-folder", str(tmp_path)).stdout
+    assert "debian-12  debian 12, kernel 6.1.0, 9 packages" in result
     document = json.loads(run("list", "--boot-folder", str(tmp_path), "--json").stdout)
     assert document["deployer"] is None
     (image,) = document["images"]

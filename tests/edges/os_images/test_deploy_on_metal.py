@@ -101,11 +101,11 @@ def test_a_machine_is_written_and_boots(image: OsImage, machine: VirtualMachine,
     known.write_text(f"[127.0.0.1]:{machine.ssh_port} {host_key.decode()}")
     process = machine.boot_disk()
     try:
-        told = _ssh(machine, key, known, "hostname; findmnt -no SOURCE /; stat -c %s /etc/machine-id; date +%s")
+        reported = _ssh(machine, key, known, "hostname; findmnt -no SOURCE /; stat -c %s /etc/machine-id; date +%s")
     finally:
         process.kill()
         process.wait()
-    name, root, machine_id_size, clock = told.split()
+    name, root, machine_id_size, clock = reported.split()
     assert (name, machine_id_size) == ("node-1", "33")
     assert root == "/dev/nvme1n1p2"
     assert abs(int(clock) - time.time()) < 300

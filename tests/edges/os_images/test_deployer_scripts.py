@@ -222,8 +222,8 @@ def test_orders_that_do_not_fit_the_report_are_not_obeyed(
 ) -> None:
     """It writes a disk that it has told itself, and that is one; here none is."""
     deployer.body("report", "serial=S\ndisk=/dev/nvme0n1\tD\t\t1\t\t\n")
-    told = ORDERS | {field: value}
-    assignments = " ".join(f"{name}={value}" for name, value in told.items())
+    reported = ORDERS | {field: value}
+    assignments = " ".join(f"{name}={value}" for name, value in reported.items())
     done = deployer.run(f"{assignments}; check_orders", "200", "200")
     assert done.returncode == 1
     assert words in done.stdout

@@ -70,8 +70,8 @@ def test_the_report_is_exact(shell: tuple[str, ...], machine: Sysfs, tmp_path: P
     machine.board(product_serial="SN0001 ", product_uuid="4c4c4544-0051", sys_vendor="Super\tMicro", product_name="SYS")
     machine.port("eth0", "aa:bb:cc:00:00:01")
     disk = scribbled(tmp_path / "disk", 64 * MEBIBYTE + 512)
-    told = {"device__serial": "  S5XX NX0 ", "wwid": "eui.0025385b11", "device__model": "SAMSUNG  MZ\t1  "}
-    machine.block("nvme0n1", disk, **told)
+    reported = {"device__serial": "  S5XX NX0 ", "wwid": "eui.0025385b11", "device__model": "SAMSUNG  MZ\t1  "}
+    machine.block("nvme0n1", disk, **reported)
     size = 64 * MEBIBYTE + 512
     assert probe(shell, machine) == [
         "serial=SN0001",

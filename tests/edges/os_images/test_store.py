@@ -20,13 +20,13 @@ def manifest(name: str = "debian-12", digest: str = "ab" * 32) -> ImageManifest:
     )
 
 
-def put(store: BootFolder, told: ImageManifest, content: bytes = b"tar") -> OsImage:
+def put(store: BootFolder, reported: ImageManifest, content: bytes = b"tar") -> OsImage:
     with store.writing():
         place = store.workplace("image")
         finished = place / "finished"
         finished.mkdir()
         (finished / "rootfs.tar.zst").write_bytes(content)
-        image = store.publish_image(finished, told)
+        image = store.publish_image(finished, reported)
         place.rmdir()
     return image
 
@@ -61,12 +61,12 @@ def test_publishing_the_same_bytes_again_changes_nothing(tmp_path: Path) -> None
 def test_the_deployer_has_no_name(tmp_path: Path) -> None:
     """There is one, with kernel and initrd under its digest."""
     store = BootFolder(tmp_path)
-    told = DeployerManifest(
+    reported = DeployerManifest(
         digest="ef" * 32, size=2, os="debian 12", kernel="6.1.0", built=BUILT, modules=1, recipe="r"
     )
     with store.writing():
         finished = store.workplace("deployer")
-        store.publish_deployer(finished, told)
+        store.publish_deployer(finished, reported)
     assert store.deployer().kernel_path == f"deployer/{'ef' * 32}/vmlinuz"
     assert store.deployer().initrd_path == f"deployer/{'ef' * 32}/initrd"
 

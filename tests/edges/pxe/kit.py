@@ -39,7 +39,7 @@ class TickingClock:
 
 
 def armed(node: str = "node001", **changes: object) -> Attempt:
-    said: dict[str, object] = {
+    message: dict[str, object] = {
         "node": node,
         "state": AttemptState.ARMED,
         "serial": SERIAL,
@@ -53,7 +53,7 @@ def armed(node: str = "node001", **changes: object) -> Attempt:
         "documents": ("overlay.tar",),
         "at": NOON,
     }
-    return Attempt(**(said | changes))  # type: ignore[arg-type]
+    return Attempt(**(message | changes))  # type: ignore[arg-type]
 
 
 def report(serial: str = SERIAL, disks: tuple[str, ...] = (ROOT_DISK, "DATA1")) -> str:

@@ -76,16 +76,16 @@ def test_done_is_final(served: ServedAttempts) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("message", "why"),
     [
         (report(serial="SN0002"), "reports serial SN0002, its BMC SN0001"),
         (report(disks=("DATA1", "DATA2")), "the machine sees no drive with the root disk's serial"),
         (report(disks=(ROOT_DISK, ROOT_DISK)), "the machine sees 2 drives with the root disk's serial"),
     ],
 )
-def test_the_wrong_machine_is_not_written(served: ServedAttempts, said: str, why: str) -> None:
+def test_the_wrong_machine_is_not_written(served: ServedAttempts, message: str, why: str) -> None:
     """Another serial, or none or two root disks: 409 with one line why, and the token is dead."""
-    answer = served.say("report", said)
+    answer = served.say("report", message)
     assert answer.status_code == 409
     assert why in answer.text
     assert answer.text.count("\n") == 1
@@ -193,11 +193,11 @@ def test_order_is_kept(served: ServedAttempts) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["", "nonsense", "disk=/dev/sda", "serial=A\nserial=B", "serial=A\ndisk=/dev/sda\tx\ty\tz\tm\tf"]
+    "message", ["", "nonsense", "disk=/dev/sda", "serial=A\nserial=B", "serial=A\ndisk=/dev/sda\tx\ty\tz\tm\tf"]
 )
-def test_a_report_that_is_none(served: ServedAttempts, said: str) -> None:
+def test_a_report_that_is_none(served: ServedAttempts, message: str) -> None:
     """It is not understood, so nothing is written; the machine may try again."""
-    assert served.say("report", said).status_code == 409
+    assert served.say("report", message).status_code == 409
     assert served.now.state is AttemptState.ARMED
 
 

@@ -20,8 +20,13 @@ DATA = Path(__file__).parent / "data"
 
 
 def settings(dhcp: Dhcp, **more: object) -> PxeSettings:
-    said: dict[str, object] = {"interface": "prov0", "address": "192.0.2.1", "boot_folder": Path("/boot"), "dhcp": dhcp}
-    return PxeSettings(**(said | more))  # type: ignore[arg-type]
+    message: dict[str, object] = {
+        "interface": "prov0",
+        "address": "192.0.2.1",
+        "boot_folder": Path("/boot"),
+        "dhcp": dhcp,
+    }
+    return PxeSettings(**(message | more))  # type: ignore[arg-type]
 
 
 CASES = {
@@ -67,7 +72,7 @@ def test_that_it_cannot_start_is_said_in_its_words(tmp_path: Path) -> None:
 
 
 def test_the_interface_has_the_address() -> None:
-    told = '[{"ifname": "prov0", "addr_info": [{"family": "inet", "local": "192.0.2.1", "prefixlen": 24}]}]'
-    assert found_in(told, "prov0", "192.0.2.1") == NETWORK
+    reported = '[{"ifname": "prov0", "addr_info": [{"family": "inet", "local": "192.0.2.1", "prefixlen": 24}]}]'
+    assert found_in(reported, "prov0", "192.0.2.1") == NETWORK
     with pytest.raises(EnvironmentBrokenError, match=r"it has 192\.0\.2\.1/24, not 192\.0\.2\.9"):
-        found_in(told, "prov0", "192.0.2.9")
+        found_in(reported, "prov0", "192.0.2.9")

@@ -103,8 +103,8 @@ def boot_folder(folder: Path) -> Path:
 )
 def test_the_distributions_own_installers(tmp_path: Path, method: Method, series: str, names: set[str]) -> None:
     """Each card has answers of its own, which name that card; the kernel's line names the one that boots."""
-    said = settings(boot_folder(tmp_path), method, series)
-    factory = AttemptFactory(said, AnswerProfile(said, HandClock()), HandClock())
+    message = settings(boot_folder(tmp_path), method, series)
+    factory = AttemptFactory(message, AnswerProfile(message, HandClock()), HandClock())
     factory.check(TARGET)
     attempt, documents = factory.arm(TARGET)
     assert documents.keys() == names | {
@@ -118,7 +118,7 @@ def test_the_distributions_own_installers(tmp_path: Path, method: Method, series
 
 
 def test_a_kernel_that_is_not_there_is_named(tmp_path: Path) -> None:
-    said = settings(boot_folder(tmp_path), Method.PRESEED, "bookworm")
+    message = settings(boot_folder(tmp_path), Method.PRESEED, "bookworm")
     (tmp_path / "k" / "initrd").unlink()
     with pytest.raises(UsageError, match=r"provisioning\.initrd: there is no file k/initrd"):
-        AnswerProfile(said, HandClock()).check()
+        AnswerProfile(message, HandClock()).check()

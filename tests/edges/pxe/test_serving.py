@@ -48,9 +48,9 @@ def pxe_site(folder: Path) -> Path:
     for name in ("snponly.efi", "undionly.kpxe"):
         (folder / "boot" / "tftp" / name).write_bytes(b"a loader")
     text = (site / "site.yml").read_text()
-    said, found = re.subn(r"provisioning:\n(  .*\n)+", PXE.replace("BOOT", str(folder / "boot")), text)
+    message, found = re.subn(r"provisioning:\n(  .*\n)+", PXE.replace("BOOT", str(folder / "boot")), text)
     assert found == 1
-    (site / "site.yml").write_text(said)
+    (site / "site.yml").write_text(message)
     return site
 
 

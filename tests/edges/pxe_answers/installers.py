@@ -69,8 +69,8 @@ class Installer:
 
     def done(self, what: str) -> list[str]:
         """What a stand-in was told, one line for each time."""
-        told = self.folder / what
-        return told.read_text().splitlines() if told.exists() else []
+        reported = self.folder / what
+        return reported.read_text().splitlines() if reported.exists() else []
 
 
 def installer(folder: Path, shell: str, transport: str) -> Installer:

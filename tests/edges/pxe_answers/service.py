@@ -38,7 +38,7 @@ class Service:
             def do_POST(self) -> None:
                 service._answer(self, self.rfile.read(int(self.headers["Content-Length"])))
 
-            def log_message(self, *told: object) -> None:
+            def log_message(self, *reported: object) -> None:
                 pass
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler, bind_and_activate=False)

@@ -76,8 +76,8 @@ def test_a_service_that_is_not_there_yet_is_waited_for(machine: Installer) -> No
 
 def test_a_drive_that_the_machine_does_not_see_is_never_taken(bookworm: Installer) -> None:
     """Also where the service says so: what it was not shown, it cannot know."""
-    told = "root=/dev/sdz\ntime=1767225600\n"
-    answers = {"GET probe.sh": [(200, bookworm.probe)], "POST report": [(200, told)]}
+    reported = "root=/dev/sdz\ntime=1767225600\n"
+    answers = {"GET probe.sh": [(200, bookworm.probe)], "POST report": [(200, reported)]}
     with serving(answers) as service:
         ended = bookworm.run(debian_program(service, bookworm.folder), "accept", SYSLOG="/dev/null")
     assert (ended.returncode, bookworm.done("debconf"), bookworm.done("power")) == (1, [], [""])

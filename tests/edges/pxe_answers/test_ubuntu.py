@@ -89,8 +89,8 @@ def test_nobody_is_given_a_password() -> None:
     """Keys only, for the user and for root; the login that the controller has is there in either case."""
     for user in ("ops", "root"):
         first_boot: dict[str, Any] = ubuntu.autoinstall(job(user=user))["user-data"]
-        told = yaml.safe_dump(first_boot)
-        assert "passwd:" not in told.replace("lock_passwd: true", "")
+        reported = yaml.safe_dump(first_boot)
+        assert "passwd:" not in reported.replace("lock_passwd: true", "")
         assert first_boot["users"][0]["ssh_authorized_keys"] == ["ssh-ed25519 AAAAC3Nza controller"]
         assert first_boot["disable_root"] is (user != "root")
 

@@ -56,8 +56,8 @@ def _identity(bmc: BmcClient, target: Target) -> None:
 def _inventory(bmc: BmcClient, _: Target) -> str:
     found = bmc.inventory(soon()).value
     parts = [field.name for field in fields(Inventory) if field.name in _PARTS]
-    told = {"not told": None, "none listed": ()}
-    lists = {words: [name for name in parts if getattr(found, name) == value] for words, value in told.items()}
+    reported = {"not told": None, "none listed": ()}
+    lists = {words: [name for name in parts if getattr(found, name) == value] for words, value in reported.items()}
     return "; ".join(f"{words}: {', '.join(names)}" for words, names in lists.items() if names)
 
 

@@ -85,10 +85,10 @@ def whole(found: Inventory, there: Machine) -> bool:
     """
     kinds = ((found.gpus, there.gpus), (found.hcas, there.hcas), (found.drives, there.drives))
     return all(
-        told is not None
-        and len(told) == len(parts)
-        and {part.serial for part in told} - {None} <= {part.serial for part in parts}
-        for told, parts in kinds
+        reported is not None
+        and len(reported) == len(parts)
+        and {part.serial for part in reported} - {None} <= {part.serial for part in parts}
+        for reported, parts in kinds
     )
 
 

@@ -46,18 +46,18 @@ class Sushy:
         self.asked.append(f"{method} {path}")
         if method == "GET" and path == f"/redfish/v1/Systems/{UUID}" and self.serial:
             return self._with_serial(environ, start)
-        told = self._inner(environ, start)
+        reported = self._inner(environ, start)
         if (method, path) == ("POST", RESET):
-            told = [b"".join(told)]
+            reported = [b"".join(reported)]
             self._hurry()
-        return told
+        return reported
 
     def _with_serial(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-        told: list[Any] = []
-        body = b"".join(self._inner(environ, lambda *head: told.extend(head)))
-        if told[0].startswith("200"):
+        reported: list[Any] = []
+        body = b"".join(self._inner(environ, lambda *head: reported.extend(head)))
+        if reported[0].startswith("200"):
             body = json.dumps({**json.loads(body), "SerialNumber": self.serial}).encode()
-        start(told[0], [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
+        start(reported[0], [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
         return [body]
 
     def _hurry(self) -> None:

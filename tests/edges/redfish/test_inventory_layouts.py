@@ -57,7 +57,7 @@ def test_a_serial_that_only_the_assembly_tells() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "told"),
+    ("names", "reported"),
     [
         ([{"DurableNameFormat": "NAA", "DurableName": "5000C500A0000001"}], "5000C500A0000001"),
         (
@@ -69,11 +69,11 @@ def test_a_serial_that_only_the_assembly_tells() -> None:
         (None, ""),
     ],
 )
-def test_a_drives_world_wide_name(names: list[dict[str, str | None]] | None, told: str) -> None:
+def test_a_drives_world_wide_name(names: list[dict[str, str | None]] | None, reported: str) -> None:
     """The first name that a kernel would tell too (DMTF DSP0268, Identifiers); many BMCs tell none."""
     tree = dgx()
     tree["/redfish/v1/Systems/DGX/Storage/1/Drives/NVMe_1"]["Identifiers"] = names
-    assert [drive.wwn for drive in read(tree).drives or ()] == ["", told, ""]
+    assert [drive.wwn for drive in read(tree).drives or ()] == ["", reported, ""]
 
 
 def test_a_host_whose_ethernet_ports_the_bmc_does_not_see() -> None:
@@ -134,7 +134,7 @@ def test_collections_are_not_expanded_where_the_bmc_does_not_offer_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "why"),
+    ("reported", "why"),
     [
         ({}, ""),
         ({"Oem": {"Hpe": {"DeviceDiscoveryComplete": {"DeviceDiscovery": "vMainDeviceDiscoveryComplete"}}}}, ""),
@@ -146,17 +146,17 @@ def test_collections_are_not_expanded_where_the_bmc_does_not_offer_it() -> None:
         ({"PowerState": "Off", "ProcessorSummary": {"Count": None, "Model": ""}}, "its processors yet"),
     ],
 )
-def test_an_inventory_that_may_be_older_than_the_machine(told: dict[str, object], why: str) -> None:
+def test_an_inventory_that_may_be_older_than_the_machine(reported: dict[str, object], why: str) -> None:
     """Vendors' own word on it, and what a machine that was never on cannot know."""
     tree = small()
-    tree["/redfish/v1/Systems/1"] |= told
+    tree["/redfish/v1/Systems/1"] |= reported
     stale = read(tree).stale
     assert why in stale
     assert bool(stale) is bool(why)
 
 
 @pytest.mark.parametrize(
-    ("told", "post"),
+    ("reported", "post"),
     [
         ({}, Post.UNKNOWN),
         ({"BootProgress": {"LastState": "MemoryInitializationStarted"}}, Post.RUNNING),
@@ -166,10 +166,10 @@ def test_an_inventory_that_may_be_older_than_the_machine(told: dict[str, object]
         ({"Oem": {"Hpe": {"PostState": "FinishedPost"}}}, Post.DONE),
     ],
 )
-def test_how_far_the_self_test_is(told: dict[str, object], post: Post) -> None:
+def test_how_far_the_self_test_is(reported: dict[str, object], post: Post) -> None:
     """HPE's PostState, else BootProgress; what a machine that is off says is of its last boot."""
     tree = small()
-    tree["/redfish/v1/Systems/1"] |= told
+    tree["/redfish/v1/Systems/1"] |= reported
     assert ask(read_post, tree) is post
 
 

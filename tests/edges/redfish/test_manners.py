@@ -139,8 +139,8 @@ def _endless(tree: dict[str, Any]) -> None:
     tree[PROCESSORS]["Members@odata.nextLink"] = PROCESSORS
 
 
-def _failure(told: Any) -> Callable[[dict[str, Any]], None]:
-    return lambda tree: tree[DRIVE].update(FailurePredicted=told)
+def _failure(reported: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda tree: tree[DRIVE].update(FailurePredicted=reported)
 
 
 def no_utf8(_bmc: Bmc) -> Played:

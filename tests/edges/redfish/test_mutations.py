@@ -81,8 +81,8 @@ def never_less(before: Inventory, found: Reading) -> None:
     after = found.inventory
     for name in LISTS:
         was, now = getattr(before, name) or (), getattr(after, name)
-        said = name == "nics" and any(problem.startswith("nics: ") for problem in found.problems)
-        assert now is None or len(now) >= len(was) or said or not after.complete(name), name
+        message = name == "nics" and any(problem.startswith("nics: ") for problem in found.problems)
+        assert now is None or len(now) >= len(was) or message or not after.complete(name), name
     assert after.cpu_count in (None, before.cpu_count) or not after.complete("cpu_count")
     assert after.is_machine(before.serial)
 

@@ -55,8 +55,8 @@ def word(cell: str) -> str:
 
 
 def _notes(name: str, cells: Mapping[str, str]) -> str:
-    told = "".join(f"- {row}: {cells[row]}\n" for row in ROWS if cells.get(row, "done") != "done")
-    return f"\n## {name}\n\n{told}" if told else ""
+    reported = "".join(f"- {row}: {cells[row]}\n" for row in ROWS if cells.get(row, "done") != "done")
+    return f"\n## {name}\n\n{reported}" if reported else ""
 
 
 def parse(page: str) -> Cells:
@@ -116,7 +116,7 @@ def test_sushy_tools(tmp_path: Path, sushy_tools: tuple[Sushy, BmcAddress]) -> N
 @pages_here
 def test_the_page_is_whole() -> None:
     """Every BMC and every operation has its cell, and nothing else stands there."""
-    told = parse(PAGE.read_text())
-    assert list(told) == NAMES
-    assert all(set(cells) == set(ROWS) and UNTRIED not in cells.values() for cells in told.values())
-    assert PAGE.read_text() == render(told)
+    output = parse(PAGE.read_text())
+    assert list(output) == NAMES
+    assert all(set(cells) == set(ROWS) and UNTRIED not in cells.values() for cells in output.values())
+    assert PAGE.read_text() == render(output)

@@ -33,8 +33,8 @@ def switch(
     return steps
 
 
-def state(served: Served, told: str | None) -> None:
-    served[0].tree[SYSTEM]["PowerState"] = told
+def state(served: Served, reported: str | None) -> None:
+    served[0].tree[SYSTEM]["PowerState"] = reported
 
 
 def test_already_there(bmcs: RedfishBmcs, served: Served) -> None:
@@ -145,11 +145,11 @@ def test_reset_types_from_the_action_info(bmcs: RedfishBmcs, served: Served) -> 
 
 
 @pytest.mark.parametrize(
-    ("told", "power"), [("On", Power.ON), ("Off", Power.OFF), ("PoweringOn", Power.UNKNOWN), (None, Power.UNKNOWN)]
+    ("reported", "power"), [("On", Power.ON), ("Off", Power.OFF), ("PoweringOn", Power.UNKNOWN), (None, Power.UNKNOWN)]
 )
-def test_states(bmcs: RedfishBmcs, served: Served, told: str | None, power: Power) -> None:
+def test_states(bmcs: RedfishBmcs, served: Served, reported: str | None, power: Power) -> None:
     """What is between on and off, and what is not told, is unknown."""
-    state(served, told)
+    state(served, reported)
     with bmcs.open(served[1], Deadline.after(60)) as bmc:
         assert bmc.power(Deadline.after(60)).value is power
 

@@ -102,8 +102,8 @@ def all_outcomes(site: Site) -> dict[str, dict[str, tuple[str, str]]]:
     """Mark and words by quirk and operation; the machines are independent of each other."""
     cast = [None, *QUIRKS]
     with ThreadPoolExecutor(max_workers=8) as pool:
-        told = pool.map(lambda quirk: {name: (mark, words) for name, mark, words in outcomes(site, quirk)}, cast)
-        return {name_of(quirk): marks for quirk, marks in zip(cast, told, strict=True)}
+        reported = pool.map(lambda quirk: {name: (mark, words) for name, mark, words in outcomes(site, quirk)}, cast)
+        return {name_of(quirk): marks for quirk, marks in zip(cast, reported, strict=True)}
 
 
 def table(vendor: Vendor, found: dict[str, dict[str, tuple[str, str]]]) -> str:
@@ -112,15 +112,15 @@ def table(vendor: Vendor, found: dict[str, dict[str, tuple[str, str]]]) -> str:
         f"| `{name}` | {' | '.join(marks[operation][0] for operation in OPERATIONS)} |\n"
         for name, marks in found.items()
     )
-    said = {(name, operation): words for name, marks in found.items() for operation, (_, words) in marks.items()}
-    errors = "".join(f"- `{name}`, {', '.join(where)}: {words}\n" for (name, words), where in grouped(said).items())
+    message = {(name, operation): words for name, marks in found.items() for operation, (_, words) in marks.items()}
+    errors = "".join(f"- `{name}`, {', '.join(where)}: {words}\n" for (name, words), where in grouped(message).items())
     return head + rows + (f"\n{errors}" if errors else "")
 
 
-def grouped(said: dict[tuple[str, str], str]) -> dict[tuple[str, str], list[str]]:
+def grouped(message: dict[tuple[str, str], str]) -> dict[tuple[str, str], list[str]]:
     """BmcQuirk and words → the operations that ended with them."""
     found: dict[tuple[str, str], list[str]] = {}
-    for (name, operation), words in said.items():
+    for (name, operation), words in message.items():
         if words:
             found.setdefault((name, words), []).append(operation)
     return found

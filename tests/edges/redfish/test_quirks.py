@@ -108,9 +108,9 @@ def test_what_is_told_is_right_and_what_is_not_told_is_unknown(site: Site, quirk
         found = bmc.inventory(soon()).value
     assert found.gpus is None or {gpu.serial for gpu in found.gpus} <= {gpu.serial for gpu in there.gpus}
     for kind, parts in (("gpus", there.gpus), ("hcas", there.hcas), ("drives", there.drives)):
-        told = getattr(found, kind)
-        assert not found.complete(kind) or len(told) == len(parts)
-        assert len(told or ()) <= len(parts)
+        reported = getattr(found, kind)
+        assert not found.complete(kind) or len(reported) == len(parts)
+        assert len(reported or ()) <= len(parts)
 
 
 @among(*SPOILS)

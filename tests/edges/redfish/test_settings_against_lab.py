@@ -199,10 +199,10 @@ def test_a_machine_in_its_self_test(site: Site) -> None:
     over = threading.Timer(2.0, setattr, (state, "posting", False))
     with site.open(one) as bmc:
         over.start()
-        told = bmc.set_bios({"ProcAmdIoVt": "Disabled"}, Serial(one.serial), soon())
+        reported = bmc.set_bios({"ProcAmdIoVt": "Disabled"}, Serial(one.serial), soon())
     over.join()
-    assert told.value.pending["ProcAmdIoVt"] == "Disabled"
-    assert b"UnableToModifyDuringSystemPOST" in told.evidence[0].content
+    assert reported.value.pending["ProcAmdIoVt"] == "Disabled"
+    assert b"UnableToModifyDuringSystemPOST" in reported.evidence[0].content
 
 
 def ended_waiting(site: Site, one: Machine, path: str) -> Task:
@@ -224,14 +224,14 @@ def test_bmc_firmware(site: Site, vendor: Vendor) -> None:
         task = push(site, bmc, one, Firmware(Component.BMC, "99.1"), Restarts.BMC)
     assert ended(site, one, task.path).state is TaskState.DONE
     limit = soon()
-    told: set[str] = set()
-    while "99.1" not in told and limit.remaining:
+    reported: set[str] = set()
+    while "99.1" not in reported and limit.remaining:
         try:
             with site.open(one) as bmc:
-                told = {each.version for each in bmc.updates(limit).value.firmware or ()}
+                reported = {each.version for each in bmc.updates(limit).value.firmware or ()}
         except ClusterctlError:
             time.sleep(0.02)
-    assert "99.1" in told
+    assert "99.1" in reported
 
 
 @vendors

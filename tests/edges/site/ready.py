@@ -52,8 +52,8 @@ def filled_in(text: str) -> str:
 
     def value(line: re.Match[str]) -> str:
         variable = known[line[1]]
-        told = variable.choices[0] if variable.choices else FILLED[variable.type]
-        return f"    {line[1]}: {json.dumps(told)}"
+        reported = variable.choices[0] if variable.choices else FILLED[variable.type]
+        return f"    {line[1]}: {json.dumps(reported)}"
 
     return re.sub(r"(?m)^    (\w+):  # fill in$", value, text)
 

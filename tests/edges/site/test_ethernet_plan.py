@@ -63,7 +63,7 @@ def test_live_without_a_plan(tmp_path: Path) -> None:
 def test_live_before_anything_is_installed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every host is inconclusive, none missing, and the exit code is 1."""
     code = verify.main(["--live", "--site", str(site_with(tmp_path, PLAN))], standalone_mode=False)
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert code == 1
-    assert "INCONCLUSIVE n1: no installed node of that name is known" in said
-    assert "0 of 2 planned cables are heard, 0 observed: 0 to repair, 2 not measured" in said
+    assert "INCONCLUSIVE n1: no installed node of that name is known" in output
+    assert "0 of 2 planned cables are heard, 0 observed: 0 to repair, 2 not measured" in output

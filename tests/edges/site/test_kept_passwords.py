@@ -103,12 +103,12 @@ def test_a_sweep_knows_it_too(folder: Path) -> None:
     (folder / "site.yml").write_text(text.replace("bmc:\n", "bmc:\n  factory: factory.csv\n", 1))
     site = load_site(folder)
     logins = SweepLogins(site, {"10.20.0.99": Mac("02:00:00:00:00:07")})
-    told = [
+    reported = [
         logins.login("10.20.0.98", Greeting(serial="s1")),
         logins.login("10.20.0.99", Greeting()),
         logins.login(HOST, Greeting()),
     ]
-    assert [login.password for login in told if login is not None] == [NEW] * 3
+    assert [login.password for login in reported if login is not None] == [NEW] * 3
 
 
 def test_own_logins(folder: Path) -> None:

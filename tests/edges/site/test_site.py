@@ -217,5 +217,5 @@ def test_hosts_are_held_to_the_release_that_is_installed(tmp_path: Path) -> None
     for series, release in (("jammy", "jammy"), ("ubuntu/noble", "noble"), ("our-image", "")):
         site = load_site(edited(tmp_path / release, "series: jammy", f"series: {series}"))
         assert site.settings.expected_release == release
-    said = load_site(edited(tmp_path / "said", "burnin: bootstrap", "burnin: bootstrap\nchecks: {release: noble}"))
-    assert said.settings.expected_release == "noble"
+    message = load_site(edited(tmp_path / "said", "burnin: bootstrap", "burnin: bootstrap\nchecks: {release: noble}"))
+    assert message.settings.expected_release == "noble"

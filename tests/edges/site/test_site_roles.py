@@ -53,14 +53,14 @@ def test_every_role_for_nodes_has_its_place_in_the_playbook() -> None:
 
 def test_an_unknown_role_names_its_line_and_neighbours(site: Path) -> None:
     """Exit code 2's error: file, line, field, and what may have been meant."""
-    said = refused(site, "  roles: [base,\n    node_exprter]")
-    assert re.search(r"site\.yml:\d+ configure\.roles\.1: there is no role 'node_exprter'", said)
-    assert "did you mean node_exporter" in said
+    message = refused(site, "  roles: [base,\n    node_exprter]")
+    assert re.search(r"site\.yml:\d+ configure\.roles\.1: there is no role 'node_exprter'", message)
+    assert "did you mean node_exporter" in message
 
 
 def test_every_problem_is_told_at_once(site: Path) -> None:
     """What a role requires, a name that no role knows, a value of the wrong type, a pattern that fits no node."""
-    said = refused(
+    message = refused(
         site,
         "  roles: [base, nvidia_driver]\n"
         "  variables: {base_swapoff: true, base_packages: curl}\n"
@@ -72,14 +72,14 @@ def test_every_problem_is_told_at_once(site: Path) -> None:
         "role nvidia_driver requires nvidia_driver_version, which is not set",
         "none of the site's nodes is 'rack9-*'",
     ):
-        assert words in said
+        assert words in message
 
 
 def test_a_variable_of_some_nodes_is_asked_for_on_the_others(site: Path) -> None:
     """A group that gives a role to a node needs its variables there, and nowhere else."""
     values = "nvidia_driver_version: '1.2', nvidia_repository_url: u, nvidia_repository_key: k"
-    said = refused(site, "  roles: [base]\n  groups:\n    - {nodes: [node001], roles: [nvidia_driver]}")
-    assert "nvidia_driver_version, which is not set (on node001)" in said
+    message = refused(site, "  roles: [base]\n  groups:\n    - {nodes: [node001], roles: [nvidia_driver]}")
+    assert "nvidia_driver_version, which is not set (on node001)" in message
     configure(
         site, f"  roles: [base]\n  groups:\n    - {{nodes: [node001], roles: [nvidia_driver], variables: {{{values}}}}}"
     )

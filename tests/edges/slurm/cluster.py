@@ -96,8 +96,8 @@ class SlurmCluster:
 
     def states(self) -> dict[str, str]:
         """What sinfo says, signs and all."""
-        told = self._run("sinfo", "-h", "-N", "-o", "%N %T")
-        return dict(line.split() for line in told.splitlines())
+        reported = self._run("sinfo", "-h", "-N", "-o", "%N %T")
+        return dict(line.split() for line in reported.splitlines())
 
     def reasons(self) -> dict[str, str]:
         return dict(line.split(" ", 1) for line in self._run("sinfo", "-h", "-N", "-o", "%N %E").splitlines())

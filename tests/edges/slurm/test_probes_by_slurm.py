@@ -14,12 +14,12 @@ from tests.edges.slurm.cluster import SlurmCluster
 
 def test_srun_keeps_each_nodes_answer(slurm: SlurmCluster, tmp_path: Path) -> None:
     """As docs/how-to/burnin-judge.md says it, but by the node's number: all nodes of this Slurm are one machine by name."""
-    program, told = tmp_path / "ask.py", tmp_path / "told"
+    program, reported = tmp_path / "ask.py", tmp_path / "told"
     program.write_bytes(sweep((CHECK,)).stdin)
-    told.mkdir()
-    argv = ["srun", "-N3", f"--output={told}/%n.json", sys.executable, str(program)]
+    reported.mkdir()
+    argv = ["srun", "-N3", f"--output={reported}/%n.json", sys.executable, str(program)]
     subprocess.run(argv, env=slurm.environment, timeout=60, check=True)
-    answers = {file.stem: parse_readings(file.read_text()) for file in told.iterdir()}
+    answers = {file.stem: parse_readings(file.read_text()) for file in reported.iterdir()}
     assert sorted(answers) == ["0", "1", "2"]
     (probe,) = CHECK.probes
     assert all(answer.probes[probe.name].status is not Status.TIMEOUT for answer in answers.values())

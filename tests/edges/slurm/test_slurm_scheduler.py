@@ -33,8 +33,8 @@ def test_what_nodes_do_is_told_in_our_terms(slurm: SlurmCluster) -> None:
     slurm.work_on("c1")
     slurm.update("c2", "State=DRAIN", "Reason=fan | noisy")
     seen = scheduler().look(soon())
-    told = {name: (node.use, node.words, node.reason) for name, node in seen.value.items()}
-    assert told == {
+    reported = {name: (node.use, node.words, node.reason) for name, node in seen.value.items()}
+    assert reported == {
         "c1": (Use.BUSY, "allocated", ""),
         "c2": (Use.OUT, "drained", "fan | noisy"),
         "c3": (Use.IDLE, "idle", ""),

@@ -31,7 +31,7 @@ def root(**more: Any) -> Tree:
 def machine(system: str, manager: str, about: Tree, firmware: str, interfaces: dict[str, Tree], **more: Any) -> Tree:
     """Root, one system, one manager and its interfaces."""
     at, by = f"{ROOT}/Systems/{system}", f"{ROOT}/Managers/{manager}"
-    ports = {f"{by}/EthernetInterfaces/{name}": told for name, told in interfaces.items()}
+    ports = {f"{by}/EthernetInterfaces/{name}": reported for name, reported in interfaces.items()}
     return {
         ROOT: root(**more),
         f"{ROOT}/Systems": collection(at),

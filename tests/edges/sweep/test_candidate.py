@@ -48,14 +48,14 @@ def test_each_vendor_in_eight_requests(tmp_path: Path, vendor: str) -> None:
         assert [path for method, path in bmc.asked if method == "POST"] == [SESSIONS]
 
 
-@pytest.mark.parametrize(("vendor", "told"), [("Dell", "Dell"), ("Supermicro", "Supermicro"), ("HPE", "HPE")])
-def test_the_vendor_is_known_before_the_login(tmp_path: Path, vendor: str, told: str) -> None:
+@pytest.mark.parametrize(("vendor", "reported"), [("Dell", "Dell"), ("Supermicro", "Supermicro"), ("HPE", "HPE")])
+def test_the_vendor_is_known_before_the_login(tmp_path: Path, vendor: str, reported: str) -> None:
     """Whoever chooses the login is told what the BMC tells anybody."""
     logins = OneLogin()
     with network(tmp_path, {HOST: SHAPES[vendor](HOST, "SER0001", MAC)}) as net:
         net.visit(HOST, logins=logins)
     [(host, greeting)] = logins.asked
-    assert (host, greeting.vendor) == (HOST, told)
+    assert (host, greeting.vendor) == (HOST, reported)
 
 
 def test_a_wrong_password_is_tried_once(net: Network) -> None:

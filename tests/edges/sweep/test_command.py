@@ -242,9 +242,9 @@ def test_ctrl_c(net: Network, tmp_path: Path) -> None:
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert reached.wait(60)
         process.send_signal(signal.SIGINT)
-        out, told = process.communicate(timeout=60)
-    assert process.returncode == 130, told
-    assert "Traceback" not in told
+        out, reported = process.communicate(timeout=60)
+    assert process.returncode == 130, reported
+    assert "Traceback" not in reported
     assert not any(bmc.sessions for bmc in net.bmcs.values())
     assert not (site / "bmcs.csv").exists()
     assert out == ""

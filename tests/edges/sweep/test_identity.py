@@ -146,15 +146,15 @@ def test_vendors(root: dict[str, Any], vendor: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("uuid", "told"),
+    ("uuid", "reported"),
     [
         ("00000000-0000-0000-0000-000000000000", ""),
         ("12345678-0000-4000-8000-00000000000A", "12345678-0000-4000-8000-00000000000a"),
     ],
 )
-def test_uuids_that_mean_nothing(uuid: str, told: str) -> None:
+def test_uuids_that_mean_nothing(uuid: str, reported: str) -> None:
     """What boards have before anybody gave them theirs is no identity."""
-    assert read_greeting({"UUID": uuid}).uuid == told
+    assert read_greeting({"UUID": uuid}).uuid == reported
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def swept(hosts: list[str], port: int, visit, cancelled: threading.Event | None 
 def test_a_sweep_visits_whoever_opens(listening: tuple[list[str], int]) -> None:
     """In the order of their addresses, never more at once than allowed; how far it is can be watched."""
     hosts, port = listening
-    inside, most, told = [], [], []
+    inside, most, reported = [], [], []
     lock = threading.Lock()
 
     def visit(host: str, deadline: Deadline) -> Sighting:
@@ -109,11 +109,11 @@ def test_a_sweep_visits_whoever_opens(listening: tuple[list[str], int]) -> None:
             inside.remove(host)
         return Sighting(host, Outcome.IDENTIFIED)
 
-    found = swept([*hosts[::-1], "127.79.0.50"], port, visit, at_once=2, watch=told.append)
+    found = swept([*hosts[::-1], "127.79.0.50"], port, visit, at_once=2, watch=reported.append)
     assert [seen.address for seen in found.sightings] == hosts
     assert max(most) <= 2
     assert (found.count(TcpState.OPEN), found.count(TcpState.CLOSED)) == (4, 1)
-    assert told[-1] == Progress(scanned=5, open=4, probed=4)
+    assert reported[-1] == Progress(scanned=5, open=4, probed=4)
 
 
 def test_a_sweep_that_is_stopped_waits_for_its_visits(listening: tuple[list[str], int]) -> None:

@@ -16,9 +16,11 @@ DATA = Path(__file__).parent / "data"
 """As util-linux 2.38.1 printed it on a virtual machine."""
 
 
-def device(name: str, number: str, kind: str, above: list[dict[str, Any]] | None = None, **told: str) -> dict[str, Any]:
+def device(
+    name: str, number: str, kind: str, above: list[dict[str, Any]] | None = None, **reported: str
+) -> dict[str, Any]:
     row = {"name": name, "path": f"/dev/{name}", "maj:min": number, "type": kind, "size": 1 << 40, "model": None}
-    return row | told | ({"children": above} if above else {})
+    return row | reported | ({"children": above} if above else {})
 
 
 def text(*devices: dict[str, Any]) -> str:
@@ -68,17 +70,21 @@ def test_what_is_on_no_disk() -> None:
     assert [one.device for one in whole_disks(devices)] == ["8:0"]
 
 
-@pytest.mark.parametrize("told", ["", "{}", '{"blockdevices": [{"path": 1}]}', "lsblk: no such column"])
-def test_what_is_not_understood_is_an_error(told: str) -> None:
+@pytest.mark.parametrize("reported", ["", "{}", '{"blockdevices": [{"path": 1}]}', "lsblk: no such column"])
+def test_what_is_not_understood_is_an_error(reported: str) -> None:
     """Never an empty list of disks."""
     for parse in (parse_lsblk, parse_findmnt):
         with pytest.raises(ParseError):
-            parse(told)
+            parse(reported)
 
 
 def test_fingerprints() -> None:
     """By path: the digest, or why there is none."""
-    told = parse_fingerprints('{"/dev/a": {"fingerprint": "00"}, "/dev/b": {"error": "Input/output error"}}')
-    assert (told["/dev/a"].digest, told["/dev/b"].digest, told["/dev/b"].error) == ("00", "", "Input/output error")
+    reported = parse_fingerprints('{"/dev/a": {"fingerprint": "00"}, "/dev/b": {"error": "Input/output error"}}')
+    assert (reported["/dev/a"].digest, reported["/dev/b"].digest, reported["/dev/b"].error) == (
+        "00",
+        "",
+        "Input/output error",
+    )
     with pytest.raises(ParseError):
         parse_fingerprints("sudo: a password is required")

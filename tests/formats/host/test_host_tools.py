@@ -24,13 +24,13 @@ def test_dmesg_recording_with_a_hung_gsp() -> None:
 
 def test_a_gpu_off_the_bus_is_xid_79_with_or_without_its_line() -> None:
     """The driver does not always print the Xid line; never is it counted twice."""
-    told = "[ 1.0] NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus.\n"
+    reported = "[ 1.0] NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus.\n"
     plain = "[ 2.0] NVRM: GPU 0000:1b:00.0: GPU has fallen off the bus.\n"
     split = (
         "[ 3.0] NVRM: The NVIDIA GPU 0000:1b:00.0\n[ 3.1] NVRM: (PCI ID: 10de:2330) installed in this system has\n"
         "[ 3.2] NVRM: fallen off the bus and is not responding to commands.\n"
     )
-    for text in (told, plain, split, told + plain + split):
+    for text in (reported, plain, split, reported + plain + split):
         assert [(x.pci, x.code) for x in xids(parse_dmesg(text))] == [("0000:1b:00.0", 79)]
 
 

@@ -52,9 +52,9 @@ def run(folder: Path, given: Mapping[str, str], wait_for: str) -> dict[str, str]
 
 def test_networkd_lays_what_the_check_then_finds(tmp_path: Path) -> None:
     """Addresses of both families, MTU and gateway; the host passes, and would not with another plan."""
-    told = run(tmp_path, files(PLAIN, by="MACAddress"), "10.30.0.17/24")
-    seen = SeenNetwork(parse_ip_addr(told["addr"]), parse_default_routes(told["route"]))
-    assert [finding.verdict for finding in judge_network(PLAIN, seen)] == [Verdict.PASS], told["log"]
+    result = run(tmp_path, files(PLAIN, by="MACAddress"), "10.30.0.17/24")
+    seen = SeenNetwork(parse_ip_addr(result["addr"]), parse_default_routes(result["route"]))
+    assert [finding.verdict for finding in judge_network(PLAIN, seen)] == [Verdict.PASS], result["log"]
     assert Verdict.FAIL in {finding.verdict for finding in judge_network(BONDED, seen)}
 
 

@@ -123,9 +123,9 @@ def db_csv(fabric: Fabric, more: str = "") -> str:
 def ibqueryerrors(fabric: Fabric, errors: dict[PortId, dict[str, int]], thresholds: str = "") -> str:
     text = ""
     for port, values in errors.items():
-        said = " ".join(f"[{name} == {value}]" for name, value in values.items())
-        text += f'Errors for 0x{port.guid} "x"\n   GUID 0x{port.guid} port ALL: {said}\n'
-        text += f"   GUID 0x{port.guid} port {port.number}: {said}\n"
+        message = " ".join(f"[{name} == {value}]" for name, value in values.items())
+        text += f'Errors for 0x{port.guid} "x"\n   GUID 0x{port.guid} port ALL: {message}\n'
+        text += f"   GUID 0x{port.guid} port {port.number}: {message}\n"
     text += f"\n## Summary: {len(fabric.devices)} nodes checked, {len(errors)} bad nodes found\n"
     text += f"##          {2 * len(fabric.links)} ports checked, {len(errors)} ports have errors beyond threshold\n"
     return f"{text}## Thresholds: {thresholds}\n## Suppressed:\n"

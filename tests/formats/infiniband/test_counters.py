@@ -90,9 +90,9 @@ def test_hidden_counters_are_unknown():
 
 def test_ibqueryerrors_with_all_its_options():
     """With --data and -r the same lines say more: bytes in brackets, and the link below its port."""
-    said = "[SymbolErrorCounter == 57] [PortXmitData == 16056 (62.719KB)]"
+    message = "[SymbolErrorCounter == 57] [PortXmitData == 16056 (62.719KB)]"
     text = printers.ibqueryerrors(FABRIC, {LEAF: {"SymbolErrorCounter": 57}}).replace(
-        "[SymbolErrorCounter == 57]", said
+        "[SymbolErrorCounter == 57]", message
     )
     link = '       Link info:   3   3[  ] ==( 4X 2.5 Gbps Active/  LinkUp)==>  0xa2  2  3[  ] "x" (Could be 12X )\n\n## Sum'
     assert read(text.replace("\n## Sum", link)).counters[LEAF].values["PortXmitData"] == 16056

@@ -72,4 +72,4 @@ def test_sheets(case):
     found = [[c.source.device, c.source.port, c.destination.device, c.destination.port] for c in draft.cables]
     assert found == case["cables"]
     for note in case.get("notes", ()):
-        assert any(note in said for said in draft.notes)
+        assert any(note in message for message in draft.notes)

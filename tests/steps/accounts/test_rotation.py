@@ -242,9 +242,9 @@ class Site:
         assert last is not None
         assert last.proven
         assert last.password == self.bmc.password == self.maas.password
-        told = rotation(self.book.history(Stream.NODE, self.node))
-        assert told is not None
-        assert (told.number, told.owed) == (last.number, False)
+        reported = rotation(self.book.history(Stream.NODE, self.node))
+        assert reported is not None
+        assert (reported.number, reported.owed) == (last.number, False)
         assert self.book.state(self.node).open_acts == ()
 
 
@@ -406,9 +406,9 @@ def test_maas_that_fails_is_owed(site: Site) -> None:
     done, _ = site.run()
     assert done.number == 1
     assert done.error is site.maas.trouble
-    told = rotation(site.book.history(Stream.NODE, site.node))
-    assert told is not None
-    assert told.owed
+    reported = rotation(site.book.history(Stream.NODE, site.node))
+    assert reported is not None
+    assert reported.owed
     site.maas.trouble = None
     done, _ = site.run()
     assert (done.number, done.finished, done.error) == (1, True, None)

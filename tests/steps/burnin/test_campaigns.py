@@ -53,21 +53,23 @@ def play(
     campaign: Campaign, log: CampaignLog, fails: Callable[[Sequence[str]], bool], most: int = 1000
 ) -> list[GroupTrials]:
     """Rounds, each answer written down as it comes; with `most` answers given, the process dies, if it is the last one."""
-    said: list[GroupTrials] = []
+    messages: list[GroupTrials] = []
     while (asked := campaign.next()) is not None:
         log.asked(asked)
         for group in asked.groups:
-            if len(said) == most:
-                return said
+            if len(messages) == most:
+                return messages
             evidence = seen(f"{asked.number} {group}")
             outcome = Outcome.SLOW if fails(group) else Outcome.PASSED
-            told = GroupTrials(asked.number, group, (replace(trial(group, outcome), evidence=(evidence[0].digest,)),))
-            log.add(told, evidence)
-            campaign.add(told)
-            said.append(told)
-    if len(said) < most:
+            reported = GroupTrials(
+                asked.number, group, (replace(trial(group, outcome), evidence=(evidence[0].digest,)),)
+            )
+            log.add(reported, evidence)
+            campaign.add(reported)
+            messages.append(reported)
+    if len(messages) < most:
         log.ended()
-    return said
+    return messages
 
 
 def bad(group: Sequence[str]) -> bool:
@@ -81,17 +83,17 @@ def test_killed_after_any_answer_the_rest_is_measured_and_nothing_twice(book: Sq
     again = under_test(6)
     campaign, log = book_of(book).open(PLAN, PAIRS, again)
     kept = {item.digest for node in again for item in node.evidence.values()}
-    assert kept == {digest for told in before for one in told.trials for digest in one.evidence}
+    assert kept == {digest for reported in before for one in reported.trials for digest in one.evidence}
     after = play(campaign, log, bad)
     straight = Campaign(PLAN, PAIRS, names(6))
-    told = []
+    reported = []
     while (asked := straight.next()) is not None:
         for group in asked.groups:
-            told.append(
+            reported.append(
                 GroupTrials(asked.number, group, (trial(group, Outcome.SLOW if bad(group) else Outcome.PASSED),))
             )
-            straight.add(told[-1])
-    assert sorted(one.group for one in (*before, *after)) == sorted(one.group for one in told)
+            straight.add(reported[-1])
+    assert sorted(one.group for one in (*before, *after)) == sorted(one.group for one in reported)
     assert {culprit.part for culprit in campaign.measured().answer.bad} == {host("node003")}
 
 

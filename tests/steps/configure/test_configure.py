@@ -111,4 +111,4 @@ def test_the_roles_hear_of_a_play_that_did_not_come_to_its_end(before: str) -> N
     node, named = PLAYED_BEFORE[before]
     playbooks = FakePlaybooks()
     configured(playbooks, node)
-    assert [told[UNFINISHED] for told in playbooks.told] == [named]
+    assert [reported[UNFINISHED] for reported in playbooks.told] == [named]

@@ -41,11 +41,11 @@ class Machine(Hosts):
 
 
 def configured(machine: Machine, log: tuple[LogEntry, ...] = ()) -> tuple[Finding, ...]:
-    told = replace(inventory("S1"), gpus=(Gpu("GPU_3", "H100", Serial("165000010003")),))
-    bmcs = BmcProbe(FakeBmcs({"n1": FakeBmc(told, log=log)}), address_of)
+    reported = replace(inventory("S1"), gpus=(Gpu("GPU_3", "H100", Serial("165000010003")),))
+    bmcs = BmcProbe(FakeBmcs({"n1": FakeBmc(reported, log=log)}), address_of)
     hardware = HardwareProbe(machine, FixedClock(), bmcs, {"two": SkuLimits(SKU, LIMITS)})
     services = ConfigureServices(FakePlaybooks(ok=False, message=APT), SshAccess("ops", "/key"), bmcs, hardware)
-    node = replace(NODE, serial=Serial("S1"), sku="two", inventory=told)
+    node = replace(NODE, serial=Serial("S1"), sku="two", inventory=reported)
     step = Configure(services, "configure.yml", lambda _hosts: {})
     (outcome,) = step.run([node], NoActs(), Deadline.after(60))  # type: ignore[arg-type]
     assert {digest for finding in outcome.findings for digest in finding.evidence} <= {

@@ -63,10 +63,10 @@ def test_a_host_whose_ports_the_bmc_does_not_tell() -> None:
     asked = by_check(discover(FakeBmc(bare)))["nics"]
     assert asked.verdict is Verdict.INCONCLUSIVE
     assert "boot_mac" in asked.remedy
-    told = replace(NODE, boot_mac=Mac("02:00:00:00:00:07"))
-    assert by_check(discover(FakeBmc(bare), told))["nics"].verdict is Verdict.PASS
-    assert replace(told, inventory=bare).macs == ("02:00:00:00:00:07",)
-    assert replace(told, inventory=inventory("S1")).macs == ("02:00:00:00:00:01",)
+    reported = replace(NODE, boot_mac=Mac("02:00:00:00:00:07"))
+    assert by_check(discover(FakeBmc(bare), reported))["nics"].verdict is Verdict.PASS
+    assert replace(reported, inventory=bare).macs == ("02:00:00:00:00:07",)
+    assert replace(reported, inventory=inventory("S1")).macs == ("02:00:00:00:00:01",)
 
 
 def test_another_serial_is_the_wrong_machine() -> None:

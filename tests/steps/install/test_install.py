@@ -218,8 +218,8 @@ def test_an_installer_that_keeps_refusing_is_a_failure(book: SqlJournal) -> None
 
 def acts(book: SqlJournal) -> list[tuple[str, str]]:
     """What the journal says of the starts of n1's install."""
-    told = [event for event in book.history(Stream.NODE, "id-n1") if data_of(event).get("act") == Act.INSTALL_START]
-    return [(event.kind.value, data_of(event).get("message", "")) for event in told]
+    reported = [event for event in book.history(Stream.NODE, "id-n1") if data_of(event).get("act") == Act.INSTALL_START]
+    return [(event.kind.value, data_of(event).get("message", "")) for event in reported]
 
 
 def test_what_came_of_an_act_is_written_before_it_is_intended_again(book: SqlJournal) -> None:

@@ -212,19 +212,19 @@ def test_what_comes_out_of_a_situation(tmp_path: Path, book: SqlJournal, case: M
 
 
 def check_words(expect: Mapping[str, Any], verdict: Verdict, code: str, cause: str, remedy: str) -> None:
-    said = f"{verdict.value} {code}: {cause} — {remedy}"
-    assert verdict.value.lower() == expect["verdict"], said
-    assert code == expect.get("code", code), said
+    message = f"{verdict.value} {code}: {cause} — {remedy}"
+    assert verdict.value.lower() == expect["verdict"], message
+    assert code == expect.get("code", code), message
     for part in expect.get("cause", ()):
-        assert part in cause, said
+        assert part in cause, message
     for part in expect.get("remedy", ()):
-        assert part in remedy, said
-    assert verdict is Verdict.PASS or remedy, said
-    assert MARKUP.search(said) is None, said
-    assert said.isprintable(), said
-    assert len(said) < 2000
-    assert BMC_PASSWORD not in said
-    assert "secretkey" not in said
+        assert part in remedy, message
+    assert verdict is Verdict.PASS or remedy, message
+    assert MARKUP.search(message) is None, message
+    assert message.isprintable(), message
+    assert len(message) < 2000
+    assert BMC_PASSWORD not in message
+    assert "secretkey" not in message
 
 
 def check_requests(lab: Lab, expect: Mapping[str, Any]) -> None:

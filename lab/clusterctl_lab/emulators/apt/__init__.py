@@ -1,7 +1,7 @@
-"""The lab's own apt repositories, so that roles install on lab hosts with the code that installs on real ones.
+"""The lab's own apt repositories, so that roles install on lab hosts with the same code as on real hosts.
 
-`/debian` holds real packages of the distribution; `/nvidia` and the other vendors' hold stand-ins for what theirs have.
-All are flat repositories, signed by a key that is made for this cache and thrown away after signing.
+`/debian` contains real packages of the distribution; `/nvidia` and the other vendors' folders contain stand-ins for the
+vendors' packages. All are flat repositories, signed by a key that is created for this cache and deleted after signing.
 """
 
 from clusterctl_lab.emulators.apt.repository import ensure_repository

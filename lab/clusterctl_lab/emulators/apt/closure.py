@@ -1,7 +1,7 @@
-"""Which of the distribution's packages a lab host still lacks, with all that they depend on: apt itself decides.
+"""The distribution's packages that a lab host lacks, with all their dependencies: apt itself resolves them.
 
-apt on this machine is shown the image's package status instead of the machine's, with package lists and archives in
-folders of their own: nothing of the machine changes, and its sources, proxies and archive keys are used.
+apt on this machine uses the image's package status instead of the machine's, with separate folders for package lists
+and archives. Nothing on the machine changes; its sources, proxies and archive keys are used.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def installed(image: Path) -> frozenset[str]:
 
 
 def download(image: Path, packages: Sequence[str], into: Path, scratch: Path, *, sources: Sequence[str] = ()) -> None:
-    """Fetch the `.deb`s of those `packages` that `image` lacks, and of their dependencies, into the folder `into`; from
-    `sources`, one-line entries of apt, or from where the machine's own come.
+    """Fetch the `.deb`s of those `packages` that `image` lacks, and of their dependencies, into the folder `into`.
+    `sources` are one-line apt entries; the machine's own sources are the default.
     """
     missing = sorted(set(packages) - installed(image))
     if not missing:

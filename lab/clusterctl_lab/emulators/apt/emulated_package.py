@@ -1,4 +1,4 @@
-"""A package that stands in for a vendor's: the real name, version and dependencies, and the files that roles read."""
+"""A stand-in for a vendor's package: the real name, version and dependencies, and the files that roles read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds the lab's apt repositories once and keeps them: `<cache>/apt-<digest>/{debian,<vendor>…}` and `key.asc`."""
+"""Builds the lab's apt repositories once and caches them: `<cache>/apt-<digest>/{debian,<vendor>…}` and `key.asc`."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ REPOSITORIES = (DEBIAN, *VENDORS)
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What `/debian` holds: `packages` with all that they need, from `sources` (the machine's own where none are
-    named), and `archives`, packages that are there already.
+    """The contents of `/debian`: `packages` with their dependencies, from `sources` (by default the machine's own), and
+    `archives`, package files that exist already.
     """
 
     packages: tuple[str, ...] = HOST_PACKAGES
@@ -52,10 +52,10 @@ def for_hosts() -> Contents:
 def ensure_repository(
     image: Path, progress: Callable[[str], None], *, cache: Path = CACHE, contents: Contents | None = None
 ) -> Path:
-    """The repositories' folder for hosts made of `image`, built first if it is not in `cache` yet (a few seconds). Of
-    the image only its package database is read.
+    """Return the folder of the repositories for hosts of `image`; build it first if `cache` lacks it (a few seconds).
+    Only the package database of the image is read.
 
-    Two callers at once build it once; what a killed build left is removed by the next. Raises
+    Two concurrent callers build it once; the next build removes the remains of a killed one. Raises
     `EnvironmentBrokenError` where a packaging tool is missing or apt cannot fetch.
     """
     contents = contents or for_hosts()
@@ -103,7 +103,7 @@ def _build(image: Path, root: Path, progress: Callable[[str], None], contents: C
 
 
 def _index_and_sign(root: Path) -> None:
-    """Write Packages, Release and InRelease of both; the private key lives only as long as this takes."""
+    """Write Packages, Release and InRelease of both; the private key is deleted afterwards."""
     with tempfile.TemporaryDirectory() as home:
         gpg = ("gpg", "--homedir", home, "--batch", "--quiet", "--passphrase", "", "--pinentry-mode", "loopback")
         try:
@@ -124,7 +124,9 @@ def _index(folder: Path, label: str) -> None:
 
 
 def _digest(image: Path, contents: Contents) -> str:
-    """Of everything that decides what is inside: the image's packages, what is asked for, and the stand-ins."""
+    """Return a digest of everything that decides the contents: the image's packages, the requested packages and the
+    stand-ins.
+    """
     status = image / "var/lib/dpkg/status"
     try:
         parts = [status.read_bytes()]

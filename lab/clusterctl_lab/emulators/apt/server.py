@@ -32,7 +32,7 @@ def url(name: str, address: str, port: int) -> str:
 
 
 def host_files(root: Path, address: str, port: int = 80) -> Mapping[str, tuple[bytes, int]]:
-    """Absolute path → content and mode: the distribution's packages come from `root` as served on `address`."""
+    """Return absolute path → content and mode: the distribution's packages come from `root` as served on `address`."""
     sources = f"Types: deb\nURIs: {url(DEBIAN, address, port)}\nSuites: /\nSigned-By: {KEYRING}\n"
     return {
         "/etc/apt/sources.list.d/lab.sources": (sources.encode(), 0o644),
@@ -43,13 +43,15 @@ def host_files(root: Path, address: str, port: int = 80) -> Mapping[str, tuple[b
 
 
 def vendor_repository(vendor: str, root: Path, address: str, port: int = 80) -> tuple[str, str]:
-    """URL and ASCII-armoured public key of the stand-in for a vendor's repository; `vendor` is a key of `VENDORS`."""
+    """Return URL and ASCII-armoured public key of the stand-in for a vendor's repository; `vendor` is a key of
+    `VENDORS`.
+    """
     return url(vendor, address, port), (root / KEY).read_text(encoding="ascii")
 
 
 @dataclass(frozen=True, slots=True)
 class AptServer:
-    """A running server; `port` is the one it got where 0 was asked for."""
+    """A running server; `port` is the assigned port where 0 was requested."""
 
     address: str
     port: int

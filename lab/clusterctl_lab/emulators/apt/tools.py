@@ -20,7 +20,9 @@ _PACKAGE_OF = {
 
 
 def run(*argv: str, cwd: Path | None = None, environment: Mapping[str, str] | None = None) -> str:
-    """The tool's output; `EnvironmentBrokenError` with its last lines when it is missing, fails or takes too long."""
+    """Return the tool's output; raise `EnvironmentBrokenError` with its last lines when it is missing, fails or takes
+    too long.
+    """
     try:
         result = subprocess.run(
             argv,

@@ -1,7 +1,8 @@
-"""Run by a tool's script that may have set a port: `announce.py SOCKET` returns when the lab has followed it.
+"""Program for tool scripts that may have set a port: `announce.py SOCKET` returns when the lab's fabric matches the
+port.
 
-Standard library alone, run as a file: it starts in a twentieth of a second. SOCKET is the name of an abstract socket;
-what comes back over it is `followed`, or what went wrong.
+It uses the standard library alone and runs as a file, so that it starts within 0.05 s. SOCKET is the name of an
+abstract socket; the answer over it is `followed` or the error.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ def main(name: str) -> int:
             connection.settimeout(_SECONDS)
             connection.connect(f"\0{name}")
             with connection.makefile() as answer:
-                said = answer.read() or "it ended"
+                message = answer.read() or "it ended"
     except OSError as error:
-        said = f"it does not answer: {error}"
-    if said == FOLLOWED:
+        message = f"it does not answer: {error}"
+    if message == FOLLOWED:
         return 0
-    sys.stderr.write(f"the fabric of this lab has not followed the port: {said}\n")
+    sys.stderr.write(f"the fabric of this lab has not followed the port: {message}\n")
     return 1
 
 

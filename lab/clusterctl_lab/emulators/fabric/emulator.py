@@ -1,4 +1,4 @@
-"""Keeps the simulated fabric as the world is: whose hosts run, and where their cables are plugged in."""
+"""Keeps the simulated fabric equal to the world: which hosts run, and where their cables are plugged in."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from clusterctl_lab.world import World
 class LabFabric:
     """ibsim, OpenSM, and the tools under `state_dir/bin`: `await fabric.start(world, state_dir)`, then `close()`.
 
-    A host's links are down while it does not run. Cables move as soon as the world says so, and no tool sees a cable
-    half-way: whoever reads waits on the lock that is held meanwhile. A port that a tool has disabled stays so whatever
-    else happens, until a tool enables it.
+    The links of a host are down while it does not run. Cables move as soon as the world changes, and no tool reads a
+    half-moved cable: readers wait for the lock that is held during the move. A port that a tool has disabled stays
+    disabled until a tool enables it.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class LabFabric:
         self._closed = False
 
     async def start(self, world: World, state_dir: Path) -> None:
-        """Bring the fabric up as the world is now, and follow it from here on."""
+        """Start the fabric in the world's current state, and apply every later change."""
         state_dir = await asyncio.to_thread(state_dir.resolve)
         folder = state_dir / "fabric"
         folder.mkdir(parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ class LabFabric:
         world.on_change(self._machine_changed)
 
     async def close(self) -> None:
-        """End both processes; the tools say afterwards that the fabric is not running."""
+        """End both processes; the tools report afterwards that the fabric is not running."""
         self._closed = True
         self._announcements.close()
         await self._manager.close()
@@ -110,10 +110,10 @@ class LabFabric:
     async def _recable(
         self, wanted: frozenset[topology.Cable], retrained: frozenset[topology.Cable] = frozenset()
     ) -> None:
-        """Without a subnet manager meanwhile: ibsim tells it of every port by a trap, and two that wait for each other
-        with full queues never end (measured: ibsim spins on EAGAIN while OpenSM blocks in send).
+        """Recable without a subnet manager: ibsim sends it a trap for every port, and two processes that wait for each
+        other with full queues never end (measured: ibsim spins on EAGAIN while OpenSM blocks in send).
 
-        `retrained` cables are pulled, and plugged again where they are wanted.
+        `retrained` cables are pulled, and plugged in again where the world wants them.
         """
         pull, plug = (self._plugged - wanted) | retrained, (wanted - self._plugged) | (retrained & wanted)
         if not (pull or plug):

@@ -1,9 +1,9 @@
-"""What tools have set at the ports: read from ibsim, and set again where plugging a cable has undone it.
+"""Port states that tools have set: read from ibsim, and set again where plugging a cable has reset them.
 
-ibsim keeps a port's physical state and lets nothing pass a port that is not up, but it leaves the link at both ends
-`Active` and reports it nowhere. So the lab pulls the cable of a disabled port for as long as it is disabled: both ends
-read `Down`, the far one `Polling`, and the subnet manager hears of it, as from a real switch. In ibsim a pulled cable
-resets both ports, so that the disabled one has to be disabled again.
+ibsim keeps a port's physical state and passes no traffic through a port that is not up, but it leaves the link at both
+ends `Active` and reports no change. So the lab pulls the cable of a disabled port while it is disabled: both ends read
+`Down`, the far one `Polling`, and the subnet manager is notified, as from a real switch. In ibsim a pulled cable resets
+both ports, so the disabled port has to be disabled again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PORT = re.compile(r"^[0-9a-f]+\t\[(\d+)\]\t.* \S+/(\w+)(?:\t#.*)?$")
 
 
 def parse_dump(text: str) -> Mapping[End, str]:
-    """What ibsim's `Dump` says → the physical state of each port that a cable can go to."""
+    """Parse ibsim's `Dump` into the physical state of each port that a cable can reach."""
     states: dict[End, str] = {}
     node = ""
     for line in text.splitlines():
@@ -43,29 +43,29 @@ def disabled_among(states: Mapping[End, str]) -> frozenset[End]:
 
 
 def asleep_among(states: Mapping[End, str], cables: Iterable[Cable]) -> frozenset[Cable]:
-    """Cables with a port that is not up though they are plugged in, as after a reset."""
+    """Return the plugged cables with a port that is not up, as after a reset."""
     return frozenset(cable for cable in cables if any(states.get(end, LINK_UP) != LINK_UP for end in cable))
 
 
 async def disable(ends: Iterable[End], scratch: Path, socket: str) -> None:
-    """Disable ports, each asked at its own device, which needs no way through the fabric."""
+    """Disable ports, each at its own device, which needs no path through the fabric."""
     for end in sorted(ends):
         env = {"LD_PRELOAD": preload(), "IBSIM_SOCKNAME": socket, "SIM_HOST": end.node}
         argv = (tool("ibportstate"), "-D", "0", f"{end.port}", "disable")
         with TemporaryDirectory(dir=scratch) as folder:  # the preloaded library writes where it runs
             process = await spawn(argv, cwd=Path(folder), env=env)
             try:
-                said, _ = await asyncio.wait_for(process.communicate(), _SET_SECONDS)
+                text, _ = await asyncio.wait_for(process.communicate(), _SET_SECONDS)
             except TimeoutError:
                 await stop(process)
-                said = b"it does not answer"
+                text = b"it does not answer"
         if process.returncode != 0:
-            message = f"port {end.port} of {end.node} cannot be disabled: {said[-200:].decode(errors='replace')}"
+            message = f"port {end.port} of {end.node} cannot be disabled: {text[-200:].decode(errors='replace')}"
             raise EnvironmentBrokenError(message, where="ibsim", remedy="take the lab down and up again")
 
 
 async def serve_announcements(name: str, follow: Callable[[], Awaitable[None]]) -> asyncio.Server:
-    """Answer `announce.py` on the abstract socket `name` once `follow` has returned, or has said what went wrong."""
+    """Answer `announce.py` on the abstract socket `name` after `follow` has returned, or with its error."""
 
     async def announced(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         del reader

@@ -1,4 +1,4 @@
-"""A child that dies with the lab, whatever kills the lab."""
+"""A child process that ends with the lab, even when the lab is killed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def tool(name: str) -> str:
 
 
 def preload() -> str:
-    """The library that leads the InfiniBand tools to ibsim instead of /dev/infiniband."""
+    """Return the library that redirects the InfiniBand tools to ibsim instead of /dev/infiniband."""
     found = sorted(Path("/usr/lib").glob("*/umad2sim/libumad2sim.so"))
     if not found:
         raise EnvironmentBrokenError(
@@ -31,7 +31,7 @@ def preload() -> str:
 
 
 async def spawn(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> asyncio.subprocess.Process:
-    """Start it with pipes for stdin and stdout (stderr with it); SIGKILL reaches it when the lab's process dies."""
+    """Start it with pipes for stdin and stdout (stderr joins stdout); it receives SIGKILL when the lab ends."""
     return await asyncio.create_subprocess_exec(
         tool("setpriv"),
         "--pdeathsig",
@@ -47,7 +47,7 @@ async def spawn(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> as
 
 
 async def stop(process: asyncio.subprocess.Process) -> None:
-    """Kill it, unless it is gone already, and wait for it."""
+    """Kill the process unless it has ended, and wait for it."""
     if process.returncode is None:
         process.kill()
     await process.wait()

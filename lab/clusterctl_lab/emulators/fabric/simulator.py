@@ -77,7 +77,7 @@ class Simulator:
         await self._run([])
 
     async def plug(self, pull: Iterable[Cable], plug: Iterable[Cable]) -> None:
-        """Pull and plug cables, all at once; returns when it is done."""
+        """Pull and plug cables in one step; return when it is done."""
         commands = [f'Unlink "{near.node}"[{near.port}]' for near, _ in sorted(pull)]
         commands += [f'Link "{near.node}"[{near.port}] "{far.node}"[{far.port}]' for near, far in sorted(plug)]
         if commands:
@@ -97,7 +97,7 @@ class Simulator:
             await stop(self._process)
 
     async def _run(self, commands: list[str]) -> str:
-        """Have ibsim run a file of commands; what it says until the comment at its end comes back."""
+        """Run a file of commands in ibsim; return its output up to the comment at its end."""
         if self._process is None or self._process.stdin is None:
             raise _broken("it is not running")
         self._batches += 1
@@ -114,13 +114,13 @@ class Simulator:
         """What ibsim prints before `mark`."""
         if self._process is None or self._process.stdout is None:
             raise _broken("it is not running")
-        said = b""
-        while mark.encode() not in said:
+        message = b""
+        while mark.encode() not in message:
             chunk = await self._process.stdout.read(65536)
             if not chunk:
-                raise _broken(f"it ended: {said[-300:].decode(errors='replace')}")
-            said += chunk
-        return said.decode(errors="replace").split(mark, 1)[0]
+                raise _broken(f"it ended: {message[-300:].decode(errors='replace')}")
+            message += chunk
+        return message.decode(errors="replace").split(mark, 1)[0]
 
 
 def _broken(what: str) -> EnvironmentBrokenError:

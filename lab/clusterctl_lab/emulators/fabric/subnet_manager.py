@@ -20,7 +20,7 @@ force_link_width 0
 
 
 class SubnetManager:
-    """One resident OpenSM: sweeps every 10 s, and at once when a switch tells of a changed port."""
+    """One resident OpenSM: it sweeps every 10 s, and immediately when a switch reports a changed port."""
 
     def __init__(self, folder: Path, socket: str) -> None:
         self._folder = folder
@@ -33,7 +33,7 @@ class SubnetManager:
         return self._process is not None and self._process.returncode is None
 
     async def start(self, node: str) -> None:
-        """Run it at ibsim's `node`; returns when it says that the subnet is up."""
+        """Run OpenSM at ibsim's `node`; return when it reports that the subnet is up."""
         env = {
             "LD_PRELOAD": preload(),
             "IBSIM_SOCKNAME": self._socket,

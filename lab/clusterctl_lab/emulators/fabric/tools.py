@@ -1,9 +1,9 @@
-"""The real InfiniBand tools of infiniband-diags, led to the lab's fabric: scripts of the same names.
+"""The real InfiniBand tools of infiniband-diags, redirected to the lab's fabric: scripts of the same names.
 
-They translate speeds on the way out: the fabric simulates each generation by the one before it (see `simulator`), so
-that HDR in the tool's output reads NDR here, EDR reads HDR and FDR reads EDR, in names and in Gb/s. ibsim serves at
-most ten clients: the scripts queue on a lock, which the lab holds as well while it moves cables. After `ibportstate`
-has set a port, its script returns when the lab has followed (see `port_states`).
+They translate speeds in the output: the fabric simulates each generation by the previous one (see `simulator`), so that
+HDR in the tool's output becomes NDR, EDR becomes HDR and FDR becomes EDR, in names and in Gb/s. ibsim serves at most
+ten clients: the scripts queue on a lock, which the lab also holds while it moves cables. After `ibportstate` has set a
+port, its script returns when the lab has applied the change (see `port_states`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ exit "$status"
 
 
 def write_tools(bin_dir: Path, scratch: Path, lock: Path, *, socket: str, node: str) -> None:
-    """One executable script per tool under `bin_dir`; `node` is where in the fabric they are asked from."""
+    """Write one executable script per tool under `bin_dir`; `node` is the fabric node from which they query."""
     bin_dir.mkdir(parents=True, exist_ok=True)
     scratch.mkdir(parents=True, exist_ok=True)
     for name in _TOOLS:

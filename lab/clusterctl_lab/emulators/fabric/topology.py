@@ -28,7 +28,7 @@ Cable = tuple[End, End]
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """One HCA as the fabric knows it; `gbps` the rate that it can do."""
+    """One HCA in the fabric; `gbps` is the rate that it supports."""
 
     guid: str
     description: str
@@ -47,7 +47,7 @@ def spine(number: int) -> str:
 
 
 def leaves(machines: Iterable[Machine]) -> list[str]:
-    """Every leaf that the machines need, in order of pod and rail, whatever is plugged in at the moment."""
+    """Return every leaf that the machines need, in order of pod and rail, independent of the current cabling."""
     needed = {((m.index - 1) // HOSTS_PER_LEAF, hca.rail) for m in machines for hca in m.hcas}
     return [leaf(rail, pod) for pod, rail in sorted(needed)]
 
@@ -68,7 +68,7 @@ def trunks(machines: Iterable[Machine]) -> tuple[tuple[SwitchPort, SwitchPort], 
 
 
 def switches(machines: Iterable[Machine]) -> Mapping[str, Switch]:
-    """By name; GUIDs follow from the order, so that a lab looks the same each time."""
+    """Return the switches by name; GUIDs follow from the order, so that a lab has the same GUIDs each time."""
     names = [*(spine(number) for number in range(SPINES)), *leaves(machines)]
     return {
         name: Switch(f"9c059103{number:06x}00", f"MF0;{name}:MQM9700/U1") for number, name in enumerate(names, start=1)
@@ -99,12 +99,12 @@ def cables(
 
 
 def lit(all_cables: Iterable[Cable], disabled: frozenset[End]) -> frozenset[Cable]:
-    """Those that no disabled port keeps dark."""
+    """Return the cables without a disabled port."""
     return frozenset(cable for cable in all_cables if disabled.isdisjoint(cable))
 
 
 def present(ends: Iterable[End], built: Mapping[str, Switch], fitted: Iterable[Adapter]) -> frozenset[End]:
-    """Those whose device is there (still)."""
+    """Return the cables with existing devices."""
     nodes = {f"S-{switch.guid}" for switch in built.values()} | {f"H-{adapter.guid}" for adapter in fitted}
     return frozenset(end for end in ends if end.node in nodes)
 

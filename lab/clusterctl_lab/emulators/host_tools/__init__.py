@@ -1,4 +1,4 @@
-"""Stand-ins for tools whose hardware is not there, in the real tools' formats, rendered from the lab's machines."""
+"""Stand-ins for tools of hardware that the lab lacks, in the real tools' formats, rendered from the lab's machines."""
 
 from clusterctl_lab.emulators.host_tools.files import (
     CONTAINER,

@@ -55,12 +55,12 @@ Files = Mapping[str, tuple[bytes, int]]
 LIBRARY = "/usr/lib/clusterctl-lab/python"
 ADAPTER_FIRMWARE = "/usr/lib/clusterctl-lab/adapter-firmware.bin"
 NEWER_FIRMWARE = "28.99.1000"
-"""What there is to be burnt into the lab's adapters."""
+"""The firmware images that can be written to the lab's adapters."""
 
 CONTAINER = "dcgm-exporter"
-"""The container that the lab's hosts have, as far as its stand-in for Docker tells."""
+"""The container of the lab's hosts, as the stand-in for Docker reports it."""
 GPU_IMAGE = "clusterctl-lab/cuda:12.4.1-base"
-"""An image that is on every one of them."""
+"""An image that exists on every host."""
 SERIAL_OF_ANOTHER = "LAB9999"
 FACTS = "/etc/clusterctl-lab/machine.json"
 _PACKAGE = "clusterctl_lab.emulators.host_tools.host"
@@ -80,11 +80,12 @@ _ELSEWHERE = {
     "swapon": "/usr/local/sbin/swapon",
     "turbostat": "/usr/local/sbin/turbostat",
 }
-"""Stand-ins that are not in /usr/local/bin, or whose names have an underscore. nvidia-smi has a folder of its own:
+"""Stand-ins outside /usr/local/bin, or with an underscore in their names. nvidia-smi has its own folder:
 `/usr/bin/nvidia-smi`, which calls it, comes with the driver's package.
 """
 _WITH_PACKAGES = frozenset({"all_reduce_perf"})
-"""Those that import what is installed on the host; the others start in a third of the time without looking for it."""
+"""Stand-ins that import packages installed on the host; the others skip site packages and start in a third of the time.
+"""
 _REAL_IN_GUESTS = frozenset({"dmidecode", "findmnt", "lsblk", "swapon"})
 """A virtual machine has what these look at; namespaces have the controller's."""
 
@@ -105,12 +106,12 @@ def lower_files() -> Files:
 
 
 def guest_tools() -> Files:
-    """The same for virtual machines, of which the real tools tell all but what no virtual machine has."""
+    """Return the same for virtual machines, where the real tools report everything except missing hardware."""
     return _files({module: path for module, path in programs().items() if module not in _REAL_IN_GUESTS}, kept=True)
 
 
 def _files(programs: Mapping[str, str], *, kept: bool = False) -> Files:
-    """`kept`: Python may keep what it has compiled."""
+    """Return the files; `kept` allows Python to cache compiled files."""
     files = {path: (_program(module, kept=kept), 0o755) for module, path in programs.items()}
     files.update(unit_files())
     files[ADAPTER_FIRMWARE] = (mstflint.image(mstflint.PSID, NEWER_FIRMWARE).encode(), 0o644)
@@ -121,7 +122,9 @@ def _files(programs: Mapping[str, str], *, kept: bool = False) -> Files:
 
 
 def machine_files(machine: Machine, *, own_kernel: bool = False) -> Files:
-    """What the programs tell of this machine. Nothing of the BMC, nothing secret. `own_kernel`: it shares none."""
+    """Return what the programs report of this machine: no BMC data, no secrets. `own_kernel`: it does not share a
+    kernel.
+    """
     facts = {**_facts(machine), "own_kernel": own_kernel}
     return {FACTS: (json.dumps(facts, indent=1).encode() + b"\n", 0o644)}
 
@@ -182,7 +185,9 @@ def _disk(drive: Drive, name: str) -> dict[str, Any]:
 
 
 def _dimm(dimm: Dimm) -> dict[str, Any]:
-    """Its locator as SMBIOS has it: what Redfish calls `DIMM A1` at Dell is `A1` there. Errors are those of an hour."""
+    """Return the module with its SMBIOS locator: Dell's Redfish `DIMM A1` is `A1` in SMBIOS. Errors are those of the
+    last hour.
+    """
     return {
         "locator": dimm.slot.removeprefix("DIMM "),
         "size_mib": dimm.size_mib,

@@ -1,4 +1,4 @@
-"""Tasks that go on after an answer: at most one job and one watch per machine, and power actions beside them."""
+"""Tasks that continue after an answer: at most one job and one watch per machine, and also power actions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Job = Coroutine[Any, Any, None]
 
 
 class Background:
-    """Keeps the tasks, so that none is lost, and cancels them all at the end."""
+    """Keeps references to the tasks, so that none is lost, and cancels them all at the end."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, asyncio.Task[None]] = {}
@@ -27,14 +27,14 @@ class Background:
         task.add_done_callback(_report)
 
     def spawn_aside(self, job: Job) -> None:
-        """Start what no later operation takes back."""
+        """Start a task that no later operation cancels."""
         task = asyncio.create_task(job, name="maas power")
         self._aside.add(task)
         task.add_done_callback(self._aside.discard)
         task.add_done_callback(_report)
 
     def watch(self, system_id: str, seconds: float, expired: Callable[[], None]) -> None:
-        """Call `expired` after `seconds`, unless watched anew or unwatched before."""
+        """Call `expired` after `seconds`, unless watched again or unwatched before."""
         self.unwatch(system_id)
 
         def expire() -> None:

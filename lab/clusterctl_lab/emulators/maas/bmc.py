@@ -1,10 +1,10 @@
 """MAAS's Redfish power driver: switches machines through their BMCs, over TLS, with Basic authentication.
 
 The order is MAAS's: ForceOff if the machine is on, boot once from the network, On. Sources: DMTF DSP0266, and MAAS's
-own driver (provisioningserver/drivers/power/redfish.py). A request that fails is tried again, five times, with waits
-that double, in a thirtieth of MAAS's time; a rejected login never, as MAAS does since 3.6 (before, it tried that again
-too, and locked accounts), nor what timed out, which would take the lab minutes. Unlike MAAS's it gets along with every
-vendor of the lab: see `boot_once_from_network`.
+own driver (provisioningserver/drivers/power/redfish.py). A failed request is retried five times, with waits that
+double, in a thirtieth of MAAS's time. A rejected login is never retried, as in MAAS since 3.6 (earlier versions did,
+and locked accounts), nor is a timeout, which would take the lab minutes. Unlike MAAS's driver it supports every vendor
+of the lab: see `boot_once_from_network`.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ RETRY_SECONDS = tuple((2**attempt - 1) / 2 / 30 for attempt in range(1, 6))
 
 
 class PowerError(Exception):
-    """The BMC could not be reached, refused, or did not do it."""
+    """The BMC is unreachable, refused, or did not act."""
 
 
 class _RefusedError(PowerError):
-    """The BMC does not take what was asked for."""
+    """The BMC does not accept the request."""
 
 
 class _FatalError(PowerError):
-    """Of no use to ask again."""
+    """A retry cannot succeed."""
 
 
 class PowerDriver(Protocol):
@@ -49,7 +49,7 @@ class PowerDriver(Protocol):
         ...
 
     async def off(self, parameters: Parameters) -> None:
-        """Off, and seen to be off."""
+        """Switch off, and wait until the BMC reports off."""
         ...
 
     async def restart(self, parameters: Parameters) -> None:
@@ -119,8 +119,8 @@ class _Bmc:
         await self._call("POST", f"{await self._system()}/Actions/ComputerSystem.Reset", {"ResetType": kind})
 
     async def boot_once_from_network(self) -> None:
-        """Writes to the settings object where there is one, names the ETag that it read, and leaves the mode out where
-        the BMC does not take it.
+        """Set the one-time network boot: at the settings object where one exists, with the ETag that was read, and
+        without the mode where the BMC does not accept it.
         """
         boot = {"BootSourceOverrideEnabled": "Once", "BootSourceOverrideTarget": "Pxe"}
         system = await self._call("GET", await self._system())
@@ -140,7 +140,7 @@ class _Bmc:
         await self._call("PATCH", path, body, {} if etag.startswith("W/") else {"If-Match": etag})
 
     async def wait_until_off(self) -> None:
-        """A BMC answers before it acts: ask until the machine is off, for at most 20 s."""
+        """Wait until the machine is off, for at most 20 s: a BMC answers before it acts."""
         for _ in range(OFF_POLLS):
             if await self.power() == "off":
                 return

@@ -1,4 +1,4 @@
-"""What a machine does when it boots from the network: it asks MAAS, and MAAS's state of it decides."""
+"""The network boot of a machine: the machine asks MAAS, and its state in MAAS decides."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ IDENTITIES = uuid.uuid5(uuid.NAMESPACE_DNS, "lab.invalid")
 
 
 class Boot:
-    """Serves network boots and carries out what the booted machine then does by itself."""
+    """Serves network boots and runs the steps that the booted machine then performs by itself."""
 
     def __init__(self, lifecycle: Lifecycle) -> None:
         self._lifecycle = lifecycle
@@ -32,7 +32,7 @@ class Boot:
         self._store = lifecycle.store
 
     async def netboot(self, machine: Machine) -> NetbootAnswer:
-        """Meets `Provisioner`. A machine that MAAS knows but has no use for is told to switch itself off."""
+        """Implement `Provisioner`. A machine that MAAS knows but does not need switches itself off."""
         node = self._store.by_mac(machine.boot_mac)
         if node is None or not self._lifecycle.faults.rack_reaches:
             return NetbootAnswer.NOTHING
@@ -55,8 +55,8 @@ class Boot:
         return NetbootAnswer.EPHEMERAL
 
     async def power_changed(self, machine: Machine, on: bool) -> None:
-        """The installed OS runs: it has fetched its user-data, which is what `Deployed` means. An OS that MAAS did not
-        write never asks for any: MAAS waits for the other one in vain.
+        """Record that the installed OS runs: it has fetched its user-data, which is the meaning of `Deployed`. An OS
+        that MAAS did not write never fetches it, so MAAS waits without success.
         """
         if not on or machine.foreign_disk is not None:
             return
@@ -132,11 +132,11 @@ class Boot:
 
     @staticmethod
     async def _work(seconds: float) -> None:
-        """Simulated time that physical work takes."""
+        """Return the simulated time of physical work."""
         await asyncio.sleep(seconds)
 
     def _take_inventory(self, node: Node, machine: Machine) -> None:
-        """What commissioning would read off the machine."""
+        """Record the inventory that commissioning would read from the machine."""
         hardware = Hardware(
             vendor=machine.manufacturer,
             product=machine.model,

@@ -55,7 +55,7 @@ class Call:
         return self.user is not None and self.user.admin
 
     def field(self, name: str, default: str = "") -> str:
-        """A form field of an operation. 500 where the body is neither form nor JSON, as MAAS answers."""
+        """Return a form field of an operation; answer 500 where the body is neither form nor JSON, as MAAS does."""
         if self.foreign_body:
             raise RefusedError(500, "'NoneType' object has no attribute 'get'")
         return self.form.get(name, default)

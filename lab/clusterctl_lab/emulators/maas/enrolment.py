@@ -1,4 +1,4 @@
-"""Creating and changing machines: the form's rules, in MAAS's words."""
+"""Creating and changing machines: the rules of MAAS's form, with MAAS's messages."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def create(store: Store, fields: MultiDict[str]) -> Node:
 
 
 def update(store: Store, node: Node, fields: MultiDict[str]) -> None:
-    """Change what is named; fields that MAAS does not know are ignored."""
+    """Update the given fields; fields that MAAS does not know are ignored."""
     errors: dict[str, list[str]] = {}
     for name, known in (("pool", store.pools), ("zone", store.zones)):
         if name in fields and fields[name] not in known:
@@ -96,7 +96,7 @@ def _architecture(given: str, errors: dict[str, list[str]]) -> str:
 
 
 def _power(fields: MultiDict[str], errors: dict[str, list[str]]) -> dict[str, str]:
-    """The power parameters, given one by one or as one JSON string."""
+    """Return the power parameters, given one by one or as one JSON string."""
     kind = fields.get("power_type", "")
     if kind not in ("", "redfish", "manual"):
         errors["power_type"] = [CHOICE.format(kind)]
@@ -112,8 +112,8 @@ def _power(fields: MultiDict[str], errors: dict[str, list[str]]) -> dict[str, st
 
 
 def _changed(node: Node, fields: MultiDict[str], errors: dict[str, list[str]]) -> dict[str, str]:
-    """Without a power type, the parameters that are named change and the others stay (recorded: a PUT of the password
-    alone, and all machines' power parameters afterwards).
+    """Return the changed parameters. Without a power type, only the given parameters change (recorded: a PUT of the
+    password alone, and all machines' power parameters afterwards).
     """
     if not node.power_parameters:
         return {}
@@ -148,7 +148,7 @@ def _hostname(store: Store, given: str, node: Node | None, errors: dict[str, lis
 
 
 def _check_address(address: str) -> None:
-    """MAAS 3.4 breaks on a URL here, with netaddr's own words; recorded."""
+    """Refuse a URL: MAAS 3.4 fails on it with netaddr's own message; recorded."""
     if "/" in address:
         raise RefusedError(
             500, "IPAddress() does not support netmasks or subnet prefixes! See documentation for details."

@@ -13,9 +13,9 @@ VERSION = "3.4.10"
 
 
 class Failure(enum.Enum):
-    """How the answer to one call fails. BUSY: nothing was done. The others: it was done, and the caller cannot know.
-    BREAKDOWN: 500, as from MAAS 3.5 on where it waited for a BMC in vain. UNSENT and HTML: nothing was done either; the
-    connection is cut, or the answer is 500 with a page of HTML.
+    """A failure of the answer to one call. BUSY: the operation did not run. The others: it ran, and the caller cannot
+    know. BREAKDOWN: 500, as from MAAS 3.5 on where it waited for a BMC without success. UNSENT and HTML: the operation
+    did not run either; the connection is closed, or the answer is 500 with a page of HTML.
     """
 
     BUSY = "busy"
@@ -30,15 +30,15 @@ class Failure(enum.Enum):
 class Faults:
     """`answers`: per operation (`deploy`, or `POST` where it has no name) the failures of its next calls.
 
-    version          what MAAS says it is
-    rack_connected   False: no rack controller can reach BMCs or boot anything, and calls are to come again after
+    version          the version that MAAS reports
+    rack_connected   False: no rack controller can reach BMCs or boot machines; clients retry after
                      `retry_after` seconds
-    dhcp_off         no server hands out addresses
+    dhcp_off         no server assigns addresses
     stuck, failing_scripts   hostnames
-    deaf_tags        tags that MAAS says it put on, and did not
+    deaf_tags        tags that MAAS reports as added, and does not add
     rack_lost        as rack_connected False, by a quirk
-    install_logs     hostnames whose installation fails, with the log that curtin then sends
-    unsynced         series whose images are not there yet; `rack_without`: those that only the rack lacks
+    install_logs     hostnames whose installation fails, with the log that curtin sends
+    unsynced         series without images yet; `rack_without`: series that only the rack lacks
     """
 
     rack_connected: bool = True
@@ -62,7 +62,7 @@ class Faults:
         return self.rack_connected and not self.rack_lost
 
     def need_rack(self) -> None:
-        """503, as MAAS answers where an operation goes through a rack controller and none is connected."""
+        """Answer 503, as MAAS does where an operation needs a rack controller and none is connected."""
         if not self.rack_reaches:
             raise self._no_rack()
 
@@ -72,5 +72,5 @@ class Faults:
             raise self._no_rack()
 
     def _no_rack(self) -> RefusedError:
-        said = f"Unable to connect to any rack controller {RACK}; no connections available."
-        return RefusedError(503, said, {"Retry-After": str(self.retry_after)})
+        message = f"Unable to connect to any rack controller {RACK}; no connections available."
+        return RefusedError(503, message, {"Retry-After": str(self.retry_after)})

@@ -11,7 +11,7 @@ DEFAULT = "ubuntu/focal"
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """`name` as `osystem/series`; the first of `kernels` is used unless another is named."""
+    """`name` as `osystem/series`; the first of `kernels` is the default."""
 
     name: str
     kernels: tuple[str, ...]
@@ -41,7 +41,7 @@ class Images:
         )
 
     def choose(self, series: str, kernel: str, architecture: str) -> tuple[Image, str]:
-        """The image for `distro_series` (empty: the default) and its kernel. Raises 400 with MAAS's words."""
+        """Return the image for `distro_series` (empty: the default) and its kernel; raise 400 with MAAS's message."""
         wanted = series or DEFAULT
         image = next((image for image in self.all if wanted in (image.name, image.series)), None)
         if image is None:

@@ -1,4 +1,4 @@
-"""How a machine goes from state to state: what MAAS does in the background, and what it hears from the machine."""
+"""The state transitions of a machine: MAAS's background work, and its reactions to the machine's reports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REVERTIBLE = frozenset({Status.COMMISSIONING, Status.DEPLOYING})
 
 
 class Lifecycle:
-    """Begins the operations. What the machine does once it has booted from the network is in `boot.py`."""
+    """Starts the operations. The machine's actions after a network boot are in `boot.py`."""
 
     def __init__(self, world: World, store: Store, power: PowerDriver, faults: Faults) -> None:
         self.world = world
@@ -68,7 +68,7 @@ class Lifecycle:
         self.begin(node)
 
     def release(self, node: Node) -> None:
-        """At once where MAAS believes the machine to be off, else after switching it off."""
+        """Release immediately where MAAS records the machine as off, else after switching it off."""
         self.background.stop(node.system_id)
         self._forget_install(node)
         if node.power_state == "off":
@@ -79,7 +79,7 @@ class Lifecycle:
         self.background.spawn(node.system_id, self._release(node))
 
     def abort(self, node: Node, kind: str) -> None:
-        """After switching the machine off: a deployment back to Allocated, a test to where it came from, a
+        """Abort after switching the machine off: a deployment returns to Allocated, a test to its previous state, a
         commissioning always to New (recorded).
         """
         self.background.stop(node.system_id)
@@ -112,7 +112,7 @@ class Lifecycle:
             )
 
     async def query(self, node: Node) -> str:
-        """Ask the BMC: `on`, `off` or `error`."""
+        """Query the BMC: `on`, `off` or `error`."""
         self.faults.need_rack()
         try:
             node.power_state = await self.power.query(node.power_parameters)
@@ -121,7 +121,7 @@ class Lifecycle:
         return node.power_state
 
     def begin(self, node: Node) -> None:
-        """Boot the machine from the network. The power action itself is never taken back, as in MAAS."""
+        """Boot the machine from the network. The power action itself is never reverted, as in MAAS."""
         self.background.stop(node.system_id)
         quirks = self.quirks(node)
         if MaasQuirk.REVERTS in quirks and node.status in REVERTIBLE:
@@ -130,9 +130,10 @@ class Lifecycle:
             self.background.spawn_aside(self._power_on(node))
 
     async def wait_in_request(self, node: Node) -> None:
-        """Wait for the BMC inside the request, where a quirk asks for that, also when the caller has gone.
+        """Wait for the BMC inside the request, where a quirk requests that, even when the caller has disconnected.
 
-        Raises 500 or 503 where the BMC did not obey; then the machine is where it was, whatever became of it meanwhile.
+        Raises 500 or 503 where the BMC did not obey; then the machine returns to its earlier state, whatever happened
+        in between.
         """
         quirks = self.quirks(node)
         if not quirks & IN_REQUEST:
@@ -176,11 +177,11 @@ class Lifecycle:
         self._revert(node, before)
 
     def _revert(self, node: Node, before: Status) -> None:
-        """The status only: what a release took away meanwhile (owner, layout) does not come back."""
+        """Revert the status only: what a release removed (owner, layout) is not restored."""
         back = Status.ALLOCATED if before is Status.DEPLOYING else node.previous
         why = f"Aborting {before.name} and reverting to {back.name}. Unable to power control the node."
-        said = f"({node.owner}) - {why} Please check power credentials."
-        self.store.log(node, "Failed to query node's BMC", said, "WARNING")
+        message = f"({node.owner}) - {why} Please check power credentials."
+        self.store.log(node, "Failed to query node's BMC", message, "WARNING")
         node.power_state = "error"
         node.status = back
 
@@ -197,7 +198,7 @@ class Lifecycle:
         return node.hostname in self.faults.failing_scripts or MaasQuirk.FAILING_SCRIPTS in self.quirks(node)
 
     def fail(self, node: Node, why: str, action: str = "") -> None:
-        """A transient state becomes its failed one; others stay."""
+        """Turn a transient state into its failed state; other states stay."""
         if node.status not in FAILURES:
             return
         self.background.unwatch(node.system_id)
@@ -205,7 +206,7 @@ class Lifecycle:
         self.store.log(node, "Marking node failed", why, "ERROR", action)
 
     def watch(self, node: Node, seconds: float) -> None:
-        """Fail the operation unless it has moved on within `seconds`; replaces an earlier watch."""
+        """Fail the operation unless it has progressed within `seconds`; replaces an earlier watch."""
         if node.hostname in self.faults.stuck:
             return
         minutes = format(self.world.delays.netboot_timeout / 60, "g")
@@ -219,12 +220,14 @@ class Lifecycle:
         self.store.log(node, "Released")
 
     async def switch_off(self, node: Node) -> None:
-        """MAAS's own doing. Raises `PowerError`; then MAAS takes the power state to be an error."""
+        """Switch the machine off on MAAS's behalf. Raises `PowerError`; then MAAS records the power state as error."""
         self.store.log(node, "Powering off")
         await self.power_goes_off(node)
 
     async def power_goes_off(self, node: Node) -> None:
-        """Also where the machine itself has done its work. Raises as `switch_off`."""
+        """Record that the power goes off, also where the machine itself has finished its work. Raises as
+        `switch_off`.
+        """
         node.powering = True
         try:
             await self.power.off(node.power_parameters)

@@ -1,4 +1,4 @@
-"""What MAAS does when a booted machine has told it something, be the machine simulated or one that really boots."""
+"""MAAS's reactions to a report from a booted machine, simulated or really booted."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def switch_off(lifecycle: Lifecycle, node: Node) -> None:
 
 
 def scripts_failed(lifecycle: Lifecycle, node: Node, status: Status) -> None:
-    """The machine itself reports it; MAAS leaves it on, so that a person can look."""
+    """Record failed scripts that the machine itself reports; MAAS leaves it on, so that an operator can inspect it."""
     lifecycle.background.unwatch(node.system_id)
     if status is Status.FAILED_TESTING:
         node.testing = FAILED
@@ -66,7 +66,9 @@ def image_deployed(lifecycle: Lifecycle, node: Node) -> None:
 
 
 def deployed(lifecycle: Lifecycle, node: Node) -> None:
-    """The installed OS runs and has fetched its user-data: that is what `Deployed` means. Others are left alone."""
+    """Record that the installed OS runs and has fetched its user-data, which is the meaning of `Deployed`. Other states
+    stay.
+    """
     if node.status is Status.DEPLOYING and not node.netboot:
         lifecycle.background.unwatch(node.system_id)
         node.status = Status.DEPLOYED

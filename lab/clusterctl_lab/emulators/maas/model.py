@@ -45,7 +45,7 @@ class Disk:
 
 @dataclass(slots=True)
 class Interface:
-    """An Ethernet port. `address` is what it got by DHCP while commissioning; empty before."""
+    """An Ethernet port. `address` is its DHCP address from commissioning; empty before."""
 
     id: int
     name: str
@@ -85,9 +85,9 @@ class Event:
 class Node:
     """One machine.
 
-    powering   MAAS is talking to its BMC
-    addressed  it has the address that deployments give it
-    previous   where an aborted operation goes back to
+    powering   MAAS is communicating with its BMC
+    addressed  it has the address that deployments assign to it
+    previous   the state that an aborted operation returns to
     netboot    it shall boot from the network, not from its disk
     """
 
@@ -141,7 +141,7 @@ class Node:
 
     @property
     def root_disk(self) -> Disk | None:
-        """Where the OS goes: the disk that carries `/`."""
+        """Return the disk for the OS: the one that contains `/`."""
         return next((disk for disk in self.disks if disk.root is not None), None)
 
 
@@ -161,7 +161,7 @@ class Tag:
 
 
 class Store:
-    """Everything that MAAS's database would hold. `hostile`: machines whose events hold escapes and HTML."""
+    """The data of MAAS's database. `hostile`: machines whose events contain escapes and HTML."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}

@@ -24,7 +24,7 @@ class User:
 
 
 class Keys:
-    """Knows the users by their keys, and the nonces already used."""
+    """Stores the users by their keys, and the used nonces."""
 
     def __init__(self, users: Iterable[User], clock: Callable[[], float] = time.time) -> None:
         self._users = {user.api_key.split(":")[1]: user for user in users}
@@ -32,7 +32,7 @@ class Keys:
         self._nonces: dict[tuple[str, str], int] = {}
 
     def user(self, authorization: str) -> User | None:
-        """Whose request it is; None without an OAuth header. Raises `UnauthorisedError`."""
+        """Return the user of a request; None without an OAuth header. Raises `UnauthorisedError`."""
         scheme, _, rest = authorization.partition(" ")
         given = {name: unquote(value) for name, value in _PARAMETER.findall(rest)}
         if scheme.lower() != "oauth" or "oauth_consumer_key" not in given:
@@ -64,6 +64,6 @@ class Keys:
         self._nonces[nonce] = now
 
     def _forget_before(self, oldest: int) -> None:
-        """Nonces stand in the order of their use, so that the old ones are the first."""
+        """Forget old nonces. They are in the order of their use, so that the oldest come first."""
         while self._nonces and next(iter(self._nonces.values())) < oldest:
             del self._nonces[next(iter(self._nonces))]

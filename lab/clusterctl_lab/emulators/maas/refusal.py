@@ -1,4 +1,4 @@
-"""What MAAS says no with: one plain sentence, or `{field: [messages]}` as JSON."""
+"""MAAS's refusals: one plain sentence, or `{field: [messages]}` as JSON."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ Fields = Mapping[str, Sequence[str]]
 
 
 class RefusedError(Exception):
-    """An answer of 400 or more. `said`: text/plain (empty for most 403), or the fields of a bad form."""
+    """An answer of 400 or more. `content`: text/plain (empty for most 403), or the fields of an invalid form."""
 
-    def __init__(self, status: int, said: str | Fields = "", headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, status: int, content: str | Fields = "", headers: Mapping[str, str] | None = None) -> None:
         super().__init__(f"HTTP {status}")
         self.status = status
-        self.said = said
+        self.content = content
         self.headers = dict(headers or {})
         self.content_type = "text/plain"
 
@@ -40,5 +40,5 @@ def no_such(kind: str) -> RefusedError:
 
 
 def unrecognised(method: str, op: str | None) -> RefusedError:
-    """No such operation; also the answer to anyone without an OAuth header."""
+    """Refuse an unknown operation; also the answer to a request without an OAuth header."""
     return RefusedError(400, f"Unrecognised signature: method={method} op={op}")

@@ -1,4 +1,4 @@
-"""What MAAS says of itself: settings, its rack controller, images, the range that its DHCP hands out.
+"""MAAS's description of itself: settings, its rack controller, images, the range of its DHCP.
 
 Shapes: settings' names, rack controller and images as recorded from MAAS 3.4.10; settings' values are its defaults
 (maasserver/models/config.py); images' sets, the rack's images and ranges are from its source (maasserver/api), not
@@ -87,7 +87,7 @@ SETTINGS: Json = {
 
 
 def rack_controller(layout: Layout, *, connected: bool) -> Json:
-    """The one rack controller; `connected`: the region hears of it."""
+    """Return the one rack controller; `connected`: it is connected to the region."""
     status = "running" if connected else "dead"
     return {
         "system_id": RACK,

@@ -17,7 +17,7 @@ def machine(node: Node, store: Store, layout: Layout) -> Json:
 
 
 def enlisted(node: Node) -> Json:
-    """The 14 fields that someone without a key gets to see."""
+    """Return the 14 fields that a caller without a key may read."""
     hidden = ("resource_uri",)
     return {
         "status_name": node.status.label,

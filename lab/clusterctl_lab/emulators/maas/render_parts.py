@@ -35,7 +35,7 @@ def zone(name: str, number: int) -> Json:
 
 
 def vlan(*, managed: bool) -> Json:
-    """The provisioning network's VLAN, or the one of a port that lies elsewhere."""
+    """Return the provisioning network's VLAN, or the VLAN of a port on another network."""
     number = 1 if managed else 2
     return {
         "vid": 0,

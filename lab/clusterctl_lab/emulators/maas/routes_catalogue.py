@@ -88,7 +88,7 @@ def tags(call: Call) -> Any:
 
 @routes.on("/tags/", "POST", admin=True)
 def create_tag(call: Call) -> Any:
-    """A definition is stored, not evaluated: the lab keeps no lshw documents."""
+    """Store a tag. A definition is stored, not evaluated: the lab keeps no lshw documents."""
     known = call.service.store.tags
     name = _new_name(call, "Tag", known)
     known[name] = Tag(name, call.field("comment"), call.field("kernel_opts"), call.field("definition"))
@@ -108,7 +108,7 @@ def tagged_machines(call: Call) -> Any:
 
 @routes.on("/tags/{tag}/", "POST", "update_nodes", admin=True)
 def update_nodes(call: Call) -> Any:
-    """Unknown machines are passed over in silence, as in MAAS."""
+    """Update a tag's nodes. Unknown machines are ignored without an error, as in MAAS."""
     name, nodes = _tag(call).name, call.service.store.nodes
     counts = {"added": 0, "removed": 0}
     for system_id in call.form.getall("add", []):

@@ -20,7 +20,9 @@ NOT_FILTERS = ("op", "format")
 
 @routes.on(PATH, "POST", anonymous=True)
 def create(call: Call) -> Any:
-    """Enrol. Admins' machines are commissioned at once unless told otherwise; others' wait as New."""
+    """Enrol a machine. An administrator's machine is commissioned immediately unless the request says otherwise; a
+    user's machine waits as New.
+    """
     fields = call.fields()
     node = enrolment.create(call.service.store, fields)
     if call.user is None:
@@ -100,7 +102,7 @@ def accept(call: Call) -> Any:
 
 @routes.on(PATH, "POST", "release")
 def release(call: Call) -> Any:
-    """All or none; answers with those for which there was something to do."""
+    """Release all or none; the answer lists the machines that needed a release."""
     nodes = _named(call)
     wrong = [node for node in nodes if node.status not in RELEASABLE | RELEASED]
     if wrong:

@@ -34,7 +34,9 @@ def block_device(call: Call) -> Any:
 
 
 def _listed(disk: parts.Json) -> parts.Json:
-    """Here MAAS leaves out the firmware version, which a machine's own list of drives holds."""
+    """Return the drive without its firmware version: MAAS leaves it out in this list, but not in a machine's own list
+    of drives.
+    """
     return {name: value for name, value in disk.items() if name != "firmware_version"}
 
 
@@ -69,7 +71,7 @@ def installation(call: Call) -> Any:
 
 @routes.on("/events/", "GET", "query")
 def query(call: Call) -> Any:
-    """Newest first. With `after`, the oldest that are newer: so that one can page forward."""
+    """Return events, newest first. With `after`, return the oldest newer events, so that a client can page forward."""
     level, limit = call.query.get("level", "INFO"), call.query.get("limit", DEFAULT_EVENTS)
     if level not in LEVELS:
         raise RefusedError(400, f"Unrecognised log level: {level}")

@@ -1,4 +1,6 @@
-"""`/machines/{system_id}/?op=…` that move the machine to another state. Wrong states are refused in MAAS's words."""
+"""`/machines/{system_id}/?op=…` that move the machine to another state. Wrong states are refused with
+MAAS's messages.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,7 @@ def override_failed_testing(call: Call) -> Any:
 
 @routes.on(PATH, "POST", "deploy")
 async def deploy(call: Call) -> Any:
-    """Write an OS. On a Ready machine it allocates by itself."""
+    """Write an OS. A Ready machine is allocated automatically."""
     node = call.service.node(call)
     _check_owner(call, node)
     series, kernel, user_data = call.field("distro_series"), call.field("hwe_kernel"), call.field("user_data")
@@ -176,6 +178,6 @@ def _check_transition(node: Node, allowed: bool, wanted: Status) -> None:
 
 
 def _check_owner(call: Call, node: Node) -> None:
-    """403 to users who neither own the machine nor administer MAAS."""
+    """Answer 403 to users who neither own the machine nor administer MAAS."""
     if node.owner and node.owner != call.name and not call.admin:
         raise forbidden()

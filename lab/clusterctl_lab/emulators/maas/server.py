@@ -36,7 +36,7 @@ HEADERS = {"Vary": "Authorization, Cookie", **markers.HTTP_HEADERS}
 
 
 class LabMaas:
-    """A running MAAS: the world's `Provisioner`. `faults` makes it misbehave; `heard` counts requests by method,
+    """A running MAAS: the world's `Provisioner`. `faults` adds misbehaviour; `heard` counts requests by method,
     resource and operation.
     """
 
@@ -59,7 +59,7 @@ class LabMaas:
         self._socket = await asyncio.get_running_loop().create_server(self._http, address, port, ssl=tls)
 
     async def machine_changed(self, _machine: Machine) -> None:
-        """Listen, or not, as the machines' quirks say."""
+        """Start or stop listening, as the machines' quirks require."""
         refuses = self.service.lifecycle.anywhere(MaasQuirk.REGION_REFUSES)
         if refuses and self._socket is not None:
             self._socket.close()
@@ -68,7 +68,7 @@ class LabMaas:
             await self.open(*self._endpoint)
 
     async def close(self) -> None:
-        """Stop listening and give up everything in progress."""
+        """Stop listening and cancel all operations in progress."""
         if self._socket is not None:
             self._socket.close()
         await self._http.shutdown(CLOSE_SECONDS)
@@ -92,7 +92,7 @@ class LabMaas:
         return _late(failure) or _cut(http, answer, cut=failure is Failure.LOST)
 
     def _unsent(self, http: web.BaseRequest, call: Call, failure: Failure | None) -> web.Response | None:
-        """The answer to a request that MAAS never saw; None where it sees it."""
+        """Return the answer to a request that does not reach MAAS; None where it does."""
         if failure is Failure.UNSENT:
             return _cut(http, web.Response(status=500), cut=True)
         if failure is Failure.HTML or self.service.answers_html(call):
@@ -189,9 +189,9 @@ def _response(result: Any) -> web.Response:
 
 def _refusal(refused: RefusedError) -> web.Response:
     headers = {**HEADERS, **refused.headers}
-    if isinstance(refused.said, str):
+    if isinstance(refused.content, str):
         return web.Response(
-            status=refused.status, text=refused.said, content_type=refused.content_type, headers=headers
+            status=refused.status, text=refused.content, content_type=refused.content_type, headers=headers
         )
-    body = json.dumps(refused.said).encode()
+    body = json.dumps(refused.content).encode()
     return web.Response(status=refused.status, body=body, headers={**headers, "Content-Type": JSON})

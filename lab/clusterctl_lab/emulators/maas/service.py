@@ -34,7 +34,9 @@ RESEARCH = "research"
 
 
 class Service:
-    """One MAAS region with its rack. Talks to machines through `power` only, and hears of them through `boot`."""
+    """One MAAS region with its rack. It switches machines through `power` only, and receives their events through
+    `boot`.
+    """
 
     def __init__(self, world: World, keys: Keys, power: PowerDriver) -> None:
         self.world = world
@@ -78,7 +80,9 @@ class Service:
         self.store.hostile = {n.system_id for n in nodes if MaasQuirk.HOSTILE_EVENTS in self.lifecycle.quirks(n)}
 
     def _enlist(self, mac: str) -> None:
-        """The machine has booted from the network by itself, and an operator has put it into another pool."""
+        """Enlist a machine that has booted from the network by itself and that an operator has put into
+        another pool.
+        """
         pools = self.store.pools
         pools.setdefault(RESEARCH, Pool(self.store.next_id("pool"), RESEARCH, ""))
         fields = MultiDict({"architecture": enrolment.ARCHITECTURE, "mac_addresses": mac})

@@ -59,7 +59,7 @@ RELEASABLE = frozenset(
     }
 )
 RELEASED = frozenset({Status.READY, Status.RELEASING})
-"""Release answers 200 here and does nothing."""
+"""In these states release answers 200 and changes nothing."""
 LOCKABLE = frozenset({Status.DEPLOYING, Status.DEPLOYED})
 TESTABLE = COMMISSIONABLE | {Status.DEPLOYED, Status.ALLOCATED, Status.FAILED_DEPLOYMENT}
 RESCUABLE = frozenset(

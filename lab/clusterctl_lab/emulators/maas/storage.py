@@ -1,4 +1,4 @@
-"""Storage layouts: `flat` (one root filesystem) and `blank`. The others of MAAS are not rehearsed."""
+"""Storage layouts: `flat` (one root filesystem) and `blank`. MAAS's other layouts are not emulated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 def set_layout(store: Store, node: Node, layout: str, root_device: str, root_size: str) -> None:
-    """Raises `RefusedError` (400) with MAAS's words; 501 for layouts that the lab does not know."""
+    """Set the layout; raise `RefusedError` (400) with MAAS's message, and 501 for layouts that the lab does not
+    support.
+    """
     if not layout:
         raise bad_form(storage_layout="This field is required.")
     if layout not in LAYOUTS:
@@ -38,7 +40,7 @@ def set_layout(store: Store, node: Node, layout: str, root_device: str, root_siz
 
 
 def lay_flat(store: Store, node: Node, disk: Disk, size: int | None) -> None:
-    """`/` on `disk`, `size` bytes of it or all; nothing on the others."""
+    """Create `/` on `disk` with `size` bytes or the whole disk; the other disks stay empty."""
     clear(node)
     wanted = disk.usable if size is None else size // MIB4 * MIB4
     disk.root = Partition(store.next_id("partition"), str(uuid.uuid4()), str(uuid.uuid4()), wanted)

@@ -1,8 +1,8 @@
 """The lab's BMCs: one Redfish service per machine, each on its own address with its own certificate.
 
-`bmc.py` speaks the protocol (DMTF DSP0266), `services/` do what can be asked of it, a profile (`dell/`) says what a
-vendor's service contains, how it behaves and how it words its errors. Another vendor is another profile; `quirks/` are
-what any of them may do wrong.
+`bmc.py` implements the protocol (DMTF DSP0266) and `services/` the operations. A profile (`dell/`) defines the
+contents, behaviour and error messages of a vendor's service. Another vendor is another profile; `quirks/` are
+deviations that any of them may have.
 """
 
 from clusterctl_lab.emulators.redfish.server import BmcServers, Serving, serve_bmcs

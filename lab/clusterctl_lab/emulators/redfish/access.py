@@ -43,7 +43,7 @@ class Access:
         return self.sessions.create(user, request.client, traits.max_sessions, traits.session_timeout)
 
     def locked(self, traits: Traits) -> bool:
-        """True while too many wrong passwords keep everyone out who has no session."""
+        """Return whether too many wrong passwords lock out every client without a session."""
         lockout = traits.lockout
         return lockout is not None and self._wrong >= lockout.tries and not self._forgiven(lockout)
 
@@ -53,8 +53,8 @@ class Access:
         self._wrong = 0
 
     def _prove(self, user: str, password: str, traits: Traits) -> None:
-        """Refuses what is not the account's name and password, and anything at all while it is locked. A request
-        without any credentials is refused and counts for nothing.
+        """Refuse everything but the account's name and password, and every request while the account is locked. A
+        request without credentials is refused and does not count.
         """
         if self.locked(traits):
             raise RefusedError(Problem.UNAUTHORIZED)
@@ -78,7 +78,7 @@ class Access:
 
 
 def _basic(authorization: str) -> tuple[str, str]:
-    """User and password of a Basic header (RFC 7617); empty ones where there is none or it is broken."""
+    """Return user and password of a Basic header (RFC 7617); empty where the header is missing or malformed."""
     scheme, _, encoded = authorization.partition(" ")
     if scheme.lower() != "basic":
         return "", ""

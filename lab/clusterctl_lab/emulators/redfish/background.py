@@ -18,7 +18,7 @@ class Background:
         self._running: set[asyncio.Task[None]] = set()
 
     def start(self, work: Coroutine[Any, Any, None], what: str) -> None:
-        """Go on with `work`; what breaks it goes into the log."""
+        """Continue with `work`; its exceptions go to the log."""
         task = asyncio.create_task(work, name=f"{what} {self._name}")
         self._running.add(task)
         task.add_done_callback(self._ended)

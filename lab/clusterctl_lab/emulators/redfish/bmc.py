@@ -51,7 +51,7 @@ class Bmc:
         self._rendered: tuple[View, Mapping[str, Resource]] | None = None
         self._writes = self._all_writes(fetch)
         self.absence: Callable[[float], Awaitable[None]] | None = None
-        """What takes the BMC off the network for so many seconds while it restarts; set by who serves it."""
+        """Takes the BMC off the network for this many seconds while it restarts; the server sets it."""
 
     def answer(self, request: Request) -> Answer:
         """Return the answer to any request; a refusal is an answer too. Quirks act before and after."""
@@ -79,7 +79,7 @@ class Bmc:
             await self.absence(self._context.world.delays.bmc_restart)
 
     def _all_writes(self, fetch: Fetch) -> Mapping[tuple[str, str], Respond]:
-        """What this vendor has; what its `Paths` leave empty is not there."""
+        """Return the writes that this vendor supports; empty `Paths` of a vendor are not served."""
         context = self._context
         services = (
             PowerButton(context, self.restart),
@@ -123,15 +123,15 @@ class Bmc:
         return write(request, traits)
 
     def _methods(self, path: str, tree: Mapping[str, Resource]) -> tuple[str, ...]:
-        """What may be done to a path; empty where there is nothing."""
+        """Return the methods that a path allows; empty where the path does not exist."""
         reads = ("GET", "HEAD") if path in tree else ()
         writes = tuple(method for method, target in self._writes if target == path)
         is_session = bool(reads) and path.startswith(self._context.profile.paths.sessions + "/")
         return (*reads, *writes, *(("DELETE",) if is_session else ()))
 
     def _require_password_changed(self, request: Request, traits: Traits) -> None:
-        """With the factory's password only the account, sessions and the root can be had (DSP0266, "Password change
-        required handling").
+        """Refuse everything but the account, sessions and the root while the factory's password is set (DSP0266,
+        "Password change required handling").
         """
         paths = self._context.profile.paths
         account_service = paths.accounts.rpartition("/")[0] or paths.sessions

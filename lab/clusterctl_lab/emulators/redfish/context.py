@@ -19,7 +19,7 @@ Writes = Mapping[tuple[str, str], Callable[[Request, Traits], Answer]]
 
 @dataclass(frozen=True, slots=True)
 class BmcContext:
-    """One machine's BMC: where it stands in the world, who made it, and what it goes on with after an answer."""
+    """The BMC of one machine: its machine in the world, its vendor, and its tasks that continue after an answer."""
 
     world: World
     name: str

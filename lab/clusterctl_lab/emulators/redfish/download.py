@@ -11,7 +11,7 @@ TIMEOUT = aiohttp.ClientTimeout(total=120, connect=10)
 
 
 async def download(url: str) -> bytes:
-    """What lies at an HTTP or HTTPS URL; `EdgeError` in words that a task may show."""
+    """Return the content of an HTTP or HTTPS URL; raise `EdgeError` with a message that a task may show."""
     try:
         async with aiohttp.ClientSession(timeout=TIMEOUT) as client, client.get(url) as answer:
             if answer.status != 200:

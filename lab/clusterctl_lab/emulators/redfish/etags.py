@@ -14,7 +14,7 @@ _PROPERTY = "@odata.etag"
 
 
 def tagged(resource: Resource, kind: Etag) -> tuple[Resource, Mapping[str, str]]:
-    """The resource and the header that goes with it, both with its ETag where this BMC gives any."""
+    """Return the resource and its header, both with its ETag where this BMC has ETags."""
     if kind is Etag.NONE:
         return resource, {}
     tag = f"W/{_opaque(resource)}" if kind is Etag.WEAK else _opaque(resource)
@@ -22,8 +22,8 @@ def tagged(resource: Resource, kind: Etag) -> tuple[Resource, Mapping[str, str]]
 
 
 def check(if_match: str, resource: Resource | None, rule: IfMatch) -> None:
-    """Refuses a change whose precondition is not met. `resource` is as it stands now, None for an action: that has no
-    ETag which any could match. As RFC 9110 has it, a weak ETag matches nothing.
+    """Refuse a change with an unmet precondition. `resource` is the current state, None for an action, which has no
+    ETag to match. A weak ETag matches nothing (RFC 9110).
     """
     if rule is IfMatch.IGNORED:
         return

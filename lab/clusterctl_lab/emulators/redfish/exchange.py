@@ -1,4 +1,4 @@
-"""What goes back and forth between a client and a BMC."""
+"""Requests of a client and answers of a BMC."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from clusterctl_lab.emulators.redfish.resource import Resource
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What of an HTTP request matters here.
+    """The relevant parts of an HTTP request.
 
-    slash          the path was written with a slash at its end; the BMC takes it away
+    slash          the path was written with a slash at its end; the BMC removes it
     token          X-Auth-Token
     authorization  the Authorization header
-    query          what follows the path's question mark, decoded
+    query          the text after the path's question mark, decoded
     if_match       If-Match; empty: not sent
     encoding       Accept-Encoding
     parts          of a multipart body, by the name of the form field
@@ -58,7 +58,7 @@ class Delivery(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`body` None: no content. `raw`, where it is there, is sent in the place of `body`. `delay` in seconds."""
+    """`body` None: no content. `raw`, where present, is sent instead of `body`. `delay` in seconds."""
 
     status: int
     body: Resource | None = None
@@ -87,7 +87,7 @@ def json_object(raw: bytes) -> Mapping[str, Any]:
 
 
 def required(body: Mapping[str, Any], key: str, kind: type = str) -> Any:
-    """The property, which must be there and of the right JSON type."""
+    """Return the property, which must exist and have the right JSON type."""
     if key not in body:
         raise RefusedError(Problem.PROPERTY_MISSING, key)
     if not isinstance(body[key], kind):
@@ -96,7 +96,7 @@ def required(body: Mapping[str, Any], key: str, kind: type = str) -> Any:
 
 
 def only(body: Mapping[str, Any], known: tuple[str, ...]) -> None:
-    """Refuses a property that is not `known`."""
+    """Refuse a property that is not `known`."""
     for key in body:
         if key not in known:
             raise RefusedError(Problem.PROPERTY_UNKNOWN, key)

@@ -1,7 +1,7 @@
-"""How well parts are, and what that makes of the machine as a whole.
+"""The health of parts, and the resulting health of the machine.
 
-A BMC rolls up what its sensors and its parts tell (recorded at HPE: one drive is Critical, and so are its storage, the
-chassis and the system); a part that is gone does not count, the inventory is taken for what is found.
+A BMC rolls up the health of its sensors and its parts (recorded at HPE: one drive is Critical, and so are its storage,
+the chassis and the system). An absent part does not count: the inventory contains only the parts that were found.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ def of_dimm(dimm: Dimm) -> str:
 
 
 def of_fan(fan: Fan) -> str:
-    """Also while the machine is off: what its BMC has seen stand still stays Critical until it turns again."""
+    """Return a fan's health. While the machine is off, a fan that its BMC saw stopped stays Critical until it turns
+    again.
+    """
     return CRITICAL if fan.failed else OK
 
 

@@ -49,11 +49,11 @@ def readings(machine: Machine, folder: Path) -> Readings:
     """What no stand-in answers is healthy: those things are the host's own."""
     ours = [probe for probe in PROBES if probe.argv[0] in STAND_INS]
     twice = [probe for probe in ours if probe.again_after]
-    said = iter(_answers(machine, folder, [_argv(probe) for probe in (*twice, *ours, *twice)]))
-    first = {probe.name: next(said)[1] for probe in twice}
-    results = {probe.name: next(said) for probe in ours}
+    message = iter(_answers(machine, folder, [_argv(probe) for probe in (*twice, *ours, *twice)]))
+    first = {probe.name: next(message)[1] for probe in twice}
+    results = {probe.name: next(message) for probe in ours}
     for probe in twice:
-        code, out, err = next(said)
+        code, out, err = next(message)
         results[probe.name] = (code, f"{first[probe.name]}{AGAIN.format(5.0)}\n{out}", err)
     probes = {}
     for probe in PROBES:
@@ -66,13 +66,13 @@ def readings(machine: Machine, folder: Path) -> Readings:
 def loaded(machine: Machine, folder: Path, load: NodeLoad) -> tuple[Finding, ...]:
     """What a load of one node says of it, all of whose tools have stand-ins."""
     check = load.check(lab_limits())
-    said = _answers(machine, folder, [probe.argv for probe in check.probes])
+    message = _answers(machine, folder, [probe.argv for probe in check.probes])
     results = {
         probe.name: ProbeResult(probe.name, probe.argv, Status.OK, code, out, err, START, 0.1)
-        for probe, (code, out, err) in zip(check.probes, said, strict=True)
+        for probe, (code, out, err) in zip(check.probes, message, strict=True)
     }
-    told = Readings(machine.name, "boot-1", Origin.SIMULATED, START, START + timedelta(seconds=1), results)
-    return check.findings(told, expected(machine))
+    reported = Readings(machine.name, "boot-1", Origin.SIMULATED, START, START + timedelta(seconds=1), results)
+    return check.findings(reported, expected(machine))
 
 
 def expected(machine: Machine) -> Expected:

@@ -34,8 +34,8 @@ def summed(folder: Path, broken: dict[int, str], *, absent: int | None = None) -
         for node in range(NODES)
         if node != absent
     ]
-    said = [process.communicate(timeout=200) for process in running]
-    return running[0].returncode, said[0][0]
+    output = [process.communicate(timeout=200) for process in running]
+    return running[0].returncode, output[0][0]
 
 
 def machine(node: int, broken: dict[int, str]) -> Machine:
@@ -45,10 +45,10 @@ def machine(node: int, broken: dict[int, str]) -> Machine:
 
 def test_sound_nodes_sum_to_the_end(tmp_path: Path) -> None:
     """In the words of nccl-tests, with each rank and no wrong value."""
-    code, said = summed(tmp_path, {})
-    result = parse_collective(said)
+    code, message = summed(tmp_path, {})
+    result = parse_collective(message)
     assert (code, result.ranks, result.out_of_bounds) == (0, NODES * RANKS, 0)
-    assert parse_stopped(said) == Stopped((), (), stalled=False)
+    assert parse_stopped(message) == Stopped((), (), stalled=False)
 
 
 def test_wrong_values_are_counted(tmp_path: Path) -> None:
@@ -60,13 +60,13 @@ def test_wrong_values_are_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("node", range(NODES))
 def test_who_stops_amid_it_is_named(node: int, tmp_path: Path) -> None:
     """Also where it is the first node, which counts for the others."""
-    code, said = summed(tmp_path, {node: "hanging-sum"})
+    code, message = summed(tmp_path, {node: "hanging-sum"})
     ranks = tuple((rank, "it is silent") for rank in range(node * RANKS, (node + 1) * RANKS))
-    assert (code, parse_stopped(said)) == (STALLED, Stopped(ranks, (), stalled=True))
+    assert (code, parse_stopped(message)) == (STALLED, Stopped(ranks, (), stalled=True))
 
 
 def test_who_never_comes_is_named(tmp_path: Path) -> None:
     """Once the time to come is over."""
-    code, said = summed(tmp_path, {}, absent=2)
+    code, message = summed(tmp_path, {}, absent=2)
     ranks = tuple((rank, "it never came") for rank in (4, 5))
-    assert (code, parse_stopped(said)) == (STALLED, Stopped(ranks, (), stalled=True))
+    assert (code, parse_stopped(message)) == (STALLED, Stopped(ranks, (), stalled=True))

@@ -135,12 +135,12 @@ def test_spurious_401s_never_come_twice() -> None:
     """Three to eight requests are answered between two of them; the session lives on; each run is as the other."""
     bmc = quirky(BmcQuirk.SPURIOUS_401)
     token = log_in(bmc).headers["X-Auth-Token"]
-    told = [ask(bmc, "GET", SYSTEM, token=token).status for _ in range(200)]
-    answered = [len(run) for run in "".join("x" if status == 200 else " " for status in told).split()]
+    reported = [ask(bmc, "GET", SYSTEM, token=token).status for _ in range(200)]
+    answered = [len(run) for run in "".join("x" if status == 200 else " " for status in reported).split()]
     assert set(answered[1:-1]) == set(range(3, 9))
     again = quirky(BmcQuirk.SPURIOUS_401)
     token = log_in(again).headers["X-Auth-Token"]
-    assert told == [ask(again, "GET", SYSTEM, token=token).status for _ in range(200)]
+    assert reported == [ask(again, "GET", SYSTEM, token=token).status for _ in range(200)]
 
 
 def test_a_locked_account_refuses_the_right_password_for_half_a_minute() -> None:
@@ -185,8 +185,8 @@ def test_sessions_end_in_the_middle() -> None:
     bmc = quirky(BmcQuirk.ENDS_SESSIONS)
     for _ in range(10):
         token = log_in(bmc).headers["X-Auth-Token"]
-        told = [ask(bmc, "GET", SYSTEM, token=token).status for _ in range(21)]
-        assert told == [200] * 20 + [401]
+        reported = [ask(bmc, "GET", SYSTEM, token=token).status for _ in range(21)]
+        assert reported == [200] * 20 + [401]
 
 
 def test_nothing_is_changed_in_post() -> None:
@@ -194,11 +194,11 @@ def test_nothing_is_changed_in_post() -> None:
     world = world_of()
     with_quirks(world, BmcQuirk.POST_BUSY)
     bmc = bmc_of(world)
-    told = []
+    reported = []
     for posting in (False, True, False):
         world.states["node001"].posting = posting
-        told.append((patch(bmc), ask(bmc, "GET", SYSTEM).status))
-    assert told == [(200, 200), (409, 200), (200, 200)]
+        reported.append((patch(bmc), ask(bmc, "GET", SYSTEM).status))
+    assert reported == [(200, 200), (409, 200), (200, 200)]
 
 
 def test_already_there_is_a_bad_request() -> None:
@@ -219,16 +219,16 @@ def test_unavailable_says_for_how_long() -> None:
 
 def test_slow_ones_take_what_they_are_told() -> None:
     """Each answer within the range, and the same run again takes the same."""
-    told = []
+    reported = []
     for _ in range(2):
         world = world_of()
         (machine,) = inject_all(world.machines, BMC_QUIRKS, "node001:slow=0.05-0.3")
         world.machines["node001"] = machine
         bmc = bmc_of(world)
-        told.append([ask(bmc, "GET", SYSTEM).delay for _ in range(50)])
-    assert all(0.05 <= delay <= 0.3 for delay in told[0])
-    assert len(set(told[0])) > 10
-    assert told[0] == told[1]
+        reported.append([ask(bmc, "GET", SYSTEM).delay for _ in range(50)])
+    assert all(0.05 <= delay <= 0.3 for delay in reported[0])
+    assert len(set(reported[0])) > 10
+    assert reported[0] == reported[1]
 
 
 def spoilt(quirk: BmcQuirk) -> dict[str, Answer]:
@@ -288,8 +288,8 @@ def test_redirects_lead_to_the_same_resource() -> None:
 def test_bodies_are_cut_and_then_whole() -> None:
     """Now and then a read, and the next one is whole; no change is cut."""
     bmc = quirky(BmcQuirk.CUTS_BODIES)
-    told = [ask(bmc, "GET", SYSTEM).delivery for _ in range(60)]
-    assert {before for before, later in pairwise(told) if later is Delivery.CUT} == {Delivery.WHOLE}
+    reported = [ask(bmc, "GET", SYSTEM).delivery for _ in range(60)]
+    assert {before for before, later in pairwise(reported) if later is Delivery.CUT} == {Delivery.WHOLE}
     assert {ask(bmc, "PATCH", SYSTEM, PXE).delivery for _ in range(20)} == {Delivery.WHOLE}
 
 

@@ -202,9 +202,9 @@ def test_the_log_goes_on_and_is_cleared(tmp_path: Path) -> None:
 
     async def scene(bmc: Bmc, world: World) -> None:
         world.record("node001", "Critical", "It happened now.")
-        told = ask(bmc, "GET", f"{LOG}/Entries").body
-        assert told is not None
-        assert [entry["Message"] for entry in told["Members"]] == ["It was recorded.", "It happened now."]
+        reported = ask(bmc, "GET", f"{LOG}/Entries").body
+        assert reported is not None
+        assert [entry["Message"] for entry in reported["Members"]] == ["It was recorded.", "It happened now."]
         assert ask(bmc, "POST", f"{LOG}/Actions/LogService.ClearLog", {}).status == 204
         after = ask(bmc, "GET", f"{LOG}/Entries").body
         assert after is not None
@@ -243,8 +243,8 @@ def test_real_recordings(vendor: Vendor) -> None:
     marks = find_landmarks(copies[0])
     assert vendor_of(marks.maker) is vendor
     assert marks.gaps == ()
-    told = [set(copy.identities) for copy in copies]
-    assert all(len(one) == len(recording.identities) for one in told)
-    assert len(set().union(*told)) == 511 * len(recording.identities)
-    assert all(one.isdisjoint(other) for one, other in pairwise(told))
+    reported = [set(copy.identities) for copy in copies]
+    assert all(len(one) == len(recording.identities) for one in reported)
+    assert len(set().union(*reported)) == 511 * len(recording.identities)
+    assert all(one.isdisjoint(other) for one, other in pairwise(reported))
     assert json.dumps(copies[0][marks.system]) != json.dumps(copies[1][marks.system])

@@ -152,9 +152,9 @@ def test_ids_are_the_last_segment_and_paths_their_own() -> None:
 
 def test_counts_agree_with_lists() -> None:
     """`X@odata.count` is the length of `X`, everywhere."""
-    told = [agrees for resource in tree_of(healthy()).values() for agrees in counts(resource)]
-    assert all(told)
-    assert len(told) > 100
+    reported = [agrees for resource in tree_of(healthy()).values() for agrees in counts(resource)]
+    assert all(reported)
+    assert len(reported) > 100
 
 
 def test_missing_gpu_is_missing_everywhere() -> None:

@@ -126,8 +126,8 @@ def test_parts_that_are_gone_leave_no_trace(vendor: Vendor) -> None:
     whole = machine_of(vendor)
     for fault, part in (("missing-gpu", whole.gpus[-1]), ("missing-hca", whole.hcas[0])):
         broken = inject({whole.name: whole}, fault, whole.name)
-        told = vendor is not Vendor.OPENBMC or fault == "missing-gpu"
-        assert (part.serial in json.dumps(tree_of(whole))) is told
+        reported = vendor is not Vendor.OPENBMC or fault == "missing-gpu"
+        assert (part.serial in json.dumps(tree_of(whole))) is reported
         assert part.serial not in json.dumps(tree_of(broken))
         assert len(tree_of(broken)) < len(tree_of(whole))
 

@@ -6,14 +6,13 @@ slack; it is rounded up to a length that is sold. Rooms differ: check it before 
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from clusterctl.cabling.generate.racks import RACK_UNITS
+from clusterctl.fleet.csv_text import csv_text
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 from clusterctl.fleet.node import Location
 
@@ -74,7 +73,7 @@ def labels_csv(plan: WiringPlan) -> str:
         for number, cable in enumerate(plan.cables, start=1)
         for near, far in ((cable.source, cable.destination), (cable.destination, cable.source))
     )
-    return _csv(("cable", "place", "port", "far_place", "far_port", "length_m", "cable_type"), rows)
+    return csv_text((("cable", "place", "port", "far_place", "far_port", "length_m", "cable_type"), *rows))
 
 
 def _place(end: PortName, plan: WiringPlan) -> str:
@@ -100,7 +99,7 @@ def bill_of_materials(plan: WiringPlan, *, twin_cages: bool) -> str:
     items += _cables(plan)
     optical = [end for end, cable in ends if cable.kind == OPTICAL]
     items += _transceivers(optical, plan, twin_cages=twin_cages)
-    return _csv(("item", "type", "number"), ((what, kind, str(number)) for what, kind, number in items))
+    return csv_text((("item", "type", "number"), *items))
 
 
 def _cables(plan: WiringPlan) -> Iterator[tuple[str, str, int]]:
@@ -119,11 +118,3 @@ def _transceivers(optical: Iterable[PortName], plan: WiringPlan, *, twin_cages: 
         yield "transceiver", "switch, one port", len(switch)
     if hosts:
         yield "transceiver", "host, one port", hosts
-
-
-def _csv(heading: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(heading)
-    writer.writerows(rows)
-    return text.getvalue()

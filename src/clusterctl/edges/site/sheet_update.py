@@ -5,8 +5,6 @@ Secrets are never written; those that stand in the sheet already stay as they ar
 
 from __future__ import annotations
 
-import csv
-import io
 import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +16,9 @@ from clusterctl.edges.disk import disk_explained, write_whole
 from clusterctl.edges.site.sheet import Columns, read_sheet, sheet_columns, sheet_rows
 from clusterctl.edges.site.textfile import read_text
 from clusterctl.fleet.bmc.reconciliation import Entry
+from clusterctl.fleet.csv_text import csv_text
 from clusterctl.fleet.errors import UsageError
-from clusterctl.formats.site.table import read_table
+from clusterctl.formats.site.table import read_table, secret_columns
 from clusterctl.site.nodes import require_valid
 
 HEADINGS = {
@@ -109,9 +108,7 @@ class _Draft:
         return self.rows[-1]
 
     def text(self) -> str:
-        out = io.StringIO()
-        csv.writer(out, lineterminator="\n").writerows([self.headings, *self.rows])
-        return out.getvalue()
+        return csv_text([self.headings, *self.rows], verbatim=secret_columns(self.headings))
 
 
 def _changes(draft: _Draft, entries: Sequence[Entry], logins: Collection[str], prefix: str) -> Iterator[str]:

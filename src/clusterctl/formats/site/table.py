@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from clusterctl.fleet.csv_text import unguarded
 from clusterctl.fleet.errors import UsageError
 
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+_SECRET = re.compile(r"passw|pwd", re.IGNORECASE)
 _EXPORT = "export it again as plain CSV, separated by commas"
 
 
@@ -25,14 +28,24 @@ def read_table(text: str, file: str) -> Table:
     """Return the table. Raises `UsageError` with file and line, at once or while rows are read."""
     rows = _rows(text, file)
     _, header = next(rows, (1, []))
-    headings = tuple(cell.strip() for cell in header)
+    headings = tuple(unguarded(cell.strip()) for cell in header)
     if not headings:
         raise UsageError("is empty", where=f"{file}:1", remedy="name the columns in its first line")
     if len(headings) == 1:
         for sign, name in _SEPARATORS.items():
             if sign in headings[0]:
                 raise UsageError(f"its columns are separated by {name}", where=f"{file}:1", remedy=_EXPORT)
-    return Table(headings, rows)
+    secret = secret_columns(headings)
+    return Table(headings, ((line, _plain(cells, secret)) for line, cells in rows))
+
+
+def secret_columns(headings: Sequence[str]) -> tuple[int, ...]:
+    """Return the columns that hold passwords: a password is read and written letter by letter."""
+    return tuple(at for at, heading in enumerate(headings) if _SECRET.search(heading))
+
+
+def _plain(cells: list[str], secret: tuple[int, ...]) -> list[str]:
+    return [cell if at in secret else unguarded(cell) for at, cell in enumerate(cells)]
 
 
 def _rows(text: str, file: str) -> Iterator[tuple[int, list[str]]]:

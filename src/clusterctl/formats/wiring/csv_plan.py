@@ -18,8 +18,6 @@ names of these columns; the draft notes columns without a meaning.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -27,6 +25,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain, islice
 
+from clusterctl.fleet.csv_text import csv_text
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.wiring import Placement, PlanDraft, PlannedCable, PortName, WiringPlan
 from clusterctl.fleet.node import Location, Mac
@@ -346,21 +345,18 @@ _COLUMNS = (
 
 def wiring_csv(plan: WiringPlan) -> str:
     """Return the plan as a wiring.csv: one line for each cable, in the plan's order."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    for cable in plan.cables:
-        source, destination = cable.source, cable.destination
-        writer.writerow(
-            (
-                *(source.device, source.port, destination.device, destination.port),
-                *_cells(plan.locations.get(source.device)),
-                *_cells(plan.locations.get(destination.device)),
-                *(cable.cage, cable.rail, cable.serial),
-                *(_figure(cable.length_m), cable.kind, _figure(cable.gbps)),
-            )
-        )
-    return text.getvalue()
+    return csv_text((_COLUMNS, *(_written(cable, plan) for cable in plan.cables)))
+
+
+def _written(cable: PlannedCable, plan: WiringPlan) -> tuple[object, ...]:
+    source, destination = cable.source, cable.destination
+    return (
+        *(source.device, source.port, destination.device, destination.port),
+        *_cells(plan.locations.get(source.device)),
+        *_cells(plan.locations.get(destination.device)),
+        *(cable.cage, cable.rail, cable.serial),
+        *(_figure(cable.length_m), cable.kind, _figure(cable.gbps)),
+    )
 
 
 def _figure(number: float | None) -> str:

@@ -17,6 +17,7 @@ from datetime import date, datetime, time
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from clusterctl.fleet.csv_text import unguarded
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.file_text import MAX_BYTES, text_in, unpacked
 from clusterctl.formats.site.table import csv_problem
@@ -161,9 +162,12 @@ def _separator(text: str) -> str:
 
 def _csv_rows(text: str, separator: str, file: str, skipped: int) -> Iterator[Row]:
     reader = csv.reader(io.StringIO(text.replace("\0", ""), newline=""), strict=True, delimiter=separator)
+    guards = "'" in text
     try:
         for cells in reader:
             row = tuple(map(str.strip, cells))
+            if guards:
+                row = tuple(map(unguarded, row))
             if any(row):
                 yield reader.line_num + skipped, row
     except csv.Error as error:

@@ -1,4 +1,6 @@
-"""What the lab's repository of each vendor holds: a file or folder each, stand-ins for what Debian's archive lacks."""
+"""The contents of the lab's repository of each vendor, one file or folder per vendor: stand-ins for packages that
+Debian's archive lacks.
+"""
 
 from __future__ import annotations
 

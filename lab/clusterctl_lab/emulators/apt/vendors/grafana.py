@@ -1,6 +1,6 @@
 """Stand-in packages for Grafana's repository: `alloy` and `loki`, which no distribution has.
 
-Names, paths and unit as in github.com/grafana/alloy/tree/main/packaging; the account is the role's to make, as
+Names, paths and unit as in github.com/grafana/alloy/tree/main/packaging. The role creates the account, because
 stand-ins run no maintainer scripts.
 """
 
@@ -11,10 +11,10 @@ from pathlib import Path
 from clusterctl_lab.emulators.apt.emulated_package import StandIn
 
 ALLOY_VERSION = "1.10.2"
-"""What the roles' tests ask for."""
+"""The version that the roles' tests request."""
 
 NEWER_ALLOY_VERSION = "1.11.0"
-"""Also there, as in a real repository: a role that does not pin its version would install this one."""
+"""A newer version, as in a real repository: a role that does not pin its version would install it."""
 
 LOKI_VERSION = "3.5.5"
 

@@ -1,7 +1,7 @@
 """Stand-in packages for NVIDIA's DOCA repository: real names, no driver inside.
 
-Names as NVIDIA's documents have them: the meta-package `doca-ofed` (docs.nvidia.com/doca/sdk, DOCA installation guide
-for Linux, and MLNX_OFED to DOCA-OFED transition guide) draws in the kernel modules for DKMS, the service `openibd` and
+Names as in NVIDIA's documents: the meta-package `doca-ofed` (docs.nvidia.com/doca/sdk, DOCA installation guide for
+Linux, and MLNX_OFED to DOCA-OFED transition guide) depends on the kernel modules for DKMS, the service `openibd` and
 `ofed_info`.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from clusterctl_lab.emulators.apt.emulated_package import StandIn
 
 DOCA_VERSION = "3.2.1"
-"""What the lab's site asks for."""
+"""The version that the lab's site requests."""
 
 OFED_VERSION = "25.10-1.7.1"
 """The OFED inside it."""

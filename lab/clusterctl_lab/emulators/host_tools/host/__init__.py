@@ -1,1 +1,1 @@
-"""What runs inside a lab host: stand-ins for tools whose hardware is not there (standard library, mpi4py)."""
+"""Programs that run on a lab host: stand-ins for tools of missing hardware (standard library, mpi4py)."""

@@ -1,7 +1,7 @@
 """adapter-boards: the PSID of each adapter of this machine.
 
-Stands in for a program of the burn-in, which would read the controller's own /sys. The PSID of the lab's adapters is
-that of a ConnectX-7 in a recorded server of eight H100 (leptonai/gpud, /sys/class/infiniband).
+Stands in for a burn-in program that would read the controller's own /sys. The PSID of the lab's adapters is that of a
+ConnectX-7 in a recorded server of eight H100 (leptonai/gpud, /sys/class/infiniband).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the adapters of this host keep in their flash memory: firmware and settings, in force from the next boot on."""
+"""The flash memory of this host's adapters: firmware and settings, in force from the next boot."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ FACTORY = {
 
 
 class Flash:
-    """One adapter's. `firmware` and `settings` are in force; `burnt` and `changed` will be after the boot `written`.
+    """One adapter's flash. `firmware` and `settings` are in force; `burnt` and `changed` will be after the boot
+    `written`.
 
-    Empty firmware is the one that the machine came with.
+    Empty firmware means the firmware that the machine was delivered with.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ def running(hca: Hca) -> str:
 
 
 def write(hca: Hca, flash: Flash) -> None:
-    """Keep it over the next boot."""
+    """Write the change so that it survives the next boot."""
     flash.written = _boot()
     os.makedirs(os.path.dirname(STATE), mode=0o755, exist_ok=True)  # noqa: PTH103, PTH120 — see small_files
     kept, fresh = {**_all(), hca.pci: vars(flash)}, f"{STATE}.new"

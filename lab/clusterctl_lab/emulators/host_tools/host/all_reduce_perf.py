@@ -1,9 +1,9 @@
-"""all_reduce_perf: a real all-reduce between MPI ranks (mpi4py), told in the words of nccl-tests.
+"""all_reduce_perf: a real all-reduce between MPI ranks (mpi4py), printed in the format of nccl-tests.
 
-Every rank gives a buffer of `rank + 1`; every element of the sum is checked. Times are the slowest rank's, bandwidths
-as nccl-tests defines them (doc/PERFORMANCE.md): busbw = algbw x 2(n - 1) / n. The table follows a recording
-(microsoft/superbenchmark, MIT) in the form of nccl-tests 2.13 and later. What is slow on a machine makes each step last
-longer: the paths to its GPUs by as much as they carry of it.
+Every rank contributes a buffer of `rank + 1`; every element of the sum is checked. Times are the slowest rank's,
+bandwidths as nccl-tests defines them (doc/PERFORMANCE.md): busbw = algbw x 2(n - 1) / n. The table follows a recording
+(microsoft/superbenchmark, MIT) in the format of nccl-tests 2.13 and later. A slow part of a machine lengthens each
+step: a path to a GPU by its share of the traffic.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _bytes(text: str) -> int:
 
 @dataclass(frozen=True)
 class Part:
-    """What this rank's machine gives to a sum, and by how many seconds it makes a step longer."""
+    """The contribution of this rank's machine to a sum, and the seconds that it adds to a step."""
 
     gives: int
     waits_s: float

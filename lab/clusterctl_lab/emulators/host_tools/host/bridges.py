@@ -43,7 +43,7 @@ def bridges() -> tuple[Bridge, ...]:
 
 
 def _buses(facts: Facts) -> list[int]:
-    """Where the adapter beside each GPU would be."""
+    """Return the buses of the adapters next to each GPU."""
     return [int(gpu.address[5:7], 16) - 3 for gpu in facts.gpus]
 
 

@@ -1,8 +1,8 @@
-"""cpu-memory-load: what stress-ng and the kernel's counters would tell of this machine's processors and memory.
+"""cpu-memory-load: the output of stress-ng and the kernel's counters for this machine's processors and memory.
 
-Stands in for a program of the burn-in, which would load the controller's own processors. stress-ng's words and figures
-are laid out as 0.15.06 prints them (Debian 12); those of a module that flips bits as it printed them when bits of its
-own memory were changed under it.
+Stands in for a burn-in program that would load the controller's own processors. The layout of text and figures is that
+of stress-ng 0.15.06 (Debian 12). For a module that flips bits it is the output of a run in which bits of its memory
+were changed.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ def main(argv: Sequence[str]) -> int:
     seconds, percent = map(int, argv)
     facts = load()
     work_processors(facts)
-    told = {
+    reported = {
         "seconds": float(seconds),
         "before": _counted(facts, loaded=False),
         "after": _counted(facts, loaded=True),
         "packages": [_package(facts, package, seconds, percent) for package in range(facts.cpus)],
     }
-    json.dump(told, sys.stdout)
+    json.dump(reported, sys.stdout)
     return 0
 
 
 def _beside(facts: Facts, package: int) -> tuple[Dimm, ...]:
-    """The modules of a package: the first half is the first one's of two."""
+    """Return the modules of a package: of two packages, the first has the first half."""
     each = len(facts.dimms) // facts.cpus
     return facts.dimms[package * each : (package + 1) * each]
 
@@ -69,10 +69,10 @@ def _package(facts: Facts, package: int, seconds: int, percent: int) -> dict[str
     flips = any(dimm.flips for dimm in beside)
     cpus = facts.cores // facts.cpus
     size = sum(dimm.size_mib for dimm in beside) * 2**20 * percent // 100
-    said = (FLIPPED if flips else WELL).format(seconds=seconds)
+    messages = (FLIPPED if flips else WELL).format(seconds=seconds)
     metrics = _metric("cpu", cpus * RATE, seconds) + _metric("vm", cpus * RATE * 20, seconds)
     head = {"package": package, "cpus": cpus, "bytes": size, "code": FAILED if flips else 0}
-    return {**head, "said": said, "metrics": f"---\nmetrics:\n{metrics}...\n"}
+    return {**head, "said": messages, "metrics": f"---\nmetrics:\n{metrics}...\n"}
 
 
 def _metric(stressor: str, rate: float, seconds: int) -> str:

@@ -1,8 +1,8 @@
-"""dcgmi: `diag --run LEVEL --json`, the diagnosis of this machine's GPUs; it tests nothing, and tells at once.
+"""dcgmi: `diag --run LEVEL --json`, the diagnosis of this machine's GPUs; it tests nothing and answers immediately.
 
-The document is that of DCGM 4 by NVIDIA's schema for its tests (NVIDIA/DCGM, testing/python3/dcgm_diag_schema.json), a
-failed test by DCGM's error numbers (dcgm_errors.h: 52, faulty memory, of category 10, severity 2), the exit
-code its DCGM_ST_NVVS_ERROR. All else is the business of the dcgmi that the lab's package of DCGM brings.
+The document is that of DCGM 4 by NVIDIA's schema for its tests (NVIDIA/DCGM, testing/python3/dcgm_diag_schema.json). A
+failed test has DCGM's error numbers (dcgm_errors.h: 52, faulty memory, of category 10, severity 2); the exit code is
+DCGM_ST_NVVS_ERROR. The dcgmi of the lab's DCGM package does everything else.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """dmesg: the messages that this machine's kernel would have logged since its boot; `-T` prints times of day, `-x`
 facility and level.
 
-A virtual machine's own kernel comes first, in its own words; what its missing hardware would have logged follows.
+The messages of a virtual machine's own kernel come first; those of its missing hardware follow.
 
 Lines as the kernel's PCI core and mlx5 driver (Linux 5.15) print them, a port's changes as NVIDIA's MLNX_OFED does
-(leptonai/gpud#1209); those of NVIDIA's GPU driver lie in `xid_messages.py`.
+(leptonai/gpud#1209); those of NVIDIA's GPU driver are in `xid_messages.py`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _level(text: str) -> str:
 
 
 def _kernel(facts: Facts) -> Iterator[str]:
-    """How a log begins, of which the controller's kernel shows hosts in namespaces none."""
+    """Return the first lines of a log; hosts in namespaces see none of them in the controller's kernel."""
     if not facts.own_kernel:
         yield f"Linux version {platform.release()} (lab)"
         yield f"DMI: {facts.manufacturer} {facts.model}, BIOS"

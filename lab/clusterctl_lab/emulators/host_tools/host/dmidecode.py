@@ -42,7 +42,9 @@ def _string(facts: Facts, keyword: str) -> int:
 
 
 def _module(number: int, dimm: Dimm) -> str:
-    """Empty sockets are left out; one whose module was not started is told as empty."""
+    """Return the module's record. Empty sockets are left out; a socket with a module that was not started is reported
+    as empty.
+    """
     size = f"{dimm.size_mib // 1024} GB" if dimm.seen else "No Module Installed"
     return (
         f"Handle 0x{0x1100 + number:04X}, DMI type 17, 92 bytes\nMemory Device\n\tTotal Width: 72 bits\n"

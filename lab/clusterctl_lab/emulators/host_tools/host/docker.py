@@ -1,12 +1,12 @@
-"""docker: a stand-in that can say how its daemon and the host's one container are; it cannot start any.
+"""docker: a stand-in that reports the state of its daemon and of the host's one container; it cannot start any.
 
-`docker info` and `docker ps` answer as Docker's command does: with a daemon from the fields of the Engine API's
-`GET /info`, without one with its complaint on standard error and, in JSON, in `ServerErrors` (docker/cli pull request
-3594). The daemon is `docker.service` of the same lab, which does nothing but run. Of all that could be run, `nvidia-smi
--L` alone is answered, and its image is there: as in a container, or as by a daemon without NVIDIA's runtime
-(NVIDIA/nvidia-docker issue 1470).
+`docker info` and `docker ps` answer as Docker's command does: with a daemon from the fields of the Engine API's `GET
+/info`, without one with its error on standard error and, in JSON, in `ServerErrors` (docker/cli pull request 3594). The
+daemon is `docker.service` of the same lab, which only runs. Of all container commands only `nvidia-smi -L` is answered,
+and its image exists: as in a container with GPUs, or as by a daemon without NVIDIA's runtime (NVIDIA/nvidia-docker
+issue 1470).
 
-Where Docker itself is installed (the role docker on a virtual machine) it answers all but that: there is no GPU.
+Where Docker itself is installed (the role docker on a virtual machine) Docker answers everything else: there is no GPU.
 """
 
 from __future__ import annotations

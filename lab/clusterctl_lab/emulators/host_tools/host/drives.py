@@ -16,7 +16,7 @@ _SD_MINORS, _NVME_MINORS = 16, 8
 
 
 class Device:
-    """A whole disk, or a partition of one; the root file system is on the last one of the disk that was booted."""
+    """A whole disk, or a partition of one; the root file system is on the last partition of the boot disk."""
 
     def __init__(
         self, name: str, number: str, kind: str, size: int, disk: Disk, parts: tuple[Device, ...] = ()

@@ -1,8 +1,8 @@
-"""edac-counters: the memory errors of the machine's modules, since an hour ago.
+"""edac-counters: the memory errors of the machine's modules during the last hour.
 
-Stands in for a program of the burn-in, which would read the controller's own memory in /sys. The fields are those of
-the kernel's ABI (Documentation/ABI/testing/sysfs-devices-edac), the labels those that rasdaemon's `ras-mc-ctl
---register-labels` writes into it: what is printed beside the socket.
+Stands in for a burn-in program that would read the controller's own memory in /sys. The fields are those of the
+kernel's ABI (Documentation/ABI/testing/sysfs-devices-edac). The labels are those that rasdaemon's `ras-mc-ctl
+--register-labels` writes: the text printed next to the socket.
 """
 
 from __future__ import annotations

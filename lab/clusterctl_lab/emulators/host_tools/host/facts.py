@@ -1,7 +1,7 @@
-"""What this host's hardware is, from the file that the lab renders from its model of the machine.
+"""The hardware of this host, from the file that the lab renders from its model of the machine.
 
 A burn-in starts these tools dozens of times on each host of a lab. Importing `dataclasses`, `typing` and `pathlib` took
-two thirds of each start: hence classes that are filled by hand.
+two thirds of each start; these classes therefore fill their fields without them.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ FACTS = os.environ.get("CLUSTERCTL_LAB_FACTS", "/etc/clusterctl-lab/machine.json
 DRIVER_VERSION = os.environ.get("CLUSTERCTL_LAB_DRIVER", "/usr/lib/clusterctl-lab/driver-version")
 
 
-class _Told:
-    """Its fields are those of the file; a test holds that they are all there, and no others."""
+class _Record:
+    """Its fields are those of the file; a test checks that exactly these exist."""
 
-    def __init__(self, **told: object) -> None:
-        self.__dict__.update(told)
+    def __init__(self, **fields: object) -> None:
+        self.__dict__.update(fields)
 
 
 if not TYPE_CHECKING:
-    Fan = _Gpu = _Told
+    Fan = _Gpu = _Record
 
 
 class Gpu(_Gpu):
@@ -44,13 +44,13 @@ class Gpu(_Gpu):
         return self.pci[4:].lower()
 
 
-class Hca(_Told):
+class Hca(_Record):
     """`interface` is the network interface that carries its traffic in the lab.
 
-    switch_width, switch_redirects   lanes of the PCIe switch above it, and whether that one's ACS redirects
+    switch_width, switch_redirects   lanes of the PCIe switch above it, and whether ACS redirects are on there
     configured   a subnet manager has made its port active
     gpu_path_slow   it reads and writes GPU memory slowly
-    symbol_per_hour, receive_per_hour   how fast its error counters grow; link_downed since the boot
+    symbol_per_hour, receive_per_hour   growth of its error counters; link_downed since the boot
     """
 
     name: str
@@ -73,26 +73,26 @@ class Hca(_Told):
     lid: int
 
 
-class EthernetSwitch(_Told):
-    """What an Ethernet switch says of itself by LLDP: its name, the MAC address of its chassis, the port's name."""
+class EthernetSwitch(_Record):
+    """The LLDP data of an Ethernet switch: its name, the MAC address of its chassis, the port's name."""
 
     name: str
     mac: str
     port: str
 
 
-class Network(_Told):
-    """The first NIC; `switch` is what it hears, if anybody."""
+class Network(_Record):
+    """The first NIC; `switch` is its LLDP neighbour, if any."""
 
     interface: str
     mac: str
     switch: EthernetSwitch | None
 
 
-class Dimm(_Told):
-    """A memory module; `locator` is what is printed beside its socket, its errors are those of the last hour.
+class Dimm(_Record):
+    """A memory module; `locator` is the text printed next to its socket, its errors are those of the last hour.
 
-    `flips`: under load it gives back other bits than were written. `seen`: the firmware has started it.
+    `flips`: under load it returns other bits than were written. `seen`: the firmware has started it.
     """
 
     locator: str
@@ -103,9 +103,9 @@ class Dimm(_Told):
     seen: bool
 
 
-class Disk(_Told):
-    """A drive; `name` as the kernel calls it. `used_percent` of its endurance; `failed`: it says that it is dead;
-    `boot`: the site calls it the root disk.
+class Disk(_Record):
+    """A drive; `name` is the kernel's name. `used_percent` of its endurance; `failed`: it reports its failure; `boot`:
+    the site names it as the root disk.
     """
 
     name: str
@@ -118,22 +118,22 @@ class Disk(_Told):
     boot: bool
 
 
-class Facts(_Told):
-    """The machine, as far as its tools may tell of it.
+class Facts(_Record):
+    """The machine, as far as its tools may report it.
 
     busy_mhz    the clock of its processors under load
     kernel_log  harmless lines that its kernel has logged
-    own_kernel  it is a virtual machine: what its kernel logs is its own
-    containers  what its Docker runs, by name, and its status in Docker's words
-    container_gpus  containers are given GPUs
+    own_kernel  it is a virtual machine: its kernel log is its own
+    containers  the containers of its Docker: name → status as Docker prints it
+    container_gpus  containers have access to GPUs
     peermem     nvidia-peermem is loaded; else the driver's kernel modules are not the open ones either
-    iommu       how its IOMMU treats devices, as the kernel calls it
+    iommu       the mode of its IOMMU, as the kernel names it
     weak_power  its power supplies do not carry GPUs and processors at the same time
     driver_lost the GPUs' driver is installed and not loaded
     swap        a partition is used as swap
-    sums_wrong  what it gives to a sum over many nodes is wrong
-    sums_stop   it stops amid a long one
-    nvswitch_slow   its GPUs reach each other slowly
+    sums_wrong  its contribution to a sum over many nodes is wrong
+    sums_stop   it stops during a long sum
+    nvswitch_slow   traffic between its GPUs is slow
     """
 
     name: str

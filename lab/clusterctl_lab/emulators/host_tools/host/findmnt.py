@@ -1,6 +1,6 @@
 """findmnt: `--json --output COLUMNS /`, as findmnt of util-linux 2.38 prints it; the host's own root is an overlay.
 
-Asked for in any other way, the real one answers.
+The real tool answers any other call.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ def main(argv: Sequence[str]) -> int:
     if not columns or not set(columns) <= _COLUMNS:
         os.execv(REAL, [REAL, *argv])  # noqa: S606 — another program's name and arguments, no shell
     device = root()
-    told = {"TARGET": "/", "SOURCE": device.path, "FSTYPE": "ext4", "OPTIONS": _options(), "MAJ:MIN": device.number}
-    json.dump({"filesystems": [{column.lower(): told[column] for column in columns}]}, sys.stdout, indent=3)
+    reported = {"TARGET": "/", "SOURCE": device.path, "FSTYPE": "ext4", "OPTIONS": _options(), "MAJ:MIN": device.number}
+    json.dump({"filesystems": [{column.lower(): reported[column] for column in columns}]}, sys.stdout, indent=3)
     sys.stdout.write("\n")
     return 0
 
 
 def _options() -> str:
-    """Whether it can be written to, as the kernel says of the root that is mounted (proc_pid_mounts(5))."""
+    """Return the mount options of the root, writable or not, as the kernel reports them (proc_pid_mounts(5))."""
     mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
     writable = [mount[3].split(",")[0] for mount in mounts if mount[1] == "/"]
     return f"{writable[-1] if writable else 'rw'},relatime"

@@ -1,9 +1,9 @@
-"""gpu-load: the burn-in's own load of all GPUs, told of GPUs that are not there.
+"""gpu-load: the burn-in's own load of all GPUs, with figures for GPUs that the lab does not have.
 
-Stands in for a program of the burn-in, which would need PyTorch and GPUs; it loads nothing, and tells at once. The
-figures are those that an H100 SXM is known to reach, times the machine's own; the brakes are NVML's clock event
-reasons: a sound one at its power limit (0x4), a hot one halved by its hardware (0x48), all of them by a server whose
-power supplies do not carry them (0x88).
+Stands in for a burn-in program that would need PyTorch and GPUs; it loads nothing and answers immediately. The figures
+are those of an H100 SXM times the machine's own factor. The throttle reasons are NVML's clock event reasons: a healthy
+GPU at its power limit (0x4), a hot one halved by its hardware (0x48), all GPUs of a server with too weak power supplies
+(0x88).
 """
 
 from __future__ import annotations

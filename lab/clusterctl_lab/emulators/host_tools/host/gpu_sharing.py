@@ -1,8 +1,8 @@
-"""gpu-sharing: the kernel's release, the driver's kernel modules and the IOMMU's groups, of this machine.
+"""gpu-sharing: the kernel's release, the driver's kernel modules and the IOMMU's groups of this machine.
 
-Stands in for a program of the burn-in, which would read the controller's own /proc and /sys. The driver's line is that
-of /proc/driver/nvidia/version as NVIDIA's own bug reports have it, with open modules and without; a group is a device's
-bus, as `lspci` here says, its type one of Linux's ABI (sysfs-kernel-iommu_groups).
+Stands in for a burn-in program that would read the controller's own /proc and /sys. The driver's line is that of
+/proc/driver/nvidia/version in NVIDIA's bug reports, with open modules and without. A group is a device's bus, as in the
+`lspci` of this folder; its type is one of Linux's ABI (sysfs-kernel-iommu_groups).
 """
 
 from __future__ import annotations

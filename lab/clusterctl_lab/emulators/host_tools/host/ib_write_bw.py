@@ -1,12 +1,12 @@
-"""ib_write_bw: real bytes over TCP between the two hosts' rail interfaces, told in perftest's words.
+"""ib_write_bw: real bytes over TCP between the two hosts' rail interfaces, printed in perftest's format.
 
-Server and client meet at the server's address and port, as perftest's do to exchange queue pairs. There the server says
-where its rail's interface listens; the client sends `size` x `iterations` bytes from its own rail's interface to it.
-What is printed is what was measured. The table and the messages follow recordings of perftest on ConnectX (microsoft/
-superbenchmark, MIT) and perftest's sources.
+Server and client meet at the server's address and port, where perftest exchanges queue pairs. There the server sends
+the listening address of its rail's interface; the client sends `size` x `iterations` bytes from its own rail's
+interface to it. The printed figures are measured. The table and the messages follow recordings of perftest on ConnectX
+(microsoft/ superbenchmark, MIT) and perftest's sources.
 
-Asked for another device than the machine's own adapters (soft-RoCE in a virtual machine), the real one answers where it
-is installed.
+For a device other than the machine's own adapters (soft-RoCE in a virtual machine), the real tool answers where it is
+installed.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _address(interface: str) -> str:
 
 
 def _serve(hca: Hca, options: argparse.Namespace) -> tuple[int, float]:
-    """Wait for the client, take its bytes, tell it when all have come; how many messages, in how many seconds."""
+    """Wait for the client, receive its bytes and confirm the end; return the number of messages and the seconds."""
     with (
         socket.create_server(("", options.port), backlog=1) as meeting,
         socket.create_server((_address(hca.interface), 0)) as rail,
@@ -108,7 +108,7 @@ def _serve(hca: Hca, options: argparse.Namespace) -> tuple[int, float]:
 
 
 def _receive(data: socket.socket) -> int:
-    """All that comes until the client has sent its last."""
+    """Receive everything until the client has sent its last message."""
     buffer, received = bytearray(CHUNK), 0
     while got := data.recv_into(buffer, CHUNK):
         received += got
@@ -123,9 +123,9 @@ def _meet(host: str, port: int) -> socket.socket | None:
 
 
 def _send(hca: Hca, control: socket.socket, options: argparse.Namespace) -> tuple[int, float]:
-    """Send messages over the rail, for as long or as many as asked, and wait until the server has them all.
+    """Send messages over the rail for the requested time or number, and wait until the server has received them all.
 
-    How many they were, and the seconds that it took.
+    Return their number and the seconds that it took.
     """
     control.settimeout(None)
     with control, control.makefile("rwb") as lines:

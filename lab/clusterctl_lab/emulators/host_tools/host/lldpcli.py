@@ -1,4 +1,4 @@
-"""lldpcli: `-f json0 show interfaces`, the ports that this host's lldpd speaks on; as recorded from lldpd 1.0.16."""
+"""lldpcli: `-f json0 show interfaces`, the ports of this host's lldpd; as recorded from lldpd 1.0.16."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""lldpctl: `-f json0`, the neighbours that this host's lldpd hears.
+"""lldpctl: `-f json0`, the neighbours of this host's lldpd.
 
-The document is that of lldpd 1.0.16, recorded between two namespaces of which one took the part of a switch that calls
-its ports by interface name.
+The document is that of lldpd 1.0.16, recorded between two namespaces; one of them acted as a switch that names its
+ports by interface.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def document(interfaces: list[dict[str, Any]]) -> str:
-    """An lldpd that has nothing to tell leaves the element out."""
+    """Return the document; an lldpd without neighbours leaves the element out."""
     return json.dumps({"lldp": [{"interface": interfaces} if interfaces else {}]}, indent=2) + "\n"
 
 

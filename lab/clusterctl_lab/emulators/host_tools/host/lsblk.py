@@ -1,6 +1,6 @@
 """lsblk: `--json --bytes --output COLUMNS` of the machine's drives, as lsblk of util-linux 2.38 prints it.
 
-Asked for in any other way, the real one answers: it sees the controller's drives.
+The real tool answers any other call: it sees the controller's drives.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _COLUMNS: Mapping[str, Callable[[Device], Any]] = {
     "SERIAL": lambda device: device.disk.serial if device.kind == "disk" else None,
     "WWN": lambda _: None,
 }
-"""A whole disk tells model and serial, its partitions do not; the lab's drives have no world-wide names."""
+"""A whole disk reports model and serial, its partitions do not; the lab's drives have no world-wide names."""
 
 
 def main(argv: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""lscpu: `--json`, in the three fields that say how many processors there are (util-linux 2.38, lscpu(1))."""
+"""lscpu: `--json`, in the three fields that give the number of processors (util-linux 2.38, lscpu(1))."""
 
 from __future__ import annotations
 

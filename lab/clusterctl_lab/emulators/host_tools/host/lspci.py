@@ -1,8 +1,8 @@
-"""lspci: `-D -vv -d VENDOR:`, the adapters (15b3) and GPUs (10de) with their links; `-D -vvv`, the bridges too;
-`-n -d 10de::0680`, the NVSwitches; `-D -n`, numbers, bridges too.
+"""lspci: `-D -vv -d VENDOR:`, the adapters (15b3) and GPUs (10de) with their links; `-D -vvv`, the bridges too; `-n -d
+10de::0680`, the NVSwitches; `-D -n`, numbers, bridges too.
 
-As recorded with lspci 3.7 on 8 x H100 with ConnectX-7 (leptonai/gpud, Apache-2.0), in the lines that tell of the link.
-Of a device that has left the bus all registers read as ones: revision ff and no header type (lspci.c of pciutils).
+As recorded with lspci 3.7 on 8 x H100 with ConnectX-7 (leptonai/gpud, Apache-2.0), in the lines about the link. All
+registers of a device that has left the bus read as ones: revision ff and no header type (lspci.c of pciutils).
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ def _device(address: str, name: str, width: int) -> str:
 
 
 def iommu_group(address: str) -> int:
-    """Each GPU and adapter is alone on its bus, and in a group of its own."""
+    """Return the IOMMU group: each GPU and adapter is alone on its bus, and has its own group."""
     return int(address.split(":")[1], 16)
 
 
 def _bridge(bridge: Bridge) -> str:
-    """In the lines that tell of link, buses and ACS."""
+    """Return the bridge's lines about link, buses and ACS."""
     name = "PCI bridge: Broadcom / LSI PEX890xx PCIe Gen 5 Switch (rev b0) (prog-if 00 [Normal decode])"
     buses = f"secondary={bridge.behind:02x}, subordinate={bridge.last:02x}, sec-latency=0"
     text = f"{bridge.address} {name}\n\tBus: primary={bridge.address[5:7]}, {buses}\n"

@@ -1,7 +1,7 @@
 """mlxlink: `-d HCA -m --json`, the module in an adapter's port.
 
-The document is shaped like that of an OSFP module in a ConnectX-8 that was published (values beside their ranges, lane
-by lane); the part is NVIDIA's twin-port OSFP transceiver for NDR, MMA4Z00-NS.
+The document has the shape of a published one for an OSFP module in a ConnectX-8 (values with their ranges, lane by
+lane). The part is NVIDIA's twin-port OSFP transceiver for NDR, MMA4Z00-NS.
 """
 
 from __future__ import annotations

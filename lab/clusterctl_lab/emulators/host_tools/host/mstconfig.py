@@ -22,7 +22,7 @@ _VALUES: Mapping[str, tuple[str, ...]] = {
     "LLDP_NB_TX_MODE_P1": _LLDP,
     "SRIOV_EN": _BOOLEAN,
 }
-"""Settings of words; the others are numbers."""
+"""Settings with text values; the others are numbers."""
 
 
 def main(argv: Sequence[str]) -> int:

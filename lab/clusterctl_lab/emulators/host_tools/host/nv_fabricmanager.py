@@ -1,6 +1,6 @@
-"""nv-fabricmanager: `--version`, in the driver's version, until its own package comes and replaces it.
+"""nv-fabricmanager: `--version`, in the driver's version, until the real package replaces it.
 
-The words as NVIDIA/gpu-driver-container and the fabric manager's user guide show them.
+The text is that of NVIDIA/gpu-driver-container and of the fabric manager's user guide.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """nvidia-smi: `-q`, `-L`, `--query-gpu=… --format=csv…`, `nvlink --status` and `-e`, `topo -m`, `--persistence-mode=1`.
 
-`-q` and `topo -m` lie in `nvidia_smi_query.py` and `nvidia_smi_topology.py`. `nvlink --status` follows a recording of
-A100 (leptonai/gpud, Apache-2.0) with the H100's links and rate, and for links that are down one of V100
-(Azure/azhpc-diagnostics#73); `nvlink -e` one of H100 (stas00/ml-engineering); the CSV form and the messages follow
-`nvidia-smi --help-query-gpu` and the manual. Without the driver's package it fails as the real one does without its
-kernel module; while a GPU has left the PCI bus it names that one and tells nothing of the others, with exit code 15
-(its manual; the words as in JosephKJ/OWOD#81).
+`-q` and `topo -m` are in `nvidia_smi_query.py` and `nvidia_smi_topology.py`. `nvlink --status` follows a recording of
+A100 (leptonai/gpud, Apache-2.0) with the H100's links and rate; links that are down follow one of V100
+(Azure/azhpc-diagnostics#73). `nvlink -e` follows one of H100 (stas00/ml-engineering). The CSV form and the messages
+follow `nvidia-smi --help-query-gpu` and the manual. Without the driver's package it fails as the real tool does without
+its kernel module. While a GPU has left the PCI bus it names that GPU and reports no other GPU, with exit code 15 (its
+manual; the text as in JosephKJ/OWOD#81).
 """
 
 from __future__ import annotations
@@ -96,7 +96,9 @@ def _title(gpu: Gpu) -> str:
 
 
 def _links(gpu: Gpu) -> str:
-    """All down: the driver says so in one line (recorded on A100 by Azure/azurehpc-health-checks, MIT)."""
+    """Return the links. Where all are down the driver prints one line (recorded on A100 by
+    Azure/azurehpc-health-checks, MIT).
+    """
     if len(set(gpu.links_down)) == LINKS:
         return f"{_title(gpu)}\nNVML: Unable to retrieve NVLink information as all links are inActive\n"
     rates = ("<inactive>" if link in gpu.links_down else LINK_RATE for link in range(LINKS))

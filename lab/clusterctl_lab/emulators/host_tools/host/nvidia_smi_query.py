@@ -1,8 +1,8 @@
-"""`nvidia-smi -q`: all that the driver says of its GPUs, as text.
+"""`nvidia-smi -q`: everything that the driver reports of its GPUs, as text.
 
-It follows a recording of driver 535.161.08 on 8 x H100 80GB HBM3 (leptonai/gpud, Apache-2.0), in the fields that say
-something of the machine; row remapping as NVIDIA's GPU memory error management guide tells it: an uncorrectable error
-leaves a row that waits for the next reset.
+It follows a recording of driver 535.161.08 on 8 x H100 80GB HBM3 (leptonai/gpud, Apache-2.0), in the fields that
+describe the machine. Row remapping follows NVIDIA's GPU memory error management guide: after an uncorrectable error a
+row waits for the next reset.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from clusterctl_lab.emulators.host_tools.host.facts import Gpu
 
 CUDA = "12.2"
-HOTTEST_C = 85  # where an H100 begins to slow down: `T.Limit` is what is left until there
+HOTTEST_C = 85  # an H100 begins to throttle at this temperature: `T.Limit` is the distance to it
 RESERVED_MIB = 551
 POWER = {
     "Power Draw": "67.74 W",

@@ -1,4 +1,4 @@
-"""`nvidia-smi topo -m`: as recorded on 8 x H100 (NVIDIA/nccl#1264), without its legend of words.
+"""`nvidia-smi topo -m`: as recorded on 8 x H100 (NVIDIA/nccl#1264), without its legend.
 
 A GPU and an adapter below one switch are three buses apart; the first half of the GPUs is at the first processor.
 """
@@ -13,7 +13,7 @@ LINKS = 18
 BESIDE = 3
 """From an adapter's bus to that of its GPU."""
 SECOND_PROCESSOR = 0x80
-"""The buses from here on."""
+"""The buses from this one on."""
 
 
 def table(facts: Facts) -> Iterator[str]:
@@ -43,7 +43,7 @@ def _joined(gpu: Gpu, other: Gpu) -> str:
 
 
 def _near(bus: int, hca: Hca) -> str:
-    """From where the adapter beside a GPU would be."""
+    """Return the column of the adapter next to a GPU."""
     theirs = _bus(hca.pci)
     if bus == theirs:
         return "PIX"

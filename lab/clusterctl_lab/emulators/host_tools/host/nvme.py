@@ -31,7 +31,9 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _disk(facts: Facts, name: str) -> Disk | None:
-    """A virtual machine's kernel may count its drives in another order: there the serial tells which it is."""
+    """Return the drive. A virtual machine's kernel may number its drives in another order; there the serial identifies
+    the drive.
+    """
     serial = text_of(f"/sys/block/{name}/device/serial").strip()
     if facts.own_kernel and serial:
         return next((disk for disk in facts.disks if disk.serial == serial), None)

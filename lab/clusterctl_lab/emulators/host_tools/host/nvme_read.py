@@ -1,7 +1,7 @@
-"""nvme-read: how fast the machine's data drives answer random reads. It reads nothing: the drives have no content.
+"""nvme-read: the speed of random reads from the machine's data drives. It reads nothing: the drives have no content.
 
-Stands in for a program of the burn-in, which would have fio read the controller's own drives. The fields of fio's JSON
-are those that fio 3.33 printed for a file (Debian 12), as many of them as tell a result.
+Stands in for a burn-in program that would run fio on the controller's own drives. The JSON fields are those of fio 3.33
+for a file (Debian 12), limited to the fields of the result.
 """
 
 from __future__ import annotations
@@ -39,6 +39,6 @@ def _drive(disk: Disk, seconds: int) -> dict[str, object]:
     }
     none = {"io_bytes": 0, "iops": 0.0, "runtime": 0, "total_ios": 0, "clat_ns": {}}
     job = {"jobname": "nvme_read", "groupid": 0, "error": 0, "read": read, "write": none, "trim": none}
-    told = {"fio version": "fio-3.33", "jobs": [job]}
+    reported = {"fio version": "fio-3.33", "jobs": [job]}
     head = {"name": disk.name, "serial": disk.serial, "model": disk.model}
-    return {**head, "path": f"/dev/{disk.name}", "code": 0, "said": "", "fio": told}
+    return {**head, "path": f"/dev/{disk.name}", "code": 0, "said": "", "fio": reported}

@@ -1,7 +1,7 @@
 """perfquery: `[-x] -C HCA -P 1`, the counters of this host's own port.
 
 The lines are those of libibmad's dump of PortCounters and PortCountersExtended (rdma-core 44, the names in its order);
-plain ones stop at the highest value that the InfiniBand specification gives them room for (volume 1, 16.1.3.5).
+the plain counters stop at their maximum in the InfiniBand specification (volume 1, 16.1.3.5).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _extended(hca: Hca) -> str:
 
 
 def _grown(hca: Hca) -> dict[str, int]:
-    """What has come together since the boot, at the model's rates."""
+    """Return the counter's growth since the boot, at the model's rates."""
     hours = uptime() / 3600
     return {
         "SymbolErrorCounter": int(hca.symbol_per_hour * hours),

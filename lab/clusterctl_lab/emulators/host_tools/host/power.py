@@ -1,7 +1,7 @@
-"""Whether GPUs and processors of this host work at the same time, which weak power supplies do not carry.
+"""Detects whether GPUs and processors of this host are loaded at the same time, which overloads weak power supplies.
 
-The stand-ins of their loads tell at once what they would have found. On a host with weak power they stay for a while,
-so that they meet if they were started together.
+The stand-ins for loads report their result immediately. On a host with weak power they run for a while, so that loads
+that start together overlap.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """setpci: `-s BDF ECAP_ACS+0x6.w[=VALUE]`, the ACS control registers of the lab's bridges; a boot switches ACS on.
 
-The real one would write into this machine's registers, which lab hosts share.
+The real tool would write to the registers of the controller, which lab hosts share.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""swapon: `--show…` says what swap is on: none without a fault. The kernel's own table is the controller's."""
+"""swapon: `--show…` prints the active swap: none without a fault. The kernel's own table is the controller's."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """turbostat: `--quiet --show COLUMNS [--out FILE] COMMAND`, each processor's clock while COMMAND ran.
 
-The table is that of turbostat(8) (Linux 6.1): tab-separated, first a line of means. COMMAND is not run: it would
-load the controller's processors, which say nothing of this machine's.
+The table is that of turbostat(8) (Linux 6.1): tab-separated, first a line of means. COMMAND is not run: it would load
+the controller's processors, which are not those of this machine.
 """
 
 from __future__ import annotations

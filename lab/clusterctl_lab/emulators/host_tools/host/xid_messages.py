@@ -1,4 +1,4 @@
-"""What NVIDIA's driver writes into the kernel log when a GPU fails: a line per Xid, in the driver's words.
+"""The lines that NVIDIA's driver writes into the kernel log when a GPU fails: one per Xid, with the driver's text.
 
 119 and the two lines that introduce the GPU are as recorded on an XE9680 (leptonai/gpud, Apache-2.0); the others follow
 NVIDIA's Xid catalogue (docs.nvidia.com/deploy/xid-errors) and, for 79, NVIDIA/open-gpu-kernel-modules#507.

@@ -1,5 +1,5 @@
-"""How the lab's MAAS boots machines that have a firmware of their own: DHCP, TFTP, iPXE scripts, and what the booted
-machine tells and is told. What runs on them is the deployer of the boot folder, started by iPXE.
+"""The lab's MAAS as a boot server for machines with their own firmware: DHCP, TFTP, iPXE scripts, and the protocol of
+the booted machine. The machines run the deployer of the boot folder, started by iPXE.
 """
 
 from clusterctl_lab.emulators.maas.metal.boot_files import read_boot_files

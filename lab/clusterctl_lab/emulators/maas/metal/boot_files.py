@@ -13,17 +13,19 @@ TRIES = 10
 
 
 def entry(base: str) -> str:
-    """What every machine runs first: it asks for its own script, by the card that booted."""
+    """Return the first script of every machine: it requests the machine's own script by the card that booted."""
     return f"{HEAD}chain --autofree {base}/boot/${{netX/mac:hexhyp}}.ipxe ||\nexit 1\n"
 
 
 def local_disk(why: str) -> str:
-    """On to the next entry of the boot order. `why` is plain words without iPXE's own characters."""
+    """Return the script that continues with the next entry of the boot order. `why` is plain text without iPXE's
+    special characters.
+    """
     return f"{HEAD}echo MAAS: {why}\nexit 1\n"
 
 
 def ephemeral(base: str, files: BootFiles, mac: str, token: str) -> str:
-    """Start the deployer, which asks for what is to be done with `token`."""
+    """Return the script that starts the deployer, which requests its task with `token`."""
     arguments = (
         f"clusterctl.server={base} clusterctl.token={token} BOOTIF=01-{mac.replace(':', '-').lower()} ip=dhcp quiet "
         "mitigations=off console=ttyS0"
@@ -45,7 +47,7 @@ def ephemeral(base: str, files: BootFiles, mac: str, token: str) -> str:
 
 
 LOADER = "snponly.efi"
-"""iPXE: its `exit` leads back to the firmware; that of Debian 12's `ipxe.efi` hangs in OVMF."""
+"""iPXE: its `exit` returns to the firmware; that of Debian 12's `ipxe.efi` hangs in OVMF."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class BootFiles:
 
 
 def read_boot_files(folder: Path, image: str) -> BootFiles:
-    """Those that the folder's `current` links name at this moment: a later build changes nothing for this lab. Raises
+    """Return the files that the folder's `current` links name now: a later build changes nothing for this lab. Raises
     `EnvironmentBrokenError` where one of them is missing.
     """
     deployer, shelf = folder / "deployer", folder / "images" / image

@@ -1,8 +1,8 @@
-"""MAAS's side of a machine that boots by itself: its state of the node decides what the machine is told.
+"""MAAS's side of a machine that boots by itself: the node's state in MAAS decides the machine's task.
 
-Commissioning, Testing: look at the machine, which is then refused and switches itself off. Deploying: write the image,
-boot from the disk, and tell. Else: boot from the disk. What MAAS would do beyond that (erase disks, rescue mode) fails
-plainly. The messages are those of `docs/how-to/pxe.md`; here MAAS is the installer.
+Commissioning, Testing: inspect the machine, which is then refused and switches itself off. Deploying: write the image,
+boot from the disk, and report. Otherwise: boot from the disk. Other features of MAAS (erase disks, rescue mode) fail
+with an error. The messages are those of `docs/how-to/pxe.md`; here MAAS is the installer.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class BootService:
         }
 
     def entry(self) -> str:
-        """The script that every machine begins with."""
+        """Return the script that every machine starts with."""
         return scripts.entry(self._base)
 
     def script(self, mac: str) -> str:
@@ -79,28 +79,28 @@ class BootService:
         if node.status not in SERVED or (node.status is Status.DEPLOYING and not node.netboot):
             return scripts.local_disk(f"{node.hostname} boots from its disk")
         session = self._sessions.begin(node)
-        self._patience(session)
+        self._restart_timeout(session)
         return scripts.ephemeral(self._base, self._files, mac, session.token)
 
     def knows(self, token: str) -> bool:
-        """Whether it may have anything at all."""
+        """Return whether the machine may receive anything."""
         return self._sessions.find(token) is not None
 
     def overlay(self, token: str) -> bytes | None:
-        """The host's own files; None where the order to write was not given."""
+        """Return the host's own files; None where the order to write was not given."""
         session = self._sessions.find(token)
         return session.overlay or None if session is not None else None
 
     def hear(self, token: str, name: str, text: str) -> Reply:
-        """What a machine posts."""
+        """Handle a message that a machine posts."""
         session, handler = self._sessions.find(token), self._heard.get(name)
         if session is None or handler is None:
             return GONE
-        self._patience(session)
+        self._restart_timeout(session)
         return handler(session, text)
 
-    def _patience(self, session: Session) -> None:
-        """The operation has its time anew, as at each sign of life that MAAS gets."""
+    def _restart_timeout(self, session: Session) -> None:
+        """Restart the timeout of the operation, as MAAS does at each report."""
         self._lifecycle.watch(session.node, self._lifecycle.world.delays.netboot_timeout)
 
     def _reported(self, session: Session, text: str) -> Reply:
@@ -161,12 +161,12 @@ class BootService:
 
     @staticmethod
     def _log(session: Session, text: str) -> Reply:
-        """Its console has kept the same words."""
+        """Record a log line; the machine's console has the same text."""
         del session, text
         return Reply(200)
 
     def _host_key(self, session: Session, text: str) -> Reply:
-        """Only the one that the user-data has given it."""
+        """Accept only the host key that the user-data contains."""
         if session.host_key and text.split()[:2] != session.host_key.split()[:2]:
             return self._refused(session, "the host has another SSH key than its user-data gives it")
         return Reply(200)
@@ -181,7 +181,7 @@ class BootService:
         return Reply(200)
 
     def _done(self, session: Session, text: str) -> Reply:
-        """Said once more where the answer was lost: it is heard once."""
+        """Record the end of the installation. A repeated message, after a lost answer, counts once."""
         del text
         if session.purpose is not Status.DEPLOYING or not session.overlay:
             return Reply(409, "nothing was to be written\n")

@@ -18,11 +18,13 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0
 OFF_POLLS = 120
-"""A machine that was told to switch itself off is asked so often; then it is switched off."""
+"""A machine that was ordered to switch itself off is queried this many times; then it is switched off."""
 
 
 async def commission(lifecycle: Lifecycle, node: Node, report: MachineReport) -> None:
-    """To Ready, by way of Testing where that was asked for. A test here: the beginning of every disk could be read."""
+    """Move the machine to Ready, through Testing where that was requested. The only test: the beginning of every disk
+    is readable.
+    """
     failing = node.hostname in lifecycle.faults.failing_scripts
     if node.status is Status.COMMISSIONING:
         if failing:
@@ -47,7 +49,7 @@ def machine_of(world: World, node: Node) -> Machine:
 
 
 async def _goes_off(lifecycle: Lifecycle, node: Node) -> None:
-    """Wait until the machine has done so by itself."""
+    """Wait until the machine has switched itself off."""
     try:
         for _ in range(OFF_POLLS):
             if await lifecycle.power.query(node.power_parameters) == "off":

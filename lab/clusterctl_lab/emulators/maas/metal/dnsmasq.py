@@ -26,7 +26,7 @@ END_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """The interface it listens on, the folder of iPXE, and the URL of the script that iPXE begins with."""
+    """The interface it listens on, the folder of iPXE, and the URL of iPXE's first script."""
 
     interface: str
     tftp: Path
@@ -34,7 +34,9 @@ class Served:
 
 
 def configuration(layout: Layout, machines: Iterable[Machine], served: Served) -> str:
-    """An option a line. It stays root: a process that changes its user would not be killed with its parent any more."""
+    """Return the configuration, one option per line. It stays root: a process that changes its user would no longer be
+    killed with its parent.
+    """
     return "".join(f"{line}\n" for line in _lines(layout, machines, served))
 
 
@@ -63,7 +65,7 @@ class Dnsmasq:
         self._listening: asyncio.Task[None] | None = None
 
     async def start(self, configuration_file: Path) -> None:
-        """Returns when it answers. Raises `EnvironmentBrokenError` with its own last words where it does not start."""
+        """Return when it answers. Raises `EnvironmentBrokenError` with its last output where it does not start."""
         self._process = await asyncio.create_subprocess_exec(
             *("setpriv", "--pdeathsig", "KILL", "--"),
             *("dnsmasq", "--keep-in-foreground", f"--conf-file={configuration_file}"),
@@ -72,17 +74,17 @@ class Dnsmasq:
             stderr=asyncio.subprocess.PIPE,
             env=environment(self._lab),
         )
-        said: list[str] = []
+        messages: list[str] = []
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(START_SECONDS):
                 async for line in self._lines():
-                    said.append(line)
+                    messages.append(line)
                     if STARTED in line:
                         self._listening = asyncio.create_task(self._listen(), name="dnsmasq")
                         return
         await self.close()
         raise EnvironmentBrokenError(
-            f"dnsmasq does not start: {said[-1] if said else 'it said nothing'}",
+            f"dnsmasq does not start: {messages[-1] if messages else 'it said nothing'}",
             where=str(configuration_file),
             remedy="End what else serves DHCP or TFTP on that interface, then start the lab again.",
         )
@@ -107,7 +109,7 @@ class Dnsmasq:
         log.error("dnsmasq has ended: the lab's machines boot nothing from the network any more")
 
     async def _lines(self) -> AsyncIterator[str]:
-        """What it says, until its end; it begins its complaints with an empty line."""
+        """Yield its output until its end; an error message starts with an empty line."""
         if self._process is None or self._process.stderr is None:
             return
         async for line in self._process.stderr:

@@ -1,7 +1,7 @@
 """cloud-init's user-data as files over the written image: the deployer's images have no cloud-init. Pure.
 
-Honoured is what the lab's hosts in namespaces honour too (`clusterctl_lab.hosts.cloud_config`). Besides, the host tells
-MAAS at its first boot that it is there, as cloud-init does when it fetches its user-data.
+It supports the same user-data as the lab's hosts in namespaces (`clusterctl_lab.hosts.cloud_config`). In addition the
+host calls MAAS at its first boot, as cloud-init does when it fetches its user-data.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ RestartSec=5
 
 @dataclass(frozen=True, slots=True)
 class HostSetup:
-    """What MAAS itself gives a host: its name where the user-data has none, the card with its address, the disk that it
-    was written to, and the URL that it calls at its first boot (a secret while it lives).
+    """The data that MAAS itself assigns to a host: its name where the user-data has none, the card with its address,
+    the disk of the image, and the URL that it calls at its first boot (a secret during the installation).
     """
 
     name: str
@@ -60,7 +60,7 @@ class HostSetup:
 
 
 def overlay(config: CloudConfig, outfit: HostSetup) -> bytes:
-    """The tar: all of root's. Raises `UsageError` for a file that shall be somebody else's."""
+    """Return the tar, with all files owned by root. Raises `UsageError` for a file with another owner."""
     found = {file.path: file for file in (*_own(config, outfit), *config.files)}
     for file in found.values():
         if file.owner not in (ROOTS, "root"):
@@ -100,7 +100,9 @@ def _own(config: CloudConfig, outfit: HostSetup) -> Iterator[PlacedFile]:
 
 
 def _login(users: tuple[User, ...]) -> Iterator[PlacedFile]:
-    """By keys alone, which lie in a folder of root's: no user has to exist when the tar is laid over the image."""
+    """Return the login files: keys only, in a folder owned by root, so that no user has to exist when the tar is
+    unpacked.
+    """
     root = any(user.name == "root" and user.keys for user in users)
     yield _text(
         "/etc/ssh/sshd_config.d/10-maas.conf",
@@ -136,7 +138,7 @@ def _text(path: str, text: str, mode: int = 0o644) -> PlacedFile:
 
 
 def _folders(files: dict[str, PlacedFile]) -> set[str]:
-    """Those that an image may lack; `/etc` it has, with whatever mode it gave it."""
+    """Return the folders that an image may lack; `/etc` exists and keeps its mode."""
     parts = [path.strip("/").split("/") for path in (*files, *_links())]
     return {"/".join(words[:depth]) for words in parts for depth in range(2, len(words))}
 

@@ -1,4 +1,4 @@
-"""What a booted machine tells of itself by `commission.sh`. Pure."""
+"""The report that `commission.sh` of a booted machine sends. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _FIELDS = 6
 
 @dataclass(frozen=True, slots=True)
 class FoundDisk:
-    """`path` as `/dev/nvme0n1`, `size` in bytes; `readable`: its beginning could be read."""
+    """`path` as `/dev/nvme0n1`, `size` in bytes; `readable`: its beginning is readable."""
 
     path: str
     serial: str

@@ -1,4 +1,4 @@
-"""The lab's MAAS as a rack controller for virtual metal: DHCP, TFTP and HTTP, started together, gone together."""
+"""The lab's MAAS as a rack controller for virtual metal: DHCP, TFTP and HTTP, started and stopped together."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Netting:
 
 
 class MetalNetboot:
-    """Everything that listens."""
+    """The listening services."""
 
     def __init__(self, runner: web.AppRunner, dnsmasq: Dnsmasq) -> None:
         self._runner = runner
@@ -40,8 +40,8 @@ class MetalNetboot:
 
 
 async def serve_netboot(lifecycle: Lifecycle, files: BootFiles, netting: Netting) -> MetalNetboot:
-    """Serve every machine of the world, on MAAS's address, which must be on the interface. Raises
-    `EnvironmentBrokenError` where a port or the interface is taken.
+    """Serve every machine of the world, on MAAS's address, which must exist on the interface. Raises
+    `EnvironmentBrokenError` where a port or the interface is in use.
     """
     world = lifecycle.world
     base = f"http://{world.layout.maas}:{PORT}"

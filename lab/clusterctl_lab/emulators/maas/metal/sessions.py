@@ -1,4 +1,4 @@
-"""One-time tokens: what a booted machine may say and ask, for as long as MAAS has that use for it."""
+"""One-time tokens that let a booted machine send and request messages for one operation of MAAS."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ TOKEN_BYTES = 16
 class Session:
     """One boot of a machine for one operation.
 
-    attempt   the id of the operation's script result: another one for each attempt
-    overlay   the host's own files, once the order to write is given
+    attempt   the id of the operation's script result: a new one for each attempt
+    overlay   the host's own files, after the order to write was given
     host_key  the public key that its OS shall have; empty: any
     """
 

@@ -1,4 +1,4 @@
-"""What machines ask while they boot, over plain HTTP, as MAAS's racks serve it. Tokens stand in paths, so no request is
+"""The plain HTTP service for machines during boot, as MAAS's racks provide it. Paths contain tokens, so no request is
 logged.
 """
 

@@ -1,6 +1,6 @@
 """BIOS attributes; recorded at Systems/System.Embedded.1/Bios: some of 455, with the recorded values as delivered.
 
-Which values an attribute takes stands in the BIOS's attribute registry, as Dell's manual of BIOS settings has them.
+The BIOS's attribute registry contains the permitted values, as in Dell's manual of BIOS settings.
 """
 
 from __future__ import annotations

@@ -20,5 +20,7 @@ def uuid(machine: Machine) -> str:
 
 
 def padded(serial: str) -> str:
-    """Adapter serials come padded with blanks to 29 characters (recorded: NetworkAdapters/NIC.Slot.5)."""
+    """Return the serial padded with blanks to 29 characters, as adapters report it (recorded:
+    NetworkAdapters/NIC.Slot.5).
+    """
     return serial.ljust(29)

@@ -1,6 +1,6 @@
 """System Event Log, Lifecycle Log, fault list; recorded at Managers/iDRAC.Embedded.1/LogServices.
 
-Collections carry whole entries, newest first. The firmware-hang entry follows IPMI 2.0, table 42-3, sensor type 0Fh
+Collections contain whole entries, newest first. The firmware-hang entry follows IPMI 2.0, table 42-3, sensor type 0Fh
 (System Firmware Progress), offset 01h.
 """
 

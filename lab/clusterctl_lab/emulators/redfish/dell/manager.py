@@ -45,7 +45,7 @@ def _manager(view: View) -> Resource:
 
 
 def _interface(path: str, view: View) -> Resource:
-    """The BMC's own port: in lower case here, in upper case for the host's, both as recorded."""
+    """Return the BMC's own port: its MAC address is in lower case, the host's in upper case, both as recorded."""
     bmc = view.machine.bmc
     return {
         **head(path, "EthernetInterface.v1_6_4.EthernetInterface", "Manager Ethernet Interface"),

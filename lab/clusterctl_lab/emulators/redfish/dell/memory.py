@@ -1,6 +1,6 @@
-"""Memory modules; recorded at Systems/System.Embedded.1/Memory (DIMM.Socket.A1): only what is plugged in is listed.
+"""Memory modules; recorded at Systems/System.Embedded.1/Memory (DIMM.Socket.A1): only plugged modules are listed.
 
-A failed one is not recorded: DMTF Memory v1_12, Status.Health; it stays Enabled, and its size is told.
+A failed one is not recorded: DMTF Memory v1_12, Status.Health; it stays Enabled and reports its size.
 """
 
 from __future__ import annotations

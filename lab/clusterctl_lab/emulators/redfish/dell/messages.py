@@ -1,10 +1,10 @@
-"""How an iDRAC9 words refusals; what is not here, as the DMTF Base registry has it.
+"""The refusals of an iDRAC9; other messages are those of the DMTF Base registry.
 
 Recorded: not found (in the R750's tree, DellNIC/NIC.Slot.5-1). Published by users of real ones: unauthorized
 (dell/iDRAC-Redfish-Scripting#126), method not allowed (#64, #223), already on (dellemc-openmanage-ansible-modules#132;
-409 as well when already off, openstack-k8s-operators/infra-operator#434), too many sessions
-(stmcginnis/gofish#75, HTTP 503), pending job (dellemc-openmanage-ansible-modules, SYS011), virtual media (VRM0021 and
-VRM0009 with HTTP 500, sushy and its users).
+409 as well when already off, openstack-k8s-operators/infra-operator#434), too many sessions (stmcginnis/gofish#75, HTTP
+503), pending job (dellemc-openmanage-ansible-modules, SYS011), virtual media (VRM0021 and VRM0009 with HTTP 500, sushy
+and its users).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where an iDRAC9 keeps its resources, and how it names parts (FQDD, "fully qualified device descriptor")."""
+"""The resource paths of an iDRAC9, and its names of parts (FQDD, "fully qualified device descriptor")."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ def cpu_fqdds(machine: Machine) -> list[str]:
 
 
 def storage_fqdd(drive: Drive) -> str:
-    """The controller that a drive hangs on: bays of the backplane are driven by the CPU, others name theirs."""
+    """Return the controller of a drive: the CPU drives the bays of the backplane, other drives name their
+    controller.
+    """
     enclosure = drive.slot.rsplit(":", 1)[-1]
     return "CPU.1" if enclosure.startswith("Enclosure.") else enclosure
 

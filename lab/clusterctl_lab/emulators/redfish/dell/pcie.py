@@ -16,7 +16,7 @@ from clusterctl_lab.machine import Gpu, Hca
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What a PCIe device says of the part in the slot. Ids are PCI ids in hex."""
+    """The data that a PCIe device reports of the part in the slot. Ids are PCI ids in hex."""
 
     pci: str
     fqdd: str

@@ -1,6 +1,6 @@
 """Power supplies; recorded at Chassis/System.Embedded.1/{Power,PowerSubsystem}.
 
-An XE9680 has six supplies of 2800 W; all of them are present, so that one that failed is Critical, not absent.
+An XE9680 has six supplies of 2800 W; all are present, so that a failed one is Critical, not absent.
 """
 
 from __future__ import annotations

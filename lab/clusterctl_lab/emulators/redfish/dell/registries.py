@@ -1,6 +1,6 @@
-"""The BIOS's attribute registry; recorded at Systems/System.Embedded.1/Bios/BiosRegistry, of each entry some fields.
+"""The BIOS's attribute registry; recorded at Systems/System.Embedded.1/Bios/BiosRegistry, some fields of each entry.
 
-Where it is to be found stands in Registries (DMTF MessageRegistryFile schema; Dell's ids are the registry's name).
+Registries contains its location (DMTF MessageRegistryFile schema; Dell's ids are the registry's name).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Storage controllers and drives; recorded at Systems/System.Embedded.1/Storage (CPU.1, AHCI.Embedded.1-1).
 
 NVMe drives have no durable name there: the serial number is the only key. A failed drive follows the one recorded at an
-HPE DL385 (Storage/DA00001C): Critical, with its failure predicted, and nothing else about it changed.
+HPE DL385 (Storage/DA00001C): Critical, with its failure predicted, and otherwise unchanged.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ RESET_TYPES = (
 BOOT = BootRules()
 _OK = status(rollup=True)
 _ROLLUPS = {health.OK: "OK", health.CRITICAL: "Error"}
-"""Dell's words (schema DellSystem v1_3: OK, Degraded, Error, Unknown)."""
+"""Dell's values (schema DellSystem v1_3: OK, Degraded, Error, Unknown)."""
 
 
 def resources(view: View) -> Iterator[Resource]:
@@ -38,7 +38,7 @@ def resources(view: View) -> Iterator[Resource]:
 
 def _system(view: View) -> Resource:
     machine = view.machine
-    told = health.rollups(machine)
+    reported = health.rollups(machine)
     return {
         **head(paths.SYSTEM, "ComputerSystem.v1_16_0.ComputerSystem", "System"),
         "Actions": {
@@ -57,7 +57,7 @@ def _system(view: View) -> Resource:
         "Manufacturer": machine.manufacturer,
         "Memory": ref(paths.MEMORY),
         "MemorySummary": {
-            "Status": status(told.memory, rollup=True),
+            "Status": status(reported.memory, rollup=True),
             "TotalSystemMemoryGiB": machine.memory_gib,
         },
         "Model": machine.model,
@@ -75,7 +75,7 @@ def _system(view: View) -> Resource:
         "Processors": ref(f"{paths.SYSTEM}/Processors"),
         "SKU": machine.serial,
         "SerialNumber": identity.serial_number(machine),
-        "Status": status(told.system, rollup=True),
+        "Status": status(reported.system, rollup=True),
         "Storage": ref(f"{paths.SYSTEM}/Storage"),
         "SystemType": "Physical",
         "UUID": identity.uuid(machine),
@@ -92,13 +92,13 @@ def _progress(view: View) -> str:
 def _dell_system(view: View) -> Resource:
     """Health roll-ups."""
     machine = view.machine
-    told = health.rollups(machine)
+    reported = health.rollups(machine)
     parts = {
         **dict.fromkeys(("Battery", "CPU", "Current", "Intrusion", "Licensing", "SEL", "Volt"), health.OK),
-        "Fan": told.fans,
-        "PS": told.power,
-        "Storage": told.storage,
-        "Temp": told.temperature,
+        "Fan": reported.fans,
+        "PS": reported.power,
+        "Storage": reported.storage,
+        "Temp": reported.temperature,
     }
     return {
         "@odata.context": "/redfish/v1/$metadata#DellSystem.DellSystem",
@@ -109,7 +109,7 @@ def _dell_system(view: View) -> Resource:
         "MaxCPUSockets": machine.cpus,
         "Name": "DellSystem",
         "NodeID": machine.serial,
-        "SysMemPrimaryStatus": _ROLLUPS[told.memory],
+        "SysMemPrimaryStatus": _ROLLUPS[reported.memory],
         "SystemGeneration": "16G Monolithic",
         "UUID": identity.uuid(machine),
         **{f"{part}RollupStatus": _ROLLUPS[rollup] for part, rollup in parts.items()},

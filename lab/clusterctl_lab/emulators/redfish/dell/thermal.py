@@ -1,7 +1,7 @@
-"""Fans and temperatures; recorded at Chassis/System.Embedded.1/Thermal, with the thresholds that stand there.
+"""Fans and temperatures; recorded at Chassis/System.Embedded.1/Thermal, with the recorded thresholds.
 
-What a sensor tells while the machine is off is not recorded: without a reading, and `UnavailableOffline`, as the DMTF's
-Resource schema calls a part that is there and cannot be used. The inlet sensor is the BMC's own and always reads.
+A sensor's state while the machine is off is not recorded: it has no reading and is `UnavailableOffline`, as the DMTF's
+Resource schema describes a present part that cannot be used. The inlet sensor belongs to the BMC and always reads.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def _sensors(view: View) -> list[_Sensor]:
 
 
 def _inlet(machine: Machine) -> _Sensor:
-    told = health.of_inlet(machine)
-    return _Sensor("System Board Inlet Temp", "SystemBoard", machine.inlet_c, health.INLET_CRITICAL_C, told)
+    reported = health.of_inlet(machine)
+    return _Sensor("System Board Inlet Temp", "SystemBoard", machine.inlet_c, health.INLET_CRITICAL_C, reported)
 
 
 def _fan(number: int, fan: Fan, *, on: bool) -> Resource:

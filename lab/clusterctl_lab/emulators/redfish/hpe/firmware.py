@@ -1,4 +1,4 @@
-"""Firmware inventory; recorded at UpdateService/FirmwareInventory: numbered, told apart by name and description."""
+"""Firmware inventory; recorded at UpdateService/FirmwareInventory: numbered, distinguished by name and description."""
 
 from __future__ import annotations
 

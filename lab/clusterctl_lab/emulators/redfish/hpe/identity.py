@@ -34,5 +34,5 @@ def hca_mac(hca: Hca) -> str:
 
 
 def padded(text: str) -> str:
-    """Fields of PCIe devices come padded with blanks to 15 characters."""
+    """Return the field padded with blanks to 15 characters, as PCIe devices report it."""
     return text.ljust(15)

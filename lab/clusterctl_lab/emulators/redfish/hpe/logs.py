@@ -1,6 +1,6 @@
 """Integrated Management Log (the machine's) and iLO Event Log (its own); recorded at Systems/1 IML and Managers/1 IEL.
 
-Both collections carry whole entries, oldest first.
+Both collections contain whole entries, oldest first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from clusterctl_lab.emulators.redfish.view import LogRecord, View
 CLEAR_IML = f"{paths.IML}/Actions/LogService.ClearLog"
 CLEAR_IEL = f"{paths.IEL}/Actions/LogService.ClearLog"
 _SEVERITIES = {"OK": "Informational", "Warning": "Caution", "Critical": "Critical"}
-"""HPE's own word for each, as recorded in `Oem.Hpe.Severity`."""
+"""HPE's own value for each, as recorded in `Oem.Hpe.Severity`."""
 
 
 def resources(view: View) -> Iterator[Resource]:

@@ -1,7 +1,7 @@
-"""How an iLO 5 words refusals: message ids and arguments, without their texts, which its registries have.
+"""The refusals of an iLO 5: message ids and arguments, without their texts, which its registries contain.
 
-Published by users of real ones: form, and the power state that does not fit, with HTTP 400 (goldyfruit/ansible-ilo#1);
-POST (sushy, and users of Ironic: `UnableToModifyDuringSystemPOST`). The rest are messages of the DMTF Base registry.
+Published by users of real ones: form, and a wrong power state, with HTTP 400 (goldyfruit/ansible-ilo#1); POST (sushy,
+and users of Ironic: `UnableToModifyDuringSystemPOST`). The rest are messages of the DMTF Base registry.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def refusal(refused: RefusedError) -> tuple[int, Resource]:
 
 
 def success() -> Resource:
-    """What a PATCH that was applied answers: an error body that says Success, as iLO does."""
+    """Return the answer to a PATCH that was applied: an error body that contains Success, as iLO sends it."""
     return _error([{"MessageId": "Base.1.4.Success"}])
 
 

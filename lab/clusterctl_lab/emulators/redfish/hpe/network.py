@@ -1,8 +1,8 @@
 """Network adapters and Ethernet interfaces; recorded at Chassis/1/NetworkAdapters/DE083000 (an InfiniBand card) and
 Systems/1/EthernetInterfaces, which has the ports of all cards.
 
-The card that the host boots from is told by iLO itself, so it is an Ethernet interface and no network adapter
-(recorded: the Intel I350-T4); health, state and link of the interfaces are null. What a card tells about itself has no
+iLO itself reports the card that the host boots from, so it is an Ethernet interface and no network adapter (recorded:
+the Intel I350-T4); health, state and link of the interfaces are null. Data reported by a card itself has no
 `@odata.context`.
 """
 

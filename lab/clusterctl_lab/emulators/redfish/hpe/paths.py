@@ -1,4 +1,4 @@
-"""Where an iLO 5 keeps its resources."""
+"""The resource paths of an iLO 5."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """PCIe devices and their functions; recorded at Chassis/1/PCIeDevices: 222 (a video controller) and 223 (an HCA).
 
-PCI ids and class codes are decimal there (5555 is 15b3h), and fields are padded with blanks. A GPU is not recorded: it
-is told as those two are.
+PCI ids and class codes are decimal there (5555 is 15b3h), and fields are padded with blanks. A GPU is not recorded: its
+record follows those two.
 """
 
 from __future__ import annotations

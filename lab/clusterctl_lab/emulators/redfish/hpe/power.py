@@ -1,4 +1,4 @@
-"""Power supplies; recorded at Chassis/1/Power: all of one name, told apart by `Oem.Hpe.BayNumber` only."""
+"""Power supplies; recorded at Chassis/1/Power: all with the same name, distinguished by `Oem.Hpe.BayNumber` only."""
 
 from __future__ import annotations
 

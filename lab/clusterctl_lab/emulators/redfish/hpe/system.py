@@ -22,7 +22,7 @@ AUX_CYCLE = "AuxCycle"
 def resources(view: View, boot: BootRules) -> Iterator[Resource]:
     yield collection(f"{paths.ROOT}/Systems", "ComputerSystemCollection", "Computer Systems", [paths.SYSTEM])
     machine = view.machine
-    told = health.rollups(machine)
+    reported = health.rollups(machine)
     yield {
         **head(paths.SYSTEM, "ComputerSystem.v1_13_0.ComputerSystem", "Computer System"),
         "Actions": {"#ComputerSystem.Reset": {"ResetType@Redfish.AllowableValues": list(RESET_TYPES), "target": RESET}},
@@ -36,7 +36,7 @@ def resources(view: View, boot: BootRules) -> Iterator[Resource]:
         "LogServices": ref(f"{paths.SYSTEM}/LogServices"),
         "Manufacturer": machine.manufacturer,
         "Memory": ref(paths.MEMORY),
-        "MemorySummary": {"Status": {"HealthRollup": told.memory}, "TotalSystemMemoryGiB": machine.memory_gib},
+        "MemorySummary": {"Status": {"HealthRollup": reported.memory}, "TotalSystemMemoryGiB": machine.memory_gib},
         "Model": machine.model,
         "Oem": {"Hpe": _hpe(view)},
         "PowerState": "On" if view.power else "Off",
@@ -44,7 +44,7 @@ def resources(view: View, boot: BootRules) -> Iterator[Resource]:
         "Processors": ref(f"{paths.SYSTEM}/Processors"),
         "SKU": identity.PRODUCT,
         "SerialNumber": machine.serial,
-        "Status": {"Health": told.system, "HealthRollup": told.system, "State": "Enabled"},
+        "Status": {"Health": reported.system, "HealthRollup": reported.system, "State": "Enabled"},
         "Storage": ref(f"{paths.SYSTEM}/Storage"),
         "SystemType": "Physical",
         "UUID": identity.uuid(machine),
@@ -52,14 +52,14 @@ def resources(view: View, boot: BootRules) -> Iterator[Resource]:
 
 
 def _hpe(view: View) -> Resource:
-    told = health.rollups(view.machine)
+    reported = health.rollups(view.machine)
     parts = {
         **dict.fromkeys(("BiosOrHardwareHealth", "Processors"), health.OK),
-        "Fans": told.fans,
-        "Memory": told.memory,
-        "PowerSupplies": told.power,
-        "Storage": told.storage,
-        "Temperatures": told.temperature,
+        "Fans": reported.fans,
+        "Memory": reported.memory,
+        "PowerSupplies": reported.power,
+        "Storage": reported.storage,
+        "Temperatures": reported.temperature,
     }
     return {
         "@odata.context": "/redfish/v1/$metadata#HpeComputerSystemExt.HpeComputerSystemExt",
@@ -71,7 +71,7 @@ def _hpe(view: View) -> Resource:
             }
         },
         "AggregateHealthStatus": {
-            "AggregateServerHealth": told.system,
+            "AggregateServerHealth": reported.system,
             "Network": {"Status": {"Health": "Unknown"}},
             "PowerSupplyRedundancy": "Redundant",
             **{part: {"Status": {"Health": worst}} for part, worst in parts.items()},

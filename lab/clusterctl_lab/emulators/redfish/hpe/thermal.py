@@ -45,8 +45,8 @@ def resources(view: View) -> Iterator[Resource]:
 
 def _sensors(view: View) -> Iterator[_Sensor]:
     machine = view.machine
-    told = health.of_inlet(machine)
-    yield _Sensor("01-Inlet Ambient", "Intake", machine.inlet_c, health.INLET_CRITICAL_C, 47, told, standby=True)
+    reported = health.of_inlet(machine)
+    yield _Sensor("01-Inlet Ambient", "Intake", machine.inlet_c, health.INLET_CRITICAL_C, 47, reported, standby=True)
     for cpu in range(machine.cpus):
         yield _Sensor(f"{cpu + 2:02}-CPU {cpu + 1}", "CPU", CPU_C, 75)
     board = machine.inlet_c + BOARD_ABOVE_INLET_C

@@ -39,7 +39,7 @@ def resources(view: View, boot: BootRules) -> Iterator[Resource]:
 
 def _system(view: View, boot: BootRules) -> Resource:
     machine = view.machine
-    told = health.rollups(machine)
+    reported = health.rollups(machine)
     return {
         **head(paths.SYSTEM, _TYPE, "System"),
         "@Redfish.Settings": {"@odata.type": "#Settings.v1_2_2.Settings", "SettingsObject": ref(paths.SETTINGS)},
@@ -55,7 +55,7 @@ def _system(view: View, boot: BootRules) -> Resource:
         "Manufacturer": machine.manufacturer,
         "Memory": ref(paths.MEMORY),
         "MemorySummary": {
-            "Status": {"Health": told.memory, "HealthRollup": told.memory, "State": "Enabled"},
+            "Status": {"Health": reported.memory, "HealthRollup": reported.memory, "State": "Enabled"},
             "TotalSystemMemoryGiB": machine.memory_gib,
         },
         "Model": machine.model,
@@ -64,7 +64,7 @@ def _system(view: View, boot: BootRules) -> Resource:
         "Processors": ref(f"{paths.SYSTEM}/Processors"),
         "SKU": _SKU,
         "SerialNumber": machine.serial,
-        "Status": {"Health": told.system, "HealthRollup": told.system, "State": "Enabled"},
+        "Status": {"Health": reported.system, "HealthRollup": reported.system, "State": "Enabled"},
         "Storage": ref(f"{paths.SYSTEM}/Storage"),
         "SystemType": "Physical",
         "UUID": identity.uuid(machine),
@@ -73,8 +73,8 @@ def _system(view: View, boot: BootRules) -> Resource:
 
 def _boot(view: View, boot: BootRules) -> Resource:
     """Without the values that may be set: those stand in the settings object. No count of the order, as recorded."""
-    told = boot_object(view, boot, f"{paths.SYSTEM}/BootOptions")
-    return {key: value for key, value in told.items() if "@" not in key}
+    reported = boot_object(view, boot, f"{paths.SYSTEM}/BootOptions")
+    return {key: value for key, value in reported.items() if "@" not in key}
 
 
 def _allowed(boot: BootRules) -> Resource:

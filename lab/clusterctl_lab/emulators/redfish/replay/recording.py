@@ -98,8 +98,8 @@ def _service(files: Mapping[PurePosixPath, bytes], source: Path) -> dict[str, tu
     if not roots and PurePosixPath(NAME) in files:
         roots = [PurePosixPath()]  # the mock-up's short form: the folder is the service root itself
     if len(roots) != 1:
-        told = f"holds {len(roots)} services: {', '.join(map(str, roots))}" if roots else "holds no redfish/v1"
-        raise UsageError(told, where=str(source), remedy=_REMEDY)
+        reported = f"holds {len(roots)} services: {', '.join(map(str, roots))}" if roots else "holds no redfish/v1"
+        raise UsageError(reported, where=str(source), remedy=_REMEDY)
     (root,) = roots
     below = {file: content for file, content in files.items() if file.is_relative_to(root)}
     return {

@@ -26,11 +26,11 @@ def resources(view: View, boot: BootRules) -> Iterator[Resource]:
 
 def _system(view: View, boot: BootRules) -> Resource:
     machine = view.machine
-    told = health.rollups(machine)
+    reported = health.rollups(machine)
     return {
         **head(paths.SYSTEM, "ComputerSystem.v1_14_0.ComputerSystem", "System"),
         "Description": "Description of server",
-        "Status": {"State": "Enabled", "Health": told.system},
+        "Status": {"State": "Enabled", "Health": reported.system},
         "SerialNumber": machine.serial,
         "PartNumber": f"{machine.model}-02-CI061",
         "SystemType": "Physical",
@@ -43,7 +43,7 @@ def _system(view: View, boot: BootRules) -> Resource:
         "MemorySummary": {
             "TotalSystemMemoryGiB": machine.memory_gib,
             "MemoryMirroring": "System",
-            "Status": {"State": "Enabled", "Health": told.memory, "HealthRollup": told.memory},
+            "Status": {"State": "Enabled", "Health": reported.memory, "HealthRollup": reported.memory},
         },
         "PowerState": "On" if view.power else "Off",
         "Boot": boot_object(view, boot, f"{paths.SYSTEM}/BootOptions"),

@@ -50,8 +50,8 @@ def _sensors(view: View) -> Iterator[_Sensor]:
     inlet = machine.inlet_c
     for cpu in range(machine.cpus):
         yield _Sensor(f"CPU{cpu + 1} Temp", cpu + 1, "CPU", inlet + CPU_ABOVE_INLET_C, 99, 99)
-    told = health.of_inlet(machine)
-    yield _Sensor("Inlet Temp", 3, "SystemBoard", inlet, health.INLET_CRITICAL_C, 45, told, standby=True)
+    reported = health.of_inlet(machine)
+    yield _Sensor("Inlet Temp", 3, "SystemBoard", inlet, health.INLET_CRITICAL_C, 45, reported, standby=True)
     yield _Sensor("System Temp", 11, "SystemBoard", inlet + SYSTEM_ABOVE_INLET_C, 85, 90, standby=True)
     if machine.gpus:
         yield _Sensor("GPU Temp", 96, "GPU", max(gpu.temperature_c for gpu in machine.gpus), 87, 89)

@@ -1,7 +1,9 @@
-"""Stands in for Grafana Alloy: ships the journal to Loki as its settings say, and counts what Loki took.
+"""Stand-in for Grafana Alloy: sends the journal to Loki as its settings request, and counts the entries that Loki
+accepted.
 
-It knows of the settings what the role log_shipping writes, sends JSON where Alloy sends protobuf, and forgets where it
-was when it ends. Push API: grafana.com/docs/loki/latest/reference/loki-http-api; metric: the reference of loki.write.
+It understands only the settings that the role log_shipping writes, sends JSON where Alloy sends protobuf, and does not
+save its position when it ends. Push API: grafana.com/docs/loki/latest/reference/loki-http-api; metric: the reference of
+loki.write.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ class Settings:
         self.labels = dict(re.findall(r'(\w+) = "(.*)"', labels[1])) if labels else {}
 
     def headers(self) -> dict[str, str]:
-        """Of each push; the token is read anew each time."""
+        """Return the headers of a push; the token is read again each time."""
         found = {"Content-Type": "application/json"}
         if self.token_file:
             found["Authorization"] = f"Bearer {Path(self.token_file).read_text(encoding='ascii').strip()}"
@@ -63,7 +65,7 @@ class Count(http.server.BaseHTTPRequestHandler):
 
 
 def push(settings: Settings, entry: dict[str, object]) -> None:
-    """Send one entry until Loki takes it."""
+    """Send one entry until Loki accepts it."""
     labels = {**settings.labels, "job": "loki.source.journal.node", "transport": str(entry.get("_TRANSPORT", ""))}
     labels["unit"] = str(entry.get("_SYSTEMD_UNIT", ""))
     values = [[f"{entry['__REALTIME_TIMESTAMP']}000", str(entry.get("MESSAGE", ""))]]
@@ -90,12 +92,12 @@ def run(settings: Settings, listen: str) -> None:
     with subprocess.Popen(follow, stdout=subprocess.PIPE, text=True) as journal:
         for line in journal.stdout or ():
             entry = json.loads(line)
-            if entry.get("_COMM") != "alloy":  # or its own complaints would feed on themselves
+            if entry.get("_COMM") != "alloy":  # without this its own error messages would cause more of them
                 push(settings, entry)
 
 
 def main(arguments: list[str]) -> None:
-    """`alloy validate FILE`, `alloy run [--server.http.listen-addr=A:P] … FILE`."""
+    """Run `alloy validate FILE` or `alloy run [--server.http.listen-addr=A:P] … FILE`."""
     settings = Settings(Path(arguments[-1]).read_text(encoding="utf-8"))
     options = dict(argument.partition("=")[::2] for argument in arguments[1:-1])
     if arguments[0] == "run":

@@ -1,7 +1,7 @@
-"""Stands in for Loki: takes lines by its push API as JSON, and finds them again by label and substring.
+"""Stand-in for Loki: accepts lines by its push API as JSON, and finds them by label and substring.
 
-Paths and forms: grafana.com/docs/loki/latest/reference/loki-http-api. Whoever has no tenant is refused, as Loki does
-with `auth_enabled: true`. Keeps the last lines in memory.
+Paths and forms: grafana.com/docs/loki/latest/reference/loki-http-api. It refuses a request without a tenant, as Loki
+does with `auth_enabled: true`. It keeps the last lines in memory.
 """
 
 from __future__ import annotations

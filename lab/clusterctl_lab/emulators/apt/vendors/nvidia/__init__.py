@@ -1,4 +1,4 @@
-"""Stand-in packages for NVIDIA's repository: real names, versions and dependencies; nothing inside drives hardware."""
+"""Stand-in packages for NVIDIA's repository: real names, versions and dependencies; no content drives hardware."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""CUDA's packages and NCCL's, whose revisions name the CUDA that they were built for.
+"""The packages of CUDA and of NCCL, where the package revision names the CUDA version.
 
-`nvcc` copies its source and makes it executable: the lab's archive of nccl-tests holds scripts.
+`nvcc` copies its source and makes it executable: the lab's archive of nccl-tests contains scripts.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from clusterctl_lab.emulators.apt.emulated_package import StandIn
 CUDA = "12.8"
 NCCL_VERSION = "2.26.2"
 NCCL_VERSIONS = (NCCL_VERSION, "2.27.3")
-"""The second is newer than what the tests ask for, as in a real repository."""
+"""The second is newer than the version that the tests request, as in a real repository."""
 
 _NVCC = """\
 #!/bin/sh

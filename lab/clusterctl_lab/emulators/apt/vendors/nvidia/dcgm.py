@@ -1,8 +1,8 @@
 """DCGM 4 and its exporter.
 
 Names and the epoch as in NVIDIA's pages (docs.nvidia.com/datacenter/dcgm/latest/installation.html); the exporter's
-options and unit as in NVIDIA/dcgm-exporter. The stand-ins know a host engine that runs or does not, and the GPUs that
-nvidia-smi tells of.
+options and unit as in NVIDIA/dcgm-exporter. The stand-ins report whether a host engine runs, and the GPUs that
+nvidia-smi reports.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The driver, open and proprietary: meta-packages, the part with nvidia-smi, the modules, the persistence daemon.
 
 Names as in NVIDIA's Driver Installation Guide (docs.nvidia.com/datacenter/tesla/driver-installation-guide): the
-meta-packages `nvidia-open` and `cuda-drivers` draw in the kernel modules and the CUDA part of the driver, where
-nvidia-smi is. DKMS builds nothing here: a package's script lays down what it would have built.
+meta-packages `nvidia-open` and `cuda-drivers` depend on the kernel modules and on the CUDA part of the driver, which
+contains nvidia-smi. DKMS builds nothing in the lab: a package's script writes the module that DKMS would build.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NAMES = b"\0.modinfo\0.shstrtab\0"
 
 
 def module_file(fields: Mapping[str, str]) -> bytes:
-    """The file's content; `fields` are those that `modinfo` prints, such as `version`."""
+    """Return the file's content; `fields` are those that `modinfo` prints, such as `version`."""
     info = b"".join(f"{key}={value}".encode() + b"\0" for key, value in fields.items())
     sections = _HEADER_BYTES + len(info) + len(_NAMES)
     padding = -sections % 8
@@ -41,7 +41,7 @@ def _section(name: int, kind: int, flags: int, offset: int, size: int) -> bytes:
 
 
 def module_package_script(name: str, fields: Mapping[str, str]) -> str:
-    """A `postinst` that puts the module where DKMS would: below the running kernel's modules, indexed by depmod."""
+    """Return a `postinst` that puts the module below the running kernel's modules, as DKMS does, and runs depmod."""
     octal = "".join(f"\\{byte:03o}" for byte in module_file(fields))
     return f"""\
 #!/bin/sh
@@ -55,10 +55,10 @@ depmod --all
 
 
 DRIVER_VERSION = "570.148.08"
-"""What the lab's site asks for."""
+"""The version that the lab's site requests."""
 
 NEWER_DRIVER_VERSION = "575.57.08"
-"""Also there, as in a real repository: a role that does not pin its version would install this one."""
+"""A newer version, as in a real repository: a role that does not pin its version would install it."""
 
 VERSIONS = (DRIVER_VERSION, NEWER_DRIVER_VERSION)
 
