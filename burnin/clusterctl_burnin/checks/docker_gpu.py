@@ -94,4 +94,5 @@ CHECK = Check(
         Cause("mounts"),
         Cause("zpool"),
     ),
+    idle_only=True,
 )
