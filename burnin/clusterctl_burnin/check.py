@@ -106,6 +106,7 @@ class Check:
     causes   checks whose failure explains this one's; they precede it in suites and reports
     suites   the shipped suites that require it
     after_loads  whether it runs again after the loads, which provoke errors that an idle node does not have
+    idle_only    whether it needs a node without jobs: a job would fail it, or it would disturb the job
     """
 
     name: str
@@ -118,6 +119,7 @@ class Check:
     metrics: tuple[Metric, ...] = ()
     samples: SamplesOf = no_samples
     after_loads: bool = False
+    idle_only: bool = False
 
     def findings(self, readings: Readings, expected: Expected) -> tuple[Finding, ...]:
         """Judge the readings; each finding names its evidence and the limits that it was judged by.

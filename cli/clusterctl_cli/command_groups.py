@@ -35,6 +35,7 @@ SECTIONS: Mapping[str, CommandTable] = {
         "admit": ("steps:admit", "Admit burned-in nodes to the gold pool."),
     },
     "In service": {
+        "check": ("check:check", "Check nodes in service, without loads; change nothing."),
         "revalidate": ("steps:revalidate", "Prove nodes again after a repair."),
     },
     "Machine": {

@@ -50,6 +50,8 @@ def _check(check: Check) -> Iterator[str]:
         yield f"- compared over the fleet: {', '.join(f'`{metric.name}`' for metric in check.metrics)}"
     if check.suites != EVERY_SUITE:
         yield f"- required by {', '.join(sorted(check.suites)) or 'no shipped suite'}"
+    if check.idle_only:
+        yield "- needs a node without jobs: `clusterctl check` makes it with `--idle` only"
     yield ""
 
 

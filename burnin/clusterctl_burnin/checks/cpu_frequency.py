@@ -105,4 +105,5 @@ CHECK = Check(
     metrics=(CPU_CLOCK,),
     samples=_samples,
     limits=(CPU_BUSY_CLOCK_MIN,),
+    idle_only=True,
 )

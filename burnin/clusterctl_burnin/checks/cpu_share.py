@@ -66,4 +66,5 @@ CHECK = Check(
     samples=_samples,
     limits=(CPU_SHARE_MIN,),
     causes=(Cause("identity"),),
+    idle_only=True,
 )

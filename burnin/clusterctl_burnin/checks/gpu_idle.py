@@ -92,4 +92,5 @@ CHECK = Check(
         GPU_TEMPERATURE_MAX,
         GPU_MEMORY_TEMPERATURE_MAX,
     ),
+    idle_only=True,
 )

@@ -70,4 +70,5 @@ CHECK = Check(
         Cause("gpu_count", unmeasured=True),
         Cause("gpu_idle", same_part=True),
     ),
+    idle_only=True,
 )

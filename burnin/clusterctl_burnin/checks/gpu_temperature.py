@@ -56,4 +56,5 @@ CHECK = Check(
     area=Area.GPU,
     causes=(Cause("nvidia_driver"),),
     limits=(GPU_TEMPERATURE_ABOVE_OTHERS_MAX,),
+    idle_only=True,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import timedelta
 from functools import cached_property, partial
 from typing import Any
@@ -34,6 +34,7 @@ from clusterctl.site.configure import WaveSettings
 from clusterctl.steps.admit import Admit
 from clusterctl.steps.burnin.campaigns import CampaignStore
 from clusterctl.steps.burnin.fleet_figures import FleetFigures
+from clusterctl.steps.burnin.node_checks import NodeChecker
 from clusterctl.steps.burnin.node_under_test import SkuLimits
 from clusterctl.steps.burnin.plan import BurninPlan, BurninServices, Concurrency
 from clusterctl.steps.burnin.step import Burnin
@@ -163,8 +164,15 @@ class StepFactory:
         return [self._context.journal.state(node.id) for node in known if node.name in wanted]
 
     def _burnin(self) -> Burnin:
-        parallel = self._settings.parallel
-        services = BurninServices(
+        plan = replace(self._burnin_plan(self._suite), leaf_of=self._leaves, partners=self._partners)
+        return Burnin(self._burnin_services(), plan)
+
+    def node_checker(self, suite: Suite) -> NodeChecker:
+        """Return what runs the checks of `suite` on one node after another, outside of any step."""
+        return NodeChecker(self._burnin_services(), self._burnin_plan(suite))
+
+    def _burnin_services(self) -> BurninServices:
+        return BurninServices(
             shell=self._adapters.shell,
             access=self._ssh,
             bmcs=self._bmc_probe,
@@ -173,18 +181,18 @@ class StepFactory:
             fleet=FleetFigures(self._context.journal, CLOCK),
             introduce=self._introduce,
         )
-        plan = BurninPlan(
-            suite=self._suite,
+
+    def _burnin_plan(self, suite: Suite) -> BurninPlan:
+        parallel = self._settings.parallel
+        return BurninPlan(
+            suite=suite,
             limits=self._limits,
             driver_of=partial(driver_of, wanted(self._site)),
             network_of=self._networks.network,
             known_lines=contents.known_lines(self._site),
             requirements=contents.host_requirements(self._site),
-            leaf_of=self._leaves,
-            partners=self._partners,
             concurrency=Concurrency(checks=parallel.checks, jobs=parallel.jobs, loads=parallel.loads),
         )
-        return Burnin(services, plan)
 
     @cached_property
     def _leaves(self) -> Mapping[str, str]:
