@@ -82,8 +82,8 @@ def main(argv: Sequence[str]) -> int:
         sys.stderr.write(f"{load.trouble}\n")
         return 3
     sys.stdout.write("".join(f"{line}\n" for line in lines(load)))
-    if load.smi_said:
-        sys.stderr.write(f"{load.smi_said}\n")
+    if load.smi_output:
+        sys.stderr.write(f"{load.smi_output}\n")
     return 0 if sound(load) else 1
 
 

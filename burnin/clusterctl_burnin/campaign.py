@@ -103,8 +103,8 @@ class Campaign:
         return sum(isinstance(event, Round) for event in self._hunt.events)
 
     @property
-    def gone(self) -> tuple[str, ...]:
-        return self._hunt.answer().gone
+    def dropped(self) -> tuple[str, ...]:
+        return self._hunt.answer().dropped
 
     def next(self) -> Round | None:
         """The groups to run now; None where nothing more can be learned from who is here."""

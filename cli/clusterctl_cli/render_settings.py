@@ -29,7 +29,7 @@ def check_json(check: Check) -> dict[str, Any]:
         ],
         "not_asked": dict(check.skipped),
         "splits": [
-            {"sku": each.sku, "what": each.what, "most": each.most, "count": each.count, "others": dict(each.others)}
+            {"sku": each.sku, "setting": each.what, "most": each.most, "count": each.count, "others": dict(each.others)}
             for each in _splits(check.nodes)
         ],
     }
@@ -65,9 +65,9 @@ def _rows(one: BaselineCheck) -> list[tuple[str, ...]]:
 def _drift_json(one: Drift) -> dict[str, Any]:
     return {
         "aspect": one.aspect.value,
-        "what": one.what,
-        "is": one.found or None,
-        "wants": one.wants,
+        "setting": one.what,
+        "found": one.found or None,
+        "expected": one.wants,
         "pending": one.pending or None,
         "stand": one.stand.value,
         "by_hand": one.by_hand and one.stand is not Stand.RIGHT,

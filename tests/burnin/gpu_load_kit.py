@@ -53,7 +53,7 @@ def gpu(index: int, **changes: Any) -> dict[str, Any]:
 
 
 def document(gpus: Iterable[dict[str, Any]], **changes: Any) -> str:
-    return json.dumps({"version": 1, "trouble": "", "smi_said": "", "gpus": list(gpus), **changes})
+    return json.dumps({"version": 1, "trouble": "", "smi_output": "", "gpus": list(gpus), **changes})
 
 
 def answer(text: str, rc: int = 0, status: Status = Status.OK) -> Readings:

@@ -16,14 +16,14 @@ RECORDED = Path(__file__).parent / "data" / "solo"
 Document = dict[str, Any]
 
 
-def fio(name: str) -> nvme_read.Said:
+def fio(name: str) -> nvme_read.Result:
     """What a recorded run of fio printed; its exit code is that of its first job's error."""
     out, err = RECORDED / f"{name}.txt", RECORDED / f"{name}.stderr.txt"
     code = 0 if name == "fio_read" else 2
     return code, out.read_text(), err.read_text() if err.exists() else ""
 
 
-def drives(**message: nvme_read.Said) -> Document:
+def drives(**message: nvme_read.Result) -> Document:
     """The document of `nvme-read` for drives by their names."""
     reported = [
         nvme_read.entry(name, {"serial": f"S-{name}", "model": "M"}, f"/dev/{name}", answer)
@@ -36,7 +36,7 @@ def package(number: int, recorded: str = "stress_ng_well", code: int | None = 0)
     """One package of `cpu-memory-load` as stress-ng was recorded."""
     message, metrics = ((RECORDED / f"{recorded}.{kind}").read_text() for kind in ("txt", "yaml"))
     head = {"package": number, "cpus": 2, "bytes": 2**30, "code": code}
-    return {**head, "said": message.strip(), "metrics": metrics.strip()}
+    return {**head, "output": message.strip(), "metrics": metrics.strip()}
 
 
 def counted(corrected: int = 0, uncorrected: int = 0, throttled: int = 0, machine_checks: int = 0) -> Document:

@@ -171,7 +171,7 @@ def test_who_falls_silent_is_asked_no_more_and_its_mates_are_not_blamed() -> Non
         campaign.add(one)
     assert campaign.drop("node001") == Dropped("node001", 1)
     run(campaign, lambda _: False)
-    assert campaign.gone == ("node001",)
+    assert campaign.dropped == ("node001",)
     assert {found for name, found in statuses(campaign).items() if name != "node001"} == {NodeStatus.PROVEN}
 
 
@@ -213,7 +213,7 @@ def test_two_killed_campaigns_go_on_as_one() -> None:
     history = one_after_the_other(histories)
     assert [event.number for event in history if isinstance(event, Round)] == [1, 2]
     both = Campaign(PLAN, PAIRS, names(7), history)
-    assert both.gone == ("node008",)
+    assert both.dropped == ("node008",)
     run(both, lambda group: "node005" in group)
     found = statuses(both)
     assert {name for name, status in found.items() if status is NodeStatus.BAD} == {"node005"}

@@ -171,9 +171,9 @@ CASES = [
         "docker_gpu",
         FAIL,
         "could not select device driver",
-        broken={"container_gpus": gpus_in(code=125, said="", complaint=NO_RUNTIME)},
+        broken={"container_gpus": gpus_in(code=125, output="", complaint=NO_RUNTIME)},
     ),
-    Case("docker_gpu", FAIL, "sees 0 of 2 GPUs", broken={"container_gpus": gpus_in(said="No devices found.\n")}),
+    Case("docker_gpu", FAIL, "sees 0 of 2 GPUs", broken={"container_gpus": gpus_in(output="No devices found.\n")}),
     Case("docker_gpu", INCONCLUSIVE, "did not answer within 45", broken={"container_gpus": gpus_in(code=124)}),
     Case(
         "docker_gpu",

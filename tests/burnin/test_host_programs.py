@@ -205,7 +205,7 @@ def test_the_driver_and_the_iommu_are_told(tmp_path: Path, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("check", "probe", "text"),
     [
-        ("docker_gpu", "container_gpus", '{"image": "", "code": 0, "said": "", "complaint": ""}'),
+        ("docker_gpu", "container_gpus", '{"image": "", "code": 0, "output": "", "complaint": ""}'),
         ("monitoring_containers", "containers", '{"wanted": [], "containers": []}'),
         ("dns", "name_answers", '{"wanted": [], "servers": [], "answers": []}'),
     ],

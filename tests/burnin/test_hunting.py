@@ -263,7 +263,7 @@ def test_who_drops_out_explains_its_round_and_is_asked_no_more() -> None:
         assert "n0005" not in asked.hosts
         hunt.add(results_of(asked, lambda _: False))
     answer = hunt.answer()
-    assert (answer.bad, answer.suspects, answer.gone) == ((), (), ("n0005",))
+    assert (answer.bad, answer.suspects, answer.dropped) == ((), (), ("n0005",))
     assert set(answer.proven) == set(names(16)) - {"n0005"}
 
 

@@ -27,8 +27,8 @@ def found(**log: object) -> tuple[Finding, ...]:
     def edit(text: str) -> str:
         document = json.loads(text)
         drive = document["drives"][1]
-        if "said" in log:
-            drive.update(code=1, log=None, said=log["said"])
+        if "output" in log:
+            drive.update(code=1, log=None, output=log["output"])
         else:
             drive["log"].update(log)
         return json.dumps(document)
@@ -46,8 +46,8 @@ def found(**log: object) -> tuple[Finding, ...]:
         ({"avail_spare": 9}, Verdict.FAIL, "fewer spare blocks", "replace the drive"),
         ({"percent_used": 81}, Verdict.FAIL, "most of the writing", "replace the drive"),
         ({"media_errors": 2}, Verdict.WARN, "2 times in its life", "replace it if the number grows"),
-        ({"said": "it did not answer in time"}, Verdict.INCONCLUSIVE, "it did not answer in time", "reseat it"),
-        ({"said": "nvme: No such file or directory"}, Verdict.INCONCLUSIVE, "No such file", "nvme-cli"),
+        ({"output": "it did not answer in time"}, Verdict.INCONCLUSIVE, "it did not answer in time", "reseat it"),
+        ({"output": "nvme: No such file or directory"}, Verdict.INCONCLUSIVE, "No such file", "nvme-cli"),
     ],
 )
 def test_a_bad_drive_is_told_by_its_serial(log: dict[str, object], verdict: Verdict, cause: str, remedy: str) -> None:
@@ -114,7 +114,7 @@ def test_each_drive_is_asked_once_and_a_dead_one_holds_up_nobody(capsys: pytest.
     first, second = parse_nvme_health(capsys.readouterr().out)
     assert first.health is not None
     assert (first.name, first.serial, first.model, first.health.used) == ("nvme0n1", "A", "PM9A3", 7)
-    assert (second.health, second.said) == (None, "it did not answer in time")
+    assert (second.health, second.output) == (None, "it did not answer in time")
 
 
 @pytest.mark.parametrize(("answer", "said"), [("", "NVMe status: Internal Error"), ("Smart Log for", "no JSON: Smart")])
@@ -124,7 +124,7 @@ def test_a_drive_that_answers_with_an_error(answer: str, said: str, capsys: pyte
     nvme_health.main(host.ask, partial(ask_all, seconds=20))
     _, second = parse_nvme_health(capsys.readouterr().out)
     assert second.health is None
-    assert second.said.startswith(said)
+    assert second.output.startswith(said)
 
 
 def test_without_a_list_of_drives_there_is_no_answer(capsys: pytest.CaptureFixture[str]) -> None:

@@ -64,7 +64,7 @@ def test_a_read_that_fails_is_the_drives_fault() -> None:
 @pytest.mark.parametrize(
     "message", [fio("fio_no_device"), LATE, (0, "no JSON", ""), (0, '{"jobs"', ""), (1, "", "fio: bad option")]
 )
-def test_a_drive_that_was_not_read_is_not_well(message: nvme_read.Said) -> None:
+def test_a_drive_that_was_not_read_is_not_well(message: nvme_read.Result) -> None:
     """Whatever fio says instead of figures: the drive is unmeasured, beside one that passed."""
     document = fast(drives(nvme0n1=fio("fio_read")))
     document["drives"] += drives(nvme1n1=message)["drives"]
@@ -119,7 +119,7 @@ def test_the_command_only_reads() -> None:
 def test_the_program_takes_four_numbers_and_nothing_else(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """No word of a caller reaches fio; nothing is asked of the host."""
 
-    def never(*argv: str) -> nvme_read.Said:
+    def never(*argv: str) -> nvme_read.Result:
         raise AssertionError(argv)
 
     assert nvme_read.main(words, never, lambda _ask, _names: {}) == 2

@@ -186,7 +186,7 @@ def test_every_package_has_its_own_run_on_its_own_cpus(tmp_path: Path) -> None:
         return cpu_memory_load.start_on([sys.executable, "-c", FAKE, str(log.parent)], cpus, log)
 
     reported = cpu_memory_load.load(5, 1, {0: [one], 1: sorted(ours)}, tmp_path, run)
-    assert [entry["said"] for entry in reported] == [f"cpus [{one}]", f"cpus {sorted(ours)}"]
+    assert [entry["output"] for entry in reported] == [f"cpus [{one}]", f"cpus {sorted(ours)}"]
     assert [entry["code"] for entry in reported] == [0, 0]
     assert all("--verify" in argv and argv[-1] == "5s" for argv in asked)
     assert os.sched_getaffinity(0) == ours

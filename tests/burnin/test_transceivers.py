@@ -57,7 +57,7 @@ def test_a_bad_module_is_told_by_port_and_serial(
 @pytest.mark.parametrize(
     ("port", "cause"),
     [
-        ({"code": 1, "answer": None, "said": "-E- Failed to open device"}, "-E- Failed to open device"),
+        ({"code": 1, "answer": None, "output": "-E- Failed to open device"}, "-E- Failed to open device"),
         ({"answer": module(**{"Vendor Part Number": "N/A"})}, "mlx5_0 reports no module"),
         ({"answer": module(**{RX: "N/A"})}, "does not report its light"),
         ({"answer": module(**{HEAT: "warm"})}, "transceivers mlx5_0 temperature: 'warm' is not a value with its range"),
@@ -105,7 +105,7 @@ def test_the_program_asks_each_adapter(capsys: pytest.CaptureFixture[str]) -> No
     assert transceivers.main(ask, "mstlink") == 0
     first, second = parse_transceivers(capsys.readouterr().out)
     assert (first.port, first.part, first.optical) == ("mlx5_0", "MMA4Z00-NS", True)
-    assert (second.part, second.said) == ("", "-E- Failed to open device")
+    assert (second.part, second.output) == ("", "-E- Failed to open device")
 
 
 def test_a_missing_tool_is_told_with_the_role_that_brings_it() -> None:

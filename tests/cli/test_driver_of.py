@@ -5,20 +5,20 @@ from __future__ import annotations
 import pytest
 
 from clusterctl.fleet.node import NodeId
-from clusterctl.fleet.roles.selection import Group, Wanted
+from clusterctl.fleet.roles.selection import Group, RequestedRoles
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.host_configuration import driver_of
 
 SAID = "nvidia_driver_version"
-WANTED = Wanted(("nvidia_driver",), {SAID: "570.1"}, (Group(nodes=("node002",), variables={SAID: "580.2"}),))
+WANTED = RequestedRoles(("nvidia_driver",), {SAID: "570.1"}, (Group(nodes=("node002",), variables={SAID: "580.2"}),))
 
 
 @pytest.mark.parametrize(("node", "wanted", "driver"), [("node001", WANTED, "570.1"), ("node002", WANTED, "580.2")])
-def test_a_group_goes_before_the_site(node: str, wanted: Wanted, driver: str) -> None:
+def test_a_group_goes_before_the_site(node: str, wanted: RequestedRoles, driver: str) -> None:
     """As it does when the node is configured."""
     assert driver_of(wanted, NodeState(NodeId("x"), node)) == driver
 
 
 def test_nobody_said() -> None:
     """Then the check has nothing to hold the node to."""
-    assert driver_of(Wanted(()), NodeState(NodeId("x"), "node001")) == ""
+    assert driver_of(RequestedRoles(()), NodeState(NodeId("x"), "node001")) == ""

@@ -128,7 +128,7 @@ def test_check_tells_drift_and_who_differs(place: Place) -> None:
     assert code == 1
     first = next(one for one in reported["nodes"] if one["name"] == "n1")
     assert first["verdict"] == "warn"
-    assert [(one["what"], one["is"], one["wants"]) for one in first["drift"]] == [
+    assert [(one["setting"], one["found"], one["expected"]) for one in first["drift"]] == [
         ("BIOS (BIOS.Setup.1-1)", "2.1.3", "2.4.0"),
         ("Integrated Dell Remote Access Controller (iDRAC.Embedded.1-1)", "7.00.30.00", "at least 7.10"),
         ("ProcTurboMode", "Enabled", "Disabled"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from clusterctl.fleet.errors import EdgeError
-from clusterctl.fleet.hardware.disk_contract import DiskContract, SeenDrive, same_identity
+from clusterctl.fleet.hardware.disk_contract import DiskContract, KernelDrive, same_identity
 
-ROOT = SeenDrive("/dev/nvme1n1", "S6CTNE0T1", "eui.0025384b11b12d3c", "MZ1L2960", 960_197_124_096)
-DATA = [SeenDrive(f"/dev/nvme{n}n1", f"S6CTNE0D{n}", f"eui.00253{n}", "MZWLO7T6", 7_681_501_126_656) for n in (0, 2)]
+ROOT = KernelDrive("/dev/nvme1n1", "S6CTNE0T1", "eui.0025384b11b12d3c", "MZ1L2960", 960_197_124_096)
+DATA = [KernelDrive(f"/dev/nvme{n}n1", f"S6CTNE0D{n}", f"eui.00253{n}", "MZWLO7T6", 7_681_501_126_656) for n in (0, 2)]
 ALL = [DATA[0], ROOT, DATA[1]]
 
 
@@ -32,7 +32,7 @@ def test_a_wwn_stands_for_a_serial_that_reads_otherwise() -> None:
         ([ROOT, ROOT], "2 drives with the root disk's"),
     ],
 )
-def test_none_or_several_are_refused_with_all_that_there_is(drives: list[SeenDrive], words: str) -> None:
+def test_none_or_several_are_refused_with_all_that_there_is(drives: list[KernelDrive], words: str) -> None:
     """The error names every drive and what to do."""
     with pytest.raises(EdgeError, match=words) as caught:
         DiskContract("S6CTNE0T1").choose(drives, "node007")
@@ -42,7 +42,7 @@ def test_none_or_several_are_refused_with_all_that_there_is(drives: list[SeenDri
 
 def test_what_is_not_told_is_equal_to_nothing() -> None:
     """A drive without a serial never fits a contract without one."""
-    mute = SeenDrive("/dev/sda", "")
+    mute = KernelDrive("/dev/sda", "")
     assert not DiskContract("").fits(mute)
     assert not DiskContract("A").fits(mute)
     assert not same_identity("", "")

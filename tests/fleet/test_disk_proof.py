@@ -9,17 +9,17 @@ import pytest
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.hardware.disk_contract import (
     DiskContract,
-    SeenDrive,
+    KernelDrive,
     data_to_compare,
     judge_data,
     judge_root,
-    untold,
+    not_compared,
     with_fingerprints,
 )
 
-ROOT = SeenDrive("/dev/nvme1n1", "S6CTNE0T1", "eui.0025384b11b12d3c", "MZ1L2960", 960_197_124_096, "r" * 64)
+ROOT = KernelDrive("/dev/nvme1n1", "S6CTNE0T1", "eui.0025384b11b12d3c", "MZ1L2960", 960_197_124_096, "r" * 64)
 DATA = [
-    SeenDrive(f"/dev/nvme{n}n1", f"S6CTNE0D{n}", f"eui.00253{n}", "MZWLO7T6", 7_681_501_126_656, f"{n}" * 64)
+    KernelDrive(f"/dev/nvme{n}n1", f"S6CTNE0D{n}", f"eui.00253{n}", "MZWLO7T6", 7_681_501_126_656, f"{n}" * 64)
     for n in (0, 2)
 ]
 BEFORE = (DATA[0], ROOT, DATA[1])
@@ -36,7 +36,7 @@ def test_the_root_disk_by_serial_or_wwn() -> None:
 
 
 @pytest.mark.parametrize("disks", [[DATA[0]], [ROOT, DATA[0]]])
-def test_another_disk_or_one_more_is_a_failure(disks: list[SeenDrive]) -> None:
+def test_another_disk_or_one_more_is_a_failure(disks: list[KernelDrive]) -> None:
     """A data disk below the root file system, alone or in a RAID with the right one: named, with what to do."""
     finding = judge_root(CONTRACT, "/dev/md0", disks, WHERE)
     assert (finding.verdict, finding.deterministic) == (Verdict.FAIL, True)
@@ -44,8 +44,8 @@ def test_another_disk_or_one_more_is_a_failure(disks: list[SeenDrive]) -> None:
     assert finding.remedy.startswith("rack A01 U4, n1: set the disk with serial S6CTNE0T1")
 
 
-@pytest.mark.parametrize("disks", [[], [SeenDrive("/dev/vda", "")], [ROOT, SeenDrive("/dev/vda", "")]])
-def test_a_disk_that_says_nothing_proves_nothing(disks: list[SeenDrive]) -> None:
+@pytest.mark.parametrize("disks", [[], [KernelDrive("/dev/vda", "")], [ROOT, KernelDrive("/dev/vda", "")]])
+def test_a_disk_that_says_nothing_proves_nothing(disks: list[KernelDrive]) -> None:
     """No disk found, or one without serial and WWN: unmeasured, and the step may be repeated."""
     finding = judge_root(CONTRACT, "overlay", disks, WHERE)
     assert (finding.verdict, finding.deterministic) == (Verdict.INCONCLUSIVE, False)
@@ -77,7 +77,7 @@ def test_a_data_disk_that_was_written_to_is_named() -> None:
     ],
 )
 def test_what_cannot_be_compared_is_not_proven(
-    before: tuple[SeenDrive, ...], now: tuple[SeenDrive, ...], why: str
+    before: tuple[KernelDrive, ...], now: tuple[KernelDrive, ...], why: str
 ) -> None:
     """Gone, unreadable, or never read before: inconclusive on that drive, never a pass."""
     (finding,) = judge_data(CONTRACT, before, now, WHERE)
@@ -87,7 +87,7 @@ def test_what_cannot_be_compared_is_not_proven(
 
 def test_a_drive_without_a_name_is_known_by_path_and_size() -> None:
     """Nothing better is told of it; a drive with a name is never taken for it."""
-    mute = SeenDrive("/dev/vdb", "", "", "", 1000, "a" * 64)
+    mute = KernelDrive("/dev/vdb", "", "", "", 1000, "a" * 64)
     (same,) = judge_data(CONTRACT, (mute,), (mute,), WHERE)
     assert same.verdict is Verdict.PASS
     (other,) = judge_data(CONTRACT, (mute,), (replace(mute, size_bytes=2000),), WHERE)
@@ -96,8 +96,8 @@ def test_a_drive_without_a_name_is_known_by_path_and_size() -> None:
 
 def test_an_installer_that_tells_nothing_blocks_nobody() -> None:
     """Said in words that nothing is proven; it admits, and is never called a pass."""
-    assert untold().verdict is Verdict.NOT_APPLICABLE
-    assert "not proven" in untold().cause
+    assert not_compared().verdict is Verdict.NOT_APPLICABLE
+    assert "not proven" in not_compared().cause
 
 
 def test_no_other_drive_at_all() -> None:
@@ -107,9 +107,9 @@ def test_no_other_drive_at_all() -> None:
 
 
 @pytest.mark.parametrize("before", [(ROOT,), (ROOT, DATA[0])])
-def test_a_drive_that_the_installer_did_not_see_is_told(before: tuple[SeenDrive, ...]) -> None:
+def test_a_drive_that_the_installer_did_not_see_is_told(before: tuple[KernelDrive, ...]) -> None:
     """It may have been written to, for all that anybody knows: a warning with its name, never a pass."""
-    now = (*before, DATA[1], SeenDrive("/dev/sr9", ""), SeenDrive("/dev/zram0", "", "", "", 1 << 30))
+    now = (*before, DATA[1], KernelDrive("/dev/sr9", ""), KernelDrive("/dev/zram0", "", "", "", 1 << 30))
     (finding,) = judge_data(CONTRACT, before, now, WHERE)
     assert finding.verdict is Verdict.WARN
     assert DATA[1].serial in finding.cause

@@ -15,8 +15,8 @@ from clusterctl.fleet.network.host_network import (
     HostNetwork,
     Interface,
     Ipoib,
+    ObservedNetwork,
     Port,
-    SeenNetwork,
 )
 from clusterctl.formats.host.network import parse_default_routes, parse_ip_addr
 from tests.formats.host_networks import BONDED, BOOT, DHCP, FIRST, SECOND
@@ -29,13 +29,13 @@ RAIL = Ipoib("rail0", connected=True, addressing=Addressing(("10.100.0.7/16",), 
 ON_RAIL = Interface("rail0", "00:00:10:49:fe:80", 65520, True, ("10.100.0.7/16",), ipoib_mode="connected")
 
 
-def recorded() -> SeenNetwork:
+def recorded() -> ObservedNetwork:
     """What a host said whose two ports are in an LACP bond that no switch answers (virtual machine, Debian 12)."""
     route = '[{"dst":"default","gateway":"10.20.0.1","dev":"mgmt0","protocol":"static","flags":[]}]'
-    return SeenNetwork(parse_ip_addr(RECORDED.read_text()), parse_default_routes(route), ("10.20.0.2",))
+    return ObservedNetwork(parse_ip_addr(RECORDED.read_text()), parse_default_routes(route), ("10.20.0.2",))
 
 
-def healthy() -> SeenNetwork:
+def healthy() -> ObservedNetwork:
     """The same with a switch that answers."""
     bond = recorded().named("bond0")
     assert bond is not None
@@ -43,19 +43,19 @@ def healthy() -> SeenNetwork:
     return changed("bond0", bond=replace(bond.bond, partner=PARTNER, active=2))(recorded())
 
 
-def changed(name: str, /, **changes: object) -> Callable[[SeenNetwork], SeenNetwork]:
-    def change(seen: SeenNetwork) -> SeenNetwork:
+def changed(name: str, /, **changes: object) -> Callable[[ObservedNetwork], ObservedNetwork]:
+    def change(seen: ObservedNetwork) -> ObservedNetwork:
         found = tuple(replace(one, **changes) if one.name == name else one for one in seen.interfaces)
         return replace(seen, interfaces=found)
 
     return change
 
 
-def without(name: str) -> Callable[[SeenNetwork], SeenNetwork]:
+def without(name: str) -> Callable[[ObservedNetwork], ObservedNetwork]:
     return lambda seen: replace(seen, interfaces=tuple(one for one in seen.interfaces if one.name != name))
 
 
-def bad(wanted: HostNetwork, seen: SeenNetwork) -> list[tuple[str, str, Verdict]]:
+def bad(wanted: HostNetwork, seen: ObservedNetwork) -> list[tuple[str, str, Verdict]]:
     return [(f.subject, f.cause, f.verdict) for f in judge_network(wanted, seen) if f.verdict is not Verdict.PASS]
 
 
@@ -72,7 +72,7 @@ def test_a_recorded_bond_without_a_partner_is_told() -> None:
 
 @dataclass(frozen=True)
 class Case:
-    change: Callable[[SeenNetwork], SeenNetwork]
+    change: Callable[[ObservedNetwork], ObservedNetwork]
     subject: str
     says: str
     verdict: Verdict = FAIL
@@ -140,7 +140,7 @@ def test_a_cable_may_be_plugged_in_again_an_address_may_not() -> None:
 def test_dhcp_gives_address_and_route() -> None:
     """Which ones is the server's word; none at all is a failure."""
     port = Interface("eno1", BOOT, 1500, True, ("10.20.3.4/16",))
-    seen = SeenNetwork((port,), (DefaultRoute("10.20.0.1", "eno1"),), ("10.20.0.2",))
+    seen = ObservedNetwork((port,), (DefaultRoute("10.20.0.1", "eno1"),), ("10.20.0.2",))
     assert bad(DHCP, seen) == []
     (told,) = bad(DHCP, replace(seen, interfaces=(replace(port, addresses=("fd00::4/64",)),)))
     assert told == ("eno1", "DHCP has given no address", FAIL)
@@ -151,13 +151,13 @@ def test_rails_have_mode_link_and_address() -> None:
     wanted = HostNetwork(ipoib=(RAIL,))
 
     def told(**changes: object) -> list[tuple[str, str, Verdict]]:
-        return bad(wanted, SeenNetwork((replace(ON_RAIL, **changes),), ()))
+        return bad(wanted, ObservedNetwork((replace(ON_RAIL, **changes),), ()))
 
     assert told() == []
     assert told(ipoib_mode="datagram") == [("rail0", "the IPoIB interface is in another mode", FAIL)]
     assert told(ipoib_mode="") == [("rail0", "the host does not report the mode", INCONCLUSIVE)]
     assert told(carrier=False) == [("rail0", "the IPoIB interface has no link", FAIL)]
-    assert bad(wanted, SeenNetwork((), ()))[0][1] == "the host has no IPoIB interface rail0"
+    assert bad(wanted, ObservedNetwork((), ()))[0][1] == "the host has no IPoIB interface rail0"
 
 
 def test_what_the_site_does_not_name_is_not_judged() -> None:

@@ -48,7 +48,7 @@ def test_release_lifts_a_hold_and_nothing_else() -> None:
     """A gold node that was held is gold, and its release says what was lifted."""
     held = after(node(), orders.hold(node(), "we look at it", None).events)
     order = orders.release(held, "looked")
-    assert order.words == "no longer held by alice until released: we look at it"
+    assert order.effect == "no longer held by alice until released: we look at it"
     free = after(held, order.events)
     assert (free.stage, free.hold) == (Stage.GOLD, None)
 
@@ -59,8 +59,8 @@ def test_release_leads_back_and_lifts_in_one() -> None:
     held = after(bad, orders.hold(bad, "ticket 7", None).events)
     order = orders.release(held, "mended")
     assert [event.kind for event in order.events] == [Kind.HOLD_LIFTED, Kind.NODE_RELEASED]
-    assert "ticket 7" in order.words
-    assert "before burnin (it was stopped: 2 uncorrectable errors)" in order.words
+    assert "ticket 7" in order.effect
+    assert "before burnin (it was stopped: 2 uncorrectable errors)" in order.effect
     assert after(held, order.events).stage is Stage.CABLED
 
 
@@ -116,7 +116,7 @@ def test_a_part_is_known_as_reports_call_it() -> None:
     assert data_of(order.events[0])["serial"] == "GPU-3"
     order = orders.quarantine(node(), "hot", "left fan", None)
     assert (data_of(order.events[0])["subject"], len(order.events)) == ("left fan", 1)
-    assert "left fan, serial unknown" in order.words
+    assert "left fan, serial unknown" in order.effect
 
 
 def test_a_quarantined_node_is_not_quarantined_again() -> None:

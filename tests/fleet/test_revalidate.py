@@ -58,7 +58,7 @@ def test_a_repair_leads_back_to_the_step_that_it_touched(part: str, since: Step)
     order = ordered(gold(), part)
     state = after(gold(), order.events)
     assert state.next_step is since
-    assert "it leaves the gold pool" in order.words
+    assert "it leaves the gold pool" in order.effect
     left = list(Step)[: list(Step).index(since)]
     assert list(state.reports) == [step.value for step in left]
 
@@ -67,7 +67,7 @@ def test_the_earliest_of_several_counts() -> None:
     """A cable and a GPU: from discover on, and the chassis was open."""
     order = ordered(gold(), "cable 5", "gpu3")
     assert data_of(order.events[0])["since"] == "discover"
-    assert "and the chassis was open" in order.words
+    assert "and the chassis was open" in order.effect
 
 
 def test_an_open_chassis_needs_a_suite_that_looks_at_every_link() -> None:
@@ -103,8 +103,8 @@ def test_a_node_that_a_person_holds_is_left_alone() -> None:
 
 def test_a_root_disk_needs_an_os_again() -> None:
     """It is said what to do; nothing is overwritten by itself."""
-    assert "install --reinstall n1" in ordered(gold(), "DISK-0").words
-    assert "reinstall" not in ordered(gold(), "gpu3").words
+    assert "install --reinstall n1" in ordered(gold(), "DISK-0").effect
+    assert "reinstall" not in ordered(gold(), "gpu3").effect
 
 
 def admitted(state: NodeState) -> object:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clusterctl.fleet.roles.problems import unknown_names, unknown_role, wrong_choice, wrong_variables
-from clusterctl.fleet.roles.selection import Choice, Group, Member, Wanted, play_variables, recommended_section
+from clusterctl.fleet.roles.selection import Choice, Group, Member, RequestedRoles, play_variables, recommended_section
 from clusterctl.fleet.roles.specification import Role, Variable, misplaced, mistake
 
 ROLES = {
@@ -33,7 +33,7 @@ def texts(found: Any) -> list[str]:
 
 def test_a_group_adds_takes_away_and_overrides() -> None:
     """By name, rack and SKU, all that are given; of two groups the later one holds; who is in none gets the site's."""
-    wanted = Wanted(
+    wanted = RequestedRoles(
         ("base", "zfs_pool"),
         {"zfs_pool_level": 1},
         (
@@ -51,7 +51,9 @@ def test_a_group_adds_takes_away_and_overrides() -> None:
 
 def test_what_differs_is_never_told_for_all() -> None:
     """Ansible's extra variables would go before a node's own: each node gets its value, the site's where it has none."""
-    wanted = Wanted(("base",), {"a": 1, "b": 1}, (Group(nodes=("node002",), roles=("docker",), variables={"b": 2}),))
+    wanted = RequestedRoles(
+        ("base",), {"a": 1, "b": 1}, (Group(nodes=("node002",), roles=("docker",), variables={"b": 2}),)
+    )
     reported = play_variables(wanted, [N1, N2])
     assert reported == {
         "a": 1,

@@ -11,7 +11,7 @@ import yaml
 
 from clusterctl.fleet.errors import ClusterctlError, EdgeError
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.fleet.hardware.disk_contract import DiskContract, SeenDrive, judge_data, judge_root
+from clusterctl.fleet.hardware.disk_contract import DiskContract, KernelDrive, judge_data, judge_root
 from clusterctl.fleet.hardware.drives import root_disk
 from clusterctl.fleet.hardware.matching import match
 from clusterctl.fleet.hardware.sku import RootDisk
@@ -41,10 +41,10 @@ def inventory_of(case: dict[str, Any]) -> Inventory:
     return replace(WHOLE, drives=tuple(drives))
 
 
-def host_of(case: dict[str, Any]) -> list[SeenDrive]:
+def host_of(case: dict[str, Any]) -> list[KernelDrive]:
     """What the machine's own kernel sees."""
     return [
-        SeenDrive(path, serial, wwn, model, int(size * GB), f"print of {path}")
+        KernelDrive(path, serial, wwn, model, int(size * GB), f"print of {path}")
         for path, model, size, serial, wwn in case["host"]
     ]
 

@@ -156,5 +156,5 @@ def test_a_stopped_node_is_told_how_to_go_on() -> None:
     """A waiver moves nothing by itself."""
     bad = stopped(reported(node(Stage.CABLED), "burnin", WARM), "burnin")
     order = waive(bad, "gpu_ecc", "", "x", LATER)
-    assert "clusterctl release n1" in order.words
+    assert "clusterctl release n1" in order.effect
     assert after(bad, order.events).stage is Stage.QUARANTINED

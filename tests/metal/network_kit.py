@@ -6,7 +6,7 @@ from clusterctl.edges.site import load_site
 from clusterctl.edges.site.host_networks import host_networks
 from clusterctl.fleet.finding import Finding
 from clusterctl.fleet.network.findings import judge_network
-from clusterctl.fleet.network.host_network import SeenNetwork
+from clusterctl.fleet.network.host_network import ObservedNetwork
 from clusterctl.formats.host.network import parse_default_routes, parse_ip_addr, parse_resolv_conf
 from lab.tests.lab_kit import RunningLab
 from tests.metal.install_kit import MetalSite
@@ -35,7 +35,7 @@ def network_findings(metal: MetalSite, node: str) -> tuple[Finding, ...]:
     wanted = host_networks(load_site(metal.lab.site)).network(metal.node(node))
     routes = (metal.ssh(node, "ip", "-j", *family, "route", "show", "default") for family in ((), ("-6",)))
     resolver = parse_resolv_conf(metal.ssh(node, "cat", "/etc/resolv.conf"))
-    seen = SeenNetwork(
+    seen = ObservedNetwork(
         parse_ip_addr(metal.ssh(node, "ip", "-j", "-d", "addr")),
         tuple(route for text in routes for route in parse_default_routes(text)),
         resolver.servers,

@@ -21,7 +21,7 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.formats.redfish.evidence import render
 from clusterctl.formats.redfish.inventory import read_inventory
 from clusterctl.formats.redfish.logs import read_logs
-from clusterctl.formats.redfish.tree import ROOT, Answer, Answers, Unreadable, Wanted
+from clusterctl.formats.redfish.tree import ROOT, Answer, Answers, ReadRequest, Unreadable
 from clusterctl.ports import BmcAddress, Deadline, LogEntry
 from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
 from clusterctl.steps.executor.intent_log import IntentLog
@@ -70,7 +70,7 @@ class Client:
         answers: dict[str, Answer] = {ROOT: self._answer(ROOT)}
         for _ in range(_MAX_ROUNDS):
             found = ask(answers)
-            if not isinstance(found, Wanted):
+            if not isinstance(found, ReadRequest):
                 return found, answers
             answers |= {path: self._answer(path) for path in found.paths}
         raise AssertionError("the walk does not end")

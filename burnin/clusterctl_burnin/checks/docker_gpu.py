@@ -34,7 +34,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     _require_a_run(ran)
     seen = len(set(ran.uuids))
     if ran.code != 0:
-        cause = f"no container with GPUs can be started: {_last(ran.complaint or ran.said)}"
+        cause = f"no container with GPUs can be started: {_last(ran.complaint or ran.output)}"
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from clusterctl.fleet.finding import Finding, not_applicable
 from clusterctl.fleet.network.findings import CHECK as NAME
 from clusterctl.fleet.network.findings import judge_network
-from clusterctl.fleet.network.host_network import HostNetwork, SeenNetwork
+from clusterctl.fleet.network.host_network import HostNetwork, ObservedNetwork
 from clusterctl.formats.host.network import Resolver, parse_default_routes, parse_ip_addr, parse_resolv_conf
 from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
@@ -30,7 +30,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterable[Finding]:
         return (not_applicable(NAME, "the site does not describe this host's network"),)
     resolver = _resolver(readings) if wanted.nameservers or wanted.search else Resolver()
     routes = *parse_default_routes(readings.text(ROUTES)), *parse_default_routes(readings.text(ROUTES_6))
-    seen = SeenNetwork(parse_ip_addr(readings.text(ADDRESSES)), routes, resolver.servers, resolver.search)
+    seen = ObservedNetwork(parse_ip_addr(readings.text(ADDRESSES)), routes, resolver.servers, resolver.search)
     return judge_network(wanted, seen)
 
 

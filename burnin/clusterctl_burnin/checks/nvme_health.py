@@ -51,7 +51,9 @@ def _bad(drive: NvmeDrive, limits: Limits) -> Iterator[Finding]:
     subject = f"{drive.name} ({drive.model})"
     if drive.health is None:
         remedy = "run nvme smart-log on the drive (package nvme-cli); if it does not answer, reseat it, then replace it"
-        yield inconclusive(_NAME, UnmeasuredError(f"{drive.name}: {drive.said}", remedy=remedy), subject, drive.serial)
+        yield inconclusive(
+            _NAME, UnmeasuredError(f"{drive.name}: {drive.output}", remedy=remedy), subject, drive.serial
+        )
         return
     limit = limits[NVME_USED_MAX]
     complaints = tuple(_complaints(drive.health, limit))

@@ -46,7 +46,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 def _bad(module: Transceiver) -> Iterator[Finding]:
     if not module.part:
-        cause = module.said or f"{module.port} reports no module"
+        cause = module.output or f"{module.port} reports no module"
         remedy = (
             f"check that a transceiver or cable is in {module.port}, reseat it, then run mlxlink -d {module.port} -m"
         )

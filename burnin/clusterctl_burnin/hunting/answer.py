@@ -53,7 +53,7 @@ class Answer:
     proven: tuple[str, ...]
     unmeasured: tuple[str, ...]
     thin: tuple[str, ...]
-    gone: tuple[str, ...]
+    dropped: tuple[str, ...]
     unmet: float
     advice: str
 
@@ -78,7 +78,7 @@ def answer(hosts: Sequence[str], record: Record, beliefs: Mapping[Rail, Posterio
         proven=proven,
         unmeasured=unmeasured,
         thin=thin,
-        gone=tuple(sorted(record.gone)),
+        dropped=tuple(sorted(record.dropped)),
         unmet=unmet,
         advice=left.advice(),
     )
@@ -97,13 +97,13 @@ def _uncovered(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the present hosts that were not measured, and those that were measured less often than `screening`."""
     measured = record.measured()
-    counts = {name: measured.get(name, 0) for name in hosts if name not in record.gone}
+    counts = {name: measured.get(name, 0) for name in hosts if name not in record.dropped}
     thin = tuple(name for name, count in counts.items() if 0 < count < screening and name not in covered)
     return tuple(name for name, count in counts.items() if not count), thin
 
 
 def _proven(hosts: Sequence[str], record: Record, accused: Collection[str]) -> tuple[str, ...]:
-    passed, without = record.passed(), {*record.gone, *accused}
+    passed, without = record.passed(), {*record.dropped, *accused}
     return tuple(name for name in hosts if passed.get(name) and name not in without)
 
 

@@ -65,7 +65,7 @@ class Hunt:
 
     @property
     def present(self) -> tuple[str, ...]:
-        return tuple(host for host in self._hosts if host not in self._record.gone)
+        return tuple(host for host in self._hosts if host not in self._record.dropped)
 
     def next(self) -> Round | None:
         """Return the groups to run now: of the round that is open, those without a result. None: the hunt is over."""

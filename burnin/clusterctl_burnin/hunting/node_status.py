@@ -56,7 +56,7 @@ class Measured:
         """Return the status of each member of a trial, by rail; rail None for loads (and failures) without one."""
         by_rail: dict[Rail, list[Trial]] = {}
         for trial in self.trials:
-            if trial.passed or not set(self.answer.gone) & set(trial.members):
+            if trial.passed or not set(self.answer.dropped) & set(trial.members):
                 by_rail.setdefault(trial.rail, []).append(trial)
         rails = sorted(by_rail, key=lambda rail: -1 if rail is None else rail)
         return {rail: _of_rail(rail, by_rail[rail], self.answer) for rail in rails}

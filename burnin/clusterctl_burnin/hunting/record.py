@@ -38,7 +38,7 @@ class Record:
 
     rounds: dict[int, Round] = field(default_factory=dict)
     outcomes: dict[tuple[int, Group], dict[Rail, Outcome]] = field(default_factory=lambda: defaultdict(dict))
-    gone: dict[str, int] = field(default_factory=dict)
+    dropped: dict[str, int] = field(default_factory=dict)
     named: dict[tuple[int, Group, Rail], Group] = field(default_factory=dict)
     _runs: dict[Rail, tuple[Run, ...]] = field(default_factory=dict, repr=False, compare=False)
 
@@ -59,7 +59,7 @@ class Record:
                     before = self.named.get((number, group, rail), ())
                     self.named[number, group, rail] = tuple(sorted({*before, *named}))
             case Dropped(host, number):
-                self.gone[host] = min(number, self.gone.get(host, number))
+                self.dropped[host] = min(number, self.dropped.get(host, number))
 
     def events(self) -> Iterator[HuntEvent]:
         """Return all events in a fixed order: each round with its results, then the hosts that are gone."""
@@ -69,7 +69,7 @@ class Record:
                 outcomes = self.outcomes.get((number, group), {})
                 for rail in _in_order(outcomes):
                     yield Result(number, group, outcomes[rail], rail, self.named.get((number, group, rail), ()))
-        yield from (Dropped(host, number) for host, number in sorted(self.gone.items()))
+        yield from (Dropped(host, number) for host, number in sorted(self.dropped.items()))
 
     def open_round(self) -> Round | None:
         """Return the groups of the last round without a result; None where it is complete, or there is no round."""
@@ -81,7 +81,7 @@ class Record:
 
     def _there(self, group: Group, number: int) -> bool:
         """Return whether all members of the group are present, so that it can still run."""
-        return not any(host in self.gone and self.gone[host] <= number for host in group)
+        return not any(host in self.dropped and self.dropped[host] <= number for host in group)
 
     def rails(self) -> tuple[Rail, ...]:
         """Return the rails that were measured. A job that could not be started measures none."""
@@ -103,7 +103,7 @@ class Record:
             outcome = outcomes.get(rail, Outcome.UNMEASURED)
             if outcome is Outcome.PASSED:
                 yield Run(number, group, failed=False)
-            elif outcome in BAD and not any(self.gone.get(host) == number for host in group):
+            elif outcome in BAD and not any(self.dropped.get(host) == number for host in group):
                 yield Run(number, self.named.get((number, group, rail), group), failed=True)
 
     def measured(self) -> Mapping[str, int]:

@@ -197,7 +197,7 @@ def _configuration(one: TestResult) -> bool:
         return _name(one.test) == "persistence_mode"
     return all(
         complaint.severity is Severity.CONFIG
-        or (complaint.severity is Severity.UNTOLD and _PERSISTENCE in f"{one.test} {complaint.text}".lower())
+        or (complaint.severity is Severity.UNSTATED and _PERSISTENCE in f"{one.test} {complaint.text}".lower())
         for complaint in one.complaints
     )
 

@@ -37,8 +37,8 @@ SIMULATED = Path("/etc/clusterctl/simulated")  # marks a host whose parts are si
 MARKER = "\x1eclusterctl: this host is simulated\n"  # then the first line of our stderr; the controller takes it out
 NOT_FOUND, TIMED_OUT = 127, 124  # exit codes of a shell and of timeout(1)
 
-Said = Tuple[int, str, str]  # exit code, stdout, stderr
-LATE: Said = (TIMED_OUT, "", "it did not answer in time")
+Result = Tuple[int, str, str]  # exit code, stdout, stderr
+LATE: Result = (TIMED_OUT, "", "it did not answer in time")
 
 
 class Ended(NamedTuple):
@@ -81,7 +81,7 @@ def run(
     return Ended(process.returncode if in_time else None, stdout, stderr)
 
 
-def ask(*argv: str, seconds: float = 1e9) -> Said:
+def ask(*argv: str, seconds: float = 1e9) -> Result:
     """Run a tool; return its exit code and output: 127 when there is no such tool, 124 when it does not end in time."""
     try:
         ended = run(argv, time.monotonic() + seconds)
@@ -92,7 +92,7 @@ def ask(*argv: str, seconds: float = 1e9) -> Said:
     return ended.code, ended.stdout, ended.stderr
 
 
-def ask_all(look: Callable[[str], Said], names: Iterable[str], seconds: float) -> Dict[str, Said]:
+def ask_all(look: Callable[[str], Result], names: Iterable[str], seconds: float) -> Dict[str, Result]:
     """Call `look` for all names at once, each in a thread. A thread that waits for a dead drive is left behind."""
     answers = dict.fromkeys(names, LATE)
 
@@ -256,7 +256,7 @@ class ReaderWatch:
         self.poll.register(STDOUT, 0)
         self.poll.register(self.wakeup, select.POLLIN)
 
-    def reader_is_gone(self, seconds: float) -> bool:
+    def reader_closed(self, seconds: float) -> bool:
         """Wait at most `seconds`; return whether our stdout has hung up."""
         events = self.poll.poll(seconds * 1000)
         with contextlib.suppress(BlockingIOError):
@@ -270,7 +270,7 @@ def supervise(argv: Sequence[str], limit: float) -> int:
     adopt_orphans()
     child = subprocess.Popen(argv, start_new_session=True)
     while child.poll() is None:
-        if not watch.reader_is_gone(1.0) and time.monotonic() <= limit:
+        if not watch.reader_closed(1.0) and time.monotonic() <= limit:
             continue
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGTERM)

@@ -93,7 +93,7 @@ def burnplan(ctx: click.Context, options: BurnplanOptions) -> None:
         echo(f"the burn takes {_duration_text(plan.duration)} of a window of {_duration_text(options.window)}")
         check_window(plan, options.window)
         _print_for_people(plan, adaptive=adaptive)
-    ctx.exit(0 if plan.sound else 1)
+    ctx.exit(0 if plan.balanced else 1)
 
 
 def _print_document(plan: BurnPlan, *, adaptive: bool) -> None:
@@ -101,7 +101,7 @@ def _print_document(plan: BurnPlan, *, adaptive: bool) -> None:
 
     label = plan.routes.label
     document: dict[str, object] = {
-        "verdict": "pass" if plan.sound else "fail",
+        "verdict": "pass" if plan.balanced else "fail",
         "seconds": plan.duration.total_seconds(),
         "links": len(plan.routes.links),
         "reached": plan.reached,
@@ -151,7 +151,7 @@ def _print_for_people(plan: BurnPlan, *, adaptive: bool) -> None:
     if adaptive:
         console.print(Text(_MEASURE, style="yellow"))
     total = f"{plan.reached} of {len(plan.routes.links)} directed links are loaded, each by one flow"
-    console.print(Text(total, style="green" if plan.sound else "red"))
+    console.print(Text(total, style="green" if plan.balanced else "red"))
 
 
 def _print_gaps(plan: BurnPlan, console: Console) -> None:

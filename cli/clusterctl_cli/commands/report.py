@@ -117,7 +117,8 @@ def _fleet(context: SiteContext, form: str) -> str:
     from clusterctl.operations.collector import collector_paused
     from clusterctl.operations.reports import fleet_report
     from clusterctl_cli.acceptance import acceptance_json, acceptance_text
-    from clusterctl_cli.fleet_report import documents, words
+    from clusterctl_cli.fleet_report import documents
+    from clusterctl_cli.fleet_report import plain_text as words
     from clusterctl_cli.fleet_report.pairs import pairs
 
     with collector_paused():
@@ -137,7 +138,8 @@ def _fleet(context: SiteContext, form: str) -> str:
 def _node(context: SiteContext, name: str, form: str) -> str:
     from clusterctl.operations.operation import current_time
     from clusterctl.operations.reports import node_case
-    from clusterctl_cli.fleet_report import documents, words
+    from clusterctl_cli.fleet_report import documents
+    from clusterctl_cli.fleet_report import plain_text as words
     from clusterctl_cli.render import node_json
 
     node, now, settings = context.node(name), current_time(), context.site.settings

@@ -46,7 +46,7 @@ def pairs_json(pairs: Pairs | None) -> dict[str, Any] | None:
 
 def case_json(case: Case, node: dict[str, Any]) -> dict[str, Any]:
     """`node` as `nodes --json` has it, with `machine`, `charges` and `timeline`."""
-    moments = [{"at": m.at.isoformat(), "words": m.text, "actor": m.actor, "mark": m.mark} for m in case.moments]
+    moments = [{"at": m.at.isoformat(), "text": m.text, "actor": m.actor, "mark": m.mark} for m in case.moments]
     return node | {"machine": case.machine, "charges": [_charge(c) for c in case.charges], "timeline": moments}
 
 

@@ -22,7 +22,7 @@ class MarkKind(enum.Enum):
     MISSING = "missing: planned, not seen"
     MISPLACED = "not planned, but there"
     SLOW = "slower than it should be"
-    ILL = "bad by its counters"
+    UNHEALTHY = "bad by its counters"
     SUSPECT = "warning by its counters"
 
     @property
@@ -55,7 +55,7 @@ def marks(plan: WiringPlan, fabric: Fabric, verification: Verification, health: 
 def _counted(health: Health) -> Iterator[Mark]:
     for finding in health.findings:
         if finding.verdict in (Verdict.WARN, Verdict.FAIL):
-            kind = MarkKind.ILL if finding.verdict is Verdict.FAIL else MarkKind.SUSPECT
+            kind = MarkKind.UNHEALTHY if finding.verdict is Verdict.FAIL else MarkKind.SUSPECT
             yield from (_mark(kind, pair) for pair in zip(finding.ends[::2], finding.ends[1::2], strict=True))
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from clusterctl.fleet.errors import EdgeError, InstallerAwayError
+from clusterctl.fleet.errors import EdgeError, InstallerUnavailableError
 from clusterctl.fleet.finding import Observed
 from clusterctl.ports import Deadline, Eraser, Installer, InstallStatus, InstallTarget
-from clusterctl.ports.accounts import PowerLogins, PowerTarget, Told
+from clusterctl.ports.accounts import LoginUpdate, PowerLogins, PowerTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +35,18 @@ class Installers:
     def observe(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
         """Look at each installer, at its own machines. The machines of one that is away are left out.
 
-        Raises `InstallerAwayError` where all are away.
+        Raises `InstallerUnavailableError` where all are away.
         """
         shares: dict[int, tuple[Installer, list[InstallTarget]]] = {}
         for target in targets:
             installer = self._of(target.name).installer
             shares.setdefault(id(installer), (installer, []))[1].append(target)
         found: dict[str, Observed[InstallStatus]] = {}
-        away: list[InstallerAwayError] = []
+        away: list[InstallerUnavailableError] = []
         for installer, share in shares.values():
             try:
                 found |= installer.observe(share, deadline)
-            except InstallerAwayError as error:
+            except InstallerUnavailableError as error:
                 away.append(error)
         if away and not found:
             raise away[0]
@@ -65,7 +65,7 @@ class Installers:
             )
         return eraser.erase(target, deadline)
 
-    def give(self, target: PowerTarget, deadline: Deadline) -> Observed[Told]:
+    def give(self, target: PowerTarget, deadline: Deadline) -> Observed[LoginUpdate]:
         """An installer that does not log in to BMCs knows no machine there."""
         logins = self._of(target.name).logins
-        return logins.give(target, deadline) if logins is not None else Observed(Told.UNKNOWN)
+        return logins.give(target, deadline) if logins is not None else Observed(LoginUpdate.UNKNOWN)

@@ -71,10 +71,10 @@ class UnreachableError(EdgeError):
     kind = "unreachable"
 
 
-class InstallerAwayError(UnreachableError):
+class InstallerUnavailableError(UnreachableError):
     """The installer's own service does not run or cannot be reached: wait for it. No machine is to blame."""
 
-    kind = "installer_away"
+    kind = "installer_unavailable"
 
 
 class InstallerBusyError(EdgeError):

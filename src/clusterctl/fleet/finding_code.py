@@ -80,7 +80,7 @@ class Code(enum.Enum):
     # Installation
     INSTALL_FAILED = "install_failed", "The installation did not end."
     NOT_INSTALLABLE = "not_installable", "The node lacks what an installation needs."
-    INSTALLER_AWAY = "installer_away", "The installer's own service does not answer, or cannot do it now."
+    INSTALLER_UNAVAILABLE = "installer_unavailable", "The installer's own service does not answer, or cannot do it now."
     NEEDS_OPERATOR = "needs_operator", "Only an operator may bring the machine out of its state at the installer."
     FOREIGN_OS = "foreign_os", "The machine has an OS that clusterctl did not install."
     WRONG_BOOT_DISK = "wrong_boot_disk", "Another OS than the installed one boots."

@@ -190,7 +190,7 @@ def _observer(control: Control) -> Observer:
 
     def on_progress(progress: Progress) -> None:
         node = summarise(progress.state)
-        control.on_event(StepProgress(node=node, step=progress.step, decision=progress.decision, text=progress.words))
+        control.on_event(StepProgress(node=node, step=progress.step, decision=progress.decision, text=progress.text))
 
     def on_stopped(step: Step, reason: str) -> None:
         control.on_event(StepStopped(step=step, reason=reason))

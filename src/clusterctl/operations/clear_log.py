@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from clusterctl.fleet.decisions.decision import said
+from clusterctl.fleet.decisions.decision import checked_reason
 from clusterctl.fleet.decisions.permissions import require_serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import SiteContext
@@ -32,7 +32,7 @@ def _question(_request: ClearLogRequest, names: Sequence[str]) -> str:
 
 
 def _check(_context: SiteContext, request: ClearLogRequest, nodes: Sequence[NodeState]) -> None:
-    said(request.reason)
+    checked_reason(request.reason)
     for node in nodes:
         require_serial(node)
 
@@ -44,7 +44,7 @@ def _act(work: Work[ClearLogRequest]) -> Iterator[Outcome]:
     clearing = EventLogClearer(work.adapters.bmcs, context.site.bmc_address, context.journal, batch)
     permits = [(node, require_serial(node)) for node in work.nodes]
     acts = IntentLog(context.journal, work.claims)
-    return map(_outcome, clearing.clear(permits, said(work.request.reason), acts, deadline))
+    return map(_outcome, clearing.clear(permits, checked_reason(work.request.reason), acts, deadline))
 
 
 def _outcome(item: ClearResult) -> Outcome:

@@ -75,7 +75,7 @@ def _preview(context: SiteContext, request: DecisionRequest, names: Sequence[str
     return Preview(
         operation=request.decision.value,
         question="Go on?",
-        effects=tuple(Effect(node=item.node.name, text=item.words) for item in decisions),
+        effects=tuple(Effect(node=item.node.name, text=item.effect) for item in decisions),
         warnings=_sheet_warnings(context, request),
     )
 
@@ -106,7 +106,7 @@ def _outcome(context: SiteContext, item: Order) -> Outcome:
         "stopped_at": stopped_at,
         "stopped_by": node.stopped_by or None,
     }
-    return Outcome(node=node.name, text=item.words, values=values)
+    return Outcome(node=node.name, text=item.effect, values=values)
 
 
 def _names(context: SiteContext, request: DecisionRequest) -> list[str]:

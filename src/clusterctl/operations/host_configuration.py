@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from clusterctl.edges.site.roles import wanted
-from clusterctl.fleet.roles.selection import Member, Wanted, play_variables
+from clusterctl.fleet.roles.selection import Member, RequestedRoles, play_variables
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import SiteContext
 from clusterctl.ports import HostAddress
@@ -29,6 +29,6 @@ def member(node: NodeState) -> Member:
     return Member(node.name, node.location.rack, node.sku)
 
 
-def driver_of(said: Wanted, node: NodeState) -> str:
+def driver_of(said: RequestedRoles, node: NodeState) -> str:
     """Return the NVIDIA driver that the node was to get; empty where the site names none."""
     return str(said.choose(member(node)).variables.get("nvidia_driver_version") or "")

@@ -66,7 +66,7 @@ def _variables(context: SiteContext) -> Mapping[str, Any]:
 
 def _plan(context: SiteContext, request: WaveRequest) -> WavePlan:
     """Return the machines that may be changed, one of each SKU first."""
-    orders.said(request.reason)
+    orders.checked_reason(request.reason)
     names = set(selected(context, request.nodes or ("*",)))
     nodes = [node for node in context.nodes() if node.name in names and node.stage is not Stage.RETIRED]
     known, skipped, able = node_ids(context), dict[str, str](), dict[str, Machine]()

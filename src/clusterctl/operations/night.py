@@ -348,7 +348,7 @@ def candidates(context: SiteContext) -> list[Candidate]:
 
 def busy_reasons(seen: Mapping[str, Occupancy]) -> dict[str, str]:
     """Why each node is not idle; empty words where it is."""
-    return {name: "" if node.use is Use.IDLE else node.words for name, node in seen.items()}
+    return {name: "" if node.use is Use.IDLE else node.state for name, node in seen.items()}
 
 
 def tonights(site: Site, policy: NightPolicy) -> Site:

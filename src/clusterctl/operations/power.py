@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from clusterctl.edges.clock import CLOCK
-from clusterctl.fleet.decisions.decision import said
+from clusterctl.fleet.decisions.decision import checked_reason
 from clusterctl.fleet.decisions.permissions import PowerOrder, power_permitted
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.stagger import interleaved
@@ -51,7 +51,7 @@ def _question(request: PowerRequest, names: Sequence[str]) -> str:
 
 def _check(context: SiteContext, request: PowerRequest, nodes: Sequence[NodeState]) -> None:
     """Raise `UsageError` for the first node that may not be switched, and for more nodes than the budget allows."""
-    said(request.reason)
+    checked_reason(request.reason)
     for node in nodes:
         power_permitted(node, request.order, CLOCK.now())
     most = context.site.settings.power.at_most if request.at_most is None else request.at_most
@@ -72,7 +72,9 @@ def _act(work: Work[PowerRequest]) -> Iterator[Outcome]:
     turns = -(-len(permits) // spread.at_once)  # each turn lasts as long as its slowest machine
     deadline = Deadline.after(SWITCH_S * turns + spread.shortest(len(permits)), work.cancelled)
     acts = IntentLog(context.journal, work.claims)
-    switched = _switcher(context, work.adapters).switch(permits, request.order, said(request.reason), acts, deadline)
+    switched = _switcher(context, work.adapters).switch(
+        permits, request.order, checked_reason(request.reason), acts, deadline
+    )
     return map(_outcome, switched)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.bmc.boot import check_uri
-from clusterctl.fleet.decisions.decision import said
+from clusterctl.fleet.decisions.decision import checked_reason
 from clusterctl.fleet.decisions.permissions import PowerOrder, power_permitted
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.state import NodeState
@@ -55,7 +55,7 @@ def _question(request: PowerBootRequest, names: Sequence[str]) -> str:
 
 def _check(context: SiteContext, request: PowerBootRequest, nodes: Sequence[NodeState]) -> None:
     """Raise `UsageError` for a wrong image, the first node that may not be booted, and more nodes than the budget."""
-    said(request.reason)
+    checked_reason(request.reason)
     check_uri(request.uri)
     for node in nodes:
         power_permitted(node, _order(request), CLOCK.now())
@@ -78,7 +78,7 @@ def _act(work: Work[PowerBootRequest]) -> Iterator[Outcome]:
     booter = ImageBooter(work.adapters.bmcs, context.site.bmc_address, context.journal, workers)
     act = booter.eject if request.eject else booter.boot
     acts = IntentLog(context.journal, work.claims)
-    return map(_outcome, act(permits, request.uri, said(request.reason), acts, deadline))
+    return map(_outcome, act(permits, request.uri, checked_reason(request.reason), acts, deadline))
 
 
 def _outcome(item: ImageBootResult) -> Outcome:

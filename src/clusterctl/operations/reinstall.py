@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from clusterctl.edges.clock import CLOCK
-from clusterctl.fleet.decisions.decision import said
+from clusterctl.fleet.decisions.decision import checked_reason
 from clusterctl.fleet.decisions.reinstall import check_same, ordered, reinstallable
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Step
@@ -75,7 +75,7 @@ def _effect(node: NodeState, request: ReinstallRequest) -> str:
 
 
 def _reason(request: ReinstallRequest) -> str:
-    return said(request.reason) if request.reason else "no reason was given"
+    return checked_reason(request.reason) if request.reason else "no reason was given"
 
 
 def _order(context: SiteContext, node: NodeState, request: ReinstallRequest, control: Control) -> None:

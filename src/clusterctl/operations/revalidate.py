@@ -84,7 +84,7 @@ def run(context: SiteContext, request: RevalidateRequest, control: Control) -> R
 
 def _preview(plan: _Plan) -> Preview:
     effects = tuple(
-        Effect(node=order.node.name, text=f"{order.words}; measured beside {', '.join(plan.partners)}")
+        Effect(node=order.node.name, text=f"{order.effect}; measured beside {', '.join(plan.partners)}")
         for order in plan.orders
     )
     return Preview(operation=NAME, question="Go on?", effects=effects)
@@ -155,7 +155,7 @@ def _require_idle(node: NodeState, scheduler: Scheduler | None, request: Revalid
     seen = scheduler.look(Deadline.after(SCHEDULER_S)).value.get(node.name)
     if seen is not None and seen.use is Use.BUSY:
         remedy = "drain it, let its work end, then repeat the command"
-        raise UsageError(f"a job runs on it: the scheduler says {seen.words}", where=node.name, remedy=remedy)
+        raise UsageError(f"a job runs on it: the scheduler says {seen.state}", where=node.name, remedy=remedy)
 
 
 def _idle_partners(context: SiteContext, nodes: Sequence[NodeState], scheduler: Scheduler | None) -> tuple[str, ...]:

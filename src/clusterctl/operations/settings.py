@@ -129,7 +129,7 @@ def plan_text(plan: Todo) -> list[str]:
 
 def _plan(context: SiteContext, request: WaveRequest, control: Control) -> tuple[WavePlan, dict[str, Todo]]:
     """Return the waves, and what each machine needs; machines that may not or need not be changed are skipped."""
-    orders.said(request.reason)
+    orders.checked_reason(request.reason)
     selection, known = _select(context, request.nodes), node_ids(context)
     nodes = [context.journal.state(known[one.name]) for one in selection.asked]
     begun = {node.name for node in nodes if node.open_acts}

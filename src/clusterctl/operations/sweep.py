@@ -203,7 +203,7 @@ def _updated(addressing: Reconciliation, known: _Known, request: SweepRequest) -
         return None
     settings = known.site.settings
     logins = frozenset(login.name for login in settings.bmc.logins)
-    update = sheet_update(request.write, addressing.sound, logins, settings.nodes.name_prefix)
+    update = sheet_update(request.write, addressing.accepted, logins, settings.nodes.name_prefix)
     update.write()
     return SheetChanges(file=update.file, changes=update.changes)
 

@@ -165,7 +165,7 @@ class WaveRun:
                 skipped[name] = f"{error.message}; {error.remedy}"
                 continue
             if node.in_pool(CLOCK.now()):
-                held = orders.hold(node, f"{self.operation}: {orders.said(self.request.reason)}", None)
+                held = orders.hold(node, f"{self.operation}: {orders.checked_reason(self.request.reason)}", None)
                 journal.append(held.events, claim=claims.granted[node.id])
                 publish(self.context, self.adapters.pool)
             yield journal.state(node.id), serial

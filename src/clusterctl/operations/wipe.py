@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import cast
 
-from clusterctl.fleet.decisions.decision import said
+from clusterctl.fleet.decisions.decision import checked_reason
 from clusterctl.fleet.decisions.permissions import require_living
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Drive
@@ -70,7 +70,7 @@ def run(context: SiteContext, request: WipeRequest, control: Control) -> Result:
             fresh = context.journal.state(node.id)
             _erasable(context, fresh, request)
             acts = IntentLog(context.journal, claims)
-            wiper.wipe(fresh, acts, said(request.reason), Deadline.after(WIPE_S, control.cancelled))
+            wiper.wipe(fresh, acts, checked_reason(request.reason), Deadline.after(WIPE_S, control.cancelled))
         finally:
             publish(context, adapters.pool)
     cause = context.journal.state(node.id).cause
@@ -97,7 +97,7 @@ def drive_text(drive: Drive) -> str:
 def _erasable(context: SiteContext, node: NodeState, request: WipeRequest) -> Sequence[Drive]:
     """Return the drives that would be erased. Raises `UsageError` where that cannot be."""
     require_living(node)
-    said(request.reason)
+    checked_reason(request.reason)
     require_listed(context, [node.name])
     drives = node.inventory.drives if node.inventory is not None else None
     if not (node.serial and drives and node.inventory and node.inventory.complete("drives")):

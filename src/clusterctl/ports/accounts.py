@@ -90,7 +90,7 @@ class PowerTarget(NeverPickled):
     bmc: BmcAddress
 
 
-class Told(enum.Enum):
+class LoginUpdate(enum.Enum):
     """What became of a new password at the installer."""
 
     GIVEN = "it has the new password"
@@ -102,6 +102,6 @@ class Told(enum.Enum):
 class PowerLogins(Protocol):
     """An installer that logs in to BMCs by itself."""
 
-    def give(self, target: PowerTarget, deadline: Deadline) -> Observed[Told]:
+    def give(self, target: PowerTarget, deadline: Deadline) -> Observed[LoginUpdate]:
         """Have it use the target's password, and read it back. Calling it twice does it once."""
         ...

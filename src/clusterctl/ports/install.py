@@ -10,7 +10,7 @@ from typing import Protocol
 
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.finding import Observed
-from clusterctl.fleet.hardware.disk_contract import DiskContract, SeenDrive
+from clusterctl.fleet.hardware.disk_contract import DiskContract, KernelDrive
 from clusterctl.fleet.hardware.sku import RootDisk
 from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.fleet.node import Mac, Serial
@@ -67,7 +67,7 @@ class Milestone:
     """Something that the machine told of its own install: when (UTC), and what, in words."""
 
     at: datetime
-    words: str
+    text: str
 
 
 class FailureKind(enum.StrEnum):
@@ -123,7 +123,7 @@ class InstallStatus:
     addresses: tuple[str, ...] = ()
     host_key: str = ""
     milestones: tuple[Milestone, ...] = ()
-    drives: tuple[SeenDrive, ...] | None = None
+    drives: tuple[KernelDrive, ...] | None = None
     makes_key: bool = False
     root: DiskContract | None = None
     decide: str = ""

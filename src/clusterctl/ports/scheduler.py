@@ -28,7 +28,7 @@ class Occupancy:
     """What a scheduler says of a node. `words` are its own; `reason` why it is out, where it says that."""
 
     use: Use
-    words: str = ""
+    state: str = ""
     reason: str = ""
 
     @property

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from clusterctl.fleet.acts import Act, ActResult, Intents, intent_of
 from clusterctl.fleet.decisions.identity import leaving, retired
-from clusterctl.fleet.errors import AuthenticationError, EdgeError, InstallerAwayError
+from clusterctl.fleet.errors import AuthenticationError, EdgeError, InstallerUnavailableError
 from clusterctl.fleet.event import NewEvent, node_event
 from clusterctl.fleet.finding import Digest, Evidence, Observed
 from clusterctl.fleet.node import Drive, Inventory
@@ -186,7 +186,7 @@ class _Wipe:
                 status = self._look()
             except AuthenticationError:
                 raise
-            except InstallerAwayError as error:
+            except InstallerUnavailableError as error:
                 log.warning("%s: %s", self.node.name, error)
             except EdgeError as error:
                 troubles += 1

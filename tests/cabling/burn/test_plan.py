@@ -40,7 +40,7 @@ def test_one_stage_loads_all():
     plan = planned(Tree())
     (links,) = loads(plan)
     assert sorted(links) == list(range(2 * (16 + 16)))
-    assert plan.sound
+    assert plan.balanced
     assert plan.reached == 64
     assert plan.routing.worst == 1
 
@@ -64,7 +64,7 @@ def test_all_over_one_spine_is_said():
     }
     assert {one.reason for one in plan.unreached} == {"no route between two hosts uses it"}
     assert "4 flows on one link" in plan.routing.complaint
-    assert not plan.sound
+    assert not plan.balanced
 
 
 def test_odd_hosts_take_more_stages():
@@ -87,7 +87,7 @@ def test_dropped_packets_are_told():
     plan = planned(tree)
     hold(plan)
     assert {target for _, target in plan.lost} == {"node0 mlx5_0"}
-    assert not plan.sound
+    assert not plan.balanced
 
 
 def test_loops_are_told():
@@ -145,7 +145,7 @@ def test_fall_back_in_the_log():
     """The log's word counts even where the tables look well: engine and reason are told."""
     plan = planned(Tree(), RoutingOutcome("minhop", ("ERR AB0D: Fabric topology hasn't been identified as FatTree",)))
     assert plan.routing.complaint.startswith("the subnet manager fell back to minhop: ERR AB0D")
-    assert not plan.sound
+    assert not plan.balanced
 
 
 def test_adaptive_engines():

@@ -12,7 +12,7 @@ from clusterctl.edges.maas import MaasPowerLogins
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.ports import Deadline, InstallState
-from clusterctl.ports.accounts import PowerTarget, Told
+from clusterctl.ports.accounts import LoginUpdate, PowerTarget
 from tests.edges.maas.kit import BMC_PASSWORD, Lab, UtcClock, until
 
 NEW = "Nfrsh4Pq2TzXw7Ka"
@@ -30,7 +30,7 @@ def target(lab: Lab, name: str = "node001", password: str = NEW) -> PowerTarget:
     return PowerTarget(name, wanted.serial, wanted.macs, replace(wanted.bmc, password=password))
 
 
-def give(lab: Lab, wanted: PowerTarget) -> Told:
+def give(lab: Lab, wanted: PowerTarget) -> LoginUpdate:
     seen = MaasPowerLogins(lab.settings(), UtcClock()).give(wanted, Deadline.after(60))
     assert all(NEW.encode() not in item.content for item in seen.evidence)
     return seen.value
@@ -52,11 +52,11 @@ def test_given_read_back_and_used(lab: Lab) -> None:
     enrolled(lab)
     machine = lab.world.machines["node001"]
     lab.run(lab.world.replace(replace(machine, bmc=replace(machine.bmc, password=NEW))))
-    assert give(lab, target(lab)) is Told.GIVEN
+    assert give(lab, target(lab)) is LoginUpdate.GIVEN
     before = dict(node(lab).power_parameters)
     assert before["power_pass"] == NEW
     assert before["power_user"] == "root"
-    assert give(lab, target(lab)) is Told.HAD
+    assert give(lab, target(lab)) is LoginUpdate.HAD
     assert node(lab).power_parameters == before
     installer = lab.installer()
     installer.start(lab.target(), Deadline.after(60))
@@ -65,7 +65,7 @@ def test_given_read_back_and_used(lab: Lab) -> None:
 
 def test_a_machine_that_maas_does_not_know(lab: Lab) -> None:
     """Nothing to tell; none is made."""
-    assert give(lab, target(lab)) is Told.UNKNOWN
+    assert give(lab, target(lab)) is LoginUpdate.UNKNOWN
     assert lab.maas.service.store.nodes == {}
 
 
@@ -73,10 +73,10 @@ def test_an_account_of_maas_own(lab: Lab) -> None:
     """Its password is not ours to change."""
     enrolled(lab)
     node(lab).power_parameters["power_user"] = "maas"
-    assert give(lab, target(lab)) is Told.OTHER
+    assert give(lab, target(lab)) is LoginUpdate.OTHER
     assert node(lab).power_parameters["power_pass"] == BMC_PASSWORD
     node(lab).power_type, node(lab).power_parameters = "manual", {}
-    assert give(lab, target(lab)) is Told.OTHER
+    assert give(lab, target(lab)) is LoginUpdate.OTHER
 
 
 def test_another_machines_bmc(lab: Lab) -> None:

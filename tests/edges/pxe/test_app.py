@@ -47,7 +47,7 @@ def test_a_whole_install(served: ServedAttempts) -> None:
     assert now.root == "/dev/nvme0n1"
     assert now.address == "127.0.0.1"
     assert [drive.serial for drive in now.drives or ()] == [ROOT_DISK, "DATA1"]
-    assert [item.words for item in now.milestones] == [
+    assert [item.text for item in now.milestones] == [
         "its firmware booted over the network, by 02:00:00:00:00:01",
         f"its serial is right; the OS goes to /dev/nvme0n1 {ROOT_DISK} QEMU NVMe Ctrl 480 GB",
         "writing the image",
@@ -224,8 +224,8 @@ def test_too_much_is_refused(served: ServedAttempts) -> None:
 def test_words_are_made_plain(served: ServedAttempts) -> None:
     """Control characters, escape sequences and length of foreign words end at the desk."""
     served.say("progress", "a\x1b[31mred\nb\x00" + "x" * 1000)
-    assert served.now.milestones[-1].words.startswith("a[31mred b")
-    assert len(served.now.milestones[-1].words) == 300
+    assert served.now.milestones[-1].text.startswith("a[31mred b")
+    assert len(served.now.milestones[-1].text) == 300
 
 
 def test_files_whole_and_in_ranges(served: ServedAttempts) -> None:

@@ -98,7 +98,7 @@ def test_two_processes_lose_no_word(attempts: AttemptStore, tmp_path: Path) -> N
         assert process.wait(240) == 0
     found = attempts.find("node001")
     assert found is not None
-    assert sorted(item.words for item in found.milestones) == sorted(
+    assert sorted(item.text for item in found.milestones) == sorted(
         f"{name} {number}" for name in ("one", "two") for number in range(30)
     )
 
@@ -125,7 +125,7 @@ def test_a_talkative_machine_fills_no_disk(attempts: AttemptStore) -> None:
     for number in range(MAX_MILESTONES + 50):
         attempt = with_milestone(attempt, f"word {number}", NOON)
     assert len(attempt.milestones) == MAX_MILESTONES
-    assert attempt.milestones[-1].words == f"word {MAX_MILESTONES + 49}"
+    assert attempt.milestones[-1].text == f"word {MAX_MILESTONES + 49}"
 
 
 def test_a_record_that_is_none_is_named(attempts: AttemptStore, tmp_path: Path) -> None:

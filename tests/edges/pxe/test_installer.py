@@ -212,8 +212,8 @@ def test_the_whole_way(world: World) -> None:
     assert status.addresses == ("192.0.2.17",)
     assert status.host_key == KEY
     assert [drive.serial for drive in status.drives or ()] == [ROOT_DISK, "DATA1"]
-    assert status.milestones[0].words == "its BMC has started it, to boot over the network once"
-    assert status.milestones[-1].words == "the OS is on its disk"
+    assert status.milestones[0].text == "its BMC has started it, to boot over the network once"
+    assert status.milestones[-1].text == "the OS is on its disk"
 
 
 def test_a_machine_that_is_off_is_switched_on(world: World) -> None:

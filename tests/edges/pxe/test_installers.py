@@ -10,7 +10,7 @@ from clusterctl.edges.installers import Backend, Installers
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.finding import Observed
 from clusterctl.ports import BmcAddress, InstallState
-from clusterctl.ports.accounts import PowerTarget, Told
+from clusterctl.ports.accounts import LoginUpdate, PowerTarget
 from tests.edges.pxe.kit import MAC, SERIAL
 from tests.edges.pxe.test_installer import SOON, TARGET
 from tests.steps.fakes import FakeInstaller
@@ -19,8 +19,8 @@ NODES = [replace(TARGET, name=name) for name in ("head1", "gpu1", "gpu2")]
 
 
 class GivesAll:
-    def give(self, target: PowerTarget, deadline: object) -> Observed[Told]:
-        return Observed(Told.GIVEN)
+    def give(self, target: PowerTarget, deadline: object) -> Observed[LoginUpdate]:
+        return Observed(LoginUpdate.GIVEN)
 
 
 def test_each_by_its_own() -> None:
@@ -44,7 +44,7 @@ def test_what_only_one_of_them_does() -> None:
     with pytest.raises(EdgeError, match="erases no drives"):
         both.erase(TARGET, SOON)
     power = [PowerTarget(name, SERIAL, (MAC,), BmcAddress("192.0.2.9", "root", "pw-1")) for name in ("head1", "gpu1")]
-    assert [both.give(target, SOON).value for target in power] == [Told.GIVEN, Told.UNKNOWN]
+    assert [both.give(target, SOON).value for target in power] == [LoginUpdate.GIVEN, LoginUpdate.UNKNOWN]
 
 
 def test_a_machine_of_nobody_is_said() -> None:

@@ -27,7 +27,7 @@ QUICK = Timing(
     unknown=0.2,
     grace=0.1,
     rest=0.01,
-    gone=0.2,
+    switch_off=0.2,
     logout=60.0,
 )
 

@@ -24,7 +24,7 @@ from tests.edges.sweep.kit import QUICK as VISIT_TIMING
 from tests.edges.sweep.kit import OneLogin
 
 SECONDS = 60.0
-PACE = replace(QUICK, gone=30.0)
+PACE = replace(QUICK, switch_off=30.0)
 """A BMC that loses its power is waited for on a busy machine too; nothing else is seen late."""
 MODELS = {"dell": "R750", "hpe": "DL385", "supermicro": "821GE"}
 """The recorded machines."""

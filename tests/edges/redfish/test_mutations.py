@@ -21,7 +21,7 @@ from clusterctl.formats.redfish.inventory import Reading, read_inventory
 from clusterctl.formats.redfish.logs import read_logs
 from clusterctl.formats.redfish.power import read_power
 from clusterctl.formats.redfish.system import read_post
-from clusterctl.formats.redfish.tree import Answers, Unreadable, Wanted
+from clusterctl.formats.redfish.tree import Answers, ReadRequest, Unreadable
 from clusterctl_burnin.bmc_log.judge import judge_log
 from tests.edges.redfish.trees import Manner, Tree, ask, asked, dgx, recorded, small
 
@@ -57,7 +57,9 @@ def of_each_kind(tree: Tree) -> list[str]:
     return [path for alike in kinds.values() for path in dict.fromkeys((alike[0], alike[-1]))]
 
 
-def outcome(read: Callable[[Answers], T | Wanted], tree: Tree, manner: Manner = Manner.PLAIN) -> T | ClusterctlError:
+def outcome(
+    read: Callable[[Answers], T | ReadRequest], tree: Tree, manner: Manner = Manner.PLAIN
+) -> T | ClusterctlError:
     """What came out; an error of ours is an outcome too, any other is not caught."""
     try:
         return ask(read, tree, manner)

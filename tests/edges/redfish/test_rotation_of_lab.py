@@ -17,7 +17,7 @@ from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Deadline
-from clusterctl.ports.accounts import PowerTarget, Told
+from clusterctl.ports.accounts import LoginUpdate, PowerTarget
 from clusterctl.steps.accounts.rotation import PasswordRotation, RotationPolicy, RotationResult
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl_lab.bmc_quirk import BmcQuirk
@@ -41,9 +41,9 @@ class Installer:
 
     has: dict[str, str] = field(default_factory=dict)
 
-    def give(self, target: PowerTarget, deadline: Deadline) -> Observed[Told]:
+    def give(self, target: PowerTarget, deadline: Deadline) -> Observed[LoginUpdate]:
         self.has[target.name] = target.bmc.password
-        return Observed(Told.GIVEN)
+        return Observed(LoginUpdate.GIVEN)
 
 
 @dataclass

@@ -242,7 +242,7 @@ def test_an_image_for_another_machine(site: Site, vendor: Vendor) -> None:
         task = push(site, bmc, one, Firmware(Component.BIOS, "1", "Other"), Restarts.HOST)
     failed = ended(site, one, task.path)
     assert failed.state is TaskState.FAILED
-    assert "The image is for Other" in failed.words
+    assert "The image is for Other" in failed.message
 
 
 def test_nothing_beside_a_running_task(site: Site) -> None:

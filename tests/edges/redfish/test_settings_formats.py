@@ -180,7 +180,7 @@ def test_tasks(body: dict[str, Any], state: TaskState) -> None:
     """What is not known to be over or waiting counts as running: nothing is switched off then."""
     task = task_of(f"{TASKS}/1", {"Id": "1", "Name": "t", **body})
     assert task.state is state
-    assert "bad image" in task.words or state is not TaskState.FAILED or "Messages" not in body
+    assert "bad image" in task.message or state is not TaskState.FAILED or "Messages" not in body
 
 
 def test_a_task_that_is_gone_and_one_that_cannot_be_read() -> None:

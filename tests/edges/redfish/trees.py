@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from clusterctl.formats.redfish.tree import Answer, Answers, Unreadable, Wanted
+from clusterctl.formats.redfish.tree import Answer, Answers, ReadRequest, Unreadable
 from tests.paths import SHARED
 
 T = TypeVar("T")
@@ -95,14 +95,14 @@ def _carried(tree: Tree, member: Any) -> Any:
     return {**found, "@odata.id": target} if isinstance(found, dict) else member
 
 
-def ask(read: Callable[[Answers], T | Wanted], tree: Tree, manner: Manner = Manner.PLAIN) -> T:
+def ask(read: Callable[[Answers], T | ReadRequest], tree: Tree, manner: Manner = Manner.PLAIN) -> T:
     """The answer that a parser gives on this tree, fed as an edge feeds it."""
     return asked(read, tree, manner)[0]
 
 
-def asked(read: Callable[[Answers], T | Wanted], tree: Tree, manner: Manner = Manner.PLAIN) -> tuple[T, list[str]]:
+def asked(read: Callable[[Answers], T | ReadRequest], tree: Tree, manner: Manner = Manner.PLAIN) -> tuple[T, list[str]]:
     """The same, and the paths that were read for it, in order."""
     answers: dict[str, Answer] = {}
-    while isinstance(found := read(answers), Wanted):
+    while isinstance(found := read(answers), ReadRequest):
         answers |= {path: answer(tree, path, manner) for path in found.paths}
     return found, list(answers)

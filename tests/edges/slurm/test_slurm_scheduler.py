@@ -33,7 +33,7 @@ def test_what_nodes_do_is_told_in_our_terms(slurm: SlurmCluster) -> None:
     slurm.work_on("c1")
     slurm.update("c2", "State=DRAIN", "Reason=fan | noisy")
     seen = scheduler().look(soon())
-    reported = {name: (node.use, node.words, node.reason) for name, node in seen.value.items()}
+    reported = {name: (node.use, node.state, node.reason) for name, node in seen.value.items()}
     assert reported == {
         "c1": (Use.BUSY, "allocated", ""),
         "c2": (Use.OUT, "drained", "fan | noisy"),

@@ -68,7 +68,7 @@ def test_such_a_device_is_in_no_sheet_and_at_no_planned_address() -> None:
     """It is neither sound nor unplanned; a planned address where one answers is reported as that."""
     device = Sighting(ADDRESS, Outcome.OTHER_DEVICE, identity=Identity(serial=Serial("MT1")), cause="a DPU answers")
     free = join([device], asked=[ADDRESS], planned=[Planned("sheet:2", "node002", "192.0.2.7", "S2")])
-    assert (free.sound, [found.kind for found in free.conflicts]) == ((), [])
+    assert (free.accepted, [found.kind for found in free.conflicts]) == ((), [])
     planned = join([device], asked=[ADDRESS], planned=[Planned("sheet:2", "node002", ADDRESS)])
     (conflict,) = planned.conflicts
     assert conflict.kind is ConflictKind.OTHER_MACHINE

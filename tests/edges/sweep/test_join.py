@@ -32,7 +32,7 @@ def kinds(joined: Reconciliation) -> list[ConflictKind]:
 
 
 def written(joined: Reconciliation) -> list[str]:
-    return [entry.address for entry in joined.sound]
+    return [entry.address for entry in joined.accepted]
 
 
 def joined(sightings: Sequence[Sighting], *planned: Planned, **more) -> Reconciliation:

@@ -14,7 +14,7 @@ import pytest
 
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.network.findings import judge_network
-from clusterctl.fleet.network.host_network import Addressing, HostNetwork, Port, SeenNetwork
+from clusterctl.fleet.network.host_network import Addressing, HostNetwork, ObservedNetwork, Port
 from clusterctl.formats.host.network import parse_default_routes, parse_ip_addr
 from clusterctl.formats.host.networkd import FOLDER, files
 from lab.tests.lab_kit import needs_lab
@@ -53,7 +53,7 @@ def run(folder: Path, given: Mapping[str, str], wait_for: str) -> dict[str, str]
 def test_networkd_lays_what_the_check_then_finds(tmp_path: Path) -> None:
     """Addresses of both families, MTU and gateway; the host passes, and would not with another plan."""
     result = run(tmp_path, files(PLAIN, by="MACAddress"), "10.30.0.17/24")
-    seen = SeenNetwork(parse_ip_addr(result["addr"]), parse_default_routes(result["route"]))
+    seen = ObservedNetwork(parse_ip_addr(result["addr"]), parse_default_routes(result["route"]))
     assert [finding.verdict for finding in judge_network(PLAIN, seen)] == [Verdict.PASS], result["log"]
     assert Verdict.FAIL in {finding.verdict for finding in judge_network(BONDED, seen)}
 

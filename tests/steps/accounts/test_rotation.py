@@ -18,7 +18,7 @@ from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import NodeId, Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Claim, Deadline
-from clusterctl.ports.accounts import Generation, PowerTarget, Told
+from clusterctl.ports.accounts import Generation, LoginUpdate, PowerTarget
 from clusterctl.steps.accounts.rotation import PasswordRotation, RotationPolicy, RotationResult
 from clusterctl.steps.executor.intent_log import IntentLog
 from tests.events import data_of
@@ -128,9 +128,9 @@ class Maas:
     password: str = FACTORY
     trouble: ClusterctlError | None = None
     given: int = 0
-    result: Told = Told.GIVEN
+    result: LoginUpdate = LoginUpdate.GIVEN
 
-    def give(self, target: PowerTarget, deadline: Deadline) -> Observed[Told]:
+    def give(self, target: PowerTarget, deadline: Deadline) -> Observed[LoginUpdate]:
         self.seams()
         if self.trouble is not None:
             raise self.trouble
@@ -269,7 +269,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 def test_changed_proven_told(site: Site) -> None:
     """Drawn by the rule, seen to be taken, given to MAAS; the journal says so and has no secret."""
     done, _ = site.run()
-    assert (done.number, done.error, done.finished, done.installer) == (1, None, False, Told.GIVEN.value)
+    assert (done.number, done.error, done.finished, done.installer) == (1, None, False, LoginUpdate.GIVEN.value)
     site.sound()
     assert len(site.bmc.password) == 16
     assert site.events(Kind.ACT_INTENDED)[0] == {

@@ -149,7 +149,7 @@ def test_who_is_not_here_any_more_is_gone_and_its_mates_are_not_blamed(book: Sql
     play(*book_of(book).open(PLAN, PAIRS, under_test(6)), bad, 3)
     here = [node for node in under_test(6) if node.name != "node003"]
     campaign, log = book_of(book).open(PLAN, PAIRS, here)
-    assert campaign.gone == ("node003",)
+    assert campaign.dropped == ("node003",)
     play(campaign, log, lambda _: False)
     assert not campaign.unproven([node.name for node in here])
 
@@ -164,7 +164,7 @@ def test_who_fell_silent_and_is_back_is_asked_anew(book: SqlJournal) -> None:
         log.add(GroupTrials(1, group, (trial(group, Outcome.HUNG if bad(group) else Outcome.PASSED),)), seen())
     log.dropped(campaign.drop("node003"))
     again, log = book_of(book).open(PLAN, PAIRS, under_test(6))
-    assert again.gone == ()
+    assert again.dropped == ()
     play(again, log, lambda _: False)
     assert not again.unsettled(names(6))
     assert not again.measured().answer.bad

@@ -255,7 +255,7 @@ def test_what_a_machine_tells_is_shown(book: SqlJournal) -> None:
     limits = dict.fromkeys(Step, StepLimits(8, 30.0))
     pipeline = Pipeline([step], recorder, limits, threading.Event(), Observer(on_progress=seen.append))
     pipeline.run([book.state(node.id)], book.claim([node.id], "r").granted)
-    assert [(one.step, one.words) for one in seen if one.words] == [(Step.INSTALL, "image written")]
+    assert [(one.step, one.text) for one in seen if one.text] == [(Step.INSTALL, "image written")]
 
 
 def test_a_step_that_wants_company_waits_for_it(book: SqlJournal) -> None:

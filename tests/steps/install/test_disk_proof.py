@@ -12,7 +12,7 @@ from clusterctl.edges.journal import SqlJournal
 from clusterctl.fleet.event import Kind, Stream, node_event
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
-from clusterctl.fleet.hardware.disk_contract import DiskContract, SeenDrive
+from clusterctl.fleet.hardware.disk_contract import DiskContract, KernelDrive
 from clusterctl.fleet.hardware.sku import RootDisk
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.payloads.node import NodeIdentified, RootDiskProven
@@ -23,7 +23,7 @@ from tests.steps.install.test_install import greeting, install
 
 NOTHING = InstallStatus(InstallState.ABSENT)
 BEGAN = datetime(2026, 1, 1, 12, tzinfo=UTC)
-OURS, DATA = SeenDrive("/dev/sda", "DISK-SN-n1"), SeenDrive("/dev/sdb", "D1", "", "M", 9, "a" * 64)
+OURS, DATA = KernelDrive("/dev/sda", "DISK-SN-n1"), KernelDrive("/dev/sdb", "D1", "", "M", 9, "a" * 64)
 
 
 def told(book: SqlJournal, kind: Kind) -> list[Any]:
@@ -95,7 +95,7 @@ def test_the_disk_that_it_runs_from_is_proven(book: SqlJournal) -> None:
 
 def test_drives_that_were_only_listed_prove_nothing(book: SqlJournal) -> None:
     """An installer that knows the drives and has read none of them (MAAS): said, and nobody is held back for it."""
-    listed = (OURS, SeenDrive("/dev/sdb", "D1"))
+    listed = (OURS, KernelDrive("/dev/sdb", "D1"))
     finding = findings(book, InstallStatus(InstallState.ABSENT, drives=listed))["data_disks"]
     assert finding.verdict is Verdict.NOT_APPLICABLE
 

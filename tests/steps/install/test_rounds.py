@@ -10,7 +10,7 @@ import pytest
 
 from clusterctl.edges.installers import Backend, Installers
 from clusterctl.edges.journal import SqlJournal
-from clusterctl.fleet.errors import CancelledError, InstallerAwayError
+from clusterctl.fleet.errors import CancelledError, InstallerUnavailableError
 from clusterctl.fleet.finding import Observed, Verdict
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Deadline, InstallState, InstallStatus, InstallTarget
@@ -22,7 +22,7 @@ from tests.fake_timer import FakeTimer
 from tests.steps.fakes import FakeBmc, FakeBmcs, FakeInstaller, FakeShell, address_of, identified, inventory
 from tests.steps.install.test_install import ACCESS, greeting
 
-AWAY = InstallerAwayError("the region does not run", where="maas", remedy="start it")
+AWAY = InstallerUnavailableError("the region does not run", where="maas", remedy="start it")
 
 
 @dataclass
@@ -144,7 +144,7 @@ def test_an_installer_that_stays_away_is_no_machines_failure(book: SqlJournal) -
     (finding,) = outcome.findings
     assert (finding.verdict, finding.code.value, finding.subject) == (
         Verdict.INCONCLUSIVE,
-        "installer_away",
+        "installer_unavailable",
         "installer",
     )
     assert "the region does not run" in finding.cause
@@ -158,7 +158,7 @@ def test_one_of_two_installers_that_is_away_does_not_hold_up_the_other(book: Sql
     deadline = Deadline.after(2000, timer=timer)
     outcomes = {out.node: out.findings[0] for out in Run(book, ["n1", "n2"]).outcomes(both, deadline, 500)}
     assert outcomes["id-n2"].verdict is Verdict.PASS
-    assert (outcomes["id-n1"].verdict, outcomes["id-n1"].code.value) == (Verdict.INCONCLUSIVE, "installer_away")
+    assert (outcomes["id-n1"].verdict, outcomes["id-n1"].code.value) == (Verdict.INCONCLUSIVE, "installer_unavailable")
 
 
 def test_a_start_that_gives_the_machine_back_for_ever_ends(book: SqlJournal) -> None:

@@ -117,7 +117,7 @@ class _Bench:
         if not gpu.repeats or not gpu.digest:
             return self._unmeasured(gpu, "no product was repeated", "run the burn-in again")
         if not gpu.samples:
-            why = self.load.smi_said or "nvidia-smi did not report the GPU"
+            why = self.load.smi_output or "nvidia-smi did not report the GPU"
             return self._unmeasured(
                 gpu, (f"nvidia-smi did not observe the GPU under load: {why}"), "look for a hung nvidia-smi"
             )

@@ -52,7 +52,7 @@ _READ = Probe(_NAME, ("nvme-read",))
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     drives = parse_nvme_read(readings.text(_READ))
     if drives and all(drive.code == NOT_INSTALLED for drive in drives):
-        raise UnmeasuredError(f"fio could not be started: {drives[0].said}", remedy=_MISSING)
+        raise UnmeasuredError(f"fio could not be started: {drives[0].output}", remedy=_MISSING)
     limit = expected.limits[NVME_READ_IOPS_MIN]
     found = [finding for drive in drives if (finding := _of_drive(drive, limit)) is not None]
     yield from found
@@ -69,10 +69,10 @@ def _of_drive(drive: DriveRead, limit: Limit) -> Finding | None:
     """None where it reads fast enough."""
     subject = f"{drive.name} ({drive.model})"
     if drive.error in _IO_ERRORS:
-        reason = next((line for line in drive.said.splitlines() if "error" in line), f"errno {drive.error}")
+        reason = next((line for line in drive.output.splitlines() if "error" in line), f"errno {drive.error}")
         return _failed(drive, subject, (Code.DRIVE_READ_FAILED, f"a read failed: {reason}", None), limit)
     if drive.code != 0 or drive.error or not drive.iops:
-        reason = drive.said or f"fio ended with exit code {drive.code} and read nothing"
+        reason = drive.output or f"fio ended with exit code {drive.code} and read nothing"
         error = UnmeasuredError(f"{drive.name} could not be read from: {reason}", remedy=_AGAIN)
         return inconclusive(_NAME, error, subject, drive.serial)
     if drive.iops < limit.value:

@@ -11,14 +11,14 @@ import os
 import sys
 from typing import Any, Callable
 
-from clusterctl_burnin.node.processes import TIMED_OUT, Said
+from clusterctl_burnin.node.processes import TIMED_OUT, Result
 from clusterctl_burnin.node.processes import ask as ask_tool
 
 REMOVAL = 10.0  # seconds
 INSPECTION = 5.0  # seconds
 NOT_STARTED = 125  # exit code of docker run where Docker itself failed
 
-Ask = Callable[..., Said]
+Ask = Callable[..., Result]
 
 
 def image_absent(image: str, ask: Ask) -> bool:
@@ -28,7 +28,7 @@ def image_absent(image: str, ask: Ask) -> bool:
 
 
 def main(requirements: dict[str, Any], seconds: float, ask: Ask = ask_tool) -> int:
-    """Print `{"image", "image_absent", "code", "said", "complaint"}`.
+    """Print `{"image", "image_absent", "code", "output", "complaint"}`.
 
     `image` is empty where the site names none; then nothing is run.
     """
@@ -40,7 +40,7 @@ def main(requirements: dict[str, Any], seconds: float, ask: Ask = ask_tool) -> i
         if code == TIMED_OUT:
             ask("docker", "rm", "--force", name, seconds=REMOVAL)
     absent = code == NOT_STARTED and image_absent(image, ask)
-    answer = {"image": image, "image_absent": absent, "code": code, "said": said, "complaint": complaint[-1000:]}
+    answer = {"image": image, "image_absent": absent, "code": code, "output": said, "complaint": complaint[-1000:]}
     json.dump(answer, sys.stdout)
     return 0
 

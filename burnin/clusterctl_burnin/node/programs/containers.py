@@ -10,10 +10,10 @@ import os
 import sys
 from typing import Any, Callable
 
-from clusterctl_burnin.node.processes import Said
+from clusterctl_burnin.node.processes import Result
 from clusterctl_burnin.node.processes import ask as ask_tool
 
-Ask = Callable[..., Said]
+Ask = Callable[..., Result]
 LIST = ("docker", "ps", "--all", "--no-trunc", "--format", "{{json .}}")
 
 

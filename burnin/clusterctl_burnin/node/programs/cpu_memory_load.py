@@ -140,7 +140,7 @@ def load(seconds: int, percent: int, found: Packages, folder: Path, run: Run) ->
     for package, cpus, own, process in running:
         code = wait(process, until)
         said = {"package": package, "cpus": len(cpus), "bytes": size * workers[package], "code": code}
-        told.append({**said, "said": (text(own / "log") or "")[-4000:], "metrics": text(own / "metrics.yaml")})
+        told.append({**said, "output": (text(own / "log") or "")[-4000:], "metrics": text(own / "metrics.yaml")})
     return told
 
 

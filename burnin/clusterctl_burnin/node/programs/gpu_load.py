@@ -222,7 +222,7 @@ def main(work: str, argv: Sequence[str], ask: Ask = smi) -> dict[str, Any]:
     """The document that is printed: `trouble` is why nothing could be begun, `python_absent` one such reason."""
     said = options(argv)
     limit = time.monotonic() + said.limit
-    document: dict[str, Any] = {"version": 1, "trouble": "", "smi_said": "", "gpus": []}
+    document: dict[str, Any] = {"version": 1, "trouble": "", "smi_output": "", "gpus": []}
     document.update(seconds=said.seconds, matrix_size=said.matrix_size, buffer_mib=said.buffer_mib)
     gpus, trouble = gpus_there(said.device, ask)
     if trouble:
@@ -238,7 +238,7 @@ def main(work: str, argv: Sequence[str], ask: Ask = smi) -> dict[str, Any]:
         watch.over.set()
         workers.kill()
     told = [{**gpu, **watch.seen.get(gpu["uuid"], {"samples": 0, "reasons": {}})} for gpu in gpus]
-    return {**document, "smi_said": watch.said, "gpus": told}
+    return {**document, "smi_output": watch.said, "gpus": told}
 
 
 if __name__ == "__main__":

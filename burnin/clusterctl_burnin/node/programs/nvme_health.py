@@ -12,10 +12,10 @@ import os
 import sys
 from typing import Any, Callable, Dict, Iterable
 
-from clusterctl_burnin.node.processes import Said, ask, ask_all
+from clusterctl_burnin.node.processes import Result, ask, ask_all
 
-Ask = Callable[..., Said]
-Gather = Callable[[Callable[[str], Said], Iterable[str]], Dict[str, Said]]
+Ask = Callable[..., Result]
+Gather = Callable[[Callable[[str], Result], Iterable[str]], Dict[str, Result]]
 
 
 def drives(listed: str) -> dict[str, dict[str, str]]:
@@ -42,13 +42,13 @@ def main(ask: Ask, gather: Gather) -> int:
     return 0
 
 
-def entry(name: str, drive: dict[str, str], said: Said) -> dict[str, Any]:
+def entry(name: str, drive: dict[str, str], said: Result) -> dict[str, Any]:
     code, out, complaint = said
     try:
         log = json.loads(out) if code == 0 else None
     except ValueError:
         code, log, complaint = 65, None, f"no JSON: {out[:100]}"
-    return {"name": name, **drive, "code": code, "said": (complaint or out).strip()[:300], "log": log}
+    return {"name": name, **drive, "code": code, "output": (complaint or out).strip()[:300], "log": log}
 
 
 if __name__ == "__main__":

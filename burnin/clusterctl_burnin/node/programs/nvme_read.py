@@ -16,10 +16,10 @@ import sys
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, List
 
-from clusterctl_burnin.node.processes import Said, ask, ask_all
+from clusterctl_burnin.node.processes import Result, ask, ask_all
 
-Ask = Callable[..., Said]
-Gather = Callable[[Callable[[str], Said], Iterable[str]], Dict[str, Said]]
+Ask = Callable[..., Result]
+Gather = Callable[[Callable[[str], Result], Iterable[str]], Dict[str, Result]]
 END = 15.0  # seconds that fio may take beside reading
 SYSTEM = frozenset({"/", "/boot", "/boot/efi", "/usr", "/var", "[SWAP]"})
 BY_ID = Path("/dev/disk/by-id")
@@ -63,7 +63,7 @@ def command(path: str, seconds: int, ramp: int, jobs: int, depth: int) -> list[s
     return [*argv, "--output-format=json"]
 
 
-def entry(name: str, drive: dict[str, str], path: str, said: Said) -> dict[str, Any]:
+def entry(name: str, drive: dict[str, str], path: str, said: Result) -> dict[str, Any]:
     """What fio printed before its JSON is put to its complaints."""
     code, out, complaint = said
     before, brace, rest = out.partition("{")
@@ -72,7 +72,7 @@ def entry(name: str, drive: dict[str, str], path: str, said: Said) -> dict[str, 
     except ValueError:
         told, before = None, out
     words = f"{complaint}\n{before}".strip()[:300]
-    return {"name": name, **drive, "path": path, "code": code, "said": words, "fio": told}
+    return {"name": name, **drive, "path": path, "code": code, "output": words, "fio": told}
 
 
 def main(argv: list[str], ask: Ask, gather: Gather) -> int:

@@ -13,14 +13,14 @@ import sys
 from pathlib import Path
 from typing import Any, Callable
 
-from clusterctl_burnin.node.processes import Said
+from clusterctl_burnin.node.processes import Result
 from clusterctl_burnin.node.processes import ask as ask_tool
 
 DEVICES = Path("/sys/class/infiniband")
 INTERFACES = Path("/sys/class/net")
 NO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
 
-Ask = Callable[..., Said]
+Ask = Callable[..., Result]
 
 
 def text(path: Path) -> str | None:

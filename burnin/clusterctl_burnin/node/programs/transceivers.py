@@ -16,7 +16,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Dict, Iterable, List
 
-from clusterctl_burnin.node.processes import Said
+from clusterctl_burnin.node.processes import Result
 from clusterctl_burnin.node.processes import ask as ask_tool
 
 PATIENCE = float(os.environ.get("CLUSTERCTL_PATIENCE", "1"))  # how many times as long a host is given
@@ -25,7 +25,7 @@ AT_ONCE = 4
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 TOOLS = ("mlxlink", "mstlink")
 
-Ask = Callable[..., Said]
+Ask = Callable[..., Result]
 Gather = Callable[[Callable[[str], Dict[str, Any]], List[str]], Iterable[Dict[str, Any]]]
 
 
@@ -36,7 +36,7 @@ def entry(name: str, code: int, out: str, complaint: str) -> dict[str, Any]:
     except ValueError:
         answer = None
     said = COLOUR.sub("", complaint + out).strip()
-    return {"name": name, "code": code, "said": said[-300:] if answer is None else "", "answer": answer}
+    return {"name": name, "code": code, "output": said[-300:] if answer is None else "", "answer": answer}
 
 
 def at_once(look: Callable[[str], dict[str, Any]], names: list[str]) -> list[dict[str, Any]]:

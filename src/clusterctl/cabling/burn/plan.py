@@ -108,7 +108,7 @@ class BurnPlan:
         return len(self.routes.links) - len(self.unreached)
 
     @property
-    def sound(self) -> bool:
+    def balanced(self) -> bool:
         """True where every directed link is reached, over tables that are balanced, and no packets get lost."""
         return not (self.unreached or self.lost or self.routes.unaddressed or self.routing.complaint)
 

@@ -28,8 +28,8 @@ from clusterctl.fleet.errors import (
     CancelledError,
     ClusterctlError,
     EdgeError,
-    InstallerAwayError,
     InstallerBusyError,
+    InstallerUnavailableError,
     OutcomeUnknownError,
     ParseError,
     UnreachableError,
@@ -95,7 +95,7 @@ def refusal(status: int, headers: Mapping[str, str], text: str, *, where: str, w
         )
     is_page = formats.is_page(content_type, text)
     if status == 502 or (status in _UNAVAILABLE and is_page):
-        return InstallerAwayError(
+        return InstallerUnavailableError(
             f"the MAAS region does not run: its proxy answers HTTP {status}",
             where=where,
             remedy="start MAAS's region controller; see its regiond log",
@@ -175,7 +175,7 @@ class MaasApi:
     def get(self, path: str, query: Form, deadline: Deadline, *, seconds: float = READ_SECONDS) -> Answer:
         """Read; again while MAAS does not answer within `seconds` or is busy, at most four times within the deadline.
 
-        Raises `InstallerAwayError` where MAAS does not run or cannot be reached.
+        Raises `InstallerUnavailableError` where MAAS does not run or cannot be reached.
         """
 
         def worth_another_try(error: Exception) -> bool | float:
@@ -267,12 +267,12 @@ class MaasApi:
                 f"MAAS's answer to {source} was lost", where=self.where, remedy="look at the machine in MAAS"
             )
         if _refused(error):
-            return InstallerAwayError(
+            return InstallerUnavailableError(
                 "the MAAS region does not run: its address refuses connections",
                 where=self.where,
                 remedy="start MAAS's region controller, or correct the port in the url",
             )
-        return InstallerAwayError(
+        return InstallerUnavailableError(
             f"MAAS does not answer ({type(error).__name__})",
             where=self.where,
             remedy="check the url, the network, and that MAAS runs",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from clusterctl.edges.maas.machines import Machines
-from clusterctl.fleet.errors import AuthenticationError, EdgeError, InstallerAwayError, ParseError
+from clusterctl.fleet.errors import AuthenticationError, EdgeError, InstallerUnavailableError, ParseError
 from clusterctl.formats.maas import machines as formats
 from clusterctl.formats.maas.curtin import failing_line
 from clusterctl.formats.maas.machines import MaasMachine, NodeStatus
@@ -86,7 +86,7 @@ class Failures:
     def _other_login(self, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> str:
         try:
             mine = self._machines.power_parameters(machine.system_id, deadline)
-        except (InstallerAwayError, AuthenticationError):
+        except (InstallerUnavailableError, AuthenticationError):
             raise
         except (EdgeError, ParseError):
             return ""
@@ -97,7 +97,7 @@ class Failures:
     def _curtin(self, machine: MaasMachine, deadline: Deadline) -> str:
         try:
             return failing_line(self._machines.install_log(machine.system_id, deadline))
-        except (InstallerAwayError, AuthenticationError):
+        except (InstallerUnavailableError, AuthenticationError):
             raise
         except (EdgeError, ParseError):
             return ""

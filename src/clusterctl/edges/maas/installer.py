@@ -29,7 +29,7 @@ from clusterctl.edges.maas.states import (
     StateTimers,
     status_of,
 )
-from clusterctl.fleet.errors import AuthenticationError, EdgeError, InstallerAwayError, OutcomeUnknownError
+from clusterctl.fleet.errors import AuthenticationError, EdgeError, InstallerUnavailableError, OutcomeUnknownError
 from clusterctl.fleet.finding import Observed
 from clusterctl.formats.maas.machines import MaasMachine, NodeStatus
 from clusterctl.ports import (
@@ -116,13 +116,13 @@ class MaasInstaller:
         reason: it does not hide the others.
 
         Raises `AuthenticationError` where the key lacks the needed rights, before anything is changed, and
-        `InstallerAwayError` where MAAS does not run: no machine's time runs meanwhile.
+        `InstallerUnavailableError` where MAAS does not run: no machine's time runs meanwhile.
         """
         if not targets:
             return {}
         try:
             seen = self._observe(targets, deadline)
-        except InstallerAwayError:
+        except InstallerUnavailableError:
             self._timers.away()
             raise
         self._timers.back()

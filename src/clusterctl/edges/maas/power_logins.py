@@ -10,7 +10,7 @@ from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError
 from clusterctl.fleet.finding import Evidence, Observed
 from clusterctl.formats.maas.machines import MaasMachine, PowerParameters
 from clusterctl.ports import Clock, Deadline
-from clusterctl.ports.accounts import PowerTarget, Told
+from clusterctl.ports.accounts import LoginUpdate, PowerTarget
 
 
 class MaasPowerLogins:
@@ -19,7 +19,7 @@ class MaasPowerLogins:
     def __init__(self, settings: MaasSettings, clock: Clock) -> None:
         self._machines = Machines(MaasApi(settings, clock))
 
-    def give(self, target: PowerTarget, deadline: Deadline) -> Observed[Told]:
+    def give(self, target: PowerTarget, deadline: Deadline) -> Observed[LoginUpdate]:
         """Give MAAS the password of the machine whose MAC addresses or serial prove it to be the target's.
 
         A machine with another account, or without a BMC, is left as it is.
@@ -30,18 +30,18 @@ class MaasPowerLogins:
         machine = matching.ours(found.machines.values(), target)
         evidence = found.of(machine)
         if machine is None:
-            return Observed(Told.UNKNOWN, evidence)
+            return Observed(LoginUpdate.UNKNOWN, evidence)
         return self._given(machine, target, evidence, deadline)
 
     def _given(
         self, machine: MaasMachine, target: PowerTarget, evidence: tuple[Evidence, ...], deadline: Deadline
-    ) -> Observed[Told]:
+    ) -> Observed[LoginUpdate]:
         before = self._machines.power_parameters(machine.system_id, deadline)
         if not before.address or before.user != target.bmc.user:
-            return Observed(Told.OTHER, evidence)
+            return Observed(LoginUpdate.OTHER, evidence)
         _check_address(machine, before, target)
         if before.password == target.bmc.password:
-            return Observed(Told.HAD, evidence)
+            return Observed(LoginUpdate.HAD, evidence)
         deadline.check(f"giving MAAS the new password of {target.name}'s BMC")
         form = [("power_parameters_power_pass", target.bmc.password)]
         try:
@@ -54,7 +54,7 @@ class MaasPowerLogins:
                 where=target.name,
                 remedy="run the command again; if it stays so, write it into the machine's power settings by hand",
             )
-        return Observed(Told.GIVEN, (*evidence, *done))
+        return Observed(LoginUpdate.GIVEN, (*evidence, *done))
 
 
 def _check_address(machine: MaasMachine, found: PowerParameters, target: PowerTarget) -> None:

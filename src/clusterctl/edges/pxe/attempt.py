@@ -9,7 +9,7 @@ from datetime import datetime
 
 from clusterctl.edges.pxe.report import MachineReport, Refusal, judge
 from clusterctl.fleet.errors import ConflictError
-from clusterctl.fleet.hardware.disk_contract import DiskContract, SeenDrive, same_identity
+from clusterctl.fleet.hardware.disk_contract import DiskContract, KernelDrive, same_identity
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.fleet.secret import NeverPickled
 from clusterctl.ports import Milestone
@@ -89,7 +89,7 @@ class Attempt(NeverPickled):
     at: datetime | None = None
     milestones: tuple[Milestone, ...] = ()
     host_key: str = ""
-    drives: tuple[SeenDrive, ...] | None = None
+    drives: tuple[KernelDrive, ...] | None = None
     root: str = ""
     address: str = ""
     card: Mac | None = None
@@ -102,7 +102,7 @@ class Attempt(NeverPickled):
         return self.state in RUNNING
 
     @property
-    def last_heard(self) -> datetime | None:
+    def last_contact(self) -> datetime | None:
         """Return the time of the last sign of life, or of the last change."""
         last_report = self.milestones[-1].at if self.milestones else self.at
         return max((at for at in (last_report, self.asked) if at is not None), default=None)

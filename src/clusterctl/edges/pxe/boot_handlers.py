@@ -90,7 +90,7 @@ class BootHandlers:
         attempt = self._attempts.by_token(token)
         if attempt is None or not attempt.running:
             return False
-        now, heard = self._now(), attempt.last_heard
+        now, heard = self._now(), attempt.last_contact
         if heard is None or now - heard > SIGN_OF_LIFE:
             self._move(attempt, lambda found: replace(found, asked=now))
         return True

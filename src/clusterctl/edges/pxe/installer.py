@@ -38,7 +38,7 @@ def status_of(attempt: Attempt, target: InstallTarget) -> InstallStatus:
     """Return the status. An attempt whose machine has not been started is READY: the caller starts it."""
     waiting = attempt.state is AttemptState.ARMED and not attempt.started
     state = InstallState.READY if waiting else STATES[attempt.state]
-    last = attempt.milestones[-1].words if attempt.milestones else ""
+    last = attempt.milestones[-1].text if attempt.milestones else ""
     over = state in (InstallState.INSTALLED, InstallState.FAILED)
     return InstallStatus(
         state,
@@ -171,7 +171,7 @@ class PxeInstaller:
         if attempt is None or not self._silent(attempt):
             return attempt
         minutes = self._settings.silence_s / 60
-        why = f"the machine was silent for {minutes:g} minutes; last: {attempt.milestones[-1].words}"
+        why = f"the machine was silent for {minutes:g} minutes; last: {attempt.milestones[-1].text}"
         if note := self._attempts.noted(attempt):
             why = f"{why}; not proven: {note}"
 
@@ -181,7 +181,7 @@ class PxeInstaller:
         return self._attempts.change(attempt.node, give_up, of=attempt.id)
 
     def _silent(self, attempt: Attempt) -> bool:
-        heard = attempt.last_heard
+        heard = attempt.last_contact
         if not (attempt.running and attempt.started) or heard is None:
             return False
         return self._clock.now() - heard > timedelta(seconds=self._settings.silence_s)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clusterctl.fleet.errors import EdgeError, ParseError, RootDiskUnclearError
-from clusterctl.fleet.hardware.disk_contract import DiskContract, SeenDrive, same_identity
+from clusterctl.fleet.hardware.disk_contract import DiskContract, KernelDrive, same_identity
 from clusterctl.fleet.node import Serial
 
 MAX_LINES = 4096
@@ -26,7 +26,7 @@ class MachineReport:
     manufacturer: str = ""
     product: str = ""
     macs: tuple[str, ...] = ()
-    drives: tuple[SeenDrive, ...] = ()
+    drives: tuple[KernelDrive, ...] = ()
     clock: int | None = None
 
 
@@ -71,7 +71,7 @@ def _single(name: str, values: Mapping[str, Sequence[str]]) -> str:
     return found[0].strip() if found else ""
 
 
-def judge(report: MachineReport, serial: Serial, disk: DiskContract) -> SeenDrive | Refusal:
+def judge(report: MachineReport, serial: Serial, disk: DiskContract) -> KernelDrive | Refusal:
     """Return the drive that may be overwritten, if the serial is the expected one and one drive alone matches."""
     if not same_identity(report.serial, serial):
         return Refusal(f"the machine that booted reports serial {report.serial or 'unknown'}, its BMC {serial}")
@@ -81,12 +81,12 @@ def judge(report: MachineReport, serial: Serial, disk: DiskContract) -> SeenDriv
         return Refusal(error.message, error.remedy if isinstance(error, RootDiskUnclearError) else "")
 
 
-def _drive(value: str) -> SeenDrive:
+def _drive(value: str) -> KernelDrive:
     fields = [part.strip() for part in value.split("\t")]
     if len(fields) != _DISK_FIELDS or not fields[0].startswith("/dev/"):
         raise ParseError(f"a disk of a report has {_DISK_FIELDS} fields, separated by tabs: {value[:80]!r}")
     path, serial, wwn, size, model, fingerprint = fields
-    return SeenDrive(path, serial, wwn, model, _whole(size), fingerprint)
+    return KernelDrive(path, serial, wwn, model, _whole(size), fingerprint)
 
 
 def _whole(text: str) -> int:

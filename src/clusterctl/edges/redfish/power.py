@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from clusterctl.edges.redfish.session import Session
 from clusterctl.edges.redfish.timing import Timing
-from clusterctl.edges.redfish.write import Change, NotDoneError, NotSeenError, Reading, RefusedError, Writer
+from clusterctl.edges.redfish.write import Change, NotAppliedError, NotDoneError, Reading, RefusedError, Writer
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, OutcomeUnknownError, UsageError
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.stagger import Stagger
@@ -193,7 +193,7 @@ class PowerSwitch:
     def _wait_for_return(self, serial: Serial, steps: list[str], deadline: Deadline) -> None:
         """Wait until the BMC was away and answers again for the same machine."""
         logins, away = self._session.logins, False
-        limit = deadline.within(self._timing.gone)
+        limit = deadline.within(self._timing.switch_off)
         while True:
             found = self._serial_now(steps, deadline.within(self._timing.look))
             away = away or found is None or self._session.logins != logins
@@ -204,7 +204,7 @@ class PowerSwitch:
                 return
             if not away and limit.remaining <= self._timing.poll:
                 message = "the BMC accepted to take all power off, and did not go away itself"
-                raise NotSeenError(message, remedy=_BY_HAND)
+                raise NotAppliedError(message, remedy=_BY_HAND)
             deadline.sleep(self._timing.poll, "waiting for the BMC to come back with power")
 
     def _serial_now(self, steps: list[str], deadline: Deadline) -> Serial | None:

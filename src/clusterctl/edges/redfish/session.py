@@ -34,7 +34,7 @@ from clusterctl.fleet.errors import (
     PrivilegeError,
     UnreachableError,
 )
-from clusterctl.formats.redfish.tree import EXPANDED, ROOT, Answer, Answers, Unreadable, Wanted
+from clusterctl.formats.redfish.tree import EXPANDED, ROOT, Answer, Answers, ReadRequest, Unreadable
 from clusterctl.ports import BmcAddress, Deadline
 
 log = logging.getLogger(__name__)
@@ -227,10 +227,10 @@ class Session:
         """Return the `ETag` header of the last answer for this path; empty where it had none."""
         return self._etags.get(path, "")
 
-    def walk(self, ask: Callable[[Answers], T | Wanted], deadline: Deadline) -> tuple[T, Answers]:
+    def walk(self, ask: Callable[[Answers], T | ReadRequest], deadline: Deadline) -> tuple[T, Answers]:
         """Read the resources that `ask` requests until it returns its result; return that and all answers."""
         answers: dict[str, Answer] = {ROOT: self.root}
-        while isinstance(found := ask(answers), Wanted):
+        while isinstance(found := ask(answers), ReadRequest):
             if len(answers) + len(found.paths) > _MAX_RESOURCES:
                 raise ParseError(f"the BMC lists more than {_MAX_RESOURCES} resources")
             for path in found.paths:

@@ -38,7 +38,7 @@ class Timing:
     unknown: float = 30.0
     grace: float = 60.0
     rest: float = 10.0
-    gone: float = 120.0
+    switch_off: float = 120.0
     look: float = 30.0
     logout: float = 5.0
     logout_max: float = 30.0

@@ -41,13 +41,13 @@ class RefusedError(NotDoneError):
     """The BMC refuses the change."""
 
 
-class NotSeenError(NotDoneError):
+class NotAppliedError(NotDoneError):
     """The BMC accepted the change and does not show it."""
 
 
 def more_specific(first: NotDoneError | None, second: NotDoneError) -> NotDoneError:
     """Return the first of two errors, but prefer one that says that the BMC does not do what it accepted."""
-    if first is None or (isinstance(second, NotSeenError) and not isinstance(first, NotSeenError)):
+    if first is None or (isinstance(second, NotAppliedError) and not isinstance(first, NotAppliedError)):
         return second
     return first
 
@@ -117,7 +117,7 @@ class Attempt:
     def not_visible(self, found: str) -> None:
         """The change was accepted and is not visible: try the next form, where there is one."""
         message = f"the BMC accepted {self.doing} but then shows: {found}"
-        self._next_body(NotSeenError(message, remedy=self.remedy))
+        self._next_body(NotAppliedError(message, remedy=self.remedy))
 
     def lost(self, error: OutcomeUnknownError) -> None:
         """The answer was lost, and the change is not visible: request it once more."""

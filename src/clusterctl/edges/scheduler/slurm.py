@@ -126,7 +126,7 @@ def _not_idle(node: SlurmNode | None) -> str:
     if node is None:
         return "Slurm does not know it"
     seen = occupancy(node)
-    return "" if seen.use is Use.IDLE else f"Slurm says {seen.words}{f': {seen.reason}' if seen.reason else ''}"
+    return "" if seen.use is Use.IDLE else f"Slurm says {seen.state}{f': {seen.reason}' if seen.reason else ''}"
 
 
 def _not_ours(node: SlurmNode | None, reason: str) -> str:

@@ -29,7 +29,7 @@ from clusterctl.site.settings import SiteSettings
 from clusterctl.site.urls import SQLITE, journal_url
 
 API_KEY_PARTS = 3
-NOBODY = Login("nobody", "", "")
+ANONYMOUS = Login("nobody", "", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Site:
 
     def bmc_at(self, host: str) -> BmcAddress:
         """How whatever BMC is at an address is reached and believed, without a login."""
-        return self._bmc(host, next((node.tls_fingerprint for node in self.nodes if node.bmc == host), ""), NOBODY)
+        return self._bmc(host, next((node.tls_fingerprint for node in self.nodes if node.bmc == host), ""), ANONYMOUS)
 
     def _bmc(self, host: str, fingerprint: str, login: Login) -> BmcAddress:
         bmc = self.settings.bmc

@@ -27,7 +27,7 @@ SHEET, FACTORY, EVERYWHERE, ROTATED = "the sheet", "bmc.factory", "bmc.password"
 """Names of logins that have none of their own; those of `bmc.logins` have no dot or blank."""
 
 
-def _nobody_knows(_name: str) -> str:
+def _unknown_serial(_name: str) -> str:
     """Where there is no journal to ask."""
     return ""
 
@@ -45,7 +45,7 @@ class BmcLogins(NeverPickled):
     document: Document
     kept: KeptPasswords
     read: dict[str, str] = field(default_factory=dict, repr=False)
-    serial_of: Callable[[str], str] = field(default=_nobody_knows, repr=False)
+    serial_of: Callable[[str], str] = field(default=_unknown_serial, repr=False)
 
     def choose(
         self, host: str, node: SiteNode | None, *, serial: str = "", mac: Mac | None = None, vendor: str = ""

@@ -14,7 +14,7 @@ from clusterctl.edges.site.load import Site
 from clusterctl.edges.site.textfile import read_text, read_yaml
 from clusterctl.fleet.errors import EnvironmentBrokenError, ParseError, UsageError
 from clusterctl.fleet.roles.problems import Problem, unknown_names, unknown_role, wrong_choice, wrong_variables
-from clusterctl.fleet.roles.selection import Group, Member, Wanted, recommended_section
+from clusterctl.fleet.roles.selection import Group, Member, RequestedRoles, recommended_section
 from clusterctl.fleet.roles.specification import Roles
 from clusterctl.formats.site.role_specs import Place, parse_placement, parse_role
 from clusterctl.formats.site.yaml_document import PathKey
@@ -51,11 +51,11 @@ def role_order() -> tuple[str, ...]:
     return tuple(play["vars"]["configure_order"])
 
 
-def wanted(site: Site) -> Wanted:
+def wanted(site: Site) -> RequestedRoles:
     """What the site says of roles and variables; what clusterctl itself knows is not in it."""
     said = site.settings.configure
     groups = tuple(Group(one.nodes, one.racks, one.skus, one.roles, one.without, one.variables) for one in said.groups)
-    return Wanted(said.roles, said.variables, groups)
+    return RequestedRoles(said.roles, said.variables, groups)
 
 
 def check_roles(site: Site) -> None:
@@ -76,7 +76,7 @@ class _Located:
     where: str
 
 
-def _problems(site: Site, said: Wanted, roles: Roles) -> Iterator[_Located]:
+def _problems(site: Site, said: RequestedRoles, roles: Roles) -> Iterator[_Located]:
     yield from _in_lists(site, said, roles)
     yield from _in_groups(site, said)
     given = GIVEN | site.settings.configure.secrets.keys()
@@ -92,7 +92,7 @@ def _problems(site: Site, said: Wanted, roles: Roles) -> Iterator[_Located]:
             )
 
 
-def _in_lists(site: Site, said: Wanted, roles: Roles) -> Iterator[_Located]:
+def _in_lists(site: Site, said: RequestedRoles, roles: Roles) -> Iterator[_Located]:
     """Names and values, each where it stands."""
     lists: list[tuple[PathKey, Iterable[str]]] = [(("configure", "roles"), said.roles)]
     mappings: list[tuple[PathKey, Mapping[str, Any]]] = [(("configure", "variables"), said.variables)]
@@ -111,7 +111,7 @@ def _in_lists(site: Site, said: Wanted, roles: Roles) -> Iterator[_Located]:
         yield _Located(problem, site.where("configure", "secrets", problem.about))
 
 
-def _in_groups(site: Site, said: Wanted) -> Iterator[_Located]:
+def _in_groups(site: Site, said: RequestedRoles) -> Iterator[_Located]:
     """Yield a problem for each group that no node can belong to."""
     known = _members(site)
     for index, group in enumerate(said.groups):
@@ -133,7 +133,7 @@ def _members(site: Site) -> Mapping[str, Sequence[str]]:
     }
 
 
-def _kinds_of_nodes(site: Site, said: Wanted) -> Iterator[tuple[tuple[int, ...], list[str]]]:
+def _kinds_of_nodes(site: Site, said: RequestedRoles) -> Iterator[tuple[tuple[int, ...], list[str]]]:
     """Which groups go together on some node, and on which; a node may be of any SKU of the site."""
     skus = [sku.name for sku in site.skus] if any(group.skus for group in said.groups) else [""]
     kinds: dict[tuple[int, ...], list[str]] = {} if site.nodes else {(): []}
@@ -144,7 +144,7 @@ def _kinds_of_nodes(site: Site, said: Wanted) -> Iterator[tuple[tuple[int, ...],
     yield from sorted(kinds.items())
 
 
-def _where_role(site: Site, said: Wanted, role: str, indices: Iterable[int]) -> str:
+def _where_role(site: Site, said: RequestedRoles, role: str, indices: Iterable[int]) -> str:
     """Where the role was chosen."""
     for index in indices:
         if role in said.groups[index].roles:

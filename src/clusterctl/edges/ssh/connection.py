@@ -32,7 +32,7 @@ def connect(host: HostAddress, deadline: Deadline) -> paramiko.Transport:
     """An authenticated connection to the host that holds the pinned key."""
     pinned, mine = _pinned_key(host), _own_key(host)
     seconds = min(CONNECT_SECONDS, deadline.remaining)
-    with told_as_ours(host):
+    with product_errors(host):
         transport = paramiko.Transport(socket.create_connection((host.address, host.port), timeout=seconds))
     try:
         options = transport.get_security_options()
@@ -40,7 +40,7 @@ def connect(host: HostAddress, deadline: Deadline) -> paramiko.Transport:
         options.kex = _first(_KEX, options.kex)
         options.ciphers = _first(_CIPHER, options.ciphers)
         transport.banner_timeout = transport.auth_timeout = seconds
-        with told_as_ours(host):
+        with product_errors(host):
             transport.start_client(timeout=seconds)
             _verify(transport, pinned, host)
             transport.auth_publickey(host.user, mine)
@@ -68,7 +68,7 @@ def _verify(transport: paramiko.Transport, pinned: paramiko.PKey, host: HostAddr
 
 
 @contextlib.contextmanager
-def told_as_ours(host: HostAddress) -> Iterator[None]:
+def product_errors(host: HostAddress) -> Iterator[None]:
     """Errors of paramiko and of the socket become ours."""
     where = f"{host.name} ({host.address}:{host.port})"
     try:

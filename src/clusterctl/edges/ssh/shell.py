@@ -17,7 +17,7 @@ from typing import Self
 
 import paramiko
 
-from clusterctl.edges.ssh.connection import CONNECT_SECONDS, connect, disconnect, told_as_ours
+from clusterctl.edges.ssh.connection import CONNECT_SECONDS, connect, disconnect, product_errors
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, UsageError
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.ports import Clock, Deadline, HostAddress, Ran
@@ -101,7 +101,7 @@ class ParamikoShell:
                 connection.close()
                 deadline.check(f"connecting to {host.name}")
             connection.transport = connect(host, deadline)
-            with told_as_ours(host):
+            with product_errors(host):
                 return connection.transport.open_session(timeout=min(CONNECT_SECONDS, deadline.remaining))
 
     def _converse(

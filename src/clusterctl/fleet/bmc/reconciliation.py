@@ -283,11 +283,11 @@ class Reconciliation:
 
     entries: tuple[Entry, ...]
     conflicts: tuple[Conflict, ...]
-    sound: tuple[Entry, ...]
+    accepted: tuple[Entry, ...]
 
     def settled(self) -> Reconciliation:
         """Once `sound` is written to the sheet: it no longer lacks them, nor has them at another address."""
-        written = {entry.address for entry in self.sound}
+        written = {entry.address for entry in self.accepted}
         left = (found for found in self.conflicts if not (found.kind in _SETTLED and written & {*found.subjects}))
         return replace(self, conflicts=tuple(left))
 
@@ -305,5 +305,5 @@ def join(
     conflicts = conflicts_of(entries, planned, asked)
     barred = {word.casefold() for found in conflicts if found.kind not in _HARMLESS for word in found.subjects if word}
     identified = (entry for entry in entries if entry.sighting.outcome is Outcome.IDENTIFIED)
-    sound = tuple(entry for entry in identified if not {entry.address, entry.serial.casefold()} & barred)
-    return Reconciliation(entries, conflicts, sound)
+    accepted = tuple(entry for entry in identified if not {entry.address, entry.serial.casefold()} & barred)
+    return Reconciliation(entries, conflicts, accepted)

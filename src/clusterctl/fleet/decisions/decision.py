@@ -30,7 +30,7 @@ class Order:
 
     node: NodeState
     events: tuple[NewEvent, ...]
-    words: str
+    effect: str
 
 
 def hold(node: NodeState, reason: str, until: datetime | None) -> Order:
@@ -38,7 +38,7 @@ def hold(node: NodeState, reason: str, until: datetime | None) -> Order:
     require_living(node)
     ends = f"until {utc_text(until)}" if until else "until it is released"
     before = f" (it is {node.hold})" if node.hold is not None else ""
-    event = node_event(node.id, HoldSet(reason=said(reason), until=until))
+    event = node_event(node.id, HoldSet(reason=checked_reason(reason), until=until))
     return Order(node, (event,), f"no step touches it {ends}{_leaves_pool(node)}{before}")
 
 
@@ -47,11 +47,11 @@ def release(node: NodeState, reason: str) -> Order:
     require_living(node)
     events, words = [], []
     if node.hold is not None:
-        events.append(node_event(node.id, HoldLifted(reason=said(reason))))
+        events.append(node_event(node.id, HoldLifted(reason=checked_reason(reason))))
         words.append(f"no longer {node.hold}")
     if node.stopped_at is not None and possible(node.stage, Move.RELEASE):
         back = BEFORE[node.stopped_at]
-        events.append(node_event(node.id, NodeReleased(to=back, reason=said(reason), was=node.stage)))
+        events.append(node_event(node.id, NodeReleased(to=back, reason=checked_reason(reason), was=node.stage)))
         words.append(f"back at {back.value}, before {node.stopped_at.value} (it was stopped: {node.cause})")
     if not events:
         raise UsageError(
@@ -72,7 +72,7 @@ def quarantine(node: NodeState, reason: str, part: str, step: Step | None) -> Or
     back = _not_beyond(node, step)
     named = part_named(node, part) if part else Part("node", "")
     on = f" ({named})" if part else ""
-    cause = f"{said(reason)}{on}"
+    cause = f"{checked_reason(reason)}{on}"
     remedy = f"repair it, then clusterctl release {node.name} --reason '…'"
     events = [node_event(node.id, by_operator(back, cause, remedy, named))]
     if named.serial:
@@ -106,7 +106,7 @@ def waive(node: NodeState, check: str, subject: str, reason: str, until: datetim
     words = f"{what} counts as a warning until {utc_text(until)} (it is {meant[0].verdict.value}: {meant[0].cause})"
     if node.stopped_at is not None:
         words += f"; clusterctl release {node.name}, and {node.stopped_at.value} is run and judged again"
-    payload = WaiverGranted(check=check, subject=subject, until=until, reason=said(reason))
+    payload = WaiverGranted(check=check, subject=subject, until=until, reason=checked_reason(reason))
     return Order(node, (node_event(node.id, payload),), words)
 
 
@@ -118,14 +118,14 @@ def revoke(node: NodeState, check: str, subject: str, reason: str) -> Order:
         there = "; ".join(f"{waiver.what} {waiver}" for waiver in node.waivers) or "there are none"
         what = f"{check} of {subject}" if subject else check
         raise UsageError(f"no waiver of {what}: {there}", where=node.name, remedy="name one that is there")
-    reason = said(reason)
+    reason = checked_reason(reason)
     revoked = [WaiverRevoked(check=check, subject=waiver.subject, reason=reason) for waiver in meant]
     what = ", ".join(waiver.what for waiver in meant)
     words = f"{what} is no longer waived; that counts at the next decision about the node"
     return Order(node, _events(node, revoked), words)
 
 
-def said(reason: str) -> str:
+def checked_reason(reason: str) -> str:
     """Return the reason in one line. Raise `UsageError` where it is empty, or holds the `…` of our own messages."""
     words = visible_line(reason, MAX_CAUSE)
     if not words:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from clusterctl.fleet.acts import Act
-from clusterctl.fleet.decisions.decision import Order, by_operator, said
+from clusterctl.fleet.decisions.decision import Order, by_operator, checked_reason
 from clusterctl.fleet.decisions.permissions import require_living
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import NewEvent, Stream, node_event
@@ -25,7 +25,7 @@ def merge(
     `moved_from` names that node: it is retired into this one.
     """
     require_living(node)
-    reason = said(reason)
+    reason = checked_reason(reason)
     if new == node.serial:
         raise UsageError(f"{node.name} has serial {new} already", where="--serial", remedy="nothing to merge")
     seen = _seen(node, new)
@@ -54,14 +54,14 @@ def retire(node: NodeState, reason: str) -> Order:
             "out of the site for good; the erase of its drives that was begun is not followed to its end "
             "(retire --wipe does that)"
         )
-    return Order(node, (node_event(node.id, NodeRetired(reason=said(reason))),), words)
+    return Order(node, (node_event(node.id, NodeRetired(reason=checked_reason(reason))),), words)
 
 
 def leaving(node: NodeState, reason: str) -> NewEvent:
     """Return the quarantine of a node whose drives are being erased. A release has its OS installed again."""
     order = list(Step)
     step = min(node.stopped_at or node.next_step or Step.INSTALL, Step.INSTALL, key=order.index)
-    cause = f"its drives are being erased, to retire it: {said(reason)}"
+    cause = f"its drives are being erased, to retire it: {checked_reason(reason)}"
     remedy = f"run clusterctl retire {node.name} --wipe again: it goes on with the erase"
     return node_event(node.id, by_operator(step, cause, remedy, Part("node", node.serial or "")))
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from clusterctl.fleet.decisions.decision import Order, said
+from clusterctl.fleet.decisions.decision import Order, checked_reason
 from clusterctl.fleet.decisions.permissions import require_living, require_no_hold, require_no_open_act
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import NewEvent, node_event
@@ -82,7 +82,7 @@ def revalidate(
             remedy="name a suite that does, such as bootstrap",
         )
     since = _since(node, done)
-    why = said(reason) if reason else f"repaired: {', '.join(done.parts)}" if done.parts else "revalidation"
+    why = checked_reason(reason) if reason else f"repaired: {', '.join(done.parts)}" if done.parts else "revalidation"
     why += f"; {suite}" if suite else ""
     pool = "; it leaves the gold pool" if node.stage is Stage.GOLD else ""
     opened = ", and the chassis was open" if done.opened else ""

@@ -17,7 +17,7 @@ SMALLEST_ROOT = 16_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class SeenDrive:
+class KernelDrive:
     """A whole drive as the machine's own kernel tells it.
 
     path         `/dev/nvme0n1`
@@ -57,7 +57,7 @@ class DiskContract:
         """Whether no drive is named yet: the machine's own drives decide."""
         return self.rule is not None and not (self.serial or self.wwn)
 
-    def choose(self, drives: Sequence[SeenDrive], where: str = "") -> SeenDrive:
+    def choose(self, drives: Sequence[KernelDrive], where: str = "") -> KernelDrive:
         """Return the one drive that is meant. Raise `EdgeError`, naming all drives, where it is none or several."""
         fitting = [drive for drive in drives if self.fits(drive)]
         one_of = self.rule.one_of if self.by_rule and self.rule is not None else 1
@@ -82,11 +82,11 @@ class DiskContract:
             remedy=remedy,
         )
 
-    def named(self, drive: SeenDrive) -> DiskContract:
+    def named(self, drive: KernelDrive) -> DiskContract:
         """Return the contract for exactly this drive, by the identity that it reports."""
         return DiskContract(drive.serial, drive.wwn, self.rule)
 
-    def fits(self, drive: SeenDrive) -> bool:
+    def fits(self, drive: KernelDrive) -> bool:
         """Return whether the drive is meant, by serial, by WWN, or by the rule where neither is known.
 
         What a drive does not report is never equal to anything.
@@ -97,7 +97,7 @@ class DiskContract:
         return by_serial or same_name(self.wwn, drive.wwn)
 
 
-def _as_asked(drive: SeenDrive, rule: RootDisk) -> bool:
+def _as_asked(drive: KernelDrive, rule: RootDisk) -> bool:
     """Return whether the drive is as the rule asks; a kernel knows no bay, controller and protocol."""
     serial = not rule.serial or same_identity(rule.serial, drive.serial)
     wwn = not rule.wwn or same_name(rule.wwn, drive.wwn)
@@ -153,7 +153,7 @@ _NO_DRIVES = ("/dev/zram", "/dev/ram", "/dev/nbd")
 _LOOK = "look at findmnt / and lsblk -o NAME,SERIAL,WWN on the host, then run clusterctl install on it again"
 
 
-def judge_root(contract: DiskContract, source: str, disks: Sequence[SeenDrive], where: str) -> Finding:
+def judge_root(contract: DiskContract, source: str, disks: Sequence[KernelDrive], where: str) -> Finding:
     """`disks` are those that the root file system, mounted from `source`, lies on. `where`: name and place of the host.
 
     Only one disk that says who it is can be the right one; a disk that says nothing can be neither.
@@ -182,7 +182,7 @@ def judge_root(contract: DiskContract, source: str, disks: Sequence[SeenDrive], 
 
 
 def judge_data(
-    contract: DiskContract, before: Sequence[SeenDrive], after: Sequence[SeenDrive], where: str
+    contract: DiskContract, before: Sequence[KernelDrive], after: Sequence[KernelDrive], where: str
 ) -> tuple[Finding, ...]:
     """Each drive that was there before the install, but for the root disk, against what is there now. A finding for
     each that is not as it was, or one for all. Drives that the installer did not see are a warning.
@@ -205,18 +205,20 @@ def judge_data(
     )
 
 
-def data_to_compare(contract: DiskContract, before: Sequence[SeenDrive], now: Sequence[SeenDrive]) -> tuple[str, ...]:
+def data_to_compare(
+    contract: DiskContract, before: Sequence[KernelDrive], now: Sequence[KernelDrive]
+) -> tuple[str, ...]:
     """The paths, as they are now, of the drives whose fingerprints are to be read again."""
     again = (_again(drive, now) for drive in before if drive.fingerprint and not contract.fits(drive))
     return tuple(drive.path for drive in again if drive is not None)
 
 
-def with_fingerprints(drives: Sequence[SeenDrive], digests: Mapping[str, str]) -> tuple[SeenDrive, ...]:
+def with_fingerprints(drives: Sequence[KernelDrive], digests: Mapping[str, str]) -> tuple[KernelDrive, ...]:
     """`digests` by path; a drive without one keeps none."""
-    return tuple(SeenDrive(d.path, d.serial, d.wwn, d.model, d.size_bytes, digests.get(d.path, "")) for d in drives)
+    return tuple(KernelDrive(d.path, d.serial, d.wwn, d.model, d.size_bytes, digests.get(d.path, "")) for d in drives)
 
 
-def untold() -> Finding:
+def not_compared() -> Finding:
     """Where an installer reads nothing before it writes, nothing can be compared: said, and no fault of the machine."""
     return Finding(
         check=DATA,
@@ -239,7 +241,7 @@ def unproven(check: str, cause: str, expected: str = "") -> Finding:
     )
 
 
-def _judge_one(before: SeenDrive, after: SeenDrive | None, where: str) -> Finding | None:
+def _judge_one(before: KernelDrive, after: KernelDrive | None, where: str) -> Finding | None:
     """None where it is as it was."""
     name = _identity(before)
     if after is None or not (before.fingerprint and after.fingerprint):
@@ -275,12 +277,12 @@ def _judge_one(before: SeenDrive, after: SeenDrive | None, where: str) -> Findin
     )
 
 
-def _holds_data(drive: SeenDrive) -> bool:
+def _holds_data(drive: KernelDrive) -> bool:
     """Not so empty slots of virtual media, and what is made of memory or of the network."""
     return drive.size_bytes > 0 and not drive.path.startswith(_NO_DRIVES)
 
 
-def _not_seen_before(drives: Sequence[SeenDrive], compared: int) -> Finding:
+def _not_seen_before(drives: Sequence[KernelDrive], compared: int) -> Finding:
     names = ", ".join(map(str, drives))
     return Finding(
         check=DATA,
@@ -294,7 +296,7 @@ def _not_seen_before(drives: Sequence[SeenDrive], compared: int) -> Finding:
     )
 
 
-def _again(drive: SeenDrive, drives: Sequence[SeenDrive]) -> SeenDrive | None:
+def _again(drive: KernelDrive, drives: Sequence[KernelDrive]) -> KernelDrive | None:
     """The same drive among those that are there now; by path only where it never said who it is."""
     for other in drives:
         if same_identity(drive.serial, other.serial) or same_name(drive.wwn, other.wwn):
@@ -304,5 +306,5 @@ def _again(drive: SeenDrive, drives: Sequence[SeenDrive]) -> SeenDrive | None:
     return next((other for other in drives if other.path == drive.path and other.size_bytes == drive.size_bytes), None)
 
 
-def _identity(drive: SeenDrive) -> str:
+def _identity(drive: KernelDrive) -> str:
     return drive.serial or drive.wwn or drive.path

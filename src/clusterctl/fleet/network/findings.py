@@ -16,19 +16,19 @@ from clusterctl.fleet.network.host_network import (
     Interface,
     Ipoib,
     Link,
+    ObservedNetwork,
     Port,
-    SeenNetwork,
     Vlan,
 )
 from clusterctl.fleet.quantity import Bound, Quantity, exactly
 
 CHECK = "host_network"
-NOBODY = "00:00:00:00:00:00"
+NO_PARTNER = "00:00:00:00:00:00"
 _AGAIN = "install the node again, or lay the network on it by hand as clusterctl plans it (docs/how-to/host-network.md)"
 _CABLE = "see that the cable is plugged in at both ends and the switch's port is on; reseat it, then replace it"
 
 
-def judge_network(wanted: HostNetwork, seen: SeenNetwork) -> tuple[Finding, ...]:
+def judge_network(wanted: HostNetwork, seen: ObservedNetwork) -> tuple[Finding, ...]:
     """At least one; a single PASS where everything that the site says is so. What it does not say is not judged."""
     found = (
         *(finding for link in wanted.links for finding in _link(link, wanted, seen)),
@@ -61,7 +61,7 @@ def _warn(code: Code, subject: str, cause: str, values: _Values, remedy: str) ->
     return replace(_fail(code, subject, cause, values, remedy), verdict=Verdict.WARN)
 
 
-def _link(link: Link, wanted: HostNetwork, seen: SeenNetwork) -> Iterator[Finding]:
+def _link(link: Link, wanted: HostNetwork, seen: ObservedNetwork) -> Iterator[Finding]:
     interface = seen.port(link.mac) if isinstance(link, Port) else seen.named(link.name)
     if interface is None:
         yield _absent(link)
@@ -118,7 +118,7 @@ def _bond(bond: Bond, interface: Interface) -> Iterator[Finding]:
     if interface.bond.mode != bond.mode:
         yield _fail(Code.BOND_MODE, bond.name, "the bond is of another mode", (interface.bond.mode, bond.mode), _AGAIN)
         return
-    if interface.bond.partner == NOBODY:
+    if interface.bond.partner == NO_PARTNER:
         cause = "no switch speaks LACP with the bond"
         remedy = "configure the switch's ports of this host as one LACP group, then look at the cables"
         yield _fail(Code.NO_LACP_PARTNER, bond.name, cause, ("no partner", "a partner"), remedy, may_change=True)
@@ -135,7 +135,7 @@ def _bond(bond: Bond, interface: Interface) -> Iterator[Finding]:
         )
 
 
-def _vlan(vlan: Vlan, interface: Interface, seen: SeenNetwork) -> Iterator[Finding]:
+def _vlan(vlan: Vlan, interface: Interface, seen: ObservedNetwork) -> Iterator[Finding]:
     below = seen.port(vlan.parent)
     parent = below.name if below is not None else vlan.parent
     if (interface.vlan, interface.parent) != (vlan.vlan, parent):
@@ -190,7 +190,7 @@ def _extra_addresses(wanted: Addressing, interface: Interface) -> Iterator[Findi
         yield _warn(Code.ADDRESS_EXTRA, interface.name, cause, values, _AGAIN)
 
 
-def _routes(wanted: HostNetwork, seen: SeenNetwork) -> Iterator[Finding]:
+def _routes(wanted: HostNetwork, seen: ObservedNetwork) -> Iterator[Finding]:
     """Yield missing and unknown default routes. On a link with DHCP the routes of its server are right."""
     planned = set(map(ip_address, filter(None, (link.addressing.gateway for link in wanted.links))))
     found = {ip_address(route.gateway) for route in seen.routes if route.gateway}
@@ -209,7 +209,7 @@ def _route(route: DefaultRoute) -> str:
     return f"{route.gateway or 'direct'} on {route.interface}"
 
 
-def _extra_routes(wanted: HostNetwork, seen: SeenNetwork, planned: Collection[object]) -> Iterator[DefaultRoute]:
+def _extra_routes(wanted: HostNetwork, seen: ObservedNetwork, planned: Collection[object]) -> Iterator[DefaultRoute]:
     by_dhcp = {_name(link, seen) for link in wanted.links if link.addressing.dhcp}
     for route in seen.routes:
         known = route.gateway and ip_address(route.gateway) in planned
@@ -217,12 +217,12 @@ def _extra_routes(wanted: HostNetwork, seen: SeenNetwork, planned: Collection[ob
             yield route
 
 
-def _name(link: Link, seen: SeenNetwork) -> str:
+def _name(link: Link, seen: ObservedNetwork) -> str:
     port = seen.port(link.mac) if isinstance(link, Port) else None
     return port.name if port is not None else link.label
 
 
-def _name_servers(wanted: HostNetwork, seen: SeenNetwork) -> Iterator[Finding]:
+def _name_servers(wanted: HostNetwork, seen: ObservedNetwork) -> Iterator[Finding]:
     """Judge the servers that the site names, in any order."""
     if not wanted.nameservers:
         return

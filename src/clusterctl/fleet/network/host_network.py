@@ -137,7 +137,7 @@ class HostNetwork:
 
 
 @dataclass(frozen=True, slots=True)
-class BondSeen:
+class BondState:
     """`partner`: the MAC of the switch that speaks LACP, all zeros where none does; empty in other modes.
 
     `active`: members of the aggregator in use; None where the mode has none.
@@ -168,7 +168,7 @@ class Interface:
     master: str = ""
     parent: str = ""
     vlan: int | None = None
-    bond: BondSeen | None = None
+    bond: BondState | None = None
     member_up: bool | None = None
     ipoib_mode: str = ""
 
@@ -182,7 +182,7 @@ class DefaultRoute:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenNetwork:
+class ObservedNetwork:
     interfaces: tuple[Interface, ...]
     routes: tuple[DefaultRoute, ...]
     servers: tuple[str, ...] = ()

@@ -49,7 +49,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RequestedRoles:
     """What a site says: for all nodes, and for some. Of two groups that differ the later one holds."""
 
     roles: tuple[str, ...]
@@ -75,7 +75,7 @@ class Wanted:
         return frozenset(name for group in self.groups for name in group.variables)
 
 
-def play_variables(wanted: Wanted, nodes: Sequence[Member]) -> dict[str, Any]:
+def play_variables(wanted: RequestedRoles, nodes: Sequence[Member]) -> dict[str, Any]:
     """Return the variables of `configure.yml`: roles and variables of all, and those of single nodes.
 
     What differs between nodes is never given for all: Ansible's extra variables would go before it.

@@ -29,13 +29,12 @@ class Task:
     path: str
     state: TaskState
     percent: int | None = None
-    words: str = ""
+    message: str = ""
 
     def __str__(self) -> str:
         percent = "" if self.percent is None else f" {self.percent} %"
-        return (
-            f"task {self.path.rsplit('/', 1)[-1]} {self.state.value}{percent}{': ' if self.words else ''}{self.words}"
-        )
+        message = f": {self.message}" if self.message else ""
+        return f"task {self.path.rsplit('/', 1)[-1]} {self.state.value}{percent}{message}"
 
 
 @dataclass(frozen=True, slots=True)

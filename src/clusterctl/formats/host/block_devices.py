@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pydantic
 
-from clusterctl.fleet.hardware.disk_contract import SeenDrive, same_identity
+from clusterctl.fleet.hardware.disk_contract import KernelDrive, same_identity
 from clusterctl.formats.documents import read_document
 
 LSBLK = ("lsblk", "--json", "--bytes", "--output", "NAME,PATH,MAJ:MIN,TYPE,SIZE,MODEL,SERIAL,WWN")
@@ -24,7 +24,7 @@ class BlockDevice:
 
     device: str
     kind: str
-    drive: SeenDrive
+    drive: KernelDrive
     above: tuple[BlockDevice, ...] = ()
 
     def holds(self, device: str, path: str) -> bool:
@@ -77,12 +77,12 @@ def _unrepeated(devices: Iterable[BlockDevice]) -> Iterator[BlockDevice]:
     return (one for one in held if one.kind != "disk" or one in disks)
 
 
-def _same(one: SeenDrive, other: SeenDrive) -> bool:
+def _same(one: KernelDrive, other: KernelDrive) -> bool:
     return same_identity(one.wwn, other.wwn) or (not one.wwn and same_identity(one.serial, other.serial))
 
 
 def _device(row: _Row) -> BlockDevice:
-    drive = SeenDrive(
+    drive = KernelDrive(
         row.path, (row.serial or "").strip(), (row.wwn or "").strip(), (row.model or "").strip(), row.size
     )
     return BlockDevice(row.device.strip(), row.type, drive, tuple(_device(child) for child in row.children))

@@ -97,7 +97,7 @@ class _Package(pydantic.BaseModel):
     cpus: Count
     bytes: Count
     code: int | None
-    said: str
+    output: str
     metrics: str | None
 
 
@@ -131,14 +131,14 @@ def parse_cpu_memory_load(text: str) -> CpuMemoryLoad:
 
 
 def _package(found: _Package, before: _Counters, after: _Counters) -> PackageLoad:
-    lines = [line for line in found.said.splitlines() if line.strip()]
+    lines = [line for line in found.output.splitlines() if line.strip()]
     where = f"package {found.package}"
     return PackageLoad(
         package=found.package,
         cpus=found.cpus,
         memory_bytes=found.bytes,
         code=found.code,
-        wrong=tuple(match["what"] for match in _FAIL.finditer(found.said)),
+        wrong=tuple(match["what"] for match in _FAIL.finditer(found.output)),
         complaint=lines[-1].strip() if lines else "",
         stressors=_stressors(found.metrics, where) if found.metrics is not None else {},
         throttled=_by(before.throttled, after.throttled, f"{where}: throttled"),

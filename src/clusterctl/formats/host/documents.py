@@ -58,13 +58,13 @@ class ContainerGpus(pydantic.BaseModel, frozen=True):
     image: str
     image_absent: bool = False
     code: int
-    said: str
+    output: str
     complaint: str
 
     @property
     def uuids(self) -> tuple[str, ...]:
         """The UUIDs of nvidia-smi's lines `GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-…)`."""
-        return tuple(match["uuid"] for match in _GPU_LINE.finditer(self.said))
+        return tuple(match["uuid"] for match in _GPU_LINE.finditer(self.output))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Annotated
 import pydantic
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.network.host_network import BondSeen, DefaultRoute, HostNetwork, Interface
+from clusterctl.fleet.network.host_network import BondState, DefaultRoute, HostNetwork, Interface
 from clusterctl.formats.documents import read_document
 
 
@@ -109,8 +109,8 @@ def _interface(link: _Link) -> Interface:
     )
 
 
-def _bond(data: _Data) -> BondSeen:
-    return BondSeen(str(data.mode), data.ad_info.partner_mac, data.ad_info.num_ports)
+def _bond(data: _Data) -> BondState:
+    return BondState(str(data.mode), data.ad_info.partner_mac, data.ad_info.num_ports)
 
 
 FILE = "/etc/resolv.conf"

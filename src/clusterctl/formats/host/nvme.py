@@ -47,13 +47,13 @@ class DriveHealth:
 
 @dataclass(frozen=True, slots=True)
 class NvmeDrive:
-    """A drive by its kernel name (`nvme0n1`). `health` is None where the log is unreadable; `said` is the reason."""
+    """A drive by its kernel name (`nvme0n1`). `health` is None where the log is unreadable; `output` is the reason."""
 
     name: str
     serial: str
     model: str
     health: DriveHealth | None
-    said: str
+    output: str
 
 
 def _plain(value: object) -> object:
@@ -77,7 +77,7 @@ class _HealthDrive(pydantic.BaseModel):
     serial: str
     model: str
     code: int
-    said: str
+    output: str
     log: dict[str, Any] | None
 
 
@@ -89,7 +89,7 @@ def parse_nvme_health(text: str) -> tuple[NvmeDrive, ...]:
     """Return all NVMe drives of the node. Raises `ParseError` for another document, or a log without a field."""
     document = read_document(_HealthDocument, text, _HEALTH)
     return tuple(
-        NvmeDrive(drive.name, drive.serial, drive.model, _health(drive), drive.said) for drive in document.drives
+        NvmeDrive(drive.name, drive.serial, drive.model, _health(drive), drive.output) for drive in document.drives
     )
 
 
@@ -119,7 +119,7 @@ _NS = 1e-6
 class DriveRead:
     """The read test of one drive.
 
-    said     fio's error output; empty where there is none
+    output   fio's error output; empty where there is none
     code     fio's exit code
     error    errno of a failed read; 0 for none, None where fio printed no figures
     iops     reads per second; None where fio printed no figures
@@ -130,7 +130,7 @@ class DriveRead:
     name: str
     serial: str
     model: str
-    said: str
+    output: str
     code: int
     error: int | None
     iops: float | None
@@ -165,7 +165,7 @@ class _ReadDrive(pydantic.BaseModel):
     serial: str
     model: str
     code: int
-    said: str
+    output: str
     fio: _Fio | None
 
 
@@ -181,7 +181,7 @@ def parse_nvme_read(text: str) -> tuple[DriveRead, ...]:
 
 def _drive(drive: _ReadDrive) -> DriveRead:
     if drive.fio is None:
-        return DriveRead(drive.name, drive.serial, drive.model, drive.said, drive.code, None, None, None, 0.0)
+        return DriveRead(drive.name, drive.serial, drive.model, drive.output, drive.code, None, None, None, 0.0)
     job = drive.fio.jobs[0]
     if job.write.total_ios or job.trim.total_ios:
         raise ParseError("fio wrote or trimmed", where=f"{_READ} {drive.name}")
@@ -190,7 +190,7 @@ def _drive(drive: _ReadDrive) -> DriveRead:
         name=drive.name,
         serial=drive.serial,
         model=drive.model,
-        said=drive.said,
+        output=drive.output,
         code=drive.code,
         error=job.error,
         iops=job.read.iops,

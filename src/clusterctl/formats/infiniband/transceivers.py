@@ -36,7 +36,7 @@ class Ranged:
 
 @dataclass(frozen=True, slots=True)
 class Transceiver:
-    """A port's module. Empty `part`: no module, or one without data; `said` is then the tool's error output, if any.
+    """A port's module. Empty `part`: no module, or one without data; `output` is then the tool's error output, if any.
 
     A value is None where the module does not report it: copper cables report none.
     """
@@ -49,7 +49,7 @@ class Transceiver:
     temperature: Ranged | None
     received: Ranged | None
     sent: Ranged | None
-    said: str = ""
+    output: str = ""
 
 
 class _Module(pydantic.BaseModel):
@@ -77,7 +77,7 @@ class _Answer(pydantic.BaseModel):
 class _Port(pydantic.BaseModel):
     name: str
     code: int
-    said: str
+    output: str
     answer: dict[str, object] | None
 
 
@@ -93,7 +93,7 @@ def parse_transceivers(text: str) -> tuple[Transceiver, ...]:
 def _transceiver(port: _Port) -> Transceiver:
     if port.code != 0 or port.answer is None:
         return Transceiver(
-            port.name, "", "", "", optical=False, temperature=None, received=None, sent=None, said=port.said
+            port.name, "", "", "", optical=False, temperature=None, received=None, sent=None, output=port.output
         )
     module = read_value(_Answer, port.answer, _WHERE).result.output.module
     return Transceiver(

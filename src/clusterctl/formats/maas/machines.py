@@ -13,7 +13,7 @@ from itertools import takewhile
 from typing import Any
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.hardware.disk_contract import SeenDrive
+from clusterctl.fleet.hardware.disk_contract import KernelDrive
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.fleet.peer_text import visible_line
 from clusterctl.fleet.secret import NeverPickled
@@ -71,9 +71,9 @@ class BlockDevice:
     wwn: str = ""
 
     @property
-    def seen(self) -> SeenDrive:
+    def seen(self) -> KernelDrive:
         """The drive as commissioning saw it; its content was not read."""
-        return SeenDrive(f"/dev/{self.name}", self.serial or "", self.wwn, self.model, self.size_bytes)
+        return KernelDrive(f"/dev/{self.name}", self.serial or "", self.wwn, self.model, self.size_bytes)
 
     def __str__(self) -> str:
         return f"{self.name} ({self.model or 'unknown model'}, serial {self.serial or 'unknown'})"

@@ -41,9 +41,9 @@ class DiagStatus(enum.Enum):
 
 
 class Severity(enum.Enum):
-    """What DCGM asks for (dcgmErrorSeverity_enum in dcgm_errors.h). UNTOLD: DCGM 3 reports no severity."""
+    """What DCGM asks for (dcgmErrorSeverity_enum in dcgm_errors.h). UNSTATED: DCGM 3 reports no severity."""
 
-    UNTOLD = -1
+    UNSTATED = -1
     NONE = 0
     MONITOR = 1
     ISOLATE = 2
@@ -198,14 +198,14 @@ def _gpu_numbers(text: str) -> list[int]:
 def _complaints(result: _Result) -> Iterator[Complaint]:
     for warning in [result.warnings] if isinstance(result.warnings, str) else result.warnings:
         if isinstance(warning, str):
-            yield Complaint(warning.strip(), Severity.UNTOLD)
+            yield Complaint(warning.strip(), Severity.UNSTATED)
         else:
             yield Complaint(warning.warning.strip(), _severity(warning.error_severity), warning.error_id)
 
 
 def _severity(number: int | None) -> Severity:
     if number is None:
-        return Severity.UNTOLD
+        return Severity.UNSTATED
     return Severity(number) if number in {severity.value for severity in Severity} else Severity.UNKNOWN
 
 

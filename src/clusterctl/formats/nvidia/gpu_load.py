@@ -66,14 +66,14 @@ class LoadedGpu:
 
 @dataclass(frozen=True, slots=True)
 class GpuLoad:
-    """`trouble`: why no GPU could be loaded; `smi_said`: last error output of nvidia-smi. Empty for none.
+    """`trouble`: why no GPU could be loaded; `smi_output`: last error output of nvidia-smi. Empty for none.
 
     `python_absent` is one such trouble.
     """
 
     trouble: str
     python_absent: bool
-    smi_said: str
+    smi_output: str
     gpus: tuple[LoadedGpu, ...]
 
 
@@ -128,7 +128,7 @@ class _Document(pydantic.BaseModel):
     version: Literal[1]
     trouble: str
     python_absent: bool = False
-    smi_said: str
+    smi_output: str
     gpus: tuple[_Gpu, ...]
 
 
@@ -136,7 +136,7 @@ def parse_gpu_load(text: str) -> GpuLoad:
     """Return the result. Raises `ParseError` that names the field of an unknown document."""
     document = read_document(_Document, text, _WHERE)
     gpus = tuple(map(_gpu, document.gpus))
-    return GpuLoad(document.trouble, document.python_absent, document.smi_said, gpus)
+    return GpuLoad(document.trouble, document.python_absent, document.smi_output, gpus)
 
 
 def _gpu(gpu: _Gpu) -> LoadedGpu:

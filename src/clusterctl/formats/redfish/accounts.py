@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from clusterctl.fleet.bmc.accounts import Account
 from clusterctl.fleet.errors import EdgeError, ParseError
-from clusterctl.formats.redfish.tree import ROOT, Answers, NotYetReadError, Resource, Tree, Wanted
+from clusterctl.formats.redfish.tree import ROOT, Answers, NotYetReadError, ReadRequest, Resource, Tree
 
 
-def read_account(answers: Answers, user: str) -> Account | Wanted:
+def read_account(answers: Answers, user: str) -> Account | ReadRequest:
     """The one account with this name: ids differ from vendor to vendor, so all are looked through.
 
     Raises `EdgeError` where there is none or more than one that is enabled.
@@ -17,7 +17,7 @@ def read_account(answers: Answers, user: str) -> Account | Wanted:
         service = tree.follow(tree.root, "AccountService")
         members = tree.members(service, "Accounts")
     except NotYetReadError:
-        return Wanted(tuple(tree.wanted))
+        return ReadRequest(tuple(tree.wanted))
     named = [member for member in members if member.text("UserName") == user]
     enabled = [member for member in named if member.flag("Enabled") is not False]
     if len(enabled) != 1:

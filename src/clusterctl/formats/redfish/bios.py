@@ -13,7 +13,7 @@ from clusterctl.fleet.node import Serial
 from clusterctl.fleet.settings.baseline import Bios, Value
 from clusterctl.formats.redfish import system
 from clusterctl.formats.redfish.machine import serial_of
-from clusterctl.formats.redfish.tree import Answers, NotYetReadError, Resource, Tree, Wanted, normal
+from clusterctl.formats.redfish.tree import Answers, NotYetReadError, ReadRequest, Resource, Tree, normal
 
 _SETTINGS = "@Redfish.Settings"
 _APPLY_TIME = "@Redfish.SettingsApplyTime"
@@ -64,23 +64,23 @@ def same(found: Value | None, wanted: Value) -> bool:
     return type(found) is type(wanted) and found == wanted
 
 
-def read_bios(answers: Answers) -> BiosControl | Wanted:
+def read_bios(answers: Answers) -> BiosControl | ReadRequest:
     """Return the BIOS settings. Raises `ParseError` or `EdgeError` where machine or attributes are not reported."""
     tree = Tree(answers)
     try:
         return _control(tree, None)
     except NotYetReadError:
-        return Wanted(tuple(tree.wanted))
+        return ReadRequest(tuple(tree.wanted))
 
 
-def read_bios_thoroughly(answers: Answers) -> BiosControl | Wanted:
+def read_bios_thoroughly(answers: Answers) -> BiosControl | ReadRequest:
     """The same with the registry, which takes some requests and has some hundred kilobytes."""
     tree = Tree(answers)
     try:
         found = _control(tree, None)
         return _control(tree, _read_only(tree, found.bios.registry))
     except NotYetReadError:
-        return Wanted(tuple(tree.wanted))
+        return ReadRequest(tuple(tree.wanted))
 
 
 def _control(tree: Tree, read_only: frozenset[str] | None) -> BiosControl:

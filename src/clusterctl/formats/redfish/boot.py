@@ -11,7 +11,7 @@ from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish import system
 from clusterctl.formats.redfish.machine import serial_of
-from clusterctl.formats.redfish.tree import Answers, NotYetReadError, Resource, Tree, Wanted, normal
+from clusterctl.formats.redfish.tree import Answers, NotYetReadError, ReadRequest, Resource, Tree, normal
 
 TARGETS: Mapping[BootSource, tuple[str, ...]] = {
     BootSource.PXE: ("Pxe",),
@@ -79,7 +79,7 @@ class BootControl:
         return found
 
 
-def read_boot(answers: Answers) -> BootControl | Wanted:
+def read_boot(answers: Answers) -> BootControl | ReadRequest:
     """Return the boot settings. Raises `ParseError` or `EdgeError` where the machine or its boot is not reported."""
     tree = Tree(answers)
     try:
@@ -87,7 +87,7 @@ def read_boot(answers: Answers) -> BootControl | Wanted:
         serial = serial_of(tree, host)
         settings = settings_of(tree, host)
     except NotYetReadError:
-        return Wanted(tuple(tree.wanted))
+        return ReadRequest(tuple(tree.wanted))
     places = (host,) if settings is None else (settings, host)
     allowed = [place.texts("Boot", f"{TARGET}@Redfish.AllowableValues") for place in places]
     managers = host.links("Links", "ManagedBy")
@@ -192,7 +192,7 @@ class Tray:
         return "virtual media: " + ("; ".join(map(str, self.slots)) or "none")
 
 
-def read_tray(answers: Answers) -> Tray | Wanted:
+def read_tray(answers: Answers) -> Tray | ReadRequest:
     """Virtual media hang below the System on newer BMCs and below its manager on others; the System's go first."""
     tree = Tree(answers)
     try:
@@ -200,7 +200,7 @@ def read_tray(answers: Answers) -> Tray | Wanted:
         serial = serial_of(tree, host)
         found = _found(tree, host)
     except NotYetReadError:
-        return Wanted(tuple(tree.wanted))
+        return ReadRequest(tuple(tree.wanted))
     return Tray(serial, tuple(map(_slot, found)))
 
 

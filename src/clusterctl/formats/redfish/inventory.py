@@ -11,7 +11,7 @@ from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.node import Inventory, Unread
 from clusterctl.formats.redfish import cooling_power, network, processors, storage, system, updates
 from clusterctl.formats.redfish.machine import read_machine
-from clusterctl.formats.redfish.tree import Answers, GarbledError, NotYetReadError, Tree, Wanted
+from clusterctl.formats.redfish.tree import Answers, GarbledError, NotYetReadError, ReadRequest, Tree
 
 T = TypeVar("T")
 MAX_UNREAD = 40
@@ -46,7 +46,7 @@ class _Reader:
             return None
 
 
-def read_inventory(answers: Answers) -> Reading | Wanted:
+def read_inventory(answers: Answers) -> Reading | ReadRequest:
     """The inventory, or what must be read first.
 
     Raises `ParseError` or `EdgeError` where the BMC does not report which machine this is: without manufacturer, model
@@ -58,7 +58,7 @@ def read_inventory(answers: Answers) -> Reading | Wanted:
         host = system.host_system(tree)
         machine = read_machine(tree)
     except NotYetReadError:
-        return Wanted(tuple(tree.wanted))
+        return ReadRequest(tuple(tree.wanted))
     reader = _Reader(tree)
     inventory = Inventory(
         manufacturer=machine.manufacturer,
@@ -86,7 +86,7 @@ def read_inventory(answers: Answers) -> Reading | Wanted:
         posted=reader.read("posted", system.posted),
     )
     if tree.wanted:
-        return Wanted(tuple(tree.wanted))
+        return ReadRequest(tuple(tree.wanted))
     unread = _bounded(tree)
     problems = (*reader.problems, *(f"{one.kind}: {one}" for one in unread), *tree.notes)
     return Reading(replace(inventory, unread=unread), tuple(dict.fromkeys(problems)))

@@ -15,7 +15,7 @@ from clusterctl.fleet.node import Serial, Unread
 from clusterctl.formats.redfish import system
 from clusterctl.formats.redfish.machine import serial_of
 from clusterctl.formats.redfish.system import chassis, systems
-from clusterctl.formats.redfish.tree import Answers, NotYetReadError, Resource, Tree, Wanted, normal
+from clusterctl.formats.redfish.tree import Answers, NotYetReadError, ReadRequest, Resource, Tree, normal
 
 NEWEST = 200
 """Entries of each log that are reported at most."""
@@ -29,7 +29,7 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _MAX_PAGES = 40
 
 
-def read_logs(answers: Answers) -> tuple[LogEntry, ...] | Wanted:
+def read_logs(answers: Answers) -> tuple[LogEntry, ...] | ReadRequest:
     """Return the newest entries of each log, newest first.
 
     A log of which something could not be read stands there as an entry of its own, as does a BMC that lists none:
@@ -39,7 +39,7 @@ def read_logs(answers: Answers) -> tuple[LogEntry, ...] | Wanted:
     try:
         services = _services(tree)
     except NotYetReadError:
-        return Wanted(tuple(tree.wanted))
+        return ReadRequest(tuple(tree.wanted))
     found: list[LogEntry] = []
     for service in services:
         tree.kind = service.path
@@ -48,7 +48,7 @@ def read_logs(answers: Answers) -> tuple[LogEntry, ...] | Wanted:
         except NotYetReadError:
             continue
     if tree.wanted:
-        return Wanted(tuple(tree.wanted))
+        return ReadRequest(tuple(tree.wanted))
     unread = _unread(tree) if services or tree.unread else [LogEntry("", "", "the BMC lists no log", message_id=UNREAD)]
     return (*unread, *sorted(found, key=_newest, reverse=True))
 
@@ -176,7 +176,7 @@ class EventLogs:
         return "; ".join(f"{log.path} has {len(log.entries)} entries" for log in self.logs)
 
 
-def read_event_logs(answers: Answers) -> EventLogs | Wanted:
+def read_event_logs(answers: Answers) -> EventLogs | ReadRequest:
     """The System's, else those of its managers (Dell). Raises `ParseError` or `EdgeError` where one of them could not
     be read to its end, and where none can be cleared.
     """
@@ -187,7 +187,7 @@ def read_event_logs(answers: Answers) -> EventLogs | Wanted:
         services = _clearable(tree, (host,)) or _clearable(tree, tree.all(host.links("Links", "ManagedBy")))
         logs = tuple(EventLog(one.path, _target(one), _all_entries(tree, one)) for one in services)
     except NotYetReadError:
-        return Wanted(tuple(tree.wanted))
+        return ReadRequest(tuple(tree.wanted))
     if not logs:
         remedy = "clear it by hand at the BMC"
         raise EdgeError("the BMC has no event log that can be cleared", where=host.where("LogServices"), remedy=remedy)

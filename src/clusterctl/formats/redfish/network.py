@@ -59,7 +59,7 @@ class _Function:
         return f"ConnectX-{chip[1]} {found}".strip() if chip and "connectx" not in found.casefold() else found
 
     @property
-    def speaks_infiniband(self) -> bool:
+    def is_infiniband(self) -> bool:
         kinds = (self.resource.term(name) for name in _TECHNOLOGIES)
         kind = next((found for found in kinds if found), "")
         silent = not kind and any(self.resource.has(*keys) for keys in (("InfiniBand",), _DELL_INFINIBAND))
@@ -72,14 +72,14 @@ class _Function:
 
     @property
     def can_infiniband(self) -> bool:
-        if self.speaks_infiniband or not self.capabilities:
-            return self.speaks_infiniband or bool(_VPI_CARD.search(self.model))
+        if self.is_infiniband or not self.capabilities:
+            return self.is_infiniband or bool(_VPI_CARD.search(self.model))
         return "InfiniBand" in self.capabilities
 
     @property
     def unclear(self) -> bool:
         """Whether the function may be one of an InfiniBand adapter, because the BMC does not report what it is."""
-        known = self.speaks_infiniband or self.model or self.capabilities
+        known = self.is_infiniband or self.model or self.capabilities
         return not known and _maker_unclear(self.adapter)
 
     @property
@@ -133,7 +133,7 @@ def nics(tree: Tree) -> tuple[Nic, ...]:
     Where one of the two sources is missing, the other one decides, and `Tree.notes` has a note.
     """
     interfaces, functions = _sources(tree)
-    infiniband = {tree.attempt(partial(_mac_of, one)) for one in functions if one.speaks_infiniband}
+    infiniband = {tree.attempt(partial(_mac_of, one)) for one in functions if one.is_infiniband}
     netboots = {f.mac for f in functions if f.resource.text("BootMode") == "PXE"}
     found: dict[Mac, Nic] = {}
     for nic in chain(_of_interfaces(tree, interfaces, netboots), _of_functions(tree, functions, netboots)):
@@ -154,7 +154,7 @@ def _of_interfaces(tree: Tree, interfaces: Iterable[Resource], netboots: Abstrac
 
 def _of_functions(tree: Tree, functions: Iterable[_Function], netboots: AbstractSet[Mac | None]) -> Iterator[Nic]:
     for function in functions:
-        mac = None if function.speaks_infiniband else tree.attempt(partial(_function_mac, function))
+        mac = None if function.is_infiniband else tree.attempt(partial(_function_mac, function))
         if mac:
             yield Nic(_slot(function), mac, mac in netboots, tree.attempt(partial(_link, function.resource)))
 
@@ -209,7 +209,7 @@ def _functions(tree: Tree) -> list[_Function]:
 def _present(function: _Function) -> _Function | None:
     """Return a function that is there; `ParseError` where what tells of its kind is garbled."""
     resource = function.resource
-    _ = (function.model, function.speaks_infiniband, function.capabilities, _maker_unclear(function.adapter))
+    _ = (function.model, function.is_infiniband, function.capabilities, _maker_unclear(function.adapter))
     _ = (resource.text("BootMode"), resource.text("NetDevFuncType"), _slot(function))
     return None if resource.absent else function
 

@@ -10,7 +10,7 @@ from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish import system
 from clusterctl.formats.redfish.machine import serial_of
-from clusterctl.formats.redfish.tree import Answers, NotYetReadError, Resource, Tree, Wanted, normal
+from clusterctl.formats.redfish.tree import Answers, NotYetReadError, ReadRequest, Resource, Tree, normal
 
 _RESET = "#ComputerSystem.Reset"
 
@@ -30,7 +30,7 @@ class PowerControl:
         return next((kind for kind in wanted if not self.allowed or kind in self.allowed), None)
 
 
-def read_power(answers: Answers) -> PowerControl | Wanted:
+def read_power(answers: Answers) -> PowerControl | ReadRequest:
     """Return the power state and how to reset. Raises `ParseError` or `EdgeError` where the machine is not reported."""
     tree = Tree(answers)
     try:
@@ -38,7 +38,7 @@ def read_power(answers: Answers) -> PowerControl | Wanted:
         serial = serial_of(tree, host)
         allowed = _allowed(tree, host)
     except NotYetReadError:
-        return Wanted(tuple(tree.wanted))
+        return ReadRequest(tuple(tree.wanted))
     action = host.text("Actions", _RESET, "target") or f"{host.path}/Actions/ComputerSystem.Reset"
     target = normal(action, host.where("Actions", _RESET, "target"))
     return PowerControl(host.path, serial, host.term("PowerState"), target, allowed)
@@ -72,13 +72,13 @@ class AcCycle:
     body: Mapping[str, Any]
 
 
-def read_ac_cycle(answers: Answers) -> AcCycle | Wanted:
+def read_ac_cycle(answers: Answers) -> AcCycle | ReadRequest:
     """Return the action that takes all power, wherever the BMC has it.
 
     Raises `ParseError` or `EdgeError` where the machine is not reported.
     """
     power = read_power(answers)
-    if isinstance(power, Wanted):
+    if isinstance(power, ReadRequest):
         return power
     if _FULL in power.allowed:
         return AcCycle(power.serial, power.target, {"ResetType": _FULL})
@@ -88,7 +88,7 @@ def read_ac_cycle(answers: Answers) -> AcCycle | Wanted:
         holders = (host, *_chassis(tree, host))
         found = next((way for holder in holders for way in _ways(tree, holder)), ("", {}))
     except NotYetReadError:
-        return Wanted(tuple(tree.wanted))
+        return ReadRequest(tuple(tree.wanted))
     return AcCycle(power.serial, *found)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from clusterctl.fleet.bmc.boot import Post
 from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.node import Rollup, Serial
-from clusterctl.formats.redfish.tree import ROOT, Answers, NotYetReadError, Resource, Tree, Wanted
+from clusterctl.formats.redfish.tree import ROOT, Answers, NotYetReadError, ReadRequest, Resource, Tree
 
 PLACEHOLDERS = frozenset(
     {
@@ -251,13 +251,13 @@ def stale(tree: Tree) -> str:
     return f"the machine is off, and its BMC does not know its {' and '.join(unknown)} yet" if unknown else ""
 
 
-def read_post(answers: Answers) -> Post | Wanted:
+def read_post(answers: Answers) -> Post | ReadRequest:
     """Return the state of the self-test: HPE's PostState, else BootProgress; a machine that is off has not booted."""
     tree = Tree(answers)
     try:
         host = host_system(tree)
     except NotYetReadError:
-        return Wanted(tuple(tree.wanted))
+        return ReadRequest(tuple(tree.wanted))
     return post(host)
 
 

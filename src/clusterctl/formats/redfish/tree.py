@@ -283,7 +283,7 @@ _MAX_PAGES = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReadRequest:
     """Paths that must be read before the question can be answered; never empty."""
 
     paths: tuple[str, ...]

@@ -14,7 +14,16 @@ from clusterctl.fleet.node import Firmware, Serial
 from clusterctl.fleet.settings.updates import Task, TaskState, Updates
 from clusterctl.formats.redfish import system
 from clusterctl.formats.redfish.machine import serial_of
-from clusterctl.formats.redfish.tree import Answer, Answers, NotYetReadError, Resource, Tree, Unreadable, Wanted, normal
+from clusterctl.formats.redfish.tree import (
+    Answer,
+    Answers,
+    NotYetReadError,
+    ReadRequest,
+    Resource,
+    Tree,
+    Unreadable,
+    normal,
+)
 
 _NOT_RUNNING = re.compile(
     r"(previous|available|staged|staging|backup|golden|capsule|redundant)\b|.*\bredundant\b", re.IGNORECASE
@@ -75,7 +84,7 @@ class UpdateControl:
     simple_on_reset: bool = False
 
 
-def read_updates(answers: Answers) -> UpdateControl | Wanted:
+def read_updates(answers: Answers) -> UpdateControl | ReadRequest:
     """Return the ways to update. Raises without machine or UpdateService; an unreadable firmware inventory is None."""
     tree = Tree(answers)
     try:
@@ -85,7 +94,7 @@ def read_updates(answers: Answers) -> UpdateControl | Wanted:
         firmware = _optional(tree)
         tasks = (*_tasks(tree), *_service_task(service))
     except NotYetReadError:
-        return Wanted(tuple(tree.wanted))
+        return ReadRequest(tuple(tree.wanted))
     return UpdateControl(
         serial,
         Updates(serial, firmware, tasks),

@@ -27,7 +27,15 @@ from clusterctl.fleet.node import Serial
 from clusterctl.fleet.payloads.node import ActIntended, ActObserved, BmcPasswordChanged, BmcPasswordShared
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Deadline, Journal
-from clusterctl.ports.accounts import AccountBmcs, AccountClient, Generation, PowerLogins, PowerTarget, Told, Vault
+from clusterctl.ports.accounts import (
+    AccountBmcs,
+    AccountClient,
+    Generation,
+    LoginUpdate,
+    PowerLogins,
+    PowerTarget,
+    Vault,
+)
 from clusterctl.ports.isolation import as_error
 from clusterctl.steps.executor.intent_log import IntentLog, failure
 from clusterctl.steps.executor.parallel import each
@@ -237,7 +245,7 @@ class PasswordRotation:
         intents.intend(node.id, Act.PASSWORD_SHARE, serial)
         given = self.power_logins().give(target, deadline)
         result = str(given.value.value)
-        by_name = given.value is Told.UNKNOWN and not node.macs
+        by_name = given.value is LoginUpdate.UNKNOWN and not node.macs
         payload = BmcPasswordShared(number=generation.number, result=result, sought_by_name=by_name)
         shared = node_event(node.id, payload)
         self._append(node, [self._observed(node, Act.PASSWORD_SHARE, result), shared], intents, given.evidence)

@@ -103,7 +103,7 @@ class LoadRounds:
 
     def _drop_lost(self, opened: Sequence[_Open]) -> None:
         for one in opened:
-            for name in sorted(self.lost.keys() - set(one.campaign.gone)):
+            for name in sorted(self.lost.keys() - set(one.campaign.dropped)):
                 one.log.dropped(one.campaign.drop(name))
 
     def _job(self, one: _Open, number: int, group: Group, nodes: Nodes, deadline: Deadline) -> GroupTrials:
@@ -116,7 +116,7 @@ class LoadRounds:
         }
         answers = {name: future.result()[0] for name, future in asked.items()}
         said = {
-            name: answer.words if isinstance(answer, SessionFailure) else answer for name, answer in answers.items()
+            name: answer.cause if isinstance(answer, SessionFailure) else answer for name, answer in answers.items()
         }
         try:
             tried = read(job, said, self.plan.limits)

@@ -130,14 +130,14 @@ class NodeChecker:
         """Add the root finding on a host that does not answer; whatever else is bad about the node follows from it."""
         bmc = self.services.bmcs.read(node.name, deadline)
         node.keep(bmc.evidence)
-        root = host_unreachable(node.state, failure.words, bmc, remedy=failure.remedy)
+        root = host_unreachable(node.state, failure.cause, bmc, remedy=failure.remedy)
         node.findings = list(link_roots([root, *(replace(finding, root="") for finding in node.findings)]))
 
     def _failed(self, node: NodeUnderTest, failure: SessionFailure, plan: Sweep, deadline: Deadline) -> None:
         """Add the findings of a session without readings: the host does not answer, or its answer is malformed."""
         lost = failure if failure.lost and deadline.remaining else unanswered(self.services.shell, node.host, deadline)
         remedy = f"run the burn-in of {node.name} again; if it stays so, look at the evidence of its session"
-        node.findings += unmeasured(plan.checks, failure.words, remedy)
+        node.findings += unmeasured(plan.checks, failure.cause, remedy)
         if lost is not None:
             self.mark_unreachable(node, lost, deadline)
 

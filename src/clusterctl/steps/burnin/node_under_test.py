@@ -101,7 +101,7 @@ class SessionFailure:
     `lost`: there was no session at all, or it broke; otherwise the host did answer.
     """
 
-    words: str
+    cause: str
     remedy: str = ""
     lost: bool = False
 

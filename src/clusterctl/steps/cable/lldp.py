@@ -79,7 +79,7 @@ class LldpReader:
             answer, evidence = read_probes(self.shell, host, stdin, deadline, privileged=True)
             if isinstance(answer, SessionFailure):
                 remedy = answer.remedy or f"see that {host.name} can be logged in to, then run this again"
-                return MissingReport(answer.words, remedy), evidence
+                return MissingReport(answer.cause, remedy), evidence
             evidence = tuple(answer.evidence().values())
             return _report(host.name, answer), evidence
         except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's

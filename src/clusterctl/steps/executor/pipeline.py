@@ -43,7 +43,7 @@ class Progress:
     state: NodeState
     step: Step
     decision: Decision | None
-    words: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,12 @@ from clusterctl.fleet.hardware.disk_contract import (
     DATA,
     ROOT,
     DiskContract,
-    SeenDrive,
+    KernelDrive,
     data_to_compare,
     judge_data,
     judge_root,
+    not_compared,
     unproven,
-    untold,
     with_fingerprints,
 )
 from clusterctl.fleet.node import Serial
@@ -42,7 +42,7 @@ from clusterctl.formats.host.block_devices import (
 from clusterctl.formats.host.mounts import parse_findmnt
 from clusterctl.ports import Deadline, HostAddress, InstallStatus, InstallTarget, Ran, Shell
 from clusterctl.steps.executor.step import Outcome, with_evidence
-from clusterctl.steps.install.findings import another_os, installed, unnamed, untold_key, untrusted
+from clusterctl.steps.install.findings import another_os, installed, unnamed, unreported_key, untrusted
 from clusterctl.steps.install.job import Job
 from clusterctl_burnin.package_data import text_of
 from clusterctl_burnin.probe import argv_for
@@ -60,7 +60,7 @@ class Proof:
 
     findings: tuple[Finding, ...]
     evidence: tuple[Evidence, ...]
-    root: SeenDrive | None = None
+    root: KernelDrive | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +87,12 @@ class _Asked:
         self._shell = shell
         self._host = host
         self._contract = contract
-        self._root_disk: SeenDrive | None = None
+        self._root_disk: KernelDrive | None = None
         self._where = where
         self._deadline = deadline
         self._evidence: tuple[Evidence, ...] = ()
 
-    def prove(self, before: tuple[SeenDrive, ...] | None) -> Proof:
+    def prove(self, before: tuple[KernelDrive, ...] | None) -> Proof:
         """`before`: the drives as the installer read them; None where it read none of them."""
         try:
             devices = parse_lsblk(self._run(LSBLK))
@@ -100,10 +100,10 @@ class _Asked:
             raise
         except ClusterctlError as error:
             found = unproven(ROOT, f"lsblk: {error.message}", str(self._contract))
-            data = untold() if before is None else unproven(DATA, f"lsblk: {error.message}")
+            data = not_compared() if before is None else unproven(DATA, f"lsblk: {error.message}")
             return self._told([found], [data])
         root = self._root(devices)
-        return self._told([root], [untold()] if before is None else self._data(before, devices))
+        return self._told([root], [not_compared()] if before is None else self._data(before, devices))
 
     def _told(self, root: list[Finding], data: list[Finding]) -> Proof:
         return Proof(with_evidence((*root, *data), self._evidence), self._evidence, self._root_disk)
@@ -125,7 +125,7 @@ class _Asked:
             self._contract = self._contract.named(disks[0])
         return finding
 
-    def _data(self, before: tuple[SeenDrive, ...], devices: tuple[BlockDevice, ...]) -> list[Finding]:
+    def _data(self, before: tuple[KernelDrive, ...], devices: tuple[BlockDevice, ...]) -> list[Finding]:
         now = [one.drive for one in whole_disks(devices)]
         try:
             digests = self._fingerprints(data_to_compare(self._contract, before, now))
@@ -188,7 +188,7 @@ class HostVerifier:
         if not status.value.addresses:
             return unnamed(job)
         if not job.host_key:
-            return untold_key(job)
+            return unreported_key(job)
         job.pin()
         try:
             greeting = self._greet(job, deadline.within(HOST_S))

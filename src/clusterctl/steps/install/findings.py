@@ -107,7 +107,7 @@ def unnamed(job: Job) -> Outcome:
     )
 
 
-def untold_key(job: Job) -> Outcome:
+def unreported_key(job: Job) -> Outcome:
     """Return the outcome of a machine whose host cannot prove itself."""
     return _distrusted(
         job,
@@ -223,12 +223,12 @@ def needs_operator(job: Job, why: str) -> Outcome:
     return Outcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
 
 
-def installer_away(job: Job, why: str, what_to_do: str) -> Outcome:
+def installer_unavailable(job: Job, why: str, what_to_do: str) -> Outcome:
     """Return the outcome of a machine whose installer cannot be used: nothing is known against the machine."""
     finding = Finding(
         check="install",
         verdict=Verdict.INCONCLUSIVE,
-        code=Code.INSTALLER_AWAY,
+        code=Code.INSTALLER_UNAVAILABLE,
         subject="installer",
         cause=why,
         remedy=what_to_do,

@@ -116,7 +116,7 @@ class Job:
         if status.value.state in _OVER or BEGINS.get(status.value.state, self._tried) is not self._tried:
             self._tried = None
         for milestone in self._news(status.value.milestones):
-            self._intents.progress(self.node.id, milestone.at, milestone.words)
+            self._intents.progress(self.node.id, milestone.at, milestone.text)
 
     def settles(self) -> bool:
         """Return whether one more look must show where the machine stays: a request whose answer was lost, or that an
@@ -179,9 +179,9 @@ class Job:
     def _news(self, milestones: Sequence[Milestone]) -> Iterator[Milestone]:
         """Yield those that no run has written down yet: later ones, and others of the same instant as the last."""
         for one in milestones:
-            if self._told_at is not None and (one.at < self._told_at or (one.at, one.words) in self._of_then()):
+            if self._told_at is not None and (one.at < self._told_at or (one.at, one.text) in self._of_then()):
                 continue
-            self._told = (*self._told, one.words) if one.at == self._told_at else (one.words,)
+            self._told = (*self._told, one.text) if one.at == self._told_at else (one.text,)
             self._told_at = one.at
             yield one
 

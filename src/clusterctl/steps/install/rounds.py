@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
 
-from clusterctl.fleet.errors import AuthenticationError, EdgeError, InstallerAwayError, ParseError
+from clusterctl.fleet.errors import AuthenticationError, EdgeError, InstallerUnavailableError, ParseError
 from clusterctl.fleet.finding import Observed
 from clusterctl.ports import Deadline, Installer, InstallStatus
 from clusterctl.ports.isolation import peer_error
@@ -103,7 +103,7 @@ class Rounds:
             statuses = self._installer.observe([job.target for job in free], deadline)
         except AuthenticationError:
             raise
-        except InstallerAwayError as error:
+        except InstallerUnavailableError as error:
             self._gone(free, error)
             return
         except EdgeError as error:
@@ -132,7 +132,7 @@ class Rounds:
                 del self._jobs[job.node.name]
                 yield outcome
 
-    def _gone(self, jobs: Sequence[Job], error: InstallerAwayError) -> None:
+    def _gone(self, jobs: Sequence[Job], error: InstallerUnavailableError) -> None:
         for job in jobs:
             job.away = f"{error.where}: {error.message}" if error.where else error.message
         if self._away_since is None:

@@ -10,8 +10,8 @@ from clusterctl.fleet.decisions.reinstall import check_same
 from clusterctl.fleet.errors import (
     AuthenticationError,
     EdgeError,
-    InstallerAwayError,
     InstallerBusyError,
+    InstallerUnavailableError,
     RootDiskUnclearError,
     UsageError,
 )
@@ -39,7 +39,7 @@ from clusterctl.steps.install.findings import (
     another_os,
     failed,
     foreign,
-    installer_away,
+    installer_unavailable,
     login_differs,
     login_refused,
     needs_operator,
@@ -117,11 +117,11 @@ class Install:
             return self._next(job, status, deadline)
         except InstallError as error:
             return self._unsuccessful(job, error, deadline)
-        except InstallerAwayError:
+        except InstallerUnavailableError:
             return None  # the next look finds it away, and waits
         except InstallerBusyError as error:
             job.busy += 1
-            return installer_away(job, error.message, error.remedy) if job.busy > BUSY_LOOKS else None
+            return installer_unavailable(job, error.message, error.remedy) if job.busy > BUSY_LOOKS else None
         except RootDiskUnclearError as error:
             return root_unclear(job, error.message, error.remedy)
         except EdgeError as error:
@@ -218,7 +218,9 @@ class Install:
     def _ended(self, job: Job, deadline: Deadline) -> Outcome:
         """Return the outcome of a machine whose time is over."""
         if job.away:
-            return installer_away(job, job.away, "start the installer's service, then run clusterctl install again")
+            return installer_unavailable(
+                job, job.away, "start the installer's service, then run clusterctl install again"
+            )
         return self._report(job, "the installer did not finish in time", deadline)
 
     def _report(self, job: Job, why: str, deadline: Deadline) -> Outcome:

@@ -72,7 +72,7 @@ def _package(facts: Facts, package: int, seconds: int, percent: int) -> dict[str
     messages = (FLIPPED if flips else WELL).format(seconds=seconds)
     metrics = _metric("cpu", cpus * RATE, seconds) + _metric("vm", cpus * RATE * 20, seconds)
     head = {"package": package, "cpus": cpus, "bytes": size, "code": FAILED if flips else 0}
-    return {**head, "said": messages, "metrics": f"---\nmetrics:\n{metrics}...\n"}
+    return {**head, "output": messages, "metrics": f"---\nmetrics:\n{metrics}...\n"}
 
 
 def _metric(stressor: str, rate: float, seconds: int) -> str:

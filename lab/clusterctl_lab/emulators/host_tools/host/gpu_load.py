@@ -29,7 +29,7 @@ def main(argv: Sequence[str]) -> int:
         parser.add_argument(option, required=True)
     parser.parse_args(argv)
     facts = load()
-    document = {"version": 1, "trouble": "", "smi_said": "", "gpus": []}
+    document = {"version": 1, "trouble": "", "smi_output": "", "gpus": []}
     if not driver_version():
         document["trouble"] = "nvidia-smi ended with 9: NVIDIA-SMI has failed"
     else:

@@ -41,4 +41,4 @@ def _drive(disk: Disk, seconds: int) -> dict[str, object]:
     job = {"jobname": "nvme_read", "groupid": 0, "error": 0, "read": read, "write": none, "trim": none}
     reported = {"fio version": "fio-3.33", "jobs": [job]}
     head = {"name": disk.name, "serial": disk.serial, "model": disk.model}
-    return {**head, "path": f"/dev/{disk.name}", "code": 0, "said": "", "fio": reported}
+    return {**head, "path": f"/dev/{disk.name}", "code": 0, "output": "", "fio": reported}
