@@ -13,6 +13,7 @@ from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.fleet.bmc.logs import UNREAD
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.hardware.sku import RootDisk, Sku
 from clusterctl.fleet.node import Inventory, NodeId
 from clusterctl.fleet.state import NodeState
@@ -99,6 +100,18 @@ def test_inventory(read: Read) -> None:
     incomplete = {kind for kind in KINDS if getattr(read.inventory, kind) is not None}
     incomplete = {kind for kind in incomplete if not read.inventory.complete(kind)}
     assert incomplete == set(expected.get("incomplete", ()))
+
+
+def test_links(read: Read) -> None:
+    """Which Ethernet ports have a link and which have none, where the truth says it; no healthy machine is warned of.
+
+    A port that does not operate, or whose link is null, is neither.
+    """
+    ports = read.inventory.nics or ()
+    if (expected := read.truth.get("links")) is not None:
+        assert [port.slot for port in ports if port.link] == expected["up"]
+        assert [port.slot for port in ports if port.link is False] == expected["down"]
+    assert not [finding for finding in read.findings if finding.code is Code.BOOT_PORT_NO_LINK]
 
 
 def in_order(expected: Any) -> Any:

@@ -65,6 +65,7 @@ class Code(enum.Enum):
     SETTINGS_UNKNOWN = "settings_unknown", "BIOS settings or firmware could not be compared with the baseline."
     BMC_UNREAD = "bmc_unread", "The BMC lists resources that it does not give, or garbles."
     MACHINE_RELABELLED = "machine_relabelled", "The machine has a new serial, and another that it has kept."
+    BOOT_PORT_NO_LINK = "boot_port_no_link", "The port that the node boots from has no link; another port has one."
     BOOT_PORT_UNKNOWN = "boot_port_unknown", "The Ethernet port that the node boots from is unknown."
     NOT_POWERED_ON = "not_powered_on", "The inventory may be incomplete: the machine was not powered on."
 

@@ -119,11 +119,12 @@ class Hca:
 
 @dataclass(frozen=True, slots=True)
 class Nic:
-    """An Ethernet port of the host (never the BMC's own)."""
+    """An Ethernet port of the host (never the BMC's own). `link`: whether it has a link; None where that is unknown."""
 
     slot: str
     mac: Mac
     boots: bool = False
+    link: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

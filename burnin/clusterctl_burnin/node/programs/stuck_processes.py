@@ -1,6 +1,6 @@
 """Runs on a node, as the built-in probe `stuck-processes SECONDS`: processes that hang in the kernel (state D).
 
-Standard library only, Python 3.9. The program reads /proc (proc_pid_stat(5), proc_pid_status(5)) repeatedly for SECONDS.
+Standard library only, Python 3.9. It reads /proc (proc_pid_stat(5), proc_pid_status(5)) repeatedly for SECONDS.
 It reports each process that is in state D at every reading and has not run since the first one: its context switches
 are the same. It ends at once where no process is left to watch. The arguments of a process are left out: they may hold
 secrets.

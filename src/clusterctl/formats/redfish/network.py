@@ -148,14 +148,26 @@ def _of_interfaces(tree: Tree, interfaces: Iterable[Resource], netboots: Abstrac
     for interface in interfaces:
         mac = tree.attempt(partial(_first_mac, interface, ("MACAddress",), ("PermanentMACAddress",)))
         if mac:
-            yield Nic(interface.id, mac, mac in netboots or bool(interface.text("UefiDevicePath")))
+            boots = mac in netboots or bool(interface.text("UefiDevicePath"))
+            yield Nic(interface.id, mac, boots, tree.attempt(partial(_link, interface)))
 
 
 def _of_functions(tree: Tree, functions: Iterable[_Function], netboots: AbstractSet[Mac | None]) -> Iterator[Nic]:
     for function in functions:
         mac = None if function.is_infiniband else tree.attempt(partial(_function_mac, function))
         if mac:
-            yield Nic(_slot(function), mac, mac in netboots)
+            yield Nic(_slot(function), mac, mac in netboots, tree.attempt(partial(_link, function.resource)))
+
+
+_LINKS = {"linkup": True, "up": True, "linkdown": False, "nolink": False, "down": False}
+"""LinkStatus of EthernetInterface, Port and NetworkPort; others, such as `Training`, say neither."""
+
+
+def _link(port: Resource) -> bool | None:
+    """Return whether the port has a link; None where the BMC does not report it, or the port does not operate."""
+    status = port.text("LinkStatus").casefold()
+    operates = port.term("Status", "State") in ("", "Enabled") and port.flag("InterfaceEnabled") is not False
+    return _LINKS.get(status) if operates else None
 
 
 def _sources(tree: Tree) -> tuple[list[Resource], list[_Function]]:

@@ -11,7 +11,7 @@ from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.hardware.matching import fitting_skus
 from clusterctl.fleet.hardware.sku import Sku
-from clusterctl.fleet.node import Inventory
+from clusterctl.fleet.node import Inventory, Nic
 from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.fleet.state import NodeState
 
@@ -107,8 +107,13 @@ def bmc_answers(node: NodeState) -> Finding:
 
 
 def boot_ports(node: NodeState, inventory: Inventory) -> Finding:
-    """Return whether it is known from which port the machine can be installed: from the BMC, else from the site."""
+    """Return whether it is known from which port the machine can be installed, and whether that port has a link.
+
+    The site's boot port counts before those that the BMC reports to boot from.
+    """
     count = len(inventory.nics or ())
+    if unplugged := _unplugged(node, inventory.nics or ()):
+        return unplugged
     if count or node.boot_mac:
         found = f"{count} Ethernet ports" if count else f"the BMC reports none, the site names {node.boot_mac}"
         return passed("nics", found, measured=Quantity(count, "ports"))
@@ -118,6 +123,32 @@ def boot_ports(node: NodeState, inventory: Inventory) -> Finding:
         code=Code.BOOT_PORT_UNKNOWN,
         cause="the BMC reports no Ethernet port of the host, so its boot port is unknown",
         remedy="write the MAC address of the port that it boots from into the sheet (column boot_mac)",
+        deterministic=False,
+    )
+
+
+def _unplugged(node: NodeState, nics: Sequence[Nic]) -> Finding | None:
+    """Return the finding on a boot port without a link, where another port has one; else None.
+
+    Many BMCs report every port as down, on running machines, too: a down port means something only beside one that is
+    up. It is a warning: the BMC may report an earlier boot's link.
+    """
+    boot = [nic for nic in nics if (nic.mac == node.boot_mac if node.boot_mac else nic.boots)]
+    linked = [nic for nic in nics if nic.link]
+    if not boot or not linked or any(nic.link is not False for nic in boot):
+        return None
+    down = ", ".join(f"{nic.slot} ({nic.mac})" for nic in boot[:SHOWN])
+    up = ", ".join(f"{nic.slot} ({nic.mac})" for nic in linked[:SHOWN])
+    return Finding(
+        check="nics",
+        verdict=Verdict.WARN,
+        code=Code.BOOT_PORT_NO_LINK,
+        subject=boot[0].slot if len(boot) == 1 else "node",
+        cause=f"the BMC reports no link on the port that the machine boots from, {down}, and a link on {up}",
+        measured="down",
+        expected="up",
+        remedy=f"plug the cable of the install network into {down}; if another port is right, write its MAC address "
+        "into the sheet (column boot_mac)",
         deterministic=False,
     )
 
