@@ -155,7 +155,7 @@ def _gold_section(nodes: Sequence[NodeState], standing: Standing) -> list[str]:
 
 
 def _limits(burnin: Report | None) -> str:
-    """The digests of the limits that its findings were judged by, as short as people compare them."""
+    """Return the short digests of the limits that its findings were judged by."""
     digests = {finding.limits for finding in burnin.findings if finding.limits} if burnin else set()
     return ", ".join(sorted(digest[:12] for digest in digests))
 
@@ -170,7 +170,7 @@ def _until(node: NodeState, standing: Standing) -> str:
 
 
 def _warnings(node: NodeState, now: datetime) -> Iterator[str]:
-    """What gold was given in spite of: warnings, and what people answer for, with the verdict that it has."""
+    """Return what gold was given in spite of: warnings and waived findings, each with its verdict."""
     for finding in (finding for report in node.reports.values() for finding in report.findings):
         if finding.verdict is Verdict.WARN:
             yield f"{finding.check}: {finding.cause}"
@@ -181,7 +181,7 @@ def _warnings(node: NodeState, now: datetime) -> Iterator[str]:
 
 
 def _proof(node: NodeState, now: datetime) -> dict[str, Any]:
-    """What the node's standing rests on: each step's verdict, when, and where its evidence came from."""
+    """Return what the node's stage rests on: each step's verdict, its time and the origin of its evidence."""
     return {
         "reports": {
             step: {

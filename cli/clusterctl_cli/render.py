@@ -41,7 +41,7 @@ VERDICT_STYLES = {
 
 
 def node_json(node: NodeSummary | NodeState, now: datetime) -> dict[str, Any]:
-    """The stable contract of `nodes --json`, one node."""
+    """Return one node of `nodes --json`, which is a stable contract."""
     cause, remedy = standing(node, now)
     return {
         "name": node.name,
@@ -123,7 +123,7 @@ def value_json(value: Quantity | Bound | str | None) -> dict[str, Any] | str | N
 
 
 def findings_table(findings: Sequence[Finding], waivers: Sequence[Waiver], now: datetime) -> Table:
-    """Findings of one report, worst first; what is waived keeps its verdict and says so."""
+    """Return the findings of one report, worst first. A waived finding keeps its verdict and a mark."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("verdict", "check", "subject", "what was seen"):
         table.add_column(heading, overflow="fold")
@@ -164,7 +164,7 @@ def print_run(context: SiteContext, result: RunResult, *, as_json: bool) -> None
 
 
 def lab_note(simulated: bool) -> str:
-    """What follows every count of a rehearsal."""
+    """Return the mark that follows every count of a rehearsal."""
     return "  (rehearsal lab: all evidence is simulated)" if simulated else ""
 
 

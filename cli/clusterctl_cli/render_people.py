@@ -13,7 +13,7 @@ from clusterctl.fleet.state import NodeState, NodeSummary, OperatorHold
 
 
 def standing(node: NodeSummary | NodeState, now: datetime) -> tuple[str, str]:
-    """(what keeps the node from going on, and the remedy): a person's hold before what the gate said."""
+    """Return what blocks the node, and the remedy. An operator's hold comes before the gate's decision."""
     if node.hold is None or not node.held(now):
         return node.cause, node.remedy
     cause = f"{node.hold}; {node.cause}" if node.cause else str(node.hold)

@@ -103,7 +103,7 @@ def _row(entry: Entry) -> tuple[str, ...]:
 
 
 def _troubles(addressing: Reconciliation) -> Iterator[str]:
-    """What several have in common is said once."""
+    """Yield the failures; hosts with the same cause share one entry."""
     alike: dict[tuple[Outcome, str, str], list[Sighting]] = {}
     for entry in addressing.entries:
         seen = entry.sighting

@@ -46,7 +46,7 @@ def work_orders_json(sheet: WorkOrders) -> dict[str, Any]:
 
 
 def work_orders_csv(sheet: WorkOrders) -> str:
-    """A line of headings, then one for each order. No cell is a formula to a spreadsheet."""
+    """Return a line of headings, then one line per order. No cell is a formula to a spreadsheet."""
     return csv_text((COLUMNS, *(map(_line, _cells(order)) for order in sheet.orders)))
 
 
@@ -116,7 +116,7 @@ def _part(order: WorkOrder) -> str:
 
 
 def _found(finding: Finding) -> str:
-    """The cause, and the figures where there are some."""
+    """Return the cause, and the figures where there are any."""
     return _line(f"{finding.cause} ({finding.figures})" if finding.figures else finding.cause)
 
 

@@ -155,7 +155,7 @@ def _print_for_people(plan: BurnPlan, *, adaptive: bool) -> None:
 
 
 def _print_gaps(plan: BurnPlan, console: Console) -> None:
-    """What no stage reaches, by reason, by name."""
+    """Print the links that no stage reaches, by reason and name."""
     from rich.text import Text
 
     by_reason: dict[str, list[str]] = {}

@@ -79,7 +79,7 @@ def _sweep(folder: Path, networks: tuple[str, ...], options: dict[str, Any]) -> 
 
 
 def _refuse(options: dict[str, Any]) -> None:
-    """What only means something in a sweep."""
+    """Refuse options that apply to a sweep only."""
     from clusterctl.fleet.errors import UsageError
 
     for name, written in _ONLY_SWEEP.items():

@@ -100,7 +100,7 @@ def _pairs_text(pairs: Pairs) -> str:
 
 
 def fleet_markdown(acceptance: str, sheet: FleetReport) -> str:
-    """The acceptance report, and below it the figures and the slow rails."""
+    """Return the acceptance report, then the figures and the slow rails."""
     lines = [acceptance.rstrip("\n"), ""]
     if sheet.figures:
         lines += ["## Distributions", "", *_table([head.lower() for head in FIGURES_HEAD], figures_rows(sheet.figures))]

@@ -78,7 +78,7 @@ def draw(rows: Sequence[Band], found: Iterable[Mark]) -> Chart:
 
 
 def _place_band(row: Band, y: float, racks: list[PlacedLabel], tiles: list[PlacedTile]) -> float:
-    """Returns where the band ends."""
+    """Return the end of the band."""
     x, height = 0.0, 0.0
     for group in row.groups:
         most = max(_COLUMNS, len(group.tiles) // _ROWS) if len(row.groups) > 1 else WIDTH // _STEP
@@ -107,7 +107,7 @@ def _place_group(
 
 
 def _curves(tiles: Iterable[PlacedTile], found: Iterable[Mark]) -> tuple[tuple[Curve, ...], int]:
-    """The worst first. Links between two devices that are not there are not drawn: the tiles tell."""
+    """Return the curves, the worst first. Links between two absent devices are left out: their tiles show it."""
     at = {placed.tile.device: placed for placed in tiles}
     pairs: Counter[tuple[MarkKind, str, str]] = Counter()
     for mark in found:

@@ -60,6 +60,6 @@ def _counted(health: Health) -> Iterator[Mark]:
 
 
 def _mark(kind: MarkKind, ends: Iterable[PortName]) -> Mark:
-    """A cable that leads back to its own port has one end only."""
+    """Return the mark between the two ends. A cable that leads back to its own port has one end only."""
     ordered = sorted(ends)
     return Mark(kind, ordered[0], ordered[-1])

@@ -63,7 +63,7 @@ class Matrix:
 
 
 def read_trial(data: bytes, file: str) -> Trial:
-    """Raises UsageError naming the field."""
+    """Return the trial of a file. Raise `UsageError` that names the wrong field."""
     try:
         return Trial.model_validate_json(data)
     except ValidationError as error:
