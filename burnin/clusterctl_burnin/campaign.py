@@ -222,7 +222,7 @@ def _trial_from(data: Mapping[str, Any]) -> Trial:
 
 
 def one_after_the_other(histories: Iterable[Iterable[CampaignEvent]]) -> tuple[CampaignEvent, ...]:
-    """The events of several campaigns of one load as those of one: their rounds are numbered anew."""
+    """The events of several campaigns of one load as those of one: their rounds are renumbered."""
     found: list[CampaignEvent] = []
     for history in histories:
         before = max((event.number for event in found if isinstance(event, Round)), default=0)

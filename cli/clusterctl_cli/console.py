@@ -1,4 +1,4 @@
-"""The console of all rich output: what a terminal would act on is visible in each text, whoever it is from."""
+"""The console of all rich output: control characters are visible in each text, from every source."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """gpu_persistence: the driver stays loaded while no process uses the GPUs.
 
-Without persistence mode the driver starts each GPU anew for every first user: seconds lost, fabric joined again, ECC
+Without persistence mode the driver restarts each GPU for every first user: seconds lost, fabric joined again, ECC
 counters and clocks forgotten (NVIDIA's driver persistence guide, docs.nvidia.com/deploy/driver-persistence).
 """
 

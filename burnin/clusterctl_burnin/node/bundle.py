@@ -37,7 +37,7 @@ ENVIRONMENT = {
 RETRY_PAUSE = 0.2  # between two tries of a probe that says when to try again
 AGAIN = "=== read again after {:.3f} s ==="  # the line between the two outputs of a probe that is read twice
 GIVE_UP = 10.0  # seconds past its time-out, after which a probe that cannot even be killed is left alone
-LAUNCHER = "/usr/bin/env"  # a program's file may hang when it is opened: whoever called vfork(2) stands still till then
+LAUNCHER = "/usr/bin/env"  # a program's file may hang when it is opened: the caller of vfork(2) waits until then
 BUILT_IN: dict[str, list[str]] = {}  # by name: the text of the program, and of the worker that it starts
 LOADER: list[str] = []  # the text of a program that provides `processes.py` to the one after it, and the text of that
 

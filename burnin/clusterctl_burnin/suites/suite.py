@@ -225,7 +225,7 @@ class _Library:
 
     def find(self, name: str, below: tuple[str, ...] = ()) -> Document:
         """`below`: the names of those that extend it, the outermost first. The error names no place where the name
-        itself is to blame: whoever said it knows the place.
+        itself is to blame: the caller knows the place.
         """
         itself = below[-1:] == (name,)
         if name in below and not itself:

@@ -28,7 +28,7 @@ _NO_MATCH = re.compile(r'Fingerprints did not match\. Expected "[0-9a-f]+", got 
 @dataclass(frozen=True, slots=True)
 class Trust:
     """Who may be at the other end: the holder of the certificate `fingerprint` and no other, or, where that is empty,
-    whoever `ca_file` (empty: the controller's own authorities) vouches for under the name or address that we called.
+    the peers that `ca_file` (empty: the controller's own authorities) certifies for the name or address that we called.
     """
 
     ca_file: str = ""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+
+import yaml
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.doctor import NoSiteError, examine
@@ -55,12 +58,18 @@ class MaasCheckResult:
 
 
 def init(folder: Path) -> tuple[Path, ...]:
-    """Write a commented site into `folder` (new or empty); return the files."""
+    """Write a commented site into `folder` (new or empty), called like the folder; return the files."""
     try:
-        return write_site(folder)
+        return write_site(folder, _site_name(folder))
     except OSError as error:
         remedy = "name a directory that you may write to"
         raise UsageError(f"the site cannot be written: {error.strerror}", where=str(folder), remedy=remedy) from None
+
+
+def _site_name(folder: Path) -> str:
+    """Return the folder's name in the characters that a site's name may have, in quotes where YAML needs them."""
+    name = re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower())[:63].strip("-") or "site"
+    return name if isinstance(yaml.safe_load(name), str) else f'"{name}"'
 
 
 def doctor(folder: Path) -> DoctorResult:

@@ -46,7 +46,7 @@ def _of_pxe(site: Site) -> Iterator[str]:
     pxe = site.settings.pxe
     if pxe is not None:
         yield (
-            f"machines boot over TFTP and plain HTTP from {pxe.address}: whoever is in that network can read and "
+            f"machines boot over TFTP and plain HTTP from {pxe.address}: every host in that network can read and "
             "change what is installed (provisioning, backend: pxe)"
         )
 

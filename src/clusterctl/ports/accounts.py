@@ -47,7 +47,7 @@ class AccountBmcs(Protocol):
 class Generation(NeverPickled):
     """A generated password of one machine, as it is kept on disk: the `number`-th of its node.
 
-    `proven`: the BMC was seen to take it. `serial`: of the machine, empty where nobody knew it.
+    `proven`: the BMC was seen to take it. `serial`: of the machine, empty where it was unknown.
     """
 
     node: NodeId

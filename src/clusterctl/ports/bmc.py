@@ -30,7 +30,7 @@ class BmcAddress(NeverPickled):
 
     `machine`: the serial that was once read there, by the journal; empty where none was. It decides which pin counts.
     `former`: user and password that are tried where the others are rejected: a change of the password was begun, and
-    nobody knows yet whether it came about. None: they are tried alone.
+    it is not yet known whether it took effect. None: they are tried alone.
     """
 
     host: str

@@ -45,7 +45,7 @@ def _unfenced() -> None:
 class Deadline:
     """When to give up (seconds of `timer`), the run's cancel token, and the fence of what it may act on.
 
-    `fence` raises `ClaimLostError` once the right to act is gone. Whoever changes the world looks by `check` just
+    `fence` raises `ClaimLostError` once the right to act is gone. The caller of a side effect calls `check` just
     before each request that does.
     """
 

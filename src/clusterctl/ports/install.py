@@ -110,9 +110,9 @@ class InstallStatus:
                 from which an install begins
     remedy      what to do about it, in imperative words; empty where the installer knows nothing better
     host_key    the public key that the host made for itself and the installer vouches for; empty: the one we gave it
-    makes_key   True where the host makes its own key: until `host_key` tells it, nobody knows what key it will hold
+    makes_key   True where the host makes its own key: the key is unknown until `host_key` returns it
     milestones  of the present attempt, oldest first; empty where the installer tells none
-    drives      what the machine saw before anything was written; None where nobody looked
+    drives      what the machine reported before the first write; None where it was not read
     root        the drive that the OS goes to, as the installer names it; None where it does not
     decide      what an operator has to decide before the machine can be written; empty: nothing
     """
@@ -150,7 +150,7 @@ class Installer(Protocol):
         ...
 
     def release(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
-        """Give the machine back, after a failed install or to install it anew, so that it can be prepared again.
+        """Give the machine back, after a failed install or to reinstall it, so that it can be prepared again.
 
         What was INSTALLED is not afterwards, whatever is still on its disk.
         """

@@ -1,4 +1,4 @@
-"""Whoever gives nodes work: who is idle, and nodes that are taken out of work for a while."""
+"""The scheduler of jobs: which nodes are idle, and nodes that are drained for a while."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from clusterctl.fleet.finding import Observed
 from clusterctl.ports.deadline import Deadline
 
 PREFIX = "clusterctl:"
-"""What every reason of ours begins with: `clusterctl:<check>:<event>`. Nobody else's is ever taken back."""
+"""What every reason of ours begins with: `clusterctl:<check>:<event>`. No other drain is ever resumed."""
 
 
 class Use(enum.Enum):
-    """IDLE: nobody works on it, somebody could be given it. OUT: nobody is given it. UNKNOWN: it cannot be told."""
+    """IDLE: no job runs on it, and one may start. OUT: no job may start. UNKNOWN: the state is not known."""
 
     IDLE = "idle"
     BUSY = "busy"
@@ -33,7 +33,7 @@ class Occupancy:
 
     @property
     def ours(self) -> bool:
-        """We took it out, and nobody said anything else since."""
+        """True where clusterctl drained it, and the reason has not changed since."""
         return self.use is Use.OUT and self.reason.startswith(PREFIX)
 
 

@@ -31,10 +31,10 @@ class BmcSettings(Protocol):
     def push_firmware(
         self, wish: FirmwareWish, image: BinaryIO, serial: Serial, deadline: Deadline
     ) -> Observed[tuple[Task, ...]]:
-        """Give it the image, once; the tasks that it became, or none where this BMC tells none.
+        """Upload the image once. Return the update tasks, or none where this BMC reports none.
 
-        Refuses unless the machine's serial is `serial`, and while any task runs. `OutcomeUnknownError` where nobody
-        can tell whether the BMC took it.
+        Refuse unless the machine's serial is `serial`, and while any task runs. Raise `OutcomeUnknownError` where it is
+        unknown whether the BMC accepted the image.
         """
         ...
 

@@ -1,9 +1,9 @@
-"""Runs on a node, as the built-in probe `stuck-processes SECONDS`: who hangs in the kernel (state D).
+"""Runs on a node, as the built-in probe `stuck-processes SECONDS`: processes that hang in the kernel (state D).
 
-Standard library only, Python 3.9. /proc is read (proc_pid_stat(5), proc_pid_status(5)), and whoever is in state D is
-looked at again and again until SECONDS are over: told is who was in that state each time and has not run once since the
-first look: its context switches are the same. Where no process is left to be watched the answer comes at once. A
-process's arguments are left out: they may hold secrets.
+Standard library only, Python 3.9. It reads /proc (proc_pid_stat(5), proc_pid_status(5)) repeatedly for SECONDS.
+It reports each process that is in state D at every reading and has not run since the first one: its context switches
+are the same. It ends at once where no process is left to watch. The arguments of a process are left out: they may hold
+secrets.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ Pulse = Optional[Tuple[int, float]]  # the step it went into last, and seconds s
 
 
 def missing(pulses: List[Pulse]) -> List[Tuple[int, str]]:
-    """By rank, who keeps the others waiting, and why; nobody where all stand in the same step.
+    """Return the ranks that delay the others, and why; none where all are in the same step.
 
     Who never came or is silent is named alone: a collective that lost a member may let some of the others go a step
     further than the rest.

@@ -26,7 +26,7 @@ from clusterctl.fleet.errors import ConflictError, EnvironmentBrokenError, Usage
 T = TypeVar("T")
 
 ONE_WRITER = 0x636C7573
-"""PostgreSQL's advisory lock of whoever writes, so that `seq` is the order in which events can be seen. SQLite's own
+"""PostgreSQL's advisory lock of the writer, so that `seq` is the order in which events can be seen. SQLite's own
 write lock does the same."""
 RECONNECT_S = 30.0
 """So long a transaction is tried again while the server is away: a restart takes seconds."""

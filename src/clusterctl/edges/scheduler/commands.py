@@ -3,7 +3,7 @@
 idle       prints the names of idle nodes, one a line, and ends with 0; anything else is an error, never “none is idle”
 take       gets node and reason as last arguments: 0, the node gets no work from now on; 1, it has work (nothing was
            changed); anything else is an error
-give_back  gets node and reason as last arguments: 0, the node gets work again; 1, somebody else keeps it out
+give_back  gets node and reason as last arguments: 0, the node gets work again; 1, another owner keeps it out
 held       prints `NODE REASON` a line, the nodes that `take` keeps out, and ends with 0
 """
 
@@ -62,7 +62,7 @@ class CommandScheduler:
         now = self.look(deadline).value
         ours = [name for name in nodes if name in now and now[name].ours]
         kept = self._each(
-            ours, lambda name: (*self.give_one_back, name, now[name].reason), "somebody else keeps it out", deadline
+            ours, lambda name: (*self.give_one_back, name, now[name].reason), "another owner keeps it out", deadline
         )
         return {**{name: f"it is not kept out by {PREFIX}…" for name in nodes if name not in ours}, **kept}
 

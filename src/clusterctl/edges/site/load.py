@@ -65,7 +65,7 @@ class Site:
         return self._login(self.by_name[node])
 
     def own_logins(self) -> frozenset[str]:
-        """The nodes whose factory password no other machine has: whoever takes it is that machine. Reads secrets."""
+        """Return the nodes with a factory password of their own: it identifies the machine. Reads secrets."""
         given = {node.name: self.logins.given(node.bmc, node) for node in self.nodes}
         passwords = Counter(login.password for login in given.values() if login is not None)
         listed = Counter(self.logins.factory.passwords())

@@ -20,7 +20,7 @@ def read_record(state: Path) -> NightRecord | None:
         with disk_explained("the record of the nights cannot be read", file):
             return TypeAdapter(NightRecord).validate_json(file.read_bytes()) if file.exists() else None
     except ValidationError:
-        remedy = "remove it: the next night writes it anew"
+        remedy = "remove it: the next night writes it again"
         raise EnvironmentBrokenError("it is no record of nights", where=str(file), remedy=remedy) from None
 
 

@@ -160,11 +160,12 @@ def _some(names: list[str]) -> str:
     return ", ".join(first[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
+_TEMPLATE_NAME = "my-site"
 _GITIGNORE = "secrets/*\n!secrets/README.md\nstate/\n"
 
 
-def write_site(folder: Path) -> tuple[Path, ...]:
-    """Write a commented site into `folder` (new or empty); the files written."""
+def write_site(folder: Path, name: str = _TEMPLATE_NAME) -> tuple[Path, ...]:
+    """Write a commented site called `name` into `folder` (new or empty); the files written."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError("is there already and not empty", where=str(folder), remedy="name a new directory")
     templates = resource("site")
@@ -174,7 +175,7 @@ def write_site(folder: Path) -> tuple[Path, ...]:
     (folder / "limits").mkdir()
     (folder / "skus").mkdir()
     files = {
-        folder / "site.yml": _site_file((templates / "site.yml").read_text(encoding="utf-8")),
+        folder / "site.yml": _site_file((templates / "site.yml").read_text(encoding="utf-8"), name),
         folder / "bmcs.csv": (templates / "bmcs.csv").read_text(encoding="utf-8"),
         folder / "wiring.csv": (templates / "wiring.csv").read_text(encoding="utf-8"),
         secrets / "README.md": (templates / "secrets.md").read_text(encoding="utf-8"),
@@ -185,6 +186,6 @@ def write_site(folder: Path) -> tuple[Path, ...]:
     return tuple(files)
 
 
-def _site_file(template: str) -> str:
+def _site_file(template: str, name: str) -> str:
     section = recommended_section(role_order(), shipped_roles(), GIVEN)
-    return template.replace("# @CONFIGURE@\n", section)
+    return template.replace("# @CONFIGURE@\n", section).replace(f"name: {_TEMPLATE_NAME}\n", f"name: {name}\n", 1)

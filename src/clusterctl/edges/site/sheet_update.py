@@ -52,7 +52,7 @@ class SheetUpdate:
 
 
 def sheet_update(file: Path, entries: Sequence[Entry], logins: Collection[str], prefix: str) -> SheetUpdate:
-    """`logins`: names that may stand in `bmc_login`; `prefix` begins the names of machines that nobody has named.
+    """`logins`: names that may stand in `bmc_login`; `prefix` begins the names of machines without a name.
 
     Raises `UsageError` where the sheet that is there cannot be read, or the new one could not be.
     """

@@ -118,7 +118,7 @@ def rotation(events: Iterable[Event]) -> Rotation | None:
 
 
 UPPER, LOWER, DIGITS = "ABCDEFGHJKLMNPQRSTUVWXYZ", "abcdefghijkmnopqrstuvwxyz", "23456789"
-"""Without 0, O, 1, I and l: somebody may have to type one at a console."""
+"""Without 0, O, 1, I and l: an operator may have to type one at a console."""
 SIGNS = "-_."
 """Signs that no BMC, shell, URL or form is known to stumble over."""
 SHORTEST = 8

@@ -66,7 +66,7 @@ def assign(rules: NetworkRules, nodes: Sequence[Addressee], given: Sequence[Give
 
 
 class _Taken:
-    """Every address that is somebody's already, and whose."""
+    """Every address in use, and its owner."""
 
     def __init__(self, nodes: Sequence[Addressee], rules: NetworkRules) -> None:
         gateways = {link.address.gateway for rule in rules.rules for link in rule} - {""}

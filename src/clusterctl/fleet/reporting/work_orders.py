@@ -36,7 +36,7 @@ class Concerned:
 class WorkOrder:
     """One physical part, or one cable.
 
-    number      from 1, in the order in which somebody walks: by rack, unit and node, the worst of a node first
+    number      from 1, in walking order: by rack, unit and node, the worst of a node first
     location    where to go first
     nodes       whom it keeps back, in the same order; empty where it is the fabric's own and no node's fault
     part        as people name it (`gpu 3`, `cable at node001 mlx5_0`); `slot` as its BMC does; that and `serial` are
@@ -44,7 +44,7 @@ class WorkOrder:
     cables      the planned cables at the part: both ends, serial, length
     findings    what was found of it, the worst first; they say what to do
     evidence    what that rests on
-    notes       what is to be known before somebody touches it
+    notes       what the technician must know before the work
     write_back  the command that tells what was done, `…` for the technician's words; empty where all its nodes have
                 further orders
     later       node and number of the further order that writes it back, once both are done
@@ -89,7 +89,7 @@ def _written_back(order: WorkOrder, by_node: Mapping[str, Sequence[WorkOrder]]) 
 
 
 def _command(nodes: Sequence[Concerned], repaired: Sequence[str]) -> str:
-    """Whoever is not in quarantine is tried again by the step that held it."""
+    """Return the commands after the repair. The step that held a node tries it again unless it is in quarantine."""
     quarantined = [node.name for node in nodes if node.stage is Stage.QUARANTINED]
     if quarantined:
         return f"clusterctl release {shlex.join(quarantined)} --reason {shlex.quote('; '.join(repaired))}"

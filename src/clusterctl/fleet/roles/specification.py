@@ -63,7 +63,7 @@ def _too_early(listed: list[str], roles: Roles) -> Iterator[str]:
 
 
 def mistake(value: Any, variable: Variable) -> str:
-    """What is wrong with the value, as the end of a sentence about it; empty where nothing is, or nobody can know
+    """What is wrong with the value, as the end of a sentence about it; empty where nothing is, or it is unknown
     before Ansible renders it.
     """
     if isinstance(value, str) and ("{{" in value or "{%" in value):

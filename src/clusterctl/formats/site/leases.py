@@ -60,7 +60,7 @@ def read_dhcpd(text: str, file: str) -> tuple[Lease, ...]:
 
 
 def _lease(block: _Block, address: str, file: str) -> Lease | None:
-    """None where nobody has the address: a lease that is free, expired or abandoned, or without a MAC address."""
+    """Return None where the address is unused: a lease that is free, expired or abandoned, or without a MAC address."""
     state = block.after(*_STATE)
     hardware = block.after(*_ETHERNET)
     if not address or not hardware or state not in ("", "active"):

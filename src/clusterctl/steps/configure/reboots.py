@@ -1,9 +1,9 @@
-"""Reboots that roles ask for: each intended in the journal with the boot that it is to end, and done once for one need.
+"""Reboots that roles request. The journal records each intent with the id of the boot that it ends; each is done once.
 
-The act stays open until the play after the reboot has said that nobody asks for another one. So whoever comes after a
-run that was killed compares the boot that the intent names with the one that the node runs now: where it is the same
-the reboot did not happen, and is done; where it is another it did, and a role that asks again asks in vain. That a
-person releases the node, or that its OS is installed anew, ends the act too: what asks then has a need of its own.
+The intent stays open until the play after the reboot reports no other reboot request. After a killed run, the next run
+compares the boot id of the intent with the boot id of the node. Equal: the reboot did not happen, and is done now.
+Different: it happened, and the same request is not served a second time. A release by an operator and a reinstall of
+the OS close the intent too: a later request is a new one.
 """
 
 from __future__ import annotations

@@ -170,13 +170,14 @@ class HostAccess:
     host_key: Callable[[str], tuple[str, str]]
     """Node name → (private, public) host key; made once and kept."""
     new_host_key: Callable[[str], tuple[str, str]]
-    """The same, made anew and kept instead."""
+    """Return a new one, and keep it in place of the old one."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostVerifier:
-    """Talks to hosts that are said to be installed. Nobody is trusted on first use: without a key to hold it to, a host
-    is not talked to.
+    """Connects to hosts that the installer reports as installed.
+
+    No host is trusted on first use: without a known host key there is no connection.
     """
 
     shell: Shell
@@ -211,7 +212,7 @@ class HostVerifier:
         except UntrustedError:
             return True
         except EdgeError:
-            return False  # nobody answers, or it is ours: the installer's word stands
+            return False  # no answer, or it is ours: the installer's report counts
         return False
 
     def _proven(self, job: Job, outcome: Outcome, deadline: Deadline) -> Outcome:

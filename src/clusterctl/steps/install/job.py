@@ -64,7 +64,7 @@ class Job:
     """One machine on its way through the installer.
 
     ours      an install was intended by us, now or before: what the installer finished may be ours to trust
-    anew      an operator wants it installed again, and that has not begun: what the installer finished is released
+    reinstall an operator wants it installed again, and that has not begun: what the installer finished is released
     stale     nothing was seen yet but what an earlier run began: where it has failed, or fails while we watch (its
               power was cut, say), it is released and tried again, not reported
     away      why the installer cannot be asked about it; empty where it can
@@ -81,7 +81,7 @@ class Job:
         self.away = ""
         self.stale = True
         self.ours = node.intent(Act.INSTALL_START) is not None
-        self.anew = bool(node.reinstall)
+        self.reinstall = bool(node.reinstall)
         self.attempts: Counter[Act] = Counter()
         self._intents = intents
         self._pinned = node.host_key
@@ -145,7 +145,7 @@ class Job:
         self._intents.intend(self.node.id, act, self.target.serial)
         self._unanswered.add(act)
         self.ours = self.ours or act is Act.INSTALL_START
-        self.anew = self.anew and act is not Act.INSTALL_START
+        self.reinstall = self.reinstall and act is not Act.INSTALL_START
         try:
             result = call(self.target, self._intents.fenced([self.node.id], deadline))
         except OutcomeUnknownError:

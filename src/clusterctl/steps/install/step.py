@@ -134,7 +134,7 @@ class Install:
                 return self._begin(job, deadline)
             case InstallState.INSTALLED if not job.ours:
                 return foreign(job)
-            case InstallState.INSTALLED if job.anew:
+            case InstallState.INSTALLED if job.reinstall:
                 return self._give_back(job, deadline)
             case InstallState.INSTALLED:
                 return self._verifier.confirm(job, deadline)

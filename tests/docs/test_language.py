@@ -1,0 +1,52 @@
+"""Words that no text of the product uses, because a plain technical word exists for each."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+RULES = yaml.safe_load((Path(__file__).parent / "data" / "words.yml").read_text())
+PACKAGES = RULES["packages"]
+BANNED = re.compile(rf"\b(?:{'|'.join(RULES['banned'])})\b", re.IGNORECASE)
+ALLOWED = {(entry["file"], entry["word"]) for entry in RULES["allowed"]}
+
+
+def found(text: str) -> list[str]:
+    """Return the banned words of all strings and comments of a module."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    texts = [token.string for token in tokens if token.type in {tokenize.STRING, tokenize.COMMENT}]
+    return [match.group().lower() for text in texts for match in BANNED.finditer(text)]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_text_of_the_product_has_a_banned_word(package: str) -> None:
+    """Docstrings, comments and messages; the list of exceptions is reviewed data."""
+    modules = sorted((ROOT / package).rglob("*.py"))
+    assert modules
+    wrong = [
+        f"{name}: {word}"
+        for name, module in ((str(module.relative_to(ROOT)), module) for module in modules)
+        for word in found(module.read_text())
+        if (name, word) not in ALLOWED
+    ]
+    assert wrong == []
+
+
+def test_each_exception_is_used() -> None:
+    unused = {(name, word) for name, word in ALLOWED if word not in found((ROOT / name).read_text())}
+    assert unused == set()
+
+
+@pytest.mark.parametrize("text", ['"""Nobody answers."""\n', "x = f'{y} goes on anew'\n", "# whoever calls\n"])
+def test_a_banned_word_is_found(text: str) -> None:
+    assert len(found(text)) == 1
+
+
+def test_an_identifier_is_no_text() -> None:
+    assert found("nobody = 1\n") == []
