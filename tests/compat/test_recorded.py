@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import runpy
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +118,14 @@ def test_exit_codes_stay(recorded: Path) -> None:
 def test_what_counts_as_missing(old: Any, new: Any, lacks: list[str]) -> None:
     """A renamed key, a lost item and another type are found; a new key is none."""
     assert list(missing(old, new)) == lacks
+
+
+def test_the_first_recording_holds_what_a_site_goes_through() -> None:
+    """0.2.0: installs, gold, a quarantine, a hold, a night, a work order and the fabric's cables."""
+    with closing(sqlite3.connect(f"file:{DATA / '0.2.0/journal.db'}?mode=ro&immutable=1", uri=True)) as journal:
+        kinds = {kind for (kind,) in journal.execute("SELECT DISTINCT kind FROM event")}
+    orders = json.loads((DATA / "0.2.0/output/work-orders.json").read_text())["orders"]
+
+    assert kinds >= {"report.recorded", "stage.advanced", "node.quarantined", "hold.set", "fabric.link_seen"}
+    assert kinds >= {"night.started", "night.ended"}
+    assert orders
