@@ -98,7 +98,7 @@ def test_a_python_without_torch_is_told() -> None:
     ("answer", "python", "trouble"),
     [
         ((9, "NVIDIA-SMI has failed"), sys.executable, "nvidia-smi ended with 9: NVIDIA-SMI has failed"),
-        ((0, "No devices were found\n"), sys.executable, "tells of no GPU: No devices were found"),
+        ((0, "No devices were found\n"), sys.executable, "lists no GPU: No devices were found"),
         ((0, "0, GPU-0, 165, 00000000:1B:00.0, H100\n"), "/nowhere/python3", "there is no Python at /nowhere/python3"),
     ],
 )

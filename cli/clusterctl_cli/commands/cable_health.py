@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from clusterctl.cabling.health.judge import Health
     from clusterctl.operations.link_health import LimitsUsed
 
-_FABRIC_HELP = "Output of ibnetdiscover or iblinkinfo; a db_csv tells it itself."
+_FABRIC_HELP = "Output of ibnetdiscover or iblinkinfo; a db_csv holds it itself."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,7 +62,7 @@ def gpus_there(device: str, ask: Ask) -> tuple[list[Gpu], str]:
     if code != 0:
         return [], f"nvidia-smi ended with {code}: {said.strip()[:200]}"
     found = [identity(row) for row in rows(said) if len(row) == len(IDENTITY.split(","))]
-    return found, "" if found else f"nvidia-smi tells of no GPU: {said.strip()[:200]}"
+    return found, "" if found else f"nvidia-smi lists no GPU: {said.strip()[:200]}"
 
 
 def processors(pci: str) -> list[int]:

@@ -134,7 +134,9 @@ def _not_ours(node: SlurmNode | None, reason: str) -> str:
         return "Slurm does not know it any more"
     if node.state == "drained" and node.reason == reason:
         return ""
-    return f"it was idle, and then Slurm said {node.state}{node.sign}: a job began on it, or another user changed it"
+    return (
+        f"it was idle, and then Slurm reported {node.state}{node.sign}: a job began on it, or another user changed it"
+    )
 
 
 def _not_to_be_given(node: SlurmNode | None) -> str:

@@ -75,7 +75,7 @@ def proof(node: NodeState, sight: AccountSight, *, own_login: bool) -> str:
     if sight.trust in (Trust.AUTHORITY, Trust.SHEET, Trust.MACHINE):
         return str(sight.trust.value)
     raise UsageError(
-        "nothing proves which machine this is: it tells nothing before its password is changed, and its factory "
+        "nothing proves which machine this is: it reports no identity before its password is changed, and its factory "
         "password is not its own",
         where=node.name,
         remedy="give its own factory password (bmc.factory, or bmc_password in the sheet), its tls_fingerprint, or "

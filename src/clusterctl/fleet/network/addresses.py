@@ -176,14 +176,16 @@ def _own(node: Addressee, link: LinkRule | None) -> _Written:
 
 def _require_agreement(node: Addressee, found: _Written, *, main: bool) -> None:
     if main and node.address and found.text.partition("/")[0] != node.address:
-        message = f"{node.name} is said to have {node.address}, and {found.text} at {found.where}"
-        raise UsageError(message, where=f"{node.where} address", remedy="let one of them say it, or both the same")
+        message = f"{node.name} is listed with {node.address}, and {found.text} at {found.where}"
+        raise UsageError(
+            message, where=f"{node.where} address", remedy="write the same address in both places, or in one only"
+        )
 
 
 def _whole(found: _Written, rule: AddressRule) -> _Written:
     """With its prefix; an address of one machine within the rule's network."""
     if not rule.network and "/" not in found.text:
-        message = f"{found.text} has no prefix, and no network is said for its interface"
+        message = f"{found.text} has no prefix, and the plan has no network for its interface"
         raise UsageError(message, where=found.where, remedy=f"write it like {found.text}/24, or name the network")
     network = _network(rule.network) if rule.network else ip_interface(found.text).network
     address = ip_address(found.text.partition("/")[0])

@@ -116,7 +116,7 @@ class _Asked:
         except ClusterctlError as error:
             return unproven(ROOT, f"findmnt: {error.message}", str(self._contract))
         if not mounts:
-            return unproven(ROOT, "findmnt tells of no root file system", str(self._contract))
+            return unproven(ROOT, "findmnt lists no root file system", str(self._contract))
         source = mounts[-1].source.partition("[")[0]
         disks = [one.drive for one in below(devices, mounts[-1].device, source)]
         finding = judge_root(self._contract, source, disks, self._where)
