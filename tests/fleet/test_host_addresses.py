@@ -123,9 +123,9 @@ WRONG = {
     ),
     "another prefix": Wrong("addresses.csv:2 address", "no address of", (replace(ONE, address="10.20.0.11/24"),)),
     "another version": Wrong("addresses.csv:2 address", "no address of", (replace(ONE, address="fd00::1"),)),
-    "said twice, differently": Wrong(
+    "listed twice, differently": Wrong(
         "bmcs.csv:2 address",
-        "said to have 10.20.0.77, and 10.20.0.11/16",
+        "listed with 10.20.0.77, and 10.20.0.11/16",
         nodes=(replace(NODES[0], address="10.20.0.77"), *NODES[1:]),
     ),
     "no number": Wrong(
