@@ -112,7 +112,9 @@ def parse_sources(text: str) -> Iterator[TimeSource]:
     """Yield the lines of `chronyc -c sources`; none where none is configured. Raises `ParseError`."""
     for number, row in enumerate(csv.reader(text.splitlines()), start=1):
         if len(row) != _SOURCE_FIELDS or row[0] not in ("^", "=", "#") or row[1] not in tuple("*+-?x~"):
-            raise ParseError("chronyc sources printed another line than one of 10 fields", where=_WHERE, line=number)
+            raise ParseError(
+                "chronyc sources printed another line than one of 10 fields", where=f"{_WHERE} sources, line {number}"
+            )
         yield TimeSource(row[2], row[1], _count(row[3]), _count(row[5]))
 
 
