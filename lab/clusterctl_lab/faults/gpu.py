@@ -159,6 +159,30 @@ FAULTS = (
         change=lambda gpu: replace(gpu, nvlink_replays_per_hour=40 * 3600),
     ),
     gpu_fault(
+        "ecc-under-load",
+        does="a GPU has an uncorrectable memory error once the GPUs have been loaded",
+        shows="nvidia-smi -q before and after the load: DRAM Uncorrectable",
+        change=lambda gpu: replace(gpu, under_load="ecc"),
+    ),
+    gpu_fault(
+        "nvlink-replay-under-load",
+        does="an NVLink of a GPU sends one packet again once the GPUs have been loaded",
+        shows="nvidia-smi nvlink -e before and after the load: Replay Errors",
+        change=lambda gpu: replace(gpu, under_load="nvlink"),
+    ),
+    gpu_fault(
+        "pcie-replays-under-load",
+        does="the PCIe link of a GPU repeats 900 packets once the GPUs have been loaded",
+        shows="nvidia-smi -q before and after the load: Replays Since Reset",
+        change=lambda gpu: replace(gpu, under_load="pcie"),
+    ),
+    gpu_fault(
+        "xid-under-load",
+        does="NVIDIA's driver reports Xid 119 of a GPU once the GPUs have been loaded",
+        shows="the kernel log, after the load",
+        change=lambda gpu: replace(gpu, under_load="xid"),
+    ),
+    gpu_fault(
         "other-vbios",
         does="a GPU has an older VBIOS than its neighbours",
         shows="nvidia-smi -q: VBIOS Version",

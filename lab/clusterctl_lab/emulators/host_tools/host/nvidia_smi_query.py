@@ -97,7 +97,7 @@ def _pci(gpu: Gpu) -> Iterator[str]:
     yield _line(3, "Link Width")
     yield _line(4, "Max", "16x")
     yield _line(4, "Current", f"{gpu.pcie_width}x")
-    yield _line(2, "Replays Since Reset", str(gpu.pcie_replays))
+    yield _line(2, "Replays Since Reset", str(gpu.pcie_replays + 900 * gpu.shows("pcie")))
     yield _line(2, "Replay Number Rollovers", "0")
 
 
@@ -118,7 +118,7 @@ def _ecc(gpu: Gpu) -> Iterator[str]:
         for key in ("SRAM Correctable", "SRAM Uncorrectable Parity", "SRAM Uncorrectable SEC-DED"):
             yield _line(3, key, "0")
         yield _line(3, "DRAM Correctable", str(gpu.correctable_ecc))
-        yield _line(3, "DRAM Uncorrectable", str(gpu.uncorrectable_ecc))
+        yield _line(3, "DRAM Uncorrectable", str(gpu.uncorrectable_ecc + gpu.shows("ecc")))
     yield _line(3, "SRAM Threshold Exceeded", "No")
 
 
