@@ -302,6 +302,8 @@ class Code(enum.Enum):
     LOAD_PATH = "load_path", "A load goes wrong between two nodes only."
     LOAD_SHARED = "load_shared", "A load goes wrong because of a leaf switch or its uplinks, which nodes share."
     LOAD_COMMON = "load_common", "A load goes wrong with every node."
+    LOAD_DISTURBED = "load_disturbed", "A load ended, and parts of the node had errors while it ran."
+    LOAD_REBOOTED = "load_rebooted", "A node booted again while a load ran."
     NO_PARTNER = "no_partner", "There was no partner to measure the node with."
     UNLIKE_FLEET = "unlike_fleet", "A figure is far from that of the fleet."
     ANOTHER_POPULATION = "another_population", "So many nodes differ in a figure that they seem to be another kind."
