@@ -2,9 +2,10 @@
 
 An administrator of MAAS may administer every machine, unless MAAS takes its rights from elsewhere. With Canonical
 RBAC (MAAS 2.5 to 3.8) a right belongs to a pool: an administrator without `admin-machines` on it can enrol a machine,
-and then neither commission it nor lay it out. From 3.8 on, entitlements of user groups do the same. MAAS checks the right to read
-how it logs in to a machine's BMC in the same way as the right to commission it (`admin_read` and `admin` in
-maasserver/permissions.py), so that this answer is the proof; it holds a password, and is not kept.
+and then neither commission it nor lay it out. From 3.8 on, entitlements of user groups do the same.
+
+MAAS checks the right to read how it logs in to a machine's BMC in the same way as the right to commission it
+(`admin_read` and `admin` in maasserver/permissions.py): that answer is the proof. It holds a password, and is not kept.
 """
 
 from __future__ import annotations
