@@ -34,6 +34,7 @@ class Gpu:
     recovery       what its driver wants to be done with it; None, GPU Reset
     hot_slowdown   its hardware lowers its clock for heat, although it is idle
     pcie_generation   the highest that it and its slot reach
+    idle_w         the power that it draws while idle
     under_load     what happens to it once the GPUs have been loaded: `xid`, `ecc`, `nvlink`, `pcie`; empty for nothing
     """
 
@@ -69,6 +70,7 @@ class Gpu:
     hot_slowdown: bool = False
     pcie_generation: int = 5
     under_load: str = ""
+    idle_w: float = 67.74
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,6 +165,24 @@ FAULTS = (
         change=lambda gpu: replace(gpu, under_load="ecc"),
     ),
     gpu_fault(
+        "gpu-power-while-idle",
+        does="an idle GPU draws 240 W",
+        shows="nvidia-smi -q: Power Draw",
+        change=lambda gpu: replace(gpu, idle_w=240.0),
+    ),
+    gpu_fault(
+        "gpu-sensor-dead",
+        does="the temperature sensor of a GPU shows 0 °C",
+        shows="nvidia-smi -q: GPU Current Temp",
+        change=lambda gpu: replace(gpu, temperature_c=0),
+    ),
+    gpu_fault(
+        "heat-under-load",
+        does="heat slows a GPU down for 20 s once the GPUs have been loaded; it is cool again after the load",
+        shows="nvidia-smi -q before and after the load: HW Thermal Slowdown",
+        change=lambda gpu: replace(gpu, under_load="heat"),
+    ),
+    gpu_fault(
         "nvlink-replay-under-load",
         does="an NVLink of a GPU sends one packet again once the GPUs have been loaded",
         shows="nvidia-smi nvlink -e before and after the load: Replay Errors",
