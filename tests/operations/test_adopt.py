@@ -13,7 +13,7 @@ from clusterctl.edges.installers import NoInstaller
 from clusterctl.fleet.errors import AuthenticationError, ConflictError, UnreachableError, UntrustedError, UsageError
 from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import Observed, Verdict
-from clusterctl.fleet.node import Drive, Inventory, Serial, Stage
+from clusterctl.fleet.node import Inventory, Serial, Stage
 from clusterctl.operations import adopt, plan, reinstall, wipe
 from clusterctl.operations.adopt import AdoptRequest
 from clusterctl.operations.bootstrap import RunResult
@@ -23,7 +23,8 @@ from clusterctl.ports import Deadline, HostAddress, OfferedKey, Ran
 from tests.cli.nights import SilentOutside
 from tests.edges.site.ready import write_ready_site
 from tests.events import data_of
-from tests.steps.fakes import FakeBmc, FakeBmcs, disks, identified, inventory
+from tests.fleet.test_match import WHOLE
+from tests.steps.fakes import FakeBmc, FakeBmcs, disks, identified
 
 NAMES = ("n1", "n2", "n3")
 SHEET = "name,bmc_address,serial,rack,unit,address\n" + "".join(
@@ -32,10 +33,12 @@ SHEET = "name,bmc_address,serial,rack,unit,address\n" + "".join(
 
 
 def machine(serial: str) -> Inventory:
-    """A running machine of the site's SKU, as far as its BMC reports it."""
-    found = inventory(serial)
-    data = tuple(Drive(f"{at}", "NVMe", 3_840_000_000_000, Serial(f"{serial}-{at}")) for at in range(1, 5))
-    return replace(found, on=True, drives=(*(found.drives or ()), *data))
+    """A running machine of the site's SKU, whole and healthy."""
+    root, *data = WHOLE.drives or ()
+    drives = (replace(root, serial=Serial(f"DISK-{serial}")), *data)
+    return replace(
+        WHOLE, manufacturer="Dell Inc.", model="PowerEdge XE9680", serial=Serial(serial), on=True, drives=drives
+    )
 
 
 def public(name: str) -> str:
@@ -73,7 +76,7 @@ class Hosts:
             raise UntrustedError("the host does not hold the key that was pinned", where=host.name)
         words = [word for word in argv if word not in ("sudo", "-n")]
         self.asked.append(words[0])
-        if words[0] == "dmidecode":
+        if words[0] == "dmidecode" or words[-1].endswith("product_serial"):
             return Observed(Ran(0, f"{self.serials[host.name]}\n", "", 0.1), ())
         said = {
             "cat": f"0b00-7\n{self.names.get(host.name, host.name)}\n",
@@ -132,7 +135,7 @@ def test_adopted_nodes_are_installed_and_no_disk_was_written(cluster: Cluster) -
     """Serial, address and host key are journaled, the steps verify them, and nothing but reading was done."""
     result = cluster.adopt()
     assert result.skipped == {}
-    assert set(cluster.stages().values()) == {Stage.INSTALLED}, [node.cause for node in result.nodes]
+    assert set(cluster.stages().values()) == {Stage.INSTALLED}, [(node.cause, node.remedy) for node in result.nodes]
     for node in cluster.site.journal.states():
         assert (node.adopted, node.host_key, node.address) == (True, public(node.name), f"10.0.1.{node.name[1]}")
         assert node.intents == ()

@@ -141,7 +141,7 @@ def _adopt(
     finally:
         context.journal.release(claims.granted.values())
     with closing(context.adapters(Access.READ)) as adapters:
-        publish(context, adapters.pool)
+        publish(context.journal, adapters.pool)
     return tuple(taken), lost
 
 
