@@ -147,13 +147,14 @@ class Stages:
     unreached: frozenset[int]
 
 
-def choose_stages(routes: Routes, places: HostLayout) -> Stages:
+def choose_stages(routes: Routes, places: HostLayout, done: frozenset[int] = frozenset()) -> Stages:
+    """Return the stages that load every link but those that are `done` already."""
     shift, crowd = _best_shift(routes, places)
     reachable = reachable_links(routes)
     search = FlowSearch(routes, places, reachable)
-    left = dict.fromkeys(sorted(reachable))
+    left = dict.fromkeys(sorted(reachable.keys() - done))
     stages: list[Stage] = []
-    seeds = shift.flows
+    seeds = tuple(flow for flow in shift.flows if not done.issuperset(flow.way))
     while left:
         draft = _Draft(search, left)
         draft.seed(seeds)
@@ -163,7 +164,7 @@ def choose_stages(routes: Routes, places: HostLayout) -> Stages:
         stages.append(Stage(tuple(draft.flows)))
         seeds = ()
     loaded = frozenset[int]().union(*(stage.links for stage in stages))
-    return Stages(shift, crowd, tuple(stages), frozenset(range(len(routes.links))) - loaded)
+    return Stages(shift, crowd, tuple(stages), frozenset(range(len(routes.links))) - loaded - done)
 
 
 def _best_shift(routes: Routes, places: HostLayout) -> tuple[Shift, int]:
