@@ -13,7 +13,7 @@ import click
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.peer_text import visible
 from clusterctl_cli.formats import format_option, print_document
-from clusterctl_cli.options import gathered, optional_nodes_argument, read_options
+from clusterctl_cli.options import gathered, optional_nodes_argument, site_option
 from clusterctl_cli.text import echo, echo_rendered
 from clusterctl_cli.watching import View, watch, watch_option
 
@@ -42,7 +42,7 @@ class NodesOptions:
 @click.option("--evidence", "digest", metavar="DIGEST", help="Print one piece of evidence, raw (12 digits suffice).")
 @click.option("--part", metavar="PART", help="Print the history of a part instead, by slot or serial, wherever it was.")
 @watch_option
-@read_options
+@site_option
 @format_option()
 @gathered(NodesOptions)
 def nodes(options: NodesOptions) -> int:
