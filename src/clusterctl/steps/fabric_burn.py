@@ -6,17 +6,21 @@ journaled with its readings when it ends: a killed burn goes on with the links t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from clusterctl.cabling.burn.coverage import BurnReport, Coverage, Snapshot, StageReading
+from clusterctl.cabling.burn.coverage import BurnReport, Coverage, Snapshot, StageReading, Way
 from clusterctl.cabling.burn.plan import BurnPlan, Lengths, Scope, plan_burn
+from clusterctl.cabling.burn.routes import DirectedLink, Routes
 from clusterctl.cabling.burn.stages import Stage
 from clusterctl.cabling.health.findings import fabric_labels
+from clusterctl.cabling.mass_failure import FEWEST
 from clusterctl.fleet.errors import EdgeError, ParseError, UsageError
 from clusterctl.fleet.event import NewEvent, Payload, Stream
 from clusterctl.fleet.fabric.limits import FabricLimits
+from clusterctl.fleet.fabric.topology import Fabric, PortId
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import Guid
@@ -48,6 +52,8 @@ READ_S = 300.0
 """Seconds for one reading of the fabric, its tables or its counters."""
 RETRIES = 3
 """So many stages in a row may be without a result before the burn stops."""
+SEPARATIONS = 4
+"""So many stages of a cycle look for the slow links of slow flows."""
 _NAMED = 5
 """Failed flows of a stage that are printed; the journal has all."""
 _STAGE_TAKES = 1.5
@@ -145,6 +151,10 @@ class FabricBurn:
     coverage: Coverage = field(init=False)
     cycle: int = 1
     stages: int = 0
+    _failures: int = 0
+    _separations: int = 0
+    _slow: int = 0
+    _flows: int = 0
 
     def __post_init__(self) -> None:
         self.coverage = Coverage(self.settings.limits, adaptive=self.settings.adaptive)
@@ -163,21 +173,21 @@ class FabricBurn:
 
     def recall(self, stages: Iterable[BurnStageMeasured]) -> int:
         """Add the stages that the journal has of this burn; return their number."""
-        count = 0
         for stage in stages:
-            digests = (stage.fabric_before, stage.counters_before, stage.fabric_after, stage.counters_after)
+            digests = stage.readings
             found = self.services.journal.evidences(digests)
             if len(found) < len(set(digests)):
                 continue  # not all readings were kept: its links are loaded again
-            texts = [found[digest].content.decode() for digest in digests]
-            self.coverage.add(StageReading(stage.cycle, _snapshot(*texts[:2]), _snapshot(*texts[2:])))
+            *texts, ways = [found[digest].content.decode() for digest in digests]
+            before, after = _snapshot(*texts[:2]), _snapshot(*texts[2:])
+            self.coverage.add(StageReading(stage.cycle, _ways_in(ways, before.fabric), before, after))
             self.cycle = max(self.cycle, stage.cycle)
-            count += 1
-        self.stages = count
-        return count
+            self.stages += 1
+        return self.stages
 
-    def ready(self, deadline: Deadline) -> Ready:
-        """Read the fabric and its tables, and plan the stages that are left of this cycle.
+    def ready(self, deadline: Deadline, suspects: frozenset[DirectedLink] = frozenset()) -> Ready:
+        """Read the fabric and its tables, and plan the stages that are left of this cycle, or the one that separates
+        the suspects.
 
         Raises `ParseError` where they do not fit together, as while the subnet manager changes them.
         """
@@ -186,7 +196,7 @@ class FabricBurn:
             self.services.tables.dump_fts(deadline.within(READ_S)).value.splitlines(), file="dump_fts"
         )
         fabric = parse_ibnetdiscover(read.value, file="ibnetdiscover")
-        scope = Scope(self._adapters(), self.coverage.loaded_in(self.cycle))
+        scope = Scope(self._adapters(), self.coverage.loaded_in(self.cycle), suspects)
         return Ready(read, plan_burn(fabric, tables, None, Lengths(rounds=0), scope))
 
     def _adapters(self) -> dict[Guid, PortName]:
@@ -203,37 +213,42 @@ class FabricBurn:
 
         Return why the burn ended before every link was loaded once; empty where all were.
         """
-        failures = 0
         while self.settings.cycles is None or self.cycle <= self.settings.cycles:
             deadline.check_cancelled("burning the fabric")
             if deadline.remaining < self.settings.stage_s * _STAGE_TAKES:
                 return self._end("" if self.cycle > 1 else "the time was over before every link was loaded")
             try:
-                done = self._next(deadline)
+                done = not self._next(deadline)
             except (EdgeError, ParseError) as error:
-                failures += 1
+                self._failures += 1
                 self.on_event(f"a stage has no result: {error}")
-                if failures >= RETRIES:
-                    return self._end(f"{failures} stages in a row had no result, the last one because {error.message}")
+                if self._failures >= RETRIES:
+                    return self._end(f"{RETRIES} stages in a row had no result, the last one because {error.message}")
                 continue
-            failures = 0
-            report = self.report()
-            if report is not None and report.health.stop is not None:
-                return self._end(report.health.stop.reason)
-            if done:
+            if reason := self._stop_reason():
+                return self._end(reason)
+            if done and not self._separate(deadline):
                 self.cycle += 1
         return self._end("")
+
+    def _stop_reason(self) -> str:
+        """Return why the burn must stop: so much is bad that the cause is no single link."""
+        report, most = self.report(), self.settings.limits.value("broken_links_max")
+        if self._slow > FEWEST and 100 * self._slow / self._flows > most:
+            counts = f"{self._slow} of {self._flows} flows of a stage do not reach their rate (at most {most:g} %)"
+            return f"{counts}: stop, and find their common cause before any cable is touched"
+        return report.health.stop.reason if report is not None and report.health.stop is not None else ""
 
     def _end(self, reason: str) -> str:
         self._append(BurnEnded(reason=reason))
         return reason
 
     def _next(self, deadline: Deadline) -> bool:
-        """Run the next stage; return whether this cycle has no further one."""
+        """Run the next stage of this cycle; return False where every link is loaded."""
         ready = self.ready(deadline)
         left = ready.plan.stages.stages
         if not left:
-            return True
+            return False
         self.on_event(
             f"cycle {self.cycle}: {len(left)} stages left; {len(left[0].flows)} flows load {len(left[0].links)} "
             "directed links"
@@ -244,7 +259,23 @@ class FabricBurn:
         self.on_event(f"cycle {self.cycle}: {loaded} more directed links loaded")
         if not loaded:
             raise EdgeError("no link carried what was sent", where="burn", remedy="look at the failed flows")
-        return False
+        self._failures = 0
+        return True
+
+    def _separate(self, deadline: Deadline) -> bool:
+        """Run a stage that separates the links of slow flows; return whether there may be more to learn."""
+        suspects = self.coverage.unseparated
+        if not suspects or self._separations >= SEPARATIONS:
+            self._separations = 0
+            return False
+        self._separations += 1
+        ready = self.ready(deadline, suspects)
+        stage = ready.plan.stages.stages[0]
+        if not stage.flows:
+            return False
+        self.on_event(f"cycle {self.cycle}: {len(stage.flows)} flows find the slow ones among {len(suspects)} links")
+        self._stage(ready, stage, deadline)
+        return self.coverage.unseparated != suspects
 
     def _stage(self, ready: Ready, stage: Stage, deadline: Deadline) -> None:
         """Send the flows, read the counters meanwhile, and write the result."""
@@ -270,7 +301,8 @@ class FabricBurn:
         found = fabric_flows.results(flows, method, words)
         self._drop_lost(answers)
         after = self.services.fabric.ibnetdiscover(deadline.within(READ_S))
-        self._record(found, _Reading(ready.fabric, early), _Reading(after, late))
+        ways = _way_names(ready.plan.routes, stage)
+        self._record(found, ways, _Reading(ready.fabric, early), _Reading(after, late))
 
     def _readings(self, deadline: Deadline) -> tuple[Observed[str], Observed[str]]:
         """Read the counters once the flows run, and again before the first one ends."""
@@ -300,9 +332,12 @@ class FabricBurn:
                 self.on_event(f"{name} takes no further part: {answer.cause}")
                 del self.hosts[name]
 
-    def _record(self, found: Sequence[FlowResult], first: _Reading, last: _Reading) -> None:
-        self.coverage.add(StageReading(self.cycle, first.snapshot(), last.snapshot()))
+    def _record(self, found: Sequence[FlowResult], ways: str, first: _Reading, last: _Reading) -> None:
+        before = first.snapshot()
+        reading = StageReading(self.cycle, _ways_in(ways, before.fabric), before, last.snapshot())
+        self._slow, self._flows = self.coverage.add(reading), len(found)
         kept = [one.evidence[0] for one in (first.fabric, first.counters, last.fabric, last.counters)]
+        kept.append(replace(kept[1], source="cable burn: ways of the flows", content=ways.encode()))
         self.services.journal.store(kept)
         failed = tuple(
             FailedFlow(source=str(one.flow.source), target=str(one.flow.target), cause=one.cause)
@@ -322,6 +357,7 @@ class FabricBurn:
                 counters_before=digests[1],
                 fabric_after=digests[2],
                 counters_after=digests[3],
+                ways=digests[4],
                 failed=failed,
             )
         )
@@ -350,3 +386,19 @@ class _Reading:
 def _snapshot(fabric: str, counters: str) -> Snapshot:
     found = parse_ibnetdiscover(fabric, file="ibnetdiscover")
     return Snapshot(found, decode_telemetry(counters.encode(), found, file="ibqueryerrors"))
+
+
+def _way_names(routes: Routes, stage: Stage) -> str:
+    """Return the ways of the stage's flows as JSON: the sending port of each link, `GUID:number`."""
+    ways = [[routes.links[link].source for link in flow.way] for flow in stage.flows]
+    return json.dumps([[f"{port.guid}:{port.number}" for port in way] for way in ways])
+
+
+def _ways_in(text: str, fabric: Fabric) -> tuple[Way, ...]:
+    """Return the ways that `_way_names` wrote, by the links of the fabric of that moment."""
+    far = {end: other for link in fabric.cables() for end, other in ((link.a, link.b), (link.b, link.a))}
+    ports = [
+        [PortId(Guid(guid), int(number)) for guid, _, number in (one.partition(":") for one in way)]
+        for way in json.loads(text)
+    ]
+    return tuple(tuple(DirectedLink(port, far[port]) for port in way if port in far) for way in ports)

@@ -11,7 +11,7 @@ from statistics import median_high
 from clusterctl.cabling.burn.layout import layout_of
 from clusterctl.cabling.burn.pair_rounds import DEFAULT_ROUNDS, PairRound, every_pair, rounds_by_distance, unpaired
 from clusterctl.cabling.burn.routes import NOWHERE, DirectedLink, Endpoint, Routes, lay_routes
-from clusterctl.cabling.burn.stages import Stages, choose_stages
+from clusterctl.cabling.burn.stages import Stages, choose_stages, separating_stage
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.topology import Fabric, ForwardingTables, RoutingOutcome
 from clusterctl.fleet.fabric.wiring import PortName
@@ -121,10 +121,12 @@ class Scope:
 
     adapters  the adapters that send and receive, by node GUID, with host and device; None: all of the fabric
     done      directed links that are loaded already
+    suspects  directed links of slow flows: one stage is planned that separates them
     """
 
     adapters: Mapping[Guid, PortName] | None = None
     done: frozenset[DirectedLink] = frozenset()
+    suspects: frozenset[DirectedLink] = frozenset()
 
     def endpoints(self, routes: Routes) -> tuple[Endpoint, ...]:
         """Return the endpoints that take part, by the names that their hosts give them."""
@@ -150,7 +152,10 @@ def plan_burn(
         message = f"{len(places.hosts)} hosts have a route: a burn needs two"
         raise UsageError(message, where="burn plan", remedy="give tables and fabric of a subnet that is up")
     done = frozenset(number for number, link in enumerate(routes.links) if link in scope.done)
+    suspects = frozenset(number for number, link in enumerate(routes.links) if link in scope.suspects)
     stages = choose_stages(routes, places, done)
+    if suspects:
+        stages = replace(stages, stages=(separating_stage(routes, places, suspects),))
     rounds = every_pair(places.hosts) if lengths.every_pair else rounds_by_distance(places.hosts, lengths.rounds)
     return BurnPlan(
         routes=routes,

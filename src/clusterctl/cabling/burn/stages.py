@@ -167,6 +167,19 @@ def choose_stages(routes: Routes, places: HostLayout, done: frozenset[int] = fro
     return Stages(shift, crowd, tuple(stages), frozenset(range(len(routes.links))) - loaded - done)
 
 
+def separating_stage(routes: Routes, places: HostLayout, suspects: frozenset[int]) -> Stage:
+    """Return flows that each cross one of the suspected links and none of the others, as far as there are such ways."""
+    search = FlowSearch(routes, places, reachable_links(routes))
+    flows: list[Flow] = []
+    busy: set[int] = set()
+    for link in sorted(suspects):
+        flow = search.across(link, busy | (suspects - {link}), (), None)
+        if flow is not None:
+            flows.append(flow)
+            busy.update(flow.way)
+    return Stage(tuple(flows))
+
+
 def _best_shift(routes: Routes, places: HostLayout) -> tuple[Shift, int]:
     """The shift that gives most links a flow of their own, of equals the one tried first; and `Stages.crowd`."""
     best = Shift(0, (), 0, 0, ())

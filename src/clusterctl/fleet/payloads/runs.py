@@ -129,6 +129,7 @@ class BurnStageMeasured(Payload):
     """A stage came to its end. Its evidence: the fabric and its counters while the flows ran, once early, once late.
 
     cycle   of all links, counted from 1
+    ways    evidence: a JSON list of the flows' ways, each the list of the sending ports, `GUID:number`
     """
 
     kind: ClassVar = Kind.BURN_STAGE_MEASURED
@@ -138,7 +139,13 @@ class BurnStageMeasured(Payload):
     counters_before: Digest
     fabric_after: Digest
     counters_after: Digest
+    ways: Digest
     failed: tuple[FailedFlow, ...] = ()
+
+    @property
+    def readings(self) -> tuple[Digest, ...]:
+        """All evidence: fabric and counters before, fabric and counters after, ways."""
+        return self.fabric_before, self.counters_before, self.fabric_after, self.counters_after, self.ways
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
