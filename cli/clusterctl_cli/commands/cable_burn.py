@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clusterctl.fleet.durations import parse_duration
-from clusterctl_cli.formats import format_option
+from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import (
     dry_run_option,
     optional_nodes_argument,
     site_option,
-    verbose_option,
     yes_option,
 )
 from clusterctl_cli.text import echo
@@ -48,8 +47,7 @@ def _duration(_ctx: click.Context, _param: click.Parameter, value: str | None) -
 @yes_option
 @dry_run_option
 @site_option
-@format_option()
-@verbose_option
+@format_option(*DOCUMENTS)
 def burn(folder: Path, *, yes: bool, dry_run: bool, as_json: bool, **options: Any) -> int:
     """Write from host to host at line rate until every link was loaded in both directions, and judge each link.
 

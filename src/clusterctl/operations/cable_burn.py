@@ -251,9 +251,10 @@ def _look(
 ) -> dict[str, BurnHost]:
     """Return the hosts by name, with their adapters; note in `skipped` those that cannot take part."""
     with ThreadPoolExecutor(max(1, min(256, len(states))), "look") as pool:
-        found = dict(zip(states, pool.map(lambda state: look_at(services, state, deadline), states), strict=True))
-    hosts = {state.name: one for state, one in found.items() if isinstance(one, BurnHost)}
-    skipped |= {state.name: one for state, one in found.items() if isinstance(one, str)}
+        answers = pool.map(lambda state: look_at(services, state, deadline), states)
+        found = {state.name: answer for state, answer in zip(states, answers, strict=True)}
+    hosts = {name: one for name, one in found.items() if isinstance(one, BurnHost)}
+    skipped |= {name: one for name, one in found.items() if isinstance(one, str)}
     if len(hosts) < FEWEST:
         why = "; ".join(f"{name}: {reason}" for name, reason in list(skipped.items())[:5])
         raise UsageError(

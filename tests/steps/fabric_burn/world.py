@@ -111,6 +111,8 @@ class FabricWorld:
     def _probe(self, host: str, argv: list[str]) -> dict[str, object]:
         options = dict(zip(argv[1::2], argv[2::2], strict=False))
         answer = {"argv": argv, "status": "ok", "rc": 0, "stdout": "", "stderr": "", "started": 0.0, "seconds": 1.0}
+        if argv == ["ibstat"]:
+            return answer | {"stdout": "".join(map(ibstat, self._devices(host)))}
         if argv[-1] not in self.names:
             return answer
         source = next(e for e in self.routes.endpoints if (e.host, e.name.port) == (host, options["-d"]))
@@ -126,6 +128,9 @@ class FabricWorld:
         self._stage.append((way, start, start + seconds))
         table = " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
         return answer | {"stdout": table + f" 65536 5000 0.00 {self._share(way) * 400:.2f} 0.09\n"}
+
+    def _devices(self, host: str) -> list[tuple[str, str]]:
+        return sorted((end.name.port, end.port.guid) for end in self.routes.endpoints if end.host == host)
 
     @property
     def names(self) -> frozenset[str]:
@@ -223,6 +228,16 @@ def printable(fabric: Fabric, tables: ForwardingTables) -> tuple[Fabric, Forward
         for guid, device in fabric.devices.items()
     }
     return Fabric(devices, fabric.links), ForwardingTables(tables.tables, lids)
+
+
+def ibstat(adapter: tuple[str, str]) -> str:
+    name, guid = adapter
+    return (
+        f"CA '{name}'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tFirmware version: 28.39.1002\n"
+        f"\tNode GUID: 0x{guid}\n\tSystem image GUID: 0x{guid}\n\tPort 1:\n\t\tState: Active\n"
+        f"\t\tPhysical state: LinkUp\n\t\tRate: 400\n\t\tBase lid: 1\n\t\tLMC: 0\n\t\tSM lid: 1\n"
+        f"\t\tCapability mask: 0xa751e848\n\t\tPort GUID: 0x{guid}\n\t\tLink layer: InfiniBand\n"
+    )
 
 
 def dump_fts(fabric: Fabric, tables: ForwardingTables) -> str:
