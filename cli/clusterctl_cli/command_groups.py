@@ -36,6 +36,7 @@ SECTIONS: Mapping[str, CommandTable] = {
     },
     "In service": {
         "check": ("check:check", "Check nodes in service, without loads; change nothing."),
+        "adopt": ("adopt:adopt", "Take in machines that are installed already."),
         "revalidate": ("steps:revalidate", "Prove nodes again after a repair."),
     },
     "Machine": {

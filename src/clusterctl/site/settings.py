@@ -31,6 +31,9 @@ class SshSettings:
 
     user: UserName = "ops"
     private_key: Words
+    host_ca: Annotated[
+        str, Field(description="file with public keys of the authorities that sign host keys; adopt trusts these")
+    ] = ""
 
 
 @section
