@@ -50,6 +50,7 @@ from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
 from clusterctl.steps.executor.recorder import Recorder
 from clusterctl.steps.executor.step import StepRunner
 from clusterctl.steps.executor.step_queue import StepLimits
+from clusterctl.steps.fabric_burn import BurnServices
 from clusterctl.steps.install.adopt import Adopt, AdoptServices, InstallOrAdopt
 from clusterctl.steps.install.confirm import HostAccess
 from clusterctl.steps.install.job import TargetNetworks
@@ -182,6 +183,19 @@ class StepFactory:
     def node_checker(self, suite: Suite) -> NodeChecker:
         """Return what runs the checks of `suite` on one node after another, outside of any step."""
         return NodeChecker(self._burnin_services(), self._burnin_plan(suite))
+
+    def fabric_burn(self) -> BurnServices:
+        """Return what a burn of the fabric works with."""
+        adapters = self._adapters
+        return BurnServices(
+            shell=adapters.shell,
+            fabric=adapters.fabric,
+            tables=adapters.tables,
+            counters=adapters.counters,
+            journal=self._context.journal,
+            access=self._ssh,
+            profiles=self._limits,
+        )
 
     def _burnin_services(self) -> BurninServices:
         return BurninServices(

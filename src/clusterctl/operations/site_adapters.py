@@ -12,7 +12,7 @@ from clusterctl.edges.ansible.transports import AnsiblePlaybooks, Transport
 from clusterctl.edges.ansible.workspace import PlayLimits, RunSettings
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.firmware_images import ImageFiles
-from clusterctl.edges.infiniband import CounterReader, IbnetdiscoverReader, IbPorts
+from clusterctl.edges.infiniband import CounterReader, IbnetdiscoverReader, IbPorts, TableReader
 from clusterctl.edges.installers import Backend, Installers, NoInstaller
 from clusterctl.edges.maas import MaasInstaller, MaasPowerLogins, MaasSettings, StateLimits
 from clusterctl.edges.redfish import PowerOnStagger, RedfishBmcs
@@ -118,6 +118,10 @@ class SiteAdapters:
     def fabric_ports(self) -> IbPorts:
         fabric = self._settings.fabric
         return IbPorts(CLOCK, self._origin, ibportstate=fabric.ibportstate, smpquery=fabric.smpquery)
+
+    @cached_property
+    def tables(self) -> TableReader:
+        return TableReader(CLOCK, self._origin, command=self._settings.fabric.dump_fts)
 
     @cached_property
     def counters(self) -> CounterReader:

@@ -47,6 +47,7 @@ class FabricSettings:
     ibportstate: Annotated[tuple[Words, ...], Field(min_length=1)] = ("ibportstate",)
     smpquery: Annotated[tuple[Words, ...], Field(min_length=1)] = ("smpquery",)
     ibqueryerrors: Annotated[tuple[Words, ...], Field(min_length=1)] = ("ibqueryerrors",)
+    dump_fts: Annotated[tuple[Words, ...], Field(min_length=1)] = ("dump_fts",)
 
 
 @section
