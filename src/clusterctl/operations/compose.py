@@ -28,7 +28,7 @@ from clusterctl.operations.fabric_files import most_broken_percent
 from clusterctl.operations.fabric_observation import fabric_hosts
 from clusterctl.operations.gold_pool import publish
 from clusterctl.operations.host_configuration import driver_of, role_variables
-from clusterctl.operations.site_facts import state_dir
+from clusterctl.operations.site_facts import never_installed, state_dir
 from clusterctl.ports import Deadline, HostAddress
 from clusterctl.site.configure import WaveSettings
 from clusterctl.steps.admit import Admit
@@ -51,6 +51,8 @@ from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
 from clusterctl.steps.executor.recorder import Recorder
 from clusterctl.steps.executor.step import StepRunner
 from clusterctl.steps.executor.step_queue import StepLimits
+from clusterctl.steps.fabric_burn import BurnServices
+from clusterctl.steps.install.adopt import Adopt, AdoptServices, InstallOrAdopt
 from clusterctl.steps.install.confirm import HostAccess
 from clusterctl.steps.install.job import TargetNetworks
 from clusterctl.steps.install.step import Install, InstallServices
@@ -130,9 +132,20 @@ class StepFactory:
         at_discovery = rotation is not None and rotation.when == "discover" and not self._read_only
         change_password = rotator(self._context, self._adapters).one if at_discovery else None
         services = DiscoverServices(self._adapters.bmcs, self._site.bmc_address, self._serials, change_password)
-        return Discover(services, DiscoverPlan(self._site.skus, self._settings.batch.discover, self._read_only))
+        plan = DiscoverPlan(
+            self._site.skus,
+            self._settings.batch.discover,
+            self._read_only,
+            installed_elsewhere=partial(never_installed, self._site),
+        )
+        return Discover(services, plan)
 
-    def _install(self) -> Install:
+    def _install(self) -> InstallOrAdopt:
+        """Return the step: nodes that were adopted, or that the site never installs, are verified only."""
+        adopt = Adopt(AdoptServices(self._adapters.shell, self._ssh))
+        return InstallOrAdopt(self._installs(), adopt, partial(never_installed, self._site))
+
+    def _installs(self) -> Install:
         adapters = self._adapters
         services = InstallServices(adapters.installer, adapters.shell, adapters.bmcs, self._site.bmc_address)
         networks = TargetNetworks(self._networks.network, self._networks.address)
@@ -183,6 +196,19 @@ class StepFactory:
     def node_checker(self, suite: Suite) -> NodeChecker:
         """Return what runs the checks of `suite` on one node after another, outside of any step."""
         return NodeChecker(self._burnin_services(), self._burnin_plan(suite))
+
+    def fabric_burn(self) -> BurnServices:
+        """Return what a burn of the fabric works with."""
+        adapters = self._adapters
+        return BurnServices(
+            shell=adapters.shell,
+            fabric=adapters.fabric,
+            tables=adapters.tables,
+            counters=adapters.counters,
+            journal=self._context.journal,
+            access=self._ssh,
+            profiles=self._limits,
+        )
 
     def _burnin_services(self) -> BurninServices:
         return BurninServices(

@@ -11,6 +11,7 @@ from clusterctl.cabling.ethernet.verify import is_bmc
 from clusterctl.cabling.names import short
 from clusterctl.cabling.plan_nodes import WiringGap, no_cables, wiring_gaps
 from clusterctl.edges.clock import CLOCK
+from clusterctl.edges.site import Site
 from clusterctl.edges.site.contents import ethernet_plan, wiring_plan
 from clusterctl.edges.site.host_networks import HostNetworks, host_networks
 from clusterctl.fleet.errors import UsageError
@@ -20,6 +21,7 @@ from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.formats.host.netplan import FILE, netplan, netplan_file
 from clusterctl.formats.host.networkd import udev_rules
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.site_facts import never_installed
 from clusterctl.operations.trust import notices
 
 
@@ -74,7 +76,7 @@ def run(context: SiteContext, request: PlanRequest) -> PlanResult:
     """Return what bootstrap would do with each node."""
     nodes = _selected(context, request)
     return PlanResult(
-        nodes=tuple(planned(node) for node in nodes),
+        nodes=tuple(planned(context.site, node) for node in nodes),
         warnings=tuple(notices(context.site)),
         wiring=_wiring(context, nodes, all_nodes=not request.nodes),
     )
@@ -115,7 +117,7 @@ def run_networks(context: SiteContext, request: PlanRequest) -> tuple[PlannedNet
     return tuple(_network(known, state) for state in states)
 
 
-def planned(node: NodeSummary) -> PlannedNode:
+def planned(site: Site, node: NodeSummary) -> PlannedNode:
     """Return what bootstrap would do with a node."""
     if node.held(CLOCK.now()):
         return PlannedNode(node=node, steps=f"nothing: {node.hold}", destroys="")
@@ -127,11 +129,13 @@ def planned(node: NodeSummary) -> PlannedNode:
     if node.next_step is None:
         return PlannedNode(node=node, steps="nothing: it is gold", destroys="")
     steps = list(Step)[list(Step).index(node.next_step) :]
-    return PlannedNode(node=node, steps=" → ".join(step.value for step in steps), destroys=_destroyed(node, steps))
+    return PlannedNode(
+        node=node, steps=" → ".join(step.value for step in steps), destroys=_destroyed(site, node, steps)
+    )
 
 
-def _destroyed(node: NodeSummary, steps: Sequence[Step]) -> str:
-    if Step.INSTALL not in steps:
+def _destroyed(site: Site, node: NodeSummary, steps: Sequence[Step]) -> str:
+    if Step.INSTALL not in steps or never_installed(site, node):
         return ""
     disk = f"root disk {node.root_disk}" if node.root_disk else "the root disk that its SKU names"
     machine = f"serial {node.serial}" if node.serial else "once its serial is proven"
