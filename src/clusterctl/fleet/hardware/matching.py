@@ -88,10 +88,17 @@ def _pieces(texts: Sequence[str], digits: Sequence[str], varying: Sequence[int])
 
 def match(inventory: Inventory, sku: Sku) -> tuple[Finding, ...]:
     """Return a finding for each aspect: what is present, how healthy it is, and the BMC's roll-up."""
-    there = (aspect(inventory, sku) for aspect in _ASPECTS)
-    health = (*judge_drives(inventory), *judge_psus(inventory, sku), *judge_parts(inventory))
-    heat = _heat(inventory, sku)
-    return _explained((*there, *health, *heat, _bmc_health(inventory, sku)))
+    return _explained((*(aspect(inventory, sku) for aspect in _ASPECTS), *_health(inventory, sku)))
+
+
+def match_health(inventory: Inventory, sku: Sku) -> tuple[Finding, ...]:
+    """Return the findings of `match` on the health of parts, sensors and machine, without what is present."""
+    return _explained(_health(inventory, sku))
+
+
+def _health(inventory: Inventory, sku: Sku) -> tuple[Finding, ...]:
+    parts = (*judge_drives(inventory), *judge_psus(inventory, sku), *judge_parts(inventory))
+    return (*parts, *_heat(inventory, sku), _bmc_health(inventory, sku))
 
 
 def fitting_skus(inventory: Inventory, skus: Iterable[Sku]) -> tuple[Sku, ...]:
