@@ -142,8 +142,17 @@ def _gpu_count(inventory: Inventory, sku: Sku) -> Finding:
 
 
 def _hca_count(inventory: Inventory, sku: Sku) -> Finding:
-    wanted = _ExpectedParts("hca", "HCA", sku.hca_count, sku.hca_model, whole=inventory.complete("hcas"))
-    return _judge_parts(wanted, inventory.hcas)
+    """Count the adapters of the compute fabric; in a RoCE fabric cards that speak Ethernet only are among them.
+
+    Other Ethernet cards of the machine (management, storage) are no adapters of the SKU's model, and no finding.
+    """
+    whole, adapters = inventory.complete("hcas"), inventory.hcas
+    if sku.hca_link_layer == "Ethernet":
+        ethernet = [one for one in inventory.ethernet_adapters or () if is_adapter(one.model, sku.hca_model)]
+        whole = whole and all(one.kind != "ethernet_adapters" for one in inventory.unread)
+        adapters = (*(adapters or ()), *ethernet) if adapters is not None or ethernet else None
+    wanted = _ExpectedParts("hca", "HCA", sku.hca_count, sku.hca_model, whole=whole)
+    return _judge_parts(wanted, adapters)
 
 
 @dataclass(frozen=True, slots=True)
