@@ -21,7 +21,7 @@ _REMEDY = "bring the node to the release and kernel of the others, or name the r
 
 
 def traits(readings: Readings) -> Traits:
-    """What is compared, by its name; empty where it was not measured, which its check reports."""
+    """Return what is compared, by its name; empty where it was not measured, which its check reports."""
     try:
         host = parse_host_os(readings.text(HOST_OS))
     except (UnmeasuredError, ParseError):

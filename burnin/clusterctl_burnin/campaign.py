@@ -1,6 +1,6 @@
-"""One load over nodes of one SKU, led by a hunt: who runs with whom next, and what is known of each node.
+"""One load over nodes of one SKU, led by a hunt: the next partners, and what is known of each node.
 
-Pure: the step runs the rounds and hands their answers to `read`.
+Pure: the step runs the rounds and gives their answers to `read`.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Campaign:
         return self._hunt.answer().dropped
 
     def next(self) -> Round | None:
-        """The groups to run now; None where nothing more can be learned from who is here."""
+        """Return the groups to run now; None where nothing more can be learned from the present nodes."""
         return self._hunt.next()
 
     def add(self, trials: GroupTrials) -> None:
@@ -115,7 +115,7 @@ class Campaign:
         self._hunt.add(trials.results())
 
     def drop(self, name: str) -> Dropped:
-        """The node fell silent; the event to keep."""
+        """Drop a node that fell silent; return the event to keep."""
         self._hunt.drop(name)
         return next(e for e in self._hunt.events if isinstance(e, Dropped) and e.host == name)
 
@@ -178,7 +178,7 @@ def to_data(event: CampaignEvent) -> dict[str, Any]:
 
 
 def from_data(data: Mapping[str, Any]) -> CampaignEvent:
-    """Raises ParseError for what is no event of a campaign."""
+    """Return the event. Raise ParseError for what is no event of a campaign."""
     if "trials" not in data:
         event = event_from_data(data)
         if isinstance(event, Result):
@@ -222,7 +222,7 @@ def _trial_from(data: Mapping[str, Any]) -> Trial:
 
 
 def one_after_the_other(histories: Iterable[Iterable[CampaignEvent]]) -> tuple[CampaignEvent, ...]:
-    """The events of several campaigns of one load as those of one: their rounds are renumbered."""
+    """Return the events of several campaigns of one load as those of one: their rounds are renumbered."""
     found: list[CampaignEvent] = []
     for history in histories:
         before = max((event.number for event in found if isinstance(event, Round)), default=0)

@@ -27,7 +27,7 @@ class Expected:
     inventory        what the BMC reports, so that an absent part can be named; None where unknown
     driver_version   the NVIDIA driver that was configured; empty where the site names none
     network          the host's own, empty where the site has none; the error where it cannot be determined
-    known_lines      kernel messages that this site calls harmless, in addition to the shipped ones
+    known_lines      kernel messages that this site declares harmless, in addition to the shipped ones
     sent, received   when the controller (its clock, UTC) began to send the probes and had the answer
     """
 
@@ -80,7 +80,7 @@ EVERY_AREA = frozenset(Area)
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A check whose failure explains a bad finding of another check.
+    """A check with failures that explain a bad finding of another check.
 
     same_part   of the same part only
     unmeasured  only where that other check could not measure
@@ -103,7 +103,7 @@ class Check:
     judge    may raise `UnmeasuredError` and `ParseError`: the check is then INCONCLUSIVE, as it is without any finding
     limits   the limits that it judges by; a limits file may change those that have a default, and must have the others
     metrics  figures that are compared over the fleet; `samples` reads them from the probes' output
-    causes   checks whose failure explains this one's; they precede it in suites and reports
+    causes   checks with failures that explain this one's; they precede it in suites and reports
     suites   the shipped suites that require it
     after_loads  whether it runs again after the loads, which provoke errors that an idle node does not have
     idle_only    whether it needs a node without jobs: a job would fail it, or it would disturb the job

@@ -160,7 +160,7 @@ def _places(samples: Sequence[Sample], nodes: int) -> list[_Place]:
 
 
 def _spread(values: Sequence[float], median: float, towards_bad: int) -> float:
-    """The largest of three: the MAD; the far end of the good side, where tails are heavy; and one step of a
+    """Return the largest of three: the MAD; the far end of the good side, where tails are heavy; and one step of a
     value that comes in steps. What is bad about a few of them reaches none of the three.
     """
     deviations = [abs(value - median) for value in values]
@@ -186,13 +186,13 @@ def _tail_freedom(values: Sequence[float], median: float, towards_bad: int) -> f
 
 
 def _student(z: float, freedom: float) -> float:
-    """The value of Student's t that is as far out as `z` of a normal one: Wallace's approximation, turned round."""
+    """Return the value of Student's t that is as far out as `z` of a normal one: Wallace's approximation, inverted."""
     near = z * (8 * freedom + 3) / (8 * freedom + 1)
     return math.sqrt(freedom * math.expm1(near * near / freedom))
 
 
 def _step(values: Sequence[float]) -> float:
-    """The smallest distance between neighbours that each occur again; 0 where hardly any value does."""
+    """Return the smallest distance between neighbours that each occur again; 0 where hardly any value does."""
     repeated = sorted(value for value, times in Counter(values).items() if times > 1)
     if len(set(values)) * 2 > len(values):
         return 0.0
@@ -200,7 +200,7 @@ def _step(values: Sequence[float]) -> float:
 
 
 def _tail(distance: float, spread: float, freedom: float) -> float:
-    """The chance of a value at least so far out: Student's t, approximated (Wallace, Ann. Math. Stat. 30, 1959)."""
+    """Return the chance of a value at least so far out: Student's t, approximated (Wallace, see `_student`)."""
     if distance <= 0:
         return 1.0
     if spread == 0:

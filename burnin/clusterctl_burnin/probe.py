@@ -104,8 +104,8 @@ class TwoReadings:
 
 
 class Status(enum.Enum):
-    """How a probe ended. OK says only that it ended by itself: its exit code is judged by the check. MISSING: its
-    tool is not there or, where stderr says why, it could not be started.
+    """How a probe ended. OK means only that it ended by itself: its exit code is judged by the check. MISSING: its
+    tool is not there or, with the reason on stderr, it could not be started.
     """
 
     OK = "ok"
@@ -156,7 +156,7 @@ class Readings:
     _made: dict[str, tuple[Digest, Evidence]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def result(self, probe: Probe) -> ProbeResult:
-        """The probe's result where it ended by itself; else `UnmeasuredError`."""
+        """Return the probe's result where it ended by itself; else raise `UnmeasuredError`."""
         found = self.probes.get(probe.name)
         if found is None:
             raise UnmeasuredError(
@@ -214,11 +214,11 @@ class Readings:
         return TwoReadings(first, rest[1], float(rest[0]))
 
     def evidence(self) -> Mapping[str, Evidence]:
-        """The raw output of each probe, by the probe's name."""
+        """Return the raw output of each probe, by the probe's name."""
         return {name: self._evidence(name)[1] for name in self.probes}
 
     def digests(self, probes: Iterable[Probe]) -> tuple[Digest, ...]:
-        """What a check that read `probes` rests on."""
+        """Return the evidence of a check that read `probes`."""
         return tuple(self._evidence(probe.name)[0] for probe in probes if probe.name in self.probes)
 
     def _evidence(self, name: str) -> tuple[Digest, Evidence]:
@@ -270,7 +270,7 @@ class ReadingsDocument(pydantic.BaseModel):
 
 
 def argv_for(user: str, *, privileged: bool) -> tuple[str, ...]:
-    """What to run over SSH; `script` goes to its stdin."""
+    """Return what to run over SSH; `script` goes to its stdin."""
     return ("sudo", "-n", "python3", "-") if privileged and user != "root" else ("python3", "-")
 
 
@@ -281,8 +281,8 @@ def script(
     requirements: HostRequirements = NO_REQUIREMENTS,
     patience: float = 1.0,
 ) -> bytes:
-    """The program that runs `probes` on a node; needs Python 3.9 there and nothing else. The built-in programs give
-    what they ask `patience` times as long.
+    """Return the program that runs `probes` on a node; needs Python 3.9 there and nothing else. The built-in programs
+    give what they ask `patience` times as long.
     """
     return _script(tuple(probes), parallel, requirements, patience)
 

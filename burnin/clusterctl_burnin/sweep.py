@@ -50,7 +50,7 @@ def at_most(probes: Sequence[Probe], parallel: int = PARALLEL) -> float:
 
 
 def distinct(probes: Iterable[Probe]) -> tuple[Probe, ...]:
-    """The probes, each once; two different ones of one name are a mistake in the checks."""
+    """Return the probes, each once; two different ones of one name are a mistake in the checks."""
     found: dict[str, Probe] = {}
     for probe in probes:
         if found.setdefault(probe.name, probe) != probe:
@@ -65,6 +65,6 @@ def judge(checks: Sequence[Check], readings: Readings, expected: Expected) -> Ju
 
 
 def unmeasured(checks: Sequence[Check], cause: str, remedy: str) -> tuple[Finding, ...]:
-    """The findings where the node's answer never came or was no answer: one root, and every check reports."""
+    """Return the findings where the node's answer never came or was no answer: one root, and every check reports."""
     error = UnmeasuredError(cause, remedy=remedy, code=Code.NO_SESSION, fault="session")
     return link_roots(inconclusive(check.name, error) for check in checks)

@@ -126,8 +126,8 @@ def _stopped_lines(node: NodeState) -> list[str]:
     head = f"- **{node.name}** ({node.location}, serial {node.serial or 'unknown'}) {node.stage.value} at {step}"
     lines = [head]
     if not node.findings:
-        whose = f" ({node.stopped_by})" if node.stopped_by else ""
-        lines += [f"  - {node.cause}{whose}", f"    - **{node.remedy}**"]
+        stopped_by = f" ({node.stopped_by})" if node.stopped_by else ""
+        lines += [f"  - {node.cause}{stopped_by}", f"    - **{node.remedy}**"]
     for finding in node.findings:
         part = f" {finding.subject}" + (f" serial {finding.serial}" if finding.serial else "")
         lines.append(f"  - {finding.check}{part}: {finding.cause}")

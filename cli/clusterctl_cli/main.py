@@ -25,7 +25,7 @@ PLUGINS = "clusterctl.commands"
 """Entry point group: commands of other installed packages, such as `lab` of clusterctl-lab."""
 PLUGIN_SECTION = "Start"
 LAB = "lab"
-LAB_MISSING = "install the package clusterctl-lab beside clusterctl"
+LAB_MISSING = "install the package clusterctl-lab in addition to clusterctl"
 HELP_WIDTH = 200
 """Help texts are wrapped by click, never cut."""
 

@@ -77,7 +77,7 @@ def nodes_text(nodes: Iterable[NodeSummary], now: datetime) -> str:
 
 
 def left_alone(refused: Mapping[str, str]) -> list[str]:
-    """Node name → who holds it, as one line for each holder."""
+    """Return one line for each claim owner, from node name → claim owner."""
     by_holder: dict[str, list[str]] = {}
     for name, holder in sorted(refused.items()):
         by_holder.setdefault(holder, []).append(name)
@@ -100,7 +100,7 @@ def counts(nodes: Iterable[NodeSummary]) -> str:
 
 
 def finding_json(finding: Finding, waiver: Waiver | None = None) -> dict[str, Any]:
-    """One finding, as every `--json` gives it; `waiver`: who answers for it, if anybody does."""
+    """Return one finding, as every `--json` gives it; `waiver`: the waiver that covers it, if there is one."""
     return {
         "check": finding.check,
         "verdict": finding.verdict.value,

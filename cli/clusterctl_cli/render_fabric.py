@@ -13,7 +13,7 @@ _NAMED = 10
 
 def faults_note(faults: Sequence[FabricFault]) -> str:
     """One line below a list of nodes; empty where the fabric has none."""
-    return f"fabric: {_count(faults)}; clusterctl report says what to do" if faults else ""
+    return f"fabric: {_count(faults)}; clusterctl report has the remedies" if faults else ""
 
 
 def faults_text(faults: Sequence[FabricFault]) -> str:

@@ -179,7 +179,7 @@ def _order_json(order: WorkOrder) -> dict[str, Any]:
 
 
 def _line(text: str) -> str:
-    """In one line, in which nothing is hidden: causes may quote what a machine said."""
+    """Return the text in one line, in which nothing is hidden: causes may quote a machine's messages."""
     return visible_line(text)
 
 

@@ -37,7 +37,7 @@ def _of_one_kind(gpus: Sequence[GpuReading]) -> Iterator[Finding]:
 
 
 def _alike(what: str, versions: Sequence[tuple[GpuReading, str | None]]) -> Iterator[Finding]:
-    """Yield the GPUs whose version is unknown, or not that of most GPUs."""
+    """Yield the GPUs with a version that is unknown, or not that of most GPUs."""
     counts = Counter(version for _, version in versions if version is not None)
     usual = counts.most_common(1)[0][0] if counts else ""
     for gpu, version in versions:

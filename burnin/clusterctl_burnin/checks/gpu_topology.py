@@ -39,7 +39,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _apart(table: GpuTopology, wanted: str) -> Iterator[Finding]:
-    """The fewest GPUs that all bad pairs have in common: first the one with the most."""
+    """Yield the fewest GPUs that all bad pairs have in common: first the one with the most."""
     bad = [pair for pair in itertools.combinations(table.gpus, 2) if table.links[pair] != wanted]
     while bad:
         worst, _ = Counter(itertools.chain.from_iterable(bad)).most_common(1)[0]

@@ -34,7 +34,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _mixed(adapters: Iterable[Adapter]) -> Iterator[Finding]:
-    """New enough, and not alike: what one version does wrong then shows on some rails only."""
+    """Yield versions that are new enough and differ: an error of one version then shows on some rails only."""
     kinds: dict[str, dict[str, list[str]]] = {}
     for adapter in adapters:
         kinds.setdefault(adapter.model, {}).setdefault(adapter.firmware, []).append(adapter.name)

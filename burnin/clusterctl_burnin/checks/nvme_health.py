@@ -66,7 +66,7 @@ def _bad(drive: NvmeDrive, limits: Limits) -> Iterator[Finding]:
             code=Code.DRIVE_TOO_HOT if complaints == (TOO_HOT,) else Code.DRIVE_WORN,
             subject=subject,
             cause=cause,
-            measured=_told(drive.health),
+            measured=_spare_and_use(drive.health),
             expected=allowed,
             remedy=remedy,
             serial=drive.serial,
@@ -104,7 +104,7 @@ def _complaints(health: DriveHealth, limit: Limit) -> Iterator[str]:
         yield "the drive has taken most of the writing that its maker warrants"
 
 
-def _told(health: DriveHealth) -> str:
+def _spare_and_use(health: DriveHealth) -> str:
     return f"spare {health.spare} % (threshold {health.spare_threshold} %), used {health.used} %"
 
 

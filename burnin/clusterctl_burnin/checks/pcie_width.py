@@ -24,7 +24,7 @@ _REMEDY = (
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    """The two halves are measured by different tools: one that is silent does not hide the other."""
+    """Judge both halves, which different tools measure: one that is silent does not hide the other."""
     found: list[Finding] = []
     for half in (_gpus, _adapters):
         try:

@@ -64,7 +64,7 @@ NO_OTHERS: Mapping[str, LimitsText] = MappingProxyType({})
 
 
 def shipped_limits(name: str) -> Limits:
-    """The limits file of that name that comes with this package."""
+    """Return the limits file of that name that comes with this package."""
     text = shipped("limits", name, otherwise="no limits are called", where="limits")
     return parse_limits(text, where=f"limits/{name}.yml")
 

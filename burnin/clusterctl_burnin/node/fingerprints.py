@@ -1,4 +1,4 @@
-"""Runs on a node: fingerprints of whole drives, so that it can be said whether an install has written to them.
+"""Runs on a node: fingerprints of whole drives, which show whether an install has written to them.
 
 Standard library only, Python 3.9. The controller sends this file to `python3 -`, followed by one line that calls
 `main`. A fingerprint is SHA-256 (hexadecimal) over parts of a drive in this order: its first MiB, its last MiB, and 14

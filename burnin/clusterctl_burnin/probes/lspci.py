@@ -26,7 +26,7 @@ def family(sku: Sku) -> str:
 
 
 def read_tree(readings: Readings) -> PciTree:
-    """Raises `UnmeasuredError` where lspci was not read to its end, or ran without privileges."""
+    """Return the tree. Raise `UnmeasuredError` where lspci was not read to its end, or ran without privileges."""
     text = readings.text(LSPCI)
     if len(text) >= LSPCI.max_bytes:
         raise UnmeasuredError("lspci printed more than the probe reads", remedy="read lspci -vvv on the node")

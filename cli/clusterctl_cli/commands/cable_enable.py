@@ -27,7 +27,7 @@ def enable(*, ports: tuple[str, ...], limits: str, deadline: float, yes: bool, d
     as far apart as the limits take to prove the bit error rate (12 minutes at 400 Gb/s); what came back slower, or is
     not proven healthy by then, is disabled again.
 
-    Exit code 0: all are proven and in use; 1: some are not, and it says why.
+    Exit code 0: all are proven and in use; 1: some are not, with the reason.
     """
     from clusterctl.operations import link_isolation as operation
     from clusterctl.operations.operation import Control

@@ -14,7 +14,7 @@ _NAMED = 4
 
 
 def verify_network_cables(request: NetworkCablesRequest, folder: Path | None, *, as_json: bool) -> int:
-    """Compare and print; return the exit code. `folder`: the site whose hosts are read now; None: files only."""
+    """Compare and print; return the exit code. `folder`: the site with the hosts to read now; None: files only."""
     from clusterctl.operations import network_cables as operation
     from clusterctl.operations.operation import Control
     from clusterctl_cli.context import open_context
@@ -77,7 +77,7 @@ def _print(result: NetworkCablesResult) -> None:
         console.print(Text(f"INCONCLUSIVE {name}: {missing.reason}", style="magenta"))
         console.print(Text(f"    → {missing.remedy}", style="yellow"))
     counts = (
-        f"{verification.right} of {verification.planned} planned cables are heard, {verification.observed} observed"
+        f"{verification.right} of {verification.planned} planned cables are proven, {verification.observed} observed"
     )
     good = result.exit_code == 0
     findings, unmeasured = len(verification.explanations), len(verification.unmeasured)

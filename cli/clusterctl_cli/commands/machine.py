@@ -1,4 +1,4 @@
-"""`clusterctl power|accounts|settings|firmware|bmc`: what is done to machines beside their steps."""
+"""`clusterctl power|accounts|settings|firmware|bmc`: what is done to machines outside their steps."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def _in_waves(operation: Any, folder: Path, options: dict[str, Any]) -> int:
 
 @click.group()
 def bmc() -> None:
-    """The BMCs themselves."""
+    """Act on the BMCs themselves."""
 
 
 @bmc.command("clear-log")
@@ -214,7 +214,7 @@ def bmc() -> None:
 def clear_log(folder: Path, **options: Any) -> int:
     """Clear the event logs of BMCs, once all their entries are in the journal.
 
-    Only the hardware's event log (SEL, IML, Log1), on the machine whose serial is known; audit and Lifecycle logs stay.
+    Only the hardware's event log (SEL, IML, Log1), on a machine with a known serial; audit and Lifecycle logs stay.
     """
     from clusterctl.operations import clear_log as operation
     from clusterctl_cli.approval import Flags, carry_out

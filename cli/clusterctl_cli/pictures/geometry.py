@@ -16,7 +16,7 @@ _GAP, _BAND_HEAD, _BAND_GAP = 12, 24, 26
 _COLUMNS = 16
 _LONGEST_LABEL = 40
 _ROWS = 12
-"""Rows that a large group may have beside others."""
+"""Rows that a large group may have next to others."""
 _MOST_CURVES = 160
 _ORDER = {kind: place for place, kind in enumerate(MarkKind)}
 

@@ -161,7 +161,7 @@ class _Devices:
 
 
 def _namesakes(tiers: Mapping[str, int], devices: Iterable[str]) -> dict[str, int]:
-    """Return the tiers of devices without one, by the tier of most devices whose names differ in numbers only."""
+    """Return the tiers of devices without one, by the tier of most devices with names that differ in numbers only."""
     alike: dict[str, Counter[int]] = defaultdict(Counter)
     for device, tier in tiers.items():
         alike[_pattern(device)][tier] += 1

@@ -39,7 +39,7 @@ class HostKeys:
 
 
 def public_key(private: str, where: str) -> str:
-    """The public half of an OpenSSH private key without a passphrase."""
+    """Return the public half of an OpenSSH private key without a passphrase."""
     try:
         key = load_ssh_private_key(private.encode(), password=None)
     except (ValueError, TypeError):

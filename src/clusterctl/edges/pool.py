@@ -53,6 +53,6 @@ class FilePool:
             published = {node["name"] for node in document["gold"]}
         except FileNotFoundError:
             return frozenset(names)
-        except (OSError, ValueError, KeyError, TypeError):  # it was not we who wrote this
+        except (OSError, ValueError, KeyError, TypeError):  # another program wrote this
             return frozenset()
         return frozenset(names) - published

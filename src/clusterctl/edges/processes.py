@@ -1,6 +1,6 @@
 """Programs on the controller: bounded by a deadline, cancellable, and ended together with clusterctl.
 
-`run` is for a program that ends by itself; `start` for one that works beside clusterctl over its pipes. Secrets reach a
+`run` is for a program that ends by itself; `start` for one that works in parallel over its pipes. Secrets reach a
 program over stdin or in a file of mode 0600, never in its arguments: other users can read those.
 """
 

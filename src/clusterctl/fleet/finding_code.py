@@ -124,7 +124,7 @@ class Code(enum.Enum):
     CABLING_DUPLICATE_NAME = "cabling_duplicate_name", "Several devices have one name."
     CABLING_NAMES_DIFFER = "cabling_names_differ", "Names differ from the plan; the cables are right."
     CABLING_NAMES_UNPROVEN = "cabling_names_unproven", "Unknown whether the names or the cables are exchanged."
-    CABLING_NO_RULE = "cabling_no_rule", "No rule says how a port is cabled."
+    CABLING_NO_RULE = "cabling_no_rule", "No rule defines how a port is cabled."
     NOT_PLANNED = "not_planned", "The wiring plan has no cable of the node."
     LINKS_UNPROVEN = "links_unproven", "Not every planned link is proven right."
     RATE_UNPROVEN = "rate_unproven", "The rate of planned links was not measured."

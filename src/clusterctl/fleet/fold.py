@@ -76,7 +76,7 @@ def _described(payload: NodeDescribed, state: NodeState, event: Event) -> NodeSt
 
 @_applied.register
 def _identified(payload: NodeIdentified, state: NodeState, _event: Event) -> NodeState:
-    """The disk that an installed host has proven stays known: a BMC that does not name it cannot take it back."""
+    """Keep the disk that an installed host has proven: a BMC that does not name it cannot take it back."""
     inventory = payload.inventory
     proven = state.root_disk if payload.root_rule is not None and state.root_rule is not None else None
     return replace(
@@ -175,7 +175,7 @@ def _quarantined(payload: NodeQuarantined, state: NodeState, event: Event) -> No
 
 @_applied.register
 def _released(payload: NodeReleased, state: NodeState, event: Event) -> NodeState:
-    """An open reboot is closed: what the node was rebooted for is repaired."""
+    """Close an open reboot: what the node was rebooted for is repaired."""
     fresh = replace(state, intents=voided(state.intents, Act.CONFIGURE_REBOOT))
     return _moved(fresh, event, Move.RELEASE, payload.to)
 
@@ -192,7 +192,7 @@ def _hold_lifted(_payload: HoldLifted, state: NodeState, _event: Event) -> NodeS
 
 @_applied.register
 def _waived(payload: WaiverGranted, state: NodeState, event: Event) -> NodeState:
-    """A waiver replaces the one before it for the same check and subject."""
+    """Replace an older waiver for the same check and subject."""
     waiver = Waiver(payload.check, payload.subject, payload.reason, event.actor, event.at, payload.until)
     return replace(state, waivers=(*_other_waivers(state, payload), waiver))
 
@@ -266,7 +266,7 @@ def _retired(payload: NodeRetired, state: NodeState, event: Event) -> NodeState:
 
 def _retirement(payload: NodeRetired, actor: str) -> str:
     if payload.into:
-        return f"{actor} said that it is one machine with {payload.into}: {payload.reason}"
+        return f"{actor} declared it one machine with {payload.into}: {payload.reason}"
     wiped = ", its drives erased" if payload.wiped else ""
     return f"retired by {actor}{wiped}: {payload.reason}"
 

@@ -9,7 +9,7 @@ _TEXT = -1
 
 
 def natural_key(text: str) -> tuple[tuple[int, str], ...]:
-    """A sort key by which `leaf-9` comes before `leaf-10`, and numbers, of whatever length, after nothing and after
+    """Return a sort key: `leaf-9` comes before `leaf-10`, and numbers of any length after nothing and after
     text.
     """
     return tuple(_piece(piece) for piece in _PIECES.findall(text))

@@ -18,7 +18,7 @@ _NOTHING = frozenset({"none", "(null)", "n/a", ""})
 
 @dataclass(frozen=True, slots=True)
 class SlurmNode:
-    """`state` without signs (`idle`, `drained`, `draining`, `mixed`); `sign` says more: `*` does not answer, `~` is
+    """`state` without signs (`idle`, `drained`, `draining`, `mixed`). `sign` adds to it: `*` does not answer, `~` is
     powered down, `$` is in maintenance. `reason` is empty where none is set.
     """
 
@@ -37,6 +37,6 @@ def parse_sinfo(text: str) -> Mapping[str, SlurmNode]:
             raise ParseError(f"not a line of node, state, features and reason: {line[:100]!r}", where=f"line {number}")
         name, state, features, reason = (cell.strip() for cell in cells)
         bare = state.rstrip(_SIGNS)
-        told = () if features.lower() in _NOTHING else tuple(features.split(","))
-        nodes[name] = SlurmNode(bare, state[len(bare) :], told, "" if reason.lower() in _NOTHING else reason)
+        names = () if features.lower() in _NOTHING else tuple(features.split(","))
+        nodes[name] = SlurmNode(bare, state[len(bare) :], names, "" if reason.lower() in _NOTHING else reason)
     return nodes

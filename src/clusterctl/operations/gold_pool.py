@@ -77,8 +77,8 @@ def gold_pool(site: Site) -> GoldPool:
 
 def spares(context: SiteContext) -> Spares | None:
     """Return the spare nodes; None where the site does not name the number of nodes that its work needs."""
-    said = context.site.settings.publish
-    return Spares(len(_gold(context)), said.needed, said.spares_percent) if said.needed is not None else None
+    publish = context.site.settings.publish
+    return Spares(len(_gold(context)), publish.needed, publish.spares_percent) if publish.needed is not None else None
 
 
 def publish(context: SiteContext, pool: Pool) -> None:

@@ -45,7 +45,7 @@ CLAIM = NodeId("nightly")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NightRequest:
-    """None: as the site says. `window`: `02:00-05:00`; `budget`: percent of the gold nodes that may be out of work."""
+    """None: the site's value. `window`: `02:00-05:00`; `budget`: percent of the gold nodes that may be out of work."""
 
     window: str | None = None
     budget: int | None = None
@@ -60,7 +60,7 @@ class NightResult:
     passed_over  nodes that could not be had, with the reason: they had no turn
     stuck        nodes that could not be given back to the scheduler, with the reason
     ended        why no more nodes were taken
-    spares       None where the site does not say how many nodes its work needs
+    spares       None where the site does not give the number of nodes that its work needs
     """
 
     tested: tuple[str, ...]
@@ -266,7 +266,7 @@ class NightRun:
         return True
 
     def _once_more(self, names: Sequence[str], night: Night) -> None:
-        """Give a healthy node whose partners all failed one more turn, beside a gold node that is lent.
+        """Give a healthy node with failed partners only one more turn, with a gold node that is lent.
 
         It was not measured through no fault of its own. It needs an idle gold node, and time enough.
         """
@@ -352,10 +352,10 @@ def busy_reasons(seen: Mapping[str, Occupancy]) -> dict[str, str]:
 
 
 def tonights(site: Site, policy: NightPolicy) -> Site:
-    """The site with a burn-in that surely ends within a turn, and the suite of its nights."""
-    said, deadlines = site.settings.nightly, site.settings.deadlines
+    """Return the site with a burn-in that surely ends within a turn, and the suite of its nights."""
+    nightly, deadlines = site.settings.nightly, site.settings.deadlines
     within = replace(deadlines, burnin=int(policy.node.total_seconds()))
-    suite = said.suite if said else site.settings.burnin
+    suite = nightly.suite if nightly else site.settings.burnin
     return replace(site, settings=replace(site.settings, deadlines=within, burnin=suite))
 
 
@@ -405,7 +405,7 @@ def _opening(window: Window, now: datetime) -> Opening:
         raise UsageError(
             f"it is {local:%H:%M} there, and the window is {window}",
             where="nightly.window",
-            remedy="let the timer start it within the window (role burnin_timer), or say --window",
+            remedy="let the timer start it within the window (role burnin_timer), or give --window",
         )
     return opening
 

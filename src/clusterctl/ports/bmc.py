@@ -25,10 +25,10 @@ class Power(enum.Enum):
 class BmcAddress(NeverPickled):
     """How to reach a BMC. `password` is a secret: never in `repr`, logs, journal or evidence.
 
-    It proves itself by the certificate whose SHA-256 is `fingerprint`, else by one that `ca_file` vouches for (empty: a
-    kept pin, else the controller's authorities). `plain_http`: not at all, because the site says so.
+    It proves itself by the certificate with the SHA-256 `fingerprint`, else by one that `ca_file` vouches for (empty: a
+    kept pin, else the controller's authorities). `plain_http`: no proof, by the site's choice.
 
-    `machine`: the serial that was once read there, by the journal; empty where none was. It decides which pin counts.
+    `machine`: the serial that was once read there, by the journal; empty where none was. It selects the pin.
     `former`: user and password that are tried where the others are rejected: a change of the password was begun, and
     it is not yet known whether it took effect. None: they are tried alone.
     """

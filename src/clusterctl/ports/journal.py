@@ -13,7 +13,7 @@ from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState, NodeSummary
 
 LEASE_S = 120.0
-"""Seconds that a claim lasts without being renewed, unless the site says otherwise."""
+"""Seconds that a claim lasts without being renewed, by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What `Journal.claim` gave: claims by node, and for the others who holds them, in words."""
+    """Result of `Journal.claim`: claims by node, and the claim owners of the other nodes, as text."""
 
     granted: Mapping[NodeId, Claim]
     refused: Mapping[NodeId, str]
@@ -60,7 +60,7 @@ class Journal(Protocol):
     def state(self, node: NodeId) -> NodeState: ...
     def history(self, stream: Stream, subject: str) -> Iterator[Event]: ...
     def latest(self, stream: Stream, kind: Kind | None = None) -> Iterator[Event]:
-        """The last event of each kind of each subject, oldest first; `kind`: only of that one."""
+        """Return the last event of each kind of each subject, oldest first; `kind`: only of that one."""
         ...
 
     def recent(self, kinds: Collection[Kind], since: datetime) -> Iterator[Event]:

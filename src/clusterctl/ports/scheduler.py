@@ -25,7 +25,7 @@ class Use(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """What a scheduler says of a node. `words` are its own; `reason` why it is out, where it says that."""
+    """A scheduler's report of a node. `words`: the scheduler's text; `reason`: why it is out, where it has one."""
 
     use: Use
     state: str = ""
@@ -38,7 +38,7 @@ class Occupancy:
 
 
 class Scheduler(Protocol):
-    """Raises only `ClusterctlError`s; what cannot be told is UNKNOWN or an error, never IDLE."""
+    """Raises only `ClusterctlError`s; an unknown state is UNKNOWN or an error, never IDLE."""
 
     def look(self, deadline: Deadline) -> Observed[Mapping[str, Occupancy]]:
         """All nodes that it knows, by name."""
@@ -53,5 +53,5 @@ class Scheduler(Protocol):
         ...
 
     def give_back(self, nodes: Sequence[str], deadline: Deadline) -> Mapping[str, str]:
-        """Let `nodes` have work again, where it is we who keep it off; of the others why not, in words."""
+        """Let `nodes` have work again, where clusterctl drained them; return the reasons for the others."""
         ...

@@ -15,7 +15,7 @@ _HIDE = "a password never stands in this file: keep the whole URL in a file of m
 
 
 def web_url(value: str) -> str:
-    """The URL of an HTTP service, without a slash at its end; raises ValueError in words."""
+    """Return the URL of an HTTP service, without a slash at its end; raise ValueError for another value."""
     parts = _split(value)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise ValueError(_EXAMPLE)
@@ -25,7 +25,7 @@ def web_url(value: str) -> str:
 
 
 def journal_url(value: str) -> str:
-    """A SQLAlchemy URL of a database that we support, with a password in it or without; raises ValueError in words.
+    """Return a SQLAlchemy URL of a supported database, with or without a password; raise ValueError for another value.
 
     The value is never repeated: it may hold a password.
     """

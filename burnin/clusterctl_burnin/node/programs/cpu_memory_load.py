@@ -2,8 +2,8 @@
 of the memory that is available, checking its results; and what the kernel counted before and after.
 
 Standard library only, Python 3.9. Each processor package has a stress-ng of its own, kept on that package's CPUs: its
-memory is its own as far as there is enough, and a wrong result tells which package it came from. A counter that is not
-there, or holds no number, is told as null, not as zero.
+memory is its own as far as there is enough, and a wrong result identifies its package. A counter that is not
+there, or holds no number, is printed as null, not as zero.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def number(path: Path) -> Optional[int]:
 
 
 def packages(cpus: List[int], system: Path = SYSTEM) -> Packages:
-    """The CPUs that we may run on, by the package that they are in."""
+    """Return the CPUs that we may run on, by the package that they are in."""
     found: Packages = {}
     for cpu in sorted(cpus):
         package = number(system / f"cpu/cpu{cpu}/topology/physical_package_id")
@@ -56,7 +56,7 @@ def available(proc: Path = PROC) -> int:
         name, _, value = line.partition(":")
         if name == "MemAvailable":
             return int(value.split()[0]) * 1024
-    raise LookupError("the kernel does not tell MemAvailable")
+    raise LookupError("the kernel does not report MemAvailable")
 
 
 def modules(system: Path = SYSTEM) -> list[dict[str, Any]]:
@@ -94,8 +94,8 @@ def machine_checks(cpus: List[int], proc: Path = PROC) -> Optional[int]:
     for row in rows:
         name, _, counts = row.partition(":")
         if name.strip() == "MCE":
-            told = counts.split()[: len(columns)]
-            return sum(int(count) for at, count in enumerate(told) if int(columns[at]) in cpus)
+            numbers = counts.split()[: len(columns)]
+            return sum(int(count) for at, count in enumerate(numbers) if int(columns[at]) in cpus)
     return None
 
 
@@ -118,8 +118,8 @@ def start_on(argv: List[str], cpus: List[int], log: Path) -> subprocess.Popen[st
     ours = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cpus)
     try:
-        with log.open("w") as told:
-            return start(argv, log=told)
+        with log.open("w") as output:
+            return start(argv, log=output)
     finally:
         os.sched_setaffinity(0, ours)
 
@@ -136,16 +136,16 @@ def load(seconds: int, percent: int, found: Packages, folder: Path, run: Run) ->
         argv = command(seconds, len(cpus), workers[package], size, str(own))
         running.append((package, cpus, own, run(argv, cpus, own / "log")))
     until = time.monotonic() + seconds + END
-    told = []
+    results = []
     for package, cpus, own, process in running:
         code = wait(process, until)
-        said = {"package": package, "cpus": len(cpus), "bytes": size * workers[package], "code": code}
-        told.append({**said, "output": (text(own / "log") or "")[-4000:], "metrics": text(own / "metrics.yaml")})
-    return told
+        result = {"package": package, "cpus": len(cpus), "bytes": size * workers[package], "code": code}
+        results.append({**result, "output": (text(own / "log") or "")[-4000:], "metrics": text(own / "metrics.yaml")})
+    return results
 
 
 def main(argv: list[str], run: Run = start_on) -> int:
-    """Print `{"seconds", "before", "after", "packages": [{package, cpus, bytes, code, said, metrics}]}`."""
+    """Print `{"seconds", "before", "after", "packages": [{package, cpus, bytes, code, output, metrics}]}`."""
     if len(argv) != 2 or not all(word.isdigit() for word in argv):
         sys.stderr.write("cpu-memory-load takes two numbers: SECONDS PERCENT\n")
         return 2
@@ -154,12 +154,12 @@ def main(argv: list[str], run: Run = start_on) -> int:
     before, began = counted(found), time.monotonic()
     try:
         with tempfile.TemporaryDirectory(prefix="cpu-memory-load-") as folder:
-            told = load(seconds, percent, found, Path(folder), run)
+            results = load(seconds, percent, found, Path(folder), run)
     except OSError as error:
         sys.stderr.write(f"{error.filename or 'stress-ng'}: {error.strerror}\n")
         return 127 if isinstance(error, FileNotFoundError) else 1
     took = round(time.monotonic() - began, 3)
-    json.dump({"seconds": took, "before": before, "after": counted(found), "packages": told}, sys.stdout)
+    json.dump({"seconds": took, "before": before, "after": counted(found), "packages": results}, sys.stdout)
     return 0
 
 

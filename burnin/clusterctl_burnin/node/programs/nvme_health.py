@@ -1,7 +1,7 @@
 """Runs on a node, as the built-in probe `nvme-health SECONDS`: the health log of each NVMe drive, all at once.
 
-Standard library only, Python 3.9. The drives are those that lsblk tells; each is asked by `nvme smart-log` (nvme-cli).
-One that does not answer within SECONDS has that for its answer: the others' are told all the same.
+Standard library only, Python 3.9. The drives are those of lsblk; each is asked by `nvme smart-log` (nvme-cli).
+A drive that does not answer within SECONDS has that for its answer: the others' answers are printed all the same.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Gather = Callable[[Callable[[str], Result], Iterable[str]], Dict[str, Result]]
 
 
 def drives(listed: str) -> dict[str, dict[str, str]]:
-    """The NVMe drives by their kernel names; of a drive with several namespaces, the first."""
+    """Return the NVMe drives by their kernel names; of a drive with several namespaces, the first."""
     found: dict[str, dict[str, str]] = {}
     for disk in json.loads(listed)["blockdevices"]:
         serial = (disk["serial"] or "").strip()
@@ -42,8 +42,8 @@ def main(ask: Ask, gather: Gather) -> int:
     return 0
 
 
-def entry(name: str, drive: dict[str, str], said: Result) -> dict[str, Any]:
-    code, out, complaint = said
+def entry(name: str, drive: dict[str, str], answer: Result) -> dict[str, Any]:
+    code, out, complaint = answer
     try:
         log = json.loads(out) if code == 0 else None
     except ValueError:

@@ -59,8 +59,8 @@ def watch(asleep: list[Seen], until: float, proc: Path) -> list[Seen]:
     return asleep
 
 
-def told(one: Seen, proc: Path) -> dict[str, Any]:
-    """With the function of the kernel that it waits in; empty where that is not told."""
+def described(one: Seen, proc: Path) -> dict[str, Any]:
+    """Return it with the function of the kernel that it waits in; empty where that is unknown."""
     try:
         waits_in = (proc / str(one.pid) / "wchan").read_text().strip("\x00\n ")
     except OSError:
@@ -77,7 +77,7 @@ def main(seconds: float, proc: Path = PROC) -> None:
     document = {
         "seconds": round(time.monotonic() - began, 1),
         "looked_at": len(everybody),
-        "stuck": [told(one, proc) for one in stuck],
+        "stuck": [described(one, proc) for one in stuck],
     }
     json.dump(document, sys.stdout)
 

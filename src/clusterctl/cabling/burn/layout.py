@@ -57,8 +57,8 @@ def layout_of(routes: Routes) -> HostLayout:
 
 
 def _rails(by_host: Mapping[str, Iterable[Endpoint]]) -> dict[Endpoint, int]:
-    """An adapter's rail is the one that most adapters of its leaf have by their order in their hosts. A host of which
-    two adapters would then be on one rail keeps the order of its adapters' names.
+    """Return an adapter's rail: the one that most adapters of its leaf have by their order in their hosts. A host with
+    two adapters on one rail by that keeps the order of its adapters' names.
     """
     ordinal = {
         end: rail

@@ -49,8 +49,8 @@ def _complaint(log: RoutingOutcome | None, worst: int, unbalanced: bool) -> str:
         return f"the subnet manager fell back to {log.engine}: {why}. {load.capitalize()}"
     if not unbalanced:
         return ""
-    whose = f"though {log.engine} made the tables" if log else "as after a silent fall-back from ftree to minhop"
-    return f"{load}, {whose}: these tables do not spread traffic as a fat tree's do"
+    origin = f"though {log.engine} made the tables" if log else "as after a silent fall-back from ftree to minhop"
+    return f"{load}, {origin}: these tables do not spread traffic as a fat tree's do"
 
 
 def _forced(routes: Routes) -> int:
@@ -116,7 +116,7 @@ class BurnPlan:
 def plan_burn(
     fabric: Fabric, tables: ForwardingTables, log: RoutingOutcome | None = None, lengths: Lengths | None = None
 ) -> BurnPlan:
-    """Raises ParseError where tables and fabric do not belong together, UsageError where no host can send."""
+    """Return the plan. Raise ParseError where tables and fabric do not match, UsageError where no host can send."""
     lengths = lengths or Lengths()
     routes = lay_routes(fabric, tables)
     places = layout_of(routes)
@@ -138,7 +138,7 @@ def plan_burn(
 
 
 def check_window(plan: BurnPlan, window: timedelta) -> None:
-    """Raises UsageError where the burn takes longer than the window."""
+    """Raise UsageError where the burn takes longer than the window."""
     if plan.duration <= window:
         return
     counts = f"{len(plan.stages.stages)} stages and {len(plan.rounds)} rounds of pairs take {plan.duration}"

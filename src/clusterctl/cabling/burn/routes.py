@@ -76,7 +76,7 @@ class Routes:
         return (source.out, *onward) if onward else ()
 
     def onward(self, switch: int, target: Endpoint) -> tuple[int, ...]:
-        """The rest of the way, from the switch on; empty where packets are dropped, or go round for ever."""
+        """Return the rest of the way, from the switch on; empty where packets are dropped or loop."""
         way: list[int] = []
         lid, heads, exits, tables = target.lid, self.heads, self.exits, self.tables
         for _ in self.switches:
@@ -96,7 +96,7 @@ class Routes:
 
 
 def lay_routes(fabric: Fabric, tables: ForwardingTables) -> Routes:
-    """Raises ParseError where the tables are of another fabric, or of this one at another time."""
+    """Return the routes. Raise ParseError where the tables are of another fabric, or of another time."""
     _check_same_fabric(fabric, tables)
     switches = tuple(sorted(tables.tables))
     number = {guid: index for index, guid in enumerate(switches)}
@@ -176,7 +176,7 @@ def _lids_of_ports(fabric: Fabric, tables: ForwardingTables) -> dict[PortId, int
 
 
 Reachable = Mapping[int, Sequence[Endpoint]]
-"""Number of a directed link → whom packets from other hosts cross it to. What no route crosses is not in it."""
+"""Number of a directed link → the destinations of packets from other hosts that cross it. Without unused links."""
 
 
 def reachable_links(routes: Routes) -> Reachable:
@@ -200,7 +200,7 @@ def reachable_links(routes: Routes) -> Reachable:
 
 
 def _toward(routes: Routes, target: Endpoint, leaves: Iterable[int]) -> tuple[list[int], list[int]]:
-    """The links between the leaves and the target; and the leaves from which packets arrive."""
+    """Return the links between the leaves and the target; and the leaves from which packets arrive."""
     links: list[int] = []
     arrives: dict[int, bool] = {}
     exits, tables, heads, lid = routes.exits, routes.tables, routes.heads, target.lid

@@ -36,7 +36,7 @@ class FlowSearch:
         self._rail = {end.out: number for number, rail in enumerate(self.places.rails) for end in rail}
 
     def across(self, link: int, busy: Collection[int], wanted: Collection[int], tries: int | None) -> Flow | None:
-        """A flow between two hosts that crosses `link` and no link in `busy`, preferring those in `wanted` on its way.
+        """Return a flow between two hosts that crosses `link` and no link in `busy`; links of `wanted` are preferred.
 
         After `tries` destinations it gives up; with None it tries all, so that None as an answer is proof.
         """
@@ -167,7 +167,7 @@ def choose_stages(routes: Routes, places: HostLayout) -> Stages:
 
 
 def _best_shift(routes: Routes, places: HostLayout) -> tuple[Shift, int]:
-    """The shift that gives most links a flow of their own, of equals the one tried first; and `Stages.crowd`."""
+    """Return the shift that gives most links a flow of their own, of equals the first; and `Stages.crowd`."""
     best = Shift(0, (), 0, 0, ())
     crowds = []
     for hosts in _shifts(places):
@@ -218,7 +218,7 @@ class _Draft:
     busy: set[int] = field(default_factory=set)
 
     def seed(self, flows: tuple[Flow, ...]) -> None:
-        """Take each flow whose links are all free."""
+        """Take each flow that has only free links."""
         for flow in flows:
             if self.busy.isdisjoint(flow.way):
                 self._take(flow)

@@ -36,7 +36,7 @@ def coverage_from_counters(fabric: Fabric, window: Window) -> tuple[Load, ...]:
 
 
 def _both(link: Link, window: Window) -> Iterator[Load]:
-    """What one end sends the other receives: the sender's counter is taken, the receiver's where that was not read."""
+    """Yield the load of both directions: the sender's counter, the receiver's where that was not read."""
     rates = {port: throughput_gbps(window.growth(port), window.seconds) for port in (link.a, link.b)}
     for source, target in ((link.a, link.b), (link.b, link.a)):
         sent, received = rates[source][0], rates[target][1]
@@ -49,7 +49,7 @@ FLEET_MIN = 20
 _DEVIATION = 1.4826
 """Standard deviations in a median absolute deviation, for a normal distribution."""
 _NARROWEST = 0.5
-"""% of the nominal rate: a fleet whose links agree more closely than this is taken to agree only so closely."""
+"""% of the nominal rate: a fleet with links that agree more closely is taken to agree only this closely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class BurnVerdict:
 
 
 def judge_burn(loads: Sequence[Load], limits: FabricLimits) -> BurnVerdict:
-    """`loads`: as `coverage_from_counters` gives them, both directions of a link one after the other."""
+    """Return the verdict. `loads`: as `coverage_from_counters` returns them, both directions of a link in turn."""
     idle_below = limits.value("burn_loaded_min")
     classes = _classes(loads, idle_below)
     shares: dict[Class, list[float]] = defaultdict(list)

@@ -70,7 +70,7 @@ class Shape:
 
 
 def shape_of(wanted: FabricSize) -> Shape:
-    """Raises UsageError that names the largest number of hosts which fits."""
+    """Return the shape. Raise UsageError with the largest number of hosts that fits."""
     _check(wanted)
     largest = largest_hosts(wanted.rails, wanted.radix, wanted.tiers)
     if wanted.hosts > largest:
@@ -83,7 +83,7 @@ def shape_of(wanted: FabricSize) -> Shape:
 
 
 def fewest_tiers(hosts: int, rails: int, radix: int) -> int:
-    """The fewest tiers of one connected network for so many hosts; 3 where even those do not suffice."""
+    """Return the fewest tiers of one connected network of `hosts` hosts; 3 where even those do not suffice."""
     first = 1 if rails == 1 else 2
     return next((tiers for tiers in range(first, 4) if hosts <= largest_hosts(rails, radix, tiers)), 3)
 

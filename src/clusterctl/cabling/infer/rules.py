@@ -121,7 +121,7 @@ def _homes(cables: Iterable[HostCable], of_leaf: Mapping[str, int]) -> dict[str,
 
 
 def _of_group(cables: Iterable[HostCable], group: Mapping[str, str]) -> list[Ends]:
-    """What a group's hosts should have: each rail's adapter in that rail's leaf, at the host's port."""
+    """Return what a group's hosts should have: each rail's adapter in that rail's leaf, at the host's port."""
     by_host: dict[str, list[HostCable]] = defaultdict(list)
     for cable in cables:
         by_host[cable.adapter.device].append(cable)

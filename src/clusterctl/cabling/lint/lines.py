@@ -96,7 +96,7 @@ def _radix(model: str, rules: Rules) -> tuple[int, bool]:
 
 
 def _serials(plan: PlanIndex) -> Iterator[Problem]:
-    """A splitter cable has two links and one serial: both in one cage of a switch."""
+    """Yield duplicate serials. A splitter cable has two links and one serial: both in one cage of a switch."""
     by_serial: dict[str, list[Listed]] = defaultdict(list)
     for entry in plan.listed:
         if entry.cable.serial:
@@ -114,7 +114,7 @@ def _one_splitter(first: Listed, second: Listed) -> bool:
 
 
 def _cages(entry: Listed) -> set[tuple[str, int]]:
-    """The twin-port cages at both ends: ports 2n - 1 and 2n share cage n."""
+    """Return the twin-port cages at both ends: ports 2n - 1 and 2n share cage n."""
     return {(end.device, (int(end.port) + 1) // 2) for end in entry.ends if end.port.isdigit()}
 
 

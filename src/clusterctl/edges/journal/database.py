@@ -61,8 +61,8 @@ class Database:
     def write(self, work: Callable[[Connection], T], recover: Callable[[Connection], T | None] | None = None) -> T:
         """Run `work` in a transaction, alone among writers.
 
-        Where the server went away it runs again in a new one. That the lost one may have been committed although its
-        acknowledgement never came is told by `recover`, asked first then: what that transaction wrote, or None. It
+        Where the server went away it runs again in a new one. The lost one may have been committed although its
+        acknowledgement never came: `recover`, asked first then, returns what that transaction wrote, or None. It
         cannot be committed any later: the writers' lock that the new transaction holds was its own until its end.
         """
         attempts = itertools.count()
@@ -112,7 +112,7 @@ class Database:
         self._left_s = self._reconnect_s
 
     def _retrying(self, once: Callable[[], T]) -> T:
-        """A server's restart is outlived; a file's errors are final."""
+        """Repeat while a server restarts; a file's errors are final."""
         if self.engine.dialect.name == "sqlite" or self._left_s <= 0:
             return once()
         patient = stamina.RetryingCaller(None, self._left_s, wait_initial=0.1, wait_max=2, wait_jitter=0.2)
@@ -120,7 +120,7 @@ class Database:
 
 
 def connect(url: str, reconnect_s: float = RECONNECT_S) -> Database:
-    """A database at a SQLAlchemy URL; nothing is sent yet. Only its owner may read a SQLite file."""
+    """Return a database at a SQLAlchemy URL; nothing is sent yet. Only its owner may read a SQLite file."""
     if url.startswith("sqlite:///"):
         _prepare_file(Path(url.removeprefix("sqlite:///")))
     engine = create_engine(url)
@@ -175,7 +175,7 @@ def explained(where: str) -> Iterator[None]:
 
 
 def _cause(error: SQLAlchemyError) -> str:
-    """The driver's first line; with PostgreSQL's code, which unlike its words is the same in every language."""
+    """Return the driver's first line; with PostgreSQL's code, which unlike its text is the same in every language."""
     origin = getattr(error, "orig", None)
     code = getattr(origin, "sqlstate", None)
     line = str(origin or type(error).__name__).splitlines()[0]
@@ -183,7 +183,7 @@ def _cause(error: SQLAlchemyError) -> str:
 
 
 def _is_away(error: Exception) -> bool:
-    """The server went away in the middle, or does not let anybody in (yet)."""
+    """Return True where the server went away in the middle, or accepts no connection (yet)."""
     if not isinstance(error, DBAPIError):
         return False
     code = getattr(error.orig, "sqlstate", None) or ""
@@ -213,7 +213,7 @@ def _prepare_file(file: Path) -> None:
         raise EnvironmentBrokenError(
             f"the journal cannot be written: {error.strerror}",
             where=str(file),
-            remedy="run as the user who owns the site directory, or correct its owner and mode",
+            remedy="run as the owner of the site directory, or correct its owner and mode",
         ) from None
 
 

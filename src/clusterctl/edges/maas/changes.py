@@ -135,7 +135,7 @@ class Changes:
         if error.status != BAD_REQUEST or not self._machines.no_rack_connected(deadline):
             return error
         return MaasBusyError(
-            f"no rack controller is connected to the MAAS region; MAAS says: {error.message}",
+            f"no rack controller is connected to the MAAS region; MAAS reports: {error.message}",
             where=error.where,
             remedy="start MAAS's rack controllers, then run the step again",
             retry_after=None,

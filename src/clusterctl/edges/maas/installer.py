@@ -229,7 +229,7 @@ class MaasInstaller:
                 user, admin = self._machines.whoami(deadline)
                 if not admin:
                     raise AuthenticationError(
-                        f"MAAS's API key belongs to {user}, who is no administrator: nothing was changed",
+                        f"MAAS's API key belongs to {user}, which is no administrator: nothing was changed",
                         where=self._settings.base,
                         remedy="use an administrator's key, then run clusterctl maas check",
                     )

@@ -54,7 +54,7 @@ class Machines:
         self._api = api
 
     def whoami(self, deadline: Deadline) -> tuple[str, bool]:
-        """Return the user whose key we use, and whether he is an administrator."""
+        """Return the user of our key, and whether it is an administrator."""
         body = self._api.get("users/", [("op", "whoami")], deadline).body
         return formats.user_name(body), is_admin(body)
 
@@ -200,14 +200,14 @@ def _machine(answer: Answer) -> Observed[MaasMachine]:
 def _listing(answer: Answer) -> Listing:
     """Return the listed machines. Each machine's part of the answer is its evidence: it is not kept with the others."""
     found = formats.machines(answer.body)
-    told = json.loads(answer.evidence.content)
+    documents = json.loads(answer.evidence.content)
     evidence = {
         machine.system_id: replace(
             answer.evidence,
             source=f"{answer.evidence.source[:SOURCE_CHARS]}: {machine.system_id} of {len(found)} machines",
             content=json.dumps(part).encode(),
         )
-        for machine, part in zip(found, told, strict=True)
+        for machine, part in zip(found, documents, strict=True)
     }
     rest = () if found else (answer.evidence,)
     return Listing({machine.system_id: machine for machine in found}, evidence, rest)

@@ -20,7 +20,7 @@ _INDEX_FIELDS = "$(REPO_URI)|$(RELEASE)|$(CODENAME)|$(COMPONENT)|$(ORIGIN)"
 
 
 def own_suite() -> str:
-    """The codename of this machine's release. Raises `EnvironmentBrokenError` where it is none we have a recipe for."""
+    """Return the codename of this machine's release. Raise `EnvironmentBrokenError` for one without a recipe."""
     facts = platform.freedesktop_os_release()
     suite = facts.get("VERSION_CODENAME", "")
     if suite not in SUITES:
@@ -46,7 +46,7 @@ def sources(recipe: Recipe) -> tuple[str, ...]:
 
 
 def bare(source: str) -> str:
-    """A source line without the user and password that its address may carry, and without our keyring's path."""
+    """Return a source line without the user and password that its address may carry, and without the keyring's path."""
     return re.sub(r"\[signed-by=[^]]*\] ", "", re.sub(r"://[^/@\s]*@", "://", source))
 
 

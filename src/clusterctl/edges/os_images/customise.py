@@ -42,7 +42,7 @@ _FILES = {
         "HostKey /etc/ssh/ssh_host_ed25519_key\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nUseDNS no\n"
     ),
     "etc/systemd/network/90-clusterctl-dhcp.network": (
-        "# Where nothing else is said of a port: an address by DHCP, and no unit waits for it.\n"
+        "# A port without another configuration: an address by DHCP, and no unit waits for it.\n"
         "[Match]\nType=ether\nKind=!*\n\n[Link]\nRequiredForOnline=no\n\n[Network]\nDHCP=yes\n"
     ),
     "etc/systemd/system/systemd-networkd-wait-online.service.d/clusterctl.conf": _WAIT_FOR_ANY,

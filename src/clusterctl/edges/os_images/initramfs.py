@@ -52,7 +52,7 @@ def _entries(root: Path) -> Iterator[_Entry]:
 
 
 def _below(root: Path) -> Iterator[Path]:
-    """A folder before what it holds; links to folders are not followed."""
+    """Yield a folder before its content; links to folders are not followed."""
     for path in sorted(root.iterdir()):
         yield path
         if path.is_dir() and not path.is_symlink():
@@ -109,8 +109,8 @@ class Chosen:
 
 
 def choose(wanted: Iterable[str], dependencies: str, built_in: str) -> Chosen:
-    """The modules `wanted` by name with all that they need. `dependencies` is the text of modules.dep, `built_in` that
-    of modules.builtin.
+    """Choose the modules `wanted` by name with all that they need. `dependencies` is the text of modules.dep,
+    `built_in` that of modules.builtin.
     """
     needs = dict(_parse(dependencies))
     paths = {_name(path): path for path in needs}
@@ -183,12 +183,12 @@ def script(name: str) -> bytes:
 
 
 def own_content() -> bytes:
-    """What the deployer is made of beside packages, for its digest."""
+    """Return the deployer's content apart from packages, for its digest."""
     return b"\0".join((*(script(name) for name in ("init", *SCRIPTS)), " ".join((*WANTED, *_TOOLS, _OPTIONS)).encode()))
 
 
 def build_deployer(recipe: Recipe, workplace: Path) -> tuple[Path, DeployerManifest]:
-    """The folder with kernel and initramfs, and its manifest. Works in `workplace` alone; needs root."""
+    """Return the folder with kernel and initramfs, and its manifest. Works in `workplace` alone; needs root."""
     workshop, finished = workplace / "workshop", workplace / "finished"
     bootstrap(recipe, recipe.deployer_packages, Variant.UNPACKED, workshop)
     release = newest_kernel(workshop)
@@ -250,7 +250,7 @@ def _add_modules(workshop: Path, tree: Path, release: str) -> Chosen:
 
 
 def _add_firmware(workshop: Path, tree: Path, release: str, files: Iterable[str]) -> None:
-    """What the modules ask for, as far as the packages brought it."""
+    """Add the firmware of the modules, as far as the packages have it."""
     shelf = _place(workshop, "lib/firmware")
     if not shelf.is_dir():
         return
@@ -264,7 +264,7 @@ def _add_firmware(workshop: Path, tree: Path, release: str, files: Iterable[str]
 
 
 def _libraries(workshop: Path, tool: str) -> Iterator[str]:
-    """What the dynamic loader would load for it; the loader itself too. A static program needs none."""
+    """Yield what the dynamic loader would load for it; the loader itself too. A static program needs none."""
     if tool == "/bin/busybox":
         return
     yield _LOADER

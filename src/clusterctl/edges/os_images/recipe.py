@@ -59,8 +59,8 @@ class Recipe:
 
     suite     `bookworm`, `noble` …
     mirror    where its packages come from; empty: the machine's own apt sources, which must be of this suite
-    keyring   who signs a mirror: a file; empty: whom the machine's apt trusts
-    packages  more of them, beside the usual ones; firmware goes into the deployer too
+    keyring   a file with the keys that sign a mirror; empty: the keys that the machine's apt trusts
+    packages  more of them, in addition to the usual ones; firmware goes into the deployer too
     small     starts quickly in software emulation, and only on virtual machines
     """
 

@@ -87,7 +87,7 @@ class RequestLimit:
 
 
 class _LimitedContext(ssl.SSLContext):
-    """A client context whose sockets check `limit` while they wait."""
+    """A client context with sockets that check `limit` while they wait."""
 
     limit: RequestLimit
 
@@ -117,7 +117,7 @@ class _PlainSocket(socket.socket):
 class Stopwatch:
     """Measures the slowest answer of a BMC, its connection included. `clock` returns monotonic seconds.
 
-    A request that ends in an error does not count: it says nothing about the speed of answers.
+    A request that ends in an error does not count: it does not show the speed of answers.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -139,7 +139,7 @@ class BmcAdapter(HTTPAdapter):
     """Sends to one BMC only.
 
     sent            number of requests, redirects included
-    authorization   value of the `Authorization` header; empty: none, whatever the environment's netrc says
+    authorization   value of the `Authorization` header; empty: none, despite the environment's netrc
     upload          replaces the body of the next requests, so that a firmware image is not held in memory
 
     Redirects of reads are followed within this BMC; an answer does not decide where a write goes.
@@ -197,7 +197,7 @@ class _TlsAdapter(BmcAdapter, TrustingAdapter):
 
 
 class _PlainAdapter(BmcAdapter):
-    """Sends without TLS, also where the URL says https: the library accepts an adapter for https only."""
+    """Sends without TLS, also for a URL of https: the library accepts an adapter for https only."""
 
     def __init__(self, address: BmcAddress, limit: RequestLimit) -> None:
         self.origin = origin_of(address)

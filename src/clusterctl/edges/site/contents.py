@@ -1,6 +1,6 @@
 """What the site file names and others read: the wiring plans, limits, suite, known kernel lines, playbook, keys, CAs.
 
-Each is read by one function; `check_contents` reads them all, so that what is wrong is said before anything is touched.
+Each is read by one function; `check_contents` reads them all, so that errors are reported before anything is touched.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def ethernet_plan(site: Site) -> WiringPlan | None:
 
 
 def limits(site: Site, name: str) -> Limits:
-    """The site's own `limits/NAME.yml`, else the shipped ones."""
+    """Return the site's own `limits/NAME.yml`, else the shipped ones."""
     own = site.folder / "limits" / f"{name}.yml"
     if not _there(own):
         return shipped_limits(name)
@@ -90,26 +90,26 @@ def limits(site: Site, name: str) -> Limits:
 
 
 def suite(site: Site) -> Suite:
-    """The site's own `suites/NAME.yml`, else a shipped one, with what the site changes about it.
+    """Return the site's own `suites/NAME.yml`, else a shipped one, with the site's changes.
 
     Raises `UsageError` where the loads alone last longer than the site gives a node's burn-in.
     """
-    said = _suite_file(site, site.settings.burnin, "burnin")
-    _check_node_seconds(site, said)
-    found = said.changed(Changes(**asdict(site.settings.suite)))
+    chosen = _suite_file(site, site.settings.burnin, "burnin")
+    _check_node_seconds(site, chosen)
+    found = chosen.changed(Changes(**asdict(site.settings.suite)))
     deadline = site.settings.deadlines.burnin
     if found.least_seconds >= deadline:
         raise UsageError(
             f"the loads of the suite {found.name} take {found.least_seconds} s, and a burn-in may take {deadline} s",
             where=site.where("deadlines", "burnin"),
-            remedy=f"allow some times {found.least_seconds} s, or say less: suite.pair_seconds, suite.pair_rounds, "
+            remedy=f"allow some times {found.least_seconds} s, or reduce: suite.pair_seconds, suite.pair_rounds, "
             "suite.node_seconds",
         )
     return found
 
 
 def _check_node_seconds(site: Site, found: Suite) -> None:
-    """The site says of loads that its suite has how long they last."""
+    """Require the seconds of the site's solo loads to fit the loads of its suite."""
     solo = [load.name for load in found.solo]
     for name in site.settings.suite.node_seconds or {}:
         if name not in solo:
@@ -137,7 +137,7 @@ def _own_suites(folder: Path) -> dict[str, SuiteText]:
 
 
 def known_lines(site: Site) -> KnownLines:
-    """The kernel messages that the site's own `kernel_log.yml` calls harmless; none where it has no such file."""
+    """Return the kernel messages that the site's own `kernel_log.yml` declares harmless; none without such a file."""
     own = site.folder / "kernel_log.yml"
     return parse_known_lines(read_text(own), where=str(own)) if _there(own) else KnownLines()
 
@@ -155,7 +155,7 @@ def host_requirements(site: Site) -> HostRequirements:
 
 
 def playbooks(site: Site) -> Path:
-    """The folder of the playbooks; the site's one lies there."""
+    """Return the folder of the playbooks; the site's one lies there."""
     folder, name = resource("playbooks"), site.settings.configure.playbook
     if not (folder / name).is_file():
         known = ", ".join(sorted(file.name for file in folder.glob("*.yml")))
@@ -168,7 +168,7 @@ def playbooks(site: Site) -> Path:
 
 
 def ssh_key(site: Site) -> tuple[Path, str]:
-    """The controller's private key file, and the public key that hosts shall accept."""
+    """Return the controller's private key file, and the public key that hosts shall accept."""
     where = site.where("ssh", "private_key")
     file = Path(site.path(site.settings.ssh.private_key))
     try:
@@ -180,7 +180,7 @@ def ssh_key(site: Site) -> tuple[Path, str]:
 
 
 def _check_authorities(site: Site, name: str, where: str) -> None:
-    """A file of certificate authorities, where one is named, is PEM that TLS can load."""
+    """Require that a named file of certificate authorities is PEM that TLS can load."""
     if not name:
         return
     file = Path(site.path(name))
@@ -196,7 +196,7 @@ def _check_authorities(site: Site, name: str, where: str) -> None:
 
 
 def _check_spelling(site: Site, plan: WiringPlan, name: str) -> None:
-    """A node without any cable in the plan, beside a host of the plan that is no node but nearly has its name."""
+    """Refuse a node without any cable in the plan where an unknown host of the plan has nearly its name."""
     strangers = sorted(plan.hosts - site.by_name.keys())
     for node in site.nodes:
         if node.name in plan.hosts:
@@ -217,5 +217,5 @@ def _digits(name: str) -> list[str]:
 
 
 def _there(file: Path) -> bool:
-    """True also for a link to nowhere: a person put it there, so it is meant."""
+    """Return True for a present file, also for a link to nowhere: an operator put it there, so it is meant."""
     return file.is_symlink() or file.exists()

@@ -44,7 +44,7 @@ class FactoryList(NeverPickled):
         return tuple(row.password or self._resolved(row) for row in rows)
 
     def serial_of(self, mac: Mac | None) -> str:
-        """The serial of the machine whose BMC has this MAC address; empty where the list does not say."""
+        """Return the serial of the machine with a BMC of this MAC address; empty where the list does not have it."""
         row = self.by_mac.get(mac) if mac is not None else None
         return row.machine.serial if row is not None else ""
 
@@ -65,7 +65,7 @@ class FactoryList(NeverPickled):
 
 
 def read_factory(folder: Path, name: str, named_by: str) -> FactoryList:
-    """The list that `bmc.factory` names, empty without one; only its owner may read it."""
+    """Return the list that `bmc.factory` names, empty without one; only its owner may read it."""
     if not name:
         return FactoryList(folder)
     file = folder / name

@@ -32,14 +32,14 @@ from clusterctl.ports.accounts import Generation
 _NAME = re.compile(r"(?P<node>[^.].*)\.(?P<number>[1-9][0-9]{0,8})(?P<proven>\.proven)?")
 _TEXTS = ("name", "bmc", "serial", "user", "password")
 _SETTLED_NS = 2_000_000_000
-"""A folder that was changed so lately may change again without its time telling: file systems count in ticks."""
+"""A folder that was changed so lately may change again without a new time: file systems count in ticks."""
 _REMEDY = "restore it from a copy: it is the only record of the password of that BMC"
 _Key = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What a file's name tells: node and number, and whether it is the proof that the password was taken."""
+    """Content of a file's name: node and number, and whether it is the proof that the password was taken."""
 
     name: str
     key: _Key
@@ -100,7 +100,7 @@ class KeptPasswords(NeverPickled):
         self._near.clear()
 
     def _take_in(self, part: _Part) -> str:
-        """What one file says; a proof comes after its password. Returns the password, empty for a proof."""
+        """Read one file; a proof comes after its password. Return the password, empty for a proof."""
         file = self._folder / part.name
         if not part.is_proof:
             one = _generation(*part.key, self._texts(file, _TEXTS))
@@ -238,7 +238,7 @@ def _texts(text: str, file: Path, fields: Iterable[str]) -> dict[str, str]:
 
 
 def _sync(folder: Path) -> None:
-    """A new name is durable when its folder is (fsync(2))."""
+    """Make a new name durable by its folder (fsync(2))."""
     with disk_explained("cannot be written", folder):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

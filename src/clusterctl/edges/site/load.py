@@ -34,7 +34,7 @@ ANONYMOUS = Login("nobody", "", "")
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Everything that a person said about the site. Secrets stay references until asked for."""
+    """All of the site's files. Secrets stay references until asked for."""
 
     folder: Path
     settings: SiteSettings
@@ -46,7 +46,7 @@ class Site:
 
     @property
     def origin(self) -> Origin:
-        """Where the site says that its evidence comes from; a marked peer's is simulated anyway (`Origin.of_peer`)."""
+        """Return the site's origin of evidence; a marked peer's is simulated anyway (`Origin.of_peer`)."""
         return Origin.SIMULATED if self.settings.simulated else Origin.REAL
 
     def where(self, *path: str | int) -> str:
@@ -79,7 +79,7 @@ class Site:
         )
 
     def knowing(self, serial_of: Callable[[str], str]) -> Site:
-        """The same site, with what the journal knows of which machine a node is."""
+        """Return the same site, with the journal's knowledge of which machine a node is."""
         return replace(self, logins=replace(self.logins, serial_of=serial_of))
 
     def bmc_at(self, host: str) -> BmcAddress:
@@ -132,20 +132,20 @@ class Site:
         return key
 
     def secret_variables(self) -> dict[str, str]:
-        """The roles' secret variables by name; reads them now."""
+        """Return the roles' secret variables by name; reads them now."""
         found = self.settings.configure.secrets
         return {
             name: resolve(ref, self.folder, self.where("configure", "secrets", name)) for name, ref in found.items()
         }
 
     def journal_url(self) -> str:
-        """The journal's database, with its password where it has one: reads the secret now."""
-        said = self.settings.journal
-        if isinstance(said, str):
-            url = said
+        """Return the journal's database, with its password where it has one: reads the secret now."""
+        setting = self.settings.journal
+        if isinstance(setting, str):
+            url = setting
         else:
             where = self.where("journal")
-            url = resolve(said, self.folder, where)
+            url = resolve(setting, self.folder, where)
             try:
                 journal_url(url)
             except ValueError as error:
@@ -156,7 +156,7 @@ class Site:
         return url if name == url or name.startswith("/") else f"{SQLITE}{self.folder / name}"
 
     def path(self, name: str) -> str:
-        """A path of the site file, relative to the site directory; empty stays empty."""
+        """Return a path of the site file, relative to the site directory; empty stays empty."""
         return str((self.folder / name).resolve()) if name else ""
 
     def check_secrets(self) -> None:
@@ -175,7 +175,7 @@ class Site:
 def load_site(folder: Path, *, may_be_empty: bool = False) -> Site:
     """Read and validate `folder/site.yml`, the machines and the SKUs. Raises `UsageError`.
 
-    `may_be_empty`: a site whose sheet has no machines yet, or does not exist, is fine: they are to be found.
+    `may_be_empty`: a site without machines in its sheet, or without a sheet, is fine: they are to be found.
     """
     _require_folder(folder)
     document = read_yaml(folder / "site.yml")

@@ -36,7 +36,7 @@ def _unknown_serial(_name: str) -> str:
 class BmcLogins(NeverPickled):
     """`document` names fields of the site file in errors; `read` keeps what was resolved: a vault takes its time.
 
-    `kept` are the passwords that clusterctl gave to BMCs; `serial_of` tells which machine a node is, by the journal.
+    `kept` are the passwords that clusterctl gave to BMCs; `serial_of` returns a node's machine, by the journal.
     """
 
     settings: BmcSettings
@@ -50,7 +50,7 @@ class BmcLogins(NeverPickled):
     def choose(
         self, host: str, node: SiteNode | None, *, serial: str = "", mac: Mac | None = None, vendor: str = ""
     ) -> Login | None:
-        """The password that clusterctl gave to this machine; else as the site says.
+        """Return the password that clusterctl gave to this machine; else the site's.
 
         While it is not proven that the BMC took it, the one before is the login's `former`.
         """
@@ -68,7 +68,7 @@ class BmcLogins(NeverPickled):
         return replace(login, former=self.given(host, node, serial=serial, mac=mac, vendor=vendor))
 
     def _serial(self, node: SiteNode | None) -> str:
-        """The journal knows better than the sheet which machine a node is."""
+        """Return the serial of a node's machine: the journal's, which wins over the sheet's."""
         if node is None or self.kept.empty:
             return ""
         return self.serial_of(node.name) or node.serial
@@ -135,8 +135,8 @@ class SweepLogins:
     macs: Mapping[str, Mac] = field(default_factory=dict)
 
     def login(self, host: str, greeting: Greeting) -> Login | None:
-        """By serial or BMC MAC where the BMC or DHCP tells them, by the sheet's line for the address unless it is of
-        another machine, by vendor, by network.
+        """Return the login by serial or BMC MAC where the BMC or DHCP reports them, by the sheet's line for the address
+        unless it is of another machine, by vendor, by network.
         """
         mac = greeting.bmc_mac or self.macs.get(host)
         return self.site.logins.choose(
@@ -144,7 +144,7 @@ class SweepLogins:
         )
 
     def _node(self, host: str, serial: str, mac: Mac | None) -> SiteNode | None:
-        """The site's machine at this address; None where what answers says that it is another."""
+        """Return the site's machine at this address; None where the answer shows another one."""
         node = next((node for node in self.site.nodes if node.bmc == host), None)
         if node is None:
             return None

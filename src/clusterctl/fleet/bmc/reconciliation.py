@@ -1,6 +1,6 @@
-"""What a sweep found at each address, with what leases, lists and the site's plan say of it.
+"""What a sweep found at each address, compared with the leases, the lists and the site's plan.
 
-A machine is known by its serial; a MAC address leads to a serial only where a list says so. Pure.
+A machine is known by its serial; a MAC address leads to a serial only where a list gives it. Pure.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _other_serial(world: _World) -> Iterator[Conflict]:
         line = entry.listed
         if line is None or not line.serial or not entry.serial or line.serial.lower() == entry.serial.lower():
             continue
-        cause = f"BMC {entry.mac} at {entry.address} is in serial {entry.serial}, but {line.where} says {line.serial}"
+        cause = f"BMC {entry.mac} at {entry.address} is in serial {entry.serial}, but {line.where} has {line.serial}"
         remedy = "correct the list, or find out whose board was put into which machine"
         yield Conflict(ConflictKind.OTHER_SERIAL, (entry.address, entry.serial, line.serial), cause, remedy)
 
@@ -197,14 +197,17 @@ def _machine(entry: Entry) -> str:
     return f"{entry.serial or 'a machine'} at {entry.address}"
 
 
-def _one_place(who: Sequence[str], entries: Sequence[Entry]) -> Conflict:
-    cause = f"{' and '.join(who)} both stand in {_place(*entries[0].place)}, by sheet and lists"
+def _one_place(names: Sequence[str], entries: Sequence[Entry]) -> Conflict:
+    cause = f"{' and '.join(names)} are both in {_place(*entries[0].place)}, by sheet and lists"
     subjects = tuple(word for entry in entries for word in (entry.address, entry.serial) if word)
-    return Conflict(ConflictKind.SAME_PLACE, subjects, cause, "look who stands there, then correct the wrong one")
+    return Conflict(ConflictKind.SAME_PLACE, subjects, cause, "look which of them is there, then correct the wrong one")
 
 
 def _not_found(world: _World) -> Iterator[Conflict]:
-    """Planned in what was swept, and not there. Who answers without saying who it is has an outcome that says so."""
+    """Yield the planned machines that the sweep did not find.
+
+    A peer that answers without an identity has an outcome of its own.
+    """
     for plan in world.planned:
         if plan.address not in world.asked or world.found.get(plan.name):
             continue

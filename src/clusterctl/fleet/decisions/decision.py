@@ -1,4 +1,4 @@
-"""Hold, release, quarantine, waive, revoke: from a node's state and an operator's reason to the events that say so.
+"""Hold, release, quarantine, waive, revoke: from a node's state and an operator's reason to the events to record.
 
 Each function raises `UsageError` where the decision is not permitted. The journal adds the actor.
 """

@@ -100,6 +100,6 @@ def settings_permitted(
         remedy = f"clusterctl hold {node.name} --reason '…' first; release it afterwards"
         raise UsageError(f"it is {node.stage.value}, on its way to the next step", where=node.name, remedy=remedy)
     if not from_pool:
-        hold = f"let its work end, then clusterctl hold {node.name} --reason '…', or say --from-pool"
+        hold = f"let its work end, then clusterctl hold {node.name} --reason '…', or add --from-pool"
         require_out_of_pool(node, now, hold)
     return serial

@@ -34,7 +34,7 @@ def reinstallable(node: NodeState, now: datetime, *, from_pool: bool) -> None:
     _require_discovered(node)
     require_no_open_act(node, INSTALL_ACTS)
     if not from_pool:
-        require_out_of_pool(node, now, "let its work end, then say --from-pool")
+        require_out_of_pool(node, now, "let its work end, then add --from-pool")
 
 
 def check_same(node: NodeState, seen: Inventory) -> None:

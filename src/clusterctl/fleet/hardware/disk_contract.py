@@ -18,10 +18,10 @@ SMALLEST_ROOT = 16_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class KernelDrive:
-    """A whole drive as the machine's own kernel tells it.
+    """A whole drive as the machine's own kernel reports it.
 
     path         `/dev/nvme0n1`
-    serial, wwn  as udev or sysfs tell them; empty where they do not
+    serial, wwn  as udev or sysfs report them; empty where they do not
     fingerprint  SHA-256 over parts of the drive, read before anything was written; empty where it was not read
     """
 
@@ -70,8 +70,8 @@ class DiskContract:
             raise RootDiskUnclearError(message, where=where, remedy=remedy)
         number = f"{len(fitting)} drives" if fitting else "no drive"
         remedy = (
-            "compare the drives that BMC and machine tell: reseat or replace the root disk, and after an exchange run "
-            "clusterctl discover on it again"
+            "compare the drives that BMC and machine report: reseat or replace the root disk, and after an exchange "
+            "run clusterctl discover on it again"
         )
         if self.by_rule:
             remedy = which_rule(fitting or drives, ("model",))
@@ -134,7 +134,7 @@ def which_rule(drives: Sequence[_Sized], names: Sequence[str]) -> str:
 
 
 def same_identity(one: str, other: str) -> bool:
-    """Serials of one drive as different tools tell them: case, blanks and udev's underscores for blanks may differ."""
+    """Compare serials of one drive from different tools: case, blanks and udev's underscores for blanks may differ."""
     plain = [re.sub(r"[\s_]+", "", text).casefold() for text in (one, other)]
     return bool(plain[0]) and plain[0] == plain[1]
 
@@ -154,9 +154,9 @@ _LOOK = "look at findmnt / and lsblk -o NAME,SERIAL,WWN on the host, then run cl
 
 
 def judge_root(contract: DiskContract, source: str, disks: Sequence[KernelDrive], where: str) -> Finding:
-    """`disks` are those that the root file system, mounted from `source`, lies on. `where`: name and place of the host.
+    """Judge `disks`: those below the root file system, mounted from `source`. `where`: name and place of the host.
 
-    Only one disk that says who it is can be the right one; a disk that says nothing can be neither.
+    Only one disk with a known identity can be the right one; a disk without identity is neither right nor wrong.
     """
     disk_names = ", ".join(map(str, disks))
     right = [disk for disk in disks if contract.fits(disk)]
@@ -208,7 +208,7 @@ def judge_data(
 def data_to_compare(
     contract: DiskContract, before: Sequence[KernelDrive], now: Sequence[KernelDrive]
 ) -> tuple[str, ...]:
-    """The paths, as they are now, of the drives whose fingerprints are to be read again."""
+    """Return the paths, as they are now, of the drives whose fingerprints are to be read again."""
     again = (_again(drive, now) for drive in before if drive.fingerprint and not contract.fits(drive))
     return tuple(drive.path for drive in again if drive is not None)
 
@@ -219,12 +219,12 @@ def with_fingerprints(drives: Sequence[KernelDrive], digests: Mapping[str, str])
 
 
 def not_compared() -> Finding:
-    """Where an installer reads nothing before it writes, nothing can be compared: said, and no fault of the machine."""
+    """Return the finding for an installer that reads nothing before it writes: no fault of the machine."""
     return Finding(
         check=DATA,
         verdict=Verdict.NOT_APPLICABLE,
         code=Code.NOT_APPLICABLE,
-        cause="this installer does not tell what the drives held before: that it left them alone is not proven",
+        cause="this installer does not report what the drives held before: that it left them alone is not proven",
         expected="fingerprints from before the install",
     )
 
@@ -297,7 +297,7 @@ def _not_seen_before(drives: Sequence[KernelDrive], compared: int) -> Finding:
 
 
 def _again(drive: KernelDrive, drives: Sequence[KernelDrive]) -> KernelDrive | None:
-    """The same drive among those that are there now; by path only where it never said who it is."""
+    """Return the same drive among the present ones; by path only where it never had an identity."""
     for other in drives:
         if same_identity(drive.serial, other.serial) or same_name(drive.wwn, other.wwn):
             return other

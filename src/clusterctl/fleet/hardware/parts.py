@@ -84,7 +84,7 @@ class _Place:
 
 
 def part_changes(node: NodeState, found: Inventory) -> tuple[NewEvent, ...]:
-    """An event for each part that is new in this node, moved to another slot, or is gone.
+    """Return an event for each part that is new in this node, moved to another slot, or is absent.
 
     Each names the node, the slot, and the part that was there before or is there now. A node's own event for each slot
     whose part was replaced comes last. Nothing is replaced where nothing was known.
@@ -113,7 +113,7 @@ def _event(payload: type[PartSeen | PartGone], node: NodeState, serial: Serial, 
 
 
 def _at(parts: Mapping[Serial, _Place], place: _Place) -> str:
-    """The serial of the part in the same place; empty where none is known."""
+    """Return the serial of the part in the same place; empty where none is known."""
     same = (serial for serial, there in parts.items() if (there.component, there.slot) == (place.component, place.slot))
     return next(same, "")
 

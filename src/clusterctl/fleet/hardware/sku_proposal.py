@@ -20,7 +20,7 @@ _TYPICAL_MEMORY_GIB = 64
 
 @dataclass(frozen=True, slots=True)
 class SkuField:
-    """One field of a SKU file. `value` is None where the machine does not give it; `decide` says what an operator must
+    """One field of a SKU file. `value` is None where the machine does not give it; `decide` is what an operator must
     decide or check, empty where nothing is open.
     """
 

@@ -128,7 +128,7 @@ class HostNetwork:
         return tuple(fixed) if uplink is not None and uplink.addressing.addresses else ()
 
     def bond_of(self, mac: str) -> Bond | None:
-        """The bond that the port of this MAC is a member of."""
+        """Return the bond that the port of this MAC is a member of."""
         return next((bond for bond in self.bonds if mac in bond.members), None)
 
     def vlans_on(self, link: Link) -> tuple[Vlan, ...]:
@@ -155,7 +155,7 @@ class Interface:
     carrier     whether the link is up at the wire
     master      the bond or bridge that it is a member of; empty: none
     parent      what a VLAN lies on
-    member_up   whether its bond thinks that the link is up; None where it is in none
+    member_up   whether its bond takes the link as up; None where it is in none
     ipoib_mode  `datagram` or `connected`; empty where it is none, or its mode is unknown
     """
 
@@ -192,7 +192,7 @@ class ObservedNetwork:
         return next((one for one in self.interfaces if one.name == name), None)
 
     def port(self, mac: str) -> Interface | None:
-        """The one that has this MAC by itself: bonds and VLANs show the MAC of what they lie on."""
+        """Return the port with this MAC: bonds and VLANs show the MAC of what they lie on."""
         burnt_in = [one for one in self.interfaces if one.permanent == mac]
         present = [one for one in self.interfaces if one.mac == mac and one.bond is None and one.vlan is None]
         return next(iter(burnt_in + [one for one in present if not one.permanent]), None)

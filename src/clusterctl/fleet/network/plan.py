@@ -1,4 +1,4 @@
-"""The network of one host: the site's rule, its addresses, and the ports that its BMC tells."""
+"""The network of one host: the site's rule, its addresses, and the ports that its BMC reports."""
 
 from __future__ import annotations
 

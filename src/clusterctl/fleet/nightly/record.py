@@ -1,4 +1,4 @@
-"""What is left of a night for those who watch: a record, metrics, and whether one is missing. Pure."""
+"""What a night leaves for monitoring: a record, metrics, and whether one is missing. Pure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def metrics(record: NightRecord) -> str:
 
 
 def diagnose(record: NightRecord | None, alarm: timedelta, now: datetime) -> Diagnosis:
-    """The dead man's alarm: no night came to its end within `alarm`."""
+    """Raise the dead man's alarm where no night came to its end within `alarm`."""
     hours = alarm // timedelta(hours=1)
     remedy = (
         "see that the timer of role burnin_timer runs: systemctl list-timers 'burnin-*', journalctl -u burnin-nightly"

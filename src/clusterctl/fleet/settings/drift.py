@@ -20,7 +20,7 @@ class Aspect(enum.Enum):
 
 
 class Stand(enum.Enum):
-    """RIGHT: as wanted; WAITING: it will be after the next boot; WRONG: another; UNKNOWN: the BMC does not tell."""
+    """RIGHT: as wanted; WAITING: right after the next boot; WRONG: another; UNKNOWN: the BMC does not report it."""
 
     RIGHT = "right"
     WAITING = "waiting"
@@ -34,7 +34,7 @@ class Drift:
 
     value  of a BIOS attribute, as wanted; None for firmware
     wish   of a component; None for a BIOS attribute
-    note   what an operator must know; `by_hand`: clusterctl cannot correct it, and the note says why
+    note   what an operator must know; `by_hand`: clusterctl cannot correct it, and the note has the reason
     """
 
     aspect: Aspect
@@ -198,7 +198,7 @@ class Split:
 
 
 def verdict(drifts: Iterable[Drift]) -> Verdict:
-    """The worst of them; of nothing INCONCLUSIVE."""
+    """Return the worst of them; INCONCLUSIVE for none."""
     return worst(_VERDICTS[one.stand] for one in drifts)
 
 

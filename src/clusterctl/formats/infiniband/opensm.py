@@ -4,7 +4,7 @@ Tables that are empty, cut off, printed without destinations (`-n`), or in which
 one LID are an error with the line. They are read line by line: the tables of 512 hosts are 100 MB of text.
 `dump_fts` (44.0, measured) omits a top LID that is a multiple of 64; that LID then has no route in any table.
 
-A routing engine that cannot route the fabric hands over to the next one, at last to minhop, and the log still ends with
+A routing engine that cannot route the fabric is followed by the next one, at last by minhop. The log still ends with
 SUBNET UP: only `… tables configured on all switches` names the engine.
 """
 
@@ -93,17 +93,17 @@ class _Reader:
         table.extend(bytes([NO_ROUTE]) * (lid - len(table)))
         table.append(port)
 
-    def _owner(self, number: int, lid: int, said: str) -> None:
+    def _owner(self, number: int, lid: int, owner: str) -> None:
         """Store the LID's owner as text: comparing texts keeps a million lines fast."""
-        if said.startswith(_NO_OWNER):
+        if owner.startswith(_NO_OWNER):
             return
-        if not _OWNER.match(said):
-            message = "no destination after the port: made with -n?" if not said else f"unknown owner {said[:60]!r}"
+        if not _OWNER.match(owner):
+            message = "no destination after the port: made with -n?" if not owner else f"unknown owner {owner[:60]!r}"
             raise self.error(number, message)
         if lid in self.owners:
-            message = f"LID {lid:#x} is {said} here and was {self.owners[lid]} before: LIDs changed during the dump"
+            message = f"LID {lid:#x} is {owner} here and was {self.owners[lid]} before: LIDs changed during the dump"
             raise self.error(number, message)
-        self.owners[lid] = said
+        self.owners[lid] = owner
 
 
 def parse_dump_fts(lines: Iterable[str], *, file: str = "dump_fts") -> ForwardingTables:
@@ -120,7 +120,7 @@ def parse_dump_fts(lines: Iterable[str], *, file: str = "dump_fts") -> Forwardin
     longest = max(len(table) for table in reader.tables.values())
     return ForwardingTables(
         tables={guid: bytes(table.ljust(longest, bytes([NO_ROUTE]))) for guid, table in reader.tables.items()},
-        lids={lid: guid_of(said.rsplit("0x", 1)[1]) for lid, said in reader.owners.items()},
+        lids={lid: guid_of(owner.rsplit("0x", 1)[1]) for lid, owner in reader.owners.items()},
     )
 
 

@@ -43,7 +43,7 @@ def fits(answers: Answers) -> bool:
 
 
 def redact(value: Any) -> Any:
-    """The same JSON with what its name calls a secret blanked out."""
+    """Return the same JSON without the values that are secret by their names."""
     if isinstance(value, Mapping):
         return {key: "<redacted>" if _blank(key, item) else redact(item) for key, item in value.items()}
     if isinstance(value, list):

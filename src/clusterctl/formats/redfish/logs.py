@@ -123,14 +123,14 @@ def _cleared(item: Resource) -> bool:
 
 
 def _origin(item: Resource) -> str:
-    """The last part of the link to the part; an entry without a valid link is kept."""
+    """Return the last part of the link to the part; an entry without a valid link is kept."""
     link = item.value("Links", "OriginOfCondition")
     path = link.get("@odata.id") if isinstance(link, Mapping) else None
     return path.rstrip("/").rsplit("/", 1)[-1] if isinstance(path, str) else ""
 
 
 def _holder(service: Resource) -> str:
-    """The chassis whose own log it is: each GPU of an HGX board is one."""
+    """Return the chassis that owns the log: each GPU of an HGX board is one."""
     parts = service.path.split("/")
     return parts[4] if len(parts) > 4 and parts[3] == "Chassis" else ""
 
@@ -177,8 +177,8 @@ class EventLogs:
 
 
 def read_event_logs(answers: Answers) -> EventLogs | ReadRequest:
-    """The System's, else those of its managers (Dell). Raises `ParseError` or `EdgeError` where one of them could not
-    be read to its end, and where none can be cleared.
+    """Return the System's, else those of its managers (Dell). Raise `ParseError` or `EdgeError` where one of them could
+    not be read to its end, and where none can be cleared.
     """
     tree = Tree(answers)
     try:

@@ -28,7 +28,7 @@ _MAC_SEPARATORS = re.compile(r"[:.\-]")
 
 
 _CX_ID = re.compile(r"CX([4-9])", re.IGNORECASE)
-"""`IO_Board_0_CX7_0`: ids of the adapters of a GB200 tray, whose models are those of the boards that they sit on."""
+"""`IO_Board_0_CX7_0`: ids of the adapters of a GB200 tray, with the models of the boards that they sit on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class _Function:
     def reported_model(self) -> str:
         dell = (self.resource.text("Oem", "Dell", name, "ProductName") for name in ("DellInfiniBand", "DellNIC"))
         products = (product.split(" - ")[0] for product in dell if product)
-        told = (self.adapter.text("Model"), next(products, ""), self.adapter.text("PartNumber"))
-        return next((text for text in told if text and not garbled(text)), "")
+        names = (self.adapter.text("Model"), next(products, ""), self.adapter.text("PartNumber"))
+        return next((text for text in names if text and not garbled(text)), "")
 
     @property
     def model(self) -> str:
@@ -160,7 +160,7 @@ def _of_functions(tree: Tree, functions: Iterable[_Function], netboots: Abstract
 
 
 _LINKS = {"linkup": True, "up": True, "linkdown": False, "nolink": False, "down": False}
-"""LinkStatus of EthernetInterface, Port and NetworkPort; others, such as `Training`, say neither."""
+"""LinkStatus of EthernetInterface, Port and NetworkPort; others, such as `Training`, mean neither."""
 
 
 def _link(port: Resource) -> bool | None:
@@ -207,7 +207,7 @@ def _functions(tree: Tree) -> list[_Function]:
 
 
 def _present(function: _Function) -> _Function | None:
-    """Return a function that is there; `ParseError` where what tells of its kind is garbled."""
+    """Return a present function; `ParseError` where the fields of its kind are garbled."""
     resource = function.resource
     _ = (function.model, function.is_infiniband, function.capabilities, _maker_unclear(function.adapter))
     _ = (resource.text("BootMode"), resource.text("NetDevFuncType"), _slot(function))

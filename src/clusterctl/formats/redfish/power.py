@@ -138,7 +138,7 @@ def _ways(tree: Tree, holder: Resource) -> Iterator[tuple[str, Mapping[str, Any]
 
 
 def _actions(holder: Resource) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The standard ones and the vendors', wherever they keep them."""
+    """Yield the standard actions and the vendors', in any of their places."""
     oem = holder.value("Oem")
     places = [holder.value("Actions"), holder.value("Actions", "Oem")]
     places += (

@@ -120,7 +120,7 @@ def task_of(path: str, answer: Answer) -> Task:
 def accepted_task(body: Mapping[str, Any], location: str) -> str:
     """Return the path of the task of an accepted request; empty where the answer has none.
 
-    The body is the task; `Location` may be a task monitor, whose answers have less (DSP0266, "Task monitors").
+    The body is the task; `Location` may be a task monitor, with shorter answers (DSP0266, "Task monitors").
     """
     own = body.get("@odata.id")
     if isinstance(own, str) and str(body.get("@odata.type", "")).startswith("#Task."):
@@ -176,7 +176,7 @@ def _service_task(service: Resource) -> tuple[Task, ...]:
 
 
 def _inside(uri: str) -> str:
-    """The path, where it can be reached as the rest is; HPE's `/cgi-bin/uploadFile` wants another protocol."""
+    """Return the path, where it can be reached as the rest is; HPE's `/cgi-bin/uploadFile` wants another protocol."""
     path = _path(uri)
     return path if path.startswith("/redfish/") else ""
 

@@ -36,7 +36,7 @@ class _Block:
     statements: list[list[str]] = field(default_factory=list)
 
     def after(self, *head: str) -> str:
-        """The first word behind `head`, of the last statement that begins so; empty where there is none."""
+        """Return the first word behind `head`, of the last statement that begins so; empty where there is none."""
         found = [words for words in self.statements if words[: len(head)] == list(head) and len(words) > len(head)]
         return found[-1][len(head)] if found else ""
 
@@ -119,7 +119,7 @@ def is_dnsmasq(text: str) -> bool:
 
 
 def read_dnsmasq(text: str, file: str) -> tuple[Lease, ...]:
-    """The IPv4 leases. Raises `UsageError` naming file and line."""
+    """Return the IPv4 leases. Raise `UsageError` with file and line."""
     found: dict[str, Lease] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("duid "):
@@ -153,19 +153,19 @@ def is_kea(text: str) -> bool:
 
 
 def read_kea(text: str, file: str) -> tuple[Lease, ...]:
-    """The leases in force that have a hardware address. Raises `UsageError` naming file, line and column."""
+    """Return the leases in force that have a hardware address. Raise `UsageError` with file, line and column."""
     table = read_table(text, file)
     for name in _NEEDED:
         if name not in table.headings:
             raise UsageError(f"has no column {name}", where=f"{file}:1", remedy="take the file that Kea itself writes")
     found: dict[str, Lease] = {}
     for line, cells in table.rows:
-        told = dict(zip(table.headings, (cell.strip() for cell in cells), strict=False))
-        address = told.get("address", "")
-        in_force = told.get("state", "") in _IN_USE and told.get("valid_lifetime") != "0"
-        if in_force and told.get("hwaddr"):
-            hostname = told.get("hostname", "").replace("&#x2c", ",").rstrip(".")
-            found[address] = Lease(address, _mac(told["hwaddr"], file, line), hostname)
+        row = dict(zip(table.headings, (cell.strip() for cell in cells), strict=False))
+        address = row.get("address", "")
+        in_force = row.get("state", "") in _IN_USE and row.get("valid_lifetime") != "0"
+        if in_force and row.get("hwaddr"):
+            hostname = row.get("hostname", "").replace("&#x2c", ",").rstrip(".")
+            found[address] = Lease(address, _mac(row["hwaddr"], file, line), hostname)
         else:
             found.pop(address, None)
     return tuple(found.values())

@@ -47,7 +47,7 @@ class _Reader:
 
 
 def read_ndt(text: str, file: str) -> PlanDraft:
-    """Raises UsageError that names file, line and column."""
+    """Return the draft. Raise UsageError with file, line and column."""
     reader = _Reader(file)
     table = read_table(text, file)
     names = [_PREFIX.sub("", name) for name in table.headings]

@@ -36,14 +36,14 @@ _RESEAT = "power the machine off and on; if it is still absent, reseat the {0}, 
 _REPORTED = frozenset(
     {Code.GPU_OFF_THE_BUS, Code.GPU_RESET_NEEDED, Code.GPU_MEMORY_UNREPAIRABLE, Code.GPU_REPAIR_PENDING}
 )
-"""What nvidia-smi says for certain, configured or not."""
+"""What nvidia-smi reports reliably, configured or not."""
 
 Look = tuple[tuple[Finding, ...], tuple[Evidence, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class HardwareProbe:
-    """Looks at the hardware of a node whose configuration failed.
+    """Reads the hardware of a node with a failed configuration.
 
     limits   by SKU; a node of another SKU is judged by what needs no SKU
     """

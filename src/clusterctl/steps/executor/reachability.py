@@ -77,7 +77,7 @@ class BmcState:
 
 @dataclass(frozen=True, slots=True)
 class BmcProbe:
-    """Reads the BMC of a node whose host does not answer; never raises for what the BMC does wrong."""
+    """Reads the BMC of a node with a silent host; never raises for what the BMC does wrong."""
 
     bmcs: Bmcs
     address_of: Callable[[str], BmcAddress]
@@ -92,8 +92,8 @@ class BmcProbe:
             broken = peer_error(error, name)
             return BmcState(f"its BMC could not be read ({broken.message})", error=broken)
         bad = [entry for entry in entries.value if entry.severity.lower() != "ok" and weighs(entry)]
-        said = f", its BMC logged: {bad[0].message}" if bad else ", its BMC logged no error"
-        words, evidence = f"power is {power.value.value}{said}", (*power.evidence, *entries.evidence)
+        logged = f", its BMC logged: {bad[0].message}" if bad else ", its BMC logged no error"
+        words, evidence = f"power is {power.value.value}{logged}", (*power.evidence, *entries.evidence)
         return BmcState(words, power.value, evidence, entries=tuple(entries.value))
 
 

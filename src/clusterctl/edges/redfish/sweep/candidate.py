@@ -113,7 +113,7 @@ class CandidateProbe:
             return candidate.result(Outcome.FAILED, f"clusterctl itself failed: {type(error).__name__}", remedy)
 
     def _probe(self, host: str, candidate: _Candidate) -> Sighting:
-        """Return what is there. A device that is no machine gets no login where its service root says so."""
+        """Return what is there. A device that its service root shows to be no machine gets no login."""
         address = candidate.greet(self._address_of(host), self._known)
         if candidate.greeting.kind:
             return candidate.other_device(candidate.greeting.kind)

@@ -134,11 +134,11 @@ class Server:
             caller.send(b"%d" % os.waitstatus_to_exitcode(status))
 
 
-def run_module(told: dict[str, Any], streams: list[int]) -> NoReturn:
+def run_module(request: dict[str, Any], streams: list[int]) -> NoReturn:
     """Run the module of stdin in this fork, as a Python that the caller had started."""
     status = 1
     try:
-        take_over(told, streams)
+        take_over(request, streams)
         main = types.ModuleType("__main__")
         sys.modules["__main__"] = main
         exec(compile(sys.stdin.buffer.read(), "<stdin>", "exec", dont_inherit=True), main.__dict__)  # noqa: S102
@@ -156,15 +156,15 @@ def run_module(told: dict[str, Any], streams: list[int]) -> NoReturn:
         os._exit(status)
 
 
-def take_over(told: dict[str, Any], streams: list[int]) -> None:
+def take_over(request: dict[str, Any], streams: list[int]) -> None:
     """Set the caller's environment, folder, umask and streams."""
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     os.closerange(len(streams), max(streams) + 64)
     os.environ.clear()
-    os.environ.update(told["environment"])
-    os.umask(told["umask"])
-    os.chdir(told["folder"])
+    os.environ.update(request["environment"])
+    os.umask(request["umask"])
+    os.chdir(request["folder"])
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, name in enumerate(STREAMS):
         raw = io.FileIO(number, "r" if number == 0 else "w", closefd=False)
