@@ -22,7 +22,7 @@ class WavePolicy:
 
     canary        machines of a kind that must end well before the others begin, one kind after the other; 0: none
     at_once       the most machines at a time
-    per_rack      so many of one rack at a time (of machines whose rack is known); 0: only `at_once` counts
+    per_rack      the most machines of one rack at a time (of machines with a known rack); 0: only `at_once` counts
     stop_percent  more failures than this among the last machines that ended stop all that have not begun
     of_at_least   so many machines must have ended before that counts; a run over no more than these has no canary
     patience_s    a canary that takes longer than this gets a second one

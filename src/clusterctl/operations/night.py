@@ -56,7 +56,7 @@ class NightResult:
     """What became of a night.
 
     tested       names of the nodes that had a turn; `failed` those of them that are not gold
-    overdue      gold nodes whose evidence is too old
+    overdue      gold nodes with evidence that is too old
     passed_over  nodes that could not be had, with the reason: they had no turn
     stuck        nodes that could not be given back to the scheduler, with the reason
     ended        why no more nodes were taken

@@ -52,7 +52,7 @@ def _unique_names(logins: tuple[BmcLogin, ...]) -> tuple[BmcLogin, ...]:
 class RotationSettings:
     """The rule for the passwords that clusterctl sets on BMCs; each machine gets its own.
 
-    `user`: the account whose password changes; empty: the account that clusterctl logs in with. With
+    `user`: the account of the new password; empty: the account that clusterctl logs in with. With
     `when: discover`, the step also changes a password that the BMC requires to be changed.
     """
 

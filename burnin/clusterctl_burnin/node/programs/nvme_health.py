@@ -30,7 +30,7 @@ def drives(listed: str) -> dict[str, dict[str, str]]:
 
 
 def main(ask: Ask, gather: Gather) -> int:
-    """Print `{"drives": [{name, serial, model, code, said, log}]}`; `log` is null where the tool failed."""
+    """Print `{"drives": [{name, serial, model, code, output, log}]}`; `log` is null where the tool failed."""
     code, listed, complaint = ask("lsblk", "--json", "--bytes", "--output", "NAME,TYPE,MODEL,SERIAL")
     if code != 0:
         sys.stderr.write(complaint)

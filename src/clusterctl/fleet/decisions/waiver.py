@@ -13,7 +13,7 @@ LONGEST = timedelta(days=90)
 
 NEVER: Mapping[str, str] = {
     "identity": "which machine this is cannot be a matter of opinion",
-    "bmc": "nothing is known of a machine whose BMC cannot be read",
+    "bmc": "nothing is known of a machine with a BMC that cannot be read",
     "sku_model": "without a SKU it is unknown what to expect of the machine; add the SKU to the site",
     "root_disk": "it names the disk that is overwritten",
     "install": "later steps work on the OS that it puts there",

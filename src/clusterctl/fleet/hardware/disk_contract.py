@@ -208,7 +208,7 @@ def judge_data(
 def data_to_compare(
     contract: DiskContract, before: Sequence[KernelDrive], now: Sequence[KernelDrive]
 ) -> tuple[str, ...]:
-    """Return the paths, as they are now, of the drives whose fingerprints are to be read again."""
+    """Return the paths, as they are now, of the drives with fingerprints that are to be read again."""
     again = (_again(drive, now) for drive in before if drive.fingerprint and not contract.fits(drive))
     return tuple(drive.path for drive in again if drive is not None)
 

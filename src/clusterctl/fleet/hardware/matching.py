@@ -309,7 +309,7 @@ _CAUSES = {
     "memory_size": ("dimms",),
     "root_disk": ("drives",),
 }
-"""Check → the checks whose failing part explains it: the BMC rolls them up; a dead drive does not report what it is."""
+"""Check → the checks that explain it by their failing part: the BMC rolls them up; a dead drive reports no identity."""
 
 
 def _explained(findings: Sequence[Finding]) -> tuple[Finding, ...]:

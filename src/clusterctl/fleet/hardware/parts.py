@@ -87,7 +87,7 @@ def part_changes(node: NodeState, found: Inventory) -> tuple[NewEvent, ...]:
     """Return an event for each part that is new in this node, moved to another slot, or is absent.
 
     Each names the node, the slot, and the part that was there before or is there now. A node's own event for each slot
-    whose part was replaced comes last. Nothing is replaced where nothing was known.
+    with a replaced part comes last. Nothing is replaced where nothing was known.
     """
     before = node.inventory
     old, new = _by_serial(before) if before else {}, _by_serial(found)

@@ -10,7 +10,7 @@ from clusterctl.fleet.node import Mac
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """One sender whose frames arrive at `interface`.
+    """One sender of frames that arrive at `interface`.
 
     chassis      the sender's name of its device: its system name, else its chassis id
     ports        the sender's names of its port: the port id, unless that is a MAC address, and the port's description

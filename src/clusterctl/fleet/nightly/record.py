@@ -31,7 +31,7 @@ def metrics(record: NightRecord) -> str:
         ("last_end_timestamp_seconds", "When the last nightly burn-in came to its end; 0: never.", ended),
         ("tested_nodes", "Nodes that it tested.", record.tested),
         ("failed_nodes", "Nodes that it tested and that are not gold any more.", record.failed),
-        ("overdue_nodes", "Gold nodes whose evidence was older than allowed after it.", record.overdue),
+        ("overdue_nodes", "Gold nodes with evidence older than allowed after it.", record.overdue),
     )
     return "".join(
         f"# HELP clusterctl_nightly_{name} {words}\n# TYPE clusterctl_nightly_{name} gauge\n"

@@ -53,7 +53,7 @@ def wrong_variables(variables: Mapping[str, Any], roles: Roles) -> Iterator[Prob
 
 
 def unknown_names(names: Mapping[str, Any], roles: Roles) -> Iterator[Problem]:
-    """Yield the wrong names of variables whose values are not read: secrets."""
+    """Yield the wrong names of variables with values that are not read: secrets."""
     known = {name: variable for role in roles.values() for name, variable in role.variables.items()}
     for name in names:
         if name not in known:

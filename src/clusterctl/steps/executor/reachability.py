@@ -163,7 +163,7 @@ _CODES = {
 _REMEDIES = {
     SshFailure.REFUSED: "attach a console, start sshd and see why it ended (systemctl status ssh)",
     SshFailure.NO_ANSWER: "check its management cable and switch port; attach a console and see that its address is up",
-    SshFailure.NO_GREETING: "attach a console, note what its kernel says, then power it off and on through its BMC",
+    SshFailure.NO_GREETING: "attach a console, note what its kernel prints, then power it off and on through its BMC",
     SshFailure.BROKEN: "attach a console: does it run, and does its management link come and go?",
     SshFailure.UNKNOWN: "attach a console: does it run, and does its sshd let clusterctl's key in?",
 }
