@@ -1,4 +1,4 @@
-# Everything that one does with a checkout. `make setup` first says what it installs; the other targets run it.
+# Everything that one does with a checkout. `make setup` first prints what it installs; the other targets run it.
 .PHONY: help setup check format test test-wheel audit sbom soak fault-table quirk-table operations-table first-day-page roles-table docs rehearse rehearse-down wheel requirements clean
 .DEFAULT_GOAL := help
 
@@ -51,7 +51,7 @@ roles-table: setup ## docs/reference/roles.md anew: what each role does, and whe
 docs: setup ## build/docs: the documentation as a site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-rehearse: setup ## eight machines, three broken, from BMC addresses to gold or quarantine
+rehearse: ## eight machines, three broken, from BMC addresses to gold or quarantine
 	@scripts/rehearse.sh
 
 rehearse-down: ## remove the rehearsal

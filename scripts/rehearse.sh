@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # A rehearsal: eight machines, three of them broken, from BMC addresses to gold or quarantine. Leaves the lab up.
+# Sets the machine up before, where needed, and prints at the end where the time went.
 # shellcheck source=scripts/common.sh
 source "$(dirname "$0")/common.sh"
 
@@ -15,9 +16,21 @@ some_may_fail() {
     [ "$status" -le 1 ] || exit "$status"
 }
 
+spent=()
+began=$SECONDS
+# Note how long the part of the rehearsal that has just ended took.
+ended() {
+    spent+=("$1 $((SECONDS - began)) s")
+    began=$SECONDS
+}
+
+scripts/setup.sh --run-only
+ended "set-up"
 scripts/rehearse-down.sh
 clusterctl lab up --hosts "$machines" --site "$rehearsal" "${faults[@]/#/--fault=}"
+ended "start of the lab"
 some_may_fail clusterctl bootstrap --site "$rehearsal" --yes
+ended "bootstrap"
 say ""
 some_may_fail clusterctl nodes --site "$rehearsal"
 
@@ -28,7 +41,10 @@ for fault in "${faults[@]}"; do
     some_may_fail clusterctl why "${fault#*:}" --site "$rehearsal"
 done
 
+ended "reports"
+printf -v parts ', %s' "${spent[@]}"
 say ""
+say "time: $((SECONDS / 60)) min $((SECONDS % 60)) s: ${parts#, }"
 some_may_fail clusterctl nodes --site "$rehearsal" --json |
     "$venv/bin/python" scripts/rehearse_verdict.py --machines "$machines" --broken "${broken[@]}"
 say "the lab is up to look around in: $venv/bin/clusterctl lab status; make rehearse-down removes it"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes a bare Debian 12 or Ubuntu 24.04 machine a controller: Debian packages, then .venv with pinned requirements.
-# Says what it will change before it does; changes nothing when all is there.
+# Prints what it will change before it does; changes nothing when all is there.
+# `setup.sh --run-only` leaves out what only the developers of clusterctl need: linters, test tools, the documentation's.
 # shellcheck source=scripts/common.sh
 source "$(dirname "$0")/common.sh"
 
@@ -10,6 +11,12 @@ readonly unwanted_services=("opensm opensm.service" "openssh-server ssh.service"
     "postgresql postgresql.service")
 readonly start_policy=/usr/sbin/policy-rc.d  # while it is there and exits 101, installing a package starts no service
 readonly ours='# written by the set-up of clusterctl, which removes it when it is done'
+
+if [ "${1:-}" = --run-only ]; then
+    readonly run_only=yes suffix=-run pins="requirements.txt"
+else
+    readonly run_only=no suffix="" pins="requirements.txt and requirements-dev.txt"
+fi
 
 installed() { [ "$(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
@@ -55,17 +62,33 @@ install_packages() (
 
 stamp() { sha256sum requirements.txt requirements-dev.txt pyproject.toml lab/pyproject.toml; }
 
-# The interpreter is asked too: after an upgrade of the distribution it may be gone.
+# The interpreter is asked too: after an upgrade of the distribution it may be gone. A set-up for developers has all.
 up_to_date() {
-    [ -f "$venv/.stamp" ] && [ "$(stamp)" = "$(cat "$venv/.stamp")" ] && "$venv/bin/python" -c 'import clusterctl, clusterctl_cli, clusterctl_burnin, clusterctl_lab'
+    local stamps=("$venv/.stamp") file
+    [ "$run_only" = no ] || stamps+=("$venv/.stamp-run")
+    for file in "${stamps[@]}"; do
+        if [ -f "$file" ] && [ "$(stamp)" = "$(cat "$file")" ]; then
+            "$venv/bin/python" -c 'import clusterctl, clusterctl_cli, clusterctl_burnin, clusterctl_lab' && return
+        fi
+    done
+    return 1
 }
 
+# The pins, with their digests, of what builds the two editable packages.
+build_pins() { awk '/^[a-z]/ {wanted = /^(editables|hatchling|pathspec|pluggy|trove-classifiers)==/} wanted' requirements-dev.txt; }
+
+# The files of pins are complete, so pip resolves nothing. Byte code is written afterwards, on all processors.
 make_venv() {
     "$venv/bin/python" -m pip --version >/dev/null 2>&1 || "$1" -m venv --clear "$venv"
-    local pip=("$venv/bin/python" -m pip --disable-pip-version-check --no-input)
-    "${pip[@]}" install --quiet -r requirements.txt -r requirements-dev.txt
-    "${pip[@]}" install --quiet --no-deps --no-build-isolation --editable . --editable lab
-    stamp >"$venv/.stamp"
+    local install=("$venv/bin/python" -m pip --disable-pip-version-check --no-input install --quiet --no-deps --no-compile)
+    if [ "$run_only" = yes ]; then
+        "${install[@]}" --require-hashes -r requirements.txt -r <(build_pins)
+    else
+        "${install[@]}" --require-hashes -r requirements.txt -r requirements-dev.txt
+    fi
+    "${install[@]}" --no-build-isolation --editable . --editable lab
+    "$venv/bin/python" -m compileall -q -j 0 "$venv/lib" >/dev/null || true  # some packages carry templates that are no Python
+    stamp >"$venv/.stamp$suffix"
 }
 
 command -v dpkg-query >/dev/null || fail "set-up knows Debian and Ubuntu only; elsewhere install by hand:
@@ -81,7 +104,7 @@ say "set-up changes on this machine:"
 if [ "${#missing[@]}" -gt 0 ]; then
     say "  Debian packages, by apt-get, none of their services started: ${missing[*]}"
 fi
-say "  $PWD/$venv: Python packages as pinned in requirements.txt and requirements-dev.txt; the command clusterctl"
+say "  $PWD/$venv: Python packages as pinned in $pins; the command clusterctl"
 
 if [ "${#missing[@]}" -gt 0 ]; then
     install_packages "${missing[@]}"

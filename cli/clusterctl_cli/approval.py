@@ -17,9 +17,9 @@ from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Event, Preview, Result
 from clusterctl.operations.run_log import PROGRESS, run_log
 from clusterctl_cli import output
-from clusterctl_cli.options import VERBOSE
 from clusterctl_cli.stopping import stoppable
 from clusterctl_cli.text import echo
+from clusterctl_cli.verbosity import VERBOSE
 
 RequestT_contra = TypeVar("RequestT_contra", contravariant=True)
 RequestT = TypeVar("RequestT")

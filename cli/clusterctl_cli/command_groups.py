@@ -110,13 +110,15 @@ class LazyGroup(click.Group):
             if ctx.resilient_parsing:  # shell completion: the word is not complete yet
                 return None
             raise self._unknown(ctx, cmd_name)
+        from clusterctl_cli.verbosity import add_verbose  # here, not above: `--help` has no use for it
+
         path, text = self.table[cmd_name]
         module, _, attribute = path.partition(":")
         command = getattr(importlib.import_module(f"clusterctl_cli.commands.{module}"), attribute)
         if not isinstance(command, click.Command):
             raise TypeError(f"{path} is no click command")
         command.short_help = text
-        return command
+        return add_verbose(command)
 
     def _unknown(self, ctx: click.Context, name: str) -> UsageError:
         import difflib

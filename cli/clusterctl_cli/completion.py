@@ -44,7 +44,7 @@ def complete_nodes(ctx: click.Context, _param: click.Parameter, incomplete: str)
 
 def complete_selectors(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return keys of selectors, and after `KEY=` the values of the site's nodes: stages, racks, SKUs."""
-    from clusterctl.operations.selection import SELECTOR_KEYS
+    from clusterctl.fleet.selectors import SELECTOR_KEYS
 
     before, comma, last = incomplete.rpartition(",")
     key, equals, value = last.partition("=")

@@ -56,7 +56,9 @@ class RootGroup(LazyGroup):
             return super().get_command(ctx, cmd_name)
         found = plugins()
         if cmd_name in found:
-            return load_plugin(found[cmd_name])
+            from clusterctl_cli.verbosity import add_verbose
+
+            return add_verbose(load_plugin(found[cmd_name]))
         if cmd_name == LAB and not ctx.resilient_parsing:
             raise UsageError("the rehearsal lab is not installed", where="clusterctl lab", remedy=LAB_MISSING)
         return super().get_command(ctx, cmd_name)

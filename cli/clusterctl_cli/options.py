@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from clusterctl.operations.run_log import FORM, PROGRESS, RedactingFormatter
 from clusterctl_cli.completion import complete_nodes, complete_selectors
 from clusterctl_cli.formats import format_option
 from clusterctl_cli.text import echo
@@ -66,42 +64,6 @@ yes_option = click.option("--yes", is_flag=True, help="Do it without a question.
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only preview; change nothing.")
 
 
-SAFE_LOGGERS = ("clusterctl", "paramiko", "urllib3")
-"""Loggers that log no secret. Others do: requests_oauthlib, oauthlib and redfish log whole headers and bodies."""
-
-
-VERBOSE = "clusterctl.verbose"
-"""Key in click's context: whether `-v` was given."""
-
-
-class StderrHandler(logging.Handler):
-    """Writes to today's `sys.stderr`: a progress view replaces it, and keeps its table below the lines."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        echo(self.format(record), err=True)
-
-
-def verbose_option(function: F) -> F:
-    """`-v` logs what happens, `-vv` in detail, on stderr."""
-
-    def apply(ctx: click.Context, _param: click.Parameter, value: int) -> None:
-        ctx.meta[VERBOSE] = bool(value)
-        level = {0: logging.ERROR, 1: logging.INFO}.get(value, logging.DEBUG)
-        handler = StderrHandler()
-        handler.setLevel(level)
-        handler.addFilter(lambda record: record.name != PROGRESS)  # the progress view prints these itself
-        handler.setFormatter(RedactingFormatter(FORM))
-        logging.basicConfig(level=max(level, logging.WARNING), handlers=[handler])
-        for name in SAFE_LOGGERS:
-            logging.getLogger(name).setLevel(level)
-        if not value:  # a silent host is a finding; paramiko logs it as an error, with a traceback
-            logging.getLogger("paramiko").setLevel(logging.CRITICAL)
-
-    return click.option(
-        "-v", "--verbose", count=True, callback=apply, expose_value=False, help="Log more on stderr (-vv: in detail)."
-    )(function)
-
-
 def nodes_argument(function: F) -> F:
     """Add the names of nodes, and `-l`: `context.select_nodes` reads both."""
     return click.argument("nodes", metavar="NODE...", nargs=-1, shell_complete=complete_nodes)(
@@ -136,11 +98,6 @@ def decision_options(function: F) -> F:
     return site_option(_acting_options(function))
 
 
-def read_options(function: F) -> F:
-    """Add the options of every command that only reads."""
-    return site_option(verbose_option(function))
-
-
 def step_options(function: F) -> F:
     """Add the options of every command that runs steps."""
     return site_option(limit_option(_acting_options(function)))
@@ -161,7 +118,7 @@ def wave_options(function: F) -> F:
 
 
 def _acting_options(function: F) -> F:
-    for option in (verbose_option, format_option(), dry_run_option, yes_option):
+    for option in (format_option(), dry_run_option, yes_option):
         function = option(function)
     return function
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from clusterctl_cli.options import SAFE_LOGGERS
+from clusterctl_cli.verbosity import SAFE_LOGGERS
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,8 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.selectors import choose
 from clusterctl.operations.context import open_site
-from clusterctl.operations.selection import choose
 from clusterctl_cli import watching
 from clusterctl_cli.main import cli
 from clusterctl_cli.text import columns

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clusterctl_cli.formats import format_option, print_document
-from clusterctl_cli.options import limit_option, site_option, verbose_option
+from clusterctl_cli.options import limit_option, site_option
 from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 @limit_option
 @site_option
 @format_option()
-@verbose_option
 @click.pass_context
 def export(ctx: click.Context, /, target: Path, folder: Path, *, as_json: bool, **options: Any) -> None:
     """Write the raw evidence of each node's last burn-in to DIR/NODE.json, for burnin judge.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clusterctl_cli.formats import format_option, print_document
-from clusterctl_cli.options import site_option, verbose_option
+from clusterctl_cli.options import site_option
 from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 @click.argument("recorded", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @site_option
 @format_option()
-@verbose_option
 @click.pass_context
 def judge(ctx: click.Context, recorded: Path, folder: Path, as_json: bool) -> None:
     """Judge recorded checks again: DIR/NODE.json for each node. Touches no host, and changes nothing in the journal.

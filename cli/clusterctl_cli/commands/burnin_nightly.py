@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clusterctl_cli.formats import format_option
-from clusterctl_cli.options import dry_run_option, site_option, verbose_option, yes_option
+from clusterctl_cli.options import dry_run_option, site_option, yes_option
 from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 @yes_option
 @dry_run_option
 @format_option()
-@verbose_option
 def nightly(*, folder: Path, window: str | None, budget: int | None, yes: bool, dry_run: bool, as_json: bool) -> int:
     """Burn in gold nodes that are idle, the ones with the oldest evidence first, and give them back.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from clusterctl_cli.options import site_option, verbose_option
+from clusterctl_cli.options import site_option
 
 
 @click.command("script")
@@ -18,7 +18,6 @@ from clusterctl_cli.options import site_option, verbose_option
     help="A file that is not there yet; without it, stdout.",
 )
 @site_option
-@verbose_option
 def script(target: Path | None, folder: Path) -> None:
     """Write the program that asks a node all that the checks of the site's suite want to know.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl_cli.options import FILE, dry_run_option, gathered, site_option, verbose_option, yes_option
+from clusterctl_cli.options import FILE, dry_run_option, gathered, site_option, yes_option
 from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ class DisableOptions:
 @yes_option
 @dry_run_option
 @site_option
-@verbose_option
 @gathered(DisableOptions)
 def disable(options: DisableOptions) -> int:
     """Disable the ports of bad links between switches, and print a repair request by rack.

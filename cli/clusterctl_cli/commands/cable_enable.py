@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from clusterctl_cli.options import dry_run_option, site_option, verbose_option, yes_option
+from clusterctl_cli.options import dry_run_option, site_option, yes_option
 from clusterctl_cli.text import echo
 
 
@@ -19,7 +19,6 @@ from clusterctl_cli.text import echo
 @yes_option
 @dry_run_option
 @site_option
-@verbose_option
 def enable(*, ports: tuple[str, ...], limits: str, deadline: float, yes: bool, dry_run: bool, folder: Path) -> int:
     """Enable ports that `cable disable` took out, and prove the links by their error counters.
 

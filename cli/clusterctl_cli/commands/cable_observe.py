@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clusterctl_cli.formats import DOCUMENTS, format_option
-from clusterctl_cli.options import FILE, site_option, verbose_option
+from clusterctl_cli.options import FILE, site_option
 from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ _MOST_LINES = 50
 @click.option("--deadline", type=click.FloatRange(min=1), default=300.0, show_default=True, help="Seconds to wait.")
 @site_option
 @format_option(*DOCUMENTS)
-@verbose_option
 def observe(fabric: Path | None, deadline: float, folder: Path, as_json: bool) -> None:
     """Read the fabric and write into the journal which devices, links and transceivers came, changed or went, and what
     is wrong that is no node's fault.

@@ -12,7 +12,7 @@ import click
 
 from clusterctl_cli.cabling_options import guids_option, host_gbps_option, plan_option, sheet_option
 from clusterctl_cli.formats import DOCUMENTS, format_option
-from clusterctl_cli.options import FILE, gathered, site_option, verbose_option
+from clusterctl_cli.options import FILE, gathered, site_option
 from clusterctl_cli.text import echo
 
 
@@ -52,7 +52,6 @@ class VerifyOptions:
 @guids_option
 @host_gbps_option
 @format_option(*DOCUMENTS)
-@verbose_option
 @click.pass_context
 @gathered(VerifyOptions)
 def verify(ctx: click.Context, options: VerifyOptions) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clusterctl_cli.formats import format_option, print_document
-from clusterctl_cli.options import nodes_argument, read_options
+from clusterctl_cli.options import nodes_argument, site_option
 from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.command("check")
 @nodes_argument
 @click.option("--idle", is_flag=True, help="No job runs on them: make the checks that need an idle node, too.")
-@read_options
+@site_option
 @format_option()
 def check(folder: Path, *, idle: bool, as_json: bool, **options: Any) -> int:
     """Run the checks of the site's suite, without loads, on nodes of any stage. Changes and records nothing.

@@ -7,13 +7,12 @@ from pathlib import Path
 import click
 
 from clusterctl_cli.formats import format_option
-from clusterctl_cli.options import site_option, verbose_option
+from clusterctl_cli.options import site_option
 
 
 @click.command()
 @site_option
 @format_option()
-@verbose_option
 def doctor(folder: Path, as_json: bool) -> int:
     """Print what is missing or wrong on this controller, and how to repair it. Changes nothing; needs no site.
 

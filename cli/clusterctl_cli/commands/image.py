@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from clusterctl_cli.formats import format_option, print_document
-from clusterctl_cli.options import dry_run_option, gathered, verbose_option, yes_option
+from clusterctl_cli.options import dry_run_option, gathered, yes_option
 from clusterctl_cli.text import echo
 
 boot_folder_option = click.option(
@@ -54,7 +54,6 @@ class BuildOptions:
 @boot_folder_option
 @dry_run_option
 @format_option()
-@verbose_option
 @gathered(BuildOptions)
 def build(options: BuildOptions) -> int:
     """Build the image NAME (`debian-12`, or what you call it), and the deployer that writes it to disks. Needs root.

@@ -9,14 +9,14 @@ import click
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl_cli.completion import complete_nodes
-from clusterctl_cli.options import read_options
+from clusterctl_cli.options import site_option
 from clusterctl_cli.text import echo
 
 
 @click.command()
 @click.option("--list", "everything", is_flag=True, help="Print all groups and hosts.")
 @click.option("--host", metavar="NODE", shell_complete=complete_nodes, help="Print the variables of one host.")
-@read_options
+@site_option
 def inventory(*, everything: bool, host: str | None, folder: Path) -> None:
     """Print the fleet as a dynamic Ansible inventory: `ansible-inventory -i inventory/clusterctl --list`.
 

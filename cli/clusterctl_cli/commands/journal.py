@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clusterctl_cli.formats import format_option, print_document
-from clusterctl_cli.options import decision_options, read_options
+from clusterctl_cli.options import decision_options, site_option
 from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def journal() -> None:
 
 
 @journal.command()
-@read_options
+@site_option
 @format_option()
 def verify(*, folder: Path, as_json: bool) -> int:
     """Compare every row with its digest, the events with their chains, the states with the events.
@@ -36,7 +36,7 @@ def verify(*, folder: Path, as_json: bool) -> int:
 
 @journal.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@read_options
+@site_option
 @format_option()
 def backup(*, file: Path, folder: Path, as_json: bool) -> int:
     """Write the journal to the new FILE, while runs go on. Every kind of database is backed up to a SQLite file.

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from clusterctl_cli.formats import format_option
-from clusterctl_cli.options import site_option, verbose_option
+from clusterctl_cli.options import site_option
 
 
 @click.group()
@@ -20,7 +20,6 @@ def maas() -> None:
 @click.option("--deadline", type=click.FloatRange(min=1), default=120.0, show_default=True, help="Seconds to wait.")
 @site_option
 @format_option()
-@verbose_option
 def check(*, subnet: str, deadline: float, folder: Path, as_json: bool) -> int:
     """Print what the MAAS host lacks to install this site, and how to repair it. Changes nothing.
 

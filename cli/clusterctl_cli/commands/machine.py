@@ -12,8 +12,8 @@ from clusterctl_cli.options import (
     decision_options,
     nodes_argument,
     optional_nodes_argument,
-    read_options,
     reason_option,
+    site_option,
     wave_options,
 )
 
@@ -29,7 +29,7 @@ def power() -> None:
 
 @power.command()
 @nodes_argument
-@read_options
+@site_option
 @format_option()
 def status(folder: Path, **options: Any) -> int:
     """Ask the BMCs whether their machines are on. Changes nothing."""
@@ -131,7 +131,7 @@ def rotate(folder: Path, *, everything: bool, **options: Any) -> int:
 
 @accounts.command("check")
 @optional_nodes_argument
-@read_options
+@site_option
 @format_option()
 def check_accounts(folder: Path, **options: Any) -> int:
     """Show which password each BMC accepts: the rule's, the one of the site, or neither. Changes nothing."""
@@ -149,7 +149,7 @@ def settings() -> None:
 @settings.command("check")
 @optional_nodes_argument
 @click.option("--deadline", type=click.FloatRange(min=1), default=600.0, show_default=True, help="Seconds to wait.")
-@read_options
+@site_option
 @format_option()
 def check_settings(folder: Path, *, deadline: float, **options: Any) -> int:
     """Show what differs from the baseline, and where machines of one SKU differ from each other. Changes nothing.

@@ -13,7 +13,7 @@ import click
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.peer_text import visible
 from clusterctl_cli.formats import format_option, print_document
-from clusterctl_cli.options import gathered, optional_nodes_argument, read_options
+from clusterctl_cli.options import gathered, optional_nodes_argument, site_option
 from clusterctl_cli.text import echo, echo_rendered
 from clusterctl_cli.watching import View, watch, watch_option
 
@@ -42,7 +42,7 @@ class NodesOptions:
 @click.option("--evidence", "digest", metavar="DIGEST", help="Print one piece of evidence, raw (12 digits suffice).")
 @click.option("--part", metavar="PART", help="Print the history of a part instead, by slot or serial, wherever it was.")
 @watch_option
-@read_options
+@site_option
 @format_option()
 @gathered(NodesOptions)
 def nodes(options: NodesOptions) -> int:
@@ -51,7 +51,7 @@ def nodes(options: NodesOptions) -> int:
     With NODE (names or shell patterns), print the history of each node, its last reports, and the evidence that they
     rest on.
     """
-    from clusterctl.operations.selection import choose
+    from clusterctl.fleet.selectors import choose
     from clusterctl_cli.context import open_context
 
     context = open_context(options.folder)
@@ -84,16 +84,16 @@ def nodes(options: NodesOptions) -> int:
 
 def _list(context: SiteContext, selectors: tuple[str, ...]) -> View:
     """Return one line per node, the counts, and what concerns the fleet as a whole."""
+    from clusterctl.fleet.selectors import choose
     from clusterctl.operations.gold_pool import spares
     from clusterctl.operations.operation import current_time
     from clusterctl.operations.reports import expired_note, expiry_of
-    from clusterctl.operations.selection import choose
     from clusterctl_cli import render
     from clusterctl_cli.render_fabric import faults_note
 
     shown, now = choose(context.nodes(), (), selectors), current_time()
     lines = [render.nodes_text(shown, now), "", render.counts(shown) + render.lab_note(context.site.settings.simulated)]
-    if (wanted := spares(context)) is not None and wanted.missing:
+    if (wanted := spares(context.site, context.journal)) is not None and wanted.missing:
         lines.append(f"too few spares: {wanted}")
     faults = context.faults()
     lines += [note for note in (expired_note(shown, expiry_of(context), now), faults_note(faults)) if note]
@@ -101,7 +101,7 @@ def _list(context: SiteContext, selectors: tuple[str, ...]) -> View:
 
 
 def _states(context: SiteContext, names: tuple[str, ...], selectors: tuple[str, ...]) -> list[NodeState]:
-    from clusterctl.operations.selection import choose
+    from clusterctl.fleet.selectors import choose
 
     return context.states(node.name for node in choose(context.nodes(), names, selectors))
 

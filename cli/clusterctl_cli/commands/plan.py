@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clusterctl_cli.formats import format_option, print_document
-from clusterctl_cli.options import limit_option, print_warnings, site_option, verbose_option
+from clusterctl_cli.options import limit_option, print_warnings, site_option
 from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 @limit_option
 @click.option("--network", is_flag=True, help="Show the network that each host will be given, as netplan prints it.")
 @format_option()
-@verbose_option
 @click.pass_context
 def plan(ctx: click.Context, /, folder: Path, *, network: bool, as_json: bool, **options: Any) -> None:
     """Print what bootstrap would do, node by node. Changes nothing; checks the whole site directory.

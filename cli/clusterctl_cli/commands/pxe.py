@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from clusterctl_cli.formats import format_option
-from clusterctl_cli.options import site_option, verbose_option
+from clusterctl_cli.options import site_option
 
 
 @click.group()
@@ -17,7 +17,6 @@ def pxe() -> None:
 
 @pxe.command()
 @site_option
-@verbose_option
 def serve(folder: Path) -> int:
     """Serve until stopped (Ctrl-C, SIGTERM), for runs that come and go; for systemd.
 
@@ -36,7 +35,6 @@ def serve(folder: Path) -> int:
 @pxe.command()
 @site_option
 @format_option()
-@verbose_option
 def check(folder: Path, as_json: bool) -> int:
     """Say what is missing before machines can be installed: tools, interface, address, images. Changes nothing.
 

@@ -11,7 +11,7 @@ import click
 from clusterctl.fleet.errors import UsageError
 from clusterctl_cli.completion import complete_nodes
 from clusterctl_cli.formats import Format, written
-from clusterctl_cli.options import gathered, site_option, verbose_option
+from clusterctl_cli.options import gathered, site_option
 from clusterctl_cli.text import echo, markdown
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ class ReportOptions:
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
 @site_option
 @click.option("--json", "as_json", is_flag=True, help="Short form of -o json.")
-@verbose_option
 @gathered(ReportOptions)
 def report(options: ReportOptions) -> None:
     """Print the acceptance report: what is gold and on which evidence, what is not and why, by rack.

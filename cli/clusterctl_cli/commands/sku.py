@@ -10,7 +10,7 @@ import click
 
 from clusterctl_cli.completion import complete_nodes
 from clusterctl_cli.formats import DOCUMENTS, format_option, print_document
-from clusterctl_cli.options import read_options
+from clusterctl_cli.options import site_option
 from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def sku() -> None:
 @click.option("--from", "node", required=True, metavar="NODE", shell_complete=complete_nodes, help="A discovered node.")
 @click.option("--name", default="", help="Of the SKU and its file; else made of manufacturer and model.")
 @format_option(*DOCUMENTS)
-@read_options
+@site_option
 def new(node: str, name: str, folder: Path, *, as_json: bool) -> None:
     """Write skus/NAME.yml of the site from what the BMC of NODE reported.
 
@@ -49,7 +49,7 @@ def new(node: str, name: str, folder: Path, *, as_json: bool) -> None:
 @sku.command(short_help="Propose limits from healthy nodes.")
 @click.argument("name", metavar="SKU")
 @format_option(*DOCUMENTS)
-@read_options
+@site_option
 def calibrate(name: str, folder: Path, *, as_json: bool) -> None:
     """Propose limits from what the healthy nodes of a SKU measured. Changes nothing.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clusterctl_cli.formats import format_option, print_document
-from clusterctl_cli.options import nodes_argument, read_options
+from clusterctl_cli.options import nodes_argument, site_option
 from clusterctl_cli.text import echo_rendered
 from clusterctl_cli.watching import View, watch, watch_option
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.command()
 @nodes_argument
 @watch_option
-@read_options
+@site_option
 @format_option()
 def why(nodes: tuple[str, ...], *, selectors: tuple[str, ...], watching: bool, folder: Path, as_json: bool) -> int:
     """Explain why nodes are where they are, what to do about it, and which evidence that rests on."""

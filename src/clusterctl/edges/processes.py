@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from clusterctl.edges.tally import Asked, count
 from clusterctl.fleet.errors import EdgeError, EnvironmentBrokenError
 from clusterctl.ports import Deadline
 from clusterctl_burnin.node.processes import MARKER
@@ -91,6 +92,7 @@ def run(argv: Sequence[str], deadline: Deadline, surroundings: Surroundings = DE
         raise EnvironmentBrokenError(
             "cannot run it: there is no such program", where=argv[0], remedy=surroundings.missing
         )
+    count(Asked.PROGRAM)
     seconds = f"{deadline.remaining + _GRACE_SECONDS:.0f}"
     with tempfile.TemporaryFile() as stdin:
         stdin.write(surroundings.stdin)

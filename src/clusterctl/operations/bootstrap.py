@@ -17,6 +17,7 @@ from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.payloads import runs
 from clusterctl.fleet.payloads.hardware import FabricFault
 from clusterctl.fleet.payloads.node import StageAdvanced, StepStarted
+from clusterctl.fleet.selectors import matching
 from clusterctl.fleet.state import NodeState, NodeSummary, summarise
 from clusterctl.operations import accounts
 from clusterctl.operations.adapters import Access, Adapters
@@ -25,7 +26,6 @@ from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Effect, Preview
 from clusterctl.operations.partners import unpublished_partners
 from clusterctl.operations.plan import PlannedNode, planned
-from clusterctl.operations.selection import matching
 from clusterctl.operations.trust import notices
 from clusterctl.ports import Claims, Journal
 from clusterctl.steps.executor.pipeline import Observer, Progress

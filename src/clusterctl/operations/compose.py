@@ -107,7 +107,7 @@ class StepFactory:
 
     def publish(self) -> None:
         """Publish the gold pool for schedulers."""
-        publish(self._context, self._adapters.pool)
+        publish(self._context.journal, self._adapters.pool)
 
     def _policy(self) -> Policy:
         return Policy(

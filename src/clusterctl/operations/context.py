@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import logging
 import math
 import os
 import time
@@ -29,6 +30,9 @@ from clusterctl.fleet.payloads.node import NodeDescribed
 from clusterctl.fleet.state import NodeState, NodeSummary, summarise
 from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.ports import Journal
+from clusterctl.site.urls import place_of
+
+log = logging.getLogger(__name__)
 
 DESCRIBE_ATTEMPTS = 5
 SERIALS_S = 10.0
@@ -138,7 +142,9 @@ def open_site(folder: Path, invocation: Invocation | None = None, *, thorough: b
     Nothing is changed but the journal's tables. `thorough` reads everything that the site names, secrets included: for
     operations that act on machines.
     """
+    began = time.monotonic()
     site = load_site(folder)
+    log.info("site file %s: %d nodes, read in %.2f s", site.document.file, len(site.nodes), time.monotonic() - began)
     if thorough:
         from clusterctl.edges.site.contents import check_contents  # here, not above: it imports all checks
 
@@ -147,7 +153,9 @@ def open_site(folder: Path, invocation: Invocation | None = None, *, thorough: b
     by = invocation or Invocation()
     run = datetime.now(UTC).strftime("%Y%m%dT%H%M%S-") + uuid.uuid4().hex[:4]
     holder = Holder(run, by.actor, by.command, lease_s=site.settings.claims.lease_s)
+    began = time.monotonic()
     journal = open_journal(site.journal_url(), CLOCK, holder)
+    log.info("journal %s: opened in %.2f s", place_of(site.journal_url()), time.monotonic() - began)
     return SiteContext(site.knowing(_Serials(journal)), journal, run)
 
 

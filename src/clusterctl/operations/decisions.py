@@ -93,7 +93,7 @@ def run(context: SiteContext, request: DecisionRequest, control: Control) -> Res
         decisions = [decide(context.journal.state(node.id)) for node in nodes]
         for item in decisions:
             context.journal.append(item.events, claim=claims[item.node.id])
-        publish(context, gold_pool(context.site))
+        publish(context.journal, gold_pool(context.site))
     return result(request.decision.value, [_outcome(context, item) for item in decisions], control)
 
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.errors import CancelledError, ClusterctlError
 from clusterctl.fleet.node import Stage, Step
+from clusterctl.fleet.selectors import matching
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import Access
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.host_configuration import role_variables
 from clusterctl.operations.operation import Control
-from clusterctl.operations.selection import matching
 from clusterctl.ports import Deadline, HostAddress, Playbooks, PlayOutcome
 from clusterctl.steps.configure.step import plays_before
 from clusterctl.steps.executor.reachability import SshAccess

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.pool import FilePool, InventoryFile
@@ -15,11 +14,8 @@ from clusterctl.edges.scheduler.slurm import Featured, publish_feature
 from clusterctl.edges.site import Site
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.reporting.spares import Spares
-from clusterctl.ports import Deadline, Pool
+from clusterctl.ports import Deadline, Journal, Pool
 from clusterctl.site.scheduling import SlurmSettings
-
-if TYPE_CHECKING:
-    from clusterctl.operations.context import SiteContext
 
 log = logging.getLogger(__name__)
 FEATURE_S = 150.0
@@ -75,24 +71,26 @@ def gold_pool(site: Site) -> GoldPool:
     return GoldPool(file, tuple(others))
 
 
-def spares(context: SiteContext) -> Spares | None:
+def spares(site: Site, journal: Journal) -> Spares | None:
     """Return the spare nodes; None where the site does not name the number of nodes that its work needs."""
-    publish = context.site.settings.publish
-    return Spares(len(_gold(context)), publish.needed, publish.spares_percent) if publish.needed is not None else None
+    settings = site.settings.publish
+    if settings.needed is None:
+        return None
+    return Spares(len(_gold(journal)), settings.needed, settings.spares_percent)
 
 
-def publish(context: SiteContext, pool: Pool) -> None:
+def publish(journal: Journal, pool: Pool) -> None:
     """Publish the gold pool, and again where another run admitted or demoted a node meanwhile.
 
     The run that writes last reads once more after it: no older pool stays over a newer one.
     """
     published = None
-    while published != (gold := _gold(context)):
+    while published != (gold := _gold(journal)):
         pool.publish(gold)
         published = gold
 
 
-def _gold(context: SiteContext) -> Mapping[str, str]:
+def _gold(journal: Journal) -> Mapping[str, str]:
     """Return the addresses of gold nodes that no operator holds, by name."""
     now = CLOCK.now()
-    return {node.name: node.address for node in context.journal.summaries() if node.in_pool(now)}
+    return {node.name: node.address for node in journal.summaries() if node.in_pool(now)}

@@ -172,7 +172,7 @@ def _take_turns(tonight: SiteContext, policy: NightPolicy, opening: Opening, con
         passed_over=night.passed_over,
         stuck=night.stuck,
         ended=night.ended,
-        spares=spares(tonight),
+        spares=spares(tonight.site, tonight.journal),
     )
 
 
@@ -262,7 +262,7 @@ class NightRun:
         except ClaimLostError as error:
             night.passed_over[error.where] = error.message
             return False
-        publish(self.context, self.adapters.pool)
+        publish(self.context.journal, self.adapters.pool)
         return True
 
     def _once_more(self, names: Sequence[str], night: Night) -> None:

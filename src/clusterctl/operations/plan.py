@@ -12,11 +12,11 @@ from clusterctl.edges.site.contents import wiring_plan
 from clusterctl.edges.site.host_networks import HostNetworks, host_networks
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Stage, Step
+from clusterctl.fleet.selectors import matching
 from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.formats.host.netplan import FILE, netplan, netplan_file
 from clusterctl.formats.host.networkd import udev_rules
 from clusterctl.operations.context import SiteContext
-from clusterctl.operations.selection import matching
 from clusterctl.operations.trust import notices
 
 

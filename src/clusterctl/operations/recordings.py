@@ -15,9 +15,9 @@ from clusterctl.fleet.event import Event, Stream
 from clusterctl.fleet.fold import fold
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.payloads.node import ReportRecorded
+from clusterctl.fleet.selectors import matching
 from clusterctl.fleet.state import NodeSummary
 from clusterctl.operations.context import SiteContext
-from clusterctl.operations.selection import matching
 from clusterctl_burnin.probe import Probe
 from clusterctl_burnin.recordings.export import Export, export
 from clusterctl_burnin.registry import CHECKS

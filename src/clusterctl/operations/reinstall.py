@@ -90,4 +90,4 @@ def _order(context: SiteContext, node: NodeState, request: ReinstallRequest, con
         context.journal.store(seen.evidence)
         event = ordered(fresh, _reason(request), tuple(item.digest for item in seen.evidence))
         context.journal.append([event], claim=claims[node.id])
-        publish(context, adapters.pool)
+        publish(context.journal, adapters.pool)

@@ -77,7 +77,7 @@ def run(context: SiteContext, request: RevalidateRequest, control: Control) -> R
         borrowed = () if request.partners else plan.partners
         with _lent(plan, scheduler, borrowed, control) as lent:
             steps = _order(plan, request)
-            publish(plan.context, adapters.pool)
+            publish(plan.context.journal, adapters.pool)
             again = RunRequest(steps=steps, limit=plan.names, partners=request.partners or lent)
             return bootstrap.run(plan.context, again, Control(None, control.on_event, control.cancelled))
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clusterctl.edges.tally import counts
 from clusterctl.fleet.peer_text import visible
 from clusterctl.operations.documents import redacted
 
@@ -36,6 +37,11 @@ class RedactingFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 — logging's name
         return super().formatMessage(record).replace("\n", "\n    ")
+
+
+def requests_made() -> str:
+    """Return what this process has asked of others so far: `4 requests to BMCs, 1 commands on hosts`."""
+    return ", ".join(f"{number} {asked}" for asked, number in counts().items()) or "nothing asked of any machine"
 
 
 @contextmanager

@@ -22,9 +22,9 @@ from clusterctl.edges.site import Site
 from clusterctl.edges.ssh import ParamikoShell
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Origin
+from clusterctl.fleet.selectors import matching
 from clusterctl.operations.adapters import Access
 from clusterctl.operations.gold_pool import GoldPool, gold_pool
-from clusterctl.operations.selection import matching
 from clusterctl.operations.site_facts import backend_of, known_bmcs, stagger, stagger_group, state_dir
 from clusterctl.ports.scheduler import Scheduler
 from clusterctl.site.scheduling import CommandSettings, ListSettings, SlurmSettings

@@ -183,7 +183,11 @@ def _warnings(known: _Known, request: SweepRequest) -> Iterator[str]:
 def _sweep(folder: Path, known: _Known, hosts: Sequence[str], request: SweepRequest, control: Control) -> ScanResult:
     pins = known_bmcs(known.site) if known.site is not None else KnownBmcs(folder / "state" / "bmc_pins")
     macs = {lease.address: lease.mac for lease in known.leases}
-    logins = SweepLogins(known.site, macs) if known.site is not None and not request.no_login else None
+    logins = (
+        SweepLogins(known.site.logins, known.site.nodes, macs)
+        if known.site is not None and not request.no_login
+        else None
+    )
     probe = CandidateProbe(known.address_of, logins, replace(pins, learn=False) if request.no_login else pins)
     deadline = Deadline.after(SWEEP_SECONDS, control.cancelled)
 

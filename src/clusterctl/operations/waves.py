@@ -167,7 +167,7 @@ class WaveRun:
             if node.in_pool(CLOCK.now()):
                 held = orders.hold(node, f"{self.operation}: {orders.checked_reason(self.request.reason)}", None)
                 journal.append(held.events, claim=claims.granted[node.id])
-                publish(self.context, self.adapters.pool)
+                publish(self.context.journal, self.adapters.pool)
             yield journal.state(node.id), serial
 
 

@@ -72,7 +72,7 @@ def run(context: SiteContext, request: WipeRequest, control: Control) -> Result:
             acts = IntentLog(context.journal, claims)
             wiper.wipe(fresh, acts, checked_reason(request.reason), Deadline.after(WIPE_S, control.cancelled))
         finally:
-            publish(context, adapters.pool)
+            publish(context.journal, adapters.pool)
     cause = context.journal.state(node.id).cause
     text = f"its drives are erased, it is off and retired ({cause}); remove it from the sheet"
     return result(NAME, [Outcome(node=node.name, text=text)], control)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import SplitResult, parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from pydantic_core import PydanticCustomError
 
@@ -48,6 +48,14 @@ def open_journal_url(value: str) -> str:
     if parts.password or "password" in parse_qs(parts.query):
         raise PydanticCustomError(UNSHOWN, _HIDE)
     return value
+
+
+def place_of(url: str) -> str:
+    """Return where a journal's database is, without a password: the file of SQLite, or the URL of a server."""
+    if url.startswith("sqlite"):
+        return unquote(url.partition("///")[2].partition("?")[0]).removeprefix("file:")
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
 
 
 def _split(value: str) -> SplitResult | None:

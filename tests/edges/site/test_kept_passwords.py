@@ -102,7 +102,7 @@ def test_a_sweep_knows_it_too(folder: Path) -> None:
     text = (folder / "site.yml").read_text()
     (folder / "site.yml").write_text(text.replace("bmc:\n", "bmc:\n  factory: factory.csv\n", 1))
     site = load_site(folder)
-    logins = SweepLogins(site, {"10.20.0.99": Mac("02:00:00:00:00:07")})
+    logins = SweepLogins(site.logins, site.nodes, {"10.20.0.99": Mac("02:00:00:00:00:07")})
     reported = [
         logins.login("10.20.0.98", Greeting(serial="s1")),
         logins.login("10.20.0.99", Greeting()),

@@ -28,7 +28,7 @@ from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.nightly.record import NAME as NIGHTLY
 from clusterctl.fleet.nightly.record import diagnose
 from clusterctl.ports.accounts import Generation
-from clusterctl.site.urls import SQLITE
+from clusterctl.site.urls import SQLITE, place_of
 
 DATABASE_SECONDS = 4
 MIB = 1024 * 1024
@@ -98,7 +98,7 @@ def check_journal(site: Site) -> Diagnosis:
 def probe_journal(url: str, options: dict[str, int]) -> Diagnosis:
     """Read the schema version of the database at `url`."""
     engine = create_engine(url, connect_args=options, poolclass=NullPool)
-    where = engine.url.render_as_string(hide_password=True).partition("?")[0]
+    where = place_of(url)
     pages: object = "ok"
     try:
         with engine.connect() as connection:

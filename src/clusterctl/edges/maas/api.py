@@ -22,6 +22,7 @@ from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, NewConnection
 
 from clusterctl.edges.maas.settings import MaasSettings
 from clusterctl.edges.redaction import Redaction
+from clusterctl.edges.tally import Asked, count
 from clusterctl.edges.tls import TrustingAdapter, causes, distrust
 from clusterctl.fleet.errors import (
     AuthenticationError,
@@ -226,6 +227,7 @@ class MaasApi:
     def _send(
         self, session: requests.Session, prepared: requests.PreparedRequest, deadline: Deadline, source: str
     ) -> tuple[requests.Response, bytes]:
+        count(Asked.MAAS)
         try:
             response = session.send(
                 prepared,

@@ -28,6 +28,7 @@ from urllib3.exceptions import LocationParseError, ProtocolError
 from urllib3.util import parse_url
 
 from clusterctl.edges.redfish.upload import Upload
+from clusterctl.edges.tally import Asked, count
 from clusterctl.edges.tls import Trust, TrustingAdapter, causes, distrust
 from clusterctl.fleet.errors import ClusterctlError, EdgeError, UnreachableError
 from clusterctl.fleet.peer_text import visible_line
@@ -161,6 +162,7 @@ class BmcAdapter(HTTPAdapter):
     ) -> Response:
         del proxies  # those of the environment
         self.sent += 1
+        count(Asked.BMC)
         request.headers.pop("Authorization", None)
         if self.authorization:
             request.headers["Authorization"] = self.authorization

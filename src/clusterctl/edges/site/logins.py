@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from clusterctl.edges.site.factory import FactoryList
 from clusterctl.edges.site.kept_passwords import KeptPasswords
@@ -19,9 +18,6 @@ from clusterctl.ports.logins import Login
 from clusterctl.site.bmc import BmcLogin, BmcSettings
 from clusterctl.site.fields import SecretRef
 from clusterctl.site.nodes import SiteNode
-
-if TYPE_CHECKING:
-    from clusterctl.edges.site.load import Site
 
 SHEET, FACTORY, EVERYWHERE, ROTATED = "the sheet", "bmc.factory", "bmc.password", "bmc.rotation"
 """Names of logins that have none of their own; those of `bmc.logins` have no dot or blank."""
@@ -129,9 +125,10 @@ class BmcLogins(NeverPickled):
 
 @dataclass(frozen=True, slots=True)
 class SweepLogins:
-    """Meets `Logins` for addresses that may be anybody's. `macs`: by address, as DHCP has given them out."""
+    """Meets `Logins` for addresses of a sweep, known or not. `macs`: by address, from DHCP leases."""
 
-    site: Site
+    logins: BmcLogins
+    nodes: tuple[SiteNode, ...]
     macs: Mapping[str, Mac] = field(default_factory=dict)
 
     def login(self, host: str, greeting: Greeting) -> Login | None:
@@ -139,13 +136,13 @@ class SweepLogins:
         unless it is of another machine, by vendor, by network.
         """
         mac = greeting.bmc_mac or self.macs.get(host)
-        return self.site.logins.choose(
+        return self.logins.choose(
             host, self._node(host, greeting.serial, mac), serial=greeting.serial, mac=mac, vendor=greeting.vendor
         )
 
     def _node(self, host: str, serial: str, mac: Mac | None) -> SiteNode | None:
         """Return the site's machine at this address; None where the answer shows another one."""
-        node = next((node for node in self.site.nodes if node.bmc == host), None)
+        node = next((node for node in self.nodes if node.bmc == host), None)
         if node is None:
             return None
         other_serial = serial and node.serial and serial.lower() != node.serial.lower()

@@ -18,6 +18,7 @@ from typing import Self
 import paramiko
 
 from clusterctl.edges.ssh.connection import CONNECT_SECONDS, connect, disconnect, product_errors
+from clusterctl.edges.tally import Asked, count
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, UsageError
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.ports import Clock, Deadline, HostAddress, Ran
@@ -82,6 +83,7 @@ class ParamikoShell:
         if not argv:
             raise UsageError("no command to run", where=host.name)
         deadline.check(f"connecting to {host.name}")
+        count(Asked.HOST)
         at, started = self._clock.now(), time.monotonic()
         with contextlib.closing(self._channel(host, deadline)) as channel:
             status, stdout, stderr = self._converse(host, channel, argv, stdin, deadline)
