@@ -23,7 +23,7 @@ MOST_BAD = 8
 MOST_CANDIDATES = 64
 """So many candidates of a case at most are combined with others: those that explain most by themselves."""
 NEGLIGIBLE = 9.0
-"""A set whose weight is e^9 times smaller than that of the best one is left out."""
+"""A set with a weight e^9 times smaller than that of the best one is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def posterior(evidence: Evidence, assumptions: Assumptions) -> Posterior:
 
 
 def given_bad(beliefs: Mapping[Rail, Posterior]) -> Mapping[Rail, Posterior]:
-    """The same, where some part is known to be bad: noise alone, in all cases at once, is no explanation.
+    """Return the same, where some part is known to be bad: noise alone, in all cases at once, is no explanation.
 
     E being the probability of that, an explanation with bad parts has P / (1 − E), one without (P − E) / (1 − E).
     """

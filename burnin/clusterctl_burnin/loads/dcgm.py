@@ -28,7 +28,7 @@ _MUST_RUN: Mapping[int, frozenset[str]] = {
     3: frozenset({"memory", "pcie", "diagnostic", "targeted_power", "targeted_stress"}),
     4: frozenset({"memory", "pcie", "diagnostic", "targeted_power", "targeted_stress", "memtest"}),
 }
-"""Tests of an H100 without which a level has not been run; others (EUD, say) are there where they are installed."""
+"""Tests of an H100 that every run of a level includes; others (such as EUD) are included where they are installed."""
 _OTHER_NAMES = {"gpu_memory": "memory"}
 _PERSISTENCE = "persistence mode"
 _CONFIGURE = "configure the node again (roles nvidia_driver and cuda_dcgm), then run the burn-in again"
@@ -71,7 +71,7 @@ def _diagnosis(result: ProbeResult) -> Diagnosis:
 
 
 def _of_node(results: Sequence[TestResult]) -> Iterator[Finding]:
-    """Tests of the whole node, or of a processor or a switch."""
+    """Yield findings of tests of the whole node, or of a processor or a switch."""
     for one in results:
         subject = one.entity.lower() or "node"
         if one.status is DiagStatus.FAIL:

@@ -2,7 +2,7 @@
 
 NCCL gets what it would else guess: the adapters by their exact names (a leading `=`; without it `mlx5_1` is also
 `mlx5_10`), the interface for its own messages, and to print on stdout why it failed. Over two nodes it would choose
-NVLSTree, whose figures (469 to 487 GB/s over NDR) show nothing of the fabric: there it is held to rings
+NVLSTree. Its figures (469 to 487 GB/s over NDR) show nothing of the fabric: there it is held to rings
 (https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html).
 """
 
@@ -28,7 +28,7 @@ Environment = Callable[[Member], Mapping[str, str]]
 def mpirun(
     members: Sequence[Member], ranks_per_node: int, user: str, interface: str, environment: Environment
 ) -> Callable[[Sequence[str]], tuple[str, ...]]:
-    """What runs a program on `members`, the first of which leads; `interface`: for MPI's own messages, or empty.
+    """Return the command that runs a program on `members`, led by the first; `interface`: for MPI's own messages.
 
     One application context where the variables are the same for all; else one for each member, between colons.
     """

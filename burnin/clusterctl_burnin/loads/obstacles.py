@@ -35,7 +35,7 @@ def needs_of(load: str) -> frozenset[Area]:
 
 
 def _speaks_against(finding: Finding) -> frozenset[Area]:
-    """A load of several nodes speaks against nothing: those run side by side. Who is unknown speaks against all."""
+    """Return the areas that it puts in doubt: none for a load of several nodes, all for an unknown check."""
     if finding.code in _BY_CODE:
         return _BY_CODE[finding.code]
     if finding.check in CHECKS:

@@ -11,7 +11,7 @@ from clusterctl.formats.nvidia.gpu_load import LoadedGpu
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """`odd` are the indices of GPUs whose result is not that of the majority; `unsettled`: there is no majority."""
+    """`odd`: indices of GPUs with another result than the majority; `unsettled`: there is no majority."""
 
     odd: frozenset[int]
     unsettled: bool

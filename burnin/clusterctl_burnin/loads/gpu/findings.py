@@ -25,7 +25,7 @@ _HOT = "compare the GPU's heat sink, air duct and coolant flow with its neighbou
 
 @dataclass(frozen=True, slots=True)
 class _Bench:
-    """All GPUs of the node under load at once. `powerless`: whom the server braked together: no fault of theirs."""
+    """All GPUs of the node under load at once. `powerless`: GPUs that the server throttled together, not at fault."""
 
     load: GpuLoad
     expected: Expected
@@ -33,9 +33,9 @@ class _Bench:
     powerless: frozenset[int]
 
     def found(self, gpu: LoadedGpu) -> Finding | None:
-        """The worst about one GPU; None where it is well."""
+        """Return the worst finding about one GPU; None where it is healthy."""
         wrong = (self._corrupt, self._ended)
-        held_back = () if gpu.index in self.powerless else (self._braked, self._hot, self._slow, self._untold)
+        held_back = () if gpu.index in self.powerless else (self._braked, self._hot, self._slow, self._without_figures)
         return next((finding for kind in (*wrong, *held_back) if (finding := kind(gpu)) is not None), None)
 
     def _bad(self, gpu: LoadedGpu, bad: Bad) -> Finding:
@@ -105,8 +105,8 @@ class _Bench:
             return None
         return self._bad(gpu, replace(found[0], cause="; ".join(one.cause for one in found)))
 
-    def _untold(self, gpu: LoadedGpu) -> Finding | None:
-        """An unmeasured GPU is not healthy; FP8 alone may be missing, and is then reported for the node."""
+    def _without_figures(self, gpu: LoadedGpu) -> Finding | None:
+        """Return the finding for an unmeasured GPU. FP8 alone may be missing, and is then reported for the node."""
         for measure in MEASURES:
             if measure.figure in gpu.figures or measure.phase == "fp8":
                 continue
@@ -149,7 +149,7 @@ def findings(load: GpuLoad, expected: Expected) -> Iterator[Finding]:
 
 
 def _well(load: GpuLoad, expected: Expected) -> Finding:
-    """A warning where FP8 was not measured."""
+    """Return the pass, or a warning where FP8 was not measured."""
     limit = expected.limits[GPU_GEMM_BF16_MIN]
     slowest = min(gpu.figures["gemm_bf16_tflops"] for gpu in load.gpus)
     cause = f"{len(load.gpus)} GPUs computed equal results under load, none was throttled; the slowest is shown"

@@ -23,7 +23,7 @@ NAME = "all_reduce"
 
 
 def group(members: Sequence[Member], method: AllReduceMethod, user: str) -> Round:
-    """A round of all `members`; the first one leads."""
+    """Return a round of all `members`; the first one leads."""
     head = members[0]
     probe = Probe(NAME, _argv(members, method, user), timeout=float(method.timeout_seconds))
     command = Command(Role.HEAD, argv_for(user, privileged=False), script([probe]))

@@ -42,7 +42,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     as_alone, lenient = replace(readings, probes=own), replace(expected, limits=_without_rates(expected.limits))
     found = {load.name: Check(load.name, (), load.judge).findings(as_alone, lenient) for load in _ALL}
     bad = [
-        _told(finding, load, readings)
+        _renamed(finding, load, readings)
         for load, findings in found.items()
         for finding in findings
         if finding.verdict not in _SAYS_NOTHING
@@ -53,9 +53,9 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield passed(NAME, f"{', '.join(ran)} ran at the same time without a fault")
 
 
-def _told(finding: Finding, load: str, readings: Readings) -> Finding:
+def _renamed(finding: Finding, load: str, readings: Readings) -> Finding:
     evidence = readings.digests([Probe(_name(load), ())])
-    return replace(finding, check=NAME, cause=f"beside all other work, {load}: {finding.cause}", evidence=evidence)
+    return replace(finding, check=NAME, cause=f"with all other work, {load}: {finding.cause}", evidence=evidence)
 
 
 def _without_rates(limits: Limits) -> Limits:

@@ -77,7 +77,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _module(errors: ModuleErrors, seconds: float, wrong: Sequence[str], limits: Limits) -> Finding:
-    """A memory module that had errors under the load; with the wrong results, which no other finding explains."""
+    """Return the finding for a memory module with errors under the load, and wrong results without another cause."""
     limit = limits[MEMORY_CORRECTED_MAX]
     subject = f"{errors.name} ({errors.location})" if errors.location else errors.name
     cause = f"{errors.uncorrected or errors.corrected} {'un' if errors.uncorrected else ''}corrected memory errors"
@@ -127,7 +127,7 @@ def _and(cause: str, wrong: Sequence[str]) -> str:
 
 
 def _first(wrong: Sequence[str]) -> str:
-    """Thousands of lines may say the same."""
+    """Return the first wrong results: thousands of lines may be equal."""
     more = len(wrong) - _SHOWN
     return "; ".join(wrong[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
 

@@ -116,7 +116,7 @@ class Server:
         self._await_start(address)
 
     def close(self) -> None:
-        """Finish running requests for a few seconds. A machine whose download is interrupted asks again."""
+        """Finish running requests for a few seconds. A machine with an interrupted download asks again."""
         self._server.should_exit = True
         self._thread.join(4 * CLOSE_S)
         self._socket.close()

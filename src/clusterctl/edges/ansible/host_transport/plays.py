@@ -163,7 +163,7 @@ class HostPlays:
         yield from play.transcript.add(message)
 
     def _ended(self, host: HostAddress, play: _Play, end: Message) -> Iterator[Answer]:
-        """The play on the host has ended. If no task began, Ansible cannot run there."""
+        """Finish a play that has ended on the host. If no task began, Ansible cannot run there."""
         if not play.transcript.unfinished:
             return
         full = f"no room left in {end['full']}: " if end.get("full") else ""

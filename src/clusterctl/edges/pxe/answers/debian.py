@@ -1,4 +1,4 @@
-"""Debian 12's preseed for debian-installer's netboot image. docs/reference/pxe-answers.md tells why each answer."""
+"""Debian 12's preseed for debian-installer's netboot image. docs/reference/pxe-answers.md explains each answer."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ LOOPBACK_ONLY = "auto lo\niface lo inet loopback\n"
 
 
 def kernel_arguments(job: AnswerJob) -> str:
-    """What follows the kernel on iPXE's line, `{mac}` for the booting card. Here stands what is asked before the
-    preseed file is there.
+    """Return the arguments of the kernel on iPXE's line, `{mac}` for the booting card. They hold the answers that are
+    needed before the preseed file is there.
     """
     return (
         f"auto=true priority=critical url={job.attempt}/preseed.cfg interface={{mac}} "
@@ -36,14 +36,14 @@ def kernel_arguments(job: AnswerJob) -> str:
 
 
 def preseed(job: AnswerJob) -> str:
-    """The whole file: debconf's answers, then the shell program as comments, which the first command takes out."""
+    """Return the whole file: debconf's answers, then the shell program as comments. The first command extracts it."""
     answers = "".join(f"d-i {question} {kind} {value}".rstrip() + "\n" for question, kind, value in _answers(job))
     carried = "".join(f"{CARRIED}{line}".rstrip() + "\n" for line in program(job).splitlines())
     return f"{answers}\n{carried}"
 
 
 def program(job: AnswerJob) -> str:
-    """The shell program that the commands run."""
+    """Return the shell program that the commands run."""
     settings = {"T": job.attempt, "WORK": WORK, "NOW": str(job.epoch)}
     return shell(settings, [_lay_files(job)], "talk", "accept", "debian")
 
@@ -121,7 +121,7 @@ def _users(job: AnswerJob) -> Iterable[Answer]:
 
 
 def _disk() -> Iterable[Answer]:
-    """The service names the drive to `partman/early_command`; without it partman asks, and writes nothing."""
+    """Leave the drive open: the service names it to `partman/early_command`. Without it partman writes nothing."""
     return (
         ("partman-auto/method", "string", "regular"),
         ("partman-auto/expert_recipe", "string", RECIPE),

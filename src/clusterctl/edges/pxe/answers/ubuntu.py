@@ -20,7 +20,7 @@ PROGRAM = f"{WORK}/install.sh"
 
 
 def kernel_arguments(job: AnswerJob) -> str:
-    """What follows the kernel on iPXE's line, `{bootif}` for the booting card (`01-aa-bb-…`).
+    """Return the arguments of the kernel on iPXE's line, `{bootif}` for the booting card (`01-aa-bb-…`).
 
     `cloud-config-url` keeps cloud-init from reading the ISO as its own configuration. The seed's URL ends with a slash.
     cloud-init before 24.1 takes a seed over HTTP only as `nocloud-net`, which later ones call deprecated.
@@ -42,7 +42,7 @@ def user_data(job: AnswerJob) -> str:
 
 
 def autoinstall(job: AnswerJob) -> dict[str, Any]:
-    """The value of `autoinstall`, as subiquity validates it."""
+    """Return the value of `autoinstall`, as subiquity validates it."""
     return {
         "version": 1,
         "locale": "en_US.UTF-8",
@@ -143,13 +143,13 @@ def _user(job: AnswerJob) -> dict[str, Any]:
 
 
 def program(job: AnswerJob) -> str:
-    """The shell program that the commands run."""
+    """Return the shell program that the commands run."""
     settings = {"T": job.attempt, "WORK": WORK, "UNRESOLVED": UNRESOLVED}
     return shell(settings, [_lay_files(job)], "talk", "accept", "ubuntu")
 
 
 def _lay_files(job: AnswerJob) -> str:
-    """The host's own network in place of the installer's, where the site has one for it."""
+    """Return the lines that replace the installer's network by the host's own, where the site has one for it."""
     if not job.files:
         return function("lay_files")
     return function("lay_files", 'rm -f "$TARGET"/etc/netplan/*.yaml', *(put(*file) for file in job.files.items()))
