@@ -64,11 +64,11 @@ class Plan:
     topology: Topology = field(default_factory=dict)
 
     def campaigns(self, names: Iterable[str]) -> tuple[Campaign, ...]:
-        """Of each load of the suite, in order."""
+        """Return the campaign of each load of the suite, in order."""
         return tuple(Campaign(self, load, names) for load in self.suite.loads)
 
     def rules(self, load: str) -> Rules:
-        """Everyone is measured with `pair_rounds` others, or in `group_rounds` groups of the size of the limits."""
+        """Return the rules: each node meets `pair_rounds` others, or `group_rounds` groups of the limits' size."""
         kind, known_bad = GROUP_LOADS[load], self.suite.known_bad
         sizes = kind.sizes(self.limits)
         least = max(2, sizes.least)
@@ -85,7 +85,7 @@ class Campaign:
     """Its state is its events: one that was killed goes on from them. Not thread-safe."""
 
     def __init__(self, plan: Plan, load: str, names: Iterable[str], events: Iterable[CampaignEvent] = ()) -> None:
-        """`events`: of a campaign that is to go on; their nodes need not be among `names`: those are gone."""
+        """Begin a campaign. `events`: of one that is to go on; nodes that are not among `names` are absent."""
         self.load = load
         self._plan = plan
         self._rules = plan.rules(load)
@@ -120,7 +120,7 @@ class Campaign:
         return next(e for e in self._hunt.events if isinstance(e, Dropped) and e.host == name)
 
     def join(self, names: Iterable[str]) -> None:
-        """Further nodes to measure with."""
+        """Add nodes to measure with."""
         self._names |= set(names)
         self._hunt = self._rebuilt(self._hunt.events)
 
@@ -144,7 +144,7 @@ class Campaign:
         return frozenset(name for name, statuses in found.items() if not statuses or statuses & _OPEN)
 
     def unsettled(self, names: Iterable[str]) -> frozenset[str]:
-        """Likewise, or measured with fewer others than wanted."""
+        """Return the nodes that are suspected, or measured with fewer others than wanted."""
         met, mine = measured_groups(self._trials), frozenset(names)
         wanted = min(PARTNERS, self._rules.screening)
         return self.unproven(mine) | {name for name in mine if len(met.get(name, ())) < wanted}

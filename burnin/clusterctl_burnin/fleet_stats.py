@@ -172,8 +172,8 @@ def _spread(values: Sequence[float], median: float, towards_bad: int) -> float:
 
 
 def _tail_freedom(values: Sequence[float], median: float, towards_bad: int) -> float:
-    """How heavy the tails are, as Student's degrees of freedom, by the good side: where healthy values stray far,
-    so may those on the bad side. A rounded value may be half a step nearer. Too few values show nothing of tails.
+    """Return the weight of the tails, as Student's degrees of freedom, by the good side: where healthy values stray
+    far, so may those on the bad side. A rounded value may be half a step nearer. Too few values show nothing of tails.
     """
     middle = statistics.median(abs(value - median) for value in values)
     if len(values) < ENOUGH_FOR_TAILS or middle == 0:
@@ -228,7 +228,7 @@ def _kind(place: _Place) -> tuple[str, str]:
 
 
 def _second_populations(found: Sequence[_Place]) -> frozenset[tuple[str, str]]:
-    """Where so many nodes stand out that they are a kind of their own."""
+    """Return the places with so many outliers that these are a kind of their own."""
     nodes: dict[tuple[str, str], set[str]] = defaultdict(set)
     for place in found:
         nodes[_kind(place)].add(place.sample.node)

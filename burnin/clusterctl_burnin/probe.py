@@ -139,7 +139,7 @@ class ProbeResult:
 
 @functools.lru_cache(maxsize=1024)
 def _joined(argv: tuple[str, ...]) -> str:
-    """Thousands of nodes run the same few commands."""
+    """Return the command line, cached: thousands of nodes run the same few commands."""
     return shlex.join(argv)
 
 
@@ -192,7 +192,7 @@ class Readings:
         return found
 
     def text(self, probe: Probe) -> str:
-        """Its stdout where it exited 0; else `UnmeasuredError`."""
+        """Return its stdout where it exited 0; else raise `UnmeasuredError`."""
         found = self.result(probe)
         if found.rc != 0:
             ours = probe.argv[0] in programs()  # no operator can run it by its name
@@ -222,7 +222,7 @@ class Readings:
         return tuple(self._evidence(probe.name)[0] for probe in probes if probe.name in self.probes)
 
     def _evidence(self, name: str) -> tuple[Digest, Evidence]:
-        """Made once: many checks read one probe."""
+        """Return the evidence, made once: many checks read one probe."""
         if name not in self._made:
             evidence = self._evidence_of(self.probes[name])
             self._made[name] = (evidence.digest, evidence)
@@ -289,7 +289,7 @@ def script(
 
 @functools.lru_cache(maxsize=64)
 def _script(probes: tuple[Probe, ...], parallel: int, requirements: HostRequirements, patience: float) -> bytes:
-    """Thousands of nodes are asked the same; only what is wanted there travels."""
+    """Return the script, cached for thousands of nodes; it contains only what is needed there."""
     wanted = {probe.argv[0] for probe in probes}
     spec: dict[str, Any] = {
         "parallel": parallel,

@@ -37,14 +37,14 @@ class Judged:
 
 
 def sweep(checks: Sequence[Check], patience: float = 1.0, requirements: HostRequirements = NO_REQUIREMENTS) -> Sweep:
-    """Each probe that the checks ask for, once, with `patience` times its time-out; what the site wants goes along."""
+    """Return each probe of the checks, once, with `patience` times its time-out, and the site's requirements."""
     asked = distinct(probe for check in checks for probe in check.probes)
     probes = tuple(replace(probe, timeout=probe.timeout * patience) for probe in asked)
     return Sweep(tuple(checks), script(probes, requirements=requirements, patience=patience), at_most(probes))
 
 
 def at_most(probes: Sequence[Probe], parallel: int = PARALLEL) -> float:
-    """Seconds that a session with `probes` may take, even if each uses up its time-out."""
+    """Return seconds that a session with `probes` may take, even if each uses up its time-out."""
     in_turn = sum(probe.timeout for probe in probes if not probe.waits)
     return in_turn / parallel + max((probe.timeout for probe in probes), default=0.0) + SESSION_MARGIN
 
@@ -59,7 +59,7 @@ def distinct(probes: Iterable[Probe]) -> tuple[Probe, ...]:
 
 
 def judge(checks: Sequence[Check], readings: Readings, expected: Expected) -> Judged:
-    """Every check reports: what it found, or why it found nothing."""
+    """Return the findings: each check reports what it found, or why it found nothing."""
     findings = link_roots((f for check in checks for f in check.findings(readings, expected)), causes_of(checks))
     return Judged(findings, tuple(readings.evidence().values()))
 

@@ -133,7 +133,7 @@ def print_traceback(kind: type[BaseException], error: BaseException | None, trac
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the command line: the entry point."""
     harden()
     sys.exit(run(sys.argv[1:]))
 

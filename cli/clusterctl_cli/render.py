@@ -1,4 +1,4 @@
-"""What people read: nodes, reasons, progress. Pure: states in, text or tables out."""
+"""Text for operators: nodes, reasons, progress. Pure: states in, text or tables out."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _stage(node: NodeSummary, now: datetime) -> str:
 
 
 def counts(nodes: Iterable[NodeSummary]) -> str:
-    """`5 gold, 3 quarantined`."""
+    """Return `5 gold, 3 quarantined`."""
     tally = Counter(node.stage for node in nodes)
     return ", ".join(f"{tally[stage]} {stage.value}" for stage in reversed(Stage) if tally[stage]) or "no nodes"
 
@@ -118,7 +118,7 @@ def finding_json(finding: Finding, waiver: Waiver | None = None) -> dict[str, An
 
 
 def value_json(value: Quantity | Bound | str | None) -> dict[str, Any] | str | None:
-    """`{"value":…, "unit":…}` of a quantity, `{"low":…, "high":…, "unit":…}` of a bound; a word as it is."""
+    """Return `{"value":…, "unit":…}` of a quantity, `{"low":…, "high":…, "unit":…}` of a bound; a word as it is."""
     return value if value is None or isinstance(value, str) else asdict(value)
 
 
@@ -169,7 +169,7 @@ def lab_note(simulated: bool) -> str:
 
 
 def node_head(node: NodeState, now: datetime) -> Text:
-    """Who the node is, above its history."""
+    """Return the node's identity, printed above its history."""
     text = Text(node.name, style="bold")
     text.append(f"  {node.stage.value}\n", style=STYLES.get(node.stage, ""))
     machine = f"{node.inventory.manufacturer} {node.inventory.model}" if node.inventory else "not yet identified"

@@ -1,4 +1,4 @@
-"""What a sweep found, as people and programs read it. Pure."""
+"""What a sweep found, as text and JSON. Pure."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ IF_REPAIRED = (
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What is known of the machine besides its BMC's answers of today.
+    """What is known of the machine apart from its BMC's answers of today.
 
     findings  of the last report, so that a new part is not blamed for the entries of the one it replaced
     host_at   when a step last had answers from the installed host; None: never
@@ -102,7 +102,7 @@ def judge_log(
 
 
 def weighs(entry: LogEntry) -> bool:
-    """Whether an entry is worth a person's time: fatal, degraded, or not in the table; an unread log is not."""
+    """Return whether an entry matters to an operator: fatal, degraded, or not in the table; an unread log does not."""
     meaning = shipped_table().meaning(entry)
     return entry.message_id != UNREAD if meaning is None else meaning.rule.weight in (Weight.FATAL, Weight.DEGRADED)
 
@@ -148,7 +148,7 @@ def _booted_since(one: _Kept, inventory: Inventory, past: Past) -> _Kept:
 
 
 def _about(repaired: _Kept, part: str) -> bool:
-    """Whether it repairs that part: the same one, or one of either that has no name."""
+    """Return whether it repairs that part: the same one, or one of either that has no name."""
     return not repaired.key[1] or not part or repaired.key[1] == part
 
 
@@ -167,7 +167,7 @@ def _component(part: Part | None, inventory: Inventory) -> Component:
 
 
 def _finding(one: _Kept, inventory: Inventory, now: datetime, recent: timedelta) -> Finding | None:
-    """None where it is history, or only counts as new."""
+    """Return the finding; None where it is history, or only counts as new."""
     age = _age(one.entry, now)
     today = well(inventory, one.component, one.part)
     fresh = age is None or age <= recent
@@ -190,7 +190,7 @@ def _finding(one: _Kept, inventory: Inventory, now: datetime, recent: timedelta)
 
 
 def _weighed(one: _Kept) -> tuple[Weight, str, str]:
-    """Weight, meaning and remedy: the rule's, but for Xids, each of which has its own."""
+    """Return weight, meaning and remedy: the rule's, but for Xids, each of which has its own."""
     number = _XID.search(one.entry.message) if one.component is Component.GPU else None
     row = xid_table().get(int(number[1])) if number else None
     rule = one.meaning.rule if one.meaning else None
@@ -241,7 +241,7 @@ def _serial(part: Part | None) -> str:
 
 
 def _linked(one: _Kept, finding: Finding, found: Sequence[Finding]) -> Finding:
-    """As the consequence of the part that fails by the inventory: the same, or any of its kind where it has no name."""
+    """Link it to the part that fails by the inventory: the same, or any of its kind where it has no name."""
     failed = [other for other in found if other.verdict is Verdict.FAIL]
     for other in failed:
         same_kind = one.part is None and other.check == CHECKS.get(one.component)
@@ -259,7 +259,7 @@ def _rolled_up(found: Sequence[Finding], own: Sequence[Finding]) -> Iterator[Fin
 
 
 def _no_log(lost: Sequence[LogEntry]) -> Finding:
-    """Unmeasured where the BMC has logs and gives none of them; a warning where it has none."""
+    """Return unmeasured where the BMC has logs and gives none of them; a warning where it has none."""
     listed = any(entry.log for entry in lost)
     return Finding(
         check=CHECK,
@@ -275,7 +275,7 @@ def _no_log(lost: Sequence[LogEntry]) -> Finding:
 
 
 def _summary(entries: Sequence[LogEntry], new: Sequence[_Kept], now: datetime, recent: timedelta) -> Finding:
-    """How much there is, and the kinds that the table does not know; those that BMCs call OK only count."""
+    """Return how much there is, and the kinds that the table does not know; those that BMCs call OK only count."""
     count = f"{len(entries)} entries"
     loud = [one for one in new if one.entry.severity != "OK" and ((_age(one.entry, now) or timedelta()) <= recent)]
     quiet = f", {len(new) - len(loud)} old or harmless kinds outside the table" if len(new) > len(loud) else ""
@@ -294,7 +294,7 @@ def _summary(entries: Sequence[LogEntry], new: Sequence[_Kept], now: datetime, r
 
 
 def _age(entry: LogEntry, now: datetime) -> timedelta | None:
-    """None where the BMC's clock was not set, or what it wrote is no time."""
+    """Return None where the BMC's clock was not set, or what it wrote is no time."""
     at = _time(entry.at)
     return None if at is None else now - at
 

@@ -47,7 +47,7 @@ def parts_of(inventory: Inventory, component: Component) -> Sequence[Part]:
 
 
 def part_of(entry: LogEntry, named: str, parts: Sequence[Part]) -> Part | None:
-    """By its name in the entry, by the BMC's own id, by its slot in the message, or by a number that only one has."""
+    """Find it by name in the entry, by the BMC's own id, by slot in the message, or by a number that only one has."""
     for name in (named, entry.origin):
         words = _words(name)
         if found := _only(part for part in parts if words and _meant(words, _slot(part))):
@@ -75,7 +75,7 @@ def well(inventory: Inventory, component: Component, part: Part | None) -> bool 
 
 
 def _counted_otherwise(parts: Sequence[Part]) -> bool:
-    """Messages count from 1, but for drives; slots that count from 0 are not meant by their numbers."""
+    """Return whether slots count from 0: messages count from 1, except for drives, so numbers then do not match."""
     return any(_first_number(part) == 0 and not isinstance(part, Drive) for part in parts)
 
 

@@ -60,7 +60,7 @@ def _alike(what: str, versions: Sequence[tuple[GpuReading, str | None]]) -> Iter
 
 
 def _of_the_driver(log: SmiLog) -> Iterator[Finding]:
-    """`N/A` where the driver works without GSP: nothing to compare."""
+    """Yield other versions than the driver's. `N/A` where the driver works without GSP: nothing to compare."""
     for gpu in log.gpus:
         driver = known(log.driver_version, "the driver's version")
         if gpu.gsp_firmware is not None and gpu.gsp_firmware != driver:

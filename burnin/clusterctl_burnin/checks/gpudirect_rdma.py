@@ -80,7 +80,7 @@ def _handed_out(readings: Readings, kernel_text: str) -> Iterator[Finding]:
 
 
 def _redirected(tree: PciTree, expected: Expected) -> Iterator[Finding]:
-    """One finding for all ports: whatever switched ACS on did so everywhere, or no service switched it off."""
+    """Yield one finding for all ports: ACS was switched on everywhere, or no service switched it off."""
     above = {bridge.address: bridge for _, device in endpoints(tree, expected) for bridge in tree.above(device)}
     unknown = [address for address, bridge in above.items() if bridge.port is None]
     if unknown:

@@ -78,7 +78,7 @@ def _bad(adapter: Adapter, wanted: str, expected: Expected) -> Iterator[Finding]
 
 
 def _older(adapter: Adapter, wanted: str) -> bool:
-    """Versions compare number by number. The first one stands for the chip: 28 is ConnectX-7."""
+    """Compare versions number by number. The first one stands for the chip: 28 is ConnectX-7."""
     version = known(adapter.firmware or None, f"{adapter.name}'s firmware")
     if not _VERSION.fullmatch(version):
         raise UnmeasuredError(

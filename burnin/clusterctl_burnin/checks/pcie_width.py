@@ -58,7 +58,7 @@ def _gpus(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _adapters(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    """Those of the SKU's model; other Mellanox parts (storage, management) are not judged by its width."""
+    """Yield those of the SKU's model; other Mellanox parts (storage, management) are not judged by its width."""
     name = family(expected.sku)
     cards = [device for device in parse_lspci(readings.text(MELLANOX)) if name in device.name.lower()]
     for card in cards:

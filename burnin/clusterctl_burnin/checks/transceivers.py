@@ -72,7 +72,7 @@ def _bad(module: Transceiver) -> Iterator[Finding]:
 
 
 def _outside(module: Transceiver, found: Ranged | None, diagnosis: tuple[Code, str, str, str]) -> Iterator[Finding]:
-    """`diagnosis`: code, what is wrong, unit and remedy."""
+    """Yield values out of range. `diagnosis`: code, what is wrong, unit and remedy."""
     if found is None or not found.outside:
         return
     code, what, unit, remedy = diagnosis

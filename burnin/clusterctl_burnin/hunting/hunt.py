@@ -49,7 +49,7 @@ class Hunt:
         events: Iterable[HuntEvent] = (),
         topology: Topology | None = None,
     ) -> None:
-        """`events`: of a hunt of the same hosts that is to go on. Raises ValueError where they are not."""
+        """Begin a hunt. `events`: of one of the same hosts that is to go on. Raise ValueError where they are not."""
         self._hosts = tuple(sorted(set(hosts)))
         self._rules = rules or Rules()
         self._topology = topology or {}

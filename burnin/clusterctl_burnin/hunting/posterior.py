@@ -1,7 +1,7 @@
 """How probable it is that a part is bad, after all that was measured on one rail (Bayes' rule over sets of parts).
 
 A set S of bad parts explains a failed run with the probability 1 − (1 − f) ∏(1 − p) over the parts of S that are in it;
-f is the noise of its round, p how often a bad part shows. Passed runs speak of each part by itself, so that only failed
+f is the noise of its round, p how often a bad part shows. Passed runs count for each part alone, so that only failed
 runs connect parts: what shares none of them is judged apart, as a case of its own.
 """
 

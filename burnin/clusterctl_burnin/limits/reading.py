@@ -70,7 +70,7 @@ def shipped_limits(name: str) -> Limits:
 
 
 def hardware_of_shipped() -> Mapping[str, str]:
-    """Return the hardware, in words, that each shipped limits file is for."""
+    """Return the hardware, as text, that each shipped limits file is for."""
     found = {}
     for name in names_in("limits", suffix=".yml"):
         data = parse_yaml(text_of(f"limits/{name}.yml"), f"limits/{name}.yml").data

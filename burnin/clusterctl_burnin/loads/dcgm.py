@@ -203,7 +203,7 @@ def _configuration(one: TestResult) -> bool:
 
 
 def _name(test: str) -> str:
-    """`GPU Memory` of DCGM 3 is `memory` of DCGM 4."""
+    """Return the name as of DCGM 4: `GPU Memory` of DCGM 3 is its `memory`."""
     plain = test.lower().replace(" ", "_")
     return _OTHER_NAMES.get(plain, plain)
 

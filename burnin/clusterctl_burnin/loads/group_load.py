@@ -73,6 +73,6 @@ class GroupLoad:
 
 
 def not_led(load: str, names: Sequence[str], why: str) -> Tried:
-    """`names[0]` led it: nothing is known of anybody."""
+    """Return a trial without results: `names[0]`, which led it, failed; nothing is known of any node."""
     detail = f"{names[0]}, which led the group: {why}"
     return Tried((Trial(load, tuple(names), Outcome.UNMEASURED, {}, detail=detail),), ())

@@ -55,7 +55,7 @@ def mpirun(
 
 
 def nccl_variables(member: Member, devices: Sequence[str], nodes: int) -> Mapping[str, str]:
-    """For a rank on `member` that may use `devices`, in a group of so many `nodes`."""
+    """Return NCCL's variables for a rank on `member` that may use `devices`, in a group of `nodes` nodes."""
     found = {"NCCL_DEBUG": "WARN"}
     if devices:
         found["NCCL_IB_HCA"] = f"={','.join(devices)}"
@@ -73,7 +73,7 @@ def all_reduce_perf(message_bytes: int, iterations: int) -> tuple[str, ...]:
 
 
 def started(result: ProbeResult) -> bool:
-    """Whether ranks ran at all, where it ended with an error."""
+    """Return whether ranks ran at all, for a result with an error."""
     return not NOT_STARTED.search(result.stderr)
 
 

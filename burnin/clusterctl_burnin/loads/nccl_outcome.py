@@ -24,7 +24,7 @@ def outcome(head: str, result: ProbeResult | None, nodes: int, ranks: int, floor
 
 
 def measured(stdout: str, nodes: int, ranks: int, floor: float) -> Judged:
-    """Of a run that came to its end; what is not understood, or is not all there, is not measured."""
+    """Return the result of a run that came to its end; incomplete or unknown output is not measured."""
     try:
         found = parse_collective(stdout)
     except ParseError as error:

@@ -1,4 +1,4 @@
-"""Which findings keep a node from which loads: those that speak against a part that the load needs.
+"""Which findings keep a node from which loads: those against a part that the load needs.
 
 All other loads of one node run although the node has failed: one repair then finds more faults of the node. A load of
 several nodes needs every part: a faulty node would spoil the results of its partners.

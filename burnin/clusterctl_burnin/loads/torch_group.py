@@ -75,7 +75,7 @@ def _argv(members: Sequence[Member], number: int, run: TorchRun) -> tuple[str, .
 
 
 def read(one: Round, answers: Mapping[str, Answer], ranks_per_node: int, floor: float) -> Tried:
-    """One trial for the whole group; `floor` in GB/s, 0 where no figure is judged."""
+    """Return one trial for the whole group; `floor` in GB/s, 0 where no figure is judged."""
     names = tuple(member.name for member in one.members)
     head = answers.get(names[0], "it was not asked")
     if isinstance(head, str):

@@ -114,7 +114,7 @@ class Sweep:
         return sum(not probe["waits"] for probe, _, _ in self.running.values()) < self.parallel
 
     def results(self, probes: list[Probe]) -> dict[str, Result]:
-        """By name, in the order of `probes`: each has one, whatever happens to it."""
+        """Return the results by name, in the order of `probes`: each has one, whatever happens to it."""
         found: dict[str, Result] = {}
         waiting = collections.deque(sorted(probes, key=lambda probe: not probe["waits"]))
         while waiting or self.running:

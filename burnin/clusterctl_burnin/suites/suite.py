@@ -56,7 +56,7 @@ def extended(document: Document, find: Find, known: Collection[str]) -> Document
 
 
 def _seconds(inherited: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """How long loads last is taken over for those that are still there."""
+    """Return the seconds of loads; inherited ones hold for the loads that are still there."""
     loads = own.get("loads", inherited.get("loads"))
     seconds = inherited.get("node_seconds", {})
     return {"node_seconds": {name: value for name, value in seconds.items() if name in (loads or ())}}
@@ -225,8 +225,9 @@ class _Library:
     others: Mapping[str, SuiteText]
 
     def find(self, name: str, below: tuple[str, ...] = ()) -> Document:
-        """`below`: the names of those that extend it, the outermost first. The error names no place where the name
-        itself is to blame: the caller knows the place.
+        """Return the document. `below`: the names of those that extend it, the outermost first.
+
+        The error names no place where the name itself is wrong: the caller knows the place.
         """
         itself = below[-1:] == (name,)
         if name in below and not itself:
@@ -256,7 +257,7 @@ def _check(document: Document, file: _File) -> None:
 
 
 def _check_names(document: Document, field_name: str, names: Sequence[str], known: Sequence[str]) -> None:
-    """Each is known, and stands once."""
+    """Require that each is known, and occurs once."""
     for index, name in enumerate(names):
         where = document.where(field_name, index)
         if name not in known:

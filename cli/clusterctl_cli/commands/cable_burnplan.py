@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from clusterctl.cabling.burn.plan import BurnPlan
 
 _NAMED = 40
-"""Unreached links that people see by name; --json has all."""
+"""Unreached links that are printed by name; --json has all."""
 _MEASURE = "adaptive routing: what is loaded is measured from port counters, not computed; see `cable coverage`"
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from clusterctl.operations.network_cables import LiveReading, NetworkCablesRequest, NetworkCablesResult
 
 _NAMED = 4
-"""Cables without a measurement that people see by name, for each reason."""
+"""Cables without a measurement that are printed by name, for each reason."""
 
 
 def verify_network_cables(request: NetworkCablesRequest, folder: Path | None, *, as_json: bool) -> int:
@@ -54,7 +54,7 @@ def _as_json(verification: EthernetVerification) -> dict[str, object]:
 
 
 def _by_reason(verification: EthernetVerification) -> dict[str, list[str]]:
-    """Cables that were not measured, by why."""
+    """Return the unmeasured cables, by reason."""
     found: dict[str, list[str]] = {}
     for item in verification.unmeasured:
         found.setdefault(item.reason, []).append(f"{item.cable.source} – {item.cable.destination}")

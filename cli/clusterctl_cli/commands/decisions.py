@@ -82,7 +82,7 @@ def waive(folder: Path, *, revoke: bool, **options: Any) -> int:
 @reason_option("What was swapped")
 @decision_options
 def merge(node: str, folder: Path, **options: Any) -> int:
-    """Say that another machine stands in a node's place (a swapped chassis or board). All its steps run again."""
+    """Record that another machine is in a node's place (a swapped chassis or board). All its steps run again."""
     return _decide("merge", folder, {**options, "nodes": (node,)})
 
 

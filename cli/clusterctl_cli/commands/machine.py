@@ -104,7 +104,7 @@ def _switch(order: str, folder: Path, options: dict[str, Any]) -> int:
 
 @click.group()
 def accounts() -> None:
-    """Passwords of the machines' BMCs, by the site's rule (site.yml: bmc.rotation); on disk before they are used."""
+    """Change passwords of BMCs by the site's rule (site.yml: bmc.rotation); each is on disk before it is used."""
 
 
 @accounts.command()
@@ -143,7 +143,7 @@ def check_accounts(folder: Path, **options: Any) -> int:
 
 @click.group()
 def settings() -> None:
-    """BIOS attributes and firmware against the baseline of each machine's SKU (docs/how-to/settings.md)."""
+    """Compare BIOS and firmware with the baseline of each machine's SKU, and correct them (docs/how-to/settings.md)."""
 
 
 @settings.command("check")

@@ -89,7 +89,7 @@ class Band:
 
 
 def bands(plan: WiringPlan, fabric: Fabric, verification: Verification, found: Iterable[Mark]) -> tuple[Band, ...]:
-    """Every planned and every cabled device in exactly one band."""
+    """Return every planned and every cabled device in exactly one band."""
     planned = [(cable.source.device, cable.destination.device) for cable in plan.cables]
     cables = named_cables(fabric, verification.names)
     seen = [(min(cable.ends).device, max(cable.ends).device) for cable in cables]

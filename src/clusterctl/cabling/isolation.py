@@ -59,7 +59,7 @@ def budget_of(links: int) -> int:
 
 
 def plan_cuts(fabric: Fabric, wanted: Iterable[Link], standing: Isolation) -> CutPlan:
-    """In the order of `wanted`. `fabric` is as it is now, `standing` what is disabled in it already."""
+    """Return the plan, in the order of `wanted`. `fabric` is the present one, `standing` what is disabled in it."""
     cables = fabric.cables()
     bench = _Bench(fabric, cables, standing, budget_of(len(cables) + len(standing.cuts)))
     for link in dict.fromkeys(wanted):
@@ -131,7 +131,7 @@ class _Bench:
 
 
 def _tiers(fabric: Fabric, cables: Iterable[Link]) -> dict[Guid, int]:
-    """Cables to the next adapter."""
+    """Return the number of cables from each switch to the next adapter."""
     near = _neighbours(cables)
     tiers = {guid: 0 for guid, device in fabric.devices.items() if device.kind is not DeviceKind.SWITCH}
     layer: AbstractSet[Guid] = frozenset(tiers)

@@ -1,4 +1,4 @@
-"""The controller's own disk: its errors in words, and files that are written whole or not at all."""
+"""The controller's own disk: its errors as messages, and files that are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _part_of(file: Path, mode: int) -> Iterator[tuple[Path, int]]:
 
 
 def _is_at(path: Path, descriptor: int) -> bool:
-    """Whether the open file still has this name: another writer may have finished while we waited."""
+    """Return whether the open file still has this name: another writer may have finished while we waited."""
     try:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:
@@ -86,7 +86,7 @@ def _write_all(descriptor: int, content: bytes) -> None:
 
 
 def write_once(file: Path, content: bytes) -> None:
-    """Whole or not at all, mode 0600 in a folder of mode 0700, and never over what is there already."""
+    """Write whole or not at all, mode 0600 in a folder of mode 0700, and never over an existing file."""
     with disk_explained("cannot be written", file):
         _make_private(file.parent)
         write_whole(file, content, mode=0o600, over=False)

@@ -36,7 +36,7 @@ _INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SSH_AUTH_SOCK", "TMPDIR", "LD_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a program gets besides its arguments.
+    """What a program gets in addition to its arguments.
 
     missing    the remedy where the program is not installed
     inherited  further environment variables that it inherits

@@ -1,4 +1,4 @@
-"""Whom we believe over TLS: a certificate authority, or one pinned certificate. There is no third way.
+"""Trust in TLS peers: a certificate authority, or one pinned certificate. There is no third way.
 
 Sources: RFC 9325 (TLS 1.2 at least), urllib3's `assert_fingerprint`, which compares right after the handshake, before
 the first byte of a request.

@@ -25,7 +25,7 @@ class ClusterctlError(Exception):
 
 
 class UsageError(ClusterctlError):
-    """The person's input is wrong: site file, plan, flag, name. Exit code 2; nothing was changed."""
+    """The operator's input is wrong: site file, plan, flag, name. Exit code 2; nothing was changed."""
 
     kind = "usage"
     exit_code = 2

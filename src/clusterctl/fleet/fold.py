@@ -209,7 +209,7 @@ def _other_waivers(state: NodeState, payload: WaiverGranted | WaiverRevoked) -> 
 
 @_applied.register
 def _merged(payload: NodeMerged, state: NodeState, event: Event) -> NodeState:
-    """Another machine from now on: what was known of the old one, done to it and waived on it no longer counts."""
+    """Make the node another machine: what was known of the old one, done to it and waived on it no longer counts."""
     return replace(
         _moved(state, event, Move.MERGE, Stage.SEEN),
         serial=payload.new,
@@ -237,7 +237,7 @@ def _reinstall(payload: ReinstallOrdered, state: NodeState, event: Event) -> Nod
 
 @_applied.register
 def _revalidate(payload: RevalidationOrdered, state: NodeState, event: Event) -> NodeState:
-    """Back to before `since`: the reports of that step and of those after it no longer count."""
+    """Go back to before `since`: the reports of that step and of those after it no longer count."""
     steps = list(Step)
     gone = {step.value for step in steps[steps.index(payload.since) :]}
     return replace(
@@ -250,7 +250,7 @@ def _revalidate(payload: RevalidationOrdered, state: NodeState, event: Event) ->
 
 @_applied.register
 def _retired(payload: NodeRetired, state: NodeState, event: Event) -> NodeState:
-    """For good. Where the machine lives on as another node, its serial belongs to that one now."""
+    """Retire for good. Where the machine goes on as another node, its serial belongs to that one now."""
     retired = replace(
         _moved(state, event, Move.RETIRE, Stage.RETIRED),
         verdict=Verdict.NOT_APPLICABLE,

@@ -31,7 +31,7 @@ def deferred(report: Report, *, tried: bool) -> Report:
 
 
 def settled(report: Report, node: NodeState, asked: datetime) -> Report:
-    """For admission: what the later step has confirmed since `asked` counts as passed; all else stays what it is."""
+    """Return the report for admission: what the later step has confirmed since `asked` counts as passed."""
 
     def confirmed(finding: Finding) -> bool:
         later, at = node.reports.get(finding.settled_by), node.reported_at.get(finding.settled_by)
@@ -79,7 +79,7 @@ class Confirm:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """The node stays where it is until a later run or a person."""
+    """The node stays where it is until a later run or an operator's decision."""
 
     cause: str
     remedy: str
@@ -150,7 +150,7 @@ def _first_root(report: Report) -> Finding:
 
 
 def _stale(state: NodeState, policy: Policy, now: datetime) -> Decision:
-    """Gold needs a fresh report of every step on the way, and real evidence of each unless the site is simulated."""
+    """Decide about stale reports: gold needs a fresh one of every step, with real evidence at a real site."""
     verdicts = []
     for step in Step:
         if step is Step.ADMIT:

@@ -1,4 +1,4 @@
-"""The order in which people count."""
+"""Natural order: numbers by value."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ def natural_key(text: str) -> tuple[tuple[int, str], ...]:
 
 
 def _piece(text: str) -> tuple[int, str]:
-    """Numbers without leading zeros compare by how long they are, then by their digits."""
+    """Return a sort key: numbers without leading zeros compare by their length, then by their digits."""
     number = text.lstrip("0")
     return (len(number), number) if text.isascii() and text.isdigit() else (_TEXT, text)

@@ -45,7 +45,7 @@ def discover(transaction: int, mac: bytes) -> bytes:
 
 
 def parse_offer(message: bytes, transaction: int) -> DhcpOffer | None:
-    """None where it is no offer for that transaction; raises `ParseError` where it is no DHCP message at all."""
+    """Return the offer; None where it is none for that transaction. Raise `ParseError` where it is no DHCP message."""
     if len(message) < _HEAD.size:
         raise ParseError(f"{len(message)} bytes are too few", where=_WHERE)
     op, _, _, _, number, _, _, _, offered, following, _, _, _, file, magic = _HEAD.unpack_from(message)

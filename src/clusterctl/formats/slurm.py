@@ -29,7 +29,7 @@ class SlurmNode:
 
 
 def parse_sinfo(text: str) -> Mapping[str, SlurmNode]:
-    """By node name; a node of several partitions stands once. Raises `ParseError`, naming the line."""
+    """Return the nodes by name; a node of several partitions occurs once. Raise `ParseError` with the line."""
     nodes: dict[str, SlurmNode] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         cells = line.split("|", 3)

@@ -66,7 +66,7 @@ class EnableRequest:
 
     ports       SWITCH:PORT; empty: all that are out
     limits      fabric limits by name, or a file
-    deadline_s  seconds, besides those that the proof takes
+    deadline_s  seconds, in addition to those of the proof
     """
 
     ports: tuple[str, ...] = ()

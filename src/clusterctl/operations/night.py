@@ -244,14 +244,14 @@ class NightRun:
             self._give_back(taken, night)
 
     def _order(self, names: Sequence[str], night: Night) -> bool:
-        """Out of the gold pool, in the journal first: all of them, or none where one would be alone."""
+        """Take all of them out of the gold pool, in the journal first; none of them where one would be alone."""
         if len(names) < TOGETHER:
             night.passed_over.update(dict.fromkeys(names, "no partner was left to measure it with"))
             return False
         return self._written(names, night)
 
     def _written(self, names: Sequence[str], night: Night) -> bool:
-        """Whether all of them are ordered now; none is where another run holds one."""
+        """Write the events of all of them, or of none where another run holds one; return whether they are written."""
         states = self.context.named(names)
         why = Revalidation(RevalidationOrigin.NIGHT, f"{NIGHTLY} {self.context.run}")
         try:
@@ -321,7 +321,7 @@ class NightRun:
         return [*mine, *taken]
 
     def _tidy(self, night: Night) -> None:
-        """Gold nodes that we keep out of work, and no run holds: left by a killed one, or gold again by day."""
+        """Return gold nodes to work that no run holds: left by a killed run, or gold again by day."""
         seen, now = self.lender.occupancy(), CLOCK.now()
         gold = {node.id: node.name for node in self.context.journal.summaries() if node.in_pool(now)}
         stray = [node for node, name in gold.items() if name in seen and seen[name].ours]
@@ -347,7 +347,7 @@ def candidates(context: SiteContext) -> list[Candidate]:
 
 
 def busy_reasons(seen: Mapping[str, Occupancy]) -> dict[str, str]:
-    """Why each node is not idle; empty words where it is."""
+    """Return why each node is not idle; an empty text where it is."""
     return {name: "" if node.use is Use.IDLE else node.state for name, node in seen.items()}
 
 

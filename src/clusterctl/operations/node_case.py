@@ -149,7 +149,7 @@ class Case:
 
 
 def case(node: NodeState, evidence: Mapping[Digest, Evidence], limits: Limits | None, events: Iterable[Event]) -> Case:
-    """`limits`: those of the node's SKU today, None where it has none; `events`: its own, of the kinds in `SHOWN`."""
+    """Return the case. `limits`: the SKU's today, None without; `events`: the node's, of the kinds in `SHOWN`."""
     found = node.inventory
     machine = f"{found.manufacturer} {found.model}" if found else "not identified"
     moments = tuple(Moment(e.at, str(e.payload), e.actor, _mark(e)) for e in events if e.kind in SHOWN)

@@ -235,7 +235,7 @@ def part_text(part: BadPart, names: Mapping[NodeId, str]) -> str:
 
 def _what(offence: Offence) -> str:
     if offence.check == "person":
-        return "a person's word"
+        return "an operator's decision"
     return f"{offence.check} on {offence.subject}" if offence.subject not in ("", "node") else offence.check
 
 

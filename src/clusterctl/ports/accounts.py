@@ -76,7 +76,7 @@ class Vault(Protocol):
         ...
 
     def place(self, generation: Generation) -> str:
-        """For people: where it is kept."""
+        """Return the place where it is kept, for messages."""
         ...
 
 

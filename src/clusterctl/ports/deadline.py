@@ -38,7 +38,7 @@ _SYSTEM_TIMER = _SystemTimer()
 
 
 def _unfenced() -> None:
-    """For what changes nothing, or where no claim is needed."""
+    """Permit every act: for reads, and for acts without a claim."""
 
 
 @dataclass(frozen=True, slots=True)

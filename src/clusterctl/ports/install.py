@@ -149,7 +149,7 @@ class Installer(Protocol):
         ...
 
     def observe(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
-        """Where each machine stands, by name; one request for all."""
+        """Return the install status of each machine, by name; one request for all."""
         ...
 
     def release(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
@@ -172,5 +172,5 @@ class Eraser(Protocol):
         ...
 
     def observe(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
-        """As `Installer.observe`."""
+        """Return the same as `Installer.observe`."""
         ...

@@ -46,15 +46,15 @@ class Journal(Protocol):
 
     def evidence(self, digest: Digest) -> Evidence | None: ...
     def evidences(self, digests: Iterable[Digest]) -> Mapping[Digest, Evidence]:
-        """Those of them that it has, in their order: cheap for thousands."""
+        """Return those of them that it has, in their order: cheap for thousands."""
         ...
 
     def states(self) -> tuple[NodeState, ...]:
-        """All nodes, by name."""
+        """Return all nodes, by name."""
         ...
 
     def summaries(self) -> tuple[NodeSummary, ...]:
-        """All nodes in a line each, by name: cheap for thousands."""
+        """Return a summary of each node, by name: cheap for thousands."""
         ...
 
     def state(self, node: NodeId) -> NodeState: ...
@@ -64,7 +64,7 @@ class Journal(Protocol):
         ...
 
     def recent(self, kinds: Collection[Kind], since: datetime) -> Iterator[Event]:
-        """All events of these kinds, of whatever stream, that are not older than `since`, oldest first."""
+        """Yield all events of these kinds, of whatever stream, that are not older than `since`, oldest first."""
         ...
 
     @property
@@ -74,7 +74,7 @@ class Journal(Protocol):
 
     def claim(self, nodes: Iterable[NodeId], run: str) -> Claims: ...
     def renew(self, claims: Iterable[Claim]) -> Mapping[NodeId, str]:
-        """Push the expiry of the claims that are still ours; of the others: why they are not, in words."""
+        """Push the expiry of the claims that are still ours; of the others: the reason, as text."""
         ...
 
     def release(self, claims: Iterable[Claim]) -> None:

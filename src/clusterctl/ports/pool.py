@@ -14,5 +14,5 @@ class Pool(Protocol):
         ...
 
     def lacks(self, names: Iterable[str]) -> frozenset[str]:
-        """Those of `names` that are certainly not in the published pool."""
+        """Return those of `names` that are certainly not in the published pool."""
         ...

@@ -41,15 +41,15 @@ class Scheduler(Protocol):
     """Raises only `ClusterctlError`s; an unknown state is UNKNOWN or an error, never IDLE."""
 
     def look(self, deadline: Deadline) -> Observed[Mapping[str, Occupancy]]:
-        """All nodes that it knows, by name."""
+        """Return all nodes that it knows, by name."""
         ...
 
     def take(self, nodes: Sequence[str], reason: str, deadline: Deadline) -> Mapping[str, str]:
-        """Keep work off idle `nodes`; of those that could not be had, why, in words: they are as they were."""
+        """Keep work off idle `nodes`; return the reasons for unavailable ones, which are unchanged."""
         ...
 
     def relabel(self, node: str, reason: str, deadline: Deadline) -> None:
-        """Say another reason of ours for which we keep work off `node`; nothing where the scheduler keeps none."""
+        """Record another reason for keeping work off `node`; do nothing where the scheduler keeps none."""
         ...
 
     def give_back(self, nodes: Sequence[str], deadline: Deadline) -> Mapping[str, str]:

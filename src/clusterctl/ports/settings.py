@@ -39,7 +39,7 @@ class BmcSettings(Protocol):
         ...
 
     def task(self, path: str, deadline: Deadline) -> Observed[Task]:
-        """How far it is."""
+        """Return the task's progress."""
         ...
 
 

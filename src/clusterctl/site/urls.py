@@ -1,4 +1,4 @@
-"""URLs as they may stand in a site file: whole, of a kind that we speak, and without a secret in them."""
+"""URLs as they may stand in a site file: whole, of a supported kind, and without a secret in them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def journal_url(value: str) -> str:
 
 
 def open_journal_url(value: str) -> str:
-    """As `journal_url`, for one that stands in the site file, where everyone reads it."""
+    """Return the same as `journal_url`, for a URL in the site file, which is no secret."""
     parts = urlsplit(journal_url(value))
     if parts.password or "password" in parse_qs(parts.query):
         raise PydanticCustomError(UNSHOWN, _HIDE)
@@ -59,7 +59,7 @@ def place_of(url: str) -> str:
 
 
 def _split(value: str) -> SplitResult | None:
-    """None where it is no URL, or its port no port."""
+    """Return the parts of a URL; None where it is none, or its port no port."""
     try:
         parts = urlsplit(value)
         _ = parts.port

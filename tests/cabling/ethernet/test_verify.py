@@ -167,7 +167,7 @@ def test_several_senders_on_one_port_are_unclear():
     assert "node001 ens1f0 receives LLDP from leaf-1 Ethernet1 and leaf-2 Ethernet40" in unclear.unmeasured[0].reason
     shared = LldpReport((Neighbour("ens1f0", "leaf-1", ("Ethernet1",)), *reports["node002"].neighbours[1:]))
     unclear = verify_ethernet(PLAN, reports | {"node002": shared})
-    assert "node001 ens1f0 and node002 ens1f0 both hear leaf-1 Ethernet1" in unclear.unmeasured[0].reason
+    assert "node001 ens1f0 and node002 ens1f0 both receive LLDP from leaf-1 Ethernet1" in unclear.unmeasured[0].reason
     assert unclear.explanations == ()
 
 

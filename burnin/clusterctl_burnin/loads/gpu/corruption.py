@@ -18,7 +18,7 @@ class Disagreement:
 
 
 def disagreement(gpus: Sequence[LoadedGpu]) -> Disagreement:
-    """Of GPUs of one model; a GPU that computed nothing has no voice."""
+    """Compare the results of GPUs of one model; a GPU that computed nothing does not count."""
     models = {gpu.model for gpu in gpus}
     voices = Counter(gpu.digest for gpu in gpus if gpu.digest)
     if len(voices) < 2 or len(models) > 1:

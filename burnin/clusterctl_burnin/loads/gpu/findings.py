@@ -128,7 +128,7 @@ class _Bench:
 
 
 def findings(load: GpuLoad, expected: Expected) -> Iterator[Finding]:
-    """At least one; raises `UnmeasuredError` where no GPU could be loaded."""
+    """Yield at least one; raise `UnmeasuredError` where no GPU could be loaded."""
     if expected.sku.gpu_count == 0 and not load.gpus:
         yield not_applicable(NAME, "the SKU has no GPU")
         return
@@ -174,7 +174,7 @@ def _well(load: GpuLoad, expected: Expected) -> Finding:
 
 
 def _powerless(count: int) -> Finding:
-    """One cause for many GPUs: what feeds them."""
+    """Return the finding with one cause for many GPUs: their power supply."""
     cause = "the server's power brake halved the clocks of its GPUs, or more"
     return Finding(
         check=NAME,

@@ -35,7 +35,7 @@ _TWICE = 2
 
 
 def brakes(reasons: Mapping[int, int]) -> tuple[Brake, ...]:
-    """Those that are faults, the worst first; `reasons` is mask → number of answers."""
+    """Return those that are faults, the worst first; `reasons` is mask → number of answers."""
     found = [Brake(bit, _seen(reasons, bit), cause, remedy) for bit, cause, remedy in _KNOWN if _seen(reasons, bit)]
     alone = sum(
         count for mask, count in reasons.items() if mask & HW_SLOWDOWN and not mask & (HW_THERMAL | POWER_BRAKE)

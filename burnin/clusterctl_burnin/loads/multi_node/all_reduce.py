@@ -39,7 +39,7 @@ def _argv(members: Sequence[Member], method: AllReduceMethod, user: str) -> tupl
 
 
 def read(one: Round, answers: Mapping[str, Answer], limits: Limits) -> Tried:
-    """One trial for the whole group."""
+    """Return one trial for the whole group."""
     if limits.methods.all_reduce.engine == "torch":
         return torch_group.read(
             one, answers, limits.methods.all_reduce.ranks_per_node, limits[ALL_REDUCE_BUSBW_MIN].value

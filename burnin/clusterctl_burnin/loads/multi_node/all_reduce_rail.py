@@ -58,7 +58,7 @@ def _name(rail: int) -> str:
 
 
 def read(one: Round, answers: Mapping[str, Answer], limits: Limits) -> Tried:
-    """One trial per rail, of the whole group."""
+    """Return one trial per rail, of the whole group."""
     names = tuple(member.name for member in one.members)
     answer = answers.get(names[0], "it was not asked")
     if isinstance(answer, str):

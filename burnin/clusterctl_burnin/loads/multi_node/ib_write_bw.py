@@ -66,7 +66,7 @@ def _probe(member: Member, rail: int, method: PairMethod, server: str | None, se
 
 
 def _memory(member: Member, rail: int, method: PairMethod) -> tuple[str, ...]:
-    """Whose memory it is; perftest wants the GPU before the way to it."""
+    """Return the options for the memory of host or GPU; perftest wants the GPU before the way to it."""
     if method.gpu_memory == "none":
         return ()
     gpu = f"--use_cuda={member.gpus[rail]}"

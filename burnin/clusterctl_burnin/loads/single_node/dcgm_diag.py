@@ -50,7 +50,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _level(argv: tuple[str, ...]) -> int:
-    """As it was run; a recording may be older than the suite."""
+    """Return the level that was run; a recording may be older than the suite."""
     level = argv[argv.index("--run") + 1] if "--run" in argv[:-1] else ""
     if level.isdecimal() and int(level) in NORMAL_S:
         return int(level)
@@ -58,7 +58,7 @@ def _level(argv: tuple[str, ...]) -> int:
 
 
 def _serials(readings: Readings) -> Mapping[int, str]:
-    """By nvidia-smi's index, which DCGM counts by as well; none where nvidia-smi did not answer. `[N/A]` is none."""
+    """Return serials by nvidia-smi's index, which is DCGM's, too; none without its answer. `[N/A]` is none."""
     try:
         rows = [line.partition(",") for line in readings.text(SERIALS).splitlines()]
     except UnmeasuredError:

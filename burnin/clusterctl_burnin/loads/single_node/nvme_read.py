@@ -66,7 +66,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _of_drive(drive: DriveRead, limit: Limit) -> Finding | None:
-    """None where it reads fast enough."""
+    """Return the finding; None where it reads fast enough."""
     subject = f"{drive.name} ({drive.model})"
     if drive.error in _IO_ERRORS:
         reason = next((line for line in drive.output.splitlines() if "error" in line), f"errno {drive.error}")

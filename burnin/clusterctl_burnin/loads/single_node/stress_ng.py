@@ -103,7 +103,7 @@ def _module(errors: ModuleErrors, seconds: float, wrong: Sequence[str], limits: 
 
 
 def _package(outcome: PackageLoad, *, named: bool) -> Iterator[Finding]:
-    """`named`: a memory module has been found that explains wrong results."""
+    """Yield a package's findings. `named`: a memory module has been found that explains wrong results."""
     subject = f"cpu {outcome.package}"
     bad = replace(_BAD, subject=subject, remedy=_PROCESSOR)
     if outcome.machine_checks:
@@ -133,7 +133,7 @@ def _first(wrong: Sequence[str]) -> str:
 
 
 def _unmeasured(outcome: PackageLoad) -> str:
-    """Why it proves nothing; empty where it does."""
+    """Return why it proves nothing; empty where it does."""
     if outcome.code is None:
         return f"stress-ng did not end in time and was killed; its last output: {outcome.complaint}"
     if outcome.code != 0:

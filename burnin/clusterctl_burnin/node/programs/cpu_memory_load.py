@@ -51,7 +51,7 @@ def packages(cpus: List[int], system: Path = SYSTEM) -> Packages:
 
 
 def available(proc: Path = PROC) -> int:
-    """Bytes of memory that can be had without swapping."""
+    """Return bytes of memory that can be had without swapping."""
     for line in (proc / "meminfo").read_text().splitlines():
         name, _, value = line.partition(":")
         if name == "MemAvailable":
@@ -60,7 +60,7 @@ def available(proc: Path = PROC) -> int:
 
 
 def modules(system: Path = SYSTEM) -> list[dict[str, Any]]:
-    """Memory errors by module, as EDAC counts them; none where no driver is loaded."""
+    """Return memory errors by module, as EDAC counts them; none where no driver is loaded."""
     found = []
     for folder in sorted(entry for kind in ("dimm", "rank") for entry in system.glob(f"edac/mc/mc[0-9]*/{kind}[0-9]*")):
         name = f"{folder.parent.name} {folder.name}"
@@ -74,7 +74,7 @@ KINDS = (("corrected", "ce"), ("uncorrected", "ue"))
 
 
 def throttled(cpus: List[int], system: Path = SYSTEM) -> Optional[int]:
-    """How often a core of them, or their package, was slowed down for heat; siblings of a core count as one."""
+    """Return how often a core of them, or their package, was slowed down for heat; siblings of a core count as one."""
     cores: Dict[str, int] = {}
     package = 0
     for cpu in cpus:
@@ -88,7 +88,7 @@ def throttled(cpus: List[int], system: Path = SYSTEM) -> Optional[int]:
 
 
 def machine_checks(cpus: List[int], proc: Path = PROC) -> Optional[int]:
-    """Machine check exceptions that these CPUs took."""
+    """Return machine check exceptions that these CPUs took."""
     head, *rows = (text(proc / "interrupts") or "").splitlines() or [""]
     columns = [name.removeprefix("CPU") for name in head.split()]
     for row in rows:
@@ -114,7 +114,7 @@ def command(seconds: int, cpus: int, workers: int, size: int, folder: str) -> li
 
 
 def start_on(argv: List[str], cpus: List[int], log: Path) -> subprocess.Popen[str]:
-    """On these CPUs: a child has its parent's at first."""
+    """Start a program on these CPUs: a child has its parent's at first."""
     ours = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cpus)
     try:
@@ -125,7 +125,7 @@ def start_on(argv: List[str], cpus: List[int], log: Path) -> subprocess.Popen[st
 
 
 def load(seconds: int, percent: int, found: Packages, folder: Path, run: Run) -> list[dict[str, Any]]:
-    """All packages at once."""
+    """Load all packages at once; return their results."""
     workers = {package: max(1, len(cpus) // CPUS_A_MEMORY_WORKER) for package, cpus in found.items()}
     size = max(LEAST_BYTES, available() * percent // 100 // sum(workers.values()))
     size -= size % 4096

@@ -21,7 +21,7 @@ AUTOGROUP = Path("/proc/self/autogroup")
 
 
 def runnable() -> int:
-    """How many tasks want a processor now."""
+    """Return how many tasks want a processor now."""
     return int(Path("/proc/loadavg").read_text().split()[3].split("/")[0])
 
 

@@ -30,13 +30,13 @@ def report(**message: Any) -> None:
 
 
 def wait_for(word: str) -> None:
-    """Our turn; without a parent there is nothing left to do."""
+    """Wait for our turn; exit without a parent, since there is nothing left to do."""
     if sys.stdin.readline().strip() != word:
         os._exit(0)
 
 
 def calls_per_second(call: Callable[[], object], finish: Callable[[], object], seconds: float) -> float:
-    """How often `call` is done in a second, warm, over at least `seconds`."""
+    """Return how often `call` is done in a second, warm, over at least `seconds`."""
     call()
     finish()
     began, calls = time.perf_counter(), 0
@@ -77,7 +77,7 @@ class Work:
         return {"gemm_bf16_tflops": round(figure, 4)}
 
     def fp8(self) -> dict[str, Any]:
-        """By the call that torch's own FP8 layers are built on; its second matrix lies in columns."""
+        """Multiply by the call that torch's own FP8 layers are built on; its second matrix lies in columns."""
         torch = self.torch
         kind, product = getattr(torch, "float8_e4m3fn", None), getattr(torch, "_scaled_mm", None)
         if kind is None or product is None:
@@ -155,7 +155,7 @@ def measure(work: Work, phases: tuple[str, ...]) -> None:
 
 
 def lost(error: Exception) -> bool:
-    """After an error of CUDA itself the process has lost its GPU, whatever it asks next."""
+    """Return whether the process has lost its GPU, as after every error of CUDA itself."""
     return type(error).__name__ in {"AcceleratorError", "OutOfMemoryError"} or str(error).startswith("CUDA error")
 
 
@@ -170,7 +170,7 @@ def in_a_line(error: BaseException) -> str:
 
 
 def main(spec: dict[str, Any]) -> int:
-    """Lines for the parent: `phase`, figures, `not_measured`, `ready`, `loaded`, `done`, `error`, `out_of_memory`."""
+    """Print lines for the parent: `phase`, figures, `not_measured`, `ready`, `loaded`, `done`, `error` …"""
     try:
         report(phase="import")
         torch = importlib.import_module("torch")

@@ -27,7 +27,7 @@ LISTED = ("lsblk", "--json", "--bytes", "--output", "NAME,TYPE,MODEL,SERIAL,MOUN
 
 
 def mounted(device: dict[str, Any]) -> set[str]:
-    """Where it, or what lies on it, is mounted."""
+    """Return the mount points of the device and of all above it."""
     own = {device["mountpoint"]} if device.get("mountpoint") else set()
     return own.union(*(mounted(child) for child in device.get("children", [])))
 
@@ -49,14 +49,14 @@ def drives(listed: str) -> tuple[dict[str, dict[str, str]], list[str]]:
 
 
 def path_of(name: str, links: Path = BY_ID) -> str:
-    """Its name by identity, which no other drive can have taken meanwhile. fio splits names at colons."""
+    """Return its name by identity, which no other drive can have taken meanwhile. fio splits names at colons."""
     device = Path("/dev", name)
     names = sorted(str(link) for link in links.glob("nvme-*") if link.resolve() == device and ":" not in link.name)
     return names[0] if names else str(device)
 
 
 def command(path: str, seconds: int, ramp: int, jobs: int, depth: int) -> list[str]:
-    """No random map: that of a large drive would take gigabytes of memory."""
+    """Return fio's command, without a random map: that of a large drive would take gigabytes of memory."""
     argv = ["fio", "--readonly", "--name=nvme_read", f"--filename={path}", "--rw=randread", "--bs=4k", "--direct=1"]
     argv += ["--invalidate=0", "--ioengine=libaio", f"--iodepth={depth}", f"--numjobs={jobs}", "--group_reporting"]
     argv += ["--time_based", f"--runtime={seconds}", f"--ramp_time={ramp}", "--norandommap", "--randrepeat=0"]

@@ -32,7 +32,7 @@ Ask = Callable[..., Tuple[int, str]]  # evaluated on Python 3.9
 
 
 def up() -> float:
-    """Seconds since init was started: in a container its own age, not the machine's."""
+    """Return seconds since init was started: in a container its own age, not the machine's."""
     started = int(Path("/proc/1/stat").read_text().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
     return float(Path("/proc/uptime").read_text().split()[0]) - started
 

@@ -62,7 +62,7 @@ def skip_name(message: bytes, at: int) -> int:
 
 
 def outcome(message: bytes, kind: int) -> str:
-    """`address`, or why there is none: `none` where the name exists without one."""
+    """Return `address`, or why there is none: `none` where the name exists without one."""
     _, flags, questions, answers = struct.unpack_from("!HHHH", message)
     if flags & 0x000F:
         return CODES.get(flags & 0x000F, f"code {flags & 0x000F}")

@@ -31,7 +31,7 @@ class Seen(NamedTuple):
 
 
 def seen(folder: Path) -> Seen | None:
-    """None where it has ended meanwhile."""
+    """Return the process; None where it has ended meanwhile."""
     try:
         stat = (folder / "stat").read_text()
         status = (folder / "status").read_text().splitlines()
@@ -43,13 +43,13 @@ def seen(folder: Path) -> Seen | None:
 
 
 def look(proc: Path) -> list[Seen]:
-    """Every process."""
+    """Return every process."""
     found = (seen(entry) for entry in proc.iterdir() if entry.name.isdigit())
     return [one for one in found if one is not None]
 
 
 def watch(asleep: list[Seen], until: float, proc: Path) -> list[Seen]:
-    """Who of them is just the same at each look; the last one is at `until` (`time.monotonic()`)."""
+    """Return those that are just the same at each look; the last one is at `until` (`time.monotonic()`)."""
     while asleep:
         over = time.monotonic() >= until
         asleep = [one for one in asleep if seen(proc / str(one.pid)) == one]

@@ -176,13 +176,13 @@ class Rank:
             self.torch.cuda.synchronize()
 
     def checked(self, buffer: Any) -> int:
-        """One sum of rank + 1 over all ranks; how many of its elements are wrong here."""
+        """Sum rank + 1 over all ranks; return the number of wrong elements here."""
         buffer.fill_(self.rank + 1)
         self.reduce(buffer)
         return int((buffer != self.world * (self.world + 1) / 2).sum().item())
 
     def timed(self, buffer: Any) -> Tuple[float, int]:
-        """Seconds of one sum, and wrong elements."""
+        """Return the seconds of one sum, and the number of wrong elements."""
         buffer.zero_()
         self.reduce(buffer)
         started = time.perf_counter()
@@ -192,7 +192,7 @@ class Rank:
         return seconds, self.checked(buffer)
 
     def long(self, buffer: Any) -> Tuple[float, int]:
-        """Likewise, of as many checked sums as fit into the time that rank 0 takes."""
+        """Return the same of as many checked sums as fit into the time that rank 0 takes."""
         started, steps, wrong = time.perf_counter(), 0, 0
         more = True
         while more:
@@ -220,7 +220,7 @@ class Rank:
 
 
 def table(spec: Spec, identities: List[str], seconds: float, wrong: int) -> List[str]:
-    """As nccl-tests prints it, of in-place sums; bandwidths as its doc/PERFORMANCE.md defines them."""
+    """Return the table of in-place sums as nccl-tests prints it; bandwidths as in its doc/PERFORMANCE.md."""
     size, world = spec["bytes"], spec["world"]
     rate = size / seconds / 1e9
     bus = rate * 2 * (world - 1) / world

@@ -30,7 +30,7 @@ Gather = Callable[[Callable[[str], Dict[str, Any]], List[str]], Iterable[Dict[st
 
 
 def entry(name: str, code: int, out: str, complaint: str) -> dict[str, Any]:
-    """`answer` is the tool's document; null where it gave none."""
+    """Return the entry. `answer` is the tool's document; null where it gave none."""
     try:
         answer = json.loads(out)
     except ValueError:

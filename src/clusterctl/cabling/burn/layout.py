@@ -78,8 +78,9 @@ def _rails(by_host: Mapping[str, Iterable[Endpoint]]) -> dict[Endpoint, int]:
 
 
 def _pods(routes: Routes) -> dict[int, int]:
-    """Leaf → number of its pod: leaves that reach each other directly or through switches right above them. Pods are
-    numbered in the order of their first leaves' names.
+    """Return leaf → number of its pod: leaves that reach each other directly or through switches right above them.
+
+    Pods are numbered in the order of their first leaves' names.
     """
     leaves = {end.leaf for end in routes.endpoints}
     near: dict[int, set[int]] = defaultdict(set)

@@ -57,7 +57,7 @@ def rounds_by_distance(hosts: Sequence[HostPosition], rounds: int = DEFAULT_ROUN
 
 
 def every_pair(hosts: Sequence[HostPosition]) -> tuple[PairRound, ...]:
-    """Each host with each other once. Raises UsageError for more hosts than is sensible."""
+    """Return each pair of hosts once. Raise UsageError for more hosts than is sensible."""
     if len(hosts) > MAX_HOSTS_EVERY_PAIR:
         raise UsageError(
             f"every pair of {len(hosts)} hosts would take {len(hosts) - 1} rounds or more",
@@ -68,13 +68,13 @@ def every_pair(hosts: Sequence[HostPosition]) -> tuple[PairRound, ...]:
 
 
 def unpaired(hosts: Sequence[HostPosition], rounds: Sequence[PairRound]) -> tuple[str, ...]:
-    """Hosts that are in no round, as can happen to the last of an odd number."""
+    """Return hosts that are in no round, as can happen to the last of an odd number."""
     met = {name for one in rounds for pair in one.pairs for name in pair}
     return tuple(host.name for host in hosts if host.name not in met)
 
 
 def circle(members: Sequence[T]) -> Iterator[tuple[tuple[T, T], ...]]:
-    """All rounds of a round robin: each pair once, no member twice in a round; of an odd number one waits in turn."""
+    """Yield all rounds of a round robin: each pair once, no member twice in a round; of an odd number one waits."""
     table: list[T | None] = [*members, *([None] if len(members) % 2 else [])]
     half = len(table) // 2
     for _ in range(len(table) - 1):
@@ -100,7 +100,7 @@ def _between(groups: Sequence[Sequence[str]]) -> Iterator[tuple[tuple[str, str],
 
 
 def _meet(one: Sequence[str], other: Sequence[str], moved: int) -> Iterator[tuple[str, str]]:
-    """Nothing once the larger group has come full circle: those pairs were there."""
+    """Yield the pairs; none once the larger group has come full circle: those pairs were there."""
     few, many = sorted((one, other), key=len)
     if moved < len(many):
         for index, name in enumerate(few):

@@ -35,7 +35,7 @@ class Routing:
 
 
 def judge_routing(routes: Routes, worst: int, log: RoutingOutcome | None) -> Routing:
-    """`worst`: `Stages.crowd`."""
+    """Judge the routing. `worst`: `Stages.crowd`."""
     forced = _forced(routes)
     engine = log.engine if log else ""
     unbalanced = worst > _SLACK * forced
@@ -54,7 +54,7 @@ def _complaint(log: RoutingOutcome | None, worst: int, unbalanced: bool) -> str:
 
 
 def _forced(routes: Routes) -> int:
-    """Hosts' ports per uplink of the usual leaf, rounded up; 1 where no leaf has uplinks."""
+    """Return hosts' ports per uplink of the usual leaf, rounded up; 1 where no leaf has uplinks."""
     hosts = Counter(end.leaf for end in routes.endpoints)
     uplinks = Counter(
         tail for tail, head in zip(routes.tails, routes.heads, strict=True) if tail in hosts and head != NOWHERE

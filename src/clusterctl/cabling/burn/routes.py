@@ -71,7 +71,7 @@ class Routes:
     names: Mapping[PortId, PortName]
 
     def way(self, source: Endpoint, target: Endpoint) -> tuple[int, ...]:
-        """Numbers of the directed links from `source` to `target`, in order; empty where packets never arrive."""
+        """Return the numbers of the directed links from `source` to `target`, in order; empty without a way."""
         onward = self.onward(source.leaf, target)
         return (source.out, *onward) if onward else ()
 
@@ -90,7 +90,7 @@ class Routes:
         return ()
 
     def label(self, link: int) -> str:
-        """`leaf-1 port 33 → spine-2 port 1`."""
+        """Return `leaf-1 port 33 → spine-2 port 1`."""
         ends = self.links[link]
         return f"{self.names[ends.source]} → {self.names[ends.target]}"
 
@@ -148,7 +148,7 @@ def _arriving(heads: tuple[int, ...], switches: int) -> tuple[tuple[int, ...], .
 
 
 def _adapter_ports(fabric: Fabric) -> Iterator[tuple[PortId, PortId]]:
-    """Each adapter port that is cabled to a switch, and the port at the other end."""
+    """Yield each adapter port that is cabled to a switch, and the port at the other end."""
     for link in sorted(fabric.cables(), key=lambda link: (link.a, link.b)):
         for near, far in ((link.a, link.b), (link.b, link.a)):
             kinds = fabric.devices[near.guid].kind, fabric.devices[far.guid].kind
@@ -157,7 +157,7 @@ def _adapter_ports(fabric: Fabric) -> Iterator[tuple[PortId, PortId]]:
 
 
 def _lids_of_ports(fabric: Fabric, tables: ForwardingTables) -> dict[PortId, int]:
-    """Of a port with several LIDs (LMC) the lowest; a device's port GUIDs are in the order of its cabled ports."""
+    """Return the LID of each port, the lowest of several (LMC). A device's port GUIDs follow its cabled ports."""
     lids: dict[Guid, int] = {}
     for lid in sorted(tables.lids, reverse=True):
         lids[tables.lids[lid]] = lid
@@ -180,7 +180,7 @@ Reachable = Mapping[int, Sequence[Endpoint]]
 
 
 def reachable_links(routes: Routes) -> Reachable:
-    """Every link on the way from any host to any other. For a link that leaves a host one target stands for all."""
+    """Return every link on the way from any host to any other. A link that leaves a host has one target for all."""
     hosts: dict[int, set[str]] = defaultdict(set)
     for end in routes.endpoints:
         hosts[end.leaf].add(end.host)

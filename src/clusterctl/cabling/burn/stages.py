@@ -55,7 +55,7 @@ class FlowSearch:
         return None
 
     def _targets(self, link: int) -> Iterator[Endpoint]:
-        """Whom packets on the link may be meant for."""
+        """Yield the destinations of packets on the link."""
         if link in self._receivers:
             yield self._receivers[link]
         elif link in self._senders:
@@ -85,7 +85,7 @@ class FlowSearch:
         busy: Collection[int],
         wanted: Collection[int],
     ) -> Flow | None:
-        """Upstream from the switch to a host. Links that lead to the target through it form a tree, so this ends."""
+        """Search upstream from the switch for a host. Links that lead to the target through it form a tree."""
         routes, lid = self.routes, target.lid
         waiting = [(switch, onward)]
         while waiting:
@@ -182,7 +182,7 @@ def _best_shift(routes: Routes, places: HostLayout) -> tuple[Shift, int]:
 
 
 def _shifts(places: HostLayout) -> Iterator[int]:
-    """By a quarter, half, three quarters of the hosts, then by whole leaves, then by ever more hosts."""
+    """Yield shifts by a quarter, half, three quarters of the hosts, then by whole leaves, then by ever more hosts."""
     count = len(places.hosts)
     on_leaf = max(1, sum(host.leaf == places.hosts[0].leaf for host in places.hosts)) if count else 1
     order = (count // 4, count // 2, count - count // 4, *range(on_leaf, count, on_leaf), *range(1, count))

@@ -31,7 +31,7 @@ class Load:
 
 
 def coverage_from_counters(fabric: Fabric, window: Window) -> tuple[Load, ...]:
-    """Both directions of every cable, one after the other."""
+    """Return both directions of every cable, one after the other."""
     return tuple(load for link in fabric.cables() for load in _both(link, window))
 
 
@@ -103,7 +103,7 @@ def judge_burn(loads: Sequence[Load], limits: FabricLimits) -> BurnVerdict:
 
 
 def _classes(loads: Sequence[Load], idle_below: float) -> dict[Load, Class]:
-    """Of the directions that were loaded."""
+    """Return the class of each direction that was loaded."""
     busy = {(load.source, load.target) for load in loads if load.share is not None and load.share >= idle_below}
     return {
         load: Class(load.gbps, (load.target, load.source) in busy)
@@ -113,7 +113,7 @@ def _classes(loads: Sequence[Load], idle_below: float) -> dict[Load, Class]:
 
 
 def _deviation(shares: Iterable[float], middle: float) -> float:
-    """Robust: half of the links may be ill without moving it."""
+    """Return a robust deviation: half of the links may be bad without moving it."""
     return max(_NARROWEST, _DEVIATION * median(abs(share - middle) for share in shares))
 
 

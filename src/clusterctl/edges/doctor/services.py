@@ -170,7 +170,7 @@ def _translating(ask: Callable[[], HTTPResponse]) -> HTTPResponse:
     except OSError as error:
         raise translated(error, _DOING) from None
     except HTTPException:
-        raise EdgeError("what answers there does not speak HTTP", remedy="check that this is a BMC's address") from None
+        raise EdgeError("the peer does not answer in HTTP", remedy="check that this is a BMC's address") from None
 
 
 def judge_bmcs(names: Mapping[str, str], states: Mapping[str, ServiceState]) -> Diagnosis:

@@ -65,7 +65,7 @@ class Owner:
 
 
 def _started(pid: int) -> str | None:
-    """None where there is no such process, or only what is left of it until its parent asks for its exit status."""
+    """Return the start of a process; None where there is none, or only a zombie."""
     state, *fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split() or ("",)
     return fields[18] if fields and state not in ("Z", "X") else None
 
@@ -156,7 +156,7 @@ def check(connection: Connection, claim: Claim) -> None:
 
 
 def renew(connection: Connection, claims: Iterable[Claim], lease_s: float) -> Mapping[NodeId, str]:
-    """Push the expiry of those that are still ours, expired ones too; why the others are not, in words."""
+    """Push the expiry of those that are still ours, expired ones too; return the reasons for the others, as text."""
     asked = tuple(claims)
     if not asked:
         return {}
@@ -198,7 +198,7 @@ def live(connection: Connection) -> tuple[str, ...]:
 
 
 def in_words(row: RowMapping) -> str:
-    """Return the claim owner, so that an operator knows whom to ask and what to wait for."""
+    """Return the claim owner, so that an operator knows what to wait for."""
     what = f"clusterctl {row['command']}" if row["command"] else "another clusterctl"
     actor = f" of {row['actor']}" if row["actor"] else ""
     since = f", since {datetime.fromtimestamp(row['since'], UTC):%Y-%m-%d %H:%M:%S} UTC" if row["since"] else ""
@@ -206,7 +206,7 @@ def in_words(row: RowMapping) -> str:
 
 
 def _taken(row: RowMapping | None) -> str:
-    """Why a claim is not ours any more."""
+    """Return why a claim is not ours any more."""
     return in_words(row) if row is not None and row["run"] else "held by another run since"
 
 
@@ -234,7 +234,7 @@ def _values(holder: Holder, now: float) -> dict[str, object]:
 
 
 def _now(connection: Connection) -> float:
-    """Seconds since the epoch by the database's clock."""
+    """Return seconds since the epoch by the database's clock."""
     if connection.dialect.name == "sqlite":
         return float(connection.execute(_SQLITE_NOW).scalar_one())
     return float(connection.execute(select(extract("epoch", func.clock_timestamp()))).scalar_one())

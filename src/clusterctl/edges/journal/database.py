@@ -133,14 +133,14 @@ def connect(url: str, reconnect_s: float = RECONNECT_S) -> Database:
 
 
 def lock_writers_out(connection: Connection) -> None:
-    """From here to the end of the transaction no other writer is in one. SQLite took its lock at `BEGIN`."""
+    """Lock other writers out until the end of the transaction. SQLite took its lock at `BEGIN`."""
     if connection.dialect.name == "postgresql":
         connection.execute(select(func.pg_advisory_xact_lock(ONE_WRITER)))
 
 
 @contextmanager
 def explained(where: str) -> Iterator[None]:
-    """Database errors as ours, without the statement and its values."""
+    """Turn database errors into ours, without the statement and its values."""
     try:
         yield
     except IntegrityError:
@@ -225,7 +225,7 @@ def _tune_sqlite(connection: sqlite3.Connection, _record: object) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    """Writers take the lock at once, so that what they read is what they change; readers never wait."""
+    """Begin a transaction. Writers take the lock at once, so that they change what they read; readers never wait."""
     reading = connection.get_execution_options().get("reading", False)
     connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
 
@@ -266,7 +266,7 @@ def _found(connection: Connection) -> str | None:
 
 
 def _migrate(connection: Connection) -> None:
-    """All of it in the caller's transaction: an interrupted migration leaves the old version as it was."""
+    """Migrate within the caller's transaction: an interrupted migration leaves the old version as it was."""
     from alembic import command  # noqa: PLC0415 — 150 ms that only a migration needs to pay
     from alembic.config import Config  # noqa: PLC0415 — likewise
 

@@ -93,7 +93,7 @@ class Changes:
         return after
 
     def erase(self, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> Seen:
-        """Only a machine seen erasing counts where the answer was lost: Ready may have come without it."""
+        """Erase the disks. After a lost answer only a machine seen erasing counts: Ready may have come without it."""
         return self._once(
             lambda: self._machines.erase(machine.system_id, deadline),
             machine,

@@ -32,7 +32,7 @@ def own_suite() -> str:
 
 
 def sources(recipe: Recipe) -> tuple[str, ...]:
-    """One-line entries of apt: the recipe's mirror, else the machine's own sources of the same suite."""
+    """Return one-line entries of apt: the recipe's mirror, else the machine's own sources of the same suite."""
     if recipe.mirror:
         return tuple(_of_mirror(recipe))
     found = tuple(_of_machine(recipe))
@@ -51,7 +51,7 @@ def bare(source: str) -> str:
 
 
 def network_options() -> str:
-    """How the machine's apt reaches its mirrors (proxies, time-outs). May hold a password."""
+    """Return the machine's options of apt for its mirrors (proxies, time-outs). May hold a password."""
     wanted = ("Acquire::http", "Acquire::https", "Acquire::Check-", "Acquire::Retries")
     lines = _output("apt-config", "dump").splitlines()
     return "".join(f"{line}\n" for line in lines if line.startswith(wanted))

@@ -61,7 +61,7 @@ _ENABLED = {
 
 
 def write_seed(seed: Path, *, small: bool) -> None:
-    """Files that must be there before the packages: what the first initramfs is made of."""
+    """Write files that must be there before the packages: what the first initramfs is made of."""
     conf = seed / "etc/initramfs-tools/conf.d"
     conf.mkdir(parents=True)
     modules = "list" if small else "most"

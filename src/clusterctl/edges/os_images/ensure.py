@@ -75,7 +75,7 @@ def _image_is_current(store: BootFolder, recipe: Recipe) -> bool:
 
 
 def _deployer_is_current(store: BootFolder, recipe: Recipe) -> bool:
-    """Whatever release it was built from: any deployer writes any image."""
+    """Return whether the deployer is current, for any release: any deployer writes any image."""
     found = store.current_deployer()
     return found is not None and found.recipe == recipe.deployer_digest(own_content())
 

@@ -36,8 +36,9 @@ class _Entry:
 
 
 def write_newc(root: Path, out: BinaryIO) -> None:
-    """Everything below `root`, in the order of names, owned by root, all times 0; and the device /dev/console, which
-    the kernel opens for init before anything is mounted.
+    """Write everything below `root`, in the order of names, owned by root, all times 0; and the device /dev/console.
+
+    The kernel opens that device for init before anything is mounted.
     """
     for inode, entry in enumerate(_entries(root), start=1):
         _write(out, inode, entry)
@@ -140,7 +141,7 @@ def _parse(dependencies: str) -> Iterable[tuple[str, tuple[str, ...]]]:
 
 
 def _name(path: str) -> str:
-    """`kernel/fs/nls/nls_iso8859-1.ko.xz` is the module nls_iso8859_1."""
+    """Return the module's name: `kernel/fs/nls/nls_iso8859-1.ko.xz` is nls_iso8859_1."""
     return PurePosixPath(path).name.partition(".ko")[0].replace("-", "_")
 
 
@@ -178,7 +179,7 @@ _OPTIONS = "options scsi_mod scan=sync\n"
 
 
 def script(name: str) -> bytes:
-    """One of the deployer's own programs, or `probe.sh`."""
+    """Return one of the deployer's own programs, or `probe.sh`."""
     return resources(__package__).joinpath("deployer", name).read_bytes()
 
 
@@ -232,7 +233,7 @@ def _fill(workshop: Path, tree: Path, release: str) -> Chosen:
 
 
 def _add_modules(workshop: Path, tree: Path, release: str) -> Chosen:
-    """With lists of dependencies and aliases that know of these modules and no others."""
+    """Add modules, with lists of dependencies and aliases of these modules and no others."""
     source = _place(workshop, f"lib/modules/{release}")
     target = tree / "usr/lib/modules" / release
     target.mkdir(parents=True)
@@ -275,7 +276,7 @@ def _libraries(workshop: Path, tool: str) -> Iterator[str]:
 
 
 def _copy(workshop: Path, tree: Path, path: str) -> None:
-    """To the same path; /bin, /sbin and /lib stand for those below /usr."""
+    """Copy to the same path; /bin, /sbin and /lib stand for those below /usr."""
     inner = path.lstrip("/")
     source = _place(workshop, inner)
     target = tree / (inner if inner.startswith("usr/") else f"usr/{inner}")
@@ -285,7 +286,7 @@ def _copy(workshop: Path, tree: Path, path: str) -> None:
 
 
 def _place(workshop: Path, inner: str) -> Path:
-    """Where an unpacked system has the file: packages of one release put it below / or below /usr."""
+    """Return the file's place in an unpacked system: packages of one release put it below / or below /usr."""
     found = workshop / inner
     return found if found.exists() else workshop / "usr" / inner
 

@@ -57,7 +57,7 @@ def build_rootfs(recipe: Recipe, workplace: Path) -> tuple[Path, ImageManifest]:
 
 
 def _pack(root: Path, packed: Path, *, small: bool) -> None:
-    """In the order of names, owners by number, with capabilities."""
+    """Pack in the order of names, owners by number, with capabilities."""
     level = "-3" if small else "-9"
     tar = ["tar", "--create", "--directory", str(root), "--sort=name", "--numeric-owner", "--one-file-system"]
     options = ["--xattrs", "--xattrs-include=*", "--format=pax", "--pax-option=delete=atime,delete=ctime"]

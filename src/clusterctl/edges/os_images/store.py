@@ -186,7 +186,7 @@ class BootFolder:
         return self.os_image(manifest)
 
     def publish_deployer(self, finished: Path, manifest: DeployerManifest) -> Deployer:
-        """As `publish_image`."""
+        """Publish a deployer, as `publish_image` does an image."""
         _publish(finished, manifest.to_bytes(), self._deployers, manifest.digest)
         return self.of_deployer(manifest)
 
@@ -210,7 +210,7 @@ class BootFolder:
 
 
 def _publish(finished: Path, manifest: bytes, shelf: Path, digest: str) -> None:
-    """First the whole folder under its digest, then the link: a reader sees the old one or the new one."""
+    """Publish the whole folder under its digest, then the link: a reader sees the old one or the new one."""
     (finished / MANIFEST).write_bytes(manifest)
     for path in (*finished.iterdir(), finished):
         path.chmod(0o755 if path.is_dir() else 0o644)
@@ -247,7 +247,7 @@ def _text(path: Path) -> bytes | None:
 
 
 def _plain(name: str) -> bool:
-    """Whether a name is only a name, and no path."""
+    """Return whether a name is only a name, and no path."""
     return bool(name) and "/" not in name and not name.startswith(".")
 
 

@@ -170,7 +170,7 @@ class BootHandlers:
         return OK if self._move(attempt, lambda now: over(now, now=self._now())) else GONE
 
     def _done(self, attempt: Attempt, body: bytes, host: str) -> Reply:
-        """Only a machine that was let write can be done; the same word again, where the answer was lost, is fine."""
+        """End the attempt of a machine that was permitted to write. A repeated message after a lost answer is fine."""
         del body
         if attempt.state is AttemptState.DONE:
             return OK

@@ -287,7 +287,7 @@ class _RedfishClient:
 
     @contextmanager
     def _located(self) -> Iterator[None]:
-        """Errors from inside name this BMC, and contain no secret that it may have repeated."""
+        """Make errors from inside name this BMC, without a secret that it may have repeated."""
         try:
             yield
         except ClusterctlError as error:

@@ -303,7 +303,7 @@ def _no_connection(error: BaseException, chain: list[BaseException], doing: str)
     if isinstance(error, TimeoutError) or any(isinstance(cause, requests.exceptions.Timeout) for cause in chain):
         return UnreachableError("the BMC does not answer", remedy="check its power, its cable and its address")
     if isinstance(error, requests.exceptions.SSLError | ssl.SSLError):
-        return EdgeError(f"no TLS with the BMC: {reason}", remedy="check that its HTTPS service speaks TLS 1.2")
+        return EdgeError(f"no TLS with the BMC: {reason}", remedy="check that its HTTPS service supports TLS 1.2")
     foreign = isinstance(error, requests.exceptions.RequestException)
     if isinstance(error, requests.exceptions.ConnectionError) or (isinstance(error, OSError) and not foreign):
         return UnreachableError(f"the BMC cannot be reached: {reason}", remedy="check its power, cable and address")

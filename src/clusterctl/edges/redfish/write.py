@@ -155,7 +155,7 @@ class Attempt:
             raise error
 
     def _next_etag(self, error: RefusedError, etag: str) -> None:
-        """Never repeat an `If-Match`; after the last one, the refusal stands."""
+        """Choose the next ETag; never repeat an `If-Match`; after the last one, the refusal stands."""
         self._tried.add(self.if_match)
         if self._tried.issuperset(if_match_values(etag, self._status)):
             raise error

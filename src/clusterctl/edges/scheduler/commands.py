@@ -35,7 +35,7 @@ class CommandScheduler:
     held: Sequence[str]
 
     def look(self, deadline: Deadline) -> Observed[Mapping[str, Occupancy]]:
-        """Nodes that neither command names are not in it: nothing is known of them."""
+        """Return the nodes that a command names: nothing is known of others."""
         at = self.clock.now()
         idle, held = self._lines(self.idle, deadline), self._lines(self.held, deadline)
         found: dict[str, Occupancy] = {}
@@ -119,5 +119,5 @@ class ListedScheduler:
         """Do nothing: a list keeps no reasons."""
 
     def give_back(self, nodes: Sequence[str], deadline: Deadline) -> Mapping[str, str]:
-        del nodes, deadline  # nothing was taken from anybody
+        del nodes, deadline  # nothing was drained
         return {}

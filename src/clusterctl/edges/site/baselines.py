@@ -29,7 +29,7 @@ def _digest(value: str) -> str:
 
 
 def _version(value: Any) -> Any:
-    """YAML reads `2.10` as the number 2.1: only text is safe."""
+    """Require text: YAML reads `2.10` as the number 2.1."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         raise ValueError("must be in quotes: YAML reads a version without them as a number")  # noqa: TRY004 — Pydantic's
     return value
@@ -140,7 +140,7 @@ def _wish(folder: Path, rule: FirmwareRule, document: Document, at: int) -> Firm
 
 
 def _contradictions(found: BaselineFile, name: str) -> Iterator[tuple[tuple[str | int, ...], str, str]]:
-    """(field, what contradicts what, remedy)."""
+    """Yield (field, what contradicts what, remedy)."""
     if found.name != name:
         yield ("name",), f"the file is {name}.yml, but the name in it is {found.name!r}", "make them the same"
     seen: set[str] = set()

@@ -45,7 +45,7 @@ def check_secrets(site: Site) -> None:
 
 
 def check_files(site: Site) -> None:
-    """All but the secrets."""
+    """Check all files without the secrets."""
     _check_authorities(site, site.settings.bmc.ca_file, site.where("bmc", "ca_file"))
     if site.settings.maas is not None:
         _check_authorities(site, site.settings.maas.ca_file, site.where_installer("maas", "ca_file"))
@@ -69,7 +69,7 @@ def wiring_plan(site: Site) -> WiringPlan:
 
 
 def ethernet_plan(site: Site) -> WiringPlan | None:
-    """None where the site has none."""
+    """Return the site's Ethernet plan; None where it has none."""
     name = site.settings.fabric.ethernet
     if not name:
         return None
@@ -121,7 +121,7 @@ def _check_node_seconds(site: Site, found: Suite) -> None:
 
 
 def _suite_file(site: Site, name: str, *field: str) -> Suite:
-    """`field` of the site file is where the name stands."""
+    """Return the suite `name`. `field`: the field of the site file that has the name."""
     own = site.folder / "suites" / f"{name}.yml"
     if _there(own):
         return parse_suite(read_text(own), where=str(own), others=_own_suites(own.parent))
@@ -132,7 +132,7 @@ def _suite_file(site: Site, name: str, *field: str) -> Suite:
 
 
 def _own_suites(folder: Path) -> dict[str, SuiteText]:
-    """By the names of their files: one may extend another."""
+    """Return the site's suites by the names of their files: one may extend another."""
     return {file.stem: SuiteText(read_text(file), str(file)) for file in sorted(folder.glob("*.yml"))}
 
 
@@ -212,7 +212,7 @@ def _check_spelling(site: Site, plan: WiringPlan, name: str) -> None:
 
 
 def _digits(name: str) -> list[str]:
-    """Names that differ in their numbers are other machines, not misspelt ones."""
+    """Return the digits of a name: names that differ in them are other machines, not misspelt ones."""
     return re.findall(r"\d+", name)
 
 

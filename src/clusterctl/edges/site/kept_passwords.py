@@ -64,20 +64,20 @@ class KeptPasswords(NeverPickled):
         return not self._folder.is_dir()
 
     def all(self) -> tuple[Generation, ...]:
-        """Each, oldest first of each machine. Raises `UsageError` for a file that is no password of ours."""
+        """Return all, oldest first of each machine. Raise `UsageError` for a file that is no password of ours."""
         with self._lock:
             self._read_again()
             return tuple(sorted(self._found.values(), key=_age))
 
     def of(self, serial: str, name: str, bmc: str) -> tuple[Generation, ...]:
-        """Those of one machine, by its serial where it is known of both, else by its node's name and BMC's address."""
+        """Return those of one machine, by its serial where both have one, else by its node's name and BMC's address."""
         with self._lock:
             self._read_again()
             near = self._near.get(_by_serial(serial), {}) | self._near.get(_by_place(name, bmc), {})
         return tuple(sorted((one for one in near.values() if _is_of(one, serial, name, bmc)), key=_age))
 
     def _read_again(self) -> None:
-        """Where the folder has changed."""
+        """Read the files again where the folder has changed."""
         if self.empty:
             self._forget()
             return
@@ -120,18 +120,18 @@ class KeptPasswords(NeverPickled):
             self._near[place][key] = one
 
     def write(self, generation: Generation) -> None:
-        """On disk when this returns, also where the controller loses its power."""
+        """Write it; on disk when this returns, also where the controller loses its power."""
         KNOWN.add([generation.password])
         document = {field: getattr(generation, field) for field in _TEXTS}
         self._write(f"{generation.node}.{generation.number}", {"version": 1, **document})
 
     def prove(self, generation: Generation, serial: Serial | None) -> None:
-        """Likewise."""
+        """Record the proof; on disk when this returns."""
         document = {"version": 1, "serial": serial or generation.serial}
         self._write(f"{generation.node}.{generation.number}.proven", document)
 
     def place(self, generation: Generation) -> str:
-        """For people: where it is kept."""
+        """Return the place where it is kept, for messages."""
         return str(self._folder / f"{generation.node}.{generation.number}")
 
     def _write(self, name: str, document: Mapping[str, Any]) -> None:
@@ -161,12 +161,12 @@ class PasswordVault(NeverPickled):
     rule: PasswordRule
 
     def latest(self, node: NodeState) -> Generation | None:
-        """By the serial of the machine that the node is or shall be, else by name and address."""
+        """Return the last one, by the serial of the machine that the node is or shall be, else by name and address."""
         found = self.kept.of(expected_serial(node) or "", node.name, node.bmc)
         return found[-1] if found else None
 
     def draw(self, node: NodeState, user: str, length: int, serial: str) -> Generation:
-        """Numbers go on: neither the node's nor the machine's are used again."""
+        """Return a new one. Numbers go on: neither the node's nor the machine's are used again."""
         password = self.rule.draw(length, secrets.choice)
         taken = [
             one.number

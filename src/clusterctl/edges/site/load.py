@@ -50,18 +50,18 @@ class Site:
         return Origin.SIMULATED if self.settings.simulated else Origin.REAL
 
     def where(self, *path: str | int) -> str:
-        """File, line and field of a setting: `site.yml:12 bmc.password`."""
+        """Return file, line and field of a setting: `site.yml:12 bmc.password`."""
         return self.document.where(*path)
 
     def bmc_address(self, node: str) -> BmcAddress:
-        """How to log in to a node's BMC; reads the secret now."""
+        """Return the address and login of a node's BMC; reads the secret now."""
         found = self.by_name[node]
         address = self._bmc(found.bmc, found.tls_fingerprint, self._login(found))
         by_pin = not (address.fingerprint or address.ca_file or address.plain_http)
         return replace(address, machine=self.logins.serial_of(node)) if by_pin else address
 
     def bmc_login(self, node: str) -> Login:
-        """Whose credentials those are; reads the secret now."""
+        """Return the login of a node's BMC with the name of its source; reads the secret now."""
         return self._login(self.by_name[node])
 
     def own_logins(self) -> frozenset[str]:
@@ -83,7 +83,7 @@ class Site:
         return replace(self, logins=replace(self.logins, serial_of=serial_of))
 
     def bmc_at(self, host: str) -> BmcAddress:
-        """How whatever BMC is at an address is reached and believed, without a login."""
+        """Return the address and trust of any BMC at an address, without a login."""
         return self._bmc(host, next((node.tls_fingerprint for node in self.nodes if node.bmc == host), ""), ANONYMOUS)
 
     def _bmc(self, host: str, fingerprint: str, login: Login) -> BmcAddress:
@@ -110,7 +110,7 @@ class Site:
         return login
 
     def where_installer(self, backend: str, *path: str) -> str:
-        """As `where`, of a backend's section of `provisioning`, which may be one of a list."""
+        """Return the same as `where` for a backend's section of `provisioning`, which may be one of a list."""
         if not isinstance(self.document.data["provisioning"], list):
             return self.where("provisioning", *path)
         index = next(i for i, item in enumerate(self.settings.provisioning) if item.backend == backend)

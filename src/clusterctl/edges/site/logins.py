@@ -24,7 +24,7 @@ SHEET, FACTORY, EVERYWHERE, ROTATED = "the sheet", "bmc.factory", "bmc.password"
 
 
 def _unknown_serial(_name: str) -> str:
-    """Where there is no journal to ask."""
+    """Return no serial: there is no journal."""
     return ""
 
 
@@ -97,7 +97,7 @@ class BmcLogins(NeverPickled):
         return Login(EVERYWHERE, user, self._secret(self.settings.password, "bmc", "password"))
 
     def check(self) -> None:
-        """Resolve every reference once, so that a missing secret is found before anybody is asked."""
+        """Resolve every reference once, so that a missing secret is found before a BMC is asked."""
         self.kept.all()
         if self.settings.password is not None:
             self._secret(self.settings.password, "bmc", "password")

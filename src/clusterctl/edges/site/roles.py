@@ -28,7 +28,7 @@ NAMED = 3
 
 @cache
 def shipped_roles() -> Roles:
-    """All roles that travel with the program, by name."""
+    """Return all shipped roles, by name."""
     folder = resource("roles")
     file = folder / "placement.yml"
     try:
@@ -45,7 +45,7 @@ def shipped_roles() -> Roles:
 
 @cache
 def role_order() -> tuple[str, ...]:
-    """In which order `configure.yml` applies them."""
+    """Return the order in which `configure.yml` applies them."""
     file = resource("playbooks") / PLAYBOOK
     (play,) = read_yaml(file).data
     return tuple(play["vars"]["configure_order"])
@@ -95,7 +95,7 @@ def _problems(site: Site, requested: RequestedRoles, roles: Roles) -> Iterator[_
 
 
 def _in_lists(site: Site, requested: RequestedRoles, roles: Roles) -> Iterator[_Located]:
-    """Names and values, each where it stands."""
+    """Yield the problems of names and values, each with its place."""
     lists: list[tuple[PathKey, Iterable[str]]] = [(("configure", "roles"), requested.roles)]
     mappings: list[tuple[PathKey, Mapping[str, Any]]] = [(("configure", "variables"), requested.variables)]
     for index, group in enumerate(requested.groups):
@@ -136,7 +136,7 @@ def _members(site: Site) -> Mapping[str, Sequence[str]]:
 
 
 def _kinds_of_nodes(site: Site, requested: RequestedRoles) -> Iterator[tuple[tuple[int, ...], list[str]]]:
-    """Which groups go together on some node, and on which; a node may be of any SKU of the site."""
+    """Yield the sets of groups that some node has, and these nodes; a node may be of any SKU of the site."""
     skus = [sku.name for sku in site.skus] if any(group.skus for group in requested.groups) else [""]
     kinds: dict[tuple[int, ...], list[str]] = {} if site.nodes else {(): []}
     for node in site.nodes:
@@ -147,7 +147,7 @@ def _kinds_of_nodes(site: Site, requested: RequestedRoles) -> Iterator[tuple[tup
 
 
 def _where_role(site: Site, requested: RequestedRoles, role: str, indices: Iterable[int]) -> str:
-    """Where the role was chosen."""
+    """Return the place where the role was chosen."""
     for index in indices:
         if role in requested.groups[index].roles:
             return site.where("configure", "groups", index, "roles", requested.groups[index].roles.index(role))

@@ -64,7 +64,7 @@ def _is_absent(file: Path) -> bool:
 
 
 def _trusted_owners() -> frozenset[int]:
-    """Whose files we believe: our own, root's, and those of the person behind sudo."""
+    """Return the trusted owners of files: ourselves, root, and the user behind sudo."""
     behind = os.environ.get("SUDO_UID", "")
     return frozenset({os.geteuid(), 0, *([int(behind)] if behind.isdecimal() else [])})
 

@@ -87,7 +87,7 @@ class Columns:
 
 
 def read_sheet(file: Path, named_by: str = "") -> tuple[SiteNode, ...]:
-    """All machines of a CSV; errors name file, line and column, or the field `named_by` where there is no such file."""
+    """Return all machines of a CSV; errors name file, line and column, or the field `named_by` without a file."""
     text = read_text(file, named_by)
     rows = sheet_rows(text, file)
     columns = sheet_columns(read_table(text, str(file)).headings, file)

@@ -1,4 +1,4 @@
-"""A person's text files, read with words for everything that can be wrong with a file."""
+"""Operators' text files, with an error message for everything that can be wrong with a file."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def _verify(transport: paramiko.Transport, pinned: paramiko.PKey, host: HostAddr
 
 @contextlib.contextmanager
 def product_errors(host: HostAddress) -> Iterator[None]:
-    """Errors of paramiko and of the socket become ours."""
+    """Turn errors of paramiko and of the socket into ours."""
     where = f"{host.name} ({host.address}:{host.port})"
     try:
         yield

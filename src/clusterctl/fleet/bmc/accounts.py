@@ -47,12 +47,12 @@ class AccountSight:
 
 
 def expected_serial(node: NodeState) -> Serial | None:
-    """Of the machine that the node is, else of the one that it shall be."""
+    """Return the serial of the machine that the node is, else of the one that it shall be."""
     return node.serial or node.expected_serial
 
 
 def proof(node: NodeState, sight: AccountSight, *, own_login: bool) -> str:
-    """In words, what proves that this is the node's machine. Raises where nothing does: its password is not touched.
+    """Return the proof, as text, that this is the node's machine. Raise without one: its password is not touched.
 
     `own_login`: it took a factory password that no other machine has.
     """
@@ -106,7 +106,7 @@ class Rotation:
 
 
 def rotation(events: Iterable[Event]) -> Rotation | None:
-    """From a node's events, oldest first; None where its password was never changed."""
+    """Return the rotation from a node's events, oldest first; None where its password was never changed."""
     found: Rotation | None = None
     for event in events:
         match event.payload:
@@ -173,7 +173,7 @@ class PasswordRule:
                 return drawn
 
     def fits(self, password: str, length: int) -> bool:
-        """Whether it is one that `draw` could have drawn."""
+        """Return whether it is one that `draw` could have drawn."""
         classes = self.characters.classes
         letters = set(password)
         return len(password) == length and letters <= set("".join(classes)) and all(letters & set(c) for c in classes)

@@ -40,7 +40,7 @@ class BootOnce:
 
 
 def check_uri(uri: str) -> None:
-    """`UsageError` unless it is an http(s) URI of an image that holds no secret: BMCs show it to every client."""
+    """Raise `UsageError` unless it is an http(s) URI of an image without a secret: BMCs show it to every client."""
     remedy = "give an image like https://images.example.net/installer.iso"
     parts = _URI.fullmatch(uri)
     if parts is None:

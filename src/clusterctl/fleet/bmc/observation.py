@@ -91,7 +91,7 @@ class Sighting:
 
     @property
     def bmc_mac(self) -> Mac | None:
-        """Likewise."""
+        """Return the MAC of the BMC: read after login, else from the service root of a verified BMC."""
         return self.identity.bmc_mac or (self.greeting.bmc_mac if self.proven else None)
 
 

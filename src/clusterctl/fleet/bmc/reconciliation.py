@@ -108,7 +108,7 @@ class Conflict:
 
 
 def conflicts_of(entries: Sequence[Entry], planned: Sequence[Planned], asked: Collection[str]) -> tuple[Conflict, ...]:
-    """`asked`: every address of the sweep; the plan's other addresses are not judged."""
+    """Return the result. `asked`: every address of the sweep; the plan's other addresses are not judged."""
     found: dict[str, list[Entry]] = {}
     for entry in entries:
         if entry.planned is not None:
@@ -140,7 +140,7 @@ def _two_addresses(world: _World) -> Iterator[Conflict]:
 
 
 def _other_machine(world: _World) -> Iterator[Conflict]:
-    """At a planned machine's address another one answers, and the planned one does so nowhere."""
+    """Yield planned machines with another one at their address, while the planned one answers nowhere."""
     for plan in world.planned:
         entry = world.at.get(plan.address)
         if entry is None or not plan.serial or not entry.serial or world.found.get(plan.name):
@@ -260,7 +260,7 @@ _FINDERS: tuple[Callable[[_World], Iterator[Conflict]], ...] = (
 
 
 def _shared(entries: Iterable[Entry], key: Callable[[Entry], str]) -> Iterator[list[Entry]]:
-    """Those that have the same key, where it is not empty."""
+    """Yield the entries with equal keys, where these are not empty."""
     groups: dict[str, list[Entry]] = {}
     for entry in entries:
         groups.setdefault(key(entry), []).append(entry)
@@ -289,7 +289,7 @@ class Reconciliation:
     accepted: tuple[Entry, ...]
 
     def settled(self) -> Reconciliation:
-        """Once `sound` is written to the sheet: it no longer lacks them, nor has them at another address."""
+        """Return the state once `sound` is written to the sheet: it lacks none, and has none at another address."""
         written = {entry.address for entry in self.accepted}
         left = (found for found in self.conflicts if not (found.kind in _SETTLED and written & {*found.subjects}))
         return replace(self, conflicts=tuple(left))
@@ -303,7 +303,7 @@ def join(
     listed: Iterable[Listed] = (),
     planned: Sequence[Planned] = (),
 ) -> Reconciliation:
-    """`asked`: every address of the sweep; the plan's other addresses are not judged."""
+    """Return the result. `asked`: every address of the sweep; the plan's other addresses are not judged."""
     entries = entries_of(sightings, leases, tuple(listed), planned)
     conflicts = conflicts_of(entries, planned, asked)
     barred = {word.casefold() for found in conflicts if found.kind not in _HARMLESS for word in found.subjects if word}

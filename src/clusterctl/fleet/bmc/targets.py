@@ -1,4 +1,4 @@
-"""Which addresses a sweep asks: networks less what is excluded, none that a person may not have meant. Pure."""
+"""Which addresses a sweep asks: networks less what is excluded, none that is probably not meant. Pure."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def ordered(node: NodeState, reason: str, evidence: tuple[Digest, ...]) -> NewEv
 
 
 def _require_known(node: NodeState) -> None:
-    """Without these there is no OS of ours to replace, or no way to recognise the machine."""
+    """Require what identifies the machine and its OS: without it there is no OS of ours to replace."""
     if not (node.serial and (node.root_disk or node.root_rule)):
         remedy = f"clusterctl discover --limit {node.name} first"
         raise UsageError("its serial or its root disk is not known", where=node.name, remedy=remedy)

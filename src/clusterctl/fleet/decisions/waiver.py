@@ -1,4 +1,4 @@
-"""Waivers: a person answers for a finding until a date. The gate then takes it for a warning; it stays what it was."""
+"""Waivers: an operator accepts a finding until a date. The gate takes it for a warning; it stays what it was."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Waiver:
         return now < self.until
 
     def names(self, finding: Finding) -> bool:
-        """Whether it is this finding that is meant."""
+        """Return whether this finding is meant."""
         subject = not self.subject or same_part(self.subject, finding.subject)
         return self.check == finding.check and subject and finding.check not in NEVER
 
@@ -52,7 +52,7 @@ class Waiver:
 
 
 def same_part(one: str, other: str) -> bool:
-    """`gpu3` and `GPU 3` are one part."""
+    """Compare names of parts: `gpu3` and `GPU 3` are one part."""
     return "".join(one.split()).casefold() == "".join(other.split()).casefold()
 
 

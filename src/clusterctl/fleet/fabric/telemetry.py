@@ -27,7 +27,7 @@ HIGHEST: Mapping[str, int] = {
 Architecture, volume 1, 16.1.3.5); in PortCountersExtended it has 64 bits.
 """
 TRAFFIC = ("PortXmitData", "PortRcvData", "PortXmitPkts", "PortRcvPkts", "PortXmitWait")
-"""Counters of what passes, not of what fails; the first two in words of 4 bytes."""
+"""Counters of traffic, not of errors; the first two in units of 4 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class PortCounters:
     narrow: bool = True
 
     def stopped(self, counter: str) -> bool:
-        """Whether the counter stands at its highest value: nothing is added to it any more."""
+        """Return whether the counter stands at its highest value: nothing is added to it any more."""
         highest = HIGHEST.get(counter, 0xFFFFFFFF) if self.narrow else 0xFFFFFFFFFFFFFFFF
         return self.values[counter] == highest
 

@@ -1,4 +1,4 @@
-"""A wiring plan: which port shall be cabled to which, by the names that people use."""
+"""A wiring plan: which port shall be cabled to which, by the plan's names."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class PlanDraft:
     notes: tuple[str, ...] = ()
 
     def at(self, line: int, column: str = "") -> str:
-        """`wiring.csv:12 source_port`."""
+        """Return `wiring.csv:12 source_port`."""
         return f"{self.file}:{line} {column}".rstrip()
 
 

@@ -120,7 +120,7 @@ def alike(drives: Sequence[_Sized]) -> bool:
 def which_rule(drives: Sequence[_Sized], names: Sequence[str]) -> str:
     """Return the remedy for a rule that does not single out one of `drives`: what to write into the SKU's root_disk.
 
-    `names`: the fields by which the drives may differ, besides their size.
+    `names`: the fields by which the drives may differ, in addition to their size.
     """
     place = "in the SKU's root_disk"
     if len(drives) > 1 and alike(drives):
@@ -140,7 +140,7 @@ def same_identity(one: str, other: str) -> bool:
 
 
 def same_name(one: str, other: str) -> bool:
-    """World-wide names of one drive, whatever their prefix (`0x`, `naa.`, `eui.`), dashes and case."""
+    """Compare world-wide names of drives without their prefix (`0x`, `naa.`, `eui.`), dashes and case."""
     return same_identity(_bare(one), _bare(other))
 
 
@@ -184,7 +184,7 @@ def judge_root(contract: DiskContract, source: str, disks: Sequence[KernelDrive]
 def judge_data(
     contract: DiskContract, before: Sequence[KernelDrive], after: Sequence[KernelDrive], where: str
 ) -> tuple[Finding, ...]:
-    """Each drive that was there before the install, but for the root disk, against what is there now. A finding for
+    """Compare each drive from before the install, without the root disk, with the present ones. Return a finding for
     each that is not as it was, or one for all. Drives that the installer did not see are a warning.
     """
     data = [drive for drive in before if not contract.fits(drive)]
@@ -214,7 +214,7 @@ def data_to_compare(
 
 
 def with_fingerprints(drives: Sequence[KernelDrive], digests: Mapping[str, str]) -> tuple[KernelDrive, ...]:
-    """`digests` by path; a drive without one keeps none."""
+    """Return the drives with their fingerprints. `digests` are by path; a drive without one keeps none."""
     return tuple(KernelDrive(d.path, d.serial, d.wwn, d.model, d.size_bytes, digests.get(d.path, "")) for d in drives)
 
 
@@ -242,7 +242,7 @@ def unproven(check: str, cause: str, expected: str = "") -> Finding:
 
 
 def _judge_one(before: KernelDrive, after: KernelDrive | None, where: str) -> Finding | None:
-    """None where it is as it was."""
+    """Return the finding; None where the drive is as it was."""
     name = _identity(before)
     if after is None or not (before.fingerprint and after.fingerprint):
         why = "is no longer there" if after is None else "could not be read"
@@ -278,7 +278,7 @@ def _judge_one(before: KernelDrive, after: KernelDrive | None, where: str) -> Fi
 
 
 def _holds_data(drive: KernelDrive) -> bool:
-    """Not so empty slots of virtual media, and what is made of memory or of the network."""
+    """Return False for empty slots of virtual media, and for drives of memory or of the network."""
     return drive.size_bytes > 0 and not drive.path.startswith(_NO_DRIVES)
 
 

@@ -313,7 +313,7 @@ _CAUSES = {
 
 
 def _explained(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Each finding that a failing part explains, as its consequence."""
+    """Return each finding that a failing part explains, as its consequence."""
 
     def linked(finding: Finding) -> Finding:
         causes = _CAUSES.get(finding.check, ())

@@ -184,7 +184,7 @@ CHECKS = tuple(kind.check for kind in _KINDS)
 
 
 def judge_parts(inventory: Inventory) -> tuple[Finding, ...]:
-    """CPUs, memory modules, GPUs and fans."""
+    """Judge CPUs, memory modules, GPUs and fans."""
     return tuple(found for kind in _KINDS for found in _judged(kind, inventory))
 
 

@@ -136,7 +136,7 @@ def _unread(inventory: Inventory) -> frozenset[str]:
 
 
 def _by_serial(inventory: Inventory) -> dict[Serial, _Place]:
-    """By serial; two ports of one adapter have one serial, and are one part, in the place of the first."""
+    """Return the parts by serial; two ports of one adapter are one part, in the place of the first."""
     found: dict[Serial, _Place] = {}
     for component, parts in _kinds(inventory).items():
         for part in parts or ():

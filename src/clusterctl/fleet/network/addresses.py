@@ -38,14 +38,14 @@ class HostAddresses:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """An address with or without prefix, and where a person wrote it, or the rule that makes it."""
+    """An address with or without prefix, and the place where an operator wrote it, or the rule that makes it."""
 
     text: str
     where: str
 
 
 def assign(rules: NetworkRules, nodes: Sequence[Addressee], given: Sequence[GivenAddress] = ()) -> HostAddresses:
-    """All of the site. Raises `UsageError` naming file, line and field of the first that is missing or collides."""
+    """Return the addresses of the site. Raise `UsageError` with place of the first that is missing or collides."""
     sheet, macs = _sheet(rules, nodes, given)
     taken = _Taken(nodes, rules)
     interfaces: dict[str, Mapping[str, str]] = {}
@@ -127,7 +127,7 @@ def _require_known(row: GivenAddress, names: set[str], rules: NetworkRules) -> N
 
 
 def _written(node: Addressee, rule: HostRule | None, sheet: _Sheet) -> Mapping[str, _Written]:
-    """Interface → its address with prefix, for those that have one by the site's word."""
+    """Return interface → its address with prefix, for those that have one in the site."""
     found: dict[str, _Written] = {}
     for link in rule or ():
         main = rule is not None and link == rule.management
@@ -183,7 +183,7 @@ def _require_agreement(node: Addressee, found: _Written, *, main: bool) -> None:
 
 
 def _whole(found: _Written, rule: AddressRule) -> _Written:
-    """With its prefix; an address of one machine within the rule's network."""
+    """Return it with its prefix; an address of one machine within the rule's network."""
     if not rule.network and "/" not in found.text:
         message = f"{found.text} has no prefix, and the plan has no network for its interface"
         raise UsageError(message, where=found.where, remedy=f"write it like {found.text}/24, or name the network")

@@ -119,7 +119,7 @@ def _bond(bond: Bond, interface: Interface) -> Iterator[Finding]:
         yield _fail(Code.BOND_MODE, bond.name, "the bond is of another mode", (interface.bond.mode, bond.mode), _AGAIN)
         return
     if interface.bond.partner == NO_PARTNER:
-        cause = "no switch speaks LACP with the bond"
+        cause = "no switch uses LACP with the bond"
         remedy = "configure the switch's ports of this host as one LACP group, then look at the cables"
         yield _fail(Code.NO_LACP_PARTNER, bond.name, cause, ("no partner", "a partner"), remedy, may_change=True)
     elif interface.bond.active is not None and interface.bond.active < len(bond.members):

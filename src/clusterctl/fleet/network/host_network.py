@@ -18,7 +18,7 @@ class Addressing:
     mtu: int | None = None
 
     def __bool__(self) -> bool:
-        """Whether the interface has an address at all: a trunk or a bond's member has none."""
+        """Return whether the interface has an address at all: a trunk or a bond's member has none."""
         return bool(self.addresses or self.dhcp)
 
 
@@ -115,7 +115,7 @@ class HostNetwork:
         return None
 
     def answering(self, preferred: str) -> tuple[str, ...]:
-        """Where the host answers, without prefixes: its fixed Ethernet addresses, `preferred` first, then the uplink's.
+        """Return the host's addresses, without prefixes: its fixed Ethernet ones, `preferred` first, then the uplink's.
 
         None where neither `preferred` is one of them nor its uplink has a fixed address.
         """
@@ -138,7 +138,7 @@ class HostNetwork:
 
 @dataclass(frozen=True, slots=True)
 class BondState:
-    """`partner`: the MAC of the switch that speaks LACP, all zeros where none does; empty in other modes.
+    """`partner`: the MAC of the switch that uses LACP, all zeros where none does; empty in other modes.
 
     `active`: members of the aggregator in use; None where the mode has none.
     """

@@ -50,14 +50,14 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`names` to take now, in this order; none, and `why` not, in words."""
+    """`names` to take now, in this order; none, and the reason in `why`."""
 
     names: tuple[str, ...]
     why: str = ""
 
 
 def spared(policy: NightPolicy, pool: int) -> int:
-    """How many of `pool` gold nodes may be out at a time; raises `UsageError` where that is too few to measure with."""
+    """Return how many of `pool` gold nodes may be out at a time; raise `UsageError` for too few to measure with."""
     share, room = pool * policy.percent // 100, _room(policy, pool)
     if room < TOGETHER:
         least = math.ceil(TOGETHER * 100 / pool) if pool >= TOGETHER else 0

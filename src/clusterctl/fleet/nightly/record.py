@@ -22,8 +22,8 @@ class NightRecord:
 
 
 def metrics(record: NightRecord) -> str:
-    """In Prometheus's text format (https://prometheus.io/docs/instrumenting/exposition_formats/), for a textfile
-    collector. The time of the last end is the dead man's switch: a rule compares it with the current time.
+    """Return Prometheus's text format (https://prometheus.io/docs/instrumenting/exposition_formats/), for a textfile
+    collector. A rule of the alert manager compares the time of the last end with the current time.
     """
     ended = record.ended.timestamp() if record.ended else 0.0
     rows = (
@@ -41,7 +41,7 @@ def metrics(record: NightRecord) -> str:
 
 
 def diagnose(record: NightRecord | None, alarm: timedelta, now: datetime) -> Diagnosis:
-    """Raise the dead man's alarm where no night came to its end within `alarm`."""
+    """Return a failure where no night came to its end within `alarm`."""
     hours = alarm // timedelta(hours=1)
     remedy = (
         "see that the timer of role burnin_timer runs: systemctl list-timers 'burnin-*', journalctl -u burnin-nightly"

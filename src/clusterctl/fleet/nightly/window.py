@@ -56,7 +56,7 @@ class Window:
 
 
 def parse_window(text: str, zone: tzinfo, *, where: str) -> Window:
-    """`02:00-05:00`; raises `UsageError` at `where`."""
+    """Return the window of a text such as `02:00-05:00`; raise `UsageError` at `where`."""
     found = _FORM.fullmatch(text.strip())
     if found is None:
         raise UsageError(f"{text!r} is no window", where=where, remedy=FORM)

@@ -76,7 +76,7 @@ class Offenders:
 
 
 def offenders(events: Iterable[Event], machines: Collection[str], now: datetime) -> Offenders:
-    """Of the events of `KINDS` in the last `WINDOW`, oldest first; `machines`: serials of whole machines, no parts.
+    """Return the offenders by the events of `KINDS` in the last `WINDOW`; `machines`: serials of whole machines.
 
     A merged node is another machine from then on and has no offences; a retired node is left out. Their parts keep
     their offences.

@@ -39,7 +39,7 @@ class WorkOrder:
     number      from 1, in walking order: by rack, unit and node, the worst of a node first
     location    where to go first
     nodes       the nodes that it keeps back, in the same order; empty for a fault of the fabric
-    part        as people name it (`gpu 3`, `cable at node001 mlx5_0`); `slot` as its BMC does; that and `serial` are
+    part        as operators name it (`gpu 3`, `cable at node001 mlx5_0`); `slot` as its BMC does; that and `serial` are
                 empty where unknown
     cables      the planned cables at the part: both ends, serial, length
     findings    what was found of it, the worst first; they hold the remedies
@@ -69,7 +69,7 @@ class WorkOrder:
 
 
 def written_back(orders: Iterable[WorkOrder]) -> tuple[WorkOrder, ...]:
-    """Numbered from 1. Each node is written back once, by the last of its orders, which names the parts of all."""
+    """Number the orders from 1. Each node is written back once, by its last order, which names the parts of all."""
     numbered = [replace(order, number=number) for number, order in enumerate(orders, start=1)]
     by_node: dict[str, list[WorkOrder]] = {}
     for order in numbered:
@@ -136,7 +136,7 @@ def work_orders(
     faults: Iterable[tuple[FabricFault, tuple[Digest, ...]]] = (),
     planned: Planned | None = None,
 ) -> tuple[WorkOrder, ...]:
-    """Of every root finding of the nodes that are stopped, and of the fabric's own faults with their evidence.
+    """Return an order for each root finding of stopped nodes, and for each fault of the fabric, with evidence.
 
     A fault of the fabric that keeps nodes back as well is one order, at the fault's place.
     """
@@ -191,7 +191,7 @@ def _decided(node: NodeState, step: Step) -> Finding:
 
 
 def _of_tasks(tasks: Sequence[_Task], planned: Planned) -> WorkOrder:
-    """Of one part; or of one cable, which may keep several nodes back."""
+    """Return the order for one part, or for one cable, which may keep several nodes back."""
     first = tasks[0]
     cable = first.finding.check in CABLE_CHECKS
     findings = {_diagnosis(task.finding): task.finding for task in tasks}
@@ -216,7 +216,7 @@ def _diagnosis(finding: Finding) -> tuple[object, ...]:
 
 
 def _cabling(tasks: Sequence[_Task]) -> str:
-    """`cable at node001 mlx5_0 and node002 mlx5_0`, or the cabling as a whole."""
+    """Return `cable at node001 mlx5_0 and node002 mlx5_0`, or the cabling as a whole."""
     ends = [f"{task.node.name} {task.finding.subject}" for task in tasks if task.finding.subject not in _WHOLE]
     return f"cable at {' and '.join(ends)}" if ends else "cabling"
 

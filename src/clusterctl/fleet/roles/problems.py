@@ -24,7 +24,7 @@ class Problem:
 
 
 def unknown_role(name: str, roles: Roles) -> Problem | None:
-    """None where the role can be chosen for nodes."""
+    """Return the problem of a role; None where it can be chosen for nodes."""
     if name in roles and roles[name].for_nodes:
         return None
     if name in roles:

@@ -24,7 +24,7 @@ class Member:
 class Group:
     """Some of the nodes: those that fit each of `nodes` (names or patterns), `racks` and `skus` that is not empty.
 
-    They get `roles` besides, not those of `without`, and `variables` in place of others of these names.
+    They get `roles` in addition, not those of `without`, and `variables` in place of others of these names.
     """
 
     nodes: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ WIDTH = 116
 
 
 def recommended_section(order: Sequence[str], roles: Roles, given: frozenset[str]) -> str:
-    """As YAML. What is left empty there is an error that names the line. `given`: what clusterctl knows by itself."""
+    """Return a section in YAML. An empty value in it is an error with its line. `given`: what clusterctl knows."""
     chosen = [name for name in order if name in roles and roles[name].recommended]
     lines = [
         "configure:",

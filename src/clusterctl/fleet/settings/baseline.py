@@ -88,7 +88,7 @@ _NUMBERS = re.compile(r"v?(\d{1,9}(?:\.\d{1,9}){0,9})", re.IGNORECASE)
 
 
 def compare(one: str, other: str) -> int | None:
-    """Below, at or above 0 as `one` is earlier, the same or later; None where that is unknown."""
+    """Return a number below, at or above 0 as `one` is earlier, the same or later; None where that is unknown."""
     a, b = (_NUMBERS.fullmatch(text.strip()) for text in (one, other))
     if a is None or b is None:
         return None

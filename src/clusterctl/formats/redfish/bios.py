@@ -39,7 +39,7 @@ class BiosControl:
     scheduled: bool = False
 
     def brings(self, wanted: Mapping[str, Value]) -> bool:
-        """Whether the next boot brings these, or they are there already, with what else they need."""
+        """Return whether the next boot brings these, or they are there already, with what else they need."""
         there = all(same(self.bios.current.get(name), value) for name, value in wanted.items())
         waits = all(
             same(self.bios.pending.get(name, self.bios.current.get(name)), value) for name, value in wanted.items()
@@ -47,7 +47,7 @@ class BiosControl:
         return waits and (there or not self.jobs or self.scheduled)
 
     def pends(self, wanted: Mapping[str, Value]) -> bool:
-        """Whether they wait, job or no job."""
+        """Return whether they wait, job or no job."""
         return all(
             same(self.bios.pending.get(name, self.bios.current.get(name)), value) for name, value in wanted.items()
         )
@@ -117,7 +117,7 @@ def attributes(resource: Resource) -> dict[str, Value]:
 
 
 def _scheduled(tree: Tree, settings: Resource) -> bool:
-    """Whether a job of Dell's queue will carry out what waits."""
+    """Return whether a job of Dell's queue will carry out what waits."""
     members = tree.members(settings, "Oem", "Dell", "Jobs")
     return any(job.text("JobType") == _JOB_KIND and job.text("JobState") not in _JOB_OVER for job in members)
 

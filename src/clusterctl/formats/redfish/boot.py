@@ -45,7 +45,7 @@ class Override:
         )
 
     def gives(self, wish: BootOnce) -> bool:
-        """Whether the next boot will be the wished one. A mode that the BMC does not report is not wrong."""
+        """Return whether the next boot will be the wished one. A mode that the BMC does not report is not wrong."""
         right = self.target in TARGETS[wish.source] and self.enabled == ONCE and self.mode in (UEFI, "")
         return right and (not wish.uri or self.uri == wish.uri)
 
@@ -64,11 +64,11 @@ class BootControl:
     manager: str | None
 
     def gives(self, wish: BootOnce) -> bool:
-        """Whether the machine, or what it will take over at its next boot, shows what was wished."""
+        """Return whether the machine, or what it will take over at its next boot, shows what was wished."""
         return any(override.gives(wish) for override in self.shown)
 
     def target(self, source: BootSource) -> str:
-        """How this BMC calls the source; `EdgeError` where it has none."""
+        """Return the BMC's name of the source; raise `EdgeError` where it has none."""
         found = next((name for name in TARGETS[source] if not self.allowed or name in self.allowed), None)
         if found is None:
             raise EdgeError(
@@ -163,7 +163,7 @@ class Slot:
     eject: str
 
     def holds(self, uri: str) -> bool:
-        """Whether this image is inserted. Some BMCs report only the name of the file."""
+        """Return whether this image is inserted. Some BMCs report only the name of the file."""
         return self.inserted and (self.image == uri if self.image else self.name == uri.rsplit("/", 1)[-1])
 
     def __str__(self) -> str:
@@ -193,7 +193,7 @@ class Tray:
 
 
 def read_tray(answers: Answers) -> Tray | ReadRequest:
-    """Virtual media hang below the System on newer BMCs and below its manager on others; the System's go first."""
+    """Read virtual media: below the System on newer BMCs, below its manager on others; the System's go first."""
     tree = Tree(answers)
     try:
         host = system.host_system(tree)

@@ -51,7 +51,7 @@ def _serial_or_none(text: str | None) -> str:
 
 
 def uuid(resource: Resource | None) -> str:
-    """Lower case; empty where it is one that boards have before anybody gave them theirs."""
+    """Return it in lower case; empty for a default of boards without a value of their own."""
     found = words(resource, "UUID").lower()
     return "" if _NO_UUID.fullmatch(found) else found
 
@@ -94,7 +94,7 @@ _VENDORS = {
 
 
 def is_service_root(root: Mapping[str, Any]) -> bool:
-    """Whether JSON that came back for `/redfish/v1/` is a Redfish service's."""
+    """Return whether JSON that came back for `/redfish/v1/` is a Redfish service's."""
     kind = root.get("@odata.type")
     return isinstance(root.get("RedfishVersion"), str) or (isinstance(kind, str) and kind.startswith("#ServiceRoot."))
 
@@ -176,7 +176,7 @@ def _next_of_kind(answers: Answers, root: Resource) -> str | None:
 
 
 def known_vendor(text: str) -> str:
-    """`Dell Inc.` → `Dell`; empty where the vendor is not one that we know."""
+    """Return the vendor's short name (`Dell Inc.` → `Dell`); empty for an unknown vendor."""
     return _VENDORS.get(text.strip().split(" ", 1)[0].lower(), "")
 
 
@@ -216,7 +216,7 @@ def _with_address(answers: Answers, manager: Resource, address: str) -> list[Res
 
 
 def _interfaces(answers: Answers, manager: Resource) -> list[Resource]:
-    """Those that were read, in the collection or one by one."""
+    """Return the interfaces that were read, in the collection or one by one."""
     path = link(manager, "EthernetInterfaces")
     if path is None:
         return []
@@ -311,7 +311,7 @@ def read_identity(answers: Answers, address: str) -> Identity:
 
 
 def _next_of_system(answers: Answers, root: Resource) -> str | None:
-    """Systems, then its members until one is the host."""
+    """Return the next path: Systems, then its members until one is the host."""
     systems = link(root, "Systems")
     if systems is None or systems not in answers:
         return systems
@@ -322,7 +322,7 @@ def _next_of_system(answers: Answers, root: Resource) -> str | None:
 
 
 def _next_of_serial(answers: Answers, root: Resource) -> str | None:
-    """Where the host does not know its serial, few other resources may."""
+    """Return the next resource that may give the serial of a host that does not know it."""
     system = _host(answers, root)
     tree = Tree(answers)
     if system is not None:
@@ -339,7 +339,7 @@ def _serial(tree: Tree, system: Resource) -> str:
 
 
 def _make(tree: Tree, system: Resource) -> tuple[str, str]:
-    """Manufacturer and model by what was read for the serial of a system that keeps silent (GB200)."""
+    """Return manufacturer and model from the resources of the serial, for a system without its own (GB200)."""
     try:
         maker, model = or_none(lambda: make_of(tree, system)) or ("", "")
     except NotYetReadError:
@@ -359,7 +359,7 @@ def _is_host(system: Resource) -> bool:
 
 
 def _system_paths(answers: Answers, root: Resource) -> list[str]:
-    """Boards inside the machine last."""
+    """Return the systems' paths, those of boards inside the machine last."""
     paths = links(read(answers, link(root, "Systems")), "Members")
     return sorted(paths, key=lambda path: path.rsplit("/", 1)[-1].startswith(_BOARDS))
 

@@ -118,7 +118,7 @@ def _entry(item: Resource, service: Resource) -> LogEntry:
 
 
 def _cleared(item: Resource) -> bool:
-    """By IPMI's word, by DMTF's (`Resolved`), by HPE's."""
+    """Return whether it is cleared: by IPMI's key, by DMTF's (`Resolved`), or by HPE's."""
     return item.text("EntryCode") == "Deassert" or True in (item.flag("Resolved"), item.flag("Oem", "Hpe", "Repaired"))
 
 
@@ -140,7 +140,7 @@ def _newest(entry: LogEntry) -> datetime:
 
 
 def _when(text: str) -> datetime:
-    """For sorting only: what cannot be read as a time counts as oldest."""
+    """Return the time, for sorting only: what cannot be read as a time counts as oldest."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:

@@ -1,7 +1,7 @@
 """Ethernet ports and InfiniBand adapters of the host.
 
 Ethernet ports are the union of the system's EthernetInterfaces and the adapters' device functions: some vendors list a
-card in one of them only. Health is not looked at: HPE and Dell leave it null on Mellanox ports. A function that speaks
+card in one of them only. Health is not looked at: HPE and Dell leave it null on Mellanox ports. A function of
 InfiniBand has a MAC too (for IPoIB), which is no Ethernet port.
 """
 
@@ -115,7 +115,7 @@ _PORT_GUID_FIELDS = (("InfiniBand", "AssociatedPortGUIDs"), ("InfiniBand", "Asso
 
 
 def hcas(tree: Tree) -> tuple[Hca, ...]:
-    """Return every function that speaks InfiniBand, or that sits on a card which can."""
+    """Return every InfiniBand function, and every one on a card with an InfiniBand mode."""
     functions = _functions(tree)
     for function in functions:
         if function.unclear:
@@ -344,7 +344,7 @@ def _as_mac(text: str, where: str) -> Mac | None:
 
 
 def _guid(text: str, where: str) -> Guid | None:
-    """16 hex digits, from `88e9:a4ff:ff80:9da2`, `0x88e9…` or pairs; None where absent or all zero."""
+    """Return 16 hex digits, from `88e9:a4ff:ff80:9da2`, `0x88e9…` or pairs; None where absent or all zero."""
     digits = _NOT_HEX.sub("", text.lower().removeprefix("0x"))
     if not digits.strip("0"):
         return None

@@ -41,7 +41,7 @@ class GarbledError(ParseError):
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """The BMC did not give this resource; `reason` in words (`HTTP 404`).
+    """The BMC did not give this resource; `reason` as text (`HTTP 404`).
 
     lacks  the privilege that the account lacks (DSP0266, Redfish privileges); empty where that is not the reason
     busy   the BMC answered that it is busy, as long as it was waited for

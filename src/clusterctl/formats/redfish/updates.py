@@ -33,7 +33,7 @@ _NAMELESS = frozenset({"software inventory", "firmware inventory", ""})
 
 
 def running_firmware(tree: Tree) -> tuple[Firmware, ...]:
-    """Component and version of all that runs, sorted, each once."""
+    """Return component and version of all that runs, sorted, each once."""
     service = tree.follow(tree.root, "UpdateService")
     running = [item for item in tree.members(service, "FirmwareInventory", whole=False) if _runs(item)]
     found = {Firmware(_component(item), item.text("Version")) for item in running}
@@ -138,7 +138,7 @@ def _optional(tree: Tree) -> Any:
 
 
 def _tasks(tree: Tree) -> tuple[Task, ...]:
-    """All of its TaskService; a BMC without one has none. What cannot be read is no empty list."""
+    """Return all tasks of its TaskService; a BMC without one has none. What cannot be read is no empty list."""
     path = tree.root.link("Tasks")
     if path is None:
         return ()
@@ -182,5 +182,5 @@ def _inside(uri: str) -> str:
 
 
 def _path(uri: str) -> str:
-    """Without the host that some write before it, and without a query."""
+    """Return the path without a host before it, and without a query."""
     return re.sub(r"^https?://[^/]*", "", uri.strip()).split("?", 1)[0]

@@ -23,7 +23,7 @@ _STATE = ["binding", "state"]
 
 
 def is_dhcpd(text: str) -> bool:
-    """Whether this is such a file; also one without leases yet, by the first line that the server writes."""
+    """Return whether this is such a file; also one without leases yet, by the first line that the server writes."""
     return bool(_BLOCK.search(text) or _EMPTY.search(text))
 
 
@@ -42,7 +42,7 @@ class _Block:
 
 
 def read_dhcpd(text: str, file: str) -> tuple[Lease, ...]:
-    """Active leases and hosts with a fixed address. Raises `UsageError` naming file and line."""
+    """Return active leases and hosts with a fixed address. Raise `UsageError` with file and line."""
     found: dict[str, Lease] = {}
     for block in _blocks(text):
         if block.words[:1] == ["lease"] and len(block.words) > 1:
@@ -77,7 +77,7 @@ def _lease(block: _Block, address: str, file: str) -> Lease | None:
 
 
 def _blocks(text: str) -> Iterator[_Block]:
-    """Each whole block of the outermost level."""
+    """Yield each whole block of the outermost level."""
     open_blocks: list[_Block] = []
     words: list[str] = []
     for sign, line in _tokens(text):
@@ -98,7 +98,7 @@ def _blocks(text: str) -> Iterator[_Block]:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, int]]:
-    """Words, strings without their quotation marks, and signs, each with its line; comments are left out."""
+    """Yield words, strings without their quotation marks, and signs, each with its line; comments are left out."""
     line, at = 1, 0
     for match in _TOKEN.finditer(text):
         line += text.count("\n", at, match.start())
@@ -113,7 +113,7 @@ _OTHER_KIND = re.compile(r"^[0-9a-f]{2}-(?=[0-9a-f]{2}:)", re.IGNORECASE)
 
 
 def is_dnsmasq(text: str) -> bool:
-    """Whether the first line is a lease of dnsmasq, or begins those of IPv6."""
+    """Return whether the first line is a lease of dnsmasq, or begins those of IPv6."""
     first = text.lstrip().split("\n", 1)[0].strip()
     return bool(_LINE.match(first)) or first.startswith("duid ")
 
@@ -147,7 +147,7 @@ _IN_USE = ("", "0")
 
 
 def is_kea(text: str) -> bool:
-    """Whether the first line is Kea's headings."""
+    """Return whether the first line is Kea's headings."""
     headings = text.split("\n", 1)[0].split(",")
     return headings[0].strip() == "address" and "valid_lifetime" in headings
 

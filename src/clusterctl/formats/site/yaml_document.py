@@ -28,7 +28,7 @@ class Document:
     lines: Mapping[PathKey, int]
 
     def where(self, *path: str | int) -> str:
-        """`site.yml:12 batch.install`; the nearest parent's line where the field itself is missing."""
+        """Return `site.yml:12 batch.install`; the nearest parent's line where the field itself is missing."""
         known = path
         while known and known not in self.lines:
             known = known[:-1]

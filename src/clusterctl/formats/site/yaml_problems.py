@@ -190,7 +190,7 @@ def _shown(value: object) -> str:
 
 
 def _path(item: ErrorDetails, data: Any) -> tuple[str | int, ...]:
-    """Where it stands in the file: Pydantic also names which kind of a union was meant, a level that no file has."""
+    """Return the place in the file, without Pydantic's level for the kind of a union, which no file has."""
     path: list[str | int] = []
     for part in item["loc"]:
         if _is_in(data, part):

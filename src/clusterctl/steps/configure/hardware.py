@@ -1,6 +1,6 @@
 """What a failed task may follow from: a GPU off the bus, an error in the kernel log, a fault that the BMC reports.
 
-A role fails where the part that it sets up is broken, and its message then speaks of packages. So the machine is looked
+A role fails where the part that it sets up is broken, and its message is then about packages. So the machine is looked
 at before the task is blamed. Only what fails for certain is a cause: a node that is not configured yet lacks tools.
 """
 

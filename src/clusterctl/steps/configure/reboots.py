@@ -47,7 +47,7 @@ def open_reboot(node: NodeState) -> Intent | None:
 
 
 def need(node: NodeState, boot_id: str) -> Need:
-    """`boot_id`: the boot in which the node asks. What another machine was rebooted for in its place is not its."""
+    """Return the need. `boot_id`: the boot in which the node asks. Reboots of its predecessor do not count."""
     intent = open_reboot(node)
     if intent is None or intent.target != _machine(node) or not isinstance(intent.details, RebootDetails):
         return Need.REBOOT
@@ -67,7 +67,7 @@ class Reboots:
     def run(
         self, asked: Sequence[RebootRequest], intents: IntentLog, deadline: Deadline
     ) -> Iterator[Observed[PlayOutcome]]:
-        """One outcome a node; well means that it runs another boot than the one in which it asked."""
+        """Yield one outcome for each node; done means that it runs another boot than the one that asked."""
         if not asked:
             return
         for one in asked:

@@ -41,7 +41,7 @@ def plays_before(nodes: Iterable[NodeState]) -> Mapping[str, Sequence[str]]:
 
 
 def _is_unfinished(node: NodeState) -> bool:
-    """Whether a play over it was begun that did not end well, as far as is known: what it wrote may not be in force."""
+    """Return whether a play over it was begun that did not end well: what it wrote may not be in force."""
     report = node.reports.get(Step.CONFIGURE.value)
     ended_well = report is not None and report.verdict is Verdict.PASS
     return (play := node.intent(Act.CONFIGURE_PLAY)) is not None and (play.open or not ended_well)
@@ -77,7 +77,7 @@ class Configure:
         *,
         reboots: bool = True,
     ) -> None:
-        """`reboots`: whether nodes may be rebooted; else those that need it wait for a person."""
+        """Set up the step. `reboots`: whether nodes may be rebooted; else those that need it wait for an operator."""
         self._playbooks = services.playbooks
         self._playbook = playbook
         self._variables = variables
@@ -107,7 +107,7 @@ class Configure:
     def _play(
         self, nodes: Iterable[NodeState], hosts: Mapping[str, HostAddress], intents: IntentLog, deadline: Deadline
     ) -> Iterator[tuple[NodeState, Play]]:
-        """Each node with what the roles did to it."""
+        """Yield each node with its play."""
         by_name = {node.name: node for node in nodes}
         for node in by_name.values():
             intents.intend(node.id, Act.CONFIGURE_PLAY, node.serial or node.name)

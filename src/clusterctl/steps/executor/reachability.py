@@ -63,7 +63,7 @@ BMC_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class BmcState:
-    """What a BMC reports about its machine, `summary` in words; `error`: why it could not be read.
+    """What a BMC reports about its machine, `summary` as text; `error`: why it could not be read.
 
     `entries`: its event log, the newest first.
     """

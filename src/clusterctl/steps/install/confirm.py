@@ -93,7 +93,7 @@ class _Asked:
         self._evidence: tuple[Evidence, ...] = ()
 
     def prove(self, before: tuple[KernelDrive, ...] | None) -> Proof:
-        """`before`: the drives as the installer read them; None where it read none of them."""
+        """Return the proof. `before`: the drives as the installer read them; None where it read none of them."""
         try:
             devices = parse_lsblk(self._run(LSBLK))
         except CancelledError:
@@ -144,7 +144,7 @@ class _Asked:
         return {path: one.digest for path, one in parse_fingerprints(answer).items()}
 
     def _run(self, argv: tuple[str, ...], stdin: bytes = b"", seconds: float = ANSWER_S) -> str:
-        """Its standard output; raises where it did not end well."""
+        """Return its standard output; raise where it failed."""
         ran: Observed[Ran] = self._shell.run(self._host, argv, stdin, self._deadline.within(seconds))
         self._evidence += ran.evidence
         if ran.value.exit_status == 0:
@@ -185,7 +185,7 @@ class HostVerifier:
     access: HostAccess
 
     def confirm(self, job: Job, deadline: Deadline) -> Outcome | None:
-        """Installed means: it answers over SSH with the one key that it may hold. None while it still boots."""
+        """Return the outcome: installed where it answers over SSH with its one key; None while it still boots."""
         status = job.status
         if not status.value.addresses:
             return unnamed(job)

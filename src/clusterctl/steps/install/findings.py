@@ -63,7 +63,7 @@ def foreign(job: Job) -> Outcome:
 
 
 def root_unclear(job: Job, cause: str, decide: str) -> Outcome:
-    """Nothing was written: which drive gets the OS is for an operator to decide, and the machine may be well."""
+    """Return the outcome of a machine without a clear root disk: nothing was written, and an operator must decide."""
     status = job.status
     finding = Finding(
         check="install",

@@ -68,7 +68,7 @@ def _commands(job: AnswerJob) -> Iterable[Answer]:
 
 
 def _manners(job: AnswerJob) -> Iterable[Answer]:
-    """Language, network, clock. The clock is set by the service, which is asked before any package is trusted."""
+    """Return language, network, clock. The service sets the clock before any package is trusted."""
     return (
         ("debian-installer/locale", "string", "en_US.UTF-8"),
         ("keyboard-configuration/xkb-keymap", "select", "us"),
@@ -83,7 +83,7 @@ def _manners(job: AnswerJob) -> Iterable[Answer]:
 
 
 def _packages(job: AnswerJob) -> Iterable[Answer]:
-    """From the site's mirror where it has one, through its cache; then security's own host is not asked."""
+    """Return the package sources: the site's mirror through its cache, then without security's own host."""
     mirror = urlsplit(job.mirror or "http://deb.debian.org/debian")
     kind = mirror.scheme
     services = "updates" if job.mirror else "security, updates"
@@ -104,7 +104,7 @@ def _packages(job: AnswerJob) -> Iterable[Answer]:
 
 
 def _users(job: AnswerJob) -> Iterable[Answer]:
-    """`!` is a password that nothing fits."""
+    """Return the answers about users. `!` is a password that nothing fits."""
     if job.user == "root":
         return (
             ("passwd/root-login", "boolean", "true"),
@@ -148,7 +148,7 @@ def _boot() -> Iterable[Answer]:
 
 
 def _lay_files(job: AnswerJob) -> str:
-    """Who may log in, and the host's network by networkd in place of the installer's ifupdown."""
+    """Return the lines for logins, and for the host's network by networkd in place of the installer's ifupdown."""
     lines = [put("/etc/ssh/sshd_config.d/90-clusterctl.conf", KEYS_ONLY), *_login(job)]
     if job.time_servers:
         servers = f"[Time]\nNTP={' '.join(job.time_servers)}\n"

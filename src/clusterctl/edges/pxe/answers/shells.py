@@ -31,7 +31,7 @@ def put(path: str, text: str, mode: str = "0644") -> str:
 
 
 def here(text: str) -> str:
-    """`text` as a here-document, in which the shell changes nothing."""
+    """Return `text` as a here-document, in which the shell changes nothing."""
     end = "END"
     while re.search(rf"^{end}$", text, re.MULTILINE):
         end += "_"

@@ -33,7 +33,7 @@ def kernel_arguments(job: AnswerJob) -> str:
 
 
 def meta_data(job: AnswerJob) -> str:
-    """cloud-init refuses a seed without it."""
+    """Return the meta-data: cloud-init refuses a seed without it."""
     return _yaml({"instance-id": f"clusterctl-{job.name}", "local-hostname": job.name})
 
 
@@ -66,16 +66,18 @@ def autoinstall(job: AnswerJob) -> dict[str, Any]:
 
 
 def _network(job: AnswerJob) -> dict[str, Any]:
-    """While it installs, the port that booted and no other: the site's own network, applied at once, could cut it off
-    from the service.
+    """Return the network during the install: the port that booted and no other. The site's own network, applied at
+    once, could cut it off from the service.
     """
     port = {"match": {"macaddress": job.boot_mac}, "dhcp4": True, "dhcp-identifier": "mac"}
     return {"version": 2, "ethernets": {"boot": port}}
 
 
 def _apt(job: AnswerJob) -> dict[str, Any]:
-    """Through the site's mirror and cache, security updates too. `http_proxy` here and not the key `proxy`, which would
-    also be subiquity's own: its reports would go to the cache. 22.04's first installers know no `mirror-selection`.
+    """Return apt's settings: the site's mirror and cache, security updates too.
+
+    `http_proxy` here and not the key `proxy`, which would also be subiquity's own: its reports would go to the cache.
+    22.04's first installers know no `mirror-selection`.
     """
     apt: dict[str, Any] = {"geoip": False, "fallback": "offline-install"}
     if job.proxy:
@@ -89,7 +91,7 @@ def _apt(job: AnswerJob) -> dict[str, Any]:
 
 
 def _storage() -> dict[str, Any]:
-    """GPT, an ESP and one ext4 root on the one drive; guided layouts would take the largest. UEFI only."""
+    """Return GPT, an ESP and one ext4 root on the one drive; guided layouts would take the largest. UEFI only."""
     ours = {"preserve": False}
     return {
         "swap": {"size": 0},
@@ -117,7 +119,7 @@ def _storage() -> dict[str, Any]:
 
 
 def _first_boot(job: AnswerJob) -> dict[str, Any]:
-    """cloud-init's part, at the first boot. It would make new SSH host keys, other than the one that was pinned."""
+    """Return the user-data of the first boot. By default cloud-init makes new SSH host keys, which are not pinned."""
     ntp = {"ntp": {"enabled": True, "ntp_client": "systemd-timesyncd", "servers": list(job.time_servers)}}
     return {
         "hostname": job.name,
