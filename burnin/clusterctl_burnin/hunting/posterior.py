@@ -96,16 +96,19 @@ def posterior(evidence: Evidence, assumptions: Assumptions) -> Posterior:
     return Posterior(tuple(_case(evidence, runs, its, noise) for runs, its in cases))
 
 
-def given_bad(beliefs: Mapping[Rail, Posterior]) -> Mapping[Rail, Posterior]:
+def given_bad(posteriors: Mapping[Rail, Posterior]) -> Mapping[Rail, Posterior]:
     """Return the same, where some part is known to be bad: noise alone, in all cases at once, is no explanation.
 
     E being the probability of that, an explanation with bad parts has P / (1 − E), one without (P − E) / (1 − E).
     """
-    cases = [case for belief in beliefs.values() for case in belief.cases]
+    cases = [case for posterior in posteriors.values() for case in posterior.cases]
     noise = math.prod(case.noise_alone for case in cases)
     if not cases or noise >= 1:
-        return beliefs
-    return {rail: Posterior(tuple(_given(case, noise) for case in belief.cases)) for rail, belief in beliefs.items()}
+        return posteriors
+    return {
+        rail: Posterior(tuple(_given(case, noise) for case in posterior.cases))
+        for rail, posterior in posteriors.items()
+    }
 
 
 def _given(case: Case, noise: float) -> Case:

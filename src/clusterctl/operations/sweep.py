@@ -131,7 +131,7 @@ def sweep(folder: Path, request: SweepRequest, control: Control) -> SweepResult:
     hosts, known = _hosts(request), _known(folder, request)
     found = _sweep(folder, known, hosts, request, control)
     addressing = join(
-        found.sightings, asked=frozenset(hosts), leases=known.leases, listed=known.listed, planned=known.planned
+        found.observations, asked=frozenset(hosts), leases=known.leases, listed=known.listed, planned=known.planned
     )
     update = _updated(addressing, known, request)
     addressing = addressing.settled() if update is not None else addressing
@@ -216,5 +216,5 @@ def _updated(addressing: Reconciliation, known: _Known, request: SweepRequest) -
 def _all_fine(addressing: Reconciliation, request: SweepRequest) -> bool:
     without_login = (Outcome.NO_LOGIN, Outcome.CERTIFICATE_UNKNOWN) if request.no_login else ()
     fine = {Outcome.IDENTIFIED, Outcome.OTHER_DEVICE, *without_login}
-    identified = all(entry.sighting.outcome in fine for entry in addressing.entries)
+    identified = all(entry.observation.outcome in fine for entry in addressing.entries)
     return bool(addressing.entries) and identified and not addressing.conflicts

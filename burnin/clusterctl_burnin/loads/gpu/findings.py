@@ -12,7 +12,7 @@ from clusterctl.formats.nvidia.gpu_load import Ended, GpuLoad, LoadedGpu
 from clusterctl_burnin.check import Expected, inconclusive
 from clusterctl_burnin.loads.gpu.corruption import Disagreement, disagreement
 from clusterctl_burnin.loads.gpu.speed import GPU_GEMM_BF16_MIN, MEASURES, Bad, slow
-from clusterctl_burnin.loads.gpu.throttle_reasons import POWER, braked_by_server, brakes
+from clusterctl_burnin.loads.gpu.throttle_reasons import POWER, faulty_reasons, throttled_by_server
 from clusterctl_burnin.probe import UnmeasuredError
 from clusterctl_burnin.probes.nvidia_smi import GPU_MEMORY_TEMPERATURE_MAX, missing
 from clusterctl_burnin.tools import PYTORCH
@@ -35,7 +35,9 @@ class _Bench:
     def found(self, gpu: LoadedGpu) -> Finding | None:
         """Return the worst finding about one GPU; None where it is healthy."""
         wrong = (self._corrupt, self._ended)
-        held_back = () if gpu.index in self.powerless else (self._braked, self._hot, self._slow, self._without_figures)
+        held_back = (
+            () if gpu.index in self.powerless else (self._throttled, self._hot, self._slow, self._without_figures)
+        )
         return next((finding for kind in (*wrong, *held_back) if (finding := kind(gpu)) is not None), None)
 
     def _bad(self, gpu: LoadedGpu, bad: Bad) -> Finding:
@@ -85,11 +87,11 @@ class _Bench:
         remedy = NO_TORCH if gpu.phase == "import" else "find what else uses the GPUs, and run the burn-in again"
         return inconclusive(NAME, UnmeasuredError(f"gpu-load: {words}", remedy=remedy), gpu.subject, gpu.serial)
 
-    def _braked(self, gpu: LoadedGpu) -> Finding | None:
-        for brake in brakes(gpu.reasons):
-            measured = f"{brake.mask:#x} in {brake.seen} of {gpu.samples} looks"
-            cause = f"{brake.cause}{_at(gpu)}"
-            return self._bad(gpu, Bad(Code.GPU_THROTTLED, cause, measured, "never under load", brake.remedy))
+    def _throttled(self, gpu: LoadedGpu) -> Finding | None:
+        for reason in faulty_reasons(gpu.reasons):
+            measured = f"{reason.mask:#x} in {reason.seen} of {gpu.samples} looks"
+            cause = f"{reason.cause}{_at(gpu)}"
+            return self._bad(gpu, Bad(Code.GPU_THROTTLED, cause, measured, "never under load", reason.remedy))
         return None
 
     def _hot(self, gpu: LoadedGpu) -> Finding | None:
@@ -135,7 +137,7 @@ def findings(load: GpuLoad, expected: Expected) -> Iterator[Finding]:
     if load.trouble:
         remedy = NO_TORCH if load.python_absent else "check the driver (nvidia-smi) and run the burn-in again"
         raise UnmeasuredError(f"gpu-load: {load.trouble}", remedy=remedy)
-    braked = [gpu.index for gpu in load.gpus if braked_by_server(gpu.reasons)]
+    braked = [gpu.index for gpu in load.gpus if throttled_by_server(gpu.reasons)]
     powerless = frozenset(braked) if len(braked) > 1 else frozenset[int]()
     bench = _Bench(load, expected, disagreement(load.gpus), powerless)
     bad = [_powerless(len(powerless))] if powerless else []

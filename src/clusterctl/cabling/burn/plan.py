@@ -44,8 +44,8 @@ def judge_routing(routes: Routes, worst: int, log: RoutingOutcome | None) -> Rou
 
 def _complaint(log: RoutingOutcome | None, worst: int, unbalanced: bool) -> str:
     load = f"the best shift puts {worst} flow{'s' * (worst != 1)} on one link"
-    if log and log.complaints and "ftree" not in log.engine:
-        why = "; ".join(log.complaints)
+    if log and log.failures and "ftree" not in log.engine:
+        why = "; ".join(log.failures)
         return f"the subnet manager fell back to {log.engine}: {why}. {load.capitalize()}"
     if not unbalanced:
         return ""

@@ -155,7 +155,7 @@ def _values(entry: Entry, logins: Collection[str]) -> Mapping[str, str]:
         "rack": rack,
         "unit": str(unit) if unit is not None else "",
         "bmc_mac": entry.mac or "",
-        "login": entry.sighting.login if entry.sighting.login in logins else "",
+        "login": entry.observation.login if entry.observation.login in logins else "",
     }
 
 

@@ -59,7 +59,7 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class BmcObservation:
     """One address that answers on the BMCs' port.
 
     `fingerprint` is the SHA-256 of its certificate, empty where it proved itself by an authority or over plain HTTP;

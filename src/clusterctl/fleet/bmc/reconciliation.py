@@ -9,7 +9,7 @@ import enum
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from clusterctl.fleet.bmc.observation import Lease, Listed, Outcome, Planned, Sighting
+from clusterctl.fleet.bmc.observation import BmcObservation, Lease, Listed, Outcome, Planned
 from clusterctl.fleet.node import Mac
 
 
@@ -17,7 +17,7 @@ from clusterctl.fleet.node import Mac
 class Entry:
     """One address that answered, with all that is known of it; `planned` and `listed` are its lines there."""
 
-    sighting: Sighting
+    observation: BmcObservation
     mac: Mac | None = None
     hostname: str = ""
     planned: Planned | None = None
@@ -25,11 +25,11 @@ class Entry:
 
     @property
     def address(self) -> str:
-        return self.sighting.address
+        return self.observation.address
 
     @property
     def serial(self) -> str:
-        return self.sighting.serial or ""
+        return self.observation.serial or ""
 
     @property
     def name(self) -> str:
@@ -46,9 +46,12 @@ class Entry:
 
 
 def entries_of(
-    sightings: Iterable[Sighting], leases: Iterable[Lease], listed: Sequence[Listed], planned: Sequence[Planned]
+    observations: Iterable[BmcObservation],
+    leases: Iterable[Lease],
+    listed: Sequence[Listed],
+    planned: Sequence[Planned],
 ) -> tuple[Entry, ...]:
-    """Return the entries in the order of `sightings`."""
+    """Return the entries in the order of `observations`."""
     index = _Index(
         leases={lease.address: lease for lease in leases},
         lines_by_serial={item.serial.lower(): item for item in listed if item.serial},
@@ -56,7 +59,7 @@ def entries_of(
         plans_by_serial={item.serial.lower(): item for item in planned if item.serial},
         plans_by_address={item.address: item for item in planned if not item.serial},
     )
-    return tuple(map(index.entry, sightings))
+    return tuple(map(index.entry, observations))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +72,18 @@ class _Index:
     plans_by_serial: Mapping[str, Planned]
     plans_by_address: Mapping[str, Planned]
 
-    def entry(self, sighting: Sighting) -> Entry:
+    def entry(self, observation: BmcObservation) -> Entry:
         """Return what lease, lists and plan have about an address."""
-        lease = self.leases.get(sighting.address)
-        mac = sighting.bmc_mac or (lease.mac if lease is not None else None)
-        line = self.lines_by_serial.get((sighting.serial or "").lower()) or self.lines_by_mac.get(mac)
-        plan = None if sighting.outcome is Outcome.OTHER_DEVICE else self._plan(sighting, line)
-        return Entry(sighting, mac, lease.hostname if lease is not None else "", plan, line)
+        lease = self.leases.get(observation.address)
+        mac = observation.bmc_mac or (lease.mac if lease is not None else None)
+        line = self.lines_by_serial.get((observation.serial or "").lower()) or self.lines_by_mac.get(mac)
+        plan = None if observation.outcome is Outcome.OTHER_DEVICE else self._plan(observation, line)
+        return Entry(observation, mac, lease.hostname if lease is not None else "", plan, line)
 
-    def _plan(self, sighting: Sighting, line: Listed | None) -> Planned | None:
+    def _plan(self, observation: BmcObservation, line: Listed | None) -> Planned | None:
         """Return the planned node of the serial that the BMC or the list gives, else of the address."""
-        serial = sighting.serial or (line.serial if line is not None else "")
-        return self.plans_by_serial.get(serial.lower()) or self.plans_by_address.get(sighting.address)
+        serial = observation.serial or (line.serial if line is not None else "")
+        return self.plans_by_serial.get(serial.lower()) or self.plans_by_address.get(observation.address)
 
 
 class ConflictKind(enum.Enum):
@@ -217,13 +220,13 @@ def _not_found(world: _World) -> Iterator[Conflict]:
             yield Conflict(
                 ConflictKind.NOT_FOUND, (plan.name, plan.address), cause, "check its power, its cable and its address"
             )
-        elif entry.sighting.outcome is Outcome.OTHER_DEVICE:
-            cause = f"{plan.name}: {entry.sighting.cause} at {plan.address} ({plan.where})"
+        elif entry.observation.outcome is Outcome.OTHER_DEVICE:
+            cause = f"{plan.name}: {entry.observation.cause} at {plan.address} ({plan.where})"
             remedy = "correct the address in the sheet"
             yield Conflict(ConflictKind.OTHER_MACHINE, (plan.name, plan.address), cause, remedy)
-        elif entry.sighting.outcome is Outcome.NO_REDFISH:
+        elif entry.observation.outcome is Outcome.NO_REDFISH:
             cause = f"{plan.name}: what answers at {plan.address} has no Redfish ({plan.where})"
-            yield Conflict(ConflictKind.NO_REDFISH, (plan.name, plan.address), cause, entry.sighting.remedy)
+            yield Conflict(ConflictKind.NO_REDFISH, (plan.name, plan.address), cause, entry.observation.remedy)
 
 
 def _unplanned(world: _World) -> Iterator[Conflict]:
@@ -296,7 +299,7 @@ class Reconciliation:
 
 
 def join(
-    sightings: Sequence[Sighting],
+    observations: Sequence[BmcObservation],
     *,
     asked: Collection[str],
     leases: Iterable[Lease] = (),
@@ -304,9 +307,9 @@ def join(
     planned: Sequence[Planned] = (),
 ) -> Reconciliation:
     """Return the result. `asked`: every address of the sweep; the plan's other addresses are not judged."""
-    entries = entries_of(sightings, leases, tuple(listed), planned)
+    entries = entries_of(observations, leases, tuple(listed), planned)
     conflicts = conflicts_of(entries, planned, asked)
     barred = {word.casefold() for found in conflicts if found.kind not in _HARMLESS for word in found.subjects if word}
-    identified = (entry for entry in entries if entry.sighting.outcome is Outcome.IDENTIFIED)
+    identified = (entry for entry in entries if entry.observation.outcome is Outcome.IDENTIFIED)
     accepted = tuple(entry for entry in identified if not {entry.address, entry.serial.casefold()} & barred)
     return Reconciliation(entries, conflicts, accepted)

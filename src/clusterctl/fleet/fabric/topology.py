@@ -129,12 +129,12 @@ class ForwardingTables:
 class RoutingOutcome:
     """What a subnet manager's log reports of its last routing.
 
-    `engine`: the engine of the tables that are configured now (`ftree`, `minhop`, `ar_ftree`). `complaints`: the log's
+    `engine`: the engine of the tables that are configured now (`ftree`, `minhop`, `ar_ftree`). `failures`: the log's
     messages against the engines that were tried before it, oldest first, without time stamps.
     """
 
     engine: str
-    complaints: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
 
     @property
     def adaptive(self) -> bool:

@@ -69,7 +69,7 @@ class WorkOrder:
 
 
 def written_back(orders: Iterable[WorkOrder]) -> tuple[WorkOrder, ...]:
-    """Number the orders from 1. Each node is written back once, by its last order, which names the parts of all."""
+    """Return the orders, numbered from 1. Each node is written back once, by its last order, with the parts of all."""
     numbered = [replace(order, number=number) for number, order in enumerate(orders, start=1)]
     by_node: dict[str, list[WorkOrder]] = {}
     for order in numbered:

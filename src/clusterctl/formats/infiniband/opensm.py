@@ -125,27 +125,27 @@ def parse_dump_fts(lines: Iterable[str], *, file: str = "dump_fts") -> Forwardin
 
 
 _DONE = re.compile(r"(?<![\w-])([\w-]+) tables configured on all switches")
-_COMPLAINT = re.compile(
+_FAILURE = re.compile(
     r"(ERR AB\w+: .*"  # of the fat-tree engine
     r"|GUID 0x[0-9a-f]+, .* port groups"  # the two switches that ERR AB09 and AB0A compare
     r"|Fabric topology is not a fat-tree.*|\b\w+: cannot build (?:lid matrices|fwd tables).*"
     r"|^.*falling back to default routing.*)$",
     re.IGNORECASE,
 )
-_MAX_COMPLAINTS = 20
+_MAX_FAILURES = 20
 _LOG_REMEDY = "give the whole log of the master subnet manager since its last start"
 
 
 def parse_opensm_log(lines: Iterable[str], *, file: str = "osm.log") -> RoutingOutcome:
     """Return the last routing in the log. Raises ParseError where there is none."""
     outcome: RoutingOutcome | None = None
-    complaints: list[str] = []
+    failures: list[str] = []
     for line in lines:
         if match := _DONE.search(line):
-            outcome = RoutingOutcome(match[1].lower(), tuple(complaints))
-            complaints = []
-        elif (match := _COMPLAINT.search(line)) and len(complaints) < _MAX_COMPLAINTS:
-            complaints.append(match[1].strip())
+            outcome = RoutingOutcome(match[1].lower(), tuple(failures))
+            failures = []
+        elif (match := _FAILURE.search(line)) and len(failures) < _MAX_FAILURES:
+            failures.append(match[1].strip())
     if outcome is None:
         raise ParseError("no line reports configured tables", where=file, remedy=_LOG_REMEDY)
     return outcome
