@@ -139,6 +139,8 @@ class Drive:
     on_bus  False: it fell off the PCI bus since the BMC looked, which still lists it; only virtual metal lacks it
     used_percent  of the endurance that its maker warrants
     slow    it reads a fraction of what its like do, and finds nothing wrong with itself
+    pending_sectors  of a SATA drive, that it cannot read
+    lost_block       the error log of an NVMe drive names a block that it could not read
     pulled  it was drawn out of its bay, also of a machine that runs; then it is not on the bus either
     """
 
@@ -152,6 +154,8 @@ class Drive:
     pulled: bool = False
     used_percent: int = 1
     slow: bool = False
+    pending_sectors: int = 0
+    lost_block: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +240,7 @@ class System:
     unit_failed      a service that training needs ends as soon as it is started
     hung_process    a process sleeps in the kernel and does not wake up
     names_lost       its name server is unreachable
+    time_lost        its time server is unreachable
     other_release    it says of itself that it is another release than was installed
     container_gpus_lost   no container is given GPUs
     container_unhealthy    one of its containers is unhealthy
@@ -265,6 +270,7 @@ class System:
     hung_process: bool = False
     mount_lost: bool = False
     names_lost: bool = False
+    time_lost: bool = False
     unit_failed: bool = False
     other_release: bool = False
     container_gpus_lost: bool = False

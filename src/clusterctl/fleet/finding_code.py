@@ -158,6 +158,10 @@ class Code(enum.Enum):
     DRIVE_WORN = "drive_worn", "A drive is worn out or reports a critical warning."
     DRIVE_TOO_HOT = "drive_too_hot", "A drive reports that it is too hot."
     DRIVE_MEDIA_ERRORS = "drive_media_errors", "A drive could not read back what was written."
+    DRIVE_FAILING = "drive_failing", "A drive reports that it fails, or holds data that it cannot read."
+    DRIVE_REALLOCATED = "drive_reallocated", "A drive has replaced more sectors than the limit."
+    DRIVE_CABLE_ERRORS = "drive_cable_errors", "A drive counted transfer errors on its cable or backplane."
+    DRIVE_NO_SMART = "drive_no_smart", "A drive or RAID volume has no health data of its own."
     DRIVE_READ_FAILED = "drive_read_failed", "A read from a drive failed."
     DRIVE_SLOW = "drive_slow", "A drive reads more slowly than the limit."
     DISK_FULL = "disk_full", "A file system is nearly full."
@@ -174,6 +178,7 @@ class Code(enum.Enum):
 
     # The host's OS and services
     CLOCK_OFFSET = "clock_offset", "The node's clock differs from the controller's."
+    CLOCK_UNSYNCHRONISED = "clock_unsynchronised", "The node's clock follows no time source within the limits."
     WRONG_RELEASE = "wrong_release", "The host runs another OS release than the site wants."
     WRONG_KERNEL = "wrong_kernel", "The host runs another kernel than the site wants."
     NEXT_KERNEL_DIFFERS = "next_kernel_differs", "The next boot takes another kernel."
@@ -297,6 +302,8 @@ class Code(enum.Enum):
     LOAD_PATH = "load_path", "A load goes wrong between two nodes only."
     LOAD_SHARED = "load_shared", "A load goes wrong because of a leaf switch or its uplinks, which nodes share."
     LOAD_COMMON = "load_common", "A load goes wrong with every node."
+    LOAD_DISTURBED = "load_disturbed", "A load ended, and parts of the node had errors while it ran."
+    LOAD_REBOOTED = "load_rebooted", "A node booted again while a load ran."
     NO_PARTNER = "no_partner", "There was no partner to measure the node with."
     UNLIKE_FLEET = "unlike_fleet", "A figure is far from that of the fleet."
     ANOTHER_POPULATION = "another_population", "So many nodes differ in a figure that they seem to be another kind."

@@ -152,6 +152,7 @@ class Burnin:
             node.findings += [*own, *self._not_run(node, ran)]
             node.findings += unusual.get(node.state.id, ())
             node.findings += different.get(node.name, ())
+            self._checker.add_watched(node)
 
     def _measure(
         self, nodes: Sequence[NodeUnderTest], loan: PartnerLoan, pool: ThreadPoolExecutor, deadline: Deadline
@@ -175,7 +176,8 @@ class Burnin:
         racks = {n.name: f"rack {n.state.location.rack}" for n in everyone if n.state.location.rack}
         topology = {**racks, **self._plan.leaf_of}
         plan = Plan(self._suite, nodes[0].limits, self._services.access.user, topology)
-        rounds = LoadRounds(self._services.shell, plan, self._services.campaigns, pool, self._plan.concurrency.jobs)
+        services, jobs = self._services, self._plan.concurrency.jobs
+        rounds = LoadRounds(services.shell, plan, services.campaigns, self._checker.watch, pool, jobs)
         measured = rounds.measure(tuple(group), more, deadline)
         return report.findings(measured, [node.member for node in group], plan.limits), {**lost, **rounds.lost}
 

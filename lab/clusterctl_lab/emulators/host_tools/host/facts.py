@@ -105,7 +105,8 @@ class Dimm(_Record):
 
 class Disk(_Record):
     """A drive; `name` is the kernel's name. `used_percent` of its endurance; `failed`: it reports its failure; `boot`:
-    the site names it as the root disk.
+    the site names it as the root disk; `pending_sectors` that it cannot read; `lost_block`: its error log names a block
+    that it could not read.
     """
 
     name: str
@@ -116,6 +117,8 @@ class Disk(_Record):
     used_percent: int
     slow: bool
     boot: bool
+    pending_sectors: int
+    lost_block: bool
 
 
 class Facts(_Record):
@@ -154,6 +157,7 @@ class Facts(_Record):
     weak_power: bool
     driver_lost: bool
     swap: bool
+    time_lost: bool
     sums_wrong: bool
     sums_stop: bool
     nvswitch_slow: bool
