@@ -122,7 +122,7 @@ class Check:
     suites   the shipped suites that require it
     after_loads  whether it runs again after the loads, which provoke errors that an idle node does not have
     idle_only    whether it needs a node without jobs: a job would fail it, or it would disturb the job
-    watch        how it judges the time of a load; None for a check that says nothing of a time
+    watch        how it judges the time of a load; None for a check that does not judge a time
     """
 
     name: str

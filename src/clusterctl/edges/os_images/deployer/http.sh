@@ -5,7 +5,7 @@ RUN=${DEPLOYER_RUN:-/run} # elsewhere when it is tried without a machine
 ANSWER=$RUN/answer
 PATIENCE=120 # tries, 5 s apart
 PAUSE=5
-QUEUE=1440 # tries while the installer says that it is busy
+QUEUE=1440 # tries while the installer reports that it is busy
 
 # ask NAME [CURL OPTION…]: its body goes to $ANSWER. 0: taken; 1: refused; 2: no answer.
 # `unsure` is set where an earlier try may have arrived although its answer did not.
