@@ -153,6 +153,7 @@ class Check:
 
     def found_during(self, before: Readings, after: Readings, expected: Expected) -> tuple[Finding, ...]:
         """Judge the time between two readings; empty where nothing was added, or where the check has no `watch`.
+        NOT_APPLICABLE says why the check does not watch this node.
 
         What could not be compared is INCONCLUSIVE. Each finding names both readings as its evidence.
         """
@@ -161,7 +162,7 @@ class Check:
             return ()
         found = self._judged(lambda: watch.judge(before, after, expected), watch.probes)
         evidence = (*before.digests(watch.probes), *after.digests(watch.probes))
-        bad = [finding for finding in found if finding.verdict not in _SOUND]
+        bad = [finding for finding in found if finding.verdict is not Verdict.PASS]
         return tuple(replace(f, evidence=evidence, limits=expected.limits.digest) for f in bad)
 
     def _judged(self, judge: Callable[[], Iterable[Finding]], probes: tuple[Probe, ...]) -> list[Finding]:

@@ -223,6 +223,8 @@ class Code(enum.Enum):
     GPU_BUSY = "gpu_busy", "A GPU is in use while it should be idle."
     GPU_TOO_HOT = "gpu_too_hot", "A GPU or its memory is too hot."
     GPU_HOTTER_THAN_OTHERS = "gpu_hotter_than_others", "A GPU is hotter than the others of the node."
+    GPU_IDLE_POWER = "gpu_idle_power", "An idle GPU draws more power than the limit."
+    SENSOR_IMPLAUSIBLE = "sensor_implausible", "A sensor shows a value that a working sensor does not show."
     GPU_ECC_OFF = "gpu_ecc_off", "ECC of a GPU is off, or will be after the next reset."
     GPU_ECC_UNCORRECTABLE = "gpu_ecc_uncorrectable", "A GPU has uncorrectable memory errors."
     GPU_ECC_EARLIER = "gpu_ecc_earlier", "A GPU had uncorrectable errors earlier in its life."
