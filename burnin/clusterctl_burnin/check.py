@@ -153,7 +153,7 @@ class Check:
 
     def found_during(self, before: Readings, after: Readings, expected: Expected) -> tuple[Finding, ...]:
         """Judge the time between two readings; empty where nothing was added, or where the check has no `watch`.
-        NOT_APPLICABLE says why the check does not watch this node.
+        NOT_APPLICABLE names why the check does not watch this node.
 
         What could not be compared is INCONCLUSIVE. Each finding names both readings as its evidence.
         """

@@ -45,7 +45,7 @@ def _both(link: Link, window: Window) -> Iterator[Load]:
 
 
 MOST = 110.0
-"""% of a direction's rate: counters that show more are wrong, or the two readings were not when they say."""
+"""% of a direction's rate: counters that show more are wrong, or the times of the two readings are."""
 FLEET_MIN = 20
 """Directions of a class (rate, one way or both ways) below which the fleet is no measure."""
 _DEVIATION = 1.4826

@@ -142,7 +142,7 @@ def _gpu_count(inventory: Inventory, sku: Sku) -> Finding:
 
 
 def _hca_count(inventory: Inventory, sku: Sku) -> Finding:
-    """Count the adapters of the compute fabric; in a RoCE fabric cards that speak Ethernet only are among them.
+    """Count the adapters of the compute fabric; in a RoCE fabric cards for Ethernet only are among them.
 
     Other Ethernet cards of the machine (management, storage) are no adapters of the SKU's model, and no finding.
     """

@@ -134,7 +134,7 @@ def hcas(tree: Tree) -> tuple[Hca, ...]:
 
 
 def ethernet_adapters(tree: Tree) -> tuple[Hca, ...]:
-    """Return every function of a card that speaks Ethernet only: in a RoCE fabric such cards are the compute adapters.
+    """Return every function of a card for Ethernet only: in a RoCE fabric such cards are the compute adapters.
 
     Storage functions (Fibre Channel, iSCSI) are left out. Empty where no chassis lists adapters.
     """
