@@ -61,7 +61,7 @@ def _compute_mode(gpu: GpuReading) -> Iterator[Finding]:
 
 
 def _power(gpu: GpuReading, limit: Limit) -> Iterator[Finding]:
-    now, usual = known(gpu.power_limit, "the power limit"), known(gpu.power_limit_default, "the default power limit")
+    now, usual = known(gpu.power.limit, "the power limit"), known(gpu.power.limit_default, "the default power limit")
     share = 100 * now / usual if usual > 0 else 0.0
     if share < limit.value:
         cause = f"the GPU's power limit is {now:g} W; its default is {usual:g} W"

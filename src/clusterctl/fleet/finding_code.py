@@ -165,6 +165,7 @@ class Code(enum.Enum):
     DRIVE_READ_FAILED = "drive_read_failed", "A read from a drive failed."
     DRIVE_SLOW = "drive_slow", "A drive reads more slowly than the limit."
     DISK_FULL = "disk_full", "A file system is nearly full."
+    INODES_FULL = "inodes_full", "A file system has few inodes left."
     NOT_MOUNTED = "not_mounted", "A file system is not mounted."
     MOUNTED_READ_ONLY = "mounted_read_only", "A file system is mounted read-only."
     NOT_WRITABLE = "not_writable", "A file system takes no file."

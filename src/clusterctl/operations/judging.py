@@ -86,9 +86,10 @@ def _all(files: Sequence[Path], site: Path) -> Iterator[Judged]:
     if workers < 2:
         yield from map(judge.judged, files)
         return
+    yield judge.judged(files[0])  # before the processes start: they inherit the limits and rules that it has read
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(judge,)) as pool:
-        yield from pool.map(_judged, files, chunksize=4)
+        yield from pool.map(_judged, files[1:], chunksize=4)
 
 
 class Judge:
