@@ -223,7 +223,7 @@ class KernelLog:
         return {kind: found[kind.key] for kind in kinds}
 
     def messages(self, wanted: Callable[[str], bool]) -> tuple[Message, ...]:
-        """Return the messages of each kind whose text, plain or with ones for digits, is `wanted`; in order."""
+        """Return the messages of each kind with a text (plain, or with ones for digits) that is `wanted`; in order."""
         chosen = {kind.key for kind in self.kinds if wanted(kind.message.text) or wanted(kind.ones)}
         lines: list[bytes] = []
         for at in self._index.of(chosen):

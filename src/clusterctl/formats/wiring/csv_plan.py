@@ -263,7 +263,7 @@ def _is_host(reader: _Reader, cells: Mapping[str, str], end: str) -> bool:
 
 
 def _check_kinds(reader: _Reader) -> None:
-    """Refuse a port that cannot be a switch's on a device whose other ports are a switch's."""
+    """Refuse a port that cannot be a switch's on a device with other ports that are a switch's."""
     named: dict[str, list[tuple[PortName, PlannedCable]]] = defaultdict(list)
     numbered: dict[str, int] = defaultdict(int)
     for cable in reader.cables:
