@@ -10,7 +10,7 @@ import json
 import os
 import re
 
-from clusterctl_lab.emulators.host_tools.host.loaded import FABRIC, GPUS, loaded
+from clusterctl_lab.emulators.host_tools.host.loaded import FABRIC, FACTS, GPUS, loaded
 from clusterctl_lab.emulators.host_tools.host.small_files import text_of
 
 TYPE_CHECKING = False
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from clusterctl_lab.machine import Fan
     from clusterctl_lab.machine import Gpu as _Gpu
 
-FACTS = os.environ.get("CLUSTERCTL_LAB_FACTS", "/etc/clusterctl-lab/machine.json")
 DRIVER_VERSION = os.environ.get("CLUSTERCTL_LAB_DRIVER", "/usr/lib/clusterctl-lab/driver-version")
 
 
