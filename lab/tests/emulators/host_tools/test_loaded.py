@@ -21,7 +21,7 @@ def test_a_load_counts_from_the_last_change_of_the_machine(tmp_path: Path, monke
     loaded.mark(loaded.GPUS)
     assert loaded.loaded(loaded.GPUS)
     assert not loaded.loaded(loaded.FABRIC)
-    later = os.stat(tmp_path / "clusterctl-lab-gpus").st_mtime + 10
+    later = (tmp_path / "clusterctl-lab-gpus").stat().st_mtime + 10
     os.utime(facts, (later, later))
     assert not loaded.loaded(loaded.GPUS)
     os.utime(facts, (1000, 1000))

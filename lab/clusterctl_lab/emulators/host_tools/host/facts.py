@@ -148,6 +148,7 @@ class Facts(_Record):
     swap        a partition is used as swap
     sums_wrong  its contribution to a sum over many nodes is wrong
     sums_stop   it stops during a long sum
+    starts_fail each third start of a short sum over its own GPUs fails
     nvswitch_slow   traffic between its GPUs is slow
     """
 
@@ -172,6 +173,7 @@ class Facts(_Record):
     time_lost: bool
     sums_wrong: bool
     sums_stop: bool
+    starts_fail: bool
     nvswitch_slow: bool
     gpus: tuple[Gpu, ...]
     hcas: tuple[Hca, ...]

@@ -1,4 +1,4 @@
-"""Whether this host has run a load since its boot, and since a fault was last injected or healed: some show only then."""
+"""Whether this host has run a load since its boot and since its machine last changed: some faults show only then."""
 
 from __future__ import annotations
 
