@@ -127,7 +127,7 @@ def _gpus(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _unhealthy(gpu: GpuReading) -> Iterator[Finding]:
-    """A value that the driver cannot read (`N/A`) is no finding; many drivers report no health at all."""
+    """Yield bad health. A value that the driver cannot read (`N/A`) is no finding; many drivers report no health."""
     bad = {
         key: value
         for key, value in gpu.fabric.health.items()

@@ -40,7 +40,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _mig(gpu: GpuReading) -> Iterator[Finding]:
-    """GPUs without MIG report `N/A`: the model is asked for it, not the value."""
+    """Yield wrong MIG modes. GPUs without MIG report `N/A`: the model decides, not the value."""
     if not gpu.can_mig:
         return
     now, later = known(gpu.mig, "the MIG mode"), known(gpu.mig_after_reset, "the MIG mode after a reset")

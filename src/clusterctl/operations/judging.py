@@ -134,7 +134,7 @@ class Judge:
         """Return what the journal knows of the node that a bare answer is from."""
         if self._site is None:
             remedy = "name the site that knows it (--site)"
-            raise UsageError("holds a node's answer and not whose it is", where=f"{node}.json", remedy=remedy)
+            raise UsageError("holds a node's answer without the node's name", where=f"{node}.json", remedy=remedy)
         state = open_site(self._folder).node(node)
         inventory = {} if state.inventory is None else {"inventory": inventory_to_data(state.inventory)}
         return {"version": 1, "node": node, "serial": state.serial or "", "sku": state.sku, **inventory}

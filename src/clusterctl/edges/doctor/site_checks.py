@@ -45,7 +45,7 @@ def check_site(site: Site) -> Diagnosis:
 
 
 def check_site_secrets(site: Site) -> Diagnosis:
-    """Read every secret that the site names once; report only whether it could be read, and by whom."""
+    """Read every secret that the site names once; report only whether it could be read, and its readers."""
     name = "secrets"
     try:
         check_secrets(site)
@@ -90,7 +90,7 @@ def check_journal(site: Site) -> Diagnosis:
     file = Path(url.removeprefix(SQLITE))
     if not file.exists() or not file.stat().st_size:
         return ok("journal", f"{file} is not there yet: the first command creates it")
-    # Without a write-ahead log beside it the file has no writer: it is read as it is, and no lock file is created.
+    # Without a write-ahead log the file has no writer: it is read as it is, and no lock file is created.
     quiet = "" if file.with_name(f"{file.name}-wal").exists() else "&immutable=1"
     return probe_journal(f"{SQLITE}file:{file}?mode=ro{quiet}&uri=true", {"timeout": DATABASE_SECONDS})
 
