@@ -143,11 +143,21 @@ def test_no_request_without_the_token_changes_an_attempt(served: ServedAttempts)
         "/files/images/x",
     ):
         served.get(path)
-    for path in ("boot.ipxe?mac=" + MAC, "probe.sh", "overlay.tar", "files/images/x"):
+    assert served.start(token=wrong, mac=MAC, serial=SERIAL).status_code == 404
+    for path in ("probe.sh", "overlay.tar", "files/images/x"):
         assert served.get(f"/t/{wrong}/{path}").status_code == 404
     for name in POST_BYTES:
         assert served.say(name, "x", token=wrong).status_code == 404
     assert served.now == before
+
+
+@pytest.mark.parametrize("body", ["", "token", "token=%ff&mac=1", "a&" * 2000, "token=" + "0" * 9000, "=&=" * 9])
+def test_a_start_that_is_none_changes_nothing(served: ServedAttempts, body: str) -> None:
+    """Neither form, token nor card: refused; the next machine is served."""
+    answer = requests.post(f"{served.base}/start.ipxe", data=body, timeout=60)
+    assert answer.status_code in (404, 413)
+    assert served.now.state is AttemptState.ARMED
+    assert "kernel" in served.boot()
 
 
 def test_a_strange_card_boots_on(served: ServedAttempts) -> None:

@@ -34,3 +34,16 @@ def test_foreign_words_run_nothing() -> None:
     """What a machine or a site file said is shown, and neither expanded nor taken for a command."""
     line = SCRIPTS["nothing"].splitlines()[1]
     assert not set("${}|&;'\"`\\") & set(line)
+
+
+def test_the_token_is_posted_and_stands_in_no_url() -> None:
+    """IPXE prints the URLs that it loads; a foreign serial adds no command."""
+    script = scripts.onward("http://192.0.2.1:8080", "0" * 64, MAC, "A B || shell\nshell ${x}")
+    assert script.splitlines() == [
+        "#!ipxe",
+        "params",
+        f"param token {'0' * 64}",
+        f"param mac {MAC}",
+        "param serial A%20B%20%7C%7C%20shell%0Ashell%20%24%7Bx%7D",
+        "chain --autofree http://192.0.2.1:8080/start.ipxe##params",
+    ]

@@ -82,8 +82,11 @@ def running(folder: Path, times: ProcessTimes = TIMES, **account: int) -> Iterat
 def the_whole_service(found: Running) -> None:
     token = found.attempt.token
     assert found.get("/boot.ipxe").text.startswith("#!ipxe\n")
-    assert f"/t/{token}/boot.ipxe" in found.get(f"/boot/{MAC}.ipxe?serial={SERIAL}").text
-    assert "kernel" in found.get(f"/t/{token}/boot.ipxe?mac={MAC}&serial={SERIAL}").text
+    assert f"param token {token}\n" in found.get(f"/boot/{MAC}.ipxe?serial={SERIAL}").text
+    started = requests.post(
+        f"{found.url}/start.ipxe", data={"token": token, "mac": MAC, "serial": SERIAL}, timeout=LONG_S
+    )
+    assert "kernel" in started.text
     assert found.get(f"/t/{token}/probe.sh").text == HELLO
     assert found.get(f"/t/{token}/overlay.tar").content == b"a tar"
     assert found.get(f"/t/{token}/files/images/x").content == b"an image"
