@@ -186,10 +186,10 @@ def command(configuration: Path, account: Account | None) -> tuple[str, ...]:
     dnsmasq's own way, from root by its option `user`, would keep CAP_SETUID until then, and lose the kernel's signal at
     the end of the run, which a process that changes its user forgets (PR_SET_PDEATHSIG in prctl(2)).
     """
-    options: tuple[str, ...] = ("--no-new-privs",)
+    options: tuple[str, ...] = ()  # a user without root may have given dnsmasq's file its capabilities (setcap(8))
     if account is not None:
         kept = ",".join(f"+{name}" for name in CAPABILITIES)
-        options += ("--reuid", str(account.user), "--regid", str(account.group), "--clear-groups")
+        options += ("--no-new-privs", "--reuid", str(account.user), "--regid", str(account.group), "--clear-groups")
         options += (f"--inh-caps=-all,{kept}", f"--ambient-caps=-all,{kept}", f"--bounding-set=-all,{kept}")
     return processes.killed_with_us(tool(), "--keep-in-foreground", f"--conf-file={configuration}", options=options)
 
