@@ -88,15 +88,8 @@ class ServedAttempts:
     def boot(self, mac: str = MAC, serial: str = SERIAL) -> str:
         """The script that a machine ends up with: it follows the one that any card gets."""
         script = self.get(f"/boot/{mac}.ipxe?serial={serial}").text
-        if "##params" not in script:
-            return script
-        posted = dict(re.findall(r"^param (\w+) (.*)$", script, re.MULTILINE))
-        assert script.endswith("\nchain --autofree http://192.0.2.1:8080/start.ipxe##params\n")
-        return self.start(**posted).text
-
-    def start(self, **posted: str) -> requests.Response:
-        """As iPXE posts its params."""
-        return requests.post(f"{self.base}/start.ipxe", data=posted, timeout=60)
+        onward = re.fullmatch(r"#!ipxe\nchain --autofree http://[^/]+(/start/.*)\n", script)
+        return self.get(onward[1]).text if onward else script
 
     def say(self, name: str, body: str | bytes = "", token: str = "") -> requests.Response:
         url = f"{self.base}/t/{token or self.attempt.token}/{name}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import threading
 from contextlib import ExitStack, suppress
@@ -13,6 +14,7 @@ import pytest
 import requests
 
 from clusterctl.edges.pxe.attempt import AttemptState
+from clusterctl.edges.pxe.attempt_store import start_ticket
 from clusterctl.edges.pxe.channel import POST_BYTES
 from clusterctl.edges.pxe.files import Downloads, locate
 from clusterctl.edges.pxe.server import ConnectionLimits
@@ -143,7 +145,7 @@ def test_no_request_without_the_token_changes_an_attempt(served: ServedAttempts)
         "/files/images/x",
     ):
         served.get(path)
-    assert served.start(token=wrong, mac=MAC, serial=SERIAL).status_code == 404
+    assert served.get(f"/start/{wrong}.ipxe?mac={MAC}&serial={SERIAL}").status_code == 404
     for path in ("probe.sh", "overlay.tar", "files/images/x"):
         assert served.get(f"/t/{wrong}/{path}").status_code == 404
     for name in POST_BYTES:
@@ -151,13 +153,23 @@ def test_no_request_without_the_token_changes_an_attempt(served: ServedAttempts)
     assert served.now == before
 
 
-@pytest.mark.parametrize("body", ["", "token", "token=%ff&mac=1", "a&" * 2000, "token=" + "0" * 9000, "=&=" * 9])
-def test_a_start_that_is_none_changes_nothing(served: ServedAttempts, body: str) -> None:
-    """Neither form, token nor card: refused; the next machine is served."""
-    answer = requests.post(f"{served.base}/start.ipxe", data=body, timeout=60)
-    assert answer.status_code in (404, 413)
-    assert served.now.state is AttemptState.ARMED
-    assert "kernel" in served.boot()
+def test_no_url_of_the_boot_holds_the_token(served: ServedAttempts) -> None:
+    """IPXE prints the URLs that it loads. What stands there for the token starts the installer and does nothing else, and
+    not even that once the machine has reported itself.
+    """
+    token, ticket = served.attempt.token, start_ticket(served.attempt.token)
+    script = served.get(f"/boot/{MAC}.ipxe?serial={SERIAL}").text
+    assert ticket in script
+    assert token not in script
+    started = served.boot()
+    assert token not in "".join(re.findall(r"http://[^ ]+", started))
+    for name in ("probe.sh", "overlay.tar", "boot.ipxe"):
+        assert served.get(f"/t/{ticket}/{name}").status_code == 404
+    assert served.say("report", report(), token=ticket).status_code == 404
+    for name in (ticket, f"{ticket}.txt", f"{token}.ipxe", ".ipxe"):
+        assert served.get(f"/start/{name}?mac={MAC}&serial={SERIAL}").status_code == 404, name
+    served.say("report", report())
+    assert "kernel" not in served.get(f"/start/{ticket}.ipxe?mac={MAC}&serial={SERIAL}").text
 
 
 def test_a_strange_card_boots_on(served: ServedAttempts) -> None:

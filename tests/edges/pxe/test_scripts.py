@@ -36,14 +36,8 @@ def test_foreign_words_run_nothing() -> None:
     assert not set("${}|&;'\"`\\") & set(line)
 
 
-def test_the_token_is_posted_and_stands_in_no_url() -> None:
-    """IPXE prints the URLs that it loads; a foreign serial adds no command."""
+def test_a_foreign_serial_adds_no_command() -> None:
     script = scripts.onward("http://192.0.2.1:8080", "0" * 64, MAC, "A B || shell\nshell ${x}")
-    assert script.splitlines() == [
-        "#!ipxe",
-        "params",
-        f"param token {'0' * 64}",
-        f"param mac {MAC}",
-        "param serial A%20B%20%7C%7C%20shell%0Ashell%20%24%7Bx%7D",
-        "chain --autofree http://192.0.2.1:8080/start.ipxe##params",
-    ]
+    serial = "A%20B%20%7C%7C%20shell%0Ashell%20%24%7Bx%7D"
+    url = f"http://192.0.2.1:8080/start/{'0' * 64}.ipxe?mac={MAC}&serial={serial}"
+    assert script == f"#!ipxe\nchain --autofree {url}\n"

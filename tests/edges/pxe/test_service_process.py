@@ -18,7 +18,7 @@ import requests
 from clusterctl.edges.pxe import service_process
 from clusterctl.edges.pxe.addresses import listen
 from clusterctl.edges.pxe.attempt import Attempt
-from clusterctl.edges.pxe.attempt_store import AttemptStore
+from clusterctl.edges.pxe.attempt_store import AttemptStore, start_ticket
 from clusterctl.edges.pxe.boot_handlers import BootHandlers
 from clusterctl.edges.pxe.channel import POST_BYTES, Setup
 from clusterctl.edges.pxe.exchange import ChannelTimeouts
@@ -82,10 +82,9 @@ def running(folder: Path, times: ProcessTimes = TIMES, **account: int) -> Iterat
 def the_whole_service(found: Running) -> None:
     token = found.attempt.token
     assert found.get("/boot.ipxe").text.startswith("#!ipxe\n")
-    assert f"param token {token}\n" in found.get(f"/boot/{MAC}.ipxe?serial={SERIAL}").text
-    started = requests.post(
-        f"{found.url}/start.ipxe", data={"token": token, "mac": MAC, "serial": SERIAL}, timeout=LONG_S
-    )
+    script = found.get(f"/boot/{MAC}.ipxe?serial={SERIAL}").text
+    assert start_ticket(token) in script
+    started = found.get(f"/start/{start_ticket(token)}.ipxe?mac={MAC}&serial={SERIAL}")
     assert "kernel" in started.text
     assert found.get(f"/t/{token}/probe.sh").text == HELLO
     assert found.get(f"/t/{token}/overlay.tar").content == b"a tar"

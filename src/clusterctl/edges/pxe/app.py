@@ -10,7 +10,6 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import parse_qsl, unquote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -22,7 +21,6 @@ from clusterctl.edges.pxe import files, scripts
 from clusterctl.edges.pxe.channel import NOT_FOUND, POST_BYTES, Call, Reply, text
 
 DOCUMENTS = frozenset({"overlay.tar", "user-data", "meta-data", "vendor-data", "network-config", "preseed.cfg"})
-MAX_FORM_BYTES = 4096
 BODY_S = 300.0
 """Seconds in which the body of a post must arrive."""
 
@@ -53,7 +51,7 @@ def build(settings: AppSettings, run: Run) -> Starlette:
             Route("/boot.ipxe", service.entry),
             Route("/boot/{name}", service.boot),
             Route("/files/{path:path}", service.file),
-            Route("/start.ipxe", service.start, methods=["POST"]),
+            Route("/start/{name}", service.start),
             Route("/t/{token}/probe.sh", service.probe),
             Route("/t/{token}/files/{path:path}", service.image),
             Route("/t/{token}/{name}", service.document, methods=["GET"]),
@@ -84,13 +82,12 @@ class _Service:
         return _response(reply)
 
     async def start(self, request: Request) -> Response:
-        """Return the script of a running attempt, whose token is posted by iPXE."""
-        body = await _read(request, MAX_FORM_BYTES)
-        if isinstance(body, Reply):
-            return _response(body)
-        form = dict(parse_qsl(body.decode("ascii", "replace")))
-        token, mac, serial = (_short(form.get(name, "")) for name in ("token", "mac", "serial"))
-        return _response(await self._run.ask(Call("start", token, mac=mac, serial=unquote(serial))))
+        """Return the script of the running attempt with this ticket."""
+        ticket, dot, kind = request.path_params["name"].rpartition(".")
+        if not dot or kind != "ipxe":
+            return _response(NOT_FOUND)
+        mac, serial = (_short(request.query_params.get(name, "")) for name in ("mac", "serial"))
+        return _response(await self._run.ask(Call("start", _short(ticket), mac=mac, serial=serial)))
 
     async def file(self, request: Request) -> Response:
         path = request.path_params["path"]
@@ -123,21 +120,15 @@ class _Service:
         permitted = await self._run.ask(Call("may_post", token))
         if permitted.status != 200:
             return _response(permitted)
-        body = await _read(request, most)
-        if isinstance(body, Reply):
-            return _response(body)
+        try:
+            async with asyncio.timeout(BODY_S):
+                body = await _body(request, most)
+        except (ClientDisconnect, TimeoutError):
+            return _response(text(400, "the request was cut off\n"))
+        if body is None:
+            return _response(text(413, f"at most {most} bytes\n"))
         host = request.client.host if request.client is not None else ""
         return _response(await self._run.ask(Call("post", token, name=name, body=body, host=host)))
-
-
-async def _read(request: Request, most: int) -> bytes | Reply:
-    """Return the body, or the reply to one that is too large or does not arrive."""
-    try:
-        async with asyncio.timeout(BODY_S):
-            body = await _body(request, most)
-    except (ClientDisconnect, TimeoutError):
-        return text(400, "the request was cut off\n")
-    return body if body is not None else text(413, f"at most {most} bytes\n")
 
 
 async def _body(request: Request, most: int) -> bytes | None:

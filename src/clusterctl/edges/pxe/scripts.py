@@ -34,14 +34,12 @@ def entry(base: str) -> str:
     )
 
 
-def onward(base: str, token: str, mac: Mac, serial: str) -> str:
-    """Return the script that asks for the installer's, by the token of the machine's attempt.
+def onward(base: str, ticket: str, mac: Mac, serial: str) -> str:
+    """Return the script that asks for the installer's, by the ticket of the machine's attempt.
 
-    The token is posted: iPXE prints each URL that it loads, and not what it posts (its command `params`).
+    iPXE prints each URL that it loads, so that this one holds no token.
     """
-    values = {"token": token, "mac": mac, "serial": quote(serial, safe="")}
-    lines = "".join(f"param {name} {value}\n" for name, value in values.items() if value)
-    return f"{HEAD}params\n{lines}chain --autofree {base}/start.ipxe##params\n"
+    return f"{HEAD}chain --autofree {base}/start/{ticket}.ipxe?mac={mac}&serial={quote(serial, safe='')}\n"
 
 
 def installer(base: str, node: str, boot: BootFiles, mac: Mac) -> str:
