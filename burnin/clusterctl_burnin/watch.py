@@ -6,7 +6,7 @@ not pass. What could not be read, or was counted from zero again, is INCONCLUSIV
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -60,13 +60,10 @@ def judge(
         return Judged((_noted(inconclusive(NAME, error, run.load), run),), ())
     if before.boot_id != after.boot_id:
         return Judged((_rebooted(run),), ())
-    found = [
-        _noted(finding, run)
-        for check in checks
-        for finding in check.found_during(before, after, expected)
-        if finding.verdict not in (Verdict.PASS, Verdict.NOT_APPLICABLE)
-    ]
-    return Judged((*found, _watched(checks, run)), tuple(_named(found, before, after)))
+    judged = [finding for check in checks for finding in check.found_during(before, after, expected)]
+    blind = {finding.check: finding.cause for finding in judged if finding.verdict is Verdict.NOT_APPLICABLE}
+    found = [_noted(finding, run) for finding in judged if finding.check not in blind]
+    return Judged((*found, _watched(checks, blind, run)), tuple(_named(found, before, after)))
 
 
 def _noted(finding: Finding, run: LoadRun) -> Finding:
@@ -85,13 +82,15 @@ def _rebooted(run: LoadRun) -> Finding:
     )
 
 
-def _watched(checks: Sequence[Check], run: LoadRun) -> Finding:
+def _watched(checks: Sequence[Check], blind: Mapping[str, str], run: LoadRun) -> Finding:
+    seeing = ", ".join(check.name for check in checks if check.name not in blind)
+    unseen = "".join(f"; {name} did not: {cause}" for name, cause in blind.items())
     return Finding(
         check=NAME,
         verdict=Verdict.PASS,
         code=Code.PASSED,
         subject=run.load,
-        cause=f"{', '.join(check.name for check in checks)} watched the node ({run})",
+        cause=f"{seeing} watched the node ({run}){unseen}",
     )
 
 
@@ -101,7 +100,7 @@ def _named(found: Iterable[Finding], *readings: Readings) -> Iterator[Evidence]:
 
 
 def disturbed(load: str, found: Sequence[Finding]) -> Finding | None:
-    """Return the finding on a load during which parts failed; None where nothing found speaks against the load."""
+    """Return the finding on a load during which parts failed; None where nothing found contradicts the load."""
     against = [finding for finding in found if not finding.verdict.admits or finding.code in EVENTS]
     if not against:
         return None

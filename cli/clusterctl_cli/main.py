@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from clusterctl import __version__
 from clusterctl.fleet.errors import ClusterctlError, UsageError
 from clusterctl.fleet.peer_text import visible
 from clusterctl.operations.documents import redacted
@@ -25,7 +26,7 @@ PLUGINS = "clusterctl.commands"
 """Entry point group: commands of other installed packages, such as `lab` of clusterctl-lab."""
 PLUGIN_SECTION = "Start"
 LAB = "lab"
-LAB_MISSING = "install the package clusterctl-lab beside clusterctl"
+LAB_MISSING = "install the package clusterctl-lab in addition to clusterctl"
 HELP_WIDTH = 200
 """Help texts are wrapped by click, never cut."""
 
@@ -83,7 +84,7 @@ def _rows(section: str) -> Iterator[tuple[str, str]]:
 
 
 @click.command(cls=RootGroup, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="clusterctl")
+@click.version_option(__version__)
 def cli() -> None:
     """From bare GPU servers to a trusted training cluster.
 
@@ -133,7 +134,7 @@ def print_traceback(kind: type[BaseException], error: BaseException | None, trac
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the command line: the entry point."""
     harden()
     sys.exit(run(sys.argv[1:]))
 

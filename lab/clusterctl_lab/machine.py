@@ -34,6 +34,8 @@ class Gpu:
     recovery       what its driver wants to be done with it; None, GPU Reset
     hot_slowdown   its hardware lowers its clock for heat, although it is idle
     pcie_generation   the highest that it and its slot reach
+    idle_w         the power that it draws while idle
+    under_load     what happens to it once the GPUs have been loaded: `xid`, `ecc`, `nvlink`, `pcie`; empty for nothing
     """
 
     index: int
@@ -67,15 +69,21 @@ class Gpu:
     recovery: str = "None"
     hot_slowdown: bool = False
     pcie_generation: int = 5
+    under_load: str = ""
+    idle_w: float = 67.74
 
 
 @dataclass(frozen=True, slots=True)
 class PortErrors:
-    """How fast a port's error counters grow, per hour of its life; and how often its link went down since the boot."""
+    """How fast a port's error counters grow, per hour of its life; and how often its link went down since the boot.
+
+    load_downs  so often more, once the fabric has been loaded
+    """
 
     symbol_per_hour: float = 0.0
     receive_per_hour: float = 0.0
     link_downed: int = 0
+    load_downs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +181,7 @@ class Dimm:
 
     failed              it has lost data (an uncorrectable ECC error); the machine still counts it
     corrected_per_hour  how often ECC corrects what it reads
+    load_corrected      so many more errors are corrected once the GPUs have been loaded
     flips               under full load it gives back other bits than were written
     seen                False: the firmware has not started it; the BMC, which asked it earlier, still lists it
     """
@@ -183,6 +192,7 @@ class Dimm:
     size_mib: int
     failed: bool = False
     corrected_per_hour: int = 0
+    load_corrected: int = 0
     flips: bool = False
     seen: bool = True
 
@@ -238,6 +248,7 @@ class System:
     network_lost     its management cable carries nothing
     mount_lost       a file system of its /etc/fstab is not mounted
     unit_failed      a service that training needs ends as soon as it is started
+    inodes_used     a file system has many small files
     hung_process    a process sleeps in the kernel and does not wake up
     names_lost       its name server is unreachable
     time_lost        its time server is unreachable
@@ -268,6 +279,7 @@ class System:
     fixed_mhz: int | None = None
     network_lost: bool = False
     hung_process: bool = False
+    inodes_used: bool = False
     mount_lost: bool = False
     names_lost: bool = False
     time_lost: bool = False

@@ -154,6 +154,48 @@ def test_a_few_pcie_replays_warn_and_many_fail() -> None:
     assert bad(before, after(nvidia_smi=replays(902)))["gpu_pcie", "gpu 0"] == (Verdict.FAIL, Code.GPU_PCIE_REPLAYS)
 
 
+SLOWED = """\
+    Clocks Event Reasons Counters
+        SW Power Capping                  : 85032 us
+        Sync Boost                        : 0 us
+        SW Thermal Slowdown               : 0 us
+        HW Thermal Slowdown               : {heat} us
+        HW Power Braking                  : {brake} us
+    FB Memory Usage
+"""
+"""The layout of driver 570."""
+
+
+def slowed(heat: int, brake: int = 0) -> Edit:
+    """The first GPU lost so many microseconds; the others none."""
+
+    def edit(text: str) -> str:
+        head, mark, rest = text.partition("    FB Memory Usage\n")
+        return head + SLOWED.format(heat=heat, brake=brake) + rest.replace(mark, SLOWED.format(heat=0, brake=0))
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("heat", "brake", "verdict", "code"),
+    [
+        (1_000_000, 0, Verdict.WARN, Code.GPU_THROTTLED),
+        (90_000_000, 0, Verdict.FAIL, Code.GPU_THROTTLED),
+        (0, 90_000_000, Verdict.FAIL, Code.GPU_POWER_BRAKE),
+    ],
+)
+def test_time_lost_to_heat_or_a_brake(heat: int, brake: int, verdict: Verdict, code: Code) -> None:
+    """Of 15 minutes, 1 s is noted and 90 s fail, although the GPU is cool again when it is read."""
+    then = after(nvidia_smi=slowed(heat, brake))
+    assert bad(readings(nvidia_smi=slowed(0)), then) == {("gpu_slowdown", "gpu 0"): (verdict, code)}
+
+
+def test_a_driver_that_counts_no_lost_time_is_named() -> None:
+    """Drivers before R570 have no such counters: the watch's own finding says what did not watch."""
+    (only,) = found(readings(), after())
+    assert "gpu_slowdown did not: the driver does not count" in only.cause
+
+
 def test_counters_that_begin_again_prove_nothing() -> None:
     """A GPU that was reset, a port whose counters were cleared: INCONCLUSIVE on that part."""
     before = readings(

@@ -52,7 +52,7 @@ def _busy(gpu: GpuReading, limits: Limits) -> Iterator[Finding]:
 
 
 def _hot(gpu: GpuReading, limits: Limits) -> Iterator[Finding]:
-    """GDDR memory has no temperature that the driver reads; HBM has."""
+    """Yield hot GPUs. GDDR memory has no temperature that the driver reads; HBM has."""
     readings = [("GPU", known(gpu.temperature, "the GPU's temperature"), limits[GPU_TEMPERATURE_MAX])]
     if gpu.has_hbm or gpu.memory_temperature is not None:
         memory = known(gpu.memory_temperature, "the memory's temperature")
@@ -86,7 +86,7 @@ CHECK = Check(
     area=Area.GPU,
     metrics=(GPU_TEMPERATURE, GPU_MEMORY_TEMPERATURE),
     samples=_samples,
-    causes=(Cause("nvidia_driver"),),
+    causes=(Cause("nvidia_driver"), Cause("sensor_plausible", same_part=True)),
     limits=(
         GPU_IDLE_MEMORY_MAX,
         GPU_TEMPERATURE_MAX,

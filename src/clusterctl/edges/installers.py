@@ -1,4 +1,4 @@
-"""Several installers as one: each machine's own, by what the site file says of its name."""
+"""Several installers as one: each machine's own, by the site file's entry for its name."""
 
 from __future__ import annotations
 
@@ -11,6 +11,25 @@ from clusterctl.ports import Deadline, Eraser, Installer, InstallStatus, Install
 from clusterctl.ports.accounts import LoginUpdate, PowerLogins, PowerTarget
 
 
+class NoInstaller:
+    """Meets `Installer` for machines that are installed already: nothing is ever done to their disks."""
+
+    def prepare(self, target: InstallTarget, _deadline: Deadline) -> Observed[InstallStatus]:
+        raise self._refusal(target)
+
+    start = release = prepare
+
+    def observe(self, targets: Sequence[InstallTarget], _deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
+        raise self._refusal(targets[0])
+
+    def _refusal(self, target: InstallTarget) -> EdgeError:
+        return EdgeError(
+            "clusterctl installs nothing on it: its provisioning backend is existing",
+            where=target.name,
+            remedy=f"clusterctl adopt {target.name} takes it in as it is",
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Backend:
     """One installer, and what else it does: `eraser` None where it erases nothing, `logins` where it has none."""
@@ -21,7 +40,7 @@ class Backend:
 
 
 class Installers:
-    """Meets `Installer`, `Eraser` and `PowerLogins`; `backend_of` tells whose a node is, or raises `UsageError`."""
+    """Meets `Installer`, `Eraser` and `PowerLogins`. `backend_of` returns a node's installer or raises `UsageError`."""
 
     def __init__(self, backend_of: Callable[[str], Backend]) -> None:
         self._of = backend_of
@@ -59,13 +78,13 @@ class Installers:
         eraser = self._of(target.name).eraser
         if eraser is None:
             raise EdgeError(
-                "its installer, our own PXE, erases no drives",
+                "its provisioning backend erases no drives",
                 where=target.name,
                 remedy="erase its drives by hand, then retire it without --wipe",
             )
         return eraser.erase(target, deadline)
 
     def give(self, target: PowerTarget, deadline: Deadline) -> Observed[LoginUpdate]:
-        """An installer that does not log in to BMCs knows no machine there."""
+        """Return no update: an installer that does not log in to BMCs knows no machine there."""
         logins = self._of(target.name).logins
         return logins.give(target, deadline) if logins is not None else Observed(LoginUpdate.UNKNOWN)

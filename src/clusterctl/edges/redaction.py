@@ -1,14 +1,13 @@
-"""Takes secrets out of whatever is kept or shown, in each of the forms that they take on their way."""
+"""Takes secrets out of whatever is kept or shown, in each of the forms that they take on their way.
+
+Every command imports this module: what only a command with secrets needs is imported inside the functions, so that
+start-up stays fast.
+"""
 
 from __future__ import annotations
 
-import base64
-import json
 import threading
 from collections.abc import Iterable, Iterator
-from urllib.parse import quote, quote_plus
-
-from ahocorasick_rs import BytesAhoCorasick, Implementation
 
 SHORTEST = 4  # a shorter secret would blank out half of every text
 MASK = "(secret)"
@@ -56,7 +55,7 @@ class Redaction:
         return b"".join((*kept, content[end:])).decode("utf-8", "surrogatepass")
 
     def bytes(self, content: bytes) -> bytes:
-        """As of text; what is no UTF-8 stays as it is."""
+        """Redact as in text; what is no UTF-8 stays as it is."""
         return self(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
@@ -64,6 +63,8 @@ class _Pack:
     """Forms that are looked for in one pass (Aho–Corasick)."""
 
     def __init__(self, forms: Iterable[str]) -> None:
+        from ahocorasick_rs import BytesAhoCorasick, Implementation
+
         self.forms = tuple(forms)
         encoded = [_encoded(form) for form in self.forms]
         self._automaton = BytesAhoCorasick(encoded, implementation=Implementation.ContiguousNFA)
@@ -75,8 +76,8 @@ class _Pack:
 
 
 def _packed(packs: tuple[_Pack, ...], forms: set[str]) -> tuple[_Pack, ...]:
-    """With `forms` added. Each pack is more than twice as large as the next: there are few of them, and secrets that
-    are learnt one by one do not cost a rebuilding of everything each time.
+    """Return the packs with `forms` added. Each pack is more than twice as large as the next: so there are few, and
+    a new secret does not rebuild all of them.
     """
     kept = list(packs)
     while kept and len(kept[-1].forms) <= 2 * len(forms):
@@ -85,7 +86,7 @@ def _packed(packs: tuple[_Pack, ...], forms: set[str]) -> tuple[_Pack, ...]:
 
 
 def _encoded(text: str) -> bytes:
-    """Bytes in which a text is found exactly where its characters are, those that are no Unicode included."""
+    """Return bytes in which a text is found exactly where its characters are, invalid Unicode included."""
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -94,9 +95,13 @@ KNOWN = Redaction()
 
 
 def forms(secret: str) -> Iterator[str]:
-    """As it is; in JSON, once and within JSON; in Python's `repr`; in a URL or form, once and twice, which is how
-    OAuth's PLAINTEXT signature has it (RFC 5849, 3.4.4 in 3.5.1); and within base64 in each of three ways.
+    """Yield the secret itself; in JSON, once and within JSON; in Python's `repr`; in a URL or form, once and twice, as
+    in OAuth's PLAINTEXT signature (RFC 5849, 3.4.4 in 3.5.1); and within base64 in each of three ways.
     """
+    import base64
+    import json
+    from urllib.parse import quote, quote_plus
+
     yield secret
     yield json.dumps(secret)[1:-1]
     yield json.dumps(secret, ensure_ascii=False)[1:-1]

@@ -14,6 +14,7 @@ from clusterctl.ports.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from clusterctl.edges.redfish import KnownBmcs
+    from clusterctl.fleet.state import NodeState, NodeSummary
 
 
 def state_dir(site: Site) -> Path:
@@ -34,6 +35,11 @@ def backend_of(site: Site, node: str) -> str:
         where=site.where("provisioning"),
         remedy="leave nodes out of the last backend, or add a pattern that fits",
     )
+
+
+def never_installed(site: Site, node: NodeState | NodeSummary) -> bool:
+    """Return whether clusterctl leaves the node's OS as it is: it was adopted, or its backend is `existing`."""
+    return node.adopted or backend_of(site, node.name) == "existing"
 
 
 def stagger(site: Site) -> Stagger:
@@ -63,7 +69,7 @@ def require_scheduler(site: Site, scheduler: Scheduler | None) -> Scheduler:
 
 
 def known_bmcs(site: Site) -> KnownBmcs:
-    """Return the pins of BMC certificates; new ones are learnt only where the site says so."""
+    """Return the pins of BMC certificates; new ones are learnt only where the site permits it."""
     from clusterctl.edges.redfish import KnownBmcs
 
     return KnownBmcs(site.folder / "state" / "bmc_pins", learn=site.settings.bmc.first_use == "pin")

@@ -16,17 +16,29 @@ class FabricReader(Protocol):
     def ibnetdiscover(self, deadline: Deadline) -> Observed[str]: ...
 
 
-class CounterReader(Protocol):
-    """Reads the error counters of all ports: the raw text of `ibqueryerrors`."""
+class TableReader(Protocol):
+    """Reads the forwarding tables of all switches: the raw text of `dump_fts`."""
 
-    def ibqueryerrors(self, deadline: Deadline) -> Observed[str]: ...
+    def dump_fts(self, deadline: Deadline) -> Observed[str]: ...
+
+
+class CounterReader(Protocol):
+    """Reads the counters of all ports: the raw text of `ibqueryerrors`."""
+
+    def ibqueryerrors(self, deadline: Deadline) -> Observed[str]:
+        """Read the error counters."""
+        ...
+
+    def traffic(self, deadline: Deadline) -> Observed[str]:
+        """Read the error counters, then what passed each port (`--counters`); both in one text."""
+        ...
 
 
 class PortAdmin(Protocol):
     """Looks at and sets single ports of switches, each by its number at the switch that has `lid` now."""
 
     def device(self, lid: int, deadline: Deadline) -> Observed[Guid]:
-        """Who answers at that LID."""
+        """Return the GUID of the device at that LID."""
         ...
 
     def state(self, lid: int, port: int, deadline: Deadline) -> Observed[PortState]: ...

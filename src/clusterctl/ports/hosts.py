@@ -32,6 +32,25 @@ class Ran:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class OfferedKey:
+    """The SSH host key that a host offers, not yet trusted: `public` as `known_hosts` has it.
+
+    certified  a certificate of the site's authority names this host and this key
+    refused    why its certificate does not count; empty where it does, or where the site has no authority
+    """
+
+    public: str
+    certified: bool = False
+    refused: str = ""
+
+
+class HostKeyReader(Protocol):
+    """Reads the SSH host key that a host offers, without logging in."""
+
+    def read(self, name: str, address: str, deadline: Deadline) -> OfferedKey: ...
+
+
 class Shell(Protocol):
     """Runs commands on one host over SSH; `stdin` is sent, then closed."""
 
@@ -43,8 +62,8 @@ class PlayOutcome:
     """What a playbook did on one host. `failed_task` and `message` are empty when it went well.
 
     changes     the tasks that changed something, in their order; in check mode those that would
-    reboot_for  the roles whose work counts only after a reboot; the playbook itself does not reboot
-    boot_id     the kernel's boot_id (random(4)) that the host ran when it asked for that; empty where it did not ask
+    reboot_for  the roles that take effect only after a reboot; the playbook itself does not reboot
+    boot_id     the host's kernel boot_id (random(4)), where the playbook read it; else empty
     """
 
     host: str

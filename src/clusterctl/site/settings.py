@@ -31,6 +31,9 @@ class SshSettings:
 
     user: UserName = "ops"
     private_key: Words
+    host_ca: Annotated[
+        str, Field(description="file with public keys of the authorities that sign host keys; adopt trusts these")
+    ] = ""
 
 
 @section
@@ -44,6 +47,7 @@ class FabricSettings:
     ibportstate: Annotated[tuple[Words, ...], Field(min_length=1)] = ("ibportstate",)
     smpquery: Annotated[tuple[Words, ...], Field(min_length=1)] = ("smpquery",)
     ibqueryerrors: Annotated[tuple[Words, ...], Field(min_length=1)] = ("ibqueryerrors",)
+    dump_fts: Annotated[tuple[Words, ...], Field(min_length=1)] = ("dump_fts",)
 
 
 @section
@@ -82,7 +86,7 @@ class TimingSettings:
 class ParallelSettings:
     """How many sessions and loads run at the same time, over all nodes."""
 
-    checks: Annotated[Positive, Field(description="nodes whose checks run")] = 256
+    checks: Annotated[Positive, Field(description="nodes that run their checks")] = 256
     loads: Annotated[Positive, Field(description="nodes under a load of one node")] = 4096
     jobs: Annotated[Positive, Field(description="jobs of a load of several nodes")] = 4096
     lldp: Annotated[Positive, Field(description="nodes asked for their LLDP neighbours")] = 64

@@ -196,6 +196,7 @@ def _dimm(dimm: Dimm) -> dict[str, Any]:
         "locator": dimm.slot.removeprefix("DIMM "),
         "size_mib": dimm.size_mib,
         "corrected": dimm.corrected_per_hour,
+        "load_corrected": dimm.load_corrected,
         "uncorrected": int(dimm.failed),
         "flips": dimm.flips,
         "seen": dimm.seen,

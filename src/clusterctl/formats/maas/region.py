@@ -67,7 +67,7 @@ class Subnet:
 
 @dataclass(frozen=True, slots=True)
 class IpRange:
-    """A range of addresses. `dynamic`: DHCP hands them out; else they are reserved, and MAAS gives none of them."""
+    """A range of addresses. `dynamic`: DHCP leases them; else they are reserved, and MAAS gives none of them."""
 
     subnet: int
     dynamic: bool
@@ -82,6 +82,11 @@ def version(body: Any) -> str:
 def is_admin(body: Any) -> bool:
     """Return whether `GET /users/?op=whoami` calls the key's user an administrator."""
     return _read("user", lambda: bool(body["is_superuser"]))
+
+
+def is_local(body: Any) -> bool:
+    """Return whether MAAS itself keeps the user, not an external service with its own rights (Candid, RBAC, OIDC)."""
+    return _read("user", lambda: body.get("is_local") is not False)
 
 
 def boot_resources(body: Any) -> tuple[BootResource, ...]:

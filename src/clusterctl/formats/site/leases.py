@@ -18,12 +18,27 @@ _TOKEN = re.compile(r'"(?:[^"\\\n]|\\[^\n])*"?|[{};]|#[^\n]*|[^\s{};"#]+')
 """A string that its line does not end is taken up to the line's end: the file is read in linear time."""
 _BLOCK = re.compile(r"^[ \t]*(?:lease\s+[0-9a-f.:]+|host\s+\S+)\s*\{", re.MULTILINE | re.IGNORECASE)
 _EMPTY = re.compile(r"^# The format of this file is documented in the dhcpd\.leases", re.MULTILINE)
+_HARDWARE = re.compile(r"(?:[0-9a-f]{1,2}(?::[0-9a-f]{1,2})*)?", re.IGNORECASE)
+"""As servers write the hardware address of a client: as many bytes as the client has in its request, also none."""
 _ETHERNET = ["hardware", "ethernet"]
 _STATE = ["binding", "state"]
 
 
+def _client_mac(text: str) -> Mac | None:
+    """Return the MAC address of a client; None for bytes that are none: what a client sends hides no other lease.
+
+    Raises ValueError where the text is no hardware address of any length: the file is damaged.
+    """
+    try:
+        return read_mac(text)
+    except ValueError:
+        if _HARDWARE.fullmatch(text):
+            return None
+        raise
+
+
 def is_dhcpd(text: str) -> bool:
-    """Whether this is such a file; also one without leases yet, by the first line that the server writes."""
+    """Return whether this is such a file; also one without leases yet, by the first line that the server writes."""
     return bool(_BLOCK.search(text) or _EMPTY.search(text))
 
 
@@ -36,13 +51,13 @@ class _Block:
     statements: list[list[str]] = field(default_factory=list)
 
     def after(self, *head: str) -> str:
-        """The first word behind `head`, of the last statement that begins so; empty where there is none."""
+        """Return the first word behind `head`, of the last statement that begins so; empty where there is none."""
         found = [words for words in self.statements if words[: len(head)] == list(head) and len(words) > len(head)]
         return found[-1][len(head)] if found else ""
 
 
 def read_dhcpd(text: str, file: str) -> tuple[Lease, ...]:
-    """Active leases and hosts with a fixed address. Raises `UsageError` naming file and line."""
+    """Return active leases and hosts with a fixed address. Raise `UsageError` with file and line."""
     found: dict[str, Lease] = {}
     for block in _blocks(text):
         if block.words[:1] == ["lease"] and len(block.words) > 1:
@@ -60,24 +75,26 @@ def read_dhcpd(text: str, file: str) -> tuple[Lease, ...]:
 
 
 def _lease(block: _Block, address: str, file: str) -> Lease | None:
-    """Return None where the address is unused: a lease that is free, expired or abandoned, or without a MAC address."""
+    """Return None where the address is unused: a lease that is free, expired or abandoned, or without a MAC."""
     state = block.after(*_STATE)
     hardware = block.after(*_ETHERNET)
     if not address or not hardware or state not in ("", "active"):
         return None
     try:
-        mac = read_mac(hardware)
+        mac = _client_mac(hardware)
     except ValueError as error:
         where = f"{file}:{block.line} hardware ethernet"
         raise UsageError(
             f"{error}, found {hardware[:40]!r}", where=where, remedy="correct or remove the entry"
         ) from None
+    if mac is None:
+        return None
     named = block.words[1] if block.words[0] == "host" and len(block.words) > 1 else ""
     return Lease(address, mac, block.after("client-hostname") or named)
 
 
 def _blocks(text: str) -> Iterator[_Block]:
-    """Each whole block of the outermost level."""
+    """Yield each whole block of the outermost level."""
     open_blocks: list[_Block] = []
     words: list[str] = []
     for sign, line in _tokens(text):
@@ -98,7 +115,7 @@ def _blocks(text: str) -> Iterator[_Block]:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, int]]:
-    """Words, strings without their quotation marks, and signs, each with its line; comments are left out."""
+    """Yield words, strings without their quotation marks, and signs, each with its line; comments are left out."""
     line, at = 1, 0
     for match in _TOKEN.finditer(text):
         line += text.count("\n", at, match.start())
@@ -109,17 +126,18 @@ def _tokens(text: str) -> Iterator[tuple[str, int]]:
 
 
 _LINE = re.compile(r"^(\d+)\s+(\S+)\s+([0-9a-fA-F.:]+)\s+(\S+)(?:\s+(\S+))?$")
-_OTHER_KIND = re.compile(r"^[0-9a-f]{2}-(?=[0-9a-f]{2}:)", re.IGNORECASE)
+_OTHER_KIND = re.compile(r"[0-9a-f]{2}-(?:[0-9a-f]{2}(?::[0-9a-f]{2})*)?", re.IGNORECASE)
+"""Type and bytes of an address that is not Ethernet, or that has no byte."""
 
 
 def is_dnsmasq(text: str) -> bool:
-    """Whether the first line is a lease of dnsmasq, or begins those of IPv6."""
+    """Return whether the first line is a lease of dnsmasq, or begins those of IPv6."""
     first = text.lstrip().split("\n", 1)[0].strip()
     return bool(_LINE.match(first)) or first.startswith("duid ")
 
 
 def read_dnsmasq(text: str, file: str) -> tuple[Lease, ...]:
-    """The IPv4 leases. Raises `UsageError` naming file and line."""
+    """Return the IPv4 leases. Raise `UsageError` with file and line."""
     found: dict[str, Lease] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("duid "):
@@ -131,13 +149,15 @@ def read_dnsmasq(text: str, file: str) -> tuple[Lease, ...]:
             message = f"line not understood: {line[:80]!r}"
             raise UsageError(message, where=f"{file}:{number}", remedy="take the file that dnsmasq itself writes")
         _, mac, address, hostname, _ = match.groups()
-        if _OTHER_KIND.match(mac):
+        if _OTHER_KIND.fullmatch(mac):
             continue
         try:
-            found[address] = Lease(address, read_mac(mac), "" if hostname == "*" else hostname)
+            own = _client_mac(mac)
         except ValueError as error:
             message = f"{error}, found {mac[:40]!r}"
             raise UsageError(message, where=f"{file}:{number}", remedy="correct or remove the line") from None
+        if own is not None:
+            found[address] = Lease(address, own, "" if hostname == "*" else hostname)
     return tuple(found.values())
 
 
@@ -147,33 +167,34 @@ _IN_USE = ("", "0")
 
 
 def is_kea(text: str) -> bool:
-    """Whether the first line is Kea's headings."""
+    """Return whether the first line is Kea's headings."""
     headings = text.split("\n", 1)[0].split(",")
     return headings[0].strip() == "address" and "valid_lifetime" in headings
 
 
 def read_kea(text: str, file: str) -> tuple[Lease, ...]:
-    """The leases in force that have a hardware address. Raises `UsageError` naming file, line and column."""
+    """Return the leases in force that have a hardware address. Raise `UsageError` with file, line and column."""
     table = read_table(text, file)
     for name in _NEEDED:
         if name not in table.headings:
             raise UsageError(f"has no column {name}", where=f"{file}:1", remedy="take the file that Kea itself writes")
     found: dict[str, Lease] = {}
     for line, cells in table.rows:
-        told = dict(zip(table.headings, (cell.strip() for cell in cells), strict=False))
-        address = told.get("address", "")
-        in_force = told.get("state", "") in _IN_USE and told.get("valid_lifetime") != "0"
-        if in_force and told.get("hwaddr"):
-            hostname = told.get("hostname", "").replace("&#x2c", ",").rstrip(".")
-            found[address] = Lease(address, _mac(told["hwaddr"], file, line), hostname)
+        row = dict(zip(table.headings, (cell.strip() for cell in cells), strict=False))
+        address = row.get("address", "")
+        in_force = row.get("state", "") in _IN_USE and row.get("valid_lifetime") != "0"
+        mac = _mac(row["hwaddr"], file, line) if in_force and row.get("hwaddr") else None
+        if mac is not None:
+            hostname = row.get("hostname", "").replace("&#x2c", ",").rstrip(".")
+            found[address] = Lease(address, mac, hostname)
         else:
             found.pop(address, None)
     return tuple(found.values())
 
 
-def _mac(text: str, file: str, line: int) -> Mac:
+def _mac(text: str, file: str, line: int) -> Mac | None:
     try:
-        return read_mac(text)
+        return _client_mac(text)
     except ValueError as error:
         where = f"{file}:{line} hwaddr"
         raise UsageError(f"{error}, found {text[:40]!r}", where=where, remedy="correct or remove the line") from None

@@ -13,6 +13,7 @@ from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
 from clusterctl.ports.isolation import peer_error
+from clusterctl.steps.burnin.bmc_watch import BmcWatch
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SessionFailure, read_probes, unanswered
 from clusterctl.steps.burnin.node_watch import NodeWatch
 from clusterctl.steps.burnin.plan import BurninPlan, BurninServices
@@ -38,6 +39,7 @@ class NodeChecker:
     def check(self, node: NodeUnderTest, deadline: Deadline) -> None:
         """Run the suite's checks on the node; whatever its data causes is its own finding."""
         checks = self.plan.suite.checks
+        self.bmc_watch.look(node, deadline)
         with self._isolated(node, checks):
             answer = self._examine(node, checks, deadline)
             if answer is not None:
@@ -50,9 +52,15 @@ class NodeChecker:
         services = self.services
         return NodeWatch(services.shell, services.clock, self.plan.suite.checks, self._expected, self.plan.requirements)
 
+    @property
+    def bmc_watch(self) -> BmcWatch:
+        """Return the watch of what the BMCs report."""
+        return BmcWatch(self.services.bmcs, self.services.clock)
+
     def load(self, node: NodeUnderTest, deadline: Deadline) -> None:
         """Run the suite's loads of one node, one after another; one that a finding stands against is left out."""
         suite, watch = self.plan.suite, self.watch
+        self.bmc_watch.begin(node, deadline)
         for load in suite.solo:
             if obstacle(load.needs, node.findings) is not None:
                 continue

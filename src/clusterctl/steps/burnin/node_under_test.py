@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from clusterctl.fleet.bmc.logs import LogEntry
 from clusterctl.fleet.errors import (
     AuthenticationError,
     ClusterctlError,
@@ -15,7 +16,7 @@ from clusterctl.fleet.errors import (
 from clusterctl.fleet.event import node_event
 from clusterctl.fleet.finding import Evidence, Finding, Origin, worst
 from clusterctl.fleet.hardware.sku import Sku
-from clusterctl.fleet.node import Serial
+from clusterctl.fleet.node import Inventory, Serial
 from clusterctl.fleet.payloads.node import FiguresMeasured
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Shell
@@ -51,6 +52,16 @@ class Seen:
     at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class BmcReading:
+    """What a BMC reports of its machine, and the controller's time (UTC) of it."""
+
+    at: datetime
+    inventory: Inventory
+    entries: tuple[LogEntry, ...]
+    evidence: tuple[Evidence, ...]
+
+
 @dataclass(slots=True)
 class NodeUnderTest:
     """One node at its burn-in.
@@ -59,6 +70,7 @@ class NodeUnderTest:
     traits   are compared with those of its batch
     seen, watched, disturbed   of the watch: its last reading; its findings that are not among the node's yet; by
              load, the finding that stands in place of a result that does not count
+    bmc      what its BMC reported before the loads, or why it did not
     """
 
     state: NodeState
@@ -73,6 +85,7 @@ class NodeUnderTest:
     seen: Seen | None = None
     watched: list[Finding] = field(default_factory=list)
     disturbed: dict[str, Finding] = field(default_factory=dict)
+    bmc: BmcReading | ClusterctlError | None = None
 
     @property
     def name(self) -> str:
@@ -143,10 +156,10 @@ def read_probes(
         readings = parse_readings(ran.value.stdout)
     except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
         broken = peer_error(error, host.name)
-        said = ran.value.stderr.strip()[-200:]
+        printed = ran.value.stderr.strip()[-200:]
         words = "its answer did not come in time" if ran.value.exit_status is None else broken.message
-        return SessionFailure(f"{words}{f' ({said})' if said else ''}"), ran.evidence
-    origins = {item.origin for item in ran.evidence}  # simulated where the site or the host's marker says so
+        return SessionFailure(f"{words}{f' ({printed})' if printed else ''}"), ran.evidence
+    origins = {item.origin for item in ran.evidence}  # simulated by the site's setting or the host's marker
     return (replace(readings, origin=Origin.SIMULATED) if Origin.SIMULATED in origins else readings), ()
 
 

@@ -57,6 +57,7 @@ class Burnin:
         ):
             for node in self._tested_alone(batch, checks, loads, deadline):
                 if self._is_done(node):
+                    self._checker.bmc_watch.end(node, deadline)
                     yield self._unfit(node)
             for sku in dict.fromkeys(node.sku.name for node in batch):
                 going_on = [node for node in batch if node.sku.name == sku and not self._is_done(node)]
@@ -100,7 +101,7 @@ class Burnin:
                 self._partners.add(node)
 
     def _unfit(self, node: NodeUnderTest) -> Outcome:
-        """Return the outcome of a node whose findings keep it from all further loads."""
+        """Return the outcome of a node with findings that keep it from all further loads."""
         node.findings += self._not_run(node, {finding.check for finding in node.findings})
         return node.outcome(self._suite)
 
@@ -129,18 +130,24 @@ class Burnin:
         """Run the suite's loads over nodes of one SKU, in as many rounds as find the faulty ones."""
         if not nodes:
             return
+        for begun in [pool.submit(self._checker.bmc_watch.begin, node, deadline) for node in nodes]:
+            begun.result()
         with self._partners.lend(nodes, deadline) as loan:
             found, lost = self._measure(nodes, loan, pool, deadline)
         self._add_findings(nodes, found)
         for node in nodes:
             if node.name in lost:
                 self._checker.mark_unreachable(node, lost[node.name], deadline)
-        looking = [pool.submit(self._checker.look_again, node, deadline) for node in nodes]
+        looking = [pool.submit(self._after_loads, node, deadline) for node in nodes]
         for node, look in zip(nodes, looking, strict=True):
             look.result()
             if node.healthy:
                 self._partners.add(node)
             yield node.outcome(self._suite)
+
+    def _after_loads(self, node: NodeUnderTest, deadline: Deadline) -> None:
+        self._checker.look_again(node, deadline)
+        self._checker.bmc_watch.end(node, deadline)
 
     def _add_findings(self, nodes: Sequence[NodeUnderTest], found: Mapping[str, Sequence[Finding]]) -> None:
         """Add what the loads found of each node, what they did not measure, and how the nodes differ."""
@@ -191,7 +198,7 @@ class Burnin:
 
 
 def _as_completed(futures: Mapping[Future[None], NodeUnderTest]) -> Iterator[NodeUnderTest]:
-    """Yield each node whose work is done; raise what its thread raised."""
+    """Yield each node when its work is done; raise what its thread raised."""
     for future in as_completed(futures):
         future.result()
         yield futures[future]

@@ -61,12 +61,14 @@ class DiscoverPlan:
     workers    so many machines at a time
     read_only  power no machine on
     poll_s     seconds between two readings of a machine that boots for its inventory
+    installed_elsewhere  whether the machine has an OS that clusterctl did not install: it is never powered on
     """
 
     skus: Sequence[Sku]
     workers: int
     read_only: bool = False
     poll_s: float = inventory_boot.POLL_S
+    installed_elsewhere: Callable[[NodeState], bool] = lambda _node: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +135,9 @@ class Discover:
             inventory = bmc.inventory(deadline)
             identity = self._identity(node, inventory.value)
             reason = self._boot_reason(node, inventory.value) if identity.verdict.admits else ""
-            if reason and self._plan.read_only:
-                inventory, asleep = as_it_stands(inventory, reason), left_alone(reason)
+            off = self._plan.installed_elsewhere(node) and not inventory.value.on
+            if reason and (self._plan.read_only or off):
+                inventory, asleep = as_it_stands(inventory, reason), left_alone(reason, installed=off)
             elif reason:
                 inventory = InventoryBoot(bmc, node, intents, self._plan.poll_s).read_again(inventory, deadline)
             log = _event_log(bmc, inventory, deadline)
@@ -172,7 +175,7 @@ class Discover:
 
 
 def _event_log(bmc: BmcClient, inventory: Observed[Inventory], deadline: Deadline) -> Observed[tuple[LogEntry, ...]]:
-    """Return the machine's logs; where the BMC does not give any, an entry that says so. The inventory stays."""
+    """Return the machine's logs; where the BMC gives none, an entry about that. The inventory stays."""
     try:
         return bmc.event_log(deadline)
     except AuthenticationError:
@@ -183,7 +186,7 @@ def _event_log(bmc: BmcClient, inventory: Observed[Inventory], deadline: Deadlin
 
 
 _ON_THE_HOST = (Step.INSTALL, Step.CONFIGURE, Step.BURNIN)
-"""Steps whose report admits a node only after its host answered."""
+"""Steps with a report that admits a node only after its host answered."""
 
 
 def _past(node: NodeState) -> Past:
@@ -217,7 +220,7 @@ def _baseline_drift(
 
 
 def _identified(node: NodeState, inventory: Inventory, sku: Sku) -> tuple[NewEvent, ...]:
-    """Return the node's new attributes, and which parts came and went, of a machine whose identity is proven."""
+    """Return the node's new attributes, and its added and removed parts, for a machine with a proven identity."""
     rule = sku.root_disk
     try:
         disk = root_disk(inventory, rule, node.root_disk or "").serial
