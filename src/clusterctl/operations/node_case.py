@@ -27,7 +27,7 @@ def excerpt(content: bytes, part: Iterable[str], measured: Iterable[str] = ()) -
     """Return at most `LINES` lines of raw output: the first, the one that names the part, and those around the line
     with the measured value. Omitted lines show as `[… N lines]`; lines are cut at `WIDTH`.
 
-    `part`, `measured`: words, the most telling first. The value is looked for behind the part's line, and before the
+    `part`, `measured`: words, the most specific first. The value is looked for behind the part's line, and before the
     next block of its kind: a line that begins as the part's line does.
     """
     lines = content.decode(errors="replace").replace("\r", "").rstrip().split("\n")
@@ -54,7 +54,7 @@ def _line_with(lines: Sequence[str], words: Iterable[str], start: int, end: int)
 
 
 def _line_of_value(lines: Sequence[str], values: Iterable[str], start: int, end: int) -> int | None:
-    """Return the first of `lines[start:end]` whose value is one of `values`: behind `:` or `=`, else a whole word."""
+    """Return the first of `lines[start:end]` with one of `values` as value: behind `:` or `=`, else a whole word."""
     for value in filter(None, values):
         word = rf"{re.escape(value)}(?!\w|\.\d)"
         for pattern in (rf"[:=]\s*{word}", rf"(?<![\w.]){word}"):
@@ -149,7 +149,7 @@ class Case:
 
 
 def case(node: NodeState, evidence: Mapping[Digest, Evidence], limits: Limits | None, events: Iterable[Event]) -> Case:
-    """`limits`: those of the node's SKU today, None where it has none; `events`: its own, of the kinds in `SHOWN`."""
+    """Return the case. `limits`: the SKU's today, None without; `events`: the node's, of the kinds in `SHOWN`."""
     found = node.inventory
     machine = f"{found.manufacturer} {found.model}" if found else "not identified"
     moments = tuple(Moment(e.at, str(e.payload), e.actor, _mark(e)) for e in events if e.kind in SHOWN)
@@ -170,7 +170,7 @@ def _charge(node: NodeState, finding: Finding, evidence: Mapping[Digest, Evidenc
 
 
 def _places(node: NodeState, finding: Finding) -> list[str]:
-    """The PCI addresses, without their functions, of the GPU that the finding is about."""
+    """Return the PCI addresses, without their functions, of the GPU that the finding is about."""
     gpus = (node.inventory.gpus if node.inventory else None) or ()
     return [gpu.pci.partition(".")[0] for gpu in gpus if gpu.pci and gpu.serial and gpu.serial == finding.serial]
 
@@ -214,7 +214,7 @@ def _model(node: NodeState, part: Part) -> str:
 
 
 def _with_model(found: Inventory) -> Iterator[Gpu | Hca | Drive | Dimm]:
-    """Yield the parts whose model the BMC reports."""
+    """Yield the parts with a model that the BMC reports."""
     kinds: tuple[Sequence[Gpu | Hca | Drive | Dimm] | None, ...] = (found.gpus, found.hcas, found.drives, found.dimms)
     for parts in kinds:
         yield from parts or ()

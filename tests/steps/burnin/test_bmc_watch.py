@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from clusterctl.fleet.bmc.logs import LogEntry
 from clusterctl.fleet.errors import UnreachableError
-from clusterctl.fleet.finding import Finding, Observed, Verdict
-from clusterctl.fleet.node import Fan, Inventory
+from clusterctl.fleet.finding import Finding, Observed, Report, Verdict
+from clusterctl.fleet.node import Fan, Inventory, Psu, RevalidationOrigin, Serial
+from clusterctl.fleet.state import Revalidation
 from clusterctl.ports import Deadline
 from clusterctl.steps.burnin.bmc_watch import CHECK, BmcWatch
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SkuLimits
@@ -45,6 +47,62 @@ def watched(bmc: FakeBmc, address: str = "10.0.1.1") -> list[Finding]:
     watch.begin(host, Deadline.after(60))
     watch.end(host, Deadline.after(60))
     return host.findings
+
+
+def looked_at(bmc: FakeBmc, *, before: Sequence[Finding] = (), revalidated: bool = True) -> list[Finding]:
+    """What is found of a node that was gold, whose last discover found `before`, before any load."""
+    why = Revalidation(RevalidationOrigin.NIGHT, "nightly") if revalidated else None
+    report = Report("discover", "lab", tuple(before))
+    state = replace(nodes(1)[0], bmc="10.0.1.1", revalidation=why, reports={"discover": report})
+    assert state.serial is not None
+    host = NodeUnderTest(state, state.serial, None, SkuLimits(SKU, lab_limits()))  # type: ignore[arg-type]
+    watch = BmcWatch(BmcProbe(FakeBmcs({"n0": bmc}), address_of), FixedClock())
+    watch.look(host, Deadline.after(60))
+    watch.end(host, Deadline.after(60))
+    return host.findings
+
+
+NOW_BAD = replace(OLD, at="2025-12-31T00:00:00Z")
+"""One day before the tests' clock."""
+
+
+def test_a_night_finds_what_failed_since_the_last_discover() -> None:
+    """A power supply and a fan of the log fail the node, on their parts, with the BMC's answers as evidence."""
+    psus = (Psu("PSU 1", Serial("P1"), healthy=True), Psu("PSU 2", Serial("P2"), healthy=False))
+    found = looked_at(Loaded(replace(machine(), psus=psus), log=(NOW_BAD,)))
+    failed = {one.subject: one for one in found if one.verdict is Verdict.FAIL}
+    assert {"PSU 2", "Fan 1A"} <= failed.keys()
+    assert all(one.evidence for one in failed.values())
+
+
+def test_a_night_does_not_repeat_what_discover_found() -> None:
+    """What the last discover warned of is no finding again; what has become worse since is."""
+    whole = Loaded(machine(), log=(NOW_BAD,))
+    first = looked_at(whole)
+    assert first
+    assert looked_at(Loaded(machine(), log=(NOW_BAD,)), before=first) == []
+    milder = [replace(one, verdict=Verdict.WARN) for one in first]
+    again = looked_at(Loaded(machine(), log=(NOW_BAD,)), before=milder)
+    assert {one.verdict for one in again} == {Verdict.FAIL}
+
+
+def test_a_first_burnin_judges_the_bmc_at_discover_only() -> None:
+    assert looked_at(Loaded(machine(), log=(NOW_BAD,)), revalidated=False) == []
+
+
+def test_a_silent_bmc_takes_no_node_out_of_gold() -> None:
+    """In a night it is a warning: the machine itself is judged by its host."""
+    (only,) = looked_at(FakeBmc(UnreachableError("no route to host")))
+    assert (only.check, only.verdict) == (CHECK, Verdict.WARN)
+    assert only.verdict.admits
+
+
+def test_the_bmc_of_another_machine_is_not_judged() -> None:
+    """Its faults are not the node's: a warning with both serials, and nothing else."""
+    psus = (Psu("PSU 2", Serial("P2"), healthy=False),)
+    (only,) = looked_at(Loaded(replace(inventory("S9"), psus=psus)))
+    assert (only.check, only.verdict) == (CHECK, Verdict.WARN)
+    assert "S9" in only.cause
 
 
 def machine() -> Inventory:

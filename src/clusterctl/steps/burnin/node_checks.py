@@ -39,6 +39,7 @@ class NodeChecker:
     def check(self, node: NodeUnderTest, deadline: Deadline) -> None:
         """Run the suite's checks on the node; whatever its data causes is its own finding."""
         checks = self.plan.suite.checks
+        self.bmc_watch.look(node, deadline)
         with self._isolated(node, checks):
             answer = self._examine(node, checks, deadline)
             if answer is not None:
