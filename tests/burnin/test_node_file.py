@@ -206,7 +206,7 @@ def test_a_node_that_the_file_does_not_have(program: Path) -> None:
 
 
 def test_the_command_writes_it_for_the_sites_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Executable, with the nodes whose serial is known; a file that is there is replaced with --force only."""
+    """Executable, with the nodes whose serial is known; no file is written over."""
     site = write(tmp_path)
     seen = new_event("node", "id-n1", Kind.NODE_IDENTIFIED, {**_identified("S1"), "sku": SITE_SKU})
     append(site, [seen])
@@ -216,8 +216,7 @@ def test_the_command_writes_it_for_the_sites_nodes(tmp_path: Path, capsys: pytes
     nodes = json.loads(zipfile.ZipFile(file).read(f"clusterctl_burnin/{CONTENT}"))["nodes"]
     assert nodes["n1"]["serial"] == "S1"
     assert command(["burnin", "node-file", str(file), "--site", str(site)]) == 2
-    assert "--force" in capsys.readouterr().err
-    assert command(["burnin", "node-file", str(file), "--force", "--site", str(site)]) == 0
+    assert "is there already" in capsys.readouterr().err
 
 
 def _identified(serial: str) -> dict[str, Any]:

@@ -12,9 +12,8 @@ from clusterctl_cli.text import echo
 
 @click.command("node-file")
 @click.argument("target", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--force", is_flag=True, help="Replace the file where it is there already.")
 @site_option
-def node_file(target: Path, folder: Path, *, force: bool) -> None:
+def node_file(target: Path, folder: Path) -> None:
     """Write the checks of the site's suite as one program, which runs on a node without a controller.
 
     `FILE check` needs Python 3.10 and root, and nothing else. It holds the site's limits and the serials of its nodes;
@@ -24,5 +23,5 @@ def node_file(target: Path, folder: Path, *, force: bool) -> None:
     from clusterctl.operations import node_file as operation
     from clusterctl_cli.context import open_context
 
-    count = operation.write(open_context(folder), target, over=force)
+    count = operation.write(open_context(folder), target)
     echo(f"{target}: the checks for {count} nodes", err=True)

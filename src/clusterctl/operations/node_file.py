@@ -43,11 +43,11 @@ def content(context: SiteContext) -> Content:
     )
 
 
-def write(context: SiteContext, target: Path, *, over: bool) -> int:
+def write(context: SiteContext, target: Path) -> int:
     """Write the file, executable; return the number of its nodes. Raises `UsageError` where it is there already."""
     found = content(context)
-    if target.exists() and not over:
-        raise UsageError("is there already", where=str(target), remedy="remove it, or add --force")
+    if target.exists():
+        raise UsageError("is there already", where=str(target), remedy="remove it, or name another file")
     with disk_explained("the file cannot be written", target):
-        write_whole(target, build(found), mode=0o755, over=over)
+        write_whole(target, build(found), mode=0o755, over=False)
     return len(found.nodes)
