@@ -15,7 +15,7 @@ from clusterctl.edges.site import contents
 from clusterctl.edges.site.host_networks import HostNetworks, host_networks
 from clusterctl.edges.site.roles import wanted
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.fabric.wiring import leaves_of_hosts
+from clusterctl.fleet.fabric.wiring import WiringPlan, leaves_of_hosts
 from clusterctl.fleet.gate import Policy
 from clusterctl.fleet.hardware.disk_contract import DATA, ROOT
 from clusterctl.fleet.node import Step
@@ -41,6 +41,7 @@ from clusterctl.steps.burnin.step import Burnin
 from clusterctl.steps.cable.ethernet import CableWithEthernet
 from clusterctl.steps.cable.fabric_record import FabricRecord
 from clusterctl.steps.cable.lldp import LldpReader
+from clusterctl.steps.cable.roce import CableByFabric, RoceLinks
 from clusterctl.steps.cable.step import Cable, Wiring
 from clusterctl.steps.configure.hardware import HardwareProbe
 from clusterctl.steps.configure.step import Configure, ConfigureServices
@@ -60,9 +61,9 @@ from clusterctl_burnin.suites.suite import Suite
 INTRODUCE_S = 300.0
 
 
-def policy(said: WaveSettings, batch: int) -> WavePolicy:
+def policy(settings: WaveSettings, batch: int) -> WavePolicy:
     """Return the waves of one step by the site's settings."""
-    return WavePolicy(**(asdict(said) | {"at_once": said.at_once or batch}))
+    return WavePolicy(**(asdict(settings) | {"at_once": settings.at_once or batch}))
 
 
 class StepFactory:
@@ -151,13 +152,23 @@ class StepFactory:
         return Install(services, self._access(), networks, poll_s=self._settings.timing.install_poll_s)
 
     def _configure(self) -> Configure:
-        said = self._settings.configure
+        settings = self._settings.configure
         known = contents.known_lines(self._site)
         hardware = HardwareProbe(self._adapters.shell, CLOCK, self._bmc_probe, self._limits, known)
         services = ConfigureServices(self._adapters.playbooks, self._ssh, self._bmc_probe, hardware)
-        return Configure(services, said.playbook, self._variables, reboots=said.reboots)
+        return Configure(services, settings.playbook, self._variables, reboots=settings.reboots)
 
     def _cable(self) -> StepRunner:
+        """Return the step; where a SKU's fabric is Ethernet, one that gives each node the step of its fabric."""
+        skus = {sku.name: sku for sku in self._site.skus}
+        if all(sku.hca_link_layer == "InfiniBand" for sku in skus.values()):
+            return self._cable_of_infiniband()
+        ethernet = contents.ethernet_plan(self._site)
+        roce = RoceLinks(self._adapters.shell, self._ssh, ethernet, skus, self._settings.parallel.lldp)
+        proven = roce if ethernet is None else self._with_ethernet(roce, ethernet)
+        return CableByFabric(self._cable_of_infiniband, proven, skus)
+
+    def _cable_of_infiniband(self) -> StepRunner:
         """Return the step, together with that for the Ethernet cables where the site has a plan of them."""
         journal = self._context.journal
         skus = {sku.name: sku for sku in self._site.skus}
@@ -166,10 +177,12 @@ class StepFactory:
         settle_s = self._settings.timing.link_training_s
         step = Cable(self._adapters.fabric, FabricRecord(journal), wiring, skus, settle_s)
         ethernet = contents.ethernet_plan(self._site)
-        if ethernet is None:
-            return step
+        return step if ethernet is None else self._with_ethernet(step, ethernet)
+
+    def _with_ethernet(self, step: StepRunner, plan: WiringPlan) -> CableWithEthernet:
         lldp = LldpReader(self._adapters.shell, self._settings.parallel.lldp)
-        return CableWithEthernet(step, ethernet, lldp, self._ssh, self._named, settle_s)
+        settle_s = self._settings.timing.link_training_s
+        return CableWithEthernet(step, plan, lldp, self._ssh, self._named, settle_s)
 
     def _named(self, names: Iterable[str]) -> Sequence[NodeState]:
         wanted = set(names)

@@ -47,7 +47,7 @@ class _Reader:
 
 
 def read_inventory(answers: Answers) -> Reading | ReadRequest:
-    """The inventory, or what must be read first.
+    """Return the inventory, or what must be read first.
 
     Raises `ParseError` or `EdgeError` where the BMC does not report which machine this is: without manufacturer, model
     and serial nothing else is of use. Everything else is None (or empty, for versions and health) when unmeasured; a
@@ -71,6 +71,7 @@ def read_inventory(answers: Answers) -> Reading | ReadRequest:
         memory_gib=reader.read("memory_gib", processors.memory_gib),
         gpus=reader.read("gpus", processors.gpus),
         hcas=reader.read("hcas", network.hcas),
+        ethernet_adapters=reader.read("ethernet_adapters", network.ethernet_adapters),
         nics=reader.read("nics", network.nics),
         drives=reader.read("drives", storage.drives),
         psus=reader.read("psus", cooling_power.psus),

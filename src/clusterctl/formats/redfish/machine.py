@@ -7,7 +7,7 @@
    is named as its chassis or product.
 
 A HGX board or a GPU that a BMC lists with the host never gives the machine its serial. Other serials are aliases:
-they show that a machine whose board was swapped is the same one. Nothing is left out here: a tray that cannot be read
+they show that a machine with a swapped board is the same one. Nothing is left out here: a tray that cannot be read
 now would make it another machine. Source: DMTF DSP2046 (Chassis, Assembly); GB200 and GH200 in tests/redfish_trees.
 """
 
@@ -83,7 +83,12 @@ def _labels(tree: Tree, host: Resource) -> Iterator[_Label]:
 
 
 def _require_legible(host: Resource) -> None:
-    """Raise `GarbledError` where a part of a label was lost on the way: what stands elsewhere is another label."""
+    """Raise `GarbledError` where a part of a label was lost on the way: what stands elsewhere is another label.
+
+    A System with text where Redfish has objects is no System: what it gives as serial is not the machine's.
+    """
+    for name in ("Status", "Links", "Boot", "Processors"):
+        host.value(name, "@odata.id")
     for name in ("Manufacturer", "Model", _serial_field(host)):
         text = host.text(name)
         if garbled(text) and any(sign.isascii() and sign.isalnum() for sign in text):

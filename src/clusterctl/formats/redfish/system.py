@@ -9,7 +9,7 @@ from typing import Any
 from clusterctl.fleet.bmc.boot import Post
 from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.node import Rollup, Serial
-from clusterctl.formats.redfish.tree import ROOT, Answers, NotYetReadError, ReadRequest, Resource, Tree
+from clusterctl.formats.redfish.tree import ROOT, Answers, GarbledError, NotYetReadError, ReadRequest, Resource, Tree
 
 PLACEHOLDERS = frozenset(
     {
@@ -86,7 +86,12 @@ _NO_HEALTH = frozenset({"", "absent", "n/a", "na", "none", "not available", "nul
 
 
 def well(item: Resource) -> bool | None:
-    """Return the part's own health, never its roll-up; None where the BMC does not report it."""
+    """Return the part's own health, never its roll-up; None where the BMC does not report it.
+
+    Raises `GarbledError` for an empty text: Redfish has no such health, null stands for none.
+    """
+    if item.value("Status", "Health") == "" and item.value("Status", "State") == "":
+        raise GarbledError("the BMC gives neither state nor health", where=item.where("Status"))
     word = item.text("Status", "Health").lower()
     return None if word in _NO_HEALTH else word == "ok"
 
@@ -151,8 +156,23 @@ def host_first(tree: Tree) -> tuple[Resource, ...]:
 
 
 def chassis(tree: Tree) -> tuple[Resource, ...]:
-    """Return every chassis that can be read, in the BMC's order."""
-    return tree.members(tree.root, "Chassis", whole=False)
+    """Return every chassis that can be read, in the BMC's order. One that is garbled may have any part in it."""
+    return tree.kept(tree.members(tree.root, "Chassis", whole=False), _legible_chassis)
+
+
+_CHASSIS_LINKS = (
+    *("NetworkAdapters", "Drives", "Links", "Thermal", "ThermalSubsystem", "Power", "PowerSubsystem", "Sensors"),
+    *("PCIeDevices", "Assembly", "EnvironmentMetrics", "Memory", "Status"),
+)
+
+
+def _legible_chassis(unit: Resource) -> Resource:
+    """Return the chassis; `GarbledError` where its type or state is no text, or where it has neither type nor links."""
+    kind = unit.text("ChassisType")
+    unit.value("Status", "State")
+    if not kind and not any(unit.has(name) for name in _CHASSIS_LINKS):
+        raise GarbledError("the chassis has neither a type nor links", where=unit.where("ChassisType"))
+    return unit
 
 
 def required(resource: Resource, name: str, valid: Callable[[str], bool] = programmed) -> str:
@@ -168,7 +188,7 @@ def required(resource: Resource, name: str, valid: Callable[[str], bool] = progr
 
 
 def health(tree: Tree) -> str:
-    """The worse of the system's own health and its roll-up: OK, Warning, Critical."""
+    """Return the worse of the system's own health and its roll-up: OK, Warning, Critical."""
     system = host_system(tree)
     words = [system.term("Status", name) for name in ("Health", "HealthRollup")]
     known = [_HEALTH.index(word) for word in words if word in _HEALTH]
@@ -190,7 +210,7 @@ def bmc_firmware(tree: Tree) -> str:
 
 
 def _firmware(tree: Tree, name: str) -> str:
-    """The version that the firmware inventory has under this name, where the resource itself keeps silent."""
+    """Return the version of the firmware inventory under this name, where the resource itself reports none."""
     service = tree.follow(tree.root, "UpdateService")
     for item in tree.members(service, "FirmwareInventory", whole=False):
         if name in (item.id.upper(), item.text("Name").upper()) and item.text("Version"):
@@ -205,7 +225,7 @@ _WORDS = {"Degraded": "Warning", "Error": "Critical", "Warning": "Warning", "Cri
 
 
 def rollups(tree: Tree) -> tuple[Rollup, ...]:
-    """The kinds of parts that are not well, each once, by name."""
+    """Return the kinds of unhealthy parts, each once, by name."""
     host = host_system(tree)
     bad = {name: _WORDS[word] for name, word in _rollups(host) if isinstance(word, str) and word in _WORDS}
     return tuple(Rollup(name, bad[name]) for name in sorted(bad))
