@@ -2,7 +2,7 @@
 # Runs the tests (all but the soak ones) as root, and removes the labs that they left, also when they fail. A second
 # run on the same machine is refused.
 # Arguments go to pytest. Without any, the tests without a lab run first, four files at a time; then the tests
-# with labs, one after the other.
+# with labs, CLUSTERCTL_LAB_STREAMS files at a time (by default one).
 # shellcheck source=scripts/common.sh
 source "$(dirname "$0")/common.sh"
 
@@ -46,6 +46,7 @@ trap clean_up EXIT
 tests() { as_root "$venv/bin/python" -m pytest --basetemp="$state/pytest" "$@"; }
 
 readonly processes=4  # more than two processors: most of these tests wait for servers, disks and other processes
+readonly lab_streams=${CLUSTERCTL_LAB_STREAMS:-1}
 
 if [ $# -gt 0 ]; then
     tests -m "not soak" "$@"
@@ -54,5 +55,9 @@ fi
 
 status=0
 tests -m "not soak and not lab" --numprocesses "$processes" --dist loadfile || status=$?
-tests -m "lab and not soak" || status=$?
+if [ "$lab_streams" -gt 1 ]; then
+    tests -m "lab and not soak" --numprocesses "$lab_streams" --dist loadfile || status=$?
+else
+    tests -m "lab and not soak" || status=$?
+fi
 exit "$status"

@@ -248,6 +248,7 @@ class System:
     network_lost     its management cable carries nothing
     mount_lost       a file system of its /etc/fstab is not mounted
     unit_failed      a service that training needs ends as soon as it is started
+    inodes_used     a file system has many small files
     hung_process    a process sleeps in the kernel and does not wake up
     names_lost       its name server is unreachable
     time_lost        its time server is unreachable
@@ -262,6 +263,7 @@ class System:
     cpu_disabled     its firmware has switched its last processor off
     is_another       another machine than the site believes answers at its address
     sums_wrong       what it gives to a sum over many nodes is wrong
+    starts_fail      each third start of a collective over its own GPUs fails
     sums_stop        amid a long sum over many nodes its GPUs stop, and nothing says so
     nvswitch_slow    its GPUs reach each other slowly, over links that are all up
     """
@@ -278,6 +280,7 @@ class System:
     fixed_mhz: int | None = None
     network_lost: bool = False
     hung_process: bool = False
+    inodes_used: bool = False
     mount_lost: bool = False
     names_lost: bool = False
     time_lost: bool = False
@@ -294,6 +297,7 @@ class System:
     is_another: bool = False
     sums_wrong: bool = False
     sums_stop: bool = False
+    starts_fail: bool = False
     nvswitch_slow: bool = False
 
 

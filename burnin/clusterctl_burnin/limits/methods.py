@@ -61,8 +61,8 @@ class RailMethod(GroupMethod):
 
 
 class HangMethod(Strict):
-    """How a group sums for hours until it hangs. `stall_seconds` without a step are a hang; `seconds` is for a suite
-    that says nothing else. It runs by PyTorch in the Python of `gpu_load`.
+    """How a group sums for hours until it hangs. `stall_seconds` without a step are a hang; `seconds` is the default
+    of a suite. It runs by PyTorch in the Python of `gpu_load`.
     """
 
     message_bytes: Positive
@@ -83,10 +83,17 @@ class NodeMethod(Strict):
     timeout_seconds: Positive
 
 
+class StartMethod(Strict):
+    """How often NCCL is started on one node, and the seconds that one start may take at most."""
+
+    starts: Positive = 200
+    start_seconds: Positive = 60
+
+
 class GpuLoadMethod(Strict):
     """How GPUs are loaded for the limits of `gpu_load` to apply: the side of the square matrices, the buffers copied.
 
-    `seconds` is for a suite that says nothing else. `python` is a Python on the node that has PyTorch for CUDA.
+    `seconds` is the default of a suite. `python` is a Python on the node that has PyTorch for CUDA.
     """
 
     python: Annotated[str, pydantic.Field(pattern=r"^/")]
@@ -122,3 +129,4 @@ class Methods(Strict):
     nvme_read: NvmeReadMethod
     stress_ng: StressNgMethod
     hang_hunt: HangMethod
+    nccl_init: StartMethod = StartMethod()

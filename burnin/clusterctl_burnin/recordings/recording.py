@@ -1,6 +1,6 @@
 """Recorded evidence of one node's checks, as a file: what its probes answered, and what was expected of it then.
 
-A file may also hold the bare answer, as the node printed it: whose it is, and what is expected, the caller then knows.
+A file may also hold the bare answer, as the node printed it: then the caller knows the node and what is expected.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pydantic
 from clusterctl.fleet.codec import inventory_from_data
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.node import Inventory, Serial
+from clusterctl.formats.site.yaml_problems import first_in_words
 from clusterctl_burnin.probe import Readings, ReadingsDocument
 
 Text = Annotated[str, pydantic.Field(min_length=1)]
@@ -38,7 +39,7 @@ class _File(pydantic.BaseModel):
 @dataclass(frozen=True, slots=True)
 class Recording:
     """`sent` and `received` are the controller's clock around the session; None where that was not kept. `population`:
-    with whom the node's figures are compared, its SKU where the file names none.
+    the nodes that the figures are compared with, its SKU where the file names none.
     """
 
     node: str
@@ -57,15 +58,14 @@ Owner = Callable[[], Mapping[str, object]]
 
 
 def parse_recording(text: bytes, *, where: str, owner: Owner | None = None) -> Recording:
-    """Raises ParseError naming the file and the field."""
+    """Return the recording. Raise ParseError with the file and the field."""
     try:
         file = _file(text, owner)
         inventory = inventory_from_data(file.inventory) if file.inventory is not None else None
     except pydantic.ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
+        field, message = first_in_words(error)
         remedy = "docs/how-to/burnin-judge.md shows the layout"
-        raise ParseError(first["msg"], where=f"{where}: {field}" if field else where, remedy=remedy) from None
+        raise ParseError(message, where=f"{where}: {field}" if field else where, remedy=remedy) from None
     return Recording(
         node=file.node,
         serial=Serial(file.serial),

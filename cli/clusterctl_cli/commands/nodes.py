@@ -85,9 +85,8 @@ def nodes(options: NodesOptions) -> int:
 def _list(context: SiteContext, selectors: tuple[str, ...]) -> View:
     """Return one line per node, the counts, and what concerns the fleet as a whole."""
     from clusterctl.fleet.selectors import choose
-    from clusterctl.operations.gold_pool import spares
+    from clusterctl.operations.gold_pool import expired_note, expiry_of, spares
     from clusterctl.operations.operation import current_time
-    from clusterctl.operations.reports import expired_note, expiry_of
     from clusterctl_cli import render
     from clusterctl_cli.render_fabric import faults_note
 
@@ -96,7 +95,7 @@ def _list(context: SiteContext, selectors: tuple[str, ...]) -> View:
     if (wanted := spares(context.site, context.journal)) is not None and wanted.missing:
         lines.append(f"too few spares: {wanted}")
     faults = context.faults()
-    lines += [note for note in (expired_note(shown, expiry_of(context), now), faults_note(faults)) if note]
+    lines += [note for note in (expired_note(shown, expiry_of(context.site), now), faults_note(faults)) if note]
     return View(visible("\n".join(lines)), (shown, faults))
 
 
@@ -186,7 +185,7 @@ def _print_part(context: SiteContext, part: Part, *, as_json: bool) -> None:
 
 
 def _evidence(context: SiteContext, events: Iterable[Event], prefix: str) -> bytes:
-    """Return the raw content of the evidence whose digest begins with `prefix`."""
+    """Return the raw content of the evidence with a digest that begins with `prefix`."""
     digests = {digest for event in events for digest in event.evidence if digest.startswith(prefix)}
     if len(digests) != 1:
         raise UsageError(

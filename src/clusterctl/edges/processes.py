@@ -1,6 +1,6 @@
 """Programs on the controller: bounded by a deadline, cancellable, and ended together with clusterctl.
 
-`run` is for a program that ends by itself; `start` for one that works beside clusterctl over its pipes. Secrets reach a
+`run` is for a program that ends by itself; `start` for one that works in parallel over its pipes. Secrets reach a
 program over stdin or in a file of mode 0600, never in its arguments: other users can read those.
 """
 
@@ -36,7 +36,7 @@ _INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SSH_AUTH_SOCK", "TMPDIR", "LD_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a program gets besides its arguments.
+    """What a program gets in addition to its arguments.
 
     missing    the remedy where the program is not installed
     inherited  further environment variables that it inherits
@@ -171,9 +171,19 @@ def start(
         ) from error
 
 
-def killed_with_us(*argv: str) -> tuple[str, ...]:
-    """Return the command that the kernel kills (PR_SET_PDEATHSIG) when the thread that started it ends."""
-    return ("setpriv", "--pdeathsig", "KILL", "--", *argv)
+def killed_with_us(*argv: str, options: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the command that the kernel kills (PR_SET_PDEATHSIG) when the thread that started it ends.
+
+    `options` are further ones of setpriv(1).
+    """
+    return ("setpriv", "--pdeathsig", "KILL", *options, "--", *argv)
+
+
+def ending(status: int) -> str:
+    """Return how a process ended, by its `returncode`: `was killed by signal 9 (Killed)`."""
+    if status < 0:
+        return f"was killed by signal {-status} ({signal.strsignal(-status)})"
+    return f"has ended with exit status {status}"
 
 
 def end(process: subprocess.Popen[bytes], seconds: float, *, terminate: bool = False) -> bool:

@@ -1,6 +1,6 @@
 """Requests, previews, events and results as JSON values, and back.
 
-A mapping whose keys are no text, such as ports, is written as a list of pairs: JSON has only text as keys.
+A mapping without text keys, such as one by port, is written as a list of pairs: JSON has only text as keys.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import SchemaSerializer, SchemaValidator, core_schema
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl.formats.site.yaml_problems import first_in_words
 
 T = TypeVar("T")
 
@@ -70,7 +71,7 @@ def from_data(kind: type[T], data: object) -> T:
     try:
         found: T = _adapter(kind).validate(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, (kind.__name__, *first["loc"])))
-        raise UsageError(str(first["msg"]), where=where, remedy="correct this field") from error
+        field, message = first_in_words(error)
+        where = f"{kind.__name__}.{field}" if field else kind.__name__
+        raise UsageError(message, where=where, remedy="correct this field") from error
     return found

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from clusterctl.edges.pxe.accounts import diagnose
 from clusterctl.edges.pxe.addresses import listen, network_of
 from clusterctl.edges.pxe.dnsmasq import PATH
 from clusterctl.edges.pxe.install_profiles import AttemptFactory
@@ -86,8 +87,9 @@ def examine(
             found.append(ok(name, check()))
         except ClusterctlError as error:
             trouble = trouble or error
-            said = f"{error.where}: {error.message}" if error.where else error.message
-            found.append(broken(name, said, error.remedy))
+            problem = f"{error.where}: {error.message}" if error.where else error.message
+            found.append(broken(name, problem, error.remedy))
+    found.append(diagnose())
     try:
         found.append(dhcp_servers(settings, offers(settings.interface)))
     except EnvironmentBrokenError as error:
@@ -107,8 +109,8 @@ def dhcp_servers(settings: PxeSettings, others: Sequence[DhcpOffer]) -> Diagnosi
     if not others:
         return ok(OTHER_DHCP, "no other DHCP server offers an address here to an unknown card")
     booting = [f"{offer.server} sends it the boot file {offer.file}" for offer in others if offer.file]
-    said = "; ".join([f"{names} assigns addresses in this network, too", *booting])
-    return warn(OTHER_DHCP, said, "disable it in this network, or set provisioning.dhcp: proxy")
+    offers = "; ".join([f"{names} assigns addresses in this network, too", *booting])
+    return warn(OTHER_DHCP, offers, "disable it in this network, or set provisioning.dhcp: proxy")
 
 
 def _checks(

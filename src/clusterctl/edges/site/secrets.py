@@ -1,4 +1,4 @@
-"""Secrets, from where the site file says they are kept. Read at the edge, never stored."""
+"""Secrets, from the places that the site file names. Read at the edge, never stored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clusterctl.site.fields import SecretRef
 
 
 def resolve(ref: SecretRef, folder: Path, field: str) -> str:
-    """The secret behind a reference; `field` names it in errors (`site.yml bmc.password`). No log will repeat it."""
+    """Return the secret behind a reference; `field` names it in errors (`site.yml bmc.password`). Never logged."""
     secret = _read(ref, folder, field)
     if "\n" in secret:
         kept = ref.file or ref.vault or ref.credential or f"the environment variable {ref.env}"
@@ -38,7 +38,7 @@ def private_text(file: Path, field: str) -> str:
     def check(found: os.stat_result) -> None:
         mode = stat.S_IMODE(found.st_mode)
         if found.st_uid not in _trusted_owners():
-            message = f"{file} belongs to user {found.st_uid}, who may read and change it"
+            message = f"{file} belongs to user {found.st_uid}, which may read and change it"
             raise UsageError(message, where=field, remedy=f"chown it to yourself: chown $(id -u) {file}")
         if mode & 0o077:
             raise UsageError(f"{file} has mode {mode:04o}: others may read it", where=field, remedy=f"chmod 600 {file}")
@@ -46,7 +46,7 @@ def private_text(file: Path, field: str) -> str:
     if _is_absent(file):
         remedy = f"write the secret into it, and make it readable for its owner alone: chmod 600 {file}"
         raise UsageError(f"{file} does not exist", where=field, remedy=remedy)
-    text = decoded(read_bytes(file, field, check=check), file).strip()
+    text = decoded(read_bytes(_behind_links(file, field), field, check=check, follow=False), file).strip()
     if not text:
         raise UsageError(f"{file} is empty", where=field, remedy="write the secret into it")
     return text
@@ -63,8 +63,38 @@ def _is_absent(file: Path) -> bool:
     return False
 
 
+MAX_LINKS = 8
+
+
+def _behind_links(file: Path, field: str) -> Path:
+    """Return the file that links lead to. Only links of trusted owners are followed: by a link of its own, another
+    account could have any file of root sent to a BMC.
+    """
+    place = file
+    for _ in range(MAX_LINKS):
+        try:
+            descriptor = os.open(place, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise UsageError(
+                f"{file} is a link to {place}, which does not exist", where=field, remedy="point the link at the file"
+            ) from None
+        except (OSError, ValueError):
+            return place  # it cannot be opened: the read fails with the reason
+        try:
+            found = os.fstat(descriptor)
+            if not stat.S_ISLNK(found.st_mode):
+                return place
+            if found.st_uid not in _trusted_owners():
+                message = f"{place} is a link that user {found.st_uid} has made"
+                raise UsageError(message, where=field, remedy="put the file itself in its place")
+            place = place.parent / os.readlink("", dir_fd=descriptor)
+        finally:
+            os.close(descriptor)
+    return place
+
+
 def _trusted_owners() -> frozenset[int]:
-    """Whose files we believe: our own, root's, and those of the person behind sudo."""
+    """Return the trusted owners of files: ourselves, root, and the user behind sudo."""
     behind = os.environ.get("SUDO_UID", "")
     return frozenset({os.geteuid(), 0, *([int(behind)] if behind.isdecimal() else [])})
 

@@ -1,4 +1,4 @@
-"""A person's text files, read with words for everything that can be wrong with a file."""
+"""Operators' text files, with an error message for everything that can be wrong with a file."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _REASONS = {
     errno.ENAMETOOLONG: ("has a name that is too long", "check the path"),
     errno.ENXIO: ("is no regular file", "name a file"),
 }
-"""What the system says → what to say, and what to do."""
+"""The system's error → our message, and the remedy."""
 
 
 def read_text(file: Path, named_by: str = "") -> str:
-    """A text file of the person's: exists, is a file, of sane size, UTF-8.
+    """Return an operator's text file: it exists, is a file, of sane size, UTF-8.
 
     `named_by` is the field that names it (`site.yml:12 nodes.csv`): where it cannot be opened, the error is there.
     """
@@ -48,14 +48,20 @@ def decoded(data: bytes, file: Path) -> str:
 
 
 def read_bytes(
-    file: Path, named_by: str = "", max_bytes: int = MAX_BYTES, check: Callable[[os.stat_result], None] | None = None
+    file: Path,
+    named_by: str = "",
+    max_bytes: int = MAX_BYTES,
+    check: Callable[[os.stat_result], None] | None = None,
+    *,
+    follow: bool = True,
 ) -> bytes:
     """Return the content of a regular file; nothing larger is read, and nothing that would wait (a pipe) is opened.
 
-    `check` sees owner and mode of the file that is read, and raises where it must not be believed.
+    `check` sees owner and mode of the file that is read, and raises where it must not be believed. Without `follow` a
+    link is refused.
     """
     try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
         try:
             found = os.fstat(descriptor)
             mode = found.st_mode
@@ -77,7 +83,7 @@ def read_bytes(
 
 
 def read_yaml(file: Path, named_by: str = "") -> Document:
-    """A YAML file, with the line of each of its values."""
+    """Return a YAML file, with the line of each of its values."""
     return parse_yaml(read_text(file, named_by), str(file))
 
 
