@@ -70,6 +70,7 @@ BURNIN: CommandTable = {
     "export": ("burnin_export:export", "Write the raw evidence of each node's last burn-in."),
     "judge": ("burnin_judge:judge", "Judge recorded checks again: DIR/NODE.json for each node."),
     "nightly": ("burnin_nightly:nightly", "Burn in idle gold nodes, the oldest evidence first."),
+    "node-file": ("burnin_node_file:node_file", "Write the checks as one program for nodes without a controller."),
     "script": ("burnin_script:script", "Write the program that reads the probes of all checks."),
 }
 CABLE: CommandTable = {

@@ -263,6 +263,7 @@ class System:
     cpu_disabled     its firmware has switched its last processor off
     is_another       another machine than the site believes answers at its address
     sums_wrong       what it gives to a sum over many nodes is wrong
+    starts_fail      each third start of a collective over its own GPUs fails
     sums_stop        amid a long sum over many nodes its GPUs stop, and nothing says so
     nvswitch_slow    its GPUs reach each other slowly, over links that are all up
     """
@@ -296,6 +297,7 @@ class System:
     is_another: bool = False
     sums_wrong: bool = False
     sums_stop: bool = False
+    starts_fail: bool = False
     nvswitch_slow: bool = False
 
 

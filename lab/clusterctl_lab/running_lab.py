@@ -174,8 +174,16 @@ class RunningLab:
 
     async def _start_fabric(self) -> None:
         fabric = LabFabric()
-        await fabric.start(self.world, self.settings.paths.state)
+        await fabric.start(self.world, self.settings.paths.state, self._roots)
         self._stack.push_async_callback(fabric.close)
+
+    def _roots(self) -> list[Path]:
+        """Return the file systems of the namespace hosts that run."""
+        hosts = self.world.hosts
+        if not isinstance(hosts, NamespaceHosts):
+            return []
+        pids = [hosts.pid(name) for name in self.world.machines]
+        return [Path(f"/proc/{pid}/root") for pid in pids if pid is not None]
 
     async def _start_bmcs(self, ca: LabCa) -> None:
         bmcs = [machine.bmc for machine in self.world.machines.values()]

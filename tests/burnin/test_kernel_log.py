@@ -154,7 +154,7 @@ def test_the_shipped_tables_are_sound() -> None:
         assert not regex.search("")
         assert not regex.groups
     for rule in shipped_rules().rules:
-        assert all(not pattern.search("") for pattern in rule.patterns), rule.cause
+        assert all(not re.search(pattern, "") for pattern in rule.patterns), rule.cause
         assert rule.remedy or rule.verdict is Verdict.PASS, rule.cause
 
 
@@ -162,10 +162,10 @@ def test_each_pattern_has_a_labelled_line() -> None:
     """A line of `data/kernel_log/lines` for which this pattern decides, or would decide if it were the only one."""
     texts = [text for file in LINES.glob("*.txt") for case in cases(file) for text in case.messages]
     missing = [
-        pattern.pattern
+        pattern
         for rule in shipped_rules().rules
         for pattern in rule.patterns
-        if not any(pattern.search(text) and any(word in text for word in rule.words) for text in texts)
+        if not any(re.search(pattern, text) and any(word in text for word in rule.words) for text in texts)
     ]
     assert missing == []
 
@@ -175,7 +175,7 @@ def test_a_rule_names_its_words() -> None:
     texts = {text for file in LINES.glob("*.txt") for case in cases(file) for text in case.messages}
     for rule in shipped_rules().rules:
         for text in texts:
-            if any(pattern.search(text) for pattern in rule.patterns):
+            if any(re.search(pattern, text) for pattern in rule.patterns):
                 assert any(word in text for word in rule.words), (rule.cause, text)
 
 

@@ -28,7 +28,7 @@ SHIPPED = "h100-sxm-ndr400"
 GOOD = lab_text("limits/lab.yml")
 WHOLE = text_of("suites/bootstrap.yml") + "checks:\n" + "".join(f"  - {name}\n" for name in CHECKS)
 """A suite that lists its checks, as a site's own does."""
-ON_SUSPICION = {"all_reduce_node", "all_reduce_rail", "hang_hunt"}
+ON_SUSPICION = {"all_reduce_node", "all_reduce_rail", "hang_hunt", "nccl_init"}
 """Loads that are not on the way to gold, but after a repair, or where jobs go wrong."""
 
 

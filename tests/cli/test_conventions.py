@@ -36,7 +36,7 @@ READS = {
     "check",
     *("doctor", "plan", "nodes", "why", "report", "inventory"),
     *("power status", "accounts check", "settings check", "pxe check", "image list", "maas check"),
-    *("burnin export", "burnin judge", "burnin script"),
+    *("burnin export", "burnin judge", "burnin node-file", "burnin script"),
     *("cable plan", "cable lint", "cable verify", "cable recheck", "cable report", "cable counters", "cable health"),
     *("cable burnplan", "cable coverage", "sku calibrate", "journal verify", "journal backup"),
 }
@@ -53,6 +53,7 @@ NO_RESULT = {
     "inventory": "prints JSON in the form of Ansible",
     "pxe serve": "runs until it is stopped",
     "image prune": "prints the files that it removes",
+    "burnin node-file": "writes a program",
     "burnin script": "writes a program",
     "cable counters": "prints a reading that `cable health` compares",
     "cable report": "writes a page",

@@ -158,3 +158,23 @@ def test_mended_machines_become_gold(rehearsal: Rehearsal) -> None:
     pool = json.loads((site.folder / "gold.json").read_text())
     assert [node["name"] for node in pool["gold"]] == HOSTS
     assert not [words for words in broken_promises(site, len(HOSTS)) if "written" in words or "left" in words]
+
+
+def test_every_link_of_the_gold_hosts_is_loaded_and_the_dirty_one_is_named(rehearsal: Rehearsal) -> None:
+    """Real bytes from host to host; the counters of the ports are played by the lab. Afterwards the nodes are gold."""
+    site = rehearsal.site
+    before = site.stages()
+    gold = sorted(name for name, stage in before.items() if stage == "gold")
+    with (site.folder / "site.yml").open("a") as file:
+        file.write('\nscheduler: {kind: list, nodes: ["node*"]}\n')
+    site.lab("inject", "port-errors", f"{gold[0]}:mlx5_2")
+    ran = site.run("cable", "burn", "--stage", "40s", "--yes", "--json")
+    assert ran.wait() == 1, ran.stderr + ran.stdout  # 40 s prove no bit error rate
+    found = json.loads(ran.stdout)
+    assert found["hosts"] == gold
+    assert found["loaded"] == found["at_goal"] == 2 * 8 * len(gold), ran.stderr
+    failed = [finding for finding in found["findings"] if finding["verdict"] == "fail"]
+    assert [finding["kind"] for finding in failed] == ["bit_errors"]
+    assert {"device": gold[0], "port": "mlx5_2"} in failed[0]["ports"]
+    assert found["stopped"] == ""
+    assert site.stages() == before

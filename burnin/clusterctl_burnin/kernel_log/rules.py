@@ -45,7 +45,7 @@ class Rule:
     kind: str
     verdict: Verdict
     words: tuple[str, ...]
-    patterns: tuple[re.Pattern[str], ...]
+    patterns: tuple[str, ...]
     cause: str
     remedy: str
 
@@ -54,7 +54,7 @@ class Rule:
         if not any(word in text for word in self.words):
             return None
         for pattern in self.patterns:
-            if match := pattern.search(text):
+            if match := compiled(pattern).search(text):
                 return match.groupdict().get("part") or ""
         return None
 
@@ -105,15 +105,21 @@ def shipped_rules() -> Rules:
     """Return the rules of `data/kernel_log.yml`."""
     file = validate(parse_yaml(text_of(_FILE), _FILE), _File, "docs/reference/kernel-log.md")
     return Rules(
-        tuple(_compiled(rule, file.names) for rule in file.rules),
+        tuple(_rule(rule, file.names) for rule in file.rules),
         tuple(re.compile(_with_names(pattern, file.names)) for pattern in file.suspicious),
         tuple(re.compile(_with_names(pattern, file.names)) for pattern in file.needed),
     )
 
 
-def _compiled(rule: _Rule, names: Mapping[str, str]) -> Rule:
-    patterns = tuple(re.compile(_with_names(pattern, names)) for pattern in rule.patterns)
+def _rule(rule: _Rule, names: Mapping[str, str]) -> Rule:
+    patterns = tuple(_with_names(pattern, names) for pattern in rule.patterns)
     return Rule(rule.part, Verdict(rule.verdict), rule.words, patterns, rule.cause, rule.remedy)
+
+
+@functools.cache
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Return a pattern of a rule. Compiled for the first message that has the rule's words: few of 300 are needed."""
+    return re.compile(pattern)
 
 
 _NAME = re.compile(r"%(\w+)%")

@@ -83,6 +83,13 @@ class NodeMethod(Strict):
     timeout_seconds: Positive
 
 
+class StartMethod(Strict):
+    """How often NCCL is started on one node, and the seconds that one start may take at most."""
+
+    starts: Positive = 200
+    start_seconds: Positive = 60
+
+
 class GpuLoadMethod(Strict):
     """How GPUs are loaded for the limits of `gpu_load` to apply: the side of the square matrices, the buffers copied.
 
@@ -122,3 +129,4 @@ class Methods(Strict):
     nvme_read: NvmeReadMethod
     stress_ng: StressNgMethod
     hang_hunt: HangMethod
+    nccl_init: StartMethod = StartMethod()

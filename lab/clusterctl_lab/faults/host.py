@@ -119,6 +119,12 @@ FAULTS = (
         change=lambda system: replace(system, inodes_used=True),
     ),
     system_fault(
+        "nccl-starts-fail",
+        does="each third start of a collective over the node's own GPUs fails",
+        shows="the load nccl_init: NCCL WARN Cuda failure; nothing in one all-reduce",
+        change=lambda system: replace(system, starts_fail=True),
+    ),
+    system_fault(
         "hung-process",
         does="a process of the host stays in state D: it waits in vfork(2) for a child that never continues",
         shows="ps: state D, no processor time; signals but SIGKILL do nothing",

@@ -105,7 +105,6 @@ MAX_CAUSE = 4000
 _PEER_TEXTS = ("subject", "cause", "measured", "expected", "remedy", "serial", "where")
 _KEYS = ("root", "fault")
 """Of several parts in lines; they are compared, and not shown."""
-_TEXTS = (*_PEER_TEXTS, *_KEYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +145,10 @@ class Finding:
 
     def __post_init__(self) -> None:
         """Make what peers report visible: a serial, a message or a value may hold any text."""
-        texts = "".join([text for text in map(self.__getattribute__, _TEXTS) if isinstance(text, str)])
+        measured = self.measured if isinstance(self.measured, str) else ""
+        expected = self.expected if isinstance(self.expected, str) else ""
+        named = (self.subject, self.cause, self.remedy, self.serial, self.where, self.root, self.fault)
+        texts = "".join((*named, measured, expected))
         if texts.isascii() and texts.isprintable() and len(texts) <= MAX_LINE:
             return  # nearly always, and fleets have hundreds of thousands
         for name in _PEER_TEXTS:

@@ -10,7 +10,7 @@ from typing import Self
 import pytest
 
 from clusterctl.edges.pxe.attempt import AttemptState
-from clusterctl.edges.pxe.attempt_store import AttemptStore
+from clusterctl.edges.pxe.attempt_store import AttemptStore, start_ticket
 from clusterctl.edges.pxe.boot_handlers import BootHandlers
 from clusterctl.edges.pxe.install_profiles import AttemptFactory, ImageProfile
 from clusterctl.edges.pxe.installer import PxeInstaller
@@ -163,8 +163,8 @@ class World:
 
     def boot(self) -> str:
         """The script of the installer, by the script that any card gets."""
-        assert self.token() in self.handlers.boot(OTHER_MAC, SERIAL)
-        return self.handlers.start_script(self.token(), OTHER_MAC, SERIAL) or ""
+        assert start_ticket(self.token()) in self.handlers.boot(OTHER_MAC, SERIAL)
+        return self.handlers.start_script(start_ticket(self.token()), OTHER_MAC, SERIAL) or ""
 
     def say(self, name: str, body: str = "") -> int:
         return self.handlers.post(self.token(), name, body.encode(), "192.0.2.17").status

@@ -5,17 +5,23 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import hashlib
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl_lab.emulators.fabric import port_states, topology
+from clusterctl_lab.emulators.fabric.process import preload, spawn, tool
 from clusterctl_lab.emulators.fabric.simulator import Simulator
 from clusterctl_lab.emulators.fabric.subnet_manager import SubnetManager
 from clusterctl_lab.emulators.fabric.tools import write_tools
+from clusterctl_lab.emulators.fabric.traffic import PlayedCounters, flows_noted, parse_tables
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.world import World
+
+Roots = Callable[[], Iterable[Path]]
 
 
 class LabFabric:
@@ -33,8 +39,13 @@ class LabFabric:
         self._adapters: tuple[topology.Adapter, ...] = ()
         self._closed = False
 
-    async def start(self, world: World, state_dir: Path) -> None:
-        """Start the fabric in the world's current state, and apply every later change."""
+    async def start(self, world: World, state_dir: Path, roots: Roots = lambda: ()) -> None:
+        """Start the fabric in the world's current state, and apply every later change.
+
+        `roots`: the file systems of the hosts that run, where they note their flows.
+        """
+        self._roots = roots
+        self._counters = PlayedCounters()
         state_dir = await asyncio.to_thread(state_dir.resolve)
         folder = state_dir / "fabric"
         folder.mkdir(parents=True, exist_ok=True)
@@ -49,6 +60,7 @@ class LabFabric:
         self._manager = SubnetManager(folder, socket)
         write_tools(state_dir / "bin", self._scratch, self._lock_file, socket=socket, node=asked_at)
         self._announcements = await port_states.serve_announcements(f"{socket}:ports", self._ports_set)
+        self._readings = await port_states.serve_announcements(f"{socket}:counters", self._counters_read)
         try:
             await self._follow()
         except BaseException:
@@ -61,6 +73,7 @@ class LabFabric:
         """End both processes; the tools report afterwards that the fabric is not running."""
         self._closed = True
         self._announcements.close()
+        self._readings.close()
         await self._manager.close()
         await self._simulator.close()
 
@@ -80,6 +93,26 @@ class LabFabric:
             states = await self._simulator.port_states()
             self._disabled = port_states.disabled_among(states)
             await self._recable(self._wanted(), port_states.asleep_among(states, self._plugged))
+
+    async def _counters_read(self) -> None:
+        """A tool is about to read counters: bring them up to date with the flows."""
+        flows = await asyncio.to_thread(lambda: list(flows_noted(self._roots())))
+        if not flows:
+            return
+        async with self._turn, self._exclusive():
+            if self._closed:
+                return
+            tables = parse_tables(await self._tables())
+            machines = self._world.machines.values()
+            await self._simulator.set_counters(self._counters.play(flows, tables, self._plugged, machines, time.time()))
+
+    async def _tables(self) -> str:
+        """Return what the real dump_fts prints."""
+        env = {"LD_PRELOAD": preload(), "IBSIM_SOCKNAME": self._socket, "SIM_HOST": self._manager_at}
+        with TemporaryDirectory(dir=self._scratch) as folder:  # the preloaded library writes where it runs
+            process = await spawn((tool("dump_fts"),), cwd=Path(folder), env=env)
+            text, _ = await asyncio.wait_for(process.communicate(), 30)
+        return text.decode(errors="replace")
 
     async def _follow(self) -> None:
         """Make the fabric what the world is; other devices than before (a new adapter) need a new simulator."""

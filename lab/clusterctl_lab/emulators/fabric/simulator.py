@@ -50,6 +50,8 @@ def _speeds(gbps: int) -> int:
 
 
 _ANSWER_SECONDS = 20
+_COMMANDS = 1000
+"""Commands of one file."""
 _COMPLAINT = re.compile(r"^(?:sim> )*(# .*|command '.*)$", re.MULTILINE)
 
 
@@ -82,6 +84,13 @@ class Simulator:
         commands += [f'Link "{near.node}"[{near.port}] "{far.node}"[{far.port}]' for near, far in sorted(plug)]
         if commands:
             complaints = _COMPLAINT.findall(await self._run(commands))
+            if complaints:
+                raise _broken("; ".join(complaints[:3]))
+
+    async def set_counters(self, commands: list[str]) -> None:
+        """Set port counters by `PerformanceSet` commands."""
+        for start in range(0, len(commands), _COMMANDS):
+            complaints = _COMPLAINT.findall(await self._run(commands[start : start + _COMMANDS]))
             if complaints:
                 raise _broken("; ".join(complaints[:3]))
 

@@ -3,7 +3,8 @@
 They translate speeds in the output: the fabric simulates each generation by the previous one (see `simulator`), so that
 HDR in the tool's output becomes NDR, EDR becomes HDR and FDR becomes EDR, in names and in Gb/s. ibsim serves at most
 ten clients: the scripts queue on a lock, which the lab also holds while it moves cables. After `ibportstate` has set a
-port, its script returns when the lab has applied the change (see `port_states`).
+port, its script returns when the lab has applied the change (see `port_states`). Before counters are read, the lab
+brings them up to date with what the hosts have sent (see `traffic`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ _TOOLS = (
     *("ibtracert", "perfquery", "saquery", "sminfo", "smpquery"),
 )
 
+_READS_COUNTERS = ("ibqueryerrors", "perfquery")
+
 _SCRIPT = """\
 #!/bin/bash
 # {name} against the simulated fabric of a rehearsal lab.
@@ -31,7 +34,7 @@ if ! grep -q '@{socket}:ctl' /proc/net/unix; then
   echo '{name}: the fabric of this lab is not running' >&2
   exit 1
 fi
-exec 9>>{lock}
+{before}exec 9>>{lock}
 flock --wait 60 9 || {{ echo '{name}: waited too long for its turn at the simulator' >&2; exit 1; }}
 scratch=$(mktemp -d -p {scratch}) || exit 1
 trap 'rm -rf "$scratch"' EXIT
@@ -55,8 +58,10 @@ def write_tools(bin_dir: Path, scratch: Path, lock: Path, *, socket: str, node: 
     for name in _TOOLS:
         script = bin_dir / name
         template = _SCRIPT + (_SETS_PORTS if name == "ibportstate" else "")
+        program = f"{quote(sys.executable)} -I {quote(str(Path(__file__).with_name('announce.py')))}"
         text = template.format(
             name=name,
+            before=f"{program} {socket}:counters || exit 1\n" if name in _READS_COUNTERS else "",
             socket=socket,
             python=quote(sys.executable),
             announce=quote(str(Path(__file__).with_name("announce.py"))),

@@ -74,7 +74,8 @@ def test_nvidia_smi_tells_the_models_gpus(box: ToolBox, machine: Machine) -> Non
     assert [gpu.serial for gpu in log.gpus] == [gpu.serial for gpu in machine.gpus]
     first = log.gpus[0]
     assert (first.pcie_width, first.memory_used, first.processes) == (16, 0, ())
-    assert {name for name in first.__slots__ if getattr(first, name) is None} == {"cluster"}
+    assert {name for name in first.__slots__ if getattr(first, name) is None} == set()
+    assert first.fabric.cluster is None
 
 
 def test_nvidia_smi_lists_links_and_queries(box: ToolBox, machine: Machine) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import collections
 import logging
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -191,6 +190,4 @@ def _why(lost: str, status: int, last_line: str) -> str:
     """Return why the service is lost, in one line: what ended it, or what it did before it was ended."""
     if lost != ENDED:
         return lost
-    if status < 0:
-        return f"it was killed by signal {-status} ({signal.strsignal(-status)})"
-    return f"it has ended with exit status {status}{': ' if last_line else ''}{last_line}"
+    return f"it {processes.ending(status)}{': ' if last_line else ''}{last_line}"

@@ -174,7 +174,7 @@ def added_lines(before: str, after: str) -> AddedLines:
 
 _DIGITS = bytes.maketrans(b"023456789abcdef", b"1" * 15)
 _ONES = str.maketrans("023456789", "1" * 9)
-_STAMPED = re.compile(STAMPED)
+_STAMPED = re.compile(rf"^(?:{STAMPED})")
 _PIECE = 32 * 1024
 """Bytes that are split at once: the pieces stay in the processor's cache, and the search for a line of a rare kind
 reads only this much text.

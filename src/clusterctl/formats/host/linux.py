@@ -12,7 +12,7 @@ from clusterctl.fleet.errors import ParseError
 from clusterctl.formats.documents import read_document
 
 _DF = re.compile(
-    r"^(?P<source>\S.*?)(?<=\S)\s++(?P<size>\d+)\s+(?P<used>\d+)\s+(?P<free>\d+)\s+(?:\d+%|-)\s+(?P<mount>/.*)$"
+    r"^(?P<source>\S.*?)(?<=\S)\s+(?P<size>\d+)\s+(?P<used>\d+)\s+(?P<free>\d+)\s+(?:\d+%|-)\s+(?P<mount>/.*)$"
 )
 _MEM_TOTAL = re.compile(r"^MemTotal:\s+(\d+) kB$", re.MULTILINE)
 _BYTES = re.compile(r"[0-9]{1,20}")

@@ -21,10 +21,10 @@ from clusterctl.formats.identifiers import guid_of
 
 MAX_UNICAST_LID = 0xBFFF
 _REMEDY = "read the tables again with `dump_fts`, without options, and keep its whole output"
-_ENTRY = re.compile(r"0x([0-9a-fA-F]{4,8}) +(\d{1,3}|\?\?\?) *[:#] *\(?([^:']*)(: *'.*'\)?)?$")
+_ENTRY = re.compile(r"0x([0-9a-fA-F]{4,8}) +([0-9]{1,3}|\?\?\?) *[:#] *\(?([^:']*)(: *'.*'\)?)?$")
 _OWNER = re.compile(r"(?:Channel Adapter|Switch|Router) portguid 0x([0-9a-fA-F]{1,16})$")
 _SWITCH = re.compile(r"Unicast lids \[[^]]*\] of switch .*?guid 0x([0-9a-fA-F]{1,16}) \(.*\):$")
-_END = re.compile(r"(\d+) (valid )?lids dumped$")
+_END = re.compile(r"([0-9]{1,9}) (valid )?lids dumped$")
 _HEADINGS = ("Lid  Out   Destination", "Port     Info")
 _NO_OWNER = ("illegal port", "path #", "node info not available", "unknown node and type")
 

@@ -25,6 +25,8 @@ WARM_UP = 1
 SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 FLOAT_BYTES = 4
 SLOW_STEP_S = 3.0
+SHORT = 1024
+STARTS = "/run/lock/clusterctl-lab-starts"
 
 
 def main(argv: Sequence[str]) -> int:
@@ -35,6 +37,10 @@ def main(argv: Sequence[str]) -> int:
     hosts = world.gather(f"{os.getpid():>6} on {socket.gethostname():>10}", root=0)
     if rank == 0:
         _header(options, hosts)
+    if rank == 0 and load().starts_fail and options.maxbytes <= SHORT and _third():
+        sys.stdout.write("lab:1:1 [0] NCCL WARN Cuda failure 'peer mapping resources exhausted'\n")
+        sys.stdout.flush()
+        world.Abort(3)
     part = _part(load(), rank, within_one_host=len(set(world.allgather(socket.gethostname()))) == 1)
     wrong, total, rows = 0, 0.0, 0
     size = options.minbytes
@@ -51,6 +57,13 @@ def main(argv: Sequence[str]) -> int:
         sys.stdout.write(f"# Out of bounds values : {wrong} {'OK' if not wrong else 'FAILED'}\n")
         sys.stdout.write(f"# Avg bus bandwidth    : {total / max(1, rows):.6f}\n#\n")
     return 1 if wrong else 0
+
+
+def _third() -> bool:
+    """Return whether this is a third start since the boot."""
+    with open(STARTS, "a", encoding="utf-8") as file:  # noqa: PTH123 — see small_files
+        file.write("x")
+        return file.tell() % 3 == 0
 
 
 def _options(argv: Sequence[str]) -> argparse.Namespace:

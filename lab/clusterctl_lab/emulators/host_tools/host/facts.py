@@ -10,7 +10,7 @@ import json
 import os
 import re
 
-from clusterctl_lab.emulators.host_tools.host.loaded import FABRIC, GPUS, loaded
+from clusterctl_lab.emulators.host_tools.host.loaded import FABRIC, FACTS, GPUS, loaded
 from clusterctl_lab.emulators.host_tools.host.small_files import text_of
 
 TYPE_CHECKING = False
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from clusterctl_lab.machine import Fan
     from clusterctl_lab.machine import Gpu as _Gpu
 
-FACTS = os.environ.get("CLUSTERCTL_LAB_FACTS", "/etc/clusterctl-lab/machine.json")
 DRIVER_VERSION = os.environ.get("CLUSTERCTL_LAB_DRIVER", "/usr/lib/clusterctl-lab/driver-version")
 
 
@@ -149,6 +148,7 @@ class Facts(_Record):
     swap        a partition is used as swap
     sums_wrong  its contribution to a sum over many nodes is wrong
     sums_stop   it stops during a long sum
+    starts_fail each third start of a short sum over its own GPUs fails
     nvswitch_slow   traffic between its GPUs is slow
     """
 
@@ -173,6 +173,7 @@ class Facts(_Record):
     time_lost: bool
     sums_wrong: bool
     sums_stop: bool
+    starts_fail: bool
     nvswitch_slow: bool
     gpus: tuple[Gpu, ...]
     hcas: tuple[Hca, ...]

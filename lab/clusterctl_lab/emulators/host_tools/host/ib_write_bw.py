@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Sequence
 
+from clusterctl_lab.emulators.host_tools.host import flows
 from clusterctl_lab.emulators.host_tools.host.facts import Hca, load
 from clusterctl_lab.emulators.host_tools.host.loaded import FABRIC, mark
 
@@ -94,7 +95,7 @@ def _serve(hca: Hca, options: argparse.Namespace) -> tuple[int, float]:
         sys.stdout.flush()
         control, _ = meeting.accept()
         with control, control.makefile("rwb") as lines:
-            where = {"address": rail.getsockname()[0], "port": rail.getsockname()[1]}
+            where = {"address": rail.getsockname()[0], "port": rail.getsockname()[1], "guid": hca.guid}
             lines.write(json.dumps(where).encode() + b"\n")
             lines.flush()
             data, _ = rail.accept()
@@ -136,10 +137,12 @@ def _send(hca: Hca, control: socket.socket, options: argparse.Namespace) -> tupl
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as data:
             data.bind((_address(hca.interface), 0))
             data.connect((where["address"], where["port"]))
+            began = flows.begin(hca.guid, where["guid"])
             started = time.monotonic()
             while _goes_on(options, sent, time.monotonic() - started):
                 data.sendall(message)
                 sent += 1
+            flows.end(hca.guid, where["guid"], began)
             data.shutdown(socket.SHUT_WR)
             lines.write(f"{options.size * sent}\n".encode())
             lines.flush()
