@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 
 from clusterctl.edges.disk import disk_explained, write_whole
@@ -58,6 +59,7 @@ class PxeService:
         self._lock: int | None = None
         self._service: ServiceProcess | None = None
         self._dnsmasq: Dnsmasq | None = None
+        self._since: datetime | None = None
 
     def ensure(self) -> None:
         with self._guard:
@@ -94,6 +96,11 @@ class PxeService:
                 self._release()
                 return None
         return self._holder()
+
+    @property
+    def serving_since(self) -> datetime | None:
+        """Return when HTTP or dnsmasq was started last; None where another process serves."""
+        return self._since
 
     def answer(self, target: InstallTarget) -> None:
         """Add the machine, with all its cards, to those that DHCP answers."""
@@ -193,7 +200,11 @@ class PxeService:
             own.group if own is not None else None,
         )
         handlers = BootHandlers(self._settings.base, self._attempts, self._clock)
-        return ServiceProcess(setup, listen(self._settings.address, self._settings.port), handlers.answer)
+        listener = listen(self._settings.address, self._settings.port)
+        return ServiceProcess(setup, listener, handlers.answer, self._begun)
+
+    def _begun(self) -> None:
+        self._since = self._clock.now()
 
     def _replace(self, ended: Dnsmasq) -> None:
         """Start dnsmasq again. Raises `InstallerUnavailableError` where it does not start: machines wait meanwhile."""
@@ -206,6 +217,7 @@ class PxeService:
             raise InstallerUnavailableError(
                 f"installer service lost: {error.message}", where=error.where, remedy=error.remedy
             ) from None
+        self._begun()
         self._record(self._dnsmasq)
 
     def _record(self, dnsmasq: Dnsmasq) -> None:
