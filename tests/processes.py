@@ -44,6 +44,12 @@ def gone(pid: int) -> bool:
     return stat is None or stat[0] in "ZX"
 
 
+def status_of(pid: int) -> dict[str, str]:
+    """The fields of its /proc status."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
 def unique_seconds(seconds: int) -> str:
     """Return an argument of sleep(1) that no other run of the tests on this machine uses: `started_as` finds it."""
     return f"{seconds}.{os.getpid()}"

@@ -114,6 +114,7 @@ class Hca:
     switch_width      the lanes between the PCIe switch above it (and above a GPU) and the processor
     switch_redirects  Access Control Services of that switch's ports are on
     rx_dbm            the light that its transceiver gets
+    module_firmware   of its transceiver
     psid              which board it is, by its maker's number of the firmware's parameter set
     configured       the subnet manager has made its port active
     gpu_path_slow    it reads and writes GPU memory slowly, and the host's at its full rate
@@ -134,6 +135,7 @@ class Hca:
     switch_redirects: bool = False
     temperature_c: int = 50
     rx_dbm: float = 1.0
+    module_firmware: str = "47.171.1012"
     configured: bool = True
     gpu_path_slow: bool = False
     errors: PortErrors = PortErrors()

@@ -11,7 +11,8 @@ from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import NodeId, Stage
 from clusterctl.fleet.state import NodeState, NodeSummary, summarise
-from clusterctl.operations.reports import Standing, expired_note
+from clusterctl.operations.gold_pool import expired_note
+from clusterctl.operations.reports import Standing
 from clusterctl_cli.acceptance import acceptance_text
 from tests.cli.nights import write
 from tests.cli.site_of_three import run

@@ -13,7 +13,7 @@ from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.quantity import Quantity, exactly
 from lab.tests.lab_kit import eventually
 from tests.metal.install_kit import INSTALL_S, NODES, Installed
-from tests.metal.metal_kit import needs_metal
+from tests.metal.metal_kit import console, needs_metal
 from tests.metal.network_kit import network_findings
 
 pytestmark = [pytest.mark.lab, needs_metal, pytest.mark.timeout(INSTALL_S + 600)]
@@ -25,6 +25,17 @@ def test_both_machines_are_installed(installed: Installed) -> None:
     assert installed.metal.site.stages() == dict.fromkeys(NODES, "installed")
     rows = {row["name"]: (row["power"], row["boot"], row["installed"]) for row in installed.metal.rows()}
     assert rows == dict.fromkeys(NODES, ("on", "running", True))
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_no_token_stands_on_a_console(installed: Installed, node: str) -> None:
+    """iPXE, the deployer and the kernel print what they load; the attempt's token is in none of it."""
+    lab = installed.metal.lab
+    token = json.loads((lab.site / "state/pxe/machines" / f"{node}.json").read_text())["token"]
+    printed = console(lab, node)
+    assert "/start/" in printed
+    assert len(token) == 64
+    assert token not in printed
 
 
 @pytest.mark.parametrize("node", NODES)

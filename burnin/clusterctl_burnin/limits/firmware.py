@@ -1,4 +1,4 @@
-"""The firmware that a limits file names: of adapters by their PSID, of GPUs by their product name.
+"""The firmware that a limits file names: of adapters by PSID, of GPUs by product name, of modules by part number.
 
 Without such a list firmware is only held to `hca_firmware_min` and to being alike on a node: which versions are right
 is the vendor's and the site's word.
@@ -45,10 +45,13 @@ class PartRequirements(_Strict):
 
 
 class FirmwareRequirements(_Strict):
-    """`hca`: by PSID (`MT_0000000838`); `gpu_vbios`: by product name (`NVIDIA H100 80GB HBM3`). None: not set."""
+    """`hca`: by PSID (`MT_0000000838`); `gpu_vbios`: by product name (`NVIDIA H100 80GB HBM3`); `transceiver`: by part
+    number (`MMA4Z00-NS`). None: not set.
+    """
 
     hca: PartRequirements | None = None
     gpu_vbios: PartRequirements | None = None
+    transceiver: PartRequirements | None = None
 
     def __bool__(self) -> bool:
         return self.hca is not None or self.gpu_vbios is not None

@@ -85,9 +85,8 @@ def nodes(options: NodesOptions) -> int:
 def _list(context: SiteContext, selectors: tuple[str, ...]) -> View:
     """Return one line per node, the counts, and what concerns the fleet as a whole."""
     from clusterctl.fleet.selectors import choose
-    from clusterctl.operations.gold_pool import spares
+    from clusterctl.operations.gold_pool import expired_note, expiry_of, spares
     from clusterctl.operations.operation import current_time
-    from clusterctl.operations.reports import expired_note, expiry_of
     from clusterctl_cli import render
     from clusterctl_cli.render_fabric import faults_note
 
@@ -96,7 +95,7 @@ def _list(context: SiteContext, selectors: tuple[str, ...]) -> View:
     if (wanted := spares(context.site, context.journal)) is not None and wanted.missing:
         lines.append(f"too few spares: {wanted}")
     faults = context.faults()
-    lines += [note for note in (expired_note(shown, expiry_of(context), now), faults_note(faults)) if note]
+    lines += [note for note in (expired_note(shown, expiry_of(context.site), now), faults_note(faults)) if note]
     return View(visible("\n".join(lines)), (shown, faults))
 
 

@@ -112,6 +112,12 @@ FAULTS = (
         change=lambda hca: replace(hca, firmware="28.35.2000"),
     ),
     hca_fault(
+        "other-module-firmware",
+        does="the transceiver of an HCA has older firmware than the others, and than the limits list",
+        shows="mlxlink -m: FW Version",
+        change=lambda hca: replace(hca, module_firmware="47.160.0512"),
+    ),
+    hca_fault(
         "other-psid",
         does="an HCA is another board than was ordered",
         shows="/sys/class/infiniband/*/board_id; mstflint query",

@@ -171,9 +171,19 @@ def start(
         ) from error
 
 
-def killed_with_us(*argv: str) -> tuple[str, ...]:
-    """Return the command that the kernel kills (PR_SET_PDEATHSIG) when the thread that started it ends."""
-    return ("setpriv", "--pdeathsig", "KILL", "--", *argv)
+def killed_with_us(*argv: str, options: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the command that the kernel kills (PR_SET_PDEATHSIG) when the thread that started it ends.
+
+    `options` are further ones of setpriv(1).
+    """
+    return ("setpriv", "--pdeathsig", "KILL", *options, "--", *argv)
+
+
+def ending(status: int) -> str:
+    """Return how a process ended, by its `returncode`: `was killed by signal 9 (Killed)`."""
+    if status < 0:
+        return f"was killed by signal {-status} ({signal.strsignal(-status)})"
+    return f"has ended with exit status {status}"
 
 
 def end(process: subprocess.Popen[bytes], seconds: float, *, terminate: bool = False) -> bool:

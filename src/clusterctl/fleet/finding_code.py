@@ -279,6 +279,7 @@ class Code(enum.Enum):
     FIRMWARE_NOT_LISTED = "firmware_not_listed", "A part's firmware is none that the limits list."
     PART_NOT_LISTED = "part_not_listed", "The limits' list of firmware does not know a part."
     TRANSCEIVER_TEMPERATURE = "transceiver_temperature", "A transceiver is outside its temperature range."
+    TRANSCEIVER_FIRMWARE_DIFFERS = "transceiver_firmware_differs", "Transceivers of one kind have different firmware."
     TRANSCEIVER_LIGHT_RECEIVED = "transceiver_light_received", "A transceiver receives too little or too much light."
     TRANSCEIVER_LIGHT_SENT = "transceiver_light_sent", "A transceiver sends too little or too much light."
     PCIE_LINK_POOR = "pcie_link_poor", "A PCIe link is narrower or slower than the limit."

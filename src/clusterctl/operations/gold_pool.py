@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from clusterctl.edges.clock import CLOCK
@@ -14,11 +15,13 @@ from clusterctl.edges.scheduler.slurm import Featured, publish_feature
 from clusterctl.edges.site import Site
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.reporting.spares import Spares
+from clusterctl.fleet.state import NodeSummary
 from clusterctl.ports import Deadline, Journal, Pool
 from clusterctl.site.scheduling import SlurmSettings
 
 log = logging.getLogger(__name__)
 FEATURE_S = 150.0
+MOST_NAMES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,27 @@ def spares(site: Site, journal: Journal) -> Spares | None:
     if settings.needed is None:
         return None
     return Spares(len(_gold(journal)), settings.needed, settings.spares_percent)
+
+
+def expiry_of(site: Site) -> timedelta | None:
+    """Return the age that a gold node's burn-in may reach; None where the site names none."""
+    nightly = site.settings.nightly
+    return timedelta(days=nightly.expiry_days) if nightly is not None else None
+
+
+def expired_note(nodes: Iterable[NodeSummary], expiry: timedelta | None, now: datetime) -> str:
+    """Return one line about gold nodes that were admitted longer ago than `expiry`; empty where there are none.
+
+    Their burn-in is older still, by the time that it waited for the admission. The report counts from the burn-in
+    itself, which is too much to read of thousands of nodes for a list.
+    """
+    if expiry is None:
+        return ""
+    names = [node.name for node in nodes if node.in_pool(now) and node.since is not None and now - node.since > expiry]
+    if not names:
+        return ""
+    some = f"{', '.join(names[:MOST_NAMES])}{' …' if len(names) > MOST_NAMES else ''}"
+    return f"expired: {len(names)} gold nodes were admitted more than {expiry.days} days ago: {some}"
 
 
 def publish(journal: Journal, pool: Pool) -> None:

@@ -31,6 +31,7 @@ from clusterctl.fleet.reporting.work_orders import Planned, WorkOrder, walking, 
 from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.operations.collector import collector_paused
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.gold_pool import expiry_of
 from clusterctl.operations.node_case import SHOWN, Case, case
 from clusterctl.operations.trust import notices
 from clusterctl_burnin.limits.limit import Limits
@@ -43,7 +44,6 @@ WHOLE_MATRIX = 64
 """Up to this number of nodes every pair is read; of more, those of nodes with a load that did not pass."""
 MOST_PAIRS = 3000
 """Pieces of evidence that are read for the pairs at most."""
-MOST_NAMES = 10
 _EVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -180,27 +180,6 @@ def _proven_faults(context: SiteContext) -> list[tuple[FabricFault, tuple[Digest
     return [(fault, proofs[fault.subject]) for fault in open_faults(events)]
 
 
-def expiry_of(context: SiteContext) -> timedelta | None:
-    """Return the age that a gold node's burn-in may reach; None where the site names none."""
-    nightly = context.site.settings.nightly
-    return timedelta(days=nightly.expiry_days) if nightly is not None else None
-
-
-def expired_note(nodes: Iterable[NodeSummary], expiry: timedelta | None, now: datetime) -> str:
-    """Return one line about gold nodes that were admitted longer ago than `expiry`; empty where there are none.
-
-    Their burn-in is older still, by the time that it waited for the admission. The report counts from the burn-in
-    itself, which is too much to read of thousands of nodes for a list.
-    """
-    if expiry is None:
-        return ""
-    names = [node.name for node in nodes if node.in_pool(now) and node.since is not None and now - node.since > expiry]
-    if not names:
-        return ""
-    some = f"{', '.join(names[:MOST_NAMES])}{' …' if len(names) > MOST_NAMES else ''}"
-    return f"expired: {len(names)} gold nodes were admitted more than {expiry.days} days ago: {some}"
-
-
 def known_offenders(context: SiteContext) -> Offenders:
     """Return the machines and parts that failed repeatedly, by the journal."""
     now = CLOCK.now()
@@ -248,7 +227,7 @@ def _standing(context: SiteContext) -> Standing:
         unproven=notices(context.site),
         faults=context.faults(),
         offenders=known_offenders(context),
-        expiry=expiry_of(context),
+        expiry=expiry_of(context.site),
     )
 
 

@@ -88,7 +88,7 @@ class ServedAttempts:
     def boot(self, mac: str = MAC, serial: str = SERIAL) -> str:
         """The script that a machine ends up with: it follows the one that any card gets."""
         script = self.get(f"/boot/{mac}.ipxe?serial={serial}").text
-        onward = re.fullmatch(r"#!ipxe\nchain --autofree http://[^/]+(/t/.*)\n", script)
+        onward = re.fullmatch(r"#!ipxe\nchain --autofree http://[^/]+(/start/.*)\n", script)
         return self.get(onward[1]).text if onward else script
 
     def say(self, name: str, body: str | bytes = "", token: str = "") -> requests.Response:

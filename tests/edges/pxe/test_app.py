@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import threading
 from contextlib import ExitStack, suppress
@@ -13,6 +14,7 @@ import pytest
 import requests
 
 from clusterctl.edges.pxe.attempt import AttemptState
+from clusterctl.edges.pxe.attempt_store import start_ticket
 from clusterctl.edges.pxe.channel import POST_BYTES
 from clusterctl.edges.pxe.files import Downloads, locate
 from clusterctl.edges.pxe.server import ConnectionLimits
@@ -143,11 +145,31 @@ def test_no_request_without_the_token_changes_an_attempt(served: ServedAttempts)
         "/files/images/x",
     ):
         served.get(path)
-    for path in ("boot.ipxe?mac=" + MAC, "probe.sh", "overlay.tar", "files/images/x"):
+    assert served.get(f"/start/{wrong}.ipxe?mac={MAC}&serial={SERIAL}").status_code == 404
+    for path in ("probe.sh", "overlay.tar", "files/images/x"):
         assert served.get(f"/t/{wrong}/{path}").status_code == 404
     for name in POST_BYTES:
         assert served.say(name, "x", token=wrong).status_code == 404
     assert served.now == before
+
+
+def test_no_url_of_the_boot_holds_the_token(served: ServedAttempts) -> None:
+    """IPXE prints the URLs that it loads. What stands there for the token starts the installer and does nothing else, and
+    not even that once the machine has reported itself.
+    """
+    token, ticket = served.attempt.token, start_ticket(served.attempt.token)
+    script = served.get(f"/boot/{MAC}.ipxe?serial={SERIAL}").text
+    assert ticket in script
+    assert token not in script
+    started = served.boot()
+    assert token not in "".join(re.findall(r"http://[^ ]+", started))
+    for name in ("probe.sh", "overlay.tar", "boot.ipxe"):
+        assert served.get(f"/t/{ticket}/{name}").status_code == 404
+    assert served.say("report", report(), token=ticket).status_code == 404
+    for name in (ticket, f"{ticket}.txt", f"{token}.ipxe", ".ipxe"):
+        assert served.get(f"/start/{name}?mac={MAC}&serial={SERIAL}").status_code == 404, name
+    served.say("report", report())
+    assert "kernel" not in served.get(f"/start/{ticket}.ipxe?mac={MAC}&serial={SERIAL}").text
 
 
 def test_a_strange_card_boots_on(served: ServedAttempts) -> None:

@@ -34,3 +34,10 @@ def test_foreign_words_run_nothing() -> None:
     """What a machine or a site file said is shown, and neither expanded nor taken for a command."""
     line = SCRIPTS["nothing"].splitlines()[1]
     assert not set("${}|&;'\"`\\") & set(line)
+
+
+def test_a_foreign_serial_adds_no_command() -> None:
+    script = scripts.onward("http://192.0.2.1:8080", "0" * 64, MAC, "A B || shell\nshell ${x}")
+    serial = "A%20B%20%7C%7C%20shell%0Ashell%20%24%7Bx%7D"
+    url = f"http://192.0.2.1:8080/start/{'0' * 64}.ipxe?mac={MAC}&serial={serial}"
+    assert script == f"#!ipxe\nchain --autofree {url}\n"

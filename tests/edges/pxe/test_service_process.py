@@ -18,14 +18,14 @@ import requests
 from clusterctl.edges.pxe import service_process
 from clusterctl.edges.pxe.addresses import listen
 from clusterctl.edges.pxe.attempt import Attempt
-from clusterctl.edges.pxe.attempt_store import AttemptStore
+from clusterctl.edges.pxe.attempt_store import AttemptStore, start_ticket
 from clusterctl.edges.pxe.boot_handlers import BootHandlers
 from clusterctl.edges.pxe.channel import POST_BYTES, Setup
 from clusterctl.edges.pxe.exchange import ChannelTimeouts
 from clusterctl.edges.pxe.service_process import ProcessTimes, ServiceProcess
 from clusterctl.fleet.errors import EnvironmentBrokenError, InstallerUnavailableError
 from tests.edges.pxe.kit import HELLO, MAC, SERIAL, TickingClock, armed
-from tests.processes import gone
+from tests.processes import gone, status_of
 
 LONG_S = 120
 TIMES = ProcessTimes(again_s=0.1, channel=ChannelTimeouts(ping_s=0.2, hang_s=10.0))
@@ -72,7 +72,9 @@ def running(folder: Path, times: ProcessTimes = TIMES, **account: int) -> Iterat
     handlers = BootHandlers(BASE, attempts, TickingClock())
     listener = listen("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    service = ServiceProcess(Setup(BASE, str(boot_folder), HELLO, **account), listener, handlers.answer, times)
+    service = ServiceProcess(
+        Setup(BASE, str(boot_folder), HELLO, **account), listener, handlers.answer, lambda: None, times
+    )
     try:
         yield Running(service, attempts, attempt, url)
     finally:
@@ -82,8 +84,10 @@ def running(folder: Path, times: ProcessTimes = TIMES, **account: int) -> Iterat
 def the_whole_service(found: Running) -> None:
     token = found.attempt.token
     assert found.get("/boot.ipxe").text.startswith("#!ipxe\n")
-    assert f"/t/{token}/boot.ipxe" in found.get(f"/boot/{MAC}.ipxe?serial={SERIAL}").text
-    assert "kernel" in found.get(f"/t/{token}/boot.ipxe?mac={MAC}&serial={SERIAL}").text
+    script = found.get(f"/boot/{MAC}.ipxe?serial={SERIAL}").text
+    assert start_ticket(token) in script
+    started = found.get(f"/start/{start_ticket(token)}.ipxe?mac={MAC}&serial={SERIAL}")
+    assert "kernel" in started.text
     assert found.get(f"/t/{token}/probe.sh").text == HELLO
     assert found.get(f"/t/{token}/overlay.tar").content == b"a tar"
     assert found.get(f"/t/{token}/files/images/x").content == b"an image"
@@ -128,11 +132,6 @@ def test_it_has_an_account_of_its_own(tmp_path: Path) -> None:
         assert status["Groups"].split() == []
         assert {status[name] for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {"0" * 16}
         assert Path(f"/proc/{pid}/root").readlink() == tmp_path / "boot"
-
-
-def status_of(pid: int) -> dict[str, str]:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
 def test_killed_it_is_started_again(tmp_path: Path) -> None:
@@ -247,19 +246,22 @@ def _serves(service: ServiceProcess) -> bool:
 
 
 RUN = """
-import sys, time
+import os, sys, time
 from pathlib import Path
 from tests.edges.pxe.test_service_process import running
-with running(Path(sys.argv[1])) as found:
+account = {"user": 65534, "group": 65534} if os.geteuid() == 0 and sys.argv[2] == "True" else {}
+with running(Path(sys.argv[1]), **account) as found:
     print(found.service.pid, flush=True)
     time.sleep(600)
 """
 
 
 @pytest.mark.parametrize("stopped", [False, True])
-def test_it_ends_with_a_killed_run(tmp_path: Path, stopped: bool) -> None:
-    """SIGKILL to the run: the service is gone, also one that hangs."""
-    with subprocess.Popen([sys.executable, "-c", RUN, str(tmp_path)], stdout=subprocess.PIPE, text=True) as run:
+@pytest.mark.parametrize("own_account", [False, True])
+def test_it_ends_with_a_killed_run(tmp_path: Path, stopped: bool, own_account: bool) -> None:
+    """SIGKILL to the run: the service is gone, also one that hangs, and one of another user."""
+    argv = [sys.executable, "-c", RUN, str(tmp_path), str(own_account)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None
         pid = int(run.stdout.readline())
         if stopped:

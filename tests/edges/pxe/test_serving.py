@@ -28,7 +28,7 @@ from lab.tests.lab_kit import needs_lab
 from tests.edges.pxe.kit import MAC
 from tests.edges.pxe.test_installer import TARGET
 from tests.edges.site.ready import write_ready_site
-from tests.processes import gone
+from tests.processes import descendants, gone, status_of
 
 HERE = Path(__file__).parent
 PXE = """provisioning:
@@ -40,6 +40,8 @@ PXE = """provisioning:
   gateway: 192.0.2.254
 """
 LONG_S = 120
+CAPABILITIES = 1 << 10 | 1 << 12 | 1 << 13
+"""CAP_NET_BIND_SERVICE, CAP_NET_ADMIN, CAP_NET_RAW (linux/capability.h)."""
 
 
 def pxe_site(folder: Path) -> Path:
@@ -76,6 +78,21 @@ class Serving:
 
     def told(self) -> dict[str, int | str]:
         return dict(json.loads((self.site / "state" / "pxe" / "service.json").read_text()))
+
+    def without_privileges(self) -> None:
+        """Dnsmasq and the HTTP service are processes of other users; neither reaches the site's state or secrets."""
+        dnsmasq = int(self.told()["dnsmasq"])
+        children = {child.pid: status_of(child.pid) for child in descendants(int(self.told()["pid"]))}
+        assert len(children) == 2
+        assert children[dnsmasq]["Name"] == "dnsmasq"
+        for pid, status in children.items():
+            assert "0" not in status["Uid"].split()
+            assert {int(status[name], 16) for name in ("CapPrm", "CapEff")} == {CAPABILITIES if pid == dnsmasq else 0}
+            assert status["NoNewPrivs"] == "1"
+            user, group = status["Uid"].split()[1], status["Gid"].split()[1]
+            for secret in ("secrets", "state", "state/pxe/machines"):
+                argv = ["setpriv", "--reuid", user, "--regid", group, "--clear-groups", "ls", str(self.site / secret)]
+                assert subprocess.run(argv, capture_output=True, check=False).returncode != 0, secret
 
     def machine_runs(self, *argv: str, check: bool = True) -> str:
         ran = subprocess.run(
@@ -133,6 +150,7 @@ def test_served_to_our_machines_alone(tmp_path: Path) -> None:
         beside.answer(TARGET)
         eventually(lambda: "ip=192.0.2.17" in served.asks(MAC, 3), "no answer to a machine of ours")
         assert "file=snponly.efi" in served.asks(MAC, 10)
+        served.without_privileges()
         assert served.asks("02:00:00:00:00:99", 2) == ""
         beside.answer(replace(TARGET, address="192.0.2.18"))
         eventually(lambda: "ip=192.0.2.18" in served.asks(MAC, 3), "the new address is not told")
@@ -159,6 +177,21 @@ def test_killed_it_leaves_nothing(tmp_path: Path) -> None:
         eventually(lambda: service_of(served.site).holder is None, "a dead process is said to serve")
 
 
+@needs_lab
+@pytest.mark.lab
+@pytest.mark.timeout(600)
+def test_a_lost_dnsmasq_is_started_again(tmp_path: Path) -> None:
+    """SIGKILL to it: another one answers the same machines; the serving process goes on."""
+    with serving(tmp_path) as served:
+        beside = service_of(served.site)
+        beside.answer(TARGET)
+        lost = int(served.told()["dnsmasq"])
+        os.kill(lost, signal.SIGKILL)
+        eventually(lambda: int(served.told()["dnsmasq"]) != lost, "dnsmasq is not started again")
+        eventually(lambda: "ip=192.0.2.17" in served.asks(MAC, 3), "no answer to a machine of ours")
+        assert served.process.poll() is None
+
+
 def test_check_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each thing by itself, with what to do; exit code 3 where the controller lacks it. Nothing is changed."""
     site = pxe_site(tmp_path)
@@ -172,6 +205,8 @@ def test_check_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert found["loaders"]["verdict"] == "ok"
     assert found["addresses"]["verdict"] == "broken"
     assert found["other_dhcp"]["verdict"] == "not_measured"
+    assert found["service_accounts"]["verdict"] in ("ok", "warn")
+    assert "dnsmasq" in found["service_accounts"]["found"]
     assert not (site / "state" / "pxe" / "service.lock").exists()
 
 

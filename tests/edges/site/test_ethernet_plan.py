@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,16 @@ def test_it_is_read(tmp_path: Path) -> None:
     plan = contents.ethernet_plan(load_site(site_with(tmp_path, PLAN)))
     assert plan is not None
     assert (len(plan.cables), plan.hosts) == (2, {"n1", "n2"})
+
+
+def test_a_roce_site_needs_no_infiniband_plan(tmp_path: Path) -> None:
+    """Where one SKU is of InfiniBand, it does."""
+    folder = site_with(tmp_path, PLAN)
+    (folder / "wiring.csv").unlink()
+    with pytest.raises(UsageError, match="wiring"):
+        contents.check_files(load_site(folder))
+    site = load_site(folder)
+    contents.check_files(replace(site, skus=tuple(replace(sku, hca_link_layer="Ethernet") for sku in site.skus)))
 
 
 @pytest.mark.parametrize(

@@ -228,6 +228,7 @@ def _hca(machine: Machine, hca: Hca) -> dict[str, Any]:
         "switch_width": hca.switch_width,
         "switch_redirects": hca.switch_redirects,
         "rx_dbm": hca.rx_dbm,
+        "module_firmware": hca.module_firmware,
         **asdict(hca.errors),
         "configured": hca.configured,
         "gpu_path_slow": hca.gpu_path_slow,

@@ -19,6 +19,8 @@ from sqlalchemy.pool import NullPool
 from clusterctl.edges.ansible.run_folders import places
 from clusterctl.edges.ansible.workspace import CONTROL_NAME, SOCKET_PATH_MAX
 from clusterctl.edges.journal.tables import SCHEMA_VERSION
+from clusterctl.edges.pxe.accounts import NAME
+from clusterctl.edges.pxe.accounts import diagnose as diagnose_accounts
 from clusterctl.edges.site import Site
 from clusterctl.edges.site.contents import check_files, check_secrets, limits, suite
 from clusterctl.edges.site.load import check_journal_file
@@ -240,6 +242,13 @@ def _is_address(text: str) -> bool:
     return True
 
 
+def check_service_accounts(site: Site) -> Diagnosis:
+    """Report as which users the services of our own PXE run, where the site installs by it."""
+    if site.settings.pxe is None:
+        return ok(NAME, "the site installs nothing through our own PXE")
+    return diagnose_accounts()
+
+
 def check_gpu_perftest(site: Site) -> Diagnosis:
     """Report whether a role brings a perftest that can use GPU memory, where the burn-in's ib_write_bw is to use it."""
     runs = "ib_write_bw" in suite(site).loads
@@ -274,5 +283,6 @@ CHECKS: Mapping[str, Callable[[Site], Diagnosis]] = {
     "disk": check_disk,
     "control_path": check_control_path,
     "dns": check_dns,
+    NAME: check_service_accounts,
     "gpu_perftest": check_gpu_perftest,
 }

@@ -51,7 +51,7 @@ def build(settings: AppSettings, run: Run) -> Starlette:
             Route("/boot.ipxe", service.entry),
             Route("/boot/{name}", service.boot),
             Route("/files/{path:path}", service.file),
-            Route("/t/{token}/boot.ipxe", service.start),
+            Route("/start/{name}", service.start),
             Route("/t/{token}/probe.sh", service.probe),
             Route("/t/{token}/files/{path:path}", service.image),
             Route("/t/{token}/{name}", service.document, methods=["GET"]),
@@ -82,9 +82,12 @@ class _Service:
         return _response(reply)
 
     async def start(self, request: Request) -> Response:
-        """Return the script of a running attempt."""
+        """Return the script of the running attempt with this ticket."""
+        ticket, dot, kind = request.path_params["name"].rpartition(".")
+        if not dot or kind != "ipxe":
+            return _response(NOT_FOUND)
         mac, serial = (_short(request.query_params.get(name, "")) for name in ("mac", "serial"))
-        return _response(await self._run.ask(Call("start", _token(request), mac=mac, serial=serial)))
+        return _response(await self._run.ask(Call("start", _short(ticket), mac=mac, serial=serial)))
 
     async def file(self, request: Request) -> Response:
         path = request.path_params["path"]

@@ -59,10 +59,17 @@ class AttemptStore:
 
     def by_token(self, token: str) -> Attempt | None:
         """Return the attempt with this token, also an ended one: the caller decides what its token still permits."""
-        mark = hashlib.sha256(token.encode()).hexdigest()
-        if (known := self._known(mark)) is not None and _has(known, token):
+        return self._matching(token, lambda attempt: attempt.token)
+
+    def by_ticket(self, ticket: str) -> Attempt | None:
+        """Return the attempt with this ticket, also an ended one."""
+        return self._matching(ticket, lambda attempt: start_ticket(attempt.token) if attempt.token else "")
+
+    def _matching(self, value: str, of: Callable[[Attempt], str]) -> Attempt | None:
+        mark = hashlib.sha256(value.encode()).hexdigest()
+        if (known := self._known(mark)) is not None and _same(of(known), value):
             return known
-        return self._remembered(mark, next((attempt for attempt in self.all().values() if _has(attempt, token)), None))
+        return self._remembered(mark, next((found for found in self.all().values() if _same(of(found), value)), None))
 
     def put(self, attempt: Attempt, documents: Mapping[str, bytes]) -> Attempt:
         """Write the record and the documents that the machine may fetch; remove the node's earlier ones."""
@@ -200,13 +207,21 @@ def new_token() -> str:
     return token
 
 
+def start_ticket(token: str) -> str:
+    """Return what stands for the token where it is shown: it starts the installer until the machine reports itself.
+
+    The token cannot be computed from it.
+    """
+    return hashlib.sha256(b"start " + token.encode()).hexdigest()
+
+
 def for_card(name: str, card: Mac) -> str:
     """Return the name of a document that is for the boot of one card."""
     return f"{name}.{card.replace(':', '-')}"
 
 
-def _has(attempt: Attempt, token: str) -> bool:
-    return bool(attempt.token) and secrets.compare_digest(attempt.token.encode(), token.encode())
+def _same(secret: str, value: str) -> bool:
+    return bool(secret) and secrets.compare_digest(secret.encode(), value.encode())
 
 
 def _hide(attempt: Attempt) -> None:

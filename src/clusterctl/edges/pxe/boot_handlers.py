@@ -26,7 +26,7 @@ from clusterctl.edges.pxe.attempt import (
     with_milestone,
     with_report,
 )
-from clusterctl.edges.pxe.attempt_store import AttemptStore, for_card
+from clusterctl.edges.pxe.attempt_store import AttemptStore, for_card, start_ticket
 from clusterctl.edges.pxe.channel import NOT_FOUND, OK, POST_BYTES, Call, Reply, text
 from clusterctl.edges.pxe.report import parse
 from clusterctl.fleet.errors import ConflictError, ParseError
@@ -83,11 +83,11 @@ class BootHandlers:
         if serial and not same_identity(serial, attempt.serial):
             self._attempts.note(attempt, f"a machine with {mac} asked for its boot script and reported serial {serial}")
             return scripts.nothing(f"this card belongs to {attempt.node}, whose serial is another one")
-        return scripts.onward(self._base, attempt.token, mac, serial)
+        return scripts.onward(self._base, start_ticket(attempt.token), mac, serial)
 
-    def start_script(self, token: str, mac: Mac, serial: str) -> str | None:
-        """Return the iPXE script that starts the installer of this attempt; None for an unknown token."""
-        attempt = self._attempts.by_token(token)
+    def start_script(self, ticket: str, mac: Mac, serial: str) -> str | None:
+        """Return the iPXE script that starts the installer of this attempt; None for an unknown ticket."""
+        attempt = self._attempts.by_ticket(ticket)
         if attempt is None:
             return None
         after = self._move(attempt, lambda now: with_boot(now, mac, serial, self._now())) or attempt

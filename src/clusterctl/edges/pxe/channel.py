@@ -53,6 +53,7 @@ class Call:
     """A question of the service: what one request of a machine needs of the run.
 
     kind   boot, start, image, probe, document, may_post or post
+    token  the attempt's; with `start` its ticket
     name   of a document, or of what is posted
     body   what is posted
     host   the address that the request came from

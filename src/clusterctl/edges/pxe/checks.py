@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from clusterctl.edges.pxe.accounts import diagnose
 from clusterctl.edges.pxe.addresses import listen, network_of
 from clusterctl.edges.pxe.dnsmasq import PATH
 from clusterctl.edges.pxe.install_profiles import AttemptFactory
@@ -88,6 +89,7 @@ def examine(
             trouble = trouble or error
             problem = f"{error.where}: {error.message}" if error.where else error.message
             found.append(broken(name, problem, error.remedy))
+    found.append(diagnose())
     try:
         found.append(dhcp_servers(settings, offers(settings.interface)))
     except EnvironmentBrokenError as error:

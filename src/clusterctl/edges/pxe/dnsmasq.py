@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clusterctl.edges import processes
+from clusterctl.edges.pxe.accounts import Account
 from clusterctl.edges.pxe.settings import Dhcp, PxeSettings
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.fleet.node import Mac
@@ -37,11 +38,7 @@ class DnsmasqFiles:
 
 
 def configuration(settings: PxeSettings, network: ipaddress.IPv4Network, files: DnsmasqFiles) -> str:
-    """Return the configuration file.
-
-    dnsmasq keeps running as root: only root may read its files in the site's state, and the kernel drops the death
-    signal of a process that changes its user or group (PR_SET_PDEATHSIG in prctl(2)).
-    """
+    """Return the configuration file. It names no user: dnsmasq is started as the one that it runs as."""
     return "".join(f"{line}\n" for line in _lines(settings, network, files))
 
 
@@ -58,8 +55,6 @@ def _lines(settings: PxeSettings, network: ipaddress.IPv4Network, files: Dnsmasq
     yield "log-dhcp"
     yield "log-facility=-"
     yield "pid-file="
-    yield "user=root"
-    yield "group=root"
     yield f"dhcp-hostsdir={files.hosts}"
     yield f"dhcp-leasefile={files.leases}"
     yield "dhcp-ignore=tag:!known"
@@ -118,8 +113,9 @@ class Dnsmasq:
     when this process ends.
     """
 
-    def __init__(self, configuration: Path) -> None:
+    def __init__(self, configuration: Path, account: Account | None = None) -> None:
         self._configuration = configuration
+        self._account = account
         self._lines: collections.deque[str] = collections.deque(maxlen=LAST_LINES)
         self._process: subprocess.Popen[bytes] | None = None
         self._ready = threading.Event()
@@ -138,6 +134,12 @@ class Dnsmasq:
     @property
     def alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
+
+    @property
+    def ending(self) -> str:
+        """Return how it ended."""
+        status = self._process.poll() if self._process is not None else None
+        return f"dnsmasq {processes.ending(status)}" if status is not None else "dnsmasq has not started"
 
     @property
     def _has_started(self) -> bool:
@@ -160,7 +162,7 @@ class Dnsmasq:
 
     def _live(self) -> None:
         try:
-            argv = processes.killed_with_us(tool(), "--keep-in-foreground", f"--conf-file={self._configuration}")
+            argv = command(self._configuration, self._account)
             self._process = processes.start(argv, _ENVIRONMENT, missing="apt-get install util-linux", errors=True)
             for line in self._process.stderr or ():
                 self._lines.append(line.decode(errors="replace").strip())
@@ -172,6 +174,24 @@ class Dnsmasq:
             self._lines.append(str(error))
         finally:
             self._ready.set()
+
+
+CAPABILITIES = ("net_admin", "net_bind_service", "net_raw")
+"""What dnsmasq needs (dnsmasq(8), --user): ARP entries for clients, ports 67 and 69, and raw packets for a ping."""
+
+
+def command(configuration: Path, account: Account | None) -> tuple[str, ...]:
+    """Return the command that starts dnsmasq (setpriv(1)), as its account from its first instruction where it has one.
+
+    dnsmasq's own way, from root by its option `user`, would keep CAP_SETUID until then, and lose the kernel's signal at
+    the end of the run, which a process that changes its user forgets (PR_SET_PDEATHSIG in prctl(2)).
+    """
+    options: tuple[str, ...] = ()  # a user without root may have given dnsmasq's file its capabilities (setcap(8))
+    if account is not None:
+        kept = ",".join(f"+{name}" for name in CAPABILITIES)
+        options += ("--no-new-privs", "--reuid", str(account.user), "--regid", str(account.group), "--clear-groups")
+        options += (f"--inh-caps=-all,{kept}", f"--ambient-caps=-all,{kept}", f"--bounding-set=-all,{kept}")
+    return processes.killed_with_us(tool(), "--keep-in-foreground", f"--conf-file={configuration}", options=options)
 
 
 def tool() -> str:

@@ -34,9 +34,12 @@ def entry(base: str) -> str:
     )
 
 
-def onward(base: str, token: str, mac: Mac, serial: str) -> str:
-    """Return the script that asks for the installer's, by the token of the machine's attempt."""
-    return f"{HEAD}chain --autofree {base}/t/{token}/boot.ipxe?mac={mac}&serial={quote(serial, safe='')}\n"
+def onward(base: str, ticket: str, mac: Mac, serial: str) -> str:
+    """Return the script that asks for the installer's, by the ticket of the machine's attempt.
+
+    iPXE prints each URL that it loads, so that this one holds no token.
+    """
+    return f"{HEAD}chain --autofree {base}/start/{ticket}.ipxe?mac={mac}&serial={quote(serial, safe='')}\n"
 
 
 def installer(base: str, node: str, boot: BootFiles, mac: Mac) -> str:

@@ -7,22 +7,29 @@ from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import os
 import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 
 from clusterctl.edges.disk import disk_explained, write_whole
+from clusterctl.edges.pxe.accounts import DHCP_USER, HTTP_USER, account, diagnose
 from clusterctl.edges.pxe.addresses import listen, network_of
 from clusterctl.edges.pxe.attempt_store import AttemptStore
 from clusterctl.edges.pxe.boot_handlers import BootHandlers
 from clusterctl.edges.pxe.channel import Setup
+from clusterctl.edges.pxe.dhcp_folder import DhcpFolder
 from clusterctl.edges.pxe.dnsmasq import Dnsmasq, DnsmasqFiles, configuration, reread, reservation
 from clusterctl.edges.pxe.service_process import ServiceProcess
 from clusterctl.edges.pxe.settings import Dhcp, PxeSettings
-from clusterctl.fleet.errors import EnvironmentBrokenError
+from clusterctl.fleet.diagnosis import Health
+from clusterctl.fleet.errors import EnvironmentBrokenError, InstallerUnavailableError
 from clusterctl.ports import Clock, InstallTarget
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,7 @@ class PxeService:
         self._lock: int | None = None
         self._service: ServiceProcess | None = None
         self._dnsmasq: Dnsmasq | None = None
+        self._since: datetime | None = None
 
     def ensure(self) -> None:
         with self._guard:
@@ -60,10 +68,10 @@ class PxeService:
                 return
             if self._service is None or self._dnsmasq is None:
                 self._start()
-            elif not self._dnsmasq.alive:
-                raise self._dnsmasq.trouble("dnsmasq has ended")
-            else:
-                self._service.check()
+                return
+            if not self._dnsmasq.alive:
+                self._replace(self._dnsmasq)
+            self._service.check()
 
     def serve(self) -> None:
         """Serve in this process. Raises `EnvironmentBrokenError` where another process serves."""
@@ -89,6 +97,11 @@ class PxeService:
                 return None
         return self._holder()
 
+    @property
+    def serving_since(self) -> datetime | None:
+        """Return when HTTP or dnsmasq was started last; None where another process serves."""
+        return self._since
+
     def answer(self, target: InstallTarget) -> None:
         """Add the machine, with all its cards, to those that DHCP answers."""
         address = target.address if self._settings.dhcp is Dhcp.RESERVE else ""
@@ -99,9 +112,10 @@ class PxeService:
             if file.exists() and file.read_bytes() == line:
                 return
             write_whole(file, line, mode=0o600, over=True)
+        self._folder_of_dhcp.add_host(target.name, line)
         holder = self._holder()
         if holder is not None:
-            reread(holder.dnsmasq, self._configuration)
+            reread(holder.dnsmasq, self._folder_of_dhcp.configuration)
 
     def close(self) -> None:
         with self._guard:
@@ -109,6 +123,8 @@ class PxeService:
                 self._service.close()
             if self._dnsmasq is not None:
                 self._dnsmasq.close()
+            if self._lock is not None and self._dnsmasq is not None:
+                self._folder_of_dhcp.remove()
             self._service = self._dnsmasq = None
             self._release()
 
@@ -150,24 +166,63 @@ class PxeService:
 
     def _start(self) -> None:
         network = network_of(self._settings.interface, self._settings.address)
-        setup = Setup(
-            self._settings.base, str(self._settings.boot_folder), self._probe(), self._settings.downloads_at_once
-        )
-        handlers = BootHandlers(self._settings.base, self._attempts, self._clock)
-        listener = listen(self._settings.address, self._settings.port)
-        service = ServiceProcess(setup, listener, handlers.answer)
+        diagnosis = diagnose()
+        if diagnosis.health is not Health.OK:
+            _LOG.warning("PXE: %s: %s", diagnosis.found, diagnosis.remedy)
+        service = self._http()
         try:
             for path in (self._dhcp, self._hosts):
                 self._make(path)
-            files = DnsmasqFiles(self._hosts, self._dhcp / "leases", self._settings.boot_folder / "tftp")
-            text = configuration(self._settings, network, files)
-            write_whole(self._configuration, text.encode(), mode=0o600, over=True)
-            self._dnsmasq = Dnsmasq(self._configuration)
+            folder = self._folder_of_dhcp
+            folder.prepare(self._hosts, self._settings.boot_folder / "tftp")
+            files = DnsmasqFiles(folder.hosts, folder.leases, folder.tftp)
+            folder.write_configuration(configuration(self._settings, network, files))
+            self._dnsmasq = Dnsmasq(folder.configuration, folder.account)
         except BaseException:
             service.close()
             raise
         self._service = service
-        holder = Holder(self._settings.base, os.getpid(), self._dnsmasq.pid)
+        self._record(self._dnsmasq)
+
+    def _http(self) -> ServiceProcess:
+        boot_folder = self._settings.boot_folder
+        if not boot_folder.is_dir():
+            raise EnvironmentBrokenError(
+                "there is no such folder", where=str(boot_folder), remedy="run clusterctl image build"
+            )
+        own = account(HTTP_USER)
+        setup = Setup(
+            self._settings.base,
+            str(boot_folder),
+            self._probe(),
+            self._settings.downloads_at_once,
+            own.user if own is not None else None,
+            own.group if own is not None else None,
+        )
+        handlers = BootHandlers(self._settings.base, self._attempts, self._clock)
+        listener = listen(self._settings.address, self._settings.port)
+        return ServiceProcess(setup, listener, handlers.answer, self._begun)
+
+    def _begun(self) -> None:
+        self._since = self._clock.now()
+
+    def _replace(self, ended: Dnsmasq) -> None:
+        """Start dnsmasq again. Raises `InstallerUnavailableError` where it does not start: machines wait meanwhile."""
+        _LOG.warning("installer service lost: %s; it is started again", ended.ending)
+        folder = self._folder_of_dhcp
+        ended.close()
+        try:
+            self._dnsmasq = Dnsmasq(folder.configuration, folder.account)
+        except EnvironmentBrokenError as error:
+            raise InstallerUnavailableError(
+                f"installer service lost: {error.message}", where=error.where, remedy=error.remedy
+            ) from None
+        self._begun()
+        self._record(self._dnsmasq)
+
+    def _record(self, dnsmasq: Dnsmasq) -> None:
+        """Write down who serves, for other processes."""
+        holder = Holder(self._settings.base, os.getpid(), dnsmasq.pid)
         write_whole(self._state_file, json.dumps(asdict(holder)).encode(), mode=0o600, over=True)
 
     # --- files --------------------------------------------------------------------------------------------------------
@@ -189,8 +244,8 @@ class PxeService:
         return self._dhcp / "hosts"
 
     @property
-    def _configuration(self) -> Path:
-        return self._dhcp / "dnsmasq.conf"
+    def _folder_of_dhcp(self) -> DhcpFolder:
+        return DhcpFolder(self._dhcp, account(DHCP_USER))
 
     def _make(self, folder: Path) -> None:
         with disk_explained("cannot be made", folder):

@@ -53,7 +53,8 @@ def check_files(site: Site) -> None:
     if site.settings.maas is not None:
         _check_authorities(site, site.settings.maas.ca_file, site.where_installer("maas", "ca_file"))
     host_authorities(site)
-    _check_spelling(site, wiring_plan(site), site.settings.fabric.plan)
+    if not _needs_no_infiniband(site):
+        _check_spelling(site, wiring_plan(site), site.settings.fabric.plan)
     ethernet = ethernet_plan(site)
     if ethernet is not None:
         _check_spelling(site, ethernet, site.settings.fabric.ethernet)
@@ -65,6 +66,12 @@ def check_files(site: Site) -> None:
         limits(site, sku.limits)
     playbooks(site)
     check_roles(site)
+
+
+def _needs_no_infiniband(site: Site) -> bool:
+    """Return whether every SKU is RoCE, and the InfiniBand plan is not there."""
+    roce = bool(site.skus) and all(sku.hca_link_layer == "Ethernet" for sku in site.skus)
+    return roce and not _there(Path(site.path(site.settings.fabric.plan)))
 
 
 def host_authorities(site: Site) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ class Ranged:
 class Transceiver:
     """A port's module. Empty `part`: no module, or one without data; `output` is then the tool's error output, if any.
 
-    A value is None where the module does not report it: copper cables report none.
+    A value is None where the module does not report it: copper cables report none. `firmware` is empty then.
     """
 
     port: str
@@ -50,12 +50,14 @@ class Transceiver:
     received: Ranged | None
     sent: Ranged | None
     output: str = ""
+    firmware: str = ""
 
 
 class _Module(pydantic.BaseModel):
     vendor: str = pydantic.Field("", alias="Vendor Name")
     part: str = pydantic.Field("", alias="Vendor Part Number")
     serial: str = pydantic.Field("", alias="Vendor Serial Number")
+    firmware: str = pydantic.Field("", alias="FW Version")
     cable: str = pydantic.Field("", alias="Cable Type")
     temperature: str = pydantic.Field("", alias="Temperature [C]")
     received: str = pydantic.Field("", alias="Rx Power Current [dBm]")
@@ -105,6 +107,7 @@ def _transceiver(port: _Port) -> Transceiver:
         temperature=_ranged(module.temperature, f"{_WHERE} {port.name} temperature"),
         received=_ranged(module.received, f"{_WHERE} {port.name} Rx power"),
         sent=_ranged(module.sent, f"{_WHERE} {port.name} Tx power"),
+        firmware=_known(module.firmware),
     )
 
 

@@ -18,7 +18,16 @@ from dataclasses import dataclass
 from functools import partial
 
 from clusterctl.fleet.node import Serial
-from clusterctl.formats.redfish.system import chassis, garbled, host_system, programmed, required, serial_like, systems
+from clusterctl.formats.redfish.system import (
+    chassis,
+    chassis_type,
+    garbled,
+    host_system,
+    programmed,
+    required,
+    serial_like,
+    systems,
+)
 from clusterctl.formats.redfish.tree import GarbledError, Resource, Tree
 
 _TRAYS = frozenset({"Blade", "Drawer", "Enclosure", "Other", "Rack", "RackMount", "Shelf", "Sled", "StandAlone"})
@@ -125,8 +134,8 @@ def _trays(units: Iterable[Resource], host: Resource) -> list[Resource]:
     return [
         one
         for one in units
-        if (one.path in linked and one.term("ChassisType") in (*_TRAYS, ""))
-        or (host.path in one.links("Links", "ComputerSystems") and one.term("ChassisType") in _TRAYS)
+        if (one.path in linked and chassis_type(one) in (*_TRAYS, ""))
+        or (host.path in one.links("Links", "ComputerSystems") and chassis_type(one) in _TRAYS)
     ]
 
 

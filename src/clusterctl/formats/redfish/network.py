@@ -19,7 +19,7 @@ from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Guid, Hca, Mac, Nic
 from clusterctl.formats.redfish.parts import by_slot
 from clusterctl.formats.redfish.system import chassis, garbled, host_first, host_system, serial_number
-from clusterctl.formats.redfish.tree import Resource, Tree
+from clusterctl.formats.redfish.tree import GarbledError, Resource, Tree
 
 # NVIDIA part numbers MCX<generation>5…: the VPI and InfiniBand cards of ConnectX-4 to -8 (1, 2, 3 there: Ethernet).
 _VPI_CARD = re.compile(r"\bMCX[4-8]5\d|\bConnectX-\d+(?! *(Dx|Lx|EN|Ethernet))\b|InfiniBand", re.IGNORECASE)
@@ -74,7 +74,10 @@ class _Function:
     @property
     def capabilities(self) -> tuple[str, ...]:
         """The kinds that it can be set to; the DGX's BMC reports nothing else of a card."""
-        return self.resource.texts("NetDevFuncCapabilities")
+        found = self.resource.texts("NetDevFuncCapabilities")
+        if "" in found:
+            raise GarbledError("a kind is empty", where=self.resource.where("NetDevFuncCapabilities"))
+        return found
 
     @property
     def can_infiniband(self) -> bool:

@@ -150,9 +150,17 @@ def _is_gpu(tree: Tree, device: Resource) -> bool:
 
 
 def _model(part: Part, device: Resource | None = None) -> str:
-    """Return the first name that is no part number; empty where the resources of the GPU have none."""
+    """Return the first name that is no part number; empty where the resources of the GPU have none.
+
+    A Dell names a PCIe device after its maker.
+    """
     resources = (*part.resources, *([device] if device is not None else []))
-    names = [one.text(name) for name in ("Model", "Name") for one in resources if one.text(name) != one.id]
+    names = [
+        one.text(name)
+        for name in ("Model", "Name")
+        for one in resources
+        if one.text(name) not in (one.id, one.text("Manufacturer"))
+    ]
     return next((text for text in names if programmed(text) and not _NO_MODEL.fullmatch(text)), "")
 
 

@@ -168,11 +168,17 @@ _CHASSIS_LINKS = (
 
 def _legible_chassis(unit: Resource) -> Resource:
     """Return the chassis; `GarbledError` where its type or state is no text, or where it has neither type nor links."""
-    kind = unit.text("ChassisType")
     unit.value("Status", "State")
-    if not kind and not any(unit.has(name) for name in _CHASSIS_LINKS):
+    if not chassis_type(unit) and not any(unit.has(name) for name in _CHASSIS_LINKS):
         raise GarbledError("the chassis has neither a type nor links", where=unit.where("ChassisType"))
     return unit
+
+
+def chassis_type(unit: Resource) -> str:
+    """Return the type, empty where the BMC leaves it out; `GarbledError` for an empty text, which is no type."""
+    if unit.value("ChassisType") == "":
+        raise GarbledError("the type of the chassis is empty", where=unit.where("ChassisType"))
+    return unit.term("ChassisType")
 
 
 def required(resource: Resource, name: str, valid: Callable[[str], bool] = programmed) -> str:
@@ -220,6 +226,8 @@ def _firmware(tree: Tree, name: str) -> str:
 
 _HPE = ("Oem", "Hpe", "AggregateHealthStatus")
 _SUFFIX = "RollupStatus"
+_OF_NO_PART = frozenset({"CurrentRollupStatus", "SystemHealthRollupStatus"})
+"""The electric current, and, since iDRAC10, the whole machine."""
 _WORDS = {"Degraded": "Warning", "Error": "Critical", "Warning": "Warning", "Critical": "Critical"}
 """The DMTF's words for a bad health; all others (OK, Unknown, null) are not bad."""
 
@@ -236,7 +244,7 @@ def _rollups(host: Resource) -> Iterator[tuple[str, Any]]:
         keys = (f"{name}Summary", "Status")
         yield name, host.text(*keys, "HealthRollup") or host.text(*keys, "Health")
     for key, value in _object(host, _DELL_SYSTEM).items():
-        if key.endswith(_SUFFIX) and key != f"Current{_SUFFIX}":
+        if key.endswith(_SUFFIX) and key not in _OF_NO_PART:
             yield key.removesuffix(_SUFFIX), value
     for key in _object(host, _HPE):
         if isinstance(host.value(*_HPE, key), Mapping):

@@ -204,18 +204,20 @@ class Resource:
 
 @dataclass(slots=True)
 class _Collection:
-    """The members that the pages of a collection list, by path, from its `first` page to the `last` one read."""
+    """The members that a collection's pages list, by path, from its `first` page to the `last`; `read`: the pages."""
 
     first: Resource
     last: Resource
     members: dict[str, Resource] = field(default_factory=dict)
+    read: set[str] = field(default_factory=set)
 
     def add(self, page: Resource) -> bool:
-        """Add a page; return whether it repeats listed members only, and yet links to another page."""
+        """Add a page; return whether it repeats listed members or itself only, and yet links to another page."""
         if not page.has("Members"):
             raise GarbledError("the collection has no members field", where=page.where("Members"))
         listed = {target: item for item in page.each("Members") if (target := item.link())}
-        repeats = bool(self.members) and listed.keys() <= self.members.keys()
+        repeats = page.path in self.read if not self.members else listed.keys() <= self.members.keys()
+        self.read.add(page.path)
         self.last = page
         self.members |= listed
         return repeats and page.has("Members@odata.nextLink")

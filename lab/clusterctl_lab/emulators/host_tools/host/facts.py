@@ -68,6 +68,7 @@ class Hca(_Record):
     switch_width: int
     switch_redirects: bool
     rx_dbm: float
+    module_firmware: str
     symbol_per_hour: float
     receive_per_hour: float
     link_downed: int

@@ -34,6 +34,7 @@ def _module(hca: Hca) -> dict[str, object]:
     lanes = ",".join([f"{hca.rx_dbm:g}"] * LANES)
     return {
         "Cable Type": "Optical Module (separated)",
+        "FW Version": hca.module_firmware,
         "Identifier": "OSFP",
         "Rx Power Current [dBm]": f"{lanes} [-8..6]",
         "Temperature [C]": "48 [-5..75]",

@@ -1,0 +1,68 @@
+"""The system accounts of the installer service and of dnsmasq: only root can give them any."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from clusterctl.fleet.diagnosis import Diagnosis, ok, warn
+
+HTTP_USER, DHCP_USER, SHARED = "clusterctl-pxe", "dnsmasq", "nobody"
+NAME = "service_accounts"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A user without privileges, and its group."""
+
+    name: str
+    user: int
+    group: int
+
+
+def account(wanted: str) -> Account | None:
+    """Return the account of that name, else `nobody`; None where this process may not give one: it is not root."""
+    if os.geteuid() != 0:
+        return None
+    for name in (wanted, SHARED):
+        try:
+            found = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        if found.pw_uid != 0 and found.pw_gid != 0:
+            return Account(name, found.pw_uid, found.pw_gid)
+    return None
+
+
+def diagnose() -> Diagnosis:
+    """Report as which users the HTTP service and dnsmasq run on this controller."""
+    return judge(account(HTTP_USER), account(DHCP_USER), _own_name())
+
+
+def judge(http: Account | None, dhcp: Account | None, own: str) -> Diagnosis:
+    """Judge the two accounts; `own` is the name of the controller's user, whom both run as where they have none."""
+    if http is None or dhcp is None:
+        return warn(
+            NAME,
+            f"HTTP service and dnsmasq run as {own}, the user of clusterctl, and can read what {own} can read",
+            "run clusterctl as root: it gives both an account without privileges",
+        )
+    names = f"the HTTP service runs as {http.name}, dnsmasq as {dhcp.name}"
+    missing = [name for name, found in ((HTTP_USER, http), (DHCP_USER, dhcp)) if found.name != name]
+    if missing:
+        return warn(NAME, f"{names}: other programs may use that account, too", _remedy(missing))
+    return ok(NAME, names)
+
+
+def _remedy(missing: Sequence[str]) -> str:
+    commands = [f"adduser --system --group --no-create-home {name}" for name in missing]
+    return f"create an account that nothing else uses: {'; '.join(commands)}"
+
+
+def _own_name() -> str:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return f"user {os.geteuid()}"

@@ -1,0 +1,42 @@
+"""As which users the services run, and what the operator reads about it."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+
+import pytest
+
+from clusterctl.edges.pxe.accounts import DHCP_USER, HTTP_USER, SHARED, Account, account, judge
+from clusterctl.fleet.diagnosis import Health
+
+HTTP, DHCP, NOBODY = Account(HTTP_USER, 990, 990), Account(DHCP_USER, 991, 991), Account(SHARED, 65534, 65534)
+
+
+@pytest.mark.parametrize(
+    ("http", "dhcp", "health", "found", "remedy"),
+    [
+        (HTTP, DHCP, Health.OK, "the HTTP service runs as clusterctl-pxe, dnsmasq as dnsmasq", ""),
+        (NOBODY, DHCP, Health.WARN, "the HTTP service runs as nobody", "adduser --system .* clusterctl-pxe"),
+        (HTTP, NOBODY, Health.WARN, "dnsmasq as nobody", "adduser --system .* dnsmasq"),
+        (None, None, Health.WARN, "run as ops, the user of clusterctl", "run clusterctl as root"),
+    ],
+)
+def test_each_case_has_its_diagnosis(
+    http: Account | None, dhcp: Account | None, health: Health, found: str, remedy: str
+) -> None:
+    judged = judge(http, dhcp, "ops")
+    assert judged.health is health
+    assert found in judged.found
+    assert re.search(remedy, judged.remedy) if remedy else not judged.remedy
+
+
+def test_a_missing_account_is_replaced_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As root; another user can give none. An account of user or group 0 is none."""
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    nobody = pwd.getpwnam(SHARED)
+    assert account("no-such-user") == Account(SHARED, nobody.pw_uid, nobody.pw_gid)
+    assert account("root") == account("no-such-user")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert account(SHARED) is None
