@@ -70,7 +70,7 @@ def diagnose() -> Diagnosis:
 
 
 def judge(http: Account | None, dhcp: Account | None, own: str) -> Diagnosis:
-    """Judge the two accounts; `own` is the name of the controller's user, whom both run as where they have none."""
+    """Judge the two accounts; `own` is the name of the controller's user, the account of both where they have none."""
     if http is None or dhcp is None:
         return warn(
             NAME,
