@@ -1,6 +1,6 @@
 """ethernet_link: each Ethernet port with a link runs at its speed in full duplex, in its bond, and counts no errors.
 
-Ports without a link are host_network's: the site says which ones must have one. Counters are judged by what is added
+Ports without a link are host_network's: the site lists those that must have one. Counters are judged by what is added
 between two readings. A slow or half-duplex port is what a bad cable or a wrong switch setting negotiates.
 """
 
