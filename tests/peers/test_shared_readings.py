@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterctl.edges.journal import Holder, open_journal
-from clusterctl.edges.pxe.app import MAX_BYTES
 from clusterctl.edges.pxe.attempt import Attempt
 from clusterctl.edges.pxe.attempt_store import AttemptStore, new_token
 from clusterctl.edges.pxe.boot_handlers import BootHandlers
+from clusterctl.edges.pxe.channel import POST_BYTES
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Verdict, worst
 from clusterctl.fleet.node import NodeId, Serial
@@ -188,7 +188,7 @@ class Install:
             self.handlers.start_script("http://192.0.2.1", token, self.bad.macs[0], text)
             self.handlers.image_requested(token)
             self.handlers.document(token, text)
-            for name, most in MAX_BYTES.items():
+            for name, most in POST_BYTES.items():
                 if self.handlers.may_post(token):
                     self.handlers.post(token, name, body[:most], text)
 
