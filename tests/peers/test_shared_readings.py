@@ -217,7 +217,9 @@ def installing(folder: Path) -> Install:
     other = armed(
         "node002", serial=Serial("SN0002"), macs=(read_mac("02:00:00:00:00:02"),), id="1b2c3d4e", token=new_token()
     )
-    return Install(store, BootHandlers("http://192.0.2.1", store, TickingClock()), bad, store.put(other, {"overlay.tar": b"a tar"}))
+    return Install(
+        store, BootHandlers("http://192.0.2.1", store, TickingClock()), bad, store.put(other, {"overlay.tar": b"a tar"})
+    )
 
 
 @pytest.fixture
