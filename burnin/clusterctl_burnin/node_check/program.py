@@ -1,6 +1,6 @@
 """What `clusterctl-node check` does on a node: run the probes, judge them by the compiled limits, print the findings.
 
-Standard library only, beside the modules that the build copies. Meant for Slurm's HealthCheckProgram and prolog.
+Standard library only, and the modules that the build copies. Meant for Slurm's HealthCheckProgram and prolog.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from clusterctl_burnin.probe import Readings, parse_readings
 from clusterctl_burnin.sweep import judge, sweep, unmeasured
 
 CONTENT = "node_check.json"
-"""The file beside this module that the build writes."""
+"""The file of this package that the build writes."""
 HARD_S = 55.0
 """Seconds after which the probes are ended: Slurm ends a health check after 60 s."""
 UNMEASURED = 4

@@ -17,7 +17,7 @@ from clusterctl.edges.pxe.installer import PxeInstaller
 from clusterctl.edges.pxe.settings import Dhcp, PxeSettings
 from clusterctl.edges.redaction import KNOWN, MASK
 from clusterctl.fleet.bmc.boot import BootOnce, BootSource
-from clusterctl.fleet.errors import EdgeError, UnreachableError, UsageError
+from clusterctl.fleet.errors import EdgeError, InstallerUnavailableError, UnreachableError, UsageError
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.ports import BmcAddress, Deadline, InstallState, InstallTarget, Power
@@ -92,9 +92,13 @@ class FakeBmcs:
 class FakeService:
     ensured: int = 0
     known: list[str] = field(default_factory=list)
+    serving_since: datetime | None = None
+    lost: str = ""
 
     def ensure(self) -> None:
         self.ensured += 1
+        if self.lost:
+            raise InstallerUnavailableError(self.lost)
 
     def answer(self, target: InstallTarget) -> None:
         self.known.append(f"{target.name} {target.address}")
@@ -401,3 +405,19 @@ def test_the_card_that_booted_gets_the_address(world: World) -> None:
     attempt = world.attempts.find(TARGET.name)
     assert attempt is not None
     assert attempt.state is AttemptState.SEEN
+
+
+def test_a_lost_service_costs_no_machine_its_attempt(world: World) -> None:
+    """While it is lost the run waits; nothing is recorded. A machine's silence counts from its return."""
+    world.begin()
+    world.boot()
+    before = world.attempts.find(TARGET.name)
+    world.service.lost = "installer service lost: it was killed by signal 9 (Killed)"
+    world.clock.time += timedelta(minutes=60)
+    with pytest.raises(InstallerUnavailableError, match="installer service lost"):
+        world.look()
+    assert world.attempts.find(TARGET.name) == before
+    world.service.lost, world.service.serving_since = "", world.clock.now()
+    assert world.state() is InstallState.INSTALLING
+    world.clock.time += timedelta(minutes=11)
+    assert world.state() is InstallState.FAILED

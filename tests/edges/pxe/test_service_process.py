@@ -72,7 +72,9 @@ def running(folder: Path, times: ProcessTimes = TIMES, **account: int) -> Iterat
     handlers = BootHandlers(BASE, attempts, TickingClock())
     listener = listen("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    service = ServiceProcess(Setup(BASE, str(boot_folder), HELLO, **account), listener, handlers.answer, times)
+    service = ServiceProcess(
+        Setup(BASE, str(boot_folder), HELLO, **account), listener, handlers.answer, lambda: None, times
+    )
     try:
         yield Running(service, attempts, attempt, url)
     finally:

@@ -28,7 +28,7 @@ at hand). No real BMC is among them.
 
 **done**: asked for, and seen to be so; power from the other state, eject of what was in. **done, in part**: what is missing is
 inconclusive. **not offered**: the client has looked and asked for nothing. **error**: asked for or needed, and not there.
-Below the table stands what each says. What quirks make of it: [BMC quirks](bmc-quirks.md).
+The messages of each are below the table. What quirks make of it: [BMC quirks](bmc-quirks.md).
 """
 NAMES = [
     *(f"lab: {vendor.value}" for vendor in Vendor),

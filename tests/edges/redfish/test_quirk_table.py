@@ -25,7 +25,7 @@ MANNERS = Path(__file__).parent / "data" / "manners.yml"
 PREFACE = """# BMC quirks, and what the client makes of them
 
 Written by `make quirk-table`: each operation of the client, against each vendor's BMC in the lab, with each quirk.
-`lab inject bmc-quirks NODE:QUIRK` gives them to a machine of a rehearsal; `clusterctl lab faults` says where they were observed.
+`lab inject bmc-quirks NODE:QUIRK` gives them to a machine of a rehearsal; `clusterctl lab faults` prints where they were observed.
 
 ✓ done, and seen to be so. ? read in part: what could not be read is inconclusive. ✗ a typed error, which is named below.
 Nothing else happened: no traceback, no hang, no part silently lost.
@@ -34,7 +34,7 @@ FACTS = """
 ### What BMCs do, where it was seen, and what `discover` makes of it
 
 Each row is played by a server in `tests/edges/redfish/test_manners.py`; its data is `tests/edges/redfish/data/manners.yml`.
-The machine behind the BMC is whole: what is not `pass` says something of the BMC.
+The machine behind the BMC is whole: what is not `pass` is a property of the BMC.
 
 | the BMC | seen at | findings |
 |---|---|---|

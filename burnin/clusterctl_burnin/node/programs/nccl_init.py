@@ -21,8 +21,8 @@ def start(argv: Sequence[str], limit: float) -> Dict[str, Any]:
     began = time.monotonic()
     ended = run(argv, began + limit, session=True)
     kill_descendants()
-    said = (ended.stdout + ended.stderr)[-OUTPUT:]
-    return {"seconds": round(time.monotonic() - began, 3), "code": ended.code, "output": said}
+    output = (ended.stdout + ended.stderr)[-OUTPUT:]
+    return {"seconds": round(time.monotonic() - began, 3), "code": ended.code, "output": output}
 
 
 def main(argv: List[str]) -> int:

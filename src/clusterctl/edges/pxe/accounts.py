@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import pwd
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from clusterctl.edges.disk import disk_explained
 from clusterctl.fleet.diagnosis import Diagnosis, ok, warn
+from clusterctl.fleet.errors import EnvironmentBrokenError
 
 HTTP_USER, DHCP_USER, SHARED = "clusterctl-pxe", "dnsmasq", "nobody"
 NAME = "service_accounts"
@@ -36,13 +40,37 @@ def account(wanted: str) -> Account | None:
     return None
 
 
+def require_readable(folder: Path, reader: Account | None) -> None:
+    """Raise `EnvironmentBrokenError` where the account may not read all of the boot folder.
+
+    Hidden files are left out.
+    """
+    if reader is None:
+        return
+    with disk_explained("cannot be read", folder):
+        for path in (folder, *sorted(folder.rglob("[!.]*"))):
+            if any(part.startswith(".") for part in path.relative_to(folder).parts) or path.is_symlink():
+                continue
+            if not _permits(path.stat(), reader, stat.S_IROTH | (stat.S_IXOTH if path.is_dir() else 0)):
+                raise EnvironmentBrokenError(
+                    f"user {reader.name}, who serves it, may not read it",
+                    where=str(path),
+                    remedy=f"chmod -R o+rX {folder}",
+                )
+
+
+def _permits(found: os.stat_result, reader: Account, wanted: int) -> bool:
+    shift = 6 if found.st_uid == reader.user else 3 if found.st_gid == reader.group else 0
+    return (found.st_mode >> shift) & wanted == wanted
+
+
 def diagnose() -> Diagnosis:
     """Report as which users the HTTP service and dnsmasq run on this controller."""
     return judge(account(HTTP_USER), account(DHCP_USER), _own_name())
 
 
 def judge(http: Account | None, dhcp: Account | None, own: str) -> Diagnosis:
-    """Judge the two accounts; `own` is the name of the controller's user, whom both run as where they have none."""
+    """Judge the two accounts; `own` is the name of the controller's user, the account of both where they have none."""
     if http is None or dhcp is None:
         return warn(
             NAME,

@@ -18,6 +18,8 @@ from clusterctl.edges.pxe.channel import LENGTH, MAX_BYTES, NOT_NOW, PING, Call,
 from clusterctl.fleet.errors import ClusterctlError
 
 ENDED = "it has ended"
+PAUSE_S = 0.05
+"""After each reply the run rests for as long as it took, at most so long: a flood of calls takes half of its thread."""
 _CHUNK = 1 << 16
 _LOG = logging.getLogger(__name__)
 
@@ -128,8 +130,10 @@ class Exchange:
         if isinstance(message, _Pong):
             self._pinged, self._received_at = None, time.monotonic()
             on_ready()
-        else:
-            self._send(reply_frame(message.id, self._reply(message.call)))
+            return
+        begun = time.monotonic()
+        self._send(reply_frame(message.id, self._reply(message.call)))
+        time.sleep(min(time.monotonic() - begun, PAUSE_S))
 
     def _reply(self, call: Call) -> Reply:
         """Return the answer. Whatever one machine's request causes here concerns that request alone."""

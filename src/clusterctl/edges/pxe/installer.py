@@ -99,6 +99,11 @@ class Service(Protocol):
         """Add the machine to those that DHCP answers."""
         ...
 
+    @property
+    def serving_since(self) -> datetime | None:
+        """Return when it began to serve, or was started again after a loss; None where another process serves."""
+        ...
+
 
 class PxeInstaller:
     """Meets `Installer`. Safe to use from many threads, for different machines."""
@@ -181,9 +186,12 @@ class PxeInstaller:
         return self._attempts.change(attempt.node, give_up, of=attempt.id)
 
     def _silent(self, attempt: Attempt) -> bool:
+        """Return whether it was silent for too long, while it could report itself: a lost service receives nothing."""
         last = attempt.last_contact
         if not (attempt.running and attempt.started) or last is None:
             return False
+        since = self._service.serving_since
+        last = max(last, since) if since is not None else last
         return self._clock.now() - last > timedelta(seconds=self._settings.silence_s)
 
     def _status(self, attempt: Attempt | None, target: InstallTarget) -> Observed[InstallStatus]:

@@ -12,10 +12,11 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 
 from clusterctl.edges.disk import disk_explained, write_whole
-from clusterctl.edges.pxe.accounts import DHCP_USER, HTTP_USER, account, diagnose
+from clusterctl.edges.pxe.accounts import DHCP_USER, HTTP_USER, account, diagnose, require_readable
 from clusterctl.edges.pxe.addresses import listen, network_of
 from clusterctl.edges.pxe.attempt_store import AttemptStore
 from clusterctl.edges.pxe.boot_handlers import BootHandlers
@@ -58,6 +59,7 @@ class PxeService:
         self._lock: int | None = None
         self._service: ServiceProcess | None = None
         self._dnsmasq: Dnsmasq | None = None
+        self._since: datetime | None = None
 
     def ensure(self) -> None:
         with self._guard:
@@ -94,6 +96,11 @@ class PxeService:
                 self._release()
                 return None
         return self._holder()
+
+    @property
+    def serving_since(self) -> datetime | None:
+        """Return when HTTP or dnsmasq was started last; None where another process serves."""
+        return self._since
 
     def answer(self, target: InstallTarget) -> None:
         """Add the machine, with all its cards, to those that DHCP answers."""
@@ -184,6 +191,7 @@ class PxeService:
                 "there is no such folder", where=str(boot_folder), remedy="run clusterctl image build"
             )
         own = account(HTTP_USER)
+        require_readable(boot_folder, own)
         setup = Setup(
             self._settings.base,
             str(boot_folder),
@@ -193,7 +201,11 @@ class PxeService:
             own.group if own is not None else None,
         )
         handlers = BootHandlers(self._settings.base, self._attempts, self._clock)
-        return ServiceProcess(setup, listen(self._settings.address, self._settings.port), handlers.answer)
+        listener = listen(self._settings.address, self._settings.port)
+        return ServiceProcess(setup, listener, handlers.answer, self._begun)
+
+    def _begun(self) -> None:
+        self._since = self._clock.now()
 
     def _replace(self, ended: Dnsmasq) -> None:
         """Start dnsmasq again. Raises `InstallerUnavailableError` where it does not start: machines wait meanwhile."""
@@ -206,6 +218,7 @@ class PxeService:
             raise InstallerUnavailableError(
                 f"installer service lost: {error.message}", where=error.where, remedy=error.remedy
             ) from None
+        self._begun()
         self._record(self._dnsmasq)
 
     def _record(self, dnsmasq: Dnsmasq) -> None:

@@ -57,6 +57,8 @@ USUAL = ProcessTimes()
 class ServiceProcess:
     """Runs the service until `close`. Raises `EnvironmentBrokenError` where it does not start at all.
 
+    `on_ready` is called whenever a process has started to serve.
+
     Thread-safe. One thread starts the process, answers it and waits for it: the kernel kills the process when that
     thread ends, and so when this process ends.
     """
@@ -66,11 +68,13 @@ class ServiceProcess:
         setup: Setup,
         listener: socket.socket,
         answer: Callable[[Call], Reply],
+        on_ready: Callable[[], None],
         times: ProcessTimes = USUAL,
     ) -> None:
         self._setup = setup
         self._listener = listener
         self._answer = answer
+        self._on_ready = on_ready
         self._times = times
         self._closing = threading.Event()
         self._ready = threading.Event()
@@ -158,6 +162,9 @@ class ServiceProcess:
         return _why(lost, process.returncode, errors.end())
 
     def _is_ready(self) -> None:
+        """Note a sign of life; the first one of a process is its start."""
+        if not self._ready.is_set():
+            self._on_ready()
         self._ready.set()
         self._changed.set()
 
