@@ -114,6 +114,7 @@ def _answers(machine: Machine, folder: Path, commands: list[tuple[str, ...]]) ->
         "PYTHONPATH": str(ROOT),
         "CLUSTERCTL_LAB_FACTS": str(facts),
         "CLUSTERCTL_LAB_DRIVER": str(driver),
+        "CLUSTERCTL_LAB_PROCESSES": str(folder / "processes"),  # none: hosts of a lab may work on this machine now
         "CLUSTERCTL_LAB_ROOT_DISK": str(root),
         "CLUSTERCTL_LAB_DOCKER": str(folder),
         "CLUSTERCTL_LAB_PACKAGED_DOCKER": str(folder / "not-there"),

@@ -6,6 +6,7 @@ that start together overlap.
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from clusterctl_lab.emulators.host_tools.host.facts import Facts
 
 STAY_S = 5.0
 PROCESSORS = "cpu-memory-load"
-PROCESSES = Path("/proc")
+PROCESSES = Path(os.environ.get("CLUSTERCTL_LAB_PROCESSES", "/proc"))
 
 
 def work_processors(facts: Facts) -> None:
