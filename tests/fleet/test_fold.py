@@ -180,6 +180,10 @@ CASES: dict[str, Case] = {
     "described without a serial": Case(
         NodeDescribed(name="n1", bmc="192.0.2.1", rack="A01", unit=4), {"expected_serial": None, "boot_mac": None}
     ),
+    "described with an empty serial": Case(
+        NodeDescribed(name="n1", bmc="192.0.2.1", rack="A01", unit=4, serial=Serial(""), boot_mac=Mac("")),
+        {"expected_serial": None, "boot_mac": None},
+    ),
     "described for the first time": Case(
         NodeDescribed(name="n1", bmc="192.0.2.1", rack="A01", unit=4, serial=Serial("S1"), boot_mac=FULL.boot_mac),
         {"since": NOW},
@@ -213,6 +217,11 @@ CASES: dict[str, Case] = {
     "a step started": Case(StepStarted(step=Step.BURNIN), {"attempts": 3}),
     "an act intended": Case(
         ActIntended(act=Act.POWER_ON, target="S1"), {"intents": (REBOOT, ERASE, Intent(Act.POWER_ON, "S1", SEQ))}
+    ),
+    "an act on a node that was not adopted": Case(
+        ActIntended(act=Act.POWER_ON, target="S1"),
+        {"intents": (REBOOT, ERASE, Intent(Act.POWER_ON, "S1", SEQ))},
+        before=replace(FULL, adopted=False),
     ),
     "an act intended again": Case(
         ActIntended(act=Act.RETIRE_ERASE, target="S1"),

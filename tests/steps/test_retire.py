@@ -14,10 +14,11 @@ from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.fleet.errors import CancelledError, ClaimLostError, EdgeError, OutcomeUnknownError, UnreachableError
 from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import Observed
-from clusterctl.fleet.node import Drive, Inventory, NodeId, Serial, Stage
+from clusterctl.fleet.node import Drive, Inventory, NodeId, Serial, Stage, Unread
+from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Deadline, InstallState, InstallStatus, InstallTarget, Power
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.retire import TROUBLES, DriveWiper
+from clusterctl.steps.retire import TROUBLES, DriveWiper, check_same
 from tests.events import data_of, new_event
 from tests.steps.fakes import FakeBmc, FixedClock, address_of, identified, inventory, seen
 
@@ -133,6 +134,10 @@ def test_erased_switched_off_retired(world: World) -> None:
         (inventory("S2"), "the machine with serial S2 answers"),
         (replace(inventory("S1"), drives=(Drive("0", "M.2", 1, Serial("OTHER")),)), "not those of its last discover"),
         (replace(inventory("S1"), drives=None), "not those of its last discover"),
+        (
+            replace(inventory("S1"), unread=(Unread("drives", "Drives/7", "HTTP 500"),)),
+            "not those of its last discover",
+        ),
     ],
 )
 def test_another_machine_is_not_erased(world: World, tells: Inventory, words: str) -> None:
@@ -141,6 +146,23 @@ def test_another_machine_is_not_erased(world: World, tells: Inventory, words: st
     with pytest.raises(EdgeError, match=words):
         world.wipe()
     assert (world.eraser.erased, world.told()) == ([], [])
+
+
+@pytest.mark.parametrize("known", [None, replace(inventory("S1"), drives=None)])
+def test_a_machine_whose_drives_were_never_read_is_not_erased(known: Inventory | None) -> None:
+    """There is nothing that the operator could have seen."""
+    with pytest.raises(EdgeError, match="not those of its last discover"):
+        check_same(NodeState(NODE, "n1", serial=Serial("S1"), inventory=known), inventory("S1"))
+
+
+@pytest.mark.parametrize("lacking", [{"serial": None}, {"inventory": None}])
+def test_a_machine_that_nothing_identifies_is_not_erased(world: World, lacking: Mapping[str, None]) -> None:
+    """Its serial or its network cards are not known: neither BMC nor installer is asked."""
+    wiper = DriveWiper(world.eraser, world, address_of, world.book, 0.01)
+    node = replace(world.book.state(NODE), **lacking)
+    with pytest.raises(EdgeError, match="nothing identifies the machine"):
+        wiper.wipe(node, IntentLog(world.book, {}), "sold", Deadline.after(60))
+    assert world.eraser.erased == []
 
 
 @pytest.mark.parametrize("state", [S.ABSENT, S.READY, S.INSTALLING, S.PREPARING, S.RELEASING])
