@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from clusterctl.site.fields import section, shaped, unique
+from clusterctl.site.fields import RELEASE, code_name, section, shaped, unique
 from clusterctl.site.provisioning import MaasProvisioning, PxeProvisioning
 
 Rounds = Annotated[int, Field(ge=1, le=64, strict=True)]
@@ -18,7 +18,11 @@ NodeSeconds = Annotated[int, Field(ge=1, le=86_400, strict=True)]
 RELEASES = frozenset({"bookworm", "jammy", "noble"})
 """The releases that the roles support. An installer may use another name for an own image; no host reports that."""
 
-Release = Annotated[str, AfterValidator(shaped(r"[a-z]{3,30}", "a release by its code name, such as jammy or noble"))]
+Release = Annotated[
+    str,
+    BeforeValidator(code_name),
+    AfterValidator(shaped(r"[a-z]{3,30}", RELEASE)),
+]
 Kernel = Annotated[
     str, AfterValidator(shaped(r"\d+\.\d+[\w.+~-]*", "a kernel's release as uname -r says it, like 5.15.0-91-generic"))
 ]

@@ -60,8 +60,25 @@ FileName = Annotated[
 ]
 UserName = Annotated[str, AfterValidator(shaped(r"[a-z_][a-z0-9_-]{0,31}", "a user name of a Linux host"))]
 Words = Annotated[str, AfterValidator(shaped(r"(?s).*\S.*", "filled in"))]
+CODE_NAMES = {"22.04": "jammy", "24.04": "noble", "12": "bookworm"}
+"""Version of a release that the roles support → its code name. YAML reads the version as a number."""
+
+
+def code_name(value: object) -> object:
+    """Return the code name of a release that is given by its version, a number as text, anything else as it is."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return value
+    text = f"{value:.2f}" if isinstance(value, float) else str(value)
+    return CODE_NAMES.get(text, text)
+
+
+RELEASE = f"a release by its code name, such as jammy or noble, or by its version ({', '.join(CODE_NAMES)})"
+
+
 Series = Annotated[
-    str, AfterValidator(shaped(r"[a-z][a-z0-9_/-]{2,59}", "a release by its code name, such as jammy or noble"))
+    str,
+    BeforeValidator(code_name),
+    AfterValidator(shaped(r"[a-z][a-z0-9_/-]{2,59}", RELEASE)),
 ]
 Count = Annotated[int, Field(ge=0, le=100_000, strict=True)]
 Positive = Annotated[int, Field(ge=1, le=100_000, strict=True)]

@@ -18,6 +18,7 @@ from clusterctl.site.fields import (
     Series,
     TcpPort,
     Words,
+    code_name,
     first_duplicate,
     section,
     shaped,
@@ -131,7 +132,7 @@ class PxeProvisioning(_Backend):
     kernel: BelowBoot | None = None
     initrd: BelowBoot | None = None
     iso: BelowBoot | None = None
-    series: Literal["jammy", "noble", "bookworm"] | None = None
+    series: Annotated[Literal["jammy", "noble", "bookworm"] | None, BeforeValidator(code_name)] = None
     loader: Literal["snponly.efi", "ipxe.efi"] = "snponly.efi"
     router_advertisements: Flag = False
     console: Console = "ttyS0"

@@ -170,7 +170,7 @@ def _mode(site: Path, modes: Mapping[str, str]) -> None:
 
 def _owner(site: Path, owners: Mapping[str, int]) -> None:
     for name, uid in owners.items():
-        os.chown(site / name, uid, -1)
+        os.chown(site / name, uid, -1, follow_symlinks=False)
 
 
 STEPS: Mapping[str, Callable[[Path, Any], None]] = {

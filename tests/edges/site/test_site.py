@@ -79,6 +79,13 @@ def test_wrong_input_is_named(tmp_path: Path, old: str, new: str, message: str) 
     assert caught.value.remedy
 
 
+@pytest.mark.parametrize(("given", "series"), [("22.04", "jammy"), ('"24.04"', "noble"), ("12", "bookworm")])
+def test_a_release_is_known_by_its_version_too(tmp_path: Path, given: str, series: str) -> None:
+    """YAML reads 22.04 as a number: it is the release all the same."""
+    settings = load_site(edited(tmp_path, "series: jammy", f"series: {given}")).settings
+    assert [installer.series for installer in settings.provisioning] == [series]
+
+
 def test_a_site_changes_its_suite(tmp_path: Path) -> None:
     """What `suite` says holds; the rest is the suite's."""
     changed = edited(tmp_path, "burnin: bootstrap", "burnin: nightly\nsuite: {pair_rounds: 3}")

@@ -46,6 +46,17 @@ def test_what_init_writes_is_whole_once_filled_in(tmp_path: Path) -> None:
     assert set(loaded.settings.configure.roles) == {r.name for r in shipped_roles().values() if r.recommended}
 
 
+def test_no_description_shows_ansible_markup(tmp_path: Path) -> None:
+    """A site file is no page of Ansible: `C(https://)` is `https://` in its comments, and in errors of roles."""
+    folder = tmp_path / "new"
+    write_site(folder)
+    descriptions = [variable.description for role in shipped_roles().values() for variable in role.variables.values()]
+    texts = [*descriptions, (folder / "site.yml").read_text()]
+    assert len(descriptions) > 100
+    assert [text for text in texts if re.search(r"\b[A-Z]\([^)]", text)] == []
+    assert any("as pip reads it; https:// or file:///." in text for text in texts)
+
+
 def test_every_role_for_nodes_has_its_place_in_the_playbook() -> None:
     """`configure.yml` lists each once, none before what roles/placement.yml has it come after."""
     assert misplaced(role_order(), shipped_roles()) == ()

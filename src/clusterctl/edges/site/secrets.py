@@ -46,7 +46,7 @@ def private_text(file: Path, field: str) -> str:
     if _is_absent(file):
         remedy = f"write the secret into it, and make it readable for its owner alone: chmod 600 {file}"
         raise UsageError(f"{file} does not exist", where=field, remedy=remedy)
-    text = decoded(read_bytes(file, field, check=check), file).strip()
+    text = decoded(read_bytes(_behind_links(file, field), field, check=check, follow=False), file).strip()
     if not text:
         raise UsageError(f"{file} is empty", where=field, remedy="write the secret into it")
     return text
@@ -61,6 +61,36 @@ def _is_absent(file: Path) -> bool:
     except OSError:
         return False
     return False
+
+
+MAX_LINKS = 8
+
+
+def _behind_links(file: Path, field: str) -> Path:
+    """Return the file that links lead to. Only links of trusted owners are followed: whoever can put another one there
+    would have us send any file of root to a BMC.
+    """
+    place = file
+    for _ in range(MAX_LINKS):
+        try:
+            descriptor = os.open(place, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise UsageError(
+                f"{file} is a link to {place}, which does not exist", where=field, remedy="point the link at the file"
+            ) from None
+        except (OSError, ValueError):
+            return place  # it cannot be opened: the read fails with the reason
+        try:
+            found = os.fstat(descriptor)
+            if not stat.S_ISLNK(found.st_mode):
+                return place
+            if found.st_uid not in _trusted_owners():
+                message = f"{place} is a link that user {found.st_uid} has made"
+                raise UsageError(message, where=field, remedy="put the file itself in its place")
+            place = place.parent / os.readlink("", dir_fd=descriptor)
+        finally:
+            os.close(descriptor)
+    return place
 
 
 def _trusted_owners() -> frozenset[int]:

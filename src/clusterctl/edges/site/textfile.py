@@ -48,14 +48,20 @@ def decoded(data: bytes, file: Path) -> str:
 
 
 def read_bytes(
-    file: Path, named_by: str = "", max_bytes: int = MAX_BYTES, check: Callable[[os.stat_result], None] | None = None
+    file: Path,
+    named_by: str = "",
+    max_bytes: int = MAX_BYTES,
+    check: Callable[[os.stat_result], None] | None = None,
+    *,
+    follow: bool = True,
 ) -> bytes:
     """Return the content of a regular file; nothing larger is read, and nothing that would wait (a pipe) is opened.
 
-    `check` sees owner and mode of the file that is read, and raises where it must not be believed.
+    `check` sees owner and mode of the file that is read, and raises where it must not be believed. Without `follow` a
+    link is refused.
     """
     try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
         try:
             found = os.fstat(descriptor)
             mode = found.st_mode

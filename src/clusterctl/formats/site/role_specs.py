@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,9 @@ from pydantic import BaseModel, ConfigDict, RootModel
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.roles.specification import Role, Variable
 from clusterctl.formats.site.yaml_document import parse_yaml, validate
+
+_MARKUP = re.compile(r"\b[BCEIMOPRUV]\(((?:[^()\\]|\\.)*)\)")
+"""Ansible's markup in descriptions: `C(code)`, `I(emphasis)`, `O(option)`."""
 
 
 class Place(BaseModel):
@@ -66,5 +70,10 @@ def _variable(option: Mapping[str, Any]) -> Variable:
         elements=option.get("elements", ""),
         choices=tuple(option.get("choices", ())),
         inner=_variables(option.get("options") or {}),
-        description=" ".join(text) if isinstance(text, list) else str(text),
+        description=_plain(" ".join(text) if isinstance(text, list) else str(text)),
     )
+
+
+def _plain(text: str) -> str:
+    """Return a description without Ansible's markup, for people who read it in a site file or an error."""
+    return _MARKUP.sub(lambda found: re.sub(r"\\(.)", r"\1", found[1]), text)
