@@ -57,5 +57,11 @@ def _apply(ctx: click.Context, _param: click.Parameter, value: int) -> None:
 
 
 _verbose_option = click.option(
-    "-v", "--verbose", count=True, callback=_apply, expose_value=False, help="Log more on stderr (-vv: in detail)."
+    "-v",
+    "--verbose",
+    count=True,
+    envvar="CLUSTERCTL_VERBOSE",
+    callback=_apply,
+    expose_value=False,
+    help="Log more on stderr (-vv: in detail; or CLUSTERCTL_VERBOSE=1, 2).",
 )

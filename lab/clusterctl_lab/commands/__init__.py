@@ -18,7 +18,13 @@ from clusterctl_lab.vendor import Vendor
 PIPE_COLUMNS = 200
 """Width of tables in a pipe: wide enough that no line wraps."""
 
-name_option = click.option("--name", default="lab", show_default=True, help="Name of the lab; two can run at once.")
+name_option = click.option(
+    "--name",
+    envvar="CLUSTERCTL_LAB",
+    default="lab",
+    show_default=True,
+    help="Name of the lab (or CLUSTERCTL_LAB); two can run at once.",
+)
 
 
 @click.group(short_help="Rehearse without hardware, on an emulated cluster.")
@@ -51,7 +57,13 @@ class UpOptions:
 @name_option
 @click.option("--hosts", type=click.IntRange(1, 500), default=8, show_default=True, help="Number of machines.")
 @click.option("--rails", type=click.IntRange(1, 8), default=8, show_default=True, help="InfiniBand ports per machine.")
-@click.option("--subnet", default="10.88.0.0/16", show_default=True, help="An unused private /16 network.")
+@click.option(
+    "--subnet",
+    envvar="CLUSTERCTL_LAB_SUBNET",
+    default="10.88.0.0/16",
+    show_default=True,
+    help="An unused private /16 network (or CLUSTERCTL_LAB_SUBNET).",
+)
 @click.option(
     "--site",
     type=click.Path(path_type=Path),

@@ -74,6 +74,8 @@ def test_a_bare_host_becomes_a_controller(controller: Controller) -> None:
     the nights follow its window; after that nothing is changed. Timer, backup, alarm and completion work.
     """
     shipped = resource("playbooks")
+    ready = controller.play("controller_prepare.yml", DATA)
+    assert ready.ok, ready.message
     foretold = controller.play("controller.yml", shipped, check=True)
     assert foretold.ok, foretold.message
     first = controller.play("controller.yml", shipped)

@@ -67,7 +67,7 @@ MAX_LINKS = 8
 
 
 def _behind_links(file: Path, field: str) -> Path:
-    """Return the file that links lead to. Only links of trusted owners are followed: whoever can put another one there
+    """Return the file that links lead to. Only links of trusted owners are followed: a user who can put another one there
     would have us send any file of root to a BMC.
     """
     place = file
