@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
 
 from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin
@@ -15,74 +13,9 @@ from clusterctl.fleet.node import Dimm, Drive, Gpu, Hca, Inventory, Stage
 from clusterctl.fleet.payloads.node import StageAdvanced
 from clusterctl.fleet.quantity import Bound, figure
 from clusterctl.fleet.state import NodeState
+from clusterctl.operations.excerpts import excerpt, fabric_excerpt
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.limits.reading import Behind, limits_behind
-
-LINES = 14
-WIDTH = 160
-_AROUND = 2
-
-
-def excerpt(content: bytes, part: Iterable[str], measured: Iterable[str] = ()) -> str:
-    """Return at most `LINES` lines of raw output: the first, the one that names the part, and those around the line
-    with the measured value. Omitted lines show as `[… N lines]`; lines are cut at `WIDTH`.
-
-    `part`, `measured`: words, the most telling first. The value is looked for behind the part's line, and before the
-    next block of its kind: a line that begins as the part's line does.
-    """
-    lines = content.decode(errors="replace").replace("\r", "").rstrip().split("\n")
-    if len(lines) <= LINES:
-        return "\n".join(map(_cut, lines))
-    named = _line_with(lines, part, 1, len(lines))
-    end = len(lines) if named is None else _end_of_block(lines, named)
-    value = _line_of_value(lines, measured, named or 1, end)
-    hit = value if value is not None else named or 1
-    start = min(max(1, hit - _AROUND), len(lines) - LINES + 1)
-    end = start + LINES - 1
-    kept = sorted({0, named or 0, *range(start, end)})
-    shown = [_cut(lines[0])]
-    for last, at in pairwise(kept):
-        shown += [*_gap(at - last - 1), _cut(lines[at])]
-    return "\n".join([*shown, *_gap(len(lines) - end)])
-
-
-def _line_with(lines: Sequence[str], words: Iterable[str], start: int, end: int) -> int | None:
-    """Return the first line of `lines[start:end]` with the first word that any of them has, in any letter case."""
-    folded = [line.casefold() for line in lines[start:end]]
-    wanted = [word.casefold() for word in words if len(word) > 2]
-    return next((start + at for word in wanted for at, line in enumerate(folded) if word in line), None)
-
-
-def _line_of_value(lines: Sequence[str], values: Iterable[str], start: int, end: int) -> int | None:
-    """Return the first of `lines[start:end]` whose value is one of `values`: behind `:` or `=`, else a whole word."""
-    for value in filter(None, values):
-        word = rf"{re.escape(value)}(?!\w|\.\d)"
-        for pattern in (rf"[:=]\s*{word}", rf"(?<![\w.]){word}"):
-            found = next((at for at in range(start, end) if re.search(pattern, lines[at], re.IGNORECASE)), None)
-            if found is not None:
-                return found
-    return None
-
-
-def _end_of_block(lines: Sequence[str], named: int) -> int:
-    """Return the line behind the block that begins at `named`: where the same key of another part begins."""
-    key = re.match(r"\s*[A-Za-z][\w /-]*", lines[named])
-    if key is None:
-        return len(lines)
-    begins = re.compile(rf"{re.escape(key[0].rstrip())}\b")
-    return next((at for at in range(named + 1, len(lines)) if begins.match(lines[at])), len(lines))
-
-
-def _gap(count: int) -> list[str]:
-    """Return the line that stands for omitted lines; nothing where none is omitted."""
-    if not count:
-        return []
-    return [f"[… {count} lines]" if count != 1 else "[… 1 line]"]
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
-
 
 SHOWN = (
     Kind.STAGE_ADVANCED,
@@ -164,7 +97,11 @@ def _charge(node: NodeState, finding: Finding, evidence: Mapping[Digest, Evidenc
     measured = str(finding.measured or "")
     named = [finding.serial, *_places(node, finding), subject, part.slot]
     there.sort(key=lambda item: subject not in item.source.split())  # stable: the part's own commands first
-    exhibits = tuple(_exhibit(item, named, [measured, *measured.split()[:1]]) for item in there[:EXHIBITS])
+    ends = finding.fault.split("\n")[1:]
+    shown = [(item, fabric_excerpt(item.content, ends)) for item in there]
+    shown.sort(key=lambda pair: not pair[1])  # stable: the fabric's lines of the ends that are wrong first
+    words = [measured, *measured.split()[:1]]
+    exhibits = tuple(_exhibit(item, text or excerpt(item.content, named, words)) for item, text in shown[:EXHIBITS])
     behind, judged_by = _behind(finding, limits)
     return Charge(finding, part, _model(node, part), behind, judged_by, exhibits, len(finding.evidence) - len(exhibits))
 
@@ -193,9 +130,8 @@ def _judged_by(finding: Finding, behind: Sequence[Behind]) -> tuple[Behind, ...]
     return tuple(one for one in behind if one.value in ends and one.unit == finding.expected.unit)
 
 
-def _exhibit(item: Evidence, named: Iterable[str], measured: Iterable[str]) -> Exhibit:
-    simulated = item.origin is Origin.SIMULATED
-    return Exhibit(item.digest, item.source, item.where, item.at, simulated, excerpt(item.content, named, measured))
+def _exhibit(item: Evidence, text: str) -> Exhibit:
+    return Exhibit(item.digest, item.source, item.where, item.at, item.origin is Origin.SIMULATED, text)
 
 
 def _model(node: NodeState, part: Part) -> str:

@@ -12,7 +12,8 @@ from clusterctl.fleet.finding import Evidence, Finding, Origin, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity, at_most
 from clusterctl.fleet.reporting.figures import Figure, Value
-from clusterctl.operations.node_case import LINES, WIDTH, _judged_by, excerpt
+from clusterctl.operations.excerpts import LINES, WIDTH, excerpt, fabric_excerpt
+from clusterctl.operations.node_case import _judged_by
 from clusterctl.operations.reports import PairReadings
 from clusterctl_burnin.limits.reading import Behind, limits_behind, shipped_limits
 from clusterctl_burnin.recordings.pair_figures import PairFigure, pair_figure
@@ -67,6 +68,62 @@ def test_an_excerpt_has_the_part_and_the_line_that_failed() -> None:
     elsewhere = excerpt(smi(7, 0, 7).encode(), ["1653001"], ["7"]).split("\n")
     assert not [line for line in elsewhere if "Correctable" in line]
     assert "Serial Number : 1653001" in [line.strip() for line in elsewhere]
+
+
+FABRIC = """\
+#
+# Topology file: generated on Tue Nov 24 08:22:10 2026
+#
+vendid=0x2c9
+switchguid=0xa1(a1)
+Switch	64 "S-00000000000000a1"		# "MF0;leaf-1:MQM9700/U1" enhanced port 0 lid 6 lmc 0
+[1]	"H-00000000000000b1"[1](b2) 		# "node001 mlx5_1" lid 23 4xNDR
+[4]	"H-00000000000000c1"[1](c2) 		# "node004 mlx5_1" lid 24 4xNDR
+
+vendid=0x2c9
+switchguid=0xa2(a2)
+Switch	64 "S-00000000000000a2"		# "MF0;leaf-2:MQM9700/U1" enhanced port 0 lid 6 lmc 0
+[4]	"H-00000000000000d1"[1](d2) 		# "node004 mlx5_0" lid 25 4xNDR
+
+vendid=0x2c9
+caguid=0xc1
+Ca	1 "H-00000000000000c1"		# "node004 mlx5_1"
+[1](c2) 	"S-00000000000000a1"[4]		# lid 24 lmc 0 "MF0;leaf-1:MQM9700/U1" lid 6 4xNDR
+
+vendid=0x2c9
+caguid=0xd1
+Ca	1 "H-00000000000000d1"		# "node004 mlx5_0"
+[1](d2) 	"S-00000000000000a2"[4]		# lid 25 lmc 0 "MF0;leaf-2:MQM9700/U1" lid 6 4xNDR
+
+vendid=0x2c9
+caguid=0xe1
+Ca	1 "H-00000000000000e1"		# "node004 mlx5_6"
+[1](e2) 	"S-00000000000000a1"[6]		# lid 26 lmc 0 "MF0;leaf-1:MQM9700/U1" lid 6 4xNDR
+"""
+
+
+def test_swapped_cables_are_shown_by_the_ports_at_both_ends() -> None:
+    """Device and port of each end that the finding names; no other leaf, port or adapter."""
+    lines = fabric_excerpt(FABRIC.encode(), ["leaf-1 port 4", "leaf-2 port 4", "node004 mlx5_0", "node004 mlx5_1"])
+    shown = [line.split("#", 1)[1].strip() for line in lines.split("\n") if not line.startswith("[…")]
+    assert shown == [
+        '"MF0;leaf-1:MQM9700/U1" enhanced port 0 lid 6 lmc 0',
+        '"node004 mlx5_1" lid 24 4xNDR',
+        '"MF0;leaf-2:MQM9700/U1" enhanced port 0 lid 6 lmc 0',
+        '"node004 mlx5_0" lid 25 4xNDR',
+        '"node004 mlx5_1"',
+        'lid 24 lmc 0 "MF0;leaf-1:MQM9700/U1" lid 6 4xNDR',
+        '"node004 mlx5_0"',
+        'lid 25 lmc 0 "MF0;leaf-2:MQM9700/U1" lid 6 4xNDR',
+    ]
+    assert lines.split("\n")[0] == "[… 5 lines]"
+    assert lines.split("\n")[-1] == "[… 5 lines]"
+
+
+@pytest.mark.parametrize("ends", [[], ["fabric"], ["leaf-9 port 4"], ["leaf-1 port 40"], ["node004"]])
+def test_an_end_that_the_output_does_not_have_shows_nothing(ends: list[str]) -> None:
+    """Then the sheet shows the usual excerpt."""
+    assert fabric_excerpt(FABRIC.encode(), ends) == ""
 
 
 def test_only_the_limit_that_failed_is_shown() -> None:
