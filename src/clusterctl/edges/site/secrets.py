@@ -67,8 +67,8 @@ MAX_LINKS = 8
 
 
 def _behind_links(file: Path, field: str) -> Path:
-    """Return the file that links lead to. Only links of trusted owners are followed: with a link of its own, another account
-    could have any file of root sent to a BMC.
+    """Return the file that links lead to. Only links of trusted owners are followed: by a link of its own, another
+    account could have any file of root sent to a BMC.
     """
     place = file
     for _ in range(MAX_LINKS):
