@@ -38,10 +38,14 @@ class _Work:
 
 
 class ProgressView:
-    """Shows the events of a run: give `on_event` to the operation. A context manager."""
+    """Shows the events of a run: give `on_event` to the operation. A context manager.
 
-    def __init__(self, *, quiet: bool = False, console: Console | None = None) -> None:
-        self._console = console or VisibleConsole(stderr=True, highlight=False, quiet=quiet)
+    `table_only`: prints nothing where there is no terminal, as timers like it.
+    """
+
+    def __init__(self, *, table_only: bool = False, console: Console | None = None) -> None:
+        self._console = console or VisibleConsole(stderr=True, highlight=False)
+        self._console.quiet = table_only and not self._is_table
         self._nodes: dict[str, NodeSummary] = {}
         self._steps: Sequence[Step] = ()
         self._expected: Mapping[Step, float] = {}
@@ -64,7 +68,7 @@ class ProgressView:
         """Show one event; called from the run's threads."""
         match event:
             case RunStarted(nodes=nodes, steps=steps, expected_s=expected):
-                self._nodes = {node.name: node for node in nodes}
+                self._nodes |= {node.name: node for node in nodes}  # a night starts one run after another
                 self._steps, self._expected = steps, expected
                 if self._is_table and not self._console.quiet:
                     self._live.start()

@@ -28,8 +28,8 @@ def node(name: str, stage: Stage, cause: str = "", stopped_at: Step | None = Non
 
 @pytest.mark.parametrize("quiet", [False, True])
 def test_a_stopped_step_is_printed_at_once(capsys: pytest.CaptureFixture[str], quiet: bool) -> None:
-    """The stop of a step's waves is one line on stderr during the run, with the reason; --quiet omits it."""
-    with ProgressView(quiet=quiet) as view:
+    """The stop of a step's waves is one line on stderr during the run, with the reason; a timer gets no lines."""
+    with ProgressView(table_only=quiet) as view:
         view.on_event(StepStopped(step=Step.INSTALL, reason="2 of the last 2 machines failed"))
         printed = capsys.readouterr()
     line = "install STOPPED for all nodes that have not begun: 2 of the last 2 machines failed"
@@ -99,6 +99,22 @@ def test_more_nodes_than_lines_are_counted_by_step() -> None:
         "configure", "99", "1", "0", "0:00", "~18:10",
     ]  # fmt: skip
     assert next(line for line in lines if line.startswith("cable")).split() == ["cable", "0", "0", "1"]
+
+
+def test_a_night_shows_its_nodes_on_a_terminal() -> None:
+    """Batch after batch in one table; what was measured stays in it."""
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, height=24, color_system=None)
+    with ProgressView(table_only=True, console=console) as view:
+        view.on_event(RunStarted(nodes=(node("node001", Stage.CABLED),), steps=(Step.BURNIN, Step.ADMIT)))
+        advance = Advance(Stage.GOLD, Verdict.PASS)
+        view.on_event(StepProgress(node=node("node001", Stage.GOLD), step=Step.ADMIT, decision=advance))
+        view.on_event(RunStarted(nodes=(node("node002", Stage.CABLED),), steps=(Step.BURNIN, Step.ADMIT)))
+        view.on_event(StepProgress(node=node("node002", Stage.CABLED), step=Step.BURNIN))
+        with console.capture() as captured:
+            console.print(view)
+    rows = [line.split() for line in captured.get().splitlines()]
+    assert ["node001", "✓★", "gold"] in rows
+    assert ["node002", "▶·", "burnin", "0:00"] in rows
 
 
 def test_each_line_is_in_the_runs_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -26,7 +26,7 @@ def nightly(*, folder: Path, window: str | None, budget: int | None, yes: bool, 
     """Burn in gold nodes that are idle, the ones with the oldest evidence first, and give them back.
 
     The site names the window, how many at a time and how old evidence may become
-    (docs/how-to/nightly.md). Timers pass --yes. One line when all is well.
+    (docs/how-to/nightly.md). Timers pass --yes. One line when all is well; on a terminal, progress meanwhile.
 
     Exit code 0: all that were tested are gold again; 1: some are not, or evidence is too old; 2: it is not the time, or
     the site's budget cannot keep what it promises.
@@ -45,7 +45,7 @@ def nightly(*, folder: Path, window: str | None, budget: int | None, yes: bool, 
         if not approve(preview, Flags(yes=yes, dry_run=dry_run, as_json=as_json)):
             return 0
         approved = preview.digest
-    with logged(context) as log, stoppable() as cancelled, ProgressView(quiet=True) as view:
+    with logged(context) as log, stoppable() as cancelled, ProgressView(table_only=True) as view:
         result = operation.run(context, request, Control(approved, view.on_event, cancelled))
     _print(result, as_json=as_json)
     log.print_path(result.exit_code)
