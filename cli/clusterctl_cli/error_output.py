@@ -60,7 +60,7 @@ def _message(error: click.ClickException) -> str:
     if isinstance(error, click.NoSuchOption):
         return "there is no such option"
     text = error.message if isinstance(error, click.BadParameter) else error.format_message()
-    text = _HINT.sub("", " ".join(text.split())).rstrip(". ")
+    text = _HINT.sub("", " ".join(text.split())).replace("a valid integer range", "a whole number").rstrip(". ")
     return f"{text[:1].lower()}{text[1:]}"
 
 

@@ -15,6 +15,7 @@ import pydantic
 from clusterctl.fleet.codec import inventory_from_data
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.node import Inventory, Serial
+from clusterctl.formats.site.yaml_problems import first_in_words
 from clusterctl_burnin.probe import Readings, ReadingsDocument
 
 Text = Annotated[str, pydantic.Field(min_length=1)]
@@ -62,10 +63,9 @@ def parse_recording(text: bytes, *, where: str, owner: Owner | None = None) -> R
         file = _file(text, owner)
         inventory = inventory_from_data(file.inventory) if file.inventory is not None else None
     except pydantic.ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
+        field, message = first_in_words(error)
         remedy = "docs/how-to/burnin-judge.md shows the layout"
-        raise ParseError(first["msg"], where=f"{where}: {field}" if field else where, remedy=remedy) from None
+        raise ParseError(message, where=f"{where}: {field}" if field else where, remedy=remedy) from None
     return Recording(
         node=file.node,
         serial=Serial(file.serial),

@@ -29,6 +29,7 @@ from clusterctl.fleet.fabric.wiring import PlannedCable, PortName
 from clusterctl.fleet.finding import Observed
 from clusterctl.formats.infiniband.fabric_file import decode_telemetry
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
+from clusterctl.formats.site.yaml_problems import first_in_words
 from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.documents import content
@@ -439,7 +440,6 @@ def read_findings(data: bytes, file: str) -> Findings:
     try:
         return Findings.model_validate_json(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"]))
+        field, message = first_in_words(error)
         remedy = "give what `cable health --json` or `cable verify --json` printed"
-        raise UsageError(str(first["msg"]), where=f"{file} {field}".rstrip(), remedy=remedy) from error
+        raise UsageError(message, where=f"{file} {field}".rstrip(), remedy=remedy) from error

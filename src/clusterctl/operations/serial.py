@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import SchemaSerializer, SchemaValidator, core_schema
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl.formats.site.yaml_problems import first_in_words
 
 T = TypeVar("T")
 
@@ -70,7 +71,7 @@ def from_data(kind: type[T], data: object) -> T:
     try:
         found: T = _adapter(kind).validate(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, (kind.__name__, *first["loc"])))
-        raise UsageError(str(first["msg"]), where=where, remedy="correct this field") from error
+        field, message = first_in_words(error)
+        where = f"{kind.__name__}.{field}" if field else kind.__name__
+        raise UsageError(message, where=where, remedy="correct this field") from error
     return found

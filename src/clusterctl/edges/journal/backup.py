@@ -25,6 +25,8 @@ from clusterctl.fleet.errors import ConflictError, EnvironmentBrokenError, Usage
 KEYS: Mapping[Table, str] = {event: "seq", evidence: "digest", node_state: "node", stream_head: "stream"}
 """The tables that a backup has, and their keys. Claims belong to running processes."""
 SQLITE = "sqlite:///"
+SQLITE_HEADER = b"SQLite format 3\0"
+"""What every database file of SQLite begins with (https://sqlite.org/fileformat.html)."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -45,7 +47,9 @@ def back_up(url: str, file: Path) -> Verification:
     Raise `UsageError` where the file is there already. A backup of a damaged journal is written and reports the damage.
     """
     if file.exists():
-        raise UsageError(f"{file} is there already", where=str(file), remedy="name a new file")
+        raise UsageError("is there already", where=str(file), remedy="name a new file")
+    if not file.parent.is_dir():
+        raise UsageError("its folder does not exist", where=str(file), remedy=f"make the folder {file.parent}")
     part = file.with_name(f".{file.name}.part")
     part.unlink(missing_ok=True)
     try:
@@ -89,8 +93,12 @@ def backup_copy(file: Path) -> Iterator[tuple[Database, Verification]]:
     """Open a copy of a backup, so that the backup stays as it is. Raise `UsageError` where there is no such file, and
     `EnvironmentBrokenError` where it is damaged.
     """
+    remedy = "name a file that clusterctl journal backup has written"
     if not file.is_file():
-        raise UsageError("there is no such backup", where=str(file), remedy="name a file of clusterctl journal backup")
+        raise UsageError("there is no such backup", where=str(file), remedy=remedy)
+    with file.open("rb") as stream:
+        if stream.read(len(SQLITE_HEADER)) != SQLITE_HEADER:
+            raise UsageError("is no backup of a journal", where=str(file), remedy=remedy)
     with tempfile.TemporaryDirectory(prefix="clusterctl-restore-") as folder:
         copy = Path(folder) / "journal.db"
         shutil.copyfile(file, copy)

@@ -94,16 +94,29 @@ def _problem(item: ErrorDetails, model: type[Any], data: Any) -> Problem:
     error = item.get("ctx", {}).get("error")
     if isinstance(error, FieldError):
         path, value = (*path, error.field), error.value
-    words = _WORDS.get(kind)
-    if words is None:
-        message = item["msg"].removeprefix("Value error, ")
-        words = f"{message[:1].lower()}{message[1:]}"
-    else:
-        words = words.format_map({name: _figure(value) for name, value in item.get("ctx", {}).items()})
+    words = in_words(item)
     shown = f", found {_shown(value)}" if kind not in _SHAPES else ""
     quoted = kind == "string_type" and isinstance(value, (bool, int, float))
     remedy = "put it in quotes: without, YAML reads a number or a yes/no" if quoted else ""
     return Problem(path, words + (shown if isinstance(value, (str, int, float)) else ""), remedy)
+
+
+def in_words(item: ErrorDetails) -> str:
+    """Return what is wrong with a field, in our words and without the field's value."""
+    words = _WORDS.get(item["type"])
+    if words is None:
+        message = item["msg"].removeprefix("Value error, ").replace("Invalid JSON:", "is no valid JSON:")
+        return f"{message[:1].lower()}{message[1:]}"
+    return words.format_map({name: _figure(value) for name, value in item.get("ctx", {}).items()})
+
+
+def first_in_words(error: ValidationError) -> tuple[str, str]:
+    """Return the first wrong field (`inventory.gpus.0`; empty for the document) and what is wrong with it."""
+    first = error.errors(include_input=False, include_url=False)[0]
+    field = ".".join(str(part) for part in first["loc"])
+    if first["type"] in _UNKNOWN:
+        return field, "there is no such field"
+    return field, in_words(first)
 
 
 def _no_kind(path: tuple[str | int, ...], item: ErrorDetails) -> Problem:
