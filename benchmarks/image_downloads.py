@@ -15,29 +15,25 @@ import multiprocessing
 import os
 import resource
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from clusterctl.edges.pxe.addresses import listen
 from clusterctl.edges.pxe.app import AppSettings, build
-from clusterctl.edges.pxe.attempt_store import AttemptStore
-from clusterctl.edges.pxe.server import Server
+from clusterctl.edges.pxe.channel import NOT_FOUND, Call, Reply
+from clusterctl.edges.pxe.server import server
 
 ADDRESS, IMAGE = "127.0.0.1", "images/x/1/rootfs.tar.zst"
 CLIENTS = (1, 8, 16)
 MIB = 1 << 20
-
-
-class UtcClock:
-    def now(self) -> datetime:
-        return datetime.now(UTC)
 
 
 class _Quiet(SimpleHTTPRequestHandler):
@@ -53,12 +49,23 @@ class Rate:
     cpu_s_per_gib: float
 
 
-def ours(folder: Path, state: Path, pipe: Connection) -> None:
-    """The service as `pxe serve` runs it, until the other end speaks."""
+class Nothing:
+    """A run that knows no attempt."""
+
+    async def ask(self, call: Call) -> Reply:
+        del call
+        return NOT_FOUND
+
+
+def ours(folder: Path, _state: Path, pipe: Connection) -> None:
+    """The installer service's server, until the other end speaks."""
     settings = AppSettings(f"http://{ADDRESS}", folder, "", downloads_at_once=max(CLIENTS))
-    server = Server(build(settings, AttemptStore(state / "machines"), UtcClock()), ADDRESS, 0)
-    _told(pipe, server.port)
-    server.close()
+    web, listener = server(build(settings, Nothing())), listen(ADDRESS, 0)
+    thread = threading.Thread(target=web.run, args=([listener],))
+    thread.start()
+    _told(pipe, listener.getsockname()[1])
+    web.should_exit = True
+    thread.join()
 
 
 def plain(folder: Path, _state: Path, pipe: Connection) -> None:

@@ -2,7 +2,7 @@
 # Runs the tests (all but the soak ones) as root, and removes the labs that they left, also when they fail. A second
 # run on the same machine is refused.
 # Arguments go to pytest. Without any, the tests without a lab run first, four files at a time; then the tests
-# with labs, one after the other.
+# with labs, CLUSTERCTL_LAB_STREAMS files at a time (by default one).
 # shellcheck source=scripts/common.sh
 source "$(dirname "$0")/common.sh"
 
@@ -45,25 +45,8 @@ trap clean_up EXIT
 
 tests() { as_root "$venv/bin/python" -m pytest --basetemp="$state/pytest" "$@"; }
 
-readonly few_files=3
 readonly processes=4  # more than two processors: most of these tests wait for servers, disks and other processes
-readonly files_that_failed='
-import json, sys
-print(len({test.split("::")[0] for test in json.load(open(sys.argv[1]))}))'
-
-# A test may fail because the machine was crowded. What failed, if it is of few files, is run once more by itself, and
-# this says so: it counts when it fails there, too.
-with_second_look() {
-    local cache status=0
-    cache=$(mktemp -d "$state/XXXXXX")
-    tests -o cache_dir="$cache" "$@" || status=$?
-    if [ "$status" = 1 ] && [ "$("$venv/bin/python" -c "$files_that_failed" "$cache/v/cache/lastfailed")" -le "$few_files" ]; then
-        say "what failed is run once more, by itself"
-        status=0
-        tests -o cache_dir="$cache" --last-failed --last-failed-no-failures none "$@" -n 0 || status=$?
-    fi
-    return "$status"
-}
+readonly lab_streams=${CLUSTERCTL_LAB_STREAMS:-1}
 
 if [ $# -gt 0 ]; then
     tests -m "not soak" "$@"
@@ -71,6 +54,10 @@ if [ $# -gt 0 ]; then
 fi
 
 status=0
-with_second_look -m "not soak and not lab" --numprocesses "$processes" --dist loadfile || status=$?
-with_second_look -m "lab and not soak" || status=$?
+tests -m "not soak and not lab" --numprocesses "$processes" --dist loadfile || status=$?
+if [ "$lab_streams" -gt 1 ]; then
+    tests -m "lab and not soak" --numprocesses "$lab_streams" --dist loadfile || status=$?
+else
+    tests -m "lab and not soak" || status=$?
+fi
 exit "$status"

@@ -23,18 +23,27 @@ class FakeTimer:
         self._seconds = 0.0
         self._lock = threading.Lock()
         self.looks = 0
+        self._act: Callable[[], object] | None = None
 
     def now(self) -> float:
         self.looks += 1
         return self._seconds
 
     def wait(self, event: threading.Event, seconds: float) -> None:
+        self._act, act = None, self._act
+        if act is not None:
+            act()
         if not event.is_set():
             self.advance(seconds)
 
     def advance(self, seconds: float = FOREVER_S) -> None:
         with self._lock:
             self._seconds += seconds
+
+    def act_when_waited(self, act: Callable[[], object]) -> FakeTimer:
+        """Return this timer, which does `act` once, as soon as someone waits: what is waited for then happens."""
+        self._act = act
+        return self
 
     def passed(self) -> bool:
         """Return whether all deadlines have passed."""

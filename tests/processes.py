@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,15 +47,6 @@ def gone(pid: int) -> bool:
 def unique_seconds(seconds: int) -> str:
     """Return an argument of sleep(1) that no other run of the tests on this machine uses: `started_as` finds it."""
     return f"{seconds}.{os.getpid()}"
-
-
-def free_ports(count: int) -> list[int]:
-    """Return TCP ports that nothing on loopback listens on; another run of the tests gets others."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
 
 
 def started_as(*words: str) -> list[int]:

@@ -76,6 +76,8 @@ class Area(enum.Enum):
 
 
 EVERY_AREA = frozenset(Area)
+JudgeLoad = Callable[[Readings, Readings, Expected], Iterable[Finding]]
+"""Judges a load by the readings before and after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +93,21 @@ class Cause:
     unmeasured: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What a check sees of the time between two readings, one before a load and one after it.
+
+    probes  are read both times; each reading is one state of counters or of a log
+    judge   yields what was added between the two; nothing where nothing was. It may raise as the judge of a check may
+    """
+
+    probes: tuple[Probe, ...]
+    judge: JudgeLoad
+
+
 MALFORMED = (ArithmeticError, LookupError, RecursionError, ValueError)
 """Errors that Python raises where text is not the number, address or list that a parser takes it for."""
+_SOUND = frozenset({Verdict.PASS, Verdict.NOT_APPLICABLE})
 EVERY_SUITE = frozenset({"bootstrap", "hunt", "nightly", "revalidate"})
 
 
@@ -107,6 +122,7 @@ class Check:
     suites   the shipped suites that require it
     after_loads  whether it runs again after the loads, which provoke errors that an idle node does not have
     idle_only    whether it needs a node without jobs: a job would fail it, or it would disturb the job
+    watch        how it judges the time of a load; None for a check that says nothing of a time
     """
 
     name: str
@@ -120,6 +136,7 @@ class Check:
     samples: SamplesOf = no_samples
     after_loads: bool = False
     idle_only: bool = False
+    watch: Watch | None = None
 
     def findings(self, readings: Readings, expected: Expected) -> tuple[Finding, ...]:
         """Judge the readings; each finding names its evidence and the limits that it was judged by.
@@ -127,26 +144,41 @@ class Check:
         Output that no parser foresaw (a number of 5,000 digits, an address that is none) ends like output that a parser
         refuses. What the check found before it could not go on stays, except what passed.
         """
-        found, reason = self._judged(readings, expected)
-        if reason is not None:
-            bad = [finding for finding in found if finding.verdict not in (Verdict.PASS, Verdict.NOT_APPLICABLE)]
-            found = [*bad, inconclusive(self.name, reason)]
+        found = self._judged(lambda: self.judge(readings, expected), self.probes)
+        if not found:
+            found = [inconclusive(self.name, UnmeasuredError(f"{self.name} found nothing to judge"))]
         judged = without_figure(self.name, self.limits, expected.limits, found)
         evidence = readings.digests(self.probes)
         return tuple(replace(f, evidence=f.evidence or evidence, limits=expected.limits.digest) for f in judged)
 
-    def _judged(self, readings: Readings, expected: Expected) -> tuple[list[Finding], ClusterctlError | None]:
-        """Return what the check found, and why it could not go on."""
+    def found_during(self, before: Readings, after: Readings, expected: Expected) -> tuple[Finding, ...]:
+        """Judge the time between two readings; empty where nothing was added, or where the check has no `watch`.
+        NOT_APPLICABLE says why the check does not watch this node.
+
+        What could not be compared is INCONCLUSIVE. Each finding names both readings as its evidence.
+        """
+        watch = self.watch
+        if watch is None:
+            return ()
+        found = self._judged(lambda: watch.judge(before, after, expected), watch.probes)
+        evidence = (*before.digests(watch.probes), *after.digests(watch.probes))
+        bad = [finding for finding in found if finding.verdict is not Verdict.PASS]
+        return tuple(replace(f, evidence=evidence, limits=expected.limits.digest) for f in bad)
+
+    def _judged(self, judge: Callable[[], Iterable[Finding]], probes: tuple[Probe, ...]) -> list[Finding]:
+        """Return what `judge` found; what passed is left out, and the reason added, where it could not go on."""
         found: list[Finding] = []
         try:
-            for finding in self.judge(readings, expected):
+            for finding in judge():
                 found.append(finding)  # noqa: PERF402 — what was found before an error stays
         except (UnmeasuredError, ParseError) as error:
-            return found, error
+            reason: ClusterctlError = error
         except MALFORMED as error:
-            tools = ", ".join(probe.argv[0] for probe in self.probes)
-            return found, ParseError(f"the output is malformed ({type(error).__name__})", where=tools)
-        return found, None if found else UnmeasuredError(f"{self.name} found nothing to judge")
+            tools = ", ".join(probe.argv[0] for probe in probes)
+            reason = ParseError(f"the output is malformed ({type(error).__name__})", where=tools)
+        else:
+            return found
+        return [*(finding for finding in found if finding.verdict not in _SOUND), inconclusive(self.name, reason)]
 
 
 def without_figure(

@@ -237,6 +237,11 @@ class Readings:
         )
 
 
+def seconds_between(before: Readings, after: Readings, probe: Probe) -> float:
+    """Return the seconds between the probe's starts in two readings, at least 1. Raises `UnmeasuredError`."""
+    return max(1.0, (after.result(probe).started - before.result(probe).started).total_seconds())
+
+
 class _ProbeDocument(pydantic.BaseModel):
     argv: tuple[str, ...]
     status: Status

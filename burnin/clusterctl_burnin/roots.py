@@ -14,7 +14,16 @@ from clusterctl_burnin.check import Cause
 _PCIE_CHECKS = frozenset({"pcie_chain", "gpudirect_rdma"})
 _GPU_SETTINGS = frozenset(
     {"gpu_persistence", "gpu_firmware", "site_firmware", "fabric_manager", "gpu_topology", "gpu_temperature"}
-    | {"docker_gpu", "gpu_recovery", "gpu_settings", "gpu_slowdown", "gpu_pcie", "gpu_memory_size"}
+    | {
+        "docker_gpu",
+        "gpu_recovery",
+        "gpu_settings",
+        "gpu_slowdown",
+        "gpu_pcie",
+        "gpu_memory_size",
+        "sensor_plausible",
+        "idle_power",
+    }
 )
 _DOCKERS = ("docker", "docker_gpu", "monitoring_containers")
 _GPU_CHECKS = (

@@ -36,6 +36,7 @@ SECTIONS: Mapping[str, CommandTable] = {
     },
     "In service": {
         "check": ("check:check", "Check nodes in service, without loads; change nothing."),
+        "adopt": ("adopt:adopt", "Take in machines that are installed already."),
         "revalidate": ("steps:revalidate", "Prove nodes again after a repair."),
     },
     "Machine": {
@@ -82,6 +83,7 @@ CABLE: CommandTable = {
     "health": ("cable_health:health", "Judge links by two readings of their counters."),
     "burnplan": ("cable_burnplan:burnplan", "Plan flows that load every link, from forwarding tables."),
     "coverage": ("cable_coverage:coverage", "Judge which links a burn loaded, and how well."),
+    "burn": ("cable_burn:burn", "Load every link from free hosts, and judge each."),
     "disable": ("cable_disable:disable", "Take bad links between switches out of use."),
     "enable": ("cable_enable:enable", "Bring repaired links back into use, once proven."),
 }

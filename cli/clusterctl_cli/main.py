@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from clusterctl import __version__
 from clusterctl.fleet.errors import ClusterctlError, UsageError
 from clusterctl.fleet.peer_text import visible
 from clusterctl.operations.documents import redacted
@@ -83,7 +84,7 @@ def _rows(section: str) -> Iterator[tuple[str, str]]:
 
 
 @click.command(cls=RootGroup, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="clusterctl")
+@click.version_option(__version__)
 def cli() -> None:
     """From bare GPU servers to a trusted training cluster.
 

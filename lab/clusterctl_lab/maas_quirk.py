@@ -57,6 +57,11 @@ class MaasQuirk(enum.Enum):
         "the API key belongs to a user who is no administrator",
         "recorded from MAAS 3.4.10 (015, 048, 070)",
     )
+    NO_POOL_RIGHTS = (
+        "no-pool-rights",
+        "MAAS takes rights from Canonical RBAC: the key may enrol machines, and administer none of this machine's pool",
+        "maasserver/auth.py, _can_admin with rbac_enabled (MAAS 3.5)",
+    )
     OTHER_POOL = (
         "other-pool",
         "the machine has enlisted itself, and lies in the resource pool research",

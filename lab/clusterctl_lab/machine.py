@@ -34,6 +34,8 @@ class Gpu:
     recovery       what its driver wants to be done with it; None, GPU Reset
     hot_slowdown   its hardware lowers its clock for heat, although it is idle
     pcie_generation   the highest that it and its slot reach
+    idle_w         the power that it draws while idle
+    under_load     what happens to it once the GPUs have been loaded: `xid`, `ecc`, `nvlink`, `pcie`; empty for nothing
     """
 
     index: int
@@ -67,15 +69,21 @@ class Gpu:
     recovery: str = "None"
     hot_slowdown: bool = False
     pcie_generation: int = 5
+    under_load: str = ""
+    idle_w: float = 67.74
 
 
 @dataclass(frozen=True, slots=True)
 class PortErrors:
-    """How fast a port's error counters grow, per hour of its life; and how often its link went down since the boot."""
+    """How fast a port's error counters grow, per hour of its life; and how often its link went down since the boot.
+
+    load_downs  so often more, once the fabric has been loaded
+    """
 
     symbol_per_hour: float = 0.0
     receive_per_hour: float = 0.0
     link_downed: int = 0
+    load_downs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +147,8 @@ class Drive:
     on_bus  False: it fell off the PCI bus since the BMC looked, which still lists it; only virtual metal lacks it
     used_percent  of the endurance that its maker warrants
     slow    it reads a fraction of what its like do, and finds nothing wrong with itself
+    pending_sectors  of a SATA drive, that it cannot read
+    lost_block       the error log of an NVMe drive names a block that it could not read
     pulled  it was drawn out of its bay, also of a machine that runs; then it is not on the bus either
     """
 
@@ -152,6 +162,8 @@ class Drive:
     pulled: bool = False
     used_percent: int = 1
     slow: bool = False
+    pending_sectors: int = 0
+    lost_block: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +181,7 @@ class Dimm:
 
     failed              it has lost data (an uncorrectable ECC error); the machine still counts it
     corrected_per_hour  how often ECC corrects what it reads
+    load_corrected      so many more errors are corrected once the GPUs have been loaded
     flips               under full load it gives back other bits than were written
     seen                False: the firmware has not started it; the BMC, which asked it earlier, still lists it
     """
@@ -179,6 +192,7 @@ class Dimm:
     size_mib: int
     failed: bool = False
     corrected_per_hour: int = 0
+    load_corrected: int = 0
     flips: bool = False
     seen: bool = True
 
@@ -236,6 +250,7 @@ class System:
     unit_failed      a service that training needs ends as soon as it is started
     hung_process    a process sleeps in the kernel and does not wake up
     names_lost       its name server is unreachable
+    time_lost        its time server is unreachable
     other_release    it says of itself that it is another release than was installed
     container_gpus_lost   no container is given GPUs
     container_unhealthy    one of its containers is unhealthy
@@ -265,6 +280,7 @@ class System:
     hung_process: bool = False
     mount_lost: bool = False
     names_lost: bool = False
+    time_lost: bool = False
     unit_failed: bool = False
     other_release: bool = False
     container_gpus_lost: bool = False

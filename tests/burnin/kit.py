@@ -33,7 +33,11 @@ INVENTORY = Inventory(
 )
 NETWORK = dataclasses.replace(BONDED, bonds=(dataclasses.replace(BONDED.bonds[0], mode="active-backup"),))
 """What `ip_addr` and its like were recorded of: Debian 12 in a virtual machine, its network laid by netplan."""
-PROBES: Mapping[str, Probe] = {probe.name: probe for check in CHECKS.values() for probe in check.probes}
+PROBES: Mapping[str, Probe] = {
+    probe.name: probe
+    for check in CHECKS.values()
+    for probe in (*check.probes, *(check.watch.probes if check.watch else ()))
+}
 
 FIRMWARE = FirmwareRequirements(
     hca=PartRequirements(

@@ -122,10 +122,10 @@ def test_a_tool_whose_file_hangs_stops_nobody_else(unreachable: Path) -> None:
     """Starting it hangs in the kernel: it is a time-out like any other, and the rest of the sweep goes on meanwhile."""
     began = time.monotonic()
     readings = run(Probe("hang", (str(unreachable),), timeout=2.0), GOOD)
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 40
     assert readings.probes["hang"].status is Status.TIMEOUT
     assert readings.probes["good"].stdout == "fine\n"
-    assert readings.probes["good"].seconds < 20
+    assert readings.probes["good"].seconds < 40
 
 
 def test_what_respawns_faster_than_it_is_killed_is_not_chased_for_ever(tmp_path: Path) -> None:

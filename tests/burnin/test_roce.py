@@ -180,7 +180,7 @@ def test_the_kernels_counters_stand_in_for_perfquery(
     assert port_counters.main(0.01, ask) == 0
     port = parse_port_counters(capsys.readouterr().out).ports["mlx5_0"]
     assert port.first is not None
-    assert dict(port.first.counters) == dict(zip(port_counters.KERNEL, range(4), strict=True))
+    assert dict(port.first.counters) == dict(zip(port_counters.KERNEL, range(5), strict=True))
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"ports": [{}]}', ports(lambda found: found[0].update(mtu="many"))])

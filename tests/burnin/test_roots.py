@@ -112,7 +112,7 @@ def test_a_sweep_runs_each_probe_once() -> None:
     """Six checks read `nvidia-smi -q`; it runs once."""
     once = sweep(SUITE.checks)
     assert once.stdin.decode().count('\\"name\\": \\"nvidia_smi\\"') == 1
-    assert 30 < once.timeout < 200
+    assert 30 < once.timeout < 240
 
 
 CHECK_NAMES = st.sampled_from([*sorted(CHECKS), "ib_write_bw", "all_reduce", "cable"])

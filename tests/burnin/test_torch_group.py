@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -25,6 +24,7 @@ from clusterctl_burnin.package_data import text_of
 from clusterctl_burnin.probe import ProbeResult, Readings, Status, loader
 from clusterctl_burnin.suites.suite import shipped_suite
 from tests.lab_data import lab_limits
+from tests.ports import reserve_port
 
 RECORDED = Path(__file__).parent / "data/torch_group"
 """Printed by the program itself over gloo on the processors of one machine (PyTorch 2.13.0): figures of no hardware."""
@@ -185,15 +185,10 @@ def test_whom_a_hang_named_outlives_a_killed_run() -> None:
     assert list(event.results()) == [Result(1, ("a", "b"), Outcome.HUNG, None, ("b",))]
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
-
-
 def argv(*more: str) -> list[str]:
     program, worker = (text_of(f"node/programs/{name}.py") for name in ("torch_group", "torch_group_worker"))
     messages = ("--python", PYTHON, "--backend", "gloo", "--nodes", "1", "--node", "0", "--ranks", "3")
-    size = ("--head", "127.0.0.1", "--port", str(free_port()), "--bytes", "65536", "--limit", "280")
+    size = ("--head", "127.0.0.1", "--port", str(reserve_port("127.0.0.1")), "--bytes", "65536", "--limit", "280")
     return [sys.executable, "-I", "-c", *loader(), program, worker, *messages, *size, "--stall", "10", *more]
 
 

@@ -6,16 +6,19 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.edges.resources import resource
 from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.node import Inventory, Serial
+from clusterctl.operations import site_adapters
 from clusterctl.operations.context import open_site
 from clusterctl_lab.firmware import Component, Firmware
 from clusterctl_lab.healthy import build
@@ -23,7 +26,7 @@ from clusterctl_lab.machine import Machine
 from clusterctl_lab.vendor import Vendor
 from lab.tests.emulators.redfish.test_control import InstalledHosts
 from tests.cli.site_of_three import run
-from tests.edges.redfish.test_settings_against_lab import LAYOUT, PASSWORD, Site, served
+from tests.edges.redfish.test_settings_against_lab import LAYOUT, PACE, PASSWORD, Site, served
 from tests.edges.site.ready import write_ready_site
 from tests.events import advances, new_event
 
@@ -76,7 +79,8 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    monkeypatch.setattr(site_adapters, "RedfishBmcs", partial(RedfishBmcs, timing=PACE))
     machines = []
     for number in range(1, 5):
         made = build(number, LAYOUT, PASSWORD, rails=1, vendor=Vendor.DELL)
@@ -93,6 +97,7 @@ def write(folder: Path, lab: Site, machines: list[Machine]) -> Path:
     (site / "secrets" / "bmc-password").write_text(PASSWORD)
     text = (site / "site.yml").read_text().replace("skus: [dell-xe9680-h100]", "skus: [ours]")
     text = text.replace("name: ", "simulated: true\nname: ", 1)
+    text += "timing: {settings_poll_s: 0.1}\n"
     text = text.replace("  ca_file: bmc-ca.pem", f"  ca_file: {lab.ca}\n  port: {lab.port}")
     (site / "site.yml").write_text(text)
     sku = (resource("skus") / "dell-xe9680-h100.yml").read_text().replace("name: dell-xe9680-h100", "name: ours")

@@ -19,7 +19,7 @@ HOSTS = 8
 def test_eight_sound_machines_become_gold(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Exit code 0, all gold, and over the whole journal no finding that is not PASS."""
     folder = tmp_path_factory.mktemp("f")
-    with running_lab("e2ef", "10.154.0.0/16", folder, "--hosts", str(HOSTS)) as lab:
+    with running_lab("e2ef", "10.159.0.0/16", folder, "--hosts", str(HOSTS)) as lab:
         site = Site(lab, folder / "runs")
         run = site.run("bootstrap", "--yes")
         assert run.wait() == 0, run.stderr + run.stdout

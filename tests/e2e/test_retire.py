@@ -25,7 +25,7 @@ WIPE = ("retire", NAME, "--wipe", "--reason", "lease ended")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Two machines with an OS on each."""
     folder = tmp_path_factory.mktemp("retire")
-    with running_lab("e2eret", "10.149.0.0/16", folder, "--hosts", "2") as lab:
+    with running_lab("e2eret", "10.160.0.0/16", folder, "--hosts", "2") as lab:
         site = Site(lab, folder / "runs")
         installed = site.run("bootstrap", "--until", "install", "--yes")
         assert installed.wait() == 0, installed.stderr

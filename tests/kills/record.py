@@ -17,7 +17,7 @@ HOSTS = 3
 def main() -> None:
     with (
         tempfile.TemporaryDirectory(prefix="k") as name,
-        running_lab("record", "10.154.0.0/16", Path(name), "--hosts", str(HOSTS)) as lab,
+        running_lab("record", "10.161.0.0/16", Path(name), "--hosts", str(HOSTS)) as lab,
     ):
         folder = Path(name)
         life = Life(Site(lab, folder / "runs"), folder / "life")

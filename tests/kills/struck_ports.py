@@ -38,6 +38,7 @@ from clusterctl.ports import (
     Power,
     Ran,
     Shell,
+    TableReader,
 )
 from clusterctl.ports.accounts import AccountBmcs, PowerLogins
 from tests.events import data_of
@@ -278,6 +279,10 @@ class StruckOutside:
     @property
     def images(self) -> Images:
         return self._inner.images
+
+    @property
+    def tables(self) -> TableReader:
+        return self._inner.tables
 
     @property
     def counters(self) -> CounterReader:

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.soak, needs_metal, pytest.mark.timeou
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MetalSite, Controller]]:
     """One bootstrap of two machines, to the end."""
-    with metal_site("metalg", "10.173.0.0/16", tmp_path_factory.mktemp("gold"), len(NODES)) as metal:
+    with metal_site("metalg", "10.179.0.0/16", tmp_path_factory.mktemp("gold"), len(NODES)) as metal:
         yield metal, metal.bootstrap()
 
 

@@ -65,7 +65,7 @@ class Installed:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
     """One bootstrap of two machines, watched; at the end nothing of the lab may be left."""
     folder = tmp_path_factory.mktemp("maas")
-    with metal_site("metalm", "10.173.0.0/16", folder, len(NODES), "--installer", "maas") as metal:
+    with metal_site("metalm", "10.177.0.0/16", folder, len(NODES), "--installer", "maas") as metal:
         before, maas, early = metal.data(), Maas(metal), []
         give_up = time.monotonic() + 2 * INSTALL_S
         with metal.site.start(*TO_INSTALL) as run:

@@ -11,9 +11,11 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from clusterctl import __version__
 from tests.paths import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+LAB = tomllib.loads((ROOT / "lab" / "pyproject.toml").read_text())
 DECLARED = {
     "requirements.txt": PROJECT["project"]["dependencies"],
     "requirements-dev.txt": PROJECT["dependency-groups"]["dev"],
@@ -68,3 +70,9 @@ def test_each_file_is_proven_and_no_place_is_named(name: str) -> None:
     form = r"[a-z0-9-]+==[a-z0-9.]+( --hash=sha256:[0-9a-f]{64})+"
     assert entries(name)
     assert [line for line in entries(name) if not re.fullmatch(form, line)] == []
+
+
+def test_one_version() -> None:
+    """The code, both packages and the lab's requirement name the same version."""
+    assert PROJECT["project"]["version"] == LAB["project"]["version"] == __version__
+    assert f"clusterctl=={__version__}" in LAB["project"]["dependencies"]

@@ -353,7 +353,7 @@ def measured(inventory: Inventory, check: str) -> Any:
     """What the check looks at: a value, how many parts there are, or how each of them is."""
     found = getattr(inventory, OF_CHECK[check])
     if not isinstance(found, tuple) or check in ("root_disk", *COUNTS):
-        return len(found) if isinstance(found, tuple) else found
+        return len(found) if isinstance(found, tuple) else round(found) if isinstance(found, float) else found
     return sorted(str(getattr(part, "healthy", None)) for part in found)
 
 

@@ -23,7 +23,7 @@ from tests.two.world import World
 
 NAMES = ("n1", "n2", "n3", "n4")
 LEASE_S = 2
-PATIENCE_S = 60.0
+PATIENCE_S = 240.0
 SHEET = "name,bmc_address\n" + "".join(f"{name},192.0.2.{number}\n" for number, name in enumerate(NAMES, start=1))
 
 
@@ -96,7 +96,9 @@ def scene(tmp_path: Path, url: str) -> Iterator[Scene]:
     site = write_ready_site(tmp_path / "site")
     (site / "bmcs.csv").write_text(SHEET)
     with (site / "site.yml").open("a") as settings:
-        settings.write(f"\nsimulated: true\nclaims: {{lease_s: {LEASE_S}}}\njournal: {url}\n")
+        settings.write(
+            f"\nsimulated: true\nclaims: {{lease_s: {LEASE_S}}}\njournal: {url}\ntiming: {{install_poll_s: 0.2}}\n"
+        )
     (tmp_path / "world").mkdir()
     scene = Scene(site, World(tmp_path / "world"), url)
     book = scene.journal()

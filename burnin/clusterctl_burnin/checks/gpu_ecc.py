@@ -9,10 +9,10 @@ from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import exactly
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
-from clusterctl_burnin.check import Area, Cause, Check, Expected, known
+from clusterctl_burnin.check import Area, Cause, Check, Expected, Watch, known
 from clusterctl_burnin.limits.limit import Limit, LimitKey
 from clusterctl_burnin.probe import Readings
-from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each_or
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each_or, each_since, risen
 
 GPU_UNCORRECTABLE_ECC_MAX = LimitKey(
     "gpu_uncorrectable_ecc_max",
@@ -69,7 +69,7 @@ def _uncorrectable(gpu: GpuReading, limit: Limit) -> Iterator[Finding]:
         verdict=Verdict.FAIL,
         code=Code.GPU_ECC_UNCORRECTABLE,
         subject=gpu.subject,
-        cause="uncorrectable memory errors since the driver was loaded",
+        cause="the GPU has had uncorrectable memory errors since the driver was loaded",
         measured=limit.quantity(errors),
         expected=limit.at_most,
         remedy="reset the GPU and run the burn-in again; if they come back, replace the GPU",
@@ -109,6 +109,31 @@ def _corrected(gpu: GpuReading, limit: Limit) -> Iterator[Finding]:
         )
 
 
+def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterator[Finding]:
+    uncorrectable, corrected = expected.limits[GPU_UNCORRECTABLE_ECC_MAX], expected.limits[GPU_CORRECTED_ECC_MAX]
+
+    def added(was: GpuReading, gpu: GpuReading) -> Iterator[Finding]:
+        if not gpu.ecc_enabled:
+            return
+        counts = risen(was.uncorrectable_since_boot, gpu.uncorrectable_since_boot, "the uncorrectable ECC errors")
+        if counts:
+            yield from _uncorrectable(replace(gpu, uncorrectable_since_boot=counts), uncorrectable)
+        few = risen(was.dram_corrected_since_boot, gpu.dram_corrected_since_boot, "the corrected ECC errors")
+        if few:
+            yield Finding(
+                check=_NAME,
+                verdict=Verdict.WARN,
+                code=Code.GPU_ECC_CORRECTED,
+                subject=gpu.subject,
+                cause="the GPU corrected memory errors",
+                measured=corrected.quantity(few),
+                remedy="check this GPU again after the next burn-in; replace it if the errors become more",
+                serial=gpu.serial or "",
+            )
+
+    return each_since(_NAME, before, after, expected, added)
+
+
 CHECK = Check(
     _NAME,
     (NVIDIA_SMI,),
@@ -117,4 +142,5 @@ CHECK = Check(
     causes=(Cause("nvidia_driver"),),
     limits=(GPU_UNCORRECTABLE_ECC_MAX, GPU_CORRECTED_ECC_MAX),
     after_loads=True,
+    watch=Watch((NVIDIA_SMI,), _judge_load),
 )

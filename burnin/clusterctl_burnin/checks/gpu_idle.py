@@ -86,7 +86,7 @@ CHECK = Check(
     area=Area.GPU,
     metrics=(GPU_TEMPERATURE, GPU_MEMORY_TEMPERATURE),
     samples=_samples,
-    causes=(Cause("nvidia_driver"),),
+    causes=(Cause("nvidia_driver"), Cause("sensor_plausible", same_part=True)),
     limits=(
         GPU_IDLE_MEMORY_MAX,
         GPU_TEMPERATURE_MAX,

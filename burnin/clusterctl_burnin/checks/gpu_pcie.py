@@ -11,17 +11,24 @@ from collections.abc import Iterator
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
-from clusterctl_burnin.check import Area, Cause, Check, Expected, known
+from clusterctl_burnin.chance import exceeds
+from clusterctl_burnin.check import Area, Cause, Check, Expected, Watch, known
 from clusterctl_burnin.limits.limit import Limit, LimitKey
-from clusterctl_burnin.probe import Readings, UnmeasuredError
+from clusterctl_burnin.probe import Readings, UnmeasuredError, seconds_between
 from clusterctl_burnin.probes.lspci import PCIE_SPEED_MIN
-from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each_or
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each_or, each_since, risen
 
 GPU_PCIE_REPLAYS_MAX = LimitKey(
     "gpu_pcie_replays_max",
     "packets since the GPU's reset",
     default=1000,
     source="own choice; GPUs of healthy recorded servers show 0 to 67",
+)
+GPU_PCIE_REPLAY_RATE_MAX = LimitKey(
+    "gpu_pcie_replay_rate_max",
+    "per minute",
+    default=8,
+    source="NVIDIA DCGM's health watch of PCIe, which warns of more than 8 replays in a minute",
 )
 _NAME = "gpu_pcie"
 _SPEEDS = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0, 6: 64.0}
@@ -77,11 +84,34 @@ def _repeats(gpu: GpuReading, limit: Limit) -> Iterator[Finding]:
         )
 
 
+def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterator[Finding]:
+    limit, seconds = expected.limits[GPU_PCIE_REPLAY_RATE_MAX], seconds_between(before, after, NVIDIA_SMI)
+
+    def added(was: GpuReading, gpu: GpuReading) -> Iterator[Finding]:
+        count = risen(was.pcie_replays, gpu.pcie_replays, "the PCIe replays")
+        if count:
+            many = exceeds(count, seconds, limit.value / 60)
+            yield Finding(
+                check=_NAME,
+                verdict=Verdict.FAIL if many else Verdict.WARN,
+                code=Code.GPU_PCIE_REPLAYS,
+                subject=gpu.subject,
+                cause=f"the PCIe link repeated {count} packets in {seconds:.0f} s",
+                measured=limit.quantity(count * 60 / seconds),
+                expected=limit.at_most,
+                remedy=_SLOT if many else _WATCH,
+                serial=gpu.serial or "",
+            )
+
+    return each_since(_NAME, before, after, expected, added)
+
+
 CHECK = Check(
     _NAME,
     (NVIDIA_SMI,),
     _judge,
     area=Area.PCIE,
     causes=(Cause("nvidia_driver"), Cause("gpu_count", unmeasured=True)),
-    limits=(PCIE_SPEED_MIN, GPU_PCIE_REPLAYS_MAX),
+    limits=(PCIE_SPEED_MIN, GPU_PCIE_REPLAYS_MAX, GPU_PCIE_REPLAY_RATE_MAX),
+    watch=Watch((NVIDIA_SMI,), _judge_load),
 )

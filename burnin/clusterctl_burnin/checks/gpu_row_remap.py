@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
-from clusterctl_burnin.check import Area, Cause, Check, Expected, known
+from clusterctl_burnin.check import Area, Cause, Check, Expected, Watch, known
 from clusterctl_burnin.limits.limit import Limit, LimitKey
 from clusterctl_burnin.probe import Readings
-from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each_or
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each_or, each_since, risen
 
 GPU_REMAPPED_ROWS_MAX = LimitKey(
     "gpu_remapped_rows_max",
@@ -32,6 +32,7 @@ _NAME = "gpu_row_remap"
 
 
 _RESET = "reset the GPU or reboot the node"
+_RESET_AND_REPEAT = f"{_RESET}, then run the burn-in again; replace the GPU if it replaces memory again"
 _Found = tuple[Verdict, Code, str, str, int | None]
 """Verdict, code, cause, remedy, and the number that exceeds the limit."""
 
@@ -41,20 +42,44 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
     def bad(gpu: GpuReading) -> Iterator[Finding]:
         limit, found = (pages, _pages(gpu, pages)) if gpu.retires_pages else (rows, _rows(gpu, rows))
-        for verdict, code, cause, remedy, count in found:
-            yield Finding(
-                check=_NAME,
-                verdict=verdict,
-                code=code,
-                subject=gpu.subject,
-                cause=cause,
-                measured=None if count is None else limit.quantity(count),
-                expected=None if count is None else limit.at_most,
-                remedy=remedy,
-                serial=gpu.serial or "",
-            )
+        yield from (_finding(gpu, one, limit) for one in found)
 
     return each_or(_NAME, readings, expected, bad, passed(_NAME, "no row remapping is pending or failed"))
+
+
+def _finding(gpu: GpuReading, found: _Found, limit: Limit) -> Finding:
+    verdict, code, cause, remedy, count = found
+    return Finding(
+        check=_NAME,
+        verdict=verdict,
+        code=code,
+        subject=gpu.subject,
+        cause=cause,
+        measured=None if count is None else limit.quantity(count),
+        expected=None if count is None else limit.at_most,
+        remedy=remedy,
+        serial=gpu.serial or "",
+    )
+
+
+def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterator[Finding]:
+    """Yield the states that are new, and the rows or pages that were replaced meanwhile."""
+    rows, pages = expected.limits[GPU_REMAPPED_ROWS_MAX], expected.limits[GPU_RETIRED_PAGES_MAX]
+
+    def added(was: GpuReading, gpu: GpuReading) -> Iterator[Finding]:
+        retires = gpu.retires_pages
+        limit, judge = (pages, _pages) if retires else (rows, _rows)
+        known_codes = {code for _, code, *_ in judge(was, limit)}
+        new = [one for one in judge(gpu, limit) if one[1] not in known_codes]
+        yield from (_finding(gpu, one, limit) for one in new)
+        old, now = was.spare_rows, gpu.spare_rows
+        first, last = (old.retired, now.retired) if retires else (old.uncorrectable, now.uncorrectable)
+        count = risen(first, last, "the retired pages" if retires else "the remapped rows")
+        if count and not new:
+            cause = "the GPU replaced faulty memory"
+            yield _finding(gpu, (Verdict.FAIL, Code.GPU_REMAPPED_ROWS, cause, _RESET_AND_REPEAT, count), limit)
+
+    return each_since(_NAME, before, after, expected, added)
 
 
 def _rows(gpu: GpuReading, limit: Limit) -> Iterator[_Found]:
@@ -105,4 +130,5 @@ CHECK = Check(
     causes=(Cause("nvidia_driver"),),
     limits=(GPU_REMAPPED_ROWS_MAX, GPU_RETIRED_PAGES_MAX),
     after_loads=True,
+    watch=Watch((NVIDIA_SMI,), _judge_load),
 )

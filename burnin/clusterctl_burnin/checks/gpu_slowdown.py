@@ -8,13 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
-from clusterctl_burnin.check import Area, Cause, Check, Expected, known
-from clusterctl_burnin.probe import Readings
-from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each_or
+from clusterctl_burnin.check import Area, Cause, Check, Expected, Watch, known
+from clusterctl_burnin.limits.limit import Limit, LimitKey
+from clusterctl_burnin.probe import Readings, UnmeasuredError, seconds_between
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each_or, each_since, read
 
+GPU_SLOWED_MAX = LimitKey(
+    "gpu_slowed_max",
+    "% of a load",
+    default=1,
+    source="own choice; a well cooled GPU at its power limit shows no time lost to heat or to a power brake",
+)
 _NAME = "gpu_slowdown"
 _COOL = "check the machine's fans, air baffles or coolant, then the GPU's heat sink; run the burn-in again"
 _POWER = "look for a lost power supply, a power cap or a power event in the BMC; compare the GPU's speed under load"
@@ -60,6 +67,44 @@ def _reason(gpu: GpuReading) -> tuple[Verdict, Code, str, str] | None:
     return None
 
 
+def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterator[Finding]:
+    """Judge the times that the driver counts; older drivers count none, and gpu_load samples the reasons itself."""
+    if all(gpu.slowed is None for one in (before, after) for gpu in read(one).gpus):
+        yield not_applicable(_NAME, "the driver does not count for how long clocks were lowered")
+        return
+    limit, seconds = expected.limits[GPU_SLOWED_MAX], seconds_between(before, after, NVIDIA_SMI)
+
+    def slowed(was: GpuReading, gpu: GpuReading) -> Iterator[Finding]:
+        first, last = known(was.slowed, "the slowed times"), known(gpu.slowed, "the slowed times")
+        heat = last.software_thermal + last.hardware_thermal - first.software_thermal - first.hardware_thermal
+        brake = last.power_brake - first.power_brake
+        if min(heat, brake) < 0:
+            raise UnmeasuredError("the slowed times were counted from zero again", remedy="run the burn-in again")
+        if heat > 0:
+            yield _slowed(gpu, (Code.GPU_THROTTLED, "heat slowed the GPU down", _COOL), 100 * heat / seconds, limit)
+        if brake > 0:
+            cause = "the machine ordered the GPU to slow down (power brake)"
+            yield _slowed(gpu, (Code.GPU_POWER_BRAKE, cause, _POWER), 100 * brake / seconds, limit)
+
+    yield from each_since(_NAME, before, after, expected, slowed)
+
+
+def _slowed(gpu: GpuReading, diagnosis: tuple[Code, str, str], percent: float, limit: Limit) -> Finding:
+    code, cause, remedy = diagnosis
+    return Finding(
+        check=_NAME,
+        verdict=Verdict.FAIL if percent > limit.value else Verdict.WARN,
+        code=code,
+        subject=gpu.subject,
+        cause=cause,
+        measured=limit.quantity(percent),
+        expected=limit.at_most,
+        remedy=remedy,
+        serial=gpu.serial or "",
+        deterministic=False,
+    )
+
+
 CHECK = Check(
     _NAME,
     (NVIDIA_SMI,),
@@ -70,5 +115,7 @@ CHECK = Check(
         Cause("gpu_count", unmeasured=True),
         Cause("gpu_idle", same_part=True),
     ),
+    limits=(GPU_SLOWED_MAX,),
     idle_only=True,
+    watch=Watch((NVIDIA_SMI,), _judge_load),
 )

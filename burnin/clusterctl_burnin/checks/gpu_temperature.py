@@ -54,7 +54,7 @@ CHECK = Check(
     (NVIDIA_SMI,),
     _judge,
     area=Area.GPU,
-    causes=(Cause("nvidia_driver"),),
+    causes=(Cause("nvidia_driver"), Cause("sensor_plausible", same_part=True)),
     limits=(GPU_TEMPERATURE_ABOVE_OTHERS_MAX,),
     idle_only=True,
 )

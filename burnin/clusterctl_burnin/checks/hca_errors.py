@@ -14,9 +14,9 @@ from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Bound, Quantity
 from clusterctl.formats.infiniband.adapters import Adapter
-from clusterctl.formats.infiniband.port_counters import HIGHEST, PortCounters, Sample, parse_port_counters
+from clusterctl.formats.infiniband.port_counters import CounterDocument, PortCounters, Sample, parse_port_counters
 from clusterctl_burnin.chance import exceeds
-from clusterctl_burnin.check import Area, Check, Expected, inconclusive
+from clusterctl_burnin.check import Area, Check, Expected, Watch, inconclusive
 from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 from clusterctl_burnin.probes.ibstat import IBSTAT, compute_adapters, serial_of
@@ -40,6 +40,18 @@ HCA_RECEIVE_ERRORS_MAX = LimitKey(
     default=10,
     source="a common rule of fleet health checks; a port above it is called degraded",
 )
+HCA_DISCARDS_MAX = LimitKey(
+    "hca_xmit_discards_max",
+    "per second",
+    default=100,
+    source="a common rule of fleet health checks; a port above it is called degraded",
+)
+HCA_LOCAL_ERRORS_MAX = LimitKey(
+    "hca_local_errors_max",
+    "per minute",
+    default=0,
+    source="a common rule of fleet health checks, for which one local link integrity or buffer overrun error is fatal",
+)
 HCA_SYMBOL_ERRORS_MAX = LimitKey(
     "hca_symbol_errors_max",
     "per hour",
@@ -49,6 +61,7 @@ HCA_SYMBOL_ERRORS_MAX = LimitKey(
 
 WATCHED_S = "5"
 COUNTERS = Probe("port_counters", ("port-counters", WATCHED_S), timeout=60.0, waits=True)
+COUNTERS_ONCE = Probe("port_counters_once", ("port-counters", "once"), timeout=30.0)
 _NAME = "hca_errors"
 _DOWNED = "LinkDownedCounter"
 _DOWN_PERIOD_S = 12 * 3600
@@ -80,15 +93,33 @@ _RATES = (
     _Rate("SymbolErrorCounter", "symbol errors", HCA_SYMBOL_ERRORS_MAX, 3600.0),
     _Rate("PortRcvErrors", "packets received with errors", HCA_RECEIVE_ERRORS_MAX, 1.0),
     _Rate("LinkErrorRecoveryCounter", "link error recoveries", HCA_LINK_RECOVERIES_MAX, 60.0),
+    _Rate("PortXmitDiscards", "packets discarded before they were sent", HCA_DISCARDS_MAX, 1.0),
+    _Rate("LocalLinkIntegrityErrors", "local link integrity errors", HCA_LOCAL_ERRORS_MAX, 60.0),
+    _Rate("ExcessiveBufferOverrunErrors", "buffer overruns", HCA_LOCAL_ERRORS_MAX, 60.0),
 )
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    adapters = compute_adapters(readings, expected.sku)
-    result = readings.result(COUNTERS)
+    return _of_ports(readings, parse_port_counters(_printed(readings, COUNTERS)), expected)
+
+
+def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterator[Finding]:
+    """Judge the two readings as those of one measurement, as long as the load."""
+    first, last = (_printed(readings, COUNTERS_ONCE) for readings in (before, after))
+    up, _, added = last.partition("\n")
+    text = "\n".join((up, first.partition("\n")[2])) + added
+    return _of_ports(after, parse_port_counters(text), expected)
+
+
+def _printed(readings: Readings, probe: Probe) -> str:
+    result = readings.result(probe)
     if result.rc != 0:
         raise UnmeasuredError(f"the port counters cannot be read: {result.complaint}", remedy=_PRIVILEGE)
-    document = parse_port_counters(result.stdout)
+    return result.stdout
+
+
+def _of_ports(readings: Readings, document: CounterDocument, expected: Expected) -> Iterator[Finding]:
+    adapters = compute_adapters(readings, expected.sku)
     bad: list[Finding] = []
     for adapter in adapters:
         try:
@@ -127,8 +158,10 @@ def _samples(port: PortCounters | None, adapter: Adapter) -> tuple[Sample, Sampl
     if port is None or port.first is None or port.last is None:
         reason = port.complaint if port else "the node did not ask the adapter"
         raise UnmeasuredError(f"the port counters cannot be read: {reason}", remedy=_PRIVILEGE)
-    for counter in HIGHEST:
-        if port.last.counters[counter] < port.first.counters[counter]:
+    if port.first.counters.keys() != port.last.counters.keys():
+        raise UnmeasuredError("the port does not show the same counters twice", remedy="run the burn-in again")
+    for counter, count in port.last.counters.items():
+        if count < port.first.counters[counter]:
             raise UnmeasuredError(
                 "something cleared the counters during the measurement", remedy="run the burn-in again"
             )
@@ -156,7 +189,7 @@ def _errors(first: Sample, last: Sample, limits: Limits) -> Found | None:
     seconds = last.at - first.at
     counted, allowed = [], []
     for rate in _RATES:
-        count, limit = last.counters[rate.counter] - first.counters[rate.counter], limits[rate.limit]
+        count, limit = last.counters.get(rate.counter, 0) - first.counters.get(rate.counter, 0), limits[rate.limit]
         if exceeds(count, seconds, limit.value / rate.seconds):
             counted.append(f"{count} {rate.what} in {seconds:.0f} s")
             allowed.append(f"at most {limit} {rate.what} {limit.unit}")
@@ -179,9 +212,12 @@ CHECK = Check(
     _judge,
     area=Area.INFINIBAND,
     limits=(
+        HCA_DISCARDS_MAX,
         HCA_LINK_DOWNS_MAX,
+        HCA_LOCAL_ERRORS_MAX,
         HCA_LINK_RECOVERIES_MAX,
         HCA_RECEIVE_ERRORS_MAX,
         HCA_SYMBOL_ERRORS_MAX,
     ),
+    watch=Watch((IBSTAT, COUNTERS_ONCE), _judge_load),
 )

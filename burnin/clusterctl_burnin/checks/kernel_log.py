@@ -21,6 +21,7 @@ from clusterctl.formats.host.kernel_log import (
     KernelLog,
     LineKind,
     Message,
+    added_lines,
     board_serials,
     limited_links,
     read_kernel_log,
@@ -29,9 +30,10 @@ from clusterctl.formats.host.kernel_log import (
     xids,
 )
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading, parse_query
-from clusterctl_burnin.check import Area, Check, Expected
+from clusterctl_burnin.check import Area, Check, Expected, Watch
 from clusterctl_burnin.kernel_log.combined import (
     ADAPTER,
+    ADAPTER_LINE,
     LOW_POWER,
     MEDIA,
     Judgement,
@@ -80,6 +82,22 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     yield from found
     if not found:
         yield passed(_NAME, "no message in the kernel log keeps the node from training")
+
+
+def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterator[Finding]:
+    """Judge the messages that were added, together with the older ones that name parts. Raises `UnmeasuredError`."""
+    added = added_lines(before.text(DMESG), after.text(DMESG))
+    if added.lines:
+        context = (line for line in before.text(DMESG).splitlines() if ADAPTER_LINE.search(line) or MEDIA.search(line))
+        log = replace(after.result(DMESG), stdout="".join(f"{line}\n" for line in (*context, *added.lines)))
+        readings = replace(after, probes={**after.probes, DMESG.name: log})
+        yield from (found for found in _judge(readings, expected) if found.code is not Code.KERNEL_LOG_CUT)
+    if added.overrun:
+        raise UnmeasuredError(
+            "the kernel logged more than its buffer holds, and messages are lost",
+            remedy="boot with log_buf_len=16M; read the lost messages with journalctl -k -b on the node",
+            code=Code.KERNEL_LOG_CUT,
+        )
 
 
 @functools.lru_cache(maxsize=8192)
@@ -321,4 +339,11 @@ def _links(messages: Sequence[Message]) -> Iterator[Finding]:
         )
 
 
-CHECK = Check(_NAME, (DMESG, NVIDIA_SMI), _judge, area=Area.SYSTEM, after_loads=True)
+CHECK = Check(
+    _NAME,
+    (DMESG, NVIDIA_SMI),
+    _judge,
+    area=Area.SYSTEM,
+    after_loads=True,
+    watch=Watch((DMESG, NVIDIA_SMI), _judge_load),
+)

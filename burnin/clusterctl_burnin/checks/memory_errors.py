@@ -7,16 +7,17 @@ One uncorrected error is one too many. Corrected ones are judged as a rate, by t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.formats.host.cpu_memory import MemoryErrors, parse_edac_counters, parse_memory_modules
 from clusterctl_burnin.chance import exceeds
-from clusterctl_burnin.check import Area, Check, Expected
+from clusterctl_burnin.check import Area, Check, Expected, Watch
 from clusterctl_burnin.checks.memory_size import MODULES
 from clusterctl_burnin.limits.limit import LimitKey, Limits
-from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError, seconds_between
 
 MEMORY_CORRECTED_MAX = LimitKey(
     "memory_corrected_max",
@@ -45,6 +46,26 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield passed(
             _NAME, "no memory module reports an error", measured=Quantity(0, "errors"), expected=exactly(0, "errors")
         )
+
+
+def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterator[Finding]:
+    """Judge what each module's counters gained, over the time between the two readings."""
+    seconds = seconds_between(before, after, COUNTERS)
+    earlier = {(errors.name, errors.location): errors for errors in parse_edac_counters(before.text(COUNTERS))}
+    for errors in parse_edac_counters(after.text(COUNTERS)):
+        was = earlier.pop((errors.name, errors.location), None)
+        if was is None or errors.corrected < was.corrected or errors.uncorrected < was.uncorrected:
+            raise UnmeasuredError(f"the counters of {_part(errors)} were reset", remedy="run the burn-in again")
+        gained = replace(
+            errors,
+            corrected=errors.corrected - was.corrected,
+            uncorrected=errors.uncorrected - was.uncorrected,
+            seconds=round(seconds),
+        )
+        yield from _bad(gained, expected.limits)
+    if earlier:
+        names = ", ".join(map(_part, earlier.values()))
+        raise UnmeasuredError(f"no driver counts the errors of {names} any longer", remedy=_NO_DRIVER)
 
 
 def _require_all(counted: Sequence[MemoryErrors], installed: int) -> None:
@@ -109,4 +130,12 @@ def _part(errors: MemoryErrors) -> str:
     return f"{errors.name} ({errors.location})" if errors.location else errors.name
 
 
-CHECK = Check(_NAME, (COUNTERS, MODULES), _judge, area=Area.MEMORY, limits=(MEMORY_CORRECTED_MAX,), after_loads=True)
+CHECK = Check(
+    _NAME,
+    (COUNTERS, MODULES),
+    _judge,
+    area=Area.MEMORY,
+    limits=(MEMORY_CORRECTED_MAX,),
+    after_loads=True,
+    watch=Watch((COUNTERS,), _judge_load),
+)

@@ -15,10 +15,10 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity
 from clusterctl.formats.nvidia.nvlink import GpuLinkErrors, LinkError, parse_nvlink_errors
 from clusterctl_burnin.chance import exceeds
-from clusterctl_burnin.check import Area, Cause, Check, Expected, inconclusive
+from clusterctl_burnin.check import Area, Cause, Check, Expected, Watch, inconclusive
 from clusterctl_burnin.checks.nvlink import NVLINK_COUNT
 from clusterctl_burnin.limits.limit import LimitKey, Limits
-from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+from clusterctl_burnin.probe import Probe, Readings, TwoReadings, UnmeasuredError, seconds_between
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, missing, serials_by_uuid
 
 NVLINK_ERRORS_MAX = LimitKey(
@@ -43,6 +43,7 @@ ERRORS = Probe(
     again_after=WATCHED_S,
     role="nvidia_driver",
 )
+ERRORS_ONCE = Probe("nvlink_errors_once", ERRORS.argv, timeout=20.0, role=ERRORS.role)
 _NAME = "nvlink_errors"
 _REPAIRED = frozenset({LinkError.CRC, LinkError.RECOVERY_SUCCESSFUL})
 """The link itself repaired what these count."""
@@ -65,11 +66,22 @@ class _Watched:
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    links = expected.limits[NVLINK_COUNT].value
-    if not links:
+    if not expected.limits[NVLINK_COUNT].value:
         yield not_applicable(_NAME, "the SKU's GPUs have no NVLink")
         return
-    twice = readings.twice(ERRORS)
+    yield from _of_gpus(readings, readings.twice(ERRORS), expected)
+
+
+def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterator[Finding]:
+    if not expected.limits[NVLINK_COUNT].value:
+        return
+    twice = TwoReadings(before.text(ERRORS_ONCE), after.text(ERRORS_ONCE), seconds_between(before, after, ERRORS_ONCE))
+    found = _of_gpus(after, twice, expected)
+    yield from (finding for finding in found if finding.code is not Code.NVLINK_ERRORS_EARLIER)
+
+
+def _of_gpus(readings: Readings, twice: TwoReadings, expected: Expected) -> Iterator[Finding]:
+    links = expected.limits[NVLINK_COUNT].value
     first = {gpu.uuid: gpu for gpu in parse_nvlink_errors(twice.first)}
     gpus = parse_nvlink_errors(twice.second)
     serials = serials_by_uuid(readings)
@@ -84,7 +96,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     absent = tuple(missing(_NAME, len(gpus), expected.sku.gpu_count, "GPUs"))
     yield from absent
     if not bad and not absent:
-        yield passed(_NAME, f"no NVLink counted errors within {WATCHED_S:g} s")
+        yield passed(_NAME, f"no NVLink counted errors within {twice.seconds:.0f} s")
 
 
 def _watched(first: GpuLinkErrors | None, last: GpuLinkErrors, seconds: float, links: float) -> _Watched:
@@ -162,4 +174,5 @@ CHECK = Check(
         Cause("nvlink", same_part=True),
         Cause("fabric_manager", unmeasured=True),
     ),
+    watch=Watch((ERRORS_ONCE, NVIDIA_SMI), _judge_load),
 )

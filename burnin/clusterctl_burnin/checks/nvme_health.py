@@ -1,4 +1,8 @@
-"""nvme_health: no NVMe drive warns of itself, is worn, or has run out of spare blocks."""
+"""nvme_health: no NVMe drive warns of itself, is worn, has run out of spare blocks, or has lost data.
+
+A drive's error log (nvme error-log) that names blocks which could not be read or written fails the drive. The count of
+such errors over its whole life, without an entry of the log, is a warning. SATA and SAS drives: drive_smart.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,13 @@ NVME_USED_MAX = LimitKey(
     "%",
     default=80,
     source="own choice; at 100 a drive has had the writing that its maker warrants (NVM Express Base Specification)",
+)
+
+NVME_LOST_BLOCKS_MAX = LimitKey(
+    "nvme_lost_blocks_max",
+    "blocks",
+    default=0,
+    source="NVM Express Base Specification, status 2h/80h and 2h/81h: each entry is data that is lost",
 )
 
 HEALTH = Probe("nvme_health", ("nvme-health", "15"), timeout=25.0)
@@ -71,6 +82,8 @@ def _bad(drive: NvmeDrive, limits: Limits) -> Iterator[Finding]:
             remedy=remedy,
             serial=drive.serial,
         )
+    elif len(drive.health.lost_blocks or ()) > limits[NVME_LOST_BLOCKS_MAX].value:
+        yield _lost(drive, drive.health.lost_blocks or (), limits[NVME_LOST_BLOCKS_MAX])
     elif drive.health.media_errors:
         count = str(drive.health.media_errors)
         cause = f"the drive failed {count} times in its life to read back what was written"
@@ -85,6 +98,21 @@ def _bad(drive: NvmeDrive, limits: Limits) -> Iterator[Finding]:
             remedy=remedy,
             serial=drive.serial,
         )
+
+
+def _lost(drive: NvmeDrive, blocks: tuple[int, ...], limit: Limit) -> Finding:
+    shown = ", ".join(map(str, blocks[:3])) + (" …" if len(blocks) > 3 else "")
+    return Finding(
+        check=_NAME,
+        verdict=Verdict.FAIL,
+        code=Code.DRIVE_FAILING,
+        subject=f"{drive.name} ({drive.model})",
+        cause=f"the drive's error log names blocks that it could not read or write (LBA {shown})",
+        measured=limit.quantity(len(blocks)),
+        expected=limit.at_most,
+        remedy=_replace(drive),
+        serial=drive.serial,
+    )
 
 
 _COOL = (
@@ -108,4 +136,4 @@ def _told(health: DriveHealth) -> str:
     return f"spare {health.spare} % (threshold {health.spare_threshold} %), used {health.used} %"
 
 
-CHECK = Check(_NAME, (HEALTH,), _judge, area=Area.STORAGE, limits=(NVME_USED_MAX,))
+CHECK = Check(_NAME, (HEALTH,), _judge, area=Area.STORAGE, limits=(NVME_USED_MAX, NVME_LOST_BLOCKS_MAX))

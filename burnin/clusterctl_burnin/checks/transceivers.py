@@ -95,4 +95,4 @@ def _who(module: Transceiver) -> str:
     return f"the module {module.vendor} {module.part} (serial {module.serial})"
 
 
-CHECK = Check(_NAME, (MODULES, IBSTAT), _judge, area=Area.INFINIBAND)
+CHECK = Check(_NAME, (MODULES, IBSTAT), _judge, area=Area.INFINIBAND, after_loads=True)

@@ -123,6 +123,8 @@ def _minute(at: str) -> str:
 
 LOW_POWER = "Detected insufficient power on the PCIe slot"
 ADAPTER = re.compile(r"^mlx5_core (?P<pci>\S+): firmware version: (?P<kind>\d+)\.")
+ADAPTER_LINE = re.compile(r"mlx5_core \S+: firmware version: ")
+"""The same within a line of the log."""
 _LOW_POWER_OF = re.compile(r"mlx5_core(?: (?P<pci>[0-9a-f:.]+))?:.*" + LOW_POWER)
 _SLOT = "check that the slot's or riser's power lead is plugged in"
 

@@ -13,6 +13,8 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl_burnin.check import EVERY_AREA, Area
 from clusterctl_burnin.registry import CHECKS, GROUP_LOADS, NODE_LOADS
 
+WATCH = "load_watch"
+"""Where the watch could not read the node, the load's part is as unknown as before: other loads run."""
 NO_AREA: frozenset[Area] = frozenset()
 _BY_CODE = {
     Code.XID: frozenset({Area.GPU}),
@@ -42,4 +44,6 @@ def _speaks_against(finding: Finding) -> frozenset[Area]:
         return frozenset({CHECKS[finding.check].area})
     if finding.check in NODE_LOADS:
         return NODE_LOADS[finding.check].about
+    if finding.check == WATCH and finding.code is not Code.LOAD_REBOOTED:
+        return NO_AREA
     return NO_AREA if finding.check in GROUP_LOADS else EVERY_AREA

@@ -80,6 +80,36 @@ def each_or(check: str, readings: Readings, expected: Expected, judge: JudgeGpu,
     yield from found or (good,)
 
 
+JudgeGpuLoad = Callable[[GpuReading, GpuReading], Iterator[Finding]]
+"""Judges one GPU by the readings before and after a load."""
+
+
+def each_since(
+    check: str, before: Readings, after: Readings, expected: Expected, judge: JudgeGpuLoad
+) -> Iterator[Finding]:
+    """Yield the findings of each GPU that was listed before a load; INCONCLUSIVE for one that cannot be compared."""
+    earlier = {gpu.pci: gpu for gpu in read(before).gpus}
+
+    def of(gpu: GpuReading) -> Iterator[Finding]:
+        was = earlier.get(gpu.pci)
+        if was is None or was.uuid != gpu.uuid:
+            raise UnmeasuredError("the GPU was not listed before the load", remedy="run the burn-in again")
+        yield from judge(was, gpu)
+
+    return each(check, after, expected, of)
+
+
+def risen(before: int | None, after: int | None, what: str) -> int:
+    """Return what a counter gained. Raises `UnmeasuredError` where it was not reported, or was reset meanwhile."""
+    first, last = known(before, what), known(after, what)
+    if last < first:
+        raise UnmeasuredError(
+            f"{what} were counted from zero again: the GPU was reset, or its driver loaded again",
+            remedy="find what reset the GPU in the kernel log, then run the burn-in again",
+        )
+    return last - first
+
+
 def missing(check: str, listed: int, wanted: int, things: str) -> Iterator[Finding]:
     """Yield INCONCLUSIVE where a check saw fewer things than the node should have."""
     if listed < wanted:

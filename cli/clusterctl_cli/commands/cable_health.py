@@ -71,14 +71,13 @@ def health(ctx: click.Context, options: HealthOptions) -> None:
     if options.as_json:
         _print_document(result.health, result.limits, result.rates if options.rates else ())
     else:
-        _print_for_people(result.health)
+        print_health(result.health)
     ctx.exit(result.exit_code)
 
 
-def _print_document(found: Health, limits: LimitsUsed, rates: Iterable[PortRate]) -> None:
-    from clusterctl_cli.formats import print_document
-
-    document: dict[str, object] = {
+def health_document(found: Health) -> dict[str, object]:
+    """Return the health as data for JSON, without the limits."""
+    return {
         "verdict": found.verdict.value,
         "links": found.links,
         "proven": found.proven,
@@ -86,10 +85,15 @@ def _print_document(found: Health, limits: LimitsUsed, rates: Iterable[PortRate]
         "seconds": found.seconds,
         "proven_ber": found.proven_ber,
         "stop": found.stop.reason if found.stop else "",
-        "limits": {"name": limits.name, "digest": limits.digest},
         "not_measured": list(found.not_measured),
         "findings": [_as_json(finding) for finding in found.findings],
     }
+
+
+def _print_document(found: Health, limits: LimitsUsed, rates: Iterable[PortRate]) -> None:
+    from clusterctl_cli.formats import print_document
+
+    document = health_document(found) | {"limits": {"name": limits.name, "digest": limits.digest}}
     ports = [
         {
             "device": rate.port.device,
@@ -121,8 +125,8 @@ def _as_json(finding: HealthFinding) -> dict[str, object]:
     }
 
 
-def _print_for_people(found: Health) -> None:
-    """Print the findings by rack."""
+def print_health(found: Health) -> None:
+    """Print the findings by rack, then the counts."""
     from itertools import groupby
 
     from rich.text import Text

@@ -68,7 +68,7 @@ def install(*, folder: Path, reinstall: str, reason: str, from_pool: bool, **opt
     from clusterctl.operations import reinstall as operation
 
     request = operation.ReinstallRequest(node=reinstall, reason=reason, from_pool=from_pool)
-    return _run(operation, folder, lambda _context: request, options)
+    return run_operation(operation, folder, lambda _context: request, options)
 
 
 @click.command()
@@ -132,7 +132,7 @@ def revalidate(folder: Path, *, parts: tuple[str, ...], **options: Any) -> int:
     def request(context: SiteContext) -> operation.RevalidateRequest:
         return operation.RevalidateRequest(nodes=select_nodes(context, options), parts=named, **wanted)
 
-    return _run(operation, folder, request, options)
+    return run_operation(operation, folder, request, options)
 
 
 def run_steps(folder: Path, steps: list[str], options: dict[str, Any]) -> int:
@@ -147,10 +147,10 @@ def run_steps(folder: Path, steps: list[str], options: dict[str, Any]) -> int:
         limit = select_nodes(context, options, "limit")
         return operation.RunRequest(steps=tuple(map(Step, steps)), limit=limit, **wanted)
 
-    return _run(operation, folder, request, options, unasked=bool(wanted.get("read_only")))
+    return run_operation(operation, folder, request, options, unasked=bool(wanted.get("read_only")))
 
 
-def _run(
+def run_operation(
     operation: Any,
     folder: Path,
     make_request: Callable[[SiteContext], Any],

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from clusterctl.fleet.errors import UsageError
 from clusterctl_lab.event_texts import BmcEvent, log_entry
-from clusterctl_lab.faults.fault import Fault, data_drive, drive_fault, with_drive
+from clusterctl_lab.faults.fault import Fault, data_drive, drive_fault, refuse_part, with_drive
 from clusterctl_lab.machine import Machine
 
 USED_PERCENT = 104
 """Of the warranted endurance: a drive that was in service before."""
+PENDING_SECTORS = 8
 
 
 def _dead_nvme(machine: Machine, part: str) -> Machine:
@@ -18,6 +20,15 @@ def _dead_nvme(machine: Machine, part: str) -> Machine:
     entry = log_entry(machine, BmcEvent.DRIVE_FAILED, bay.removeprefix("bay"), dead.slot)
     broken = with_drive(machine, dead, replace(dead, failed=True))
     return replace(broken, logged=(*machine.logged, entry)).with_fault(f"dead-nvme:{bay}")
+
+
+def _pending_sectors(machine: Machine, part: str) -> Machine:
+    refuse_part(machine, part)
+    sata = next((drive for drive in machine.drives if drive.boot and "AHCI" in drive.slot), None)
+    if sata is None:
+        remedy = "choose a machine with a SATA boot disk: a lab of PowerEdge servers has one"
+        raise UsageError("the boot disk is no SATA drive", where=machine.name, remedy=remedy)
+    return with_drive(machine, sata, replace(sata, pending_sectors=PENDING_SECTORS)).with_fault("pending-sectors")
 
 
 def _wrong_boot_disk(machine: Machine, part: str) -> Machine:
@@ -33,6 +44,19 @@ FAULTS = (
         "Critical",
         target="NODE or NODE:bay2",
         apply=_dead_nvme,
+    ),
+    drive_fault(
+        "lost-block",
+        does="a data drive could not read a block, and reports itself healthy",
+        shows="the drive's error log (nvme error-log), status 2h/81h",
+        change=lambda drive: replace(drive, lost_block=True),
+    ),
+    Fault(
+        name="pending-sectors",
+        does="the SATA boot disk holds sectors that it cannot read, and its own verdict is PASSED",
+        shows="smartctl -x: Current_Pending_Sector; nothing in the BMC",
+        target="NODE",
+        apply=_pending_sectors,
     ),
     Fault(
         name="wrong-boot-disk",

@@ -159,6 +159,48 @@ FAULTS = (
         change=lambda gpu: replace(gpu, nvlink_replays_per_hour=40 * 3600),
     ),
     gpu_fault(
+        "ecc-under-load",
+        does="a GPU has an uncorrectable memory error once the GPUs have been loaded",
+        shows="nvidia-smi -q before and after the load: DRAM Uncorrectable",
+        change=lambda gpu: replace(gpu, under_load="ecc"),
+    ),
+    gpu_fault(
+        "gpu-power-while-idle",
+        does="an idle GPU draws 240 W",
+        shows="nvidia-smi -q: Power Draw",
+        change=lambda gpu: replace(gpu, idle_w=240.0),
+    ),
+    gpu_fault(
+        "gpu-sensor-dead",
+        does="the temperature sensor of a GPU shows 0 °C",
+        shows="nvidia-smi -q: GPU Current Temp",
+        change=lambda gpu: replace(gpu, temperature_c=0),
+    ),
+    gpu_fault(
+        "heat-under-load",
+        does="heat slows a GPU down for 20 s once the GPUs have been loaded; it is cool again after the load",
+        shows="nvidia-smi -q before and after the load: HW Thermal Slowdown",
+        change=lambda gpu: replace(gpu, under_load="heat"),
+    ),
+    gpu_fault(
+        "nvlink-replay-under-load",
+        does="an NVLink of a GPU sends one packet again once the GPUs have been loaded",
+        shows="nvidia-smi nvlink -e before and after the load: Replay Errors",
+        change=lambda gpu: replace(gpu, under_load="nvlink"),
+    ),
+    gpu_fault(
+        "pcie-replays-under-load",
+        does="the PCIe link of a GPU repeats 900 packets once the GPUs have been loaded",
+        shows="nvidia-smi -q before and after the load: Replays Since Reset",
+        change=lambda gpu: replace(gpu, under_load="pcie"),
+    ),
+    gpu_fault(
+        "xid-under-load",
+        does="NVIDIA's driver reports Xid 119 of a GPU once the GPUs have been loaded",
+        shows="the kernel log, after the load",
+        change=lambda gpu: replace(gpu, under_load="xid"),
+    ),
+    gpu_fault(
         "other-vbios",
         does="a GPU has an older VBIOS than its neighbours",
         shows="nvidia-smi -q: VBIOS Version",

@@ -100,6 +100,12 @@ FAULTS = (
         change=lambda hca: replace(hca, errors=replace(hca.errors, link_downed=hca.errors.link_downed + FLAPS)),
     ),
     hca_fault(
+        "flap-under-load",
+        does="the link of an HCA goes down and up once as soon as the fabric has been loaded",
+        shows="perfquery before and after the load: LinkDownedCounter; the kernel log",
+        change=lambda hca: replace(hca, errors=replace(hca.errors, load_downs=1)),
+    ),
+    hca_fault(
         "old-nic-firmware",
         does="an HCA runs firmware of 2022",
         shows="ibstat, the kernel log, the BMC's firmware inventory",

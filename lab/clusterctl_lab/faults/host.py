@@ -143,6 +143,12 @@ FAULTS = (
         change=lambda system: replace(system, peermem_lost=True),
     ),
     system_fault(
+        "no-time-source",
+        does="no packet comes back from the host's time server",
+        shows="chronyc sources: reach 0; chronyc tracking: Not synchronised",
+        change=lambda system: replace(system, time_lost=True),
+    ),
+    system_fault(
         "other-release",
         does="the host's /etc/os-release says Debian 10",
         shows="/etc/os-release",

@@ -102,6 +102,12 @@ FAULTS = (
         change=lambda dimm: replace(dimm, corrected_per_hour=CORRECTED_PER_HOUR),
     ),
     dimm_fault(
+        "memory-errors-under-load",
+        does="a memory module has 40 corrected errors once the GPUs have been loaded",
+        shows="the kernel's EDAC counters before and after the load",
+        change=lambda dimm: replace(dimm, load_corrected=40),
+    ),
+    dimm_fault(
         "wrong-memory",
         does="a memory module loses bits under full load, and only then",
         shows="stress-ng's own check of its results, and the kernel's EDAC counters while it runs",

@@ -14,7 +14,7 @@ SHARED = (
     *("dead-bmc", "dead-nvme", "failed-dimm", "failed-fan", "failed-psu", "hanging-bmc", "missing-gpu", "missing-hca"),
     *("network-lost", "never-boots", "over-temperature", "wrong-bmc-password"),
     *("down-speed-link", "flapping-port", "gpu-off-the-bus", "missing-cable", "nvlink-down", "old-nic-firmware"),
-    *("memory-errors", "weak-light", "worn-nvme"),
+    *("lost-block", "memory-errors", "no-time-source", "weak-light", "worn-nvme"),
     *("dcgm-fail", "hot-gpu-under-load", "silent-corruption", "slow-gpu"),
     *("memory-errors", "slow-nvme", "weak-light", "worn-nvme", "wrong-memory"),
     *("pcie-width", "port-errors", "row-remap-failure", "slow-cores", "swapped-cable", "swapped-ethernet-cable"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,19 +12,14 @@ import requests
 
 from lab.tests.emulators.redfish.replay_kit import SYSTEM, small, write
 from lab.tests.lab_kit import ROOT, clusterctl
+from tests.ports import reserve_port
 
 ADDRESS = "127.97.0.1"
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((ADDRESS, 0))
-        return int(probe.getsockname()[1])
-
-
 def test_serves_until_interrupted(tmp_path: Path) -> None:
     """It says where the BMCs are and leaves what a site needs to reach them; Ctrl-C ends it and removes that again."""
-    tree, out, port = write(small(), tmp_path / "tree"), tmp_path / "out", free_port()
+    tree, out, port = write(small(), tmp_path / "tree"), tmp_path / "out", reserve_port(ADDRESS, "127.97.0.2")
     password = tmp_path / "password"
     password.write_text("of-no-use-elsewhere\n")
     command = (

@@ -21,7 +21,7 @@ PATIENCE = 300.0
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLab]:
     """One virtual machine; at the end nothing of the lab may be left."""
     folder = tmp_path_factory.mktemp("metal")
-    with running_lab("metal1", "10.173.0.0/16", folder, "--metal", "qemu", "--hosts", "1", "--rails", "1") as found:
+    with running_lab("metal1", "10.176.0.0/16", folder, "--metal", "qemu", "--hosts", "1", "--rails", "1") as found:
         yield found
     assert leftovers(found) == []
     assert virtual_machines(found) == []

@@ -131,7 +131,8 @@ def name_ports(fabric: Fabric, plan: WiringPlan, hosts: Hosts) -> Named:
     """Return the names of all cabled ports.
 
     If several devices have one name, a GUID from the inventory wins, then the device with the most planned cables. The
-    others are named by description and GUID.
+    others are named by description and GUID, and so are adapters with no more than the name of a host all of whose
+    planned adapters are there.
     """
     far, cabled = _cabled(fabric)
     peers = peers_of(plan)
@@ -139,8 +140,10 @@ def name_ports(fabric: Fabric, plan: WiringPlan, hosts: Hosts) -> Named:
     proven = frozenset(guid for guid in cabled if _inventoried(fabric.devices[guid], fabric, hosts) is not None)
     units = {guid: _unit(fabric, guid, ports, planned, hosts) for guid, ports in cabled.items()}
     names = {port: _port_name(units[guid][1], port.number) for guid, ports in cabled.items() for port in ports}
+    superfluous = set(_superfluous(fabric, units, names, cabled, peers)) - proven
+    names |= _labelled({g: f"{fabric.devices[g].description} [{g}]" for g in superfluous}, cabled)
     refused = []
-    for unit, guids in _shared({guid: unit for guid, (_, unit) in units.items()}).items():
+    for unit, guids in _shared({guid: unit for guid, (_, unit) in units.items() if guid not in superfluous}).items():
         placed = {g: sum(peers.get(names[p]) == names[far[p]] for p in cabled[g]) for g in guids}
         trusted = _trusted(guids, proven, placed)
         labels = {guid: f"{fabric.devices[guid].description} [{guid}]" for guid in guids if guid != trusted}
@@ -148,6 +151,25 @@ def name_ports(fabric: Fabric, plan: WiringPlan, hosts: Hosts) -> Named:
         if trusted is None:
             refused.append(Claim(unit, _ports_of(guids, cabled), tuple(labels.values())))
     return Named(names, tuple(refused), proven, _respelled(units.values()))
+
+
+def _superfluous(
+    fabric: Fabric,
+    units: Mapping[Guid, tuple[Unit, Unit]],
+    names: Mapping[PortId, PortName],
+    cabled: Mapping[Guid, list[PortId]],
+    peers: Mapping[PortName, PortName],
+) -> Iterator[Guid]:
+    """Yield adapters with the name of a host only, where other devices have the names of all its planned adapters."""
+    taken, planned = set(names.values()), defaultdict(set)
+    for port in peers:
+        planned[port.device].add(port)
+    for guid, (_, unit) in units.items():
+        adapters = planned.get(unit.device, set())
+        own = {names[port] for port in cabled[guid]}
+        is_bare = fabric.devices[guid].kind is DeviceKind.CA and not unit.port
+        if is_bare and adapters and adapters <= taken and adapters.isdisjoint(own):
+            yield guid
 
 
 def _labelled(labels: Mapping[Guid, str], cabled: Mapping[Guid, list[PortId]]) -> dict[PortId, PortName]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from clusterctl.cabling.labels import shortened
@@ -43,7 +43,7 @@ def wiring_gaps(plan: WiringPlan, adapters: Mapping[str, int | None]) -> tuple[W
     planned, spelled = _planned(plan)
     nodes = {short(node): node for node in adapters}
     return (
-        *_no_cables([node for key, node in nodes.items() if adapters[node] != 0 and key not in planned]),
+        *no_cables([node for key, node in nodes.items() if adapters[node] != 0 and key not in planned]),
         *_adapter_counts({node: planned[key] for key, node in nodes.items() if key in planned}, adapters),
         *_no_nodes([spelled[key] for key in planned.keys() - nodes.keys()]),
     )
@@ -61,12 +61,14 @@ def _planned(plan: WiringPlan) -> tuple[dict[str, set[str]], dict[str, str]]:
     return planned, spelled
 
 
-def _no_cables(nodes: list[str]) -> Iterator[WiringGap]:
-    nodes.sort(key=natural_key)
-    if nodes:
-        they = "they" if len(nodes) > 1 else "it"
-        message = f"the wiring plan has no cable of {shortened(nodes)}: {they} cannot pass cable"
-        yield WiringGap(GapKind.NO_CABLES, tuple(nodes), message)
+def no_cables(nodes: Iterable[str], what: str = "the wiring plan has no cable") -> tuple[WiringGap, ...]:
+    """Return the gap of these nodes; none where there are none."""
+    hosts = tuple(sorted(nodes, key=natural_key))
+    if not hosts:
+        return ()
+    they = "they" if len(hosts) > 1 else "it"
+    message = f"{what} of {shortened(hosts)}: {they} cannot pass cable"
+    return (WiringGap(GapKind.NO_CABLES, hosts, message),)
 
 
 def _adapter_counts(planned: Mapping[str, set[str]], adapters: Mapping[str, int | None]) -> Iterator[WiringGap]:

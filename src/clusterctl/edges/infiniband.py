@@ -93,9 +93,39 @@ class CounterReader:
 
     def ibqueryerrors(self, deadline: Deadline) -> Observed[str]:
         """Return the whole text."""
-        text = _read(self.command, deadline, success=(0, 1)).stdout
-        if "## Summary:" not in text:
-            raise EdgeError("no summary: it read no port", where=" ".join(self.command), remedy=_NO_MASTER)
+        return self._observed((self.command,), deadline)
+
+    def traffic(self, deadline: Deadline) -> Observed[str]:
+        """Return the texts of both calls, one after the other, under the time at which the second one begins."""
+        return self._observed((self.command, (*self.command, "--counters")), deadline)
+
+    def _observed(self, commands: Sequence[Sequence[str]], deadline: Deadline) -> Observed[str]:
+        texts = []
+        for command in commands:
+            at = self.clock.now()
+            text = _read(command, deadline, success=(0, 1)).stdout
+            if "## Summary:" not in text:
+                raise EdgeError("no summary: it read no port", where=" ".join(command), remedy=_NO_MASTER)
+            texts.append(text)
+        if len(texts) > 1:
+            texts.insert(0, f"# {at:%Y-%m-%dT%H:%M:%S.%f}Z\n")
+        text = "".join(texts)
+        evidence = Evidence(" ".join(commands[-1]), self.where, at, self.origin, text.encode())
+        return Observed(text, (evidence,))
+
+
+@dataclass(frozen=True, slots=True)
+class TableReader:
+    """Implements `ports.TableReader`. Fails closed as `IbnetdiscoverReader` does."""
+
+    clock: Clock
+    origin: Origin
+    command: Sequence[str] = ("dump_fts",)
+    where: str = "controller"
+
+    def dump_fts(self, deadline: Deadline) -> Observed[str]:
+        """Return the whole text."""
+        text = _read(self.command, deadline).stdout
         evidence = Evidence(" ".join(self.command), self.where, self.clock.now(), self.origin, text.encode())
         return Observed(text, (evidence,))
 

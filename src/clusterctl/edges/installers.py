@@ -11,6 +11,25 @@ from clusterctl.ports import Deadline, Eraser, Installer, InstallStatus, Install
 from clusterctl.ports.accounts import LoginUpdate, PowerLogins, PowerTarget
 
 
+class NoInstaller:
+    """Meets `Installer` for machines that are installed already: nothing is ever done to their disks."""
+
+    def prepare(self, target: InstallTarget, _deadline: Deadline) -> Observed[InstallStatus]:
+        raise self._refusal(target)
+
+    start = release = prepare
+
+    def observe(self, targets: Sequence[InstallTarget], _deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
+        raise self._refusal(targets[0])
+
+    def _refusal(self, target: InstallTarget) -> EdgeError:
+        return EdgeError(
+            "clusterctl installs nothing on it: its provisioning backend is existing",
+            where=target.name,
+            remedy=f"clusterctl adopt {target.name} takes it in as it is",
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Backend:
     """One installer, and what else it does: `eraser` None where it erases nothing, `logins` where it has none."""
@@ -59,7 +78,7 @@ class Installers:
         eraser = self._of(target.name).eraser
         if eraser is None:
             raise EdgeError(
-                "its installer, our own PXE, erases no drives",
+                "its provisioning backend erases no drives",
                 where=target.name,
                 remedy="erase its drives by hand, then retire it without --wipe",
             )

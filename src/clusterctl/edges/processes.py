@@ -139,10 +139,18 @@ def _decoded(output: bytes, argv: Sequence[str]) -> str:
         raise EdgeError(message, where=" ".join(argv), remedy=REMEDY) from error
 
 
-def start(argv: Sequence[str], variables: Mapping[str, str], *, missing: str, errors: bool) -> subprocess.Popen[bytes]:
+def start(
+    argv: Sequence[str],
+    variables: Mapping[str, str],
+    *,
+    missing: str,
+    errors: bool,
+    descriptors: Sequence[int] = (),
+) -> subprocess.Popen[bytes]:
     """Start a program in a session of its own, with unbuffered pipes at stdin, stdout and (with `errors`) stderr.
 
-    `variables` is its whole environment, `missing` the remedy where it is not installed. The caller ends it with `end`.
+    `variables` is its whole environment, `missing` the remedy where it is not installed. It inherits `descriptors` and
+    no other file of ours. The caller ends it with `end`.
     A program that does not end when its stdin is closed needs `killed_with_us` in front of it.
     """
     try:
@@ -155,6 +163,7 @@ def start(argv: Sequence[str], variables: Mapping[str, str], *, missing: str, er
             cwd="/",
             start_new_session=True,
             bufsize=0,
+            pass_fds=descriptors,
         )
     except OSError as error:
         raise EnvironmentBrokenError(

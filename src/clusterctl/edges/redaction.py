@@ -1,14 +1,13 @@
-"""Takes secrets out of whatever is kept or shown, in each of the forms that they take on their way."""
+"""Takes secrets out of whatever is kept or shown, in each of the forms that they take on their way.
+
+Every command imports this module: what only a command with secrets needs is imported inside the functions, so that
+start-up stays fast.
+"""
 
 from __future__ import annotations
 
-import base64
-import json
 import threading
 from collections.abc import Iterable, Iterator
-from urllib.parse import quote, quote_plus
-
-from ahocorasick_rs import BytesAhoCorasick, Implementation
 
 SHORTEST = 4  # a shorter secret would blank out half of every text
 MASK = "(secret)"
@@ -64,6 +63,8 @@ class _Pack:
     """Forms that are looked for in one pass (Aho–Corasick)."""
 
     def __init__(self, forms: Iterable[str]) -> None:
+        from ahocorasick_rs import BytesAhoCorasick, Implementation
+
         self.forms = tuple(forms)
         encoded = [_encoded(form) for form in self.forms]
         self._automaton = BytesAhoCorasick(encoded, implementation=Implementation.ContiguousNFA)
@@ -97,6 +98,10 @@ def forms(secret: str) -> Iterator[str]:
     """As it is; in JSON, once and within JSON; in Python's `repr`; in a URL or form, once and twice, which is how
     OAuth's PLAINTEXT signature has it (RFC 5849, 3.4.4 in 3.5.1); and within base64 in each of three ways.
     """
+    import base64
+    import json
+    from urllib.parse import quote, quote_plus
+
     yield secret
     yield json.dumps(secret)[1:-1]
     yield json.dumps(secret, ensure_ascii=False)[1:-1]

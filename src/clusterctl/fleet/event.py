@@ -32,6 +32,7 @@ class Kind(enum.StrEnum):
     NODE_ADDRESSED = "node.addressed"
     ROOT_DISK_PROVEN = "node.root_disk_proven"
     HOST_KEY_PINNED = "node.host_key_pinned"
+    NODE_ADOPTED = "node.adopted"
     BMC_PASSWORD_CHANGED = "bmc.password_changed"  # noqa: S105 — no password
     BMC_PASSWORD_SHARED = "bmc.password_shared"  # noqa: S105 — likewise
     STEP_STARTED = "step.started"
@@ -65,6 +66,9 @@ class Kind(enum.StrEnum):
     CAMPAIGN_ANSWERED = "campaign.answered"
     CAMPAIGN_DROPPED = "campaign.dropped"
     CAMPAIGN_ENDED = "campaign.ended"
+    BURN_STARTED = "burn.started"
+    BURN_STAGE_MEASURED = "burn.stage_measured"
+    BURN_ENDED = "burn.ended"
     FABRIC_DEVICE_SEEN = "fabric.device_seen"
     FABRIC_LINK_SEEN = "fabric.link_seen"
     FABRIC_TRANSCEIVER_SEEN = "fabric.transceiver_seen"

@@ -28,6 +28,7 @@ from clusterctl.fleet.payloads.node import (
     HostKeyPinned,
     InstallProgress,
     NodeAddressed,
+    NodeAdopted,
     NodeDescribed,
     NodeHeld,
     NodeIdentified,
@@ -105,6 +106,11 @@ def _host_key(payload: HostKeyPinned, state: NodeState, _event: Event) -> NodeSt
 
 
 @_applied.register
+def _adopted(payload: NodeAdopted, state: NodeState, _event: Event) -> NodeState:
+    return replace(state, address=payload.address, host_key=payload.public, adopted=True)
+
+
+@_applied.register
 def _started(_payload: StepStarted, state: NodeState, _event: Event) -> NodeState:
     return replace(state, attempts=state.attempts + 1)
 
@@ -112,8 +118,13 @@ def _started(_payload: StepStarted, state: NodeState, _event: Event) -> NodeStat
 @_applied.register
 def _intended(payload: ActIntended, state: NodeState, event: Event) -> NodeState:
     intent = Intent(payload.act, payload.target, event.seq, payload.details)
-    reinstall = "" if payload.act is Act.INSTALL_START else state.reinstall
-    return replace(state, reinstall=reinstall, intents=with_intent(state.intents, intent))
+    installs = payload.act is Act.INSTALL_START
+    return replace(
+        state,
+        reinstall="" if installs else state.reinstall,
+        adopted=state.adopted and not installs,
+        intents=with_intent(state.intents, intent),
+    )
 
 
 @_applied.register
@@ -226,6 +237,7 @@ def _merged(payload: NodeMerged, state: NodeState, event: Event) -> NodeState:
         reinstall="",
         revalidation=None,
         admitted_at=None,
+        adopted=False,
     )
 
 

@@ -107,7 +107,10 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Hca:
-    """An InfiniBand adapter port. `guid` is the node/port GUID where the BMC or host tells it; `port` counts from 1."""
+    """A port of an InfiniBand adapter, or of one that carries RoCE; `port` counts from 1.
+
+    guid  the node or port GUID, where the BMC or host reports it
+    """
 
     slot: str
     model: str
@@ -214,6 +217,7 @@ class Inventory:
     on            whether the machine was on meanwhile; None where the BMC does not tell
     aliases       other serials that the BMC gives for the machine: of its chassis, its boards, its product label
     unread        what the BMC lists but does not give: the parts above may be more than were read
+    ethernet_adapters  ports of adapters that speak Ethernet only, of any maker: those of a RoCE fabric are among them
     posted        when its last self-test ended, as the BMC writes it; empty where the BMC reports the end without a
                   time; None where the machine has not ended it, or the BMC does not report it
     """
@@ -239,6 +243,7 @@ class Inventory:
     stale: str = ""
     on: bool | None = None
     posted: str | None = None
+    ethernet_adapters: tuple[Hca, ...] | None = None
     rollups: tuple[Rollup, ...] = ()
     aliases: tuple[Serial, ...] = ()
     unread: tuple[Unread, ...] = ()

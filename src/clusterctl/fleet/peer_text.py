@@ -6,6 +6,7 @@ Text passes here where it enters, and once more where it leaves: an older journa
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 
@@ -19,13 +20,19 @@ _HIDDEN = (
     "\ud800-\udfff"  # surrogates
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U0010ffff"  # tags, selectors, private use
 )
-_UNSEEN = re.compile(f"[{_HIDDEN}]")
-_SPACE = re.compile(f"[{_SPACES}]")
-_JSON_UNSEEN = re.compile(f"[{_HIDDEN}{_SPACES}]")
 _MARKS = 4
 """Combining marks that one letter may have; more would cover the lines above and below."""
-_MAY_STACK = re.compile(r"(?:(?![\u2000-\u20cf\u2100-\u2cee\u3000-\u3029\u30a0-\ua66e])[^\x00-\u02ff]){5}")
-"""A row of more characters than `_MARKS`, each in a range that has combining marks: most text has none."""
+_MAY_BE_MARKS = "\u0300-\u1fff\u20d0-\u20ff\u2cef-\u2fff\u302a-\u309f\ua66f-\U0010ffff"
+"""The ranges that have combining marks. Most text has no row of more than `_MARKS` of these characters."""
+_LINES = str.maketrans("\t\n", "  ")
+
+
+@functools.cache
+def _row_of(characters: str, length: int = 1) -> re.Pattern[str]:
+    """Return the pattern of so many of these characters. Compiled at its first use: it takes a millisecond, and most
+    commands print plain ASCII.
+    """
+    return re.compile(f"[{characters}]{{{length}}}")
 
 
 def visible(text: str, limit: int | None = None) -> str:
@@ -35,9 +42,9 @@ def visible(text: str, limit: int | None = None) -> str:
     """
     if limit is not None and len(text) > limit:
         text = text[: limit - 1] + "…"
-    if text.isascii() and text.isprintable():
+    if text.isascii() and (text.isprintable() or text.translate(_LINES).isprintable()):
         return text
-    shown = _UNSEEN.sub(_escape, _SPACE.sub(" ", text.replace("\r\n", "\n")))
+    shown = _row_of(_HIDDEN).sub(_escape, _row_of(_SPACES).sub(" ", text.replace("\r\n", "\n")))
     return shown if shown.isascii() else _without_stacks(shown)
 
 
@@ -49,12 +56,14 @@ def visible_line(text: str, limit: int = MAX_LINE) -> str:
 
 def visible_json(document: str) -> str:
     r"""Return a JSON document with the same values, in which each character that `visible` escapes is `\uXXXX`."""
-    return document if document.isascii() and "\x7f" not in document else _JSON_UNSEEN.sub(_json_escape, document)
+    if document.isascii() and "\x7f" not in document:
+        return document
+    return _row_of(_HIDDEN + _SPACES).sub(_json_escape, document)
 
 
 def has_unseen(text: str) -> bool:
     """Return whether the text has a character that `visible` escapes."""
-    return _UNSEEN.search(text) is not None
+    return _row_of(_HIDDEN).search(text) is not None
 
 
 def _escape(found: re.Match[str]) -> str:
@@ -74,7 +83,7 @@ def _json_escape(found: re.Match[str]) -> str:
 
 def _without_stacks(text: str) -> str:
     """Return the text without more than `_MARKS` combining marks on one letter."""
-    if _MAY_STACK.search(text) is None:
+    if _row_of(_MAY_BE_MARKS, _MARKS + 1).search(text) is None:
         return text
     kept: list[str] = []
     marks = 0

@@ -76,6 +76,7 @@ class NodeState(_StageView):
     reinstall      why its OS is to be installed again, until that begins; empty where it was not ordered
     revalidation   who ordered its revalidation and why, until it is gold again; None where none was ordered
     admitted_at    when the node last became gold as this machine, with this OS
+    adopted        it was installed already when it was taken in: clusterctl never writes its OS
     progress_at    until when the machine's messages about its install are recorded, and those of that instant
     """
 
@@ -113,6 +114,7 @@ class NodeState(_StageView):
     progress: tuple[str, ...] = ()
     revalidation: Revalidation | None = None
     admitted_at: datetime | None = None
+    adopted: bool = False
 
     @property
     def open_acts(self) -> Intents:
@@ -167,6 +169,7 @@ class NodeSummary(_StageView):
     waivers: tuple[Waiver, ...] = ()
     boot_mac: Mac | None = None
     aliases: tuple[Serial, ...] = ()
+    adopted: bool = False
 
 
 def summarise(state: NodeState) -> NodeSummary:

@@ -5,7 +5,18 @@ from __future__ import annotations
 import enum
 from typing import Protocol
 
-from clusterctl.ports import Bmcs, FabricReader, Images, Installer, Playbooks, Pool, PortAdmin, Shell
+from clusterctl.ports import (
+    Bmcs,
+    FabricReader,
+    HostKeyReader,
+    Images,
+    Installer,
+    Playbooks,
+    Pool,
+    PortAdmin,
+    Shell,
+    TableReader,
+)
 from clusterctl.ports import CounterReader as FabricCounters
 from clusterctl.ports.accounts import AccountBmcs, PowerLogins
 from clusterctl.ports.scheduler import Scheduler
@@ -43,11 +54,15 @@ class Adapters(AccountAdapters, Protocol):
     @property
     def shell(self) -> Shell: ...
     @property
+    def host_keys(self) -> HostKeyReader: ...
+    @property
     def playbooks(self) -> Playbooks: ...
     @property
     def fabric(self) -> FabricReader: ...
     @property
     def fabric_ports(self) -> PortAdmin: ...
+    @property
+    def tables(self) -> TableReader: ...
     @property
     def counters(self) -> FabricCounters: ...
     @property

@@ -26,6 +26,7 @@ from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Effect, Preview
 from clusterctl.operations.partners import unpublished_partners
 from clusterctl.operations.plan import PlannedNode, planned
+from clusterctl.operations.site_facts import never_installed
 from clusterctl.operations.trust import notices
 from clusterctl.ports import Claims, Journal
 from clusterctl.steps.executor.pipeline import Observer, Progress
@@ -109,7 +110,10 @@ def _preview(context: SiteContext, request: RunRequest, nodes: Sequence[NodeSumm
     overwritten = [
         node
         for node in nodes
-        if Step.INSTALL in request.steps and node.stage in (Stage.SEEN, Stage.DISCOVERED) and not node.held(now)
+        if Step.INSTALL in request.steps
+        and node.stage in (Stage.SEEN, Stage.DISCOVERED)
+        and not node.held(now)
+        and not never_installed(context.site, node)
     ]
     question = f"Run {', '.join(step.value for step in request.steps)} on {len(nodes)} nodes?"
     if overwritten:
@@ -120,7 +124,7 @@ def _preview(context: SiteContext, request: RunRequest, nodes: Sequence[NodeSumm
     return Preview(
         operation=request.steps[-1].value if len(request.steps) == 1 else "bootstrap",
         question=question,
-        effects=tuple(_effect(planned(node)) for node in nodes),
+        effects=tuple(_effect(planned(context.site, node)) for node in nodes),
         warnings=notices(context.site),
     )
 

@@ -15,7 +15,7 @@ from clusterctl.edges.site import contents
 from clusterctl.edges.site.host_networks import HostNetworks, host_networks
 from clusterctl.edges.site.roles import wanted
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.fabric.wiring import leaves_of_hosts
+from clusterctl.fleet.fabric.wiring import WiringPlan, leaves_of_hosts
 from clusterctl.fleet.gate import Policy
 from clusterctl.fleet.hardware.disk_contract import DATA, ROOT
 from clusterctl.fleet.node import Step
@@ -28,7 +28,7 @@ from clusterctl.operations.fabric_files import most_broken_percent
 from clusterctl.operations.fabric_observation import fabric_hosts
 from clusterctl.operations.gold_pool import publish
 from clusterctl.operations.host_configuration import driver_of, role_variables
-from clusterctl.operations.site_facts import state_dir
+from clusterctl.operations.site_facts import never_installed, state_dir
 from clusterctl.ports import Deadline, HostAddress
 from clusterctl.site.configure import WaveSettings
 from clusterctl.steps.admit import Admit
@@ -41,6 +41,7 @@ from clusterctl.steps.burnin.step import Burnin
 from clusterctl.steps.cable.ethernet import CableWithEthernet
 from clusterctl.steps.cable.fabric_record import FabricRecord
 from clusterctl.steps.cable.lldp import LldpReader
+from clusterctl.steps.cable.roce import CableByFabric, RoceLinks
 from clusterctl.steps.cable.step import Cable, Wiring
 from clusterctl.steps.configure.hardware import HardwareProbe
 from clusterctl.steps.configure.step import Configure, ConfigureServices
@@ -50,6 +51,8 @@ from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
 from clusterctl.steps.executor.recorder import Recorder
 from clusterctl.steps.executor.step import StepRunner
 from clusterctl.steps.executor.step_queue import StepLimits
+from clusterctl.steps.fabric_burn import BurnServices
+from clusterctl.steps.install.adopt import Adopt, AdoptServices, InstallOrAdopt
 from clusterctl.steps.install.confirm import HostAccess
 from clusterctl.steps.install.job import TargetNetworks
 from clusterctl.steps.install.step import Install, InstallServices
@@ -129,9 +132,20 @@ class StepFactory:
         at_discovery = rotation is not None and rotation.when == "discover" and not self._read_only
         change_password = rotator(self._context, self._adapters).one if at_discovery else None
         services = DiscoverServices(self._adapters.bmcs, self._site.bmc_address, self._serials, change_password)
-        return Discover(services, DiscoverPlan(self._site.skus, self._settings.batch.discover, self._read_only))
+        plan = DiscoverPlan(
+            self._site.skus,
+            self._settings.batch.discover,
+            self._read_only,
+            installed_elsewhere=partial(never_installed, self._site),
+        )
+        return Discover(services, plan)
 
-    def _install(self) -> Install:
+    def _install(self) -> InstallOrAdopt:
+        """Return the step: nodes that were adopted, or that the site never installs, are verified only."""
+        adopt = Adopt(AdoptServices(self._adapters.shell, self._ssh))
+        return InstallOrAdopt(self._installs(), adopt, partial(never_installed, self._site))
+
+    def _installs(self) -> Install:
         adapters = self._adapters
         services = InstallServices(adapters.installer, adapters.shell, adapters.bmcs, self._site.bmc_address)
         networks = TargetNetworks(self._networks.network, self._networks.address)
@@ -145,6 +159,16 @@ class StepFactory:
         return Configure(services, said.playbook, self._variables, reboots=said.reboots)
 
     def _cable(self) -> StepRunner:
+        """Return the step; where a SKU's fabric is Ethernet, one that gives each node the step of its fabric."""
+        skus = {sku.name: sku for sku in self._site.skus}
+        if all(sku.hca_link_layer == "InfiniBand" for sku in skus.values()):
+            return self._cable_of_infiniband()
+        ethernet = contents.ethernet_plan(self._site)
+        roce = RoceLinks(self._adapters.shell, self._ssh, ethernet, skus, self._settings.parallel.lldp)
+        proven = roce if ethernet is None else self._with_ethernet(roce, ethernet)
+        return CableByFabric(self._cable_of_infiniband, proven, skus)
+
+    def _cable_of_infiniband(self) -> StepRunner:
         """Return the step, together with that for the Ethernet cables where the site has a plan of them."""
         journal = self._context.journal
         skus = {sku.name: sku for sku in self._site.skus}
@@ -153,10 +177,12 @@ class StepFactory:
         settle_s = self._settings.timing.link_training_s
         step = Cable(self._adapters.fabric, FabricRecord(journal), wiring, skus, settle_s)
         ethernet = contents.ethernet_plan(self._site)
-        if ethernet is None:
-            return step
+        return step if ethernet is None else self._with_ethernet(step, ethernet)
+
+    def _with_ethernet(self, step: StepRunner, plan: WiringPlan) -> CableWithEthernet:
         lldp = LldpReader(self._adapters.shell, self._settings.parallel.lldp)
-        return CableWithEthernet(step, ethernet, lldp, self._ssh, self._named, settle_s)
+        settle_s = self._settings.timing.link_training_s
+        return CableWithEthernet(step, plan, lldp, self._ssh, self._named, settle_s)
 
     def _named(self, names: Iterable[str]) -> Sequence[NodeState]:
         wanted = set(names)
@@ -170,6 +196,19 @@ class StepFactory:
     def node_checker(self, suite: Suite) -> NodeChecker:
         """Return what runs the checks of `suite` on one node after another, outside of any step."""
         return NodeChecker(self._burnin_services(), self._burnin_plan(suite))
+
+    def fabric_burn(self) -> BurnServices:
+        """Return what a burn of the fabric works with."""
+        adapters = self._adapters
+        return BurnServices(
+            shell=adapters.shell,
+            fabric=adapters.fabric,
+            tables=adapters.tables,
+            counters=adapters.counters,
+            journal=self._context.journal,
+            access=self._ssh,
+            profiles=self._limits,
+        )
 
     def _burnin_services(self) -> BurninServices:
         return BurninServices(

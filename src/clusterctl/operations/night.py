@@ -146,7 +146,10 @@ def _run(context: SiteContext, request: NightRequest, control: Control) -> Night
     tonight = replace(context, site=tonights(context.site, policy))
     contents.suite(tonight.site)
     opening = _opening(window, CLOCK.now())
-    with sole_claim(context.journal, CLAIM, context.run) as claim, kept(context.journal, claim, control.cancelled.set):
+    with (
+        sole_claim(context.journal, CLAIM, context.run) as claim,
+        kept(context.journal, {CLAIM: claim}, control.cancelled.set),
+    ):
         return _take_turns(tonight, policy, opening, control)
 
 

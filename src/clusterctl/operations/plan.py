@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
-from clusterctl.cabling.plan_nodes import WiringGap, wiring_gaps
+from clusterctl.cabling.ethernet.verify import is_bmc
+from clusterctl.cabling.names import short
+from clusterctl.cabling.plan_nodes import WiringGap, no_cables, wiring_gaps
 from clusterctl.edges.clock import CLOCK
-from clusterctl.edges.site.contents import wiring_plan
+from clusterctl.edges.site import Site
+from clusterctl.edges.site.contents import ethernet_plan, wiring_plan
 from clusterctl.edges.site.host_networks import HostNetworks, host_networks
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Stage, Step
@@ -17,6 +21,7 @@ from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.formats.host.netplan import FILE, netplan, netplan_file
 from clusterctl.formats.host.networkd import udev_rules
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.site_facts import never_installed
 from clusterctl.operations.trust import notices
 
 
@@ -71,7 +76,7 @@ def run(context: SiteContext, request: PlanRequest) -> PlanResult:
     """Return what bootstrap would do with each node."""
     nodes = _selected(context, request)
     return PlanResult(
-        nodes=tuple(planned(node) for node in nodes),
+        nodes=tuple(planned(context.site, node) for node in nodes),
         warnings=tuple(notices(context.site)),
         wiring=_wiring(context, nodes, all_nodes=not request.nodes),
     )
@@ -80,14 +85,27 @@ def run(context: SiteContext, request: PlanRequest) -> PlanResult:
 def _wiring(context: SiteContext, nodes: Sequence[NodeSummary], *, all_nodes: bool) -> tuple[WiringGap, ...]:
     """Return where nodes and the site's wiring plan do not fit; of chosen nodes only their own gaps.
 
-    Before a node's discovery its SKU is unknown, unless the site has one SKU only.
+    Before a node's discovery its SKU is unknown, unless the site has one SKU only. RoCE nodes have no InfiniBand cable:
+    the Ethernet plan has those of their adapters, among others.
     """
-    counts: dict[str, int | None] = {sku.name: sku.hca_count for sku in context.site.skus}
-    unknown = next(iter(counts.values())) if len(counts) == 1 else None
-    fleet = {node.name: counts.get(node.sku, unknown) for node in context.nodes() if node.stage is not Stage.RETIRED}
-    gaps = wiring_gaps(wiring_plan(context.site), fleet)
+    skus = {sku.name: sku for sku in context.site.skus}
+    only = next(iter(skus)) if len(skus) == 1 else ""
+    sku_of = {node.name: skus.get(node.sku or only) for node in context.nodes() if node.stage is not Stage.RETIRED}
+    roce = {name for name, sku in sku_of.items() if sku is not None and sku.hca_link_layer == "Ethernet"}
+    gaps = _ethernet_gaps(context, roce)
+    if fleet := {name: sku.hca_count if sku else None for name, sku in sku_of.items() if name not in roce}:
+        gaps += wiring_gaps(wiring_plan(context.site), fleet)
     chosen = {node.name for node in nodes}
     return tuple(gap for gap in gaps if all_nodes or chosen & set(gap.hosts))
+
+
+def _ethernet_gaps(context: SiteContext, nodes: AbstractSet[str]) -> tuple[WiringGap, ...]:
+    """Return the RoCE nodes without any cable in the site's Ethernet plan."""
+    plan = ethernet_plan(context.site) if nodes else None
+    if plan is None:
+        return no_cables(sorted(nodes), "the site has no Ethernet plan (fabric.ethernet), and no cable")
+    planned = {short(end.device) for cable in plan.cables for end in cable.ends if not is_bmc(end, plan.hosts)}
+    return no_cables([name for name in nodes if short(name) not in planned], "the Ethernet plan has no cable")
 
 
 def run_networks(context: SiteContext, request: PlanRequest) -> tuple[PlannedNetwork, ...]:
@@ -99,7 +117,7 @@ def run_networks(context: SiteContext, request: PlanRequest) -> tuple[PlannedNet
     return tuple(_network(known, state) for state in states)
 
 
-def planned(node: NodeSummary) -> PlannedNode:
+def planned(site: Site, node: NodeSummary) -> PlannedNode:
     """Return what bootstrap would do with a node."""
     if node.held(CLOCK.now()):
         return PlannedNode(node=node, steps=f"nothing: {node.hold}", destroys="")
@@ -111,11 +129,13 @@ def planned(node: NodeSummary) -> PlannedNode:
     if node.next_step is None:
         return PlannedNode(node=node, steps="nothing: it is gold", destroys="")
     steps = list(Step)[list(Step).index(node.next_step) :]
-    return PlannedNode(node=node, steps=" → ".join(step.value for step in steps), destroys=_destroyed(node, steps))
+    return PlannedNode(
+        node=node, steps=" → ".join(step.value for step in steps), destroys=_destroyed(site, node, steps)
+    )
 
 
-def _destroyed(node: NodeSummary, steps: Sequence[Step]) -> str:
-    if Step.INSTALL not in steps:
+def _destroyed(site: Site, node: NodeSummary, steps: Sequence[Step]) -> str:
+    if Step.INSTALL not in steps or never_installed(site, node):
         return ""
     disk = f"root disk {node.root_disk}" if node.root_disk else "the root disk that its SKU names"
     machine = f"serial {node.serial}" if node.serial else "once its serial is proven"

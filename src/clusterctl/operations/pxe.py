@@ -17,7 +17,7 @@ from clusterctl.edges.pxe.service import PxeService
 from clusterctl.edges.pxe.settings import Dhcp, Method, PxeSettings
 from clusterctl.edges.site import Site, load_site
 from clusterctl.fleet.diagnosis import Diagnosis, Health
-from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.errors import InstallerUnavailableError, UsageError
 from clusterctl.operations.operation import Control, Event
 from clusterctl.operations.site_facts import backend_of, state_dir
 from clusterctl.ports import Bmcs
@@ -90,15 +90,29 @@ class PxeCheck:
 
 
 def serve(folder: Path, control: Control) -> None:
-    """Serve until cancelled. Raises where a part of the service dies: systemd starts it again."""
+    """Serve until cancelled. Raises where dnsmasq ends: systemd starts it again."""
     site = load_site(folder)
     settings = pxe_settings(site)
     service = pxe_service(site, settings, AttemptStore(state_dir(site) / "pxe" / "machines"))
     with contextlib.closing(service):
         service.serve()
         control.on_event(Event(text=f"serving {site.settings.name} at {settings.base} on {settings.interface}"))
+        lost = ""
         while not control.cancelled.wait(LOOK_S):
-            service.ensure()
+            lost = _looked(service, control, lost)
+
+
+def _looked(service: PxeService, control: Control, lost: str) -> str:
+    """Report that the installer service is lost, or back; return why it is lost, empty where it serves."""
+    try:
+        service.ensure()
+    except InstallerUnavailableError as error:
+        if error.message != lost:
+            control.on_event(Event(text=f"{error.message}; {error.remedy}"))
+        return error.message
+    if lost:
+        control.on_event(Event(text="the installer service serves again"))
+    return ""
 
 
 def check(folder: Path) -> PxeCheck:

@@ -18,6 +18,7 @@ from clusterctl.operations.gold_pool import publish
 from clusterctl.operations.operation import Control, Effect, Preview
 from clusterctl.operations.runner import claimed
 from clusterctl.operations.selection import require_listed
+from clusterctl.operations.site_facts import never_installed
 from clusterctl.ports import Deadline
 
 BMC_S = 300.0
@@ -41,6 +42,9 @@ def preview(context: SiteContext, request: ReinstallRequest) -> Preview:
 def _listed(context: SiteContext, request: ReinstallRequest) -> NodeState:
     node = context.node(request.node)
     require_listed(context, [node.name])
+    if never_installed(context.site, node):
+        remedy = f"install it by hand, then clusterctl adopt {node.name} --new-host-key"
+        raise UsageError("clusterctl did not install it, and never writes to its disks", where=node.name, remedy=remedy)
     return node
 
 

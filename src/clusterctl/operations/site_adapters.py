@@ -12,14 +12,14 @@ from clusterctl.edges.ansible.transports import AnsiblePlaybooks, Transport
 from clusterctl.edges.ansible.workspace import PlayLimits, RunSettings
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.firmware_images import ImageFiles
-from clusterctl.edges.infiniband import CounterReader, IbnetdiscoverReader, IbPorts
-from clusterctl.edges.installers import Backend, Installers
+from clusterctl.edges.infiniband import CounterReader, IbnetdiscoverReader, IbPorts, TableReader
+from clusterctl.edges.installers import Backend, Installers, NoInstaller
 from clusterctl.edges.maas import MaasInstaller, MaasPowerLogins, MaasSettings, StateLimits
 from clusterctl.edges.redfish import PowerOnStagger, RedfishBmcs
 from clusterctl.edges.resources import resource
 from clusterctl.edges.scheduler import CommandScheduler, ListedScheduler, SlurmScheduler
-from clusterctl.edges.site import Site
-from clusterctl.edges.ssh import ParamikoShell
+from clusterctl.edges.site import Site, contents
+from clusterctl.edges.ssh import HostKeyScanner, ParamikoShell
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.selectors import matching
@@ -78,7 +78,12 @@ class SiteAdapters:
             from clusterctl.operations.pxe import pxe_installer
 
             found["pxe"] = Backend(pxe_installer(self._site, self.bmcs, self._closing))
+        found["existing"] = Backend(NoInstaller())
         return found
+
+    @cached_property
+    def host_keys(self) -> HostKeyScanner:
+        return HostKeyScanner(contents.host_authorities(self._site))
 
     @cached_property
     def shell(self) -> ParamikoShell:
@@ -113,6 +118,10 @@ class SiteAdapters:
     def fabric_ports(self) -> IbPorts:
         fabric = self._settings.fabric
         return IbPorts(CLOCK, self._origin, ibportstate=fabric.ibportstate, smpquery=fabric.smpquery)
+
+    @cached_property
+    def tables(self) -> TableReader:
+        return TableReader(CLOCK, self._origin, command=self._settings.fabric.dump_fts)
 
     @cached_property
     def counters(self) -> CounterReader:

@@ -14,6 +14,7 @@ from clusterctl.ports.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from clusterctl.edges.redfish import KnownBmcs
+    from clusterctl.fleet.state import NodeState, NodeSummary
 
 
 def state_dir(site: Site) -> Path:
@@ -34,6 +35,11 @@ def backend_of(site: Site, node: str) -> str:
         where=site.where("provisioning"),
         remedy="leave nodes out of the last backend, or add a pattern that fits",
     )
+
+
+def never_installed(site: Site, node: NodeState | NodeSummary) -> bool:
+    """Return whether clusterctl leaves the node's OS as it is: it was adopted, or its backend is `existing`."""
+    return node.adopted or backend_of(site, node.name) == "existing"
 
 
 def stagger(site: Site) -> Stagger:

@@ -17,6 +17,7 @@ from clusterctl.operations.gold_pool import publish
 from clusterctl.operations.operation import Control, Effect, Outcome, Preview, Result
 from clusterctl.operations.runner import claimed, result
 from clusterctl.operations.selection import require_listed
+from clusterctl.operations.site_facts import never_installed
 from clusterctl.ports import Deadline, Eraser
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.retire import DriveWiper
@@ -99,6 +100,9 @@ def _erasable(context: SiteContext, node: NodeState, request: WipeRequest) -> Se
     require_living(node)
     checked_reason(request.reason)
     require_listed(context, [node.name])
+    if never_installed(context.site, node):
+        remedy = "erase its drives by hand, then retire it without --wipe"
+        raise UsageError("clusterctl did not install it, and never writes to its disks", where=node.name, remedy=remedy)
     drives = node.inventory.drives if node.inventory is not None else None
     if not (node.serial and drives and node.inventory and node.inventory.complete("drives")):
         remedy = f"clusterctl discover --limit {node.name} first, or retire it without --wipe"

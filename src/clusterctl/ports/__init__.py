@@ -9,8 +9,8 @@ from clusterctl.fleet.bmc.logs import LogEntry
 from clusterctl.fleet.finding import Observed
 from clusterctl.ports.bmc import BmcAddress, BmcClient, Bmcs, Power
 from clusterctl.ports.deadline import Clock, Deadline, Timer
-from clusterctl.ports.fabric import CounterReader, FabricReader, PortAdmin
-from clusterctl.ports.hosts import HostAddress, Playbooks, PlayOutcome, Ran, Shell
+from clusterctl.ports.fabric import CounterReader, FabricReader, PortAdmin, TableReader
+from clusterctl.ports.hosts import HostAddress, HostKeyReader, OfferedKey, Playbooks, PlayOutcome, Ran, Shell
 from clusterctl.ports.install import (
     Eraser,
     FailureKind,
@@ -40,6 +40,7 @@ __all__ = [
     "FabricReader",
     "FailureKind",
     "HostAddress",
+    "HostKeyReader",
     "Images",
     "InstallError",
     "InstallState",
@@ -50,6 +51,7 @@ __all__ = [
     "LogEntry",
     "Milestone",
     "Observed",
+    "OfferedKey",
     "PlayOutcome",
     "Playbooks",
     "Pool",
@@ -58,5 +60,6 @@ __all__ = [
     "Power",
     "Ran",
     "Shell",
+    "TableReader",
     "Timer",
 ]

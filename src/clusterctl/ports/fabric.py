@@ -16,10 +16,22 @@ class FabricReader(Protocol):
     def ibnetdiscover(self, deadline: Deadline) -> Observed[str]: ...
 
 
-class CounterReader(Protocol):
-    """Reads the error counters of all ports: the raw text of `ibqueryerrors`."""
+class TableReader(Protocol):
+    """Reads the forwarding tables of all switches: the raw text of `dump_fts`."""
 
-    def ibqueryerrors(self, deadline: Deadline) -> Observed[str]: ...
+    def dump_fts(self, deadline: Deadline) -> Observed[str]: ...
+
+
+class CounterReader(Protocol):
+    """Reads the counters of all ports: the raw text of `ibqueryerrors`."""
+
+    def ibqueryerrors(self, deadline: Deadline) -> Observed[str]:
+        """Read the error counters."""
+        ...
+
+    def traffic(self, deadline: Deadline) -> Observed[str]:
+        """Read the error counters, then what passed each port (`--counters`); both in one text."""
+        ...
 
 
 class PortAdmin(Protocol):

@@ -32,6 +32,25 @@ class Ran:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class OfferedKey:
+    """The SSH host key that a host offers, not yet trusted: `public` as `known_hosts` has it.
+
+    certified  a certificate of the site's authority names this host and this key
+    refused    why its certificate does not count; empty where it does, or where the site has no authority
+    """
+
+    public: str
+    certified: bool = False
+    refused: str = ""
+
+
+class HostKeyReader(Protocol):
+    """Reads the SSH host key that a host offers, without logging in."""
+
+    def read(self, name: str, address: str, deadline: Deadline) -> OfferedKey: ...
+
+
 class Shell(Protocol):
     """Runs commands on one host over SSH; `stdin` is sent, then closed."""
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from clusterctl.site.fields import RELEASE, code_name, section, shaped, unique
-from clusterctl.site.provisioning import MaasProvisioning, PxeProvisioning
+from clusterctl.site.provisioning import ExistingProvisioning, MaasProvisioning, PxeProvisioning
 
 Rounds = Annotated[int, Field(ge=1, le=64, strict=True)]
 PairSeconds = Annotated[int, Field(ge=1, le=86_400, strict=True)]
@@ -15,6 +15,7 @@ GroupIterations = Annotated[int, Field(ge=1, le=10_000_000, strict=True)]
 NodeSeconds = Annotated[int, Field(ge=1, le=86_400, strict=True)]
 
 
+Backend = MaasProvisioning | PxeProvisioning | ExistingProvisioning
 RELEASES = frozenset({"bookworm", "jammy", "noble"})
 """The releases that the roles support. An installer may use another name for an own image; no host reports that."""
 
@@ -46,16 +47,20 @@ class CheckSettings:
     gpu_image: Annotated[Image | None, Field(description="hosts have it; it sees all GPUs")] = None
     containers: Annotated[tuple[ContainerName, ...], AfterValidator(unique), Field(description="must run")] = ()
 
-    def expected_release(self, installers: tuple[MaasProvisioning | PxeProvisioning, ...]) -> str:
+    def expected_release(self, installers: tuple[Backend, ...]) -> str:
         """Return the required release: `release`, else the one that all installers install; else empty."""
         return self.release or _installed(installers)
 
 
-def _installed(installers: tuple[MaasProvisioning | PxeProvisioning, ...]) -> str:
+def _installed(installers: tuple[Backend, ...]) -> str:
     """Return the release that all of them install (`jammy`, `ubuntu/jammy`); empty if they differ or it is unknown."""
-    series = {(installer.series or "").rpartition("/")[2] for installer in installers}
+    series = {_series(installer).rpartition("/")[2] for installer in installers}
     only = series.pop() if len(series) == 1 else ""
     return only if only in RELEASES else ""
+
+
+def _series(installer: Backend) -> str:
+    return "" if isinstance(installer, ExistingProvisioning) else installer.series or ""
 
 
 @section

@@ -1,4 +1,4 @@
-"""`provisioning` of a site: what installs the OS: MAAS, the own PXE service, or both for different machines."""
+"""`provisioning` of a site: what installs the OS: MAAS, the own PXE service, or nothing (`existing`)."""
 
 from __future__ import annotations
 
@@ -154,6 +154,13 @@ class PxeProvisioning(_Backend):
             raise ValueError(f"method {self.method} installs {' or '.join(releases)}, not {self.series}")
 
 
+@section
+class ExistingProvisioning(_Backend):
+    """Machines that are installed already: clusterctl takes them in by `adopt` and never installs them."""
+
+    backend: Literal["existing"]
+
+
 _NEEDED: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "image": (("image",), ()),
     "autoinstall": (("kernel", "initrd", "iso", "series"), ("jammy", "noble")),
@@ -161,14 +168,14 @@ _NEEDED: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 """By method: the required fields, and the releases that it can install; empty: any."""
 
-Provisioning = Annotated[MaasProvisioning | PxeProvisioning, Field(discriminator="backend")]
+Provisioning = Annotated[MaasProvisioning | PxeProvisioning | ExistingProvisioning, Field(discriminator="backend")]
 
 
 def _one_or_several(value: Any) -> Any:
     return value if isinstance(value, (list, tuple)) else [value]
 
 
-def _distinct(value: Sequence[MaasProvisioning | PxeProvisioning]) -> Any:
+def _distinct(value: Sequence[MaasProvisioning | PxeProvisioning | ExistingProvisioning]) -> Any:
     twice = first_duplicate([item.backend for item in value])
     if twice is not None:
         raise ValueError(f"{twice} stands twice: give each backend once")

@@ -31,6 +31,9 @@ class SshSettings:
 
     user: UserName = "ops"
     private_key: Words
+    host_ca: Annotated[
+        str, Field(description="file with public keys of the authorities that sign host keys; adopt trusts these")
+    ] = ""
 
 
 @section
@@ -44,6 +47,7 @@ class FabricSettings:
     ibportstate: Annotated[tuple[Words, ...], Field(min_length=1)] = ("ibportstate",)
     smpquery: Annotated[tuple[Words, ...], Field(min_length=1)] = ("smpquery",)
     ibqueryerrors: Annotated[tuple[Words, ...], Field(min_length=1)] = ("ibqueryerrors",)
+    dump_fts: Annotated[tuple[Words, ...], Field(min_length=1)] = ("dump_fts",)
 
 
 @section

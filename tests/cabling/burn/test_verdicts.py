@@ -168,3 +168,10 @@ def test_bad_input(tmp_path, name):
     (tmp_path / name).write_text("nonsense\n")
     options = [f"--{one}={tmp_path / one}" for one in ("before", "after", "fabric")]
     assert isinstance(CliRunner().invoke(coverage, options).exception, UsageError)
+
+
+def test_more_than_a_link_can_carry_proves_nothing():
+    tree = Tree()
+    link = tree.fabric().links[0]
+    found = verdicts(judge_burn(loads_of(tree, {link.a: (240, 96)}), LIMITS))
+    assert found == {(link.a, link.b): Verdict.INCONCLUSIVE}

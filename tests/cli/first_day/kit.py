@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -25,6 +24,7 @@ from clusterctl_lab.site_files import Keys, SiteFacts, render
 from clusterctl_lab.vendor import Vendor
 from clusterctl_lab.world import Delays, World
 from lab.tests.loop_thread import LoopThread
+from tests.ports import reserve_port
 
 PASSWORD = "of-no-use-elsewhere"
 LAYOUT = Layout(IPv4Network("127.181.0.0/16"))
@@ -75,9 +75,7 @@ def rack(folder: Path) -> Iterator[Rack]:
     """One server of each vendor and one that sleeps, all powered off, with their BMCs while the block runs."""
     machines = {machine.name: machine for machine in _machines()}
     world = World(LAYOUT, machines, QUICK)
-    with socket.socket() as probe:
-        probe.bind((LAYOUT.bmc(1), 0))
-        port = int(probe.getsockname()[1])
+    port = reserve_port(LAYOUT.bmc(1))
     ca = LabCa(folder / "tls", "firstday")
     made = Rack(_site(folder / "site", list(machines.values()), ca.ca_file.read_bytes(), port), world)
     loop = LoopThread()

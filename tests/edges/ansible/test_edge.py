@@ -8,7 +8,6 @@ import os
 import select
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,7 @@ from clusterctl.ports import Deadline, HostAddress, PlayOutcome
 from tests.edges.ansible.support import host, key_pair, playbooks, processes, processes_of
 from tests.fake_timer import FakeTimer
 from tests.paths import ROOT
+from tests.ports import reserve_port
 
 
 @pytest.fixture
@@ -214,9 +214,7 @@ def sshd(tmp_path: Path) -> Iterator[HostAddress]:
     for name, content in {"host": host_private, "key": private, "authorized": public}.items():
         (tmp_path / name).write_text(content)
         (tmp_path / name).chmod(0o600)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = reserve_port("127.0.0.1")
     options = {
         "ListenAddress": f"127.0.0.1:{port}",
         "HostKey": tmp_path / "host",

@@ -20,9 +20,9 @@ from clusterctl_lab.machine import Machine
 from clusterctl_lab.world import Delays, World
 from lab.tests.loop_thread import LoopThread
 from tests.edges.maas.testca import Ca
-from tests.processes import free_ports
+from tests.ports import reserve_port
 
-BMC_PORT, MAAS_PORT = free_ports(2)
+BMC_PORT, MAAS_PORT = reserve_port(), reserve_port()
 API_KEY = "consumerkey:tokenkey:secretkey"
 BMC_PASSWORD = "of-no-use-elsewhere"
 QUICK = Delays(power_off=0.01, post=0.02, commission=0.05, write_os=0.05, netboot_timeout=60, slow_request=0.3)

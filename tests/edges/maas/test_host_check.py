@@ -16,7 +16,8 @@ from clusterctl.edges.maas.api import MaasApi
 from clusterctl.edges.maas.host import HostFacts, HostReport, SiteNeeds, check_host
 from clusterctl.edges.maas.settings import StateLimits
 from clusterctl.fleet.diagnosis import Diagnosis, Health
-from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.errors import AuthenticationError, UsageError
+from clusterctl.fleet.node import Mac
 from clusterctl.ports import Deadline
 from clusterctl_cli.main import run
 from clusterctl_lab.emulators.maas.images import Image
@@ -57,7 +58,7 @@ def quirked(lab: Lab, *quirks: str) -> None:
 
 def one(lab: Lab, name: str, **changes: Any) -> Diagnosis:
     found = {item.name: item for item in look(lab, replace(NEEDS, **changes)).found}
-    assert len(found) == 14
+    assert len(found) == 15
     return found[name]
 
 
@@ -216,6 +217,30 @@ def test_a_site_without_maas_has_nothing_to_check(site, capsys):
     file.write_text(re.sub(r"provisioning:\n(?:  .*\n)+\n", pxe, file.read_text()))
     assert run(["maas", "check", "--site", str(site)]) == 2
     assert "the site has no MAAS" in capsys.readouterr().err
+
+
+def test_rights_on_a_pool_are_tried_on_a_machine_of_it(lab):
+    """With RBAC an administrator may lack rights on a pool: shown before a machine of the site is enrolled there."""
+    store = lab.maas.service.store
+    assert one(lab, "maas_rights").health is Health.OK
+    quirked(lab, "no-pool-rights")
+    nothing = one(lab, "maas_rights")
+    assert (nothing.health, "no machine is there" in nothing.found) == (Health.NOT_MEASURED, True)
+    (mac,) = [machine.boot_mac for machine in lab.world.machines.values() if machine.maas_quirks]
+    lab.maas.service._enlist(mac)
+    (node,) = store.nodes.values()
+    node.pool = "default"
+    refused = one(lab, "maas_rights")
+    assert (refused.health, "pool default" in refused.found) == (Health.BROKEN, True)
+    assert "Operator" in refused.remedy
+    other = replace(lab.target(), name="node002", macs=(Mac("02:00:00:00:00:99"),))
+    with pytest.raises(AuthenticationError, match="pool default: nothing was changed"):
+        lab.installer().prepare(other, Deadline.after(60))
+    assert list(store.nodes.values()) == [node]
+    node.pool = "research"
+    hidden = one(lab, "maas_pool", pool="training")
+    assert "shows our key no pool 'training'" in hidden.found
+    store.nodes.clear()
 
 
 def test_the_pool_is_checked_before_anything_is_enrolled(lab):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,9 +75,3 @@ class VirtualMachine:
             argv += ["-drive", f"file={drive.path},format=raw,if=none,id=d{number},cache=unsafe"]
             argv += ["-device", f"nvme,drive=d{number},serial={drive.serial}"]
         return subprocess.Popen([*argv, *more], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

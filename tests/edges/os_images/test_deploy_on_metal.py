@@ -16,7 +16,8 @@ import pytest
 from clusterctl.edges.os_images import BootFolder, OsImage, ensure
 from clusterctl.edges.os_images.initramfs import script
 from tests.edges.os_images.interface_kit import TOKEN, Installer, serving
-from tests.edges.os_images.machine_kit import GATEWAY, OVMF, Drive, VirtualMachine, free_port
+from tests.edges.os_images.machine_kit import GATEWAY, OVMF, Drive, VirtualMachine
+from tests.ports import reserve_port
 
 BOOT = Path("/var/cache/clusterctl-lab/boot")
 TOOLS = ("qemu-system-x86_64", "mmdebstrap", "zstd", "ssh")
@@ -41,7 +42,7 @@ def image() -> OsImage:
 def machine(tmp_path: Path) -> VirtualMachine:
     """Its root disk lies between two of the same size with something on them."""
     drives = tuple(Drive.made(tmp_path, name, 4 * GIB, name.encode() * 4096) for name in ("DATA-1", "ROOT-1", "DATA-2"))
-    return VirtualMachine(tmp_path, "SN0001", drives, free_port())
+    return VirtualMachine(tmp_path, "SN0001", drives, reserve_port("127.0.0.1"))
 
 
 def installer(image: OsImage, overlay: bytes = b"", serial: str = "SN0001") -> Installer:

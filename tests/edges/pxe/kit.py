@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import re
+import socket
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import requests
 
-from clusterctl.edges.pxe.app import AppSettings, build
+from clusterctl.edges.pxe import web
+from clusterctl.edges.pxe.addresses import listen
 from clusterctl.edges.pxe.attempt import Attempt, AttemptState, BootFiles, Payload
 from clusterctl.edges.pxe.attempt_store import AttemptStore, new_token
-from clusterctl.edges.pxe.server import ConnectionLimits, Server
+from clusterctl.edges.pxe.boot_handlers import BootHandlers
+from clusterctl.edges.pxe.channel import Setup
+from clusterctl.edges.pxe.exchange import Exchange, LostError
+from clusterctl.edges.pxe.server import ConnectionLimits
 from clusterctl.fleet.hardware.disk_contract import DiskContract
 from clusterctl.fleet.node import Mac, Serial
 
@@ -103,9 +111,32 @@ def serving(folder: Path, downloads_at_once: int = 4, limits: ConnectionLimits =
     boot_folder.mkdir()
     attempts = AttemptStore(folder / "pxe" / "machines")
     attempt = attempts.put(armed(), {"overlay.tar": b"a tar"})
-    settings = AppSettings("http://192.0.2.1:8080", boot_folder, HELLO, downloads_at_once)
-    server = Server(build(settings, attempts, TickingClock()), "127.0.0.1", 0, limits)
-    try:
-        yield ServedAttempts(attempts, attempt, f"http://127.0.0.1:{server.port}", boot_folder)
-    finally:
-        server.close()
+    handlers = BootHandlers("http://192.0.2.1:8080", attempts, TickingClock())
+    setup = Setup("http://192.0.2.1:8080", str(boot_folder), HELLO, downloads_at_once)
+    with in_threads(setup, handlers, limits) as port:
+        yield ServedAttempts(attempts, attempt, f"http://127.0.0.1:{port}", boot_folder)
+
+
+@contextmanager
+def in_threads(setup: Setup, handlers: BootHandlers, limits: ConnectionLimits) -> Iterator[int]:
+    """The run and its service, each in a thread of the tests instead of a process, over the same channel; the port."""
+    listener, (ours, theirs) = listen("127.0.0.1", 0), socket.socketpair()
+    ready = threading.Event()
+
+    def run() -> None:
+        with suppress(LostError):
+            Exchange(ours, handlers.answer).run(setup, ready.set)
+
+    def service() -> None:
+        asyncio.run(web.serve(listener, theirs, web.received_setup(theirs), limits))
+
+    with ThreadPoolExecutor(2) as pool, listener:
+        both = [pool.submit(run), pool.submit(service)]
+        assert ready.wait(60)
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            ours.shutdown(socket.SHUT_RDWR)
+            for side in both:
+                side.result(60)
+            ours.close()

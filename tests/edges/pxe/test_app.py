@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import requests
 
-from clusterctl.edges.pxe.app import MAX_BYTES
 from clusterctl.edges.pxe.attempt import AttemptState
+from clusterctl.edges.pxe.channel import POST_BYTES
 from clusterctl.edges.pxe.files import Downloads, locate
 from clusterctl.edges.pxe.server import ConnectionLimits
 from clusterctl.fleet.hardware.disk_contract import DiskContract
@@ -145,7 +145,7 @@ def test_no_request_without_the_token_changes_an_attempt(served: ServedAttempts)
         served.get(path)
     for path in ("boot.ipxe?mac=" + MAC, "probe.sh", "overlay.tar", "files/images/x"):
         assert served.get(f"/t/{wrong}/{path}").status_code == 404
-    for name in MAX_BYTES:
+    for name in POST_BYTES:
         assert served.say(name, "x", token=wrong).status_code == 404
     assert served.now == before
 

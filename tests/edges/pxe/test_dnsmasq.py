@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.pxe import dnsmasq as dnsmasq_process
+from clusterctl.edges.pxe.addresses import found_in
 from clusterctl.edges.pxe.dnsmasq import Dnsmasq, DnsmasqFiles, configuration, reservation
-from clusterctl.edges.pxe.server import found_in
 from clusterctl.edges.pxe.settings import Dhcp, PxeSettings
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from tests.edges.pxe.kit import MAC

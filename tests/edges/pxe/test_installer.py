@@ -142,7 +142,7 @@ class World:
     def __post_init__(self) -> None:
         settings = PxeSettings("prov0", "192.0.2.1", self.folder, dhcp=self.dhcp, image="debian-12", silence_s=600)
         self.attempts = AttemptStore(self.folder / "pxe" / "machines")
-        self.handlers = BootHandlers(self.attempts, self.clock)
+        self.handlers = BootHandlers("http://x", self.attempts, self.clock)
         self.installer = PxeInstaller(
             AttemptFactory(settings, ImageProfile(settings, self.store), self.clock),
             self.attempts,
@@ -163,8 +163,8 @@ class World:
 
     def boot(self) -> str:
         """The script of the installer, by the script that any card gets."""
-        assert self.token() in self.handlers.boot("http://x", OTHER_MAC, SERIAL)
-        return self.handlers.start_script("http://x", self.token(), OTHER_MAC, SERIAL) or ""
+        assert self.token() in self.handlers.boot(OTHER_MAC, SERIAL)
+        return self.handlers.start_script(self.token(), OTHER_MAC, SERIAL) or ""
 
     def say(self, name: str, body: str = "") -> int:
         return self.handlers.post(self.token(), name, body.encode(), "192.0.2.17").status
@@ -381,7 +381,7 @@ def test_beside_another_dhcp_server_the_address_is_seen(tmp_path: Path) -> None:
 def test_a_strange_serial_is_named_where_the_machine_stays_silent(world: World) -> None:
     """It may be the wrong machine at that cable, or anybody: it is told as not proven, and ends nothing by itself."""
     world.begin()
-    world.handlers.boot("http://x", OTHER_MAC, "SN0099")
+    world.handlers.boot(OTHER_MAC, "SN0099")
     assert world.state() is InstallState.INSTALLING
     assert "not proven: a machine with" in world.look().value.detail
     world.clock.time += timedelta(seconds=601)

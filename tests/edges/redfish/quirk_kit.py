@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ from clusterctl_lab.world import Delays, World
 from lab.tests.loop_thread import LoopThread
 from tests.edges.redfish.conftest import QUICK as PACE
 from tests.edges.redfish.conftest import FixedClock
+from tests.ports import reserve_port
 
 PASSWORD = "of-no-use-elsewhere"
 LAYOUT = Layout(IPv4Network("127.175.0.0/16"))
@@ -55,9 +55,7 @@ def served(machines: Mapping[str, Machine], folder: Path) -> Iterator[Site]:
     """The BMCs of these machines, by name, while the block runs."""
     world = World(LAYOUT, machines, QUICK)
     ca = LabCa(folder / "tls", "quirks")
-    with socket.socket() as probe:
-        probe.bind((LAYOUT.bmc(1), 0))
-        port = int(probe.getsockname()[1])
+    port = reserve_port(LAYOUT.bmc(1))
     loop = LoopThread()
     serving = Serving(expired=ca.expired_certificate_for)
     servers = loop.run(serve_bmcs(world, ca.certificate_for, port, serving))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import socket
 import ssl
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +30,7 @@ from clusterctl_lab.world import Delays, World
 from lab.tests.loop_thread import LoopThread
 from tests.edges.redfish.replay import certificate
 from tests.fleet.skus import H100_X8
+from tests.ports import reserve_port
 from tests.real_site import no_gold_on_a_real_site
 
 PASSWORD = "of-no-use-elsewhere"
@@ -59,9 +59,7 @@ class Lab:
 def lab(machines: list[Machine], directory: Path) -> Iterator[Lab]:
     """The BMCs of these machines while the block runs."""
     world = World(LAYOUT, {machine.name: machine for machine in machines}, QUICK)
-    with socket.socket() as probe:
-        probe.bind((machines[0].bmc.address, 0))
-        port = int(probe.getsockname()[1])
+    port = reserve_port(machines[0].bmc.address)
 
     def tls(address: str) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -20,9 +19,10 @@ from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl_lab.faults import inject
 from clusterctl_lab.healthy import build
 from clusterctl_lab.machine import Machine
+from lab.tests.lab_kit import eventually
 from tests.edges.redfish.conftest import QUICK as CLIENT
 from tests.edges.redfish.conftest import FixedClock
-from tests.edges.redfish.test_against_lab import LAYOUT, PASSWORD, QUICK, XE9680, Lab, lab
+from tests.edges.redfish.test_against_lab import LAYOUT, PASSWORD, XE9680, Lab, lab
 
 WHOLE = build(1, LAYOUT, PASSWORD)
 NODE = NodeState(NodeId("id1"), WHOLE.name, bmc=WHOLE.bmc.address, location=Location(WHOLE.rack, WHOLE.unit))
@@ -176,7 +176,9 @@ def powered_again(bmcs: RedfishBmcs, site: Lab) -> None:
     limit = Deadline.after(60)
     with bmcs.open(site[WHOLE.name], limit) as bmc:
         bmc.cycle_power(WHOLE.serial, limit)
-    time.sleep(10 * QUICK.post)
+    boot = site.world.states[WHOLE.name].boot_task
+    assert boot is not None
+    assert eventually(boot.done)
 
 
 def test_a_post_hang_stops_the_node_until_the_repaired_machine_has_booted(bmcs: RedfishBmcs, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from clusterctl.edges.redfish import RedfishBmcs, Timing
+from clusterctl.edges.redfish import RedfishBmcs, Timing, connection
 from clusterctl.edges.redfish.transport import Stopwatch
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.ports import BmcAddress, Deadline, Power
@@ -57,17 +57,23 @@ def test_what_a_test_says_holds() -> None:
     assert Timing(logout=50.0).logout_seconds(0.0) == 50.0
 
 
-def test_a_slow_bmc_is_left_without_a_session(served: tuple[Bmc, BmcAddress]) -> None:
-    """Its log-out takes longer than the shortest time for one, and is waited for."""
+def test_a_slow_bmc_is_left_without_a_session(served: tuple[Bmc, BmcAddress], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its log-out takes longer than the shortest time for one, and is waited for: it once took 100 s to answer."""
     server, address = served
+    hands = Hands()
+    monkeypatch.setattr(connection, "Stopwatch", lambda: Stopwatch(hands))
+
+    def slow(handler: Handler) -> None:
+        hands.now += 100
+        handler.do_GET()
 
     def late(handler: Handler) -> None:
         time.sleep(SLOW_S)
-        (handler.do_DELETE if handler.command == "DELETE" else handler.do_GET)()
+        handler.do_DELETE()
 
-    server.faults["GET", "/redfish/v1/Systems/1"] = [late]
+    server.faults["GET", "/redfish/v1/Systems/1"] = [slow]
     server.faults["DELETE", f"{SESSIONS}/7"] = [late]
-    timing = replace(QUICK, logout=SLOW_S / 8)
+    timing = replace(QUICK, logout=SLOW_S / 8, logout_max=200.0)
     with RedfishBmcs(FixedClock(), timing).open(address, Deadline.after(60)) as bmc:
         assert bmc.power(Deadline.after(60)).value is Power.ON
     assert server.open_sessions == 0

@@ -4,7 +4,6 @@ a hang, or a part that is silently lost.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -13,13 +12,14 @@ import pytest
 from clusterctl.fleet.bmc.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, UntrustedError
 from clusterctl.fleet.node import Serial
-from clusterctl.ports import Power
+from clusterctl.ports import Deadline, Power
 from clusterctl_lab.bmc_quirk import BmcQuirk
 from clusterctl_lab.boot import BootTarget
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.vendor import Vendor
 from lab.tests.lab_kit import eventually
 from tests.edges.redfish.quirk_kit import IMAGE, OPERATIONS, Site, failure, machine, served, soon, whole
+from tests.fake_timer import FakeTimer
 
 SPOILS = (BmcQuirk.BROKEN_JSON, BmcQuirk.MISSING_MEMBERS, BmcQuirk.WRONG_TYPES)
 """They tell less, or nonsense: what cannot be read is said, and what is told is right."""
@@ -148,11 +148,10 @@ def test_the_end_of_post_is_waited_for(site: Site) -> None:
     quirk = BmcQuirk.POST_BUSY
     state = site.world.states[quirk.value]
     state.posting = True
-    over = threading.Timer(0.1, lambda: setattr(state, "posting", False))
+    timer = FakeTimer().act_when_waited(lambda: setattr(state, "posting", False))
     with site.open(quirk.value) as bmc:
-        over.start()
-        bmc.boot_once(BootOnce(BootSource.DISK), serial_of(site, quirk), soon())
-    over.join()
+        bmc.boot_once(BootOnce(BootSource.DISK), serial_of(site, quirk), Deadline.after(60, timer=timer))
+    assert not state.posting
     assert state.boot_target is BootTarget.HDD
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from clusterctl_lab.emulators.redfish.replay import ReplaySettings, load_recordi
 from clusterctl_lab.world import Delays
 from lab.tests.emulators.redfish.shapes import RECORDINGS
 from lab.tests.loop_thread import LoopThread
+from tests.ports import reserve_port
 
 PASSWORD = "of-no-use-elsewhere"
 FIRST = IPv4Address("127.96.0.1")
@@ -36,9 +36,7 @@ def replayed(vendor: str, count: int, directory: Path, *, first: int = 0) -> Ite
     archive = RECORDINGS / f"{vendor}.tar.xz"
     if not archive.exists():
         pytest.skip("the recorded trees are not here")
-    with socket.socket() as probe:
-        probe.bind((str(FIRST + first), 0))
-        port = int(probe.getsockname()[1])
+    port = reserve_port(str(FIRST + first))
     settings = ReplaySettings(FIRST + first, port, "root", PASSWORD, delays=QUICK)
     addresses = [settings.address(number) for number in range(count)]
     ca = LabCa(directory / "tls", "replay")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import socket
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,6 +33,8 @@ from clusterctl_lab.vendor import Vendor
 from clusterctl_lab.world import Delays, World
 from lab.tests.loop_thread import LoopThread
 from tests.edges.redfish.conftest import FixedClock
+from tests.fake_timer import FakeTimer
+from tests.ports import reserve_port
 
 LAYOUT = Layout(IPv4Network("127.180.0.0/16"))
 PASSWORD = "of-no-use-elsewhere"
@@ -117,9 +117,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def served(machines: list[Machine], folder: Path) -> Iterator[Site]:
     world = World(LAYOUT, {one.name: one for one in machines}, DELAYS)
     ca = LabCa(folder / "tls", "settings")
-    with socket.socket() as probe:
-        probe.bind((LAYOUT.bmc(1), 0))
-        port = int(probe.getsockname()[1])
+    port = reserve_port(LAYOUT.bmc(1))
     loop, shelf = LoopThread(), Shelf()
     servers = loop.run(serve_bmcs(world, ca.certificate_for, port, Serving(fetch=shelf.fetch)))
     try:
@@ -196,11 +194,10 @@ def test_a_machine_in_its_self_test(site: Site) -> None:
     one = machine((Vendor.HPE, BmcQuirk.WEAK_ETAG))
     state = site.world.states[one.name]
     state.posting = True
-    over = threading.Timer(2.0, setattr, (state, "posting", False))
+    timer = FakeTimer().act_when_waited(lambda: setattr(state, "posting", False))
     with site.open(one) as bmc:
-        over.start()
-        reported = bmc.set_bios({"ProcAmdIoVt": "Disabled"}, Serial(one.serial), soon())
-    over.join()
+        reported = bmc.set_bios({"ProcAmdIoVt": "Disabled"}, Serial(one.serial), Deadline.after(60, timer=timer))
+    assert not state.posting
     assert reported.value.pending["ProcAmdIoVt"] == "Disabled"
     assert b"UnableToModifyDuringSystemPOST" in reported.evidence[0].content
 

@@ -10,12 +10,13 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.paths import ROOT
+from tests.ports import reserve_port
 from tests.processes import gone
 
 DAEMONS = ("munged", "slurmctld", "slurmd")
@@ -146,7 +147,7 @@ class SlurmCluster:
     def _configure(self) -> None:
         (self.folder / "state").mkdir()
         host = socket.gethostname().partition(".")[0]
-        ports = _free_ports(len(self.nodes) + 1)
+        ports = [reserve_port("127.0.0.1") for _ in range(len(self.nodes) + 1)]
         lines = [CONF.format(folder=self.folder, host=host, port=ports[0])]
         for name, port in zip(self.nodes, ports[1:], strict=True):
             lines.append(f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=1\n")
@@ -174,18 +175,6 @@ def running_slurm(nodes: tuple[str, ...] = ("c1", "c2", "c3")) -> Iterator[Slurm
     finally:
         cluster.stop()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _free_ports(count: int) -> Sequence[int]:
-    """TCP ports that nobody listens on now."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
 
 
 def _end(pid_file: Path) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import getpass
 import shutil
-import socket
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from clusterctl.ports import HostAddress
+from tests.ports import reserve_port
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/sbin:/usr/bin")
 
@@ -28,8 +28,7 @@ class Sshd:
             argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(self.folder / name)]
             subprocess.run(argv, check=True, stdin=subprocess.DEVNULL)
         (self.folder / "authorized").write_text(self.public("user"))
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = reserve_port("127.0.0.1")
         (self.folder / "config").write_text(
             f"ListenAddress 127.0.0.1:{self.port}\nHostKey {self.folder}/host\nPidFile none\nUsePAM no\n"
             f"AuthorizedKeysFile {self.folder}/authorized\nStrictModes no\nPermitRootLogin yes\n"

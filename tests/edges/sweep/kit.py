@@ -6,7 +6,6 @@ import datetime as dt
 import hashlib
 import ipaddress
 import json
-import socket
 import ssl
 import threading
 from collections.abc import Iterator
@@ -29,6 +28,7 @@ from clusterctl.ports import BmcAddress, Deadline
 from clusterctl.ports.logins import Login
 from tests.edges.sweep.shapes import ROOT, Tree
 from tests.faulty import FaultyHandler, FaultyServer
+from tests.ports import reserve_port
 
 PASSWORD = "S3cr3t-of-the-sweep"
 SESSIONS = f"{ROOT}/SessionService/Sessions"
@@ -88,17 +88,6 @@ class Handler(FaultyHandler, BaseHTTPRequestHandler):
         return {**found, "Members": [self.server.tree[item["@odata.id"]] for item in found["Members"]]}
 
 
-def free_port(*addresses: str) -> int:
-    """One that is free at all of them."""
-    with ExitStack() as stack:
-        first = stack.enter_context(socket.socket())
-        first.bind((addresses[0], 0))
-        number = int(first.getsockname()[1])
-        for address in addresses[1:]:
-            stack.enter_context(socket.socket()).bind((address, number))
-        return number
-
-
 @dataclass
 class Network:
     """BMCs by address, behind one authority; `presented` are the SHA-256 of their certificates."""
@@ -143,7 +132,7 @@ class OneLogin:
 @contextmanager
 def network(folder: Path, trees: dict[str, Tree], *, ends: dt.timedelta = dt.timedelta(days=1)) -> Iterator[Network]:
     """All of them listen while the block runs; their certificates are of one authority, and end so far from now."""
-    made = Network(folder, free_port(*trees))
+    made = Network(folder, reserve_port(*trees))
     key = ec.generate_private_key(ec.SECP256R1())
     authority = _certificate("authority", key, None, dt.timedelta(days=1))
     (folder / "ca.pem").write_bytes(authority.public_bytes(serialization.Encoding.PEM))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Network
@@ -23,6 +22,7 @@ from clusterctl_lab.vendor import Vendor
 from clusterctl_lab.world import Delays, World
 from lab.tests.loop_thread import LoopThread
 from tests.edges.sweep.kit import QUICK, OneLogin
+from tests.ports import reserve_port
 
 PASSWORD = "of-no-use-elsewhere"
 LAYOUT = Layout(IPv4Network("127.177.0.0/16"))
@@ -52,9 +52,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Swept]:
     world = World(LAYOUT, {machine.name: machine for machine in _machines()}, DELAYS)
     folder = tmp_path_factory.mktemp("swept")
     ca = LabCa(folder / "tls", "swept")
-    with socket.socket() as probe:
-        probe.bind((LAYOUT.bmc(1), 0))
-        port = int(probe.getsockname()[1])
+    port = reserve_port(LAYOUT.bmc(1))
     loop, logins = LoopThread(), OneLogin(PASSWORD)
     servers = loop.run(serve_bmcs(world, ca.certificate_for, port, Serving(expired=ca.expired_certificate_for)))
     try:

@@ -183,3 +183,39 @@ def test_damaged_text(data):
     except ClusterctlError as error:
         found = error.where
     assert isinstance(found, Telemetry) or found.startswith("counters.txt")
+
+
+TRAFFIC = f"""\
+Data Counters for 0x{LEAF.guid} "leaf-1"
+   GUID 0x{LEAF.guid} port 0: [PortXmitData == 0 (0.000B)] [PortRcvData == 0 (0.000B)] [PortXmitPkts == 0 (0.000)]
+   GUID 0x{LEAF.guid} port {LEAF.number}: [PortXmitData == 400000001152 (1.455TB)] [PortRcvData == 1800 (7.031KB)]
+
+## Summary: {len(FABRIC.devices)} nodes checked, 0 bad nodes found
+##          11 ports checked, 0 ports have errors beyond threshold
+## Thresholds:
+## Suppressed:
+"""
+"""As `ibqueryerrors --counters` of infiniband-diags 44 prints it against ibsim, shortened."""
+
+
+def test_data_counters_follow_the_error_counters():
+    """Both outputs in one text: a port has both; one that the second part does not show has no data counter."""
+    text = (
+        "# 2026-01-31T00:00:00.000000Z\n" + printers.ibqueryerrors(FABRIC, {LEAF: {"SymbolErrorCounter": 7}}) + TRAFFIC
+    )
+    found = read(text)
+    assert found.at == datetime(2026, 1, 31, tzinfo=UTC)
+    assert found.counters[LEAF].values["SymbolErrorCounter"] == 7
+    assert found.counters[LEAF].values["PortXmitData"] == 400_000_001_152
+    assert "PortXmitData" not in found.counters[HOST].values
+    assert found.counters[HOST].values["SymbolErrorCounter"] == 0
+
+
+def test_data_counters_alone_prove_no_error_counter():
+    assert read(TRAFFIC).counters[LEAF].values.keys().isdisjoint(HIGHEST)
+
+
+def test_data_counters_that_were_cut_off_are_refused():
+    cut = TRAFFIC.partition("## Summary")[0]
+    with pytest.raises(ParseError, match="cut off"):
+        read(printers.ibqueryerrors(FABRIC, {}) + cut)

@@ -34,6 +34,7 @@ from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Readings
 from clusterctl_burnin.probes.ibstat import IBSTAT
 from clusterctl_burnin.suites.suite import Suite
+from tests.fake_timer import FakeTimer
 from tests.lab_data import lab_limits
 from tests.steps.discover.test_discover import SKU
 from tests.steps.fakes import FakeBmc, FakeBmcs, FixedClock, address_of, inventory, seen
@@ -307,6 +308,38 @@ def test_two_that_cannot_tell_who_of_them_is_bad_wait_for_others() -> None:
         outcomes = [outcome for found in pool.map(run, (six[2:], six[:2])) for outcome in found]
     assert {outcome.node for outcome in outcomes if worst(outcome) is Verdict.FAIL} == {"id1"}
     assert {worst(outcome) for outcome in outcomes if outcome.node != "id1"} == {Verdict.PASS}
+
+
+@dataclass
+class SlowBatch(Hosts):
+    """Nodes that measure with each other until `over`."""
+
+    begun: threading.Event = field(default_factory=threading.Event)
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def _answer(self, host: HostAddress, argv: list[str]) -> dict[str, object]:
+        if argv[0] == "ib_write_bw":
+            self.begun.set()
+            assert self.over.wait(120)
+        return super()._answer(host, argv)
+
+
+def test_a_node_whose_partners_come_too_late_keeps_what_its_checks_found() -> None:
+    """Another batch is still being proven at the deadline: the load is unmeasured, the check that passed stays passed."""
+    hosts, timer = SlowBatch(), FakeTimer()
+    step, five = burnin_step(hosts), nodes(5)
+    with ThreadPoolExecutor(1) as pool:
+        busy = pool.submit(lambda: list(step.run(five[1:], IntentLog(None, {}), Deadline.after(600))))  # type: ignore[arg-type]
+        assert hosts.begun.wait(120)
+        deadline = Deadline.after(600, timer=timer)
+        timer.advance_when(hosts.begun.is_set)
+        (outcome,) = step.run(five[:1], IntentLog(None, {}), deadline)  # type: ignore[arg-type]
+        hosts.over.set()
+        busy.result()
+    found = {finding.check: finding for finding in outcome.findings}
+    assert found["adapter"].verdict is Verdict.PASS
+    assert found["ib_write_bw"].verdict is Verdict.INCONCLUSIVE
+    assert "partner" in found["ib_write_bw"].cause
 
 
 def test_a_named_partner_stands_in() -> None:

@@ -62,6 +62,20 @@ def test_a_stopped_run_ends_the_wait() -> None:
         partners_of(partners, under_test("n0"), Deadline.after(60, cancelled))
 
 
+def test_a_wait_that_takes_too_long_ends_without_partners() -> None:
+    """Another batch runs on beyond the deadline: the waiting node goes on alone, its results so far are not lost."""
+    partners = PartnerPool()
+    with partners.batch():
+        assert partners_of(partners, under_test("n0"), Deadline.after(0)) == []
+        partners.add(under_test("m1"))
+        pair = [under_test("n0"), under_test("n1")]
+        with partners.batch(), partners.lend(pair, Deadline.after(0)) as loan:
+            assert [partner.name for partner in loan.partners] == ["m1"]
+            assert loan.more(proven=False) == []
+            assert loan.partners == []
+        assert partners_of(partners, under_test("n2"), Deadline.after(60)) == ["m1"]
+
+
 def test_who_is_not_decided_is_lent_further_mates() -> None:
     """Those who are proven meanwhile, each once, not without end; all are given back."""
     partners = PartnerPool()

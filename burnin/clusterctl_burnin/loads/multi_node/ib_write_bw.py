@@ -41,9 +41,9 @@ def pair(server: Member, client: Member, method: PairMethod, user: str, seconds:
     """
     both = (server, client)
     shared = range(min(len(server.devices), len(client.devices)))
-    rails = [rail for rail in shared if not _without_gpu(both, rail, method)]
-    servers = [_probe(server, rail, method, None, seconds) for rail in rails]
-    clients = [_probe(client, rail, method, server.address, seconds) for rail in rails]
+    rails = [rail for rail in shared if not without_gpu(both, rail, method)]
+    servers = [write_probe(_name(rail), server, rail, method, Meeting(rail), seconds) for rail in rails]
+    clients = [write_probe(_name(rail), client, rail, method, Meeting(rail, server.address), seconds) for rail in rails]
     argv = argv_for(user, privileged=False)
     commands = {
         server.name: Command(Role.SERVER, argv, script(servers, parallel=len(servers))),
@@ -52,17 +52,26 @@ def pair(server: Member, client: Member, method: PairMethod, user: str, seconds:
     return Round(NAME, both, commands, at_most(servers, parallel=max(1, len(servers))))
 
 
-def _probe(member: Member, rail: int, method: PairMethod, server: str | None, seconds: int | None) -> Probe:
-    argv = [NAME, "-d", member.devices[rail], "-p", str(FIRST_PORT + rail)]
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """Where both ends of a flow meet: at the port of the server's rail. `server`: its address; None at the server."""
+
+    rail: int
+    server: str | None = None
+
+
+def write_probe(
+    name: str, member: Member, rail: int, method: PairMethod, meeting: Meeting, seconds: int | None
+) -> Probe:
+    """Return what one end of a flow runs, on its own device of `rail`."""
+    argv = [NAME, "-d", member.devices[rail], "-p", str(FIRST_PORT + meeting.rail)]
     length = ["-n", str(method.iterations)] if seconds is None else ["-D", str(seconds)]
     argv += ["-s", str(method.message_bytes), *length, *_memory(member, rail, method), "-F", "--report_gbits"]
     if rail < len(member.gids) and member.gids[rail] is not None:
         argv += ["-x", str(member.gids[rail])]
-    if server is not None:
-        argv.append(server)
-    return Probe(
-        _name(rail), tuple(argv), timeout=float(method.timeout_seconds + (seconds or 0)), retry_on=_CONNECT_FAILED
-    )
+    if meeting.server is not None:
+        argv.append(meeting.server)
+    return Probe(name, tuple(argv), timeout=float(method.timeout_seconds + (seconds or 0)), retry_on=_CONNECT_FAILED)
 
 
 def _memory(member: Member, rail: int, method: PairMethod) -> tuple[str, ...]:
@@ -73,7 +82,7 @@ def _memory(member: Member, rail: int, method: PairMethod) -> tuple[str, ...]:
     return (gpu, "--use_cuda_dmabuf") if method.gpu_memory == "dmabuf" else (gpu,)
 
 
-def _without_gpu(members: Sequence[Member], rail: int, method: PairMethod) -> list[str]:
+def without_gpu(members: Sequence[Member], rail: int, method: PairMethod) -> list[str]:
     """Return the members without the GPU that the method wants at the adapter."""
     if method.gpu_memory == "none":
         return []
@@ -112,54 +121,57 @@ def _trials(one: Round, answers: Mapping[str, Answer], limits: Limits) -> Iterat
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
+class Judged:
+    """How a flow ended."""
+
     outcome: Outcome
     value: float | None = None
     detail: str = ""
     remedy: str = ""
 
 
-def _judged(rail: int, one: Round, answers: Mapping[str, Answer], limits: Limits) -> _Judged:
-    lacking = _without_gpu(one.members, rail, limits.methods.ib_write_bw)
+def _judged(rail: int, one: Round, answers: Mapping[str, Answer], limits: Limits) -> Judged:
+    lacking = without_gpu(one.members, rail, limits.methods.ib_write_bw)
     if lacking:
         detail = f"no GPU is known to be near the adapter of {', '.join(lacking)}"
-        return _Judged(Outcome.UNMEASURED, detail=detail, remedy=_NO_GPU)
+        return Judged(Outcome.UNMEASURED, detail=detail, remedy=_NO_GPU)
     results: dict[str, ProbeResult] = {}
     for member in one.members:
         answer = answers.get(member.name, f"{member.name} was not asked")
         if isinstance(answer, str):
-            return _Judged(Outcome.UNMEASURED, detail=f"{member.name}: {answer}")
+            return Judged(Outcome.UNMEASURED, detail=f"{member.name}: {answer}")
         result = answer.probes.get(_name(rail))
         if result is None or result.status is Status.MISSING:
-            return _Judged(Outcome.UNMEASURED, detail=f"{member.name} has no {NAME}")
+            return Judged(Outcome.UNMEASURED, detail=f"{member.name} has no {NAME}")
         results[member.name] = result
-    return _ended(results, one.members[1].name, limits)
+    return failure(results) or _rate(results[one.members[1].name].stdout, limits)
 
 
-def _ended(results: Mapping[str, ProbeResult], client: str, limits: Limits) -> _Judged:
+def failure(results: Mapping[str, ProbeResult]) -> Judged | None:
+    """Return how the flow failed, by what its ends printed, by name; None where both ended well."""
     without = [name for name, result in results.items() if result.rc and _WITHOUT_CUDA.search(_said(result))]
     if without:
         detail = f"{NAME} of {' and '.join(without)} is built without CUDA"
-        return _Judged(Outcome.UNMEASURED, detail=detail, remedy=_BUILD)
+        return Judged(Outcome.UNMEASURED, detail=detail, remedy=_BUILD)
     failed = [f"{name}: {result.complaint}" for name, result in results.items() if result.rc not in (None, 0)]
     if failed:
-        return _Judged(Outcome.FAILED, detail="; ".join(failed))
+        return Judged(Outcome.FAILED, detail="; ".join(failed))
     hung = [name for name, result in results.items() if result.status is Status.TIMEOUT]
     if hung:
-        return _Judged(Outcome.HUNG, detail=f"{' and '.join(hung)} got no further")
-    return _rate(results[client].stdout, limits)
+        return Judged(Outcome.HUNG, detail=f"{' and '.join(hung)} got no further")
+    return None
 
 
 def _said(result: ProbeResult) -> str:
     return result.stderr + result.stdout
 
 
-def _rate(stdout: str, limits: Limits) -> _Judged:
+def _rate(stdout: str, limits: Limits) -> Judged:
     try:
         value = min(row.average for row in parse_bandwidth(stdout))
     except ParseError as error:
-        return _Judged(Outcome.UNMEASURED, detail=str(error))
-    return _Judged(Outcome.PASSED if value >= limits[IB_WRITE_BW_MIN].value else Outcome.SLOW, value)
+        return Judged(Outcome.UNMEASURED, detail=str(error))
+    return Judged(Outcome.PASSED if value >= limits[IB_WRITE_BW_MIN].value else Outcome.SLOW, value)
 
 
 def _two(limits: Limits) -> GroupSizes:

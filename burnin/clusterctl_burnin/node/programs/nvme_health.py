@@ -1,7 +1,7 @@
-"""Runs on a node, as the built-in probe `nvme-health SECONDS`: the health log of each NVMe drive, all at once.
+"""Runs on a node, as the built-in probe `nvme-health SECONDS`: health and error log of each NVMe drive, all at once.
 
-Standard library only, Python 3.9. The drives are those that lsblk tells; each is asked by `nvme smart-log` (nvme-cli).
-One that does not answer within SECONDS has that for its answer: the others' are told all the same.
+Standard library only, Python 3.9. The drives are those of lsblk; each is read by `nvme smart-log` and `nvme error-log`
+(nvme-cli). One that does not answer within SECONDS has that for its answer, and the others' are printed all the same.
 """
 
 from __future__ import annotations
@@ -30,16 +30,33 @@ def drives(listed: str) -> dict[str, dict[str, str]]:
 
 
 def main(ask: Ask, gather: Gather) -> int:
-    """Print `{"drives": [{name, serial, model, code, said, log}]}`; `log` is null where the tool failed."""
+    """Print `{"drives": [{name, serial, model, code, output, log, errors}]}`; a log is null where the tool failed."""
     code, listed, complaint = ask("lsblk", "--json", "--bytes", "--output", "NAME,TYPE,MODEL,SERIAL")
     if code != 0:
         sys.stderr.write(complaint)
         return code
     found = drives(listed)
-    answers = gather(lambda name: ask("nvme", "smart-log", "--output-format=json", f"/dev/{name}"), found)
-    json.dump({"drives": [entry(name, drive, answers[name]) for name, drive in found.items()]}, sys.stdout)
+    errors: Dict[str, Any] = {}
+
+    def look(name: str) -> Result:
+        health = ask("nvme", "smart-log", "--output-format=json", f"/dev/{name}")
+        if health[0] == 0:
+            errors[name] = error_log(ask("nvme", "error-log", "--output-format=json", f"/dev/{name}"))
+        return health
+
+    answers = gather(look, found)
+    entries = [{**entry(name, drive, answers[name]), "errors": errors.get(name)} for name, drive in found.items()]
+    json.dump({"drives": entries}, sys.stdout)
     sys.stdout.flush()
     return 0
+
+
+def error_log(answer: Result) -> Any:
+    """The entries of the error log; None where the drive keeps none that the tool can read."""
+    try:
+        return json.loads(answer[1])["errors"] if answer[0] == 0 else None
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def entry(name: str, drive: dict[str, str], said: Result) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""Runs on a node, as the built-in probe `port-counters SECONDS`: the error counters of all its InfiniBand ports, twice.
+"""Runs on a node, as the built-in probe `port-counters SECONDS`: the error counters of all its InfiniBand ports, twice;
+`port-counters once`: one reading.
 
 Standard library only, Python 3.9. Counters stand from the last boot or the last `perfquery -R` on, so that only what
 is added between two readings tells of the link as it is now. perfquery asks each adapter for its own port: that needs
@@ -13,7 +14,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Callable, Tuple
+from typing import Callable, Optional, Tuple
 
 from clusterctl_burnin.node.processes import ask as ask_tool
 
@@ -26,6 +27,7 @@ KERNEL = {
     "LinkErrorRecoveryCounter": "link_error_recovery",
     "LinkDownedCounter": "link_downed",
     "PortRcvErrors": "port_rcv_errors",
+    "PortXmitDiscards": "port_xmit_discards",
 }
 
 Ask = Callable[..., Tuple[int, str]]  # evaluated on Python 3.9
@@ -68,8 +70,8 @@ def sample(names: list[str], ask: Ask) -> None:
         sys.stdout.write(f"=== {name} at {at:.3f} exit {code}\n{said}")
 
 
-def main(seconds: float, ask: Ask = run) -> int:
-    """Print the document; `ask` runs a tool. Returns the exit code."""
+def main(seconds: Optional[float], ask: Ask = run) -> int:
+    """Print the document, with one reading where `seconds` is None; `ask` runs a tool. Returns the exit code."""
     code, said = ask("ibstat", "-l")
     if code != 0:
         sys.stderr.write(said)
@@ -78,10 +80,12 @@ def main(seconds: float, ask: Ask = run) -> int:
     sys.stdout.write(f"=== up {up():.1f}\n")
     begun = time.monotonic()
     sample(names, ask)
+    if seconds is None:
+        return 0
     time.sleep(max(0.0, begun + seconds - time.monotonic()))
     sample(names, ask)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(float(sys.argv[1])))
+    sys.exit(main(None if sys.argv[1] == "once" else float(sys.argv[1])))

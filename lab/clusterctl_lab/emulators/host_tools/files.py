@@ -77,6 +77,7 @@ _ELSEWHERE = {
     "nvidia_smi": "/usr/lib/clusterctl-lab/nvidia-smi",
     "nvme": "/usr/local/sbin/nvme",
     "perfquery": "/usr/local/sbin/perfquery",
+    "smartctl": "/usr/local/sbin/smartctl",
     "swapon": "/usr/local/sbin/swapon",
     "turbostat": "/usr/local/sbin/turbostat",
 }
@@ -159,6 +160,7 @@ def _facts(machine: Machine) -> dict[str, Any]:
         "weak_power": machine.system.weak_power,
         "driver_lost": machine.system.driver_lost,
         "swap": machine.system.swap_on,
+        "time_lost": machine.system.time_lost,
         "sums_wrong": machine.system.sums_wrong,
         "sums_stop": machine.system.sums_stop,
         "nvswitch_slow": machine.system.nvswitch_slow,
@@ -181,6 +183,8 @@ def _disk(drive: Drive, name: str) -> dict[str, Any]:
         "used_percent": drive.used_percent,
         "slow": drive.slow,
         "boot": drive.boot,
+        "pending_sectors": drive.pending_sectors,
+        "lost_block": drive.lost_block,
     }
 
 
@@ -192,6 +196,7 @@ def _dimm(dimm: Dimm) -> dict[str, Any]:
         "locator": dimm.slot.removeprefix("DIMM "),
         "size_mib": dimm.size_mib,
         "corrected": dimm.corrected_per_hour,
+        "load_corrected": dimm.load_corrected,
         "uncorrected": int(dimm.failed),
         "flips": dimm.flips,
         "seen": dimm.seen,

@@ -10,6 +10,7 @@ from clusterctl_lab.emulators.maas.call import Call, Routes
 from clusterctl_lab.emulators.maas.model import Pool, Tag
 from clusterctl_lab.emulators.maas.refusal import RefusedError, bad_form, no_such
 from clusterctl_lab.emulators.maas.render_parts import API
+from clusterctl_lab.maas_quirk import MaasQuirk
 
 routes = Routes()
 CAPABILITIES = (
@@ -37,7 +38,7 @@ def whoami(call: Call) -> Any:
         "is_superuser": call.admin,
         "username": call.name,
         "email": f"{call.name}@lab.invalid",
-        "is_local": True,
+        "is_local": not call.service.lifecycle.anywhere(MaasQuirk.NO_POOL_RIGHTS),
         "resource_uri": f"{API}/users/{call.name}/",
     }
 

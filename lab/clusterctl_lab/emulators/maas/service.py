@@ -58,10 +58,19 @@ class Service:
         formats = call.query.getall("format", [])
         if formats and formats != ["json"]:
             raise RefusedError(400, f"Invalid output format specified '{formats[0]}'.")
-        if operation.admin and not call.admin:
+        if operation.admin and not (call.admin and self._has_rights(call)):
             raise forbidden()
         result = operation.handler(call)
         return await result if inspect.isawaitable(result) else result
+
+    def _has_rights(self, call: Call) -> bool:
+        """Return whether RBAC gives the user rights on the pool of the machine that the request is about."""
+        node = self.store.nodes.get(call.args.get("system_id", ""))
+        without = {one.pool for one in self.store.nodes.values() if self._lacks_rights(one)}
+        return node is None or node.pool not in without
+
+    def _lacks_rights(self, node: Node) -> bool:
+        return MaasQuirk.NO_POOL_RIGHTS in self.lifecycle.quirks(node)
 
     def answers_html(self, call: Call) -> bool:
         """Whether a quirk answers this write with a page."""

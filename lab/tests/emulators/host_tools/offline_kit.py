@@ -32,7 +32,9 @@ WATCHED_S = "0.4"
 """For how long port counters are watched here; the check's own five seconds are for real links."""
 OF_THE_HOST = frozenset({"docker", "findmnt"})
 """Stand-ins that need a host around them: their probes answer as on a healthy node."""
-OF_TOOLS = frozenset({"container-gpus", "containers", "nvme-health", "port-counters", "transceivers"})
+OF_TOOLS = frozenset(
+    {"clock-sync", "container-gpus", "containers", "drive-smart", "nvme-health", "port-counters", "transceivers"}
+)
 """Built-in programs that ask tools which have stand-ins."""
 STAND_INS = (frozenset(name.replace("_", "-") for name in programs()) | OF_TOOLS) - OF_THE_HOST
 REQUIREMENTS = HostRequirements(gpu_image=GPU_IMAGE, containers=(CONTAINER,))
@@ -123,7 +125,7 @@ def _answers(machine: Machine, folder: Path, commands: list[tuple[str, ...]]) ->
         input=json.dumps(commands),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=True,
     )
     return [(code, out, err) for code, out, err in json.loads(ran.stdout)]

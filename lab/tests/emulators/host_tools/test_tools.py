@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 import time
 from dataclasses import replace
 from ipaddress import IPv4Network
@@ -27,6 +26,7 @@ from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from lab.tests.emulators.host_tools.tools_kit import DRIVER, ToolBox
+from tests.ports import reserve_port
 
 SECRET = "a-password-of-the-bmc"
 
@@ -189,7 +189,7 @@ def test_an_unknown_option_is_refused(box: ToolBox) -> None:
 def test_ib_write_bw_moves_the_bytes_and_tells_what_it_measured(tmp_path: Path, machine: Machine) -> None:
     """Server and client over loopback: the bytes go over the rail's interface, both print the same kind of table."""
     loopback = machine_on_loopback(tmp_path, machine)
-    port = free_port()
+    port = reserve_port("127.0.0.1")
     common = ("-d", "mlx5_0", "-p", str(port), "-s", "1048576", "-n", "20", "-F", "--report_gbits")
     refused = loopback.run("ib_write_bw", *common, "127.0.0.1")
     assert (refused.returncode, f"Couldn't connect to 127.0.0.1:{port}" in refused.stderr) == (1, True)
@@ -209,7 +209,7 @@ def test_ib_write_bw_moves_the_bytes_and_tells_what_it_measured(tmp_path: Path, 
 def test_ib_write_bw_for_a_time_lasts_so_long_and_shows_no_peak(tmp_path: Path, machine: Machine) -> None:
     """As many messages as there was time for, counted alike at both ends."""
     loopback = machine_on_loopback(tmp_path, machine)
-    common = ("-d", "mlx5_0", "-p", str(free_port()), "-s", "65536", "-D", "1", "-F", "--report_gbits")
+    common = ("-d", "mlx5_0", "-p", str(reserve_port("127.0.0.1")), "-s", "65536", "-D", "1", "-F", "--report_gbits")
     server = loopback.start("ib_write_bw", *common)
     assert server.stdout is not None
     for line in server.stdout:
@@ -230,11 +230,6 @@ def test_ib_write_bw_without_a_cable_or_device_fails(tmp_path: Path, machine: Ma
     box = ToolBox(tmp_path, replace(machine, hcas=(replace(machine.hcas[0], cable=None),)))
     assert "state is Down" in box.run("ib_write_bw", "-d", "mlx5_0").stderr
     assert "not found" in box.run("ib_write_bw", "-d", "mlx5_9").stderr
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 def machine_on_loopback(root: Path, machine: Machine) -> ToolBox:

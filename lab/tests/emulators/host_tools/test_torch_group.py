@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from ipaddress import IPv4Network
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from lab.tests.emulators.host_tools.tools_kit import ToolBox
+from tests.ports import reserve_port
 
 NODES = 3
 RANKS = 2
@@ -22,10 +22,10 @@ STALLED = 3
 
 def summed(folder: Path, broken: dict[int, str], *, absent: int | None = None) -> tuple[int, str]:
     """What the first node of a group of three ended with, and said; `broken`: nodes' faults by their number."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    port = reserve_port("127.0.0.1")
     size = ("--nodes", str(NODES), "--ranks", str(RANKS), "--bytes", "4096", "--iterations", "1", "--backend", "gloo")
-    times = ("--seconds", "1", "--stall", "1.5", "--start", "30" if absent is None else "1", "--limit", "50")
+    stall = "5" if broken else "60"  # a node of a crowded machine may be late, too
+    times = ("--seconds", "1", "--stall", stall, "--start", "60" if absent is None else "8", "--limit", "150")
     where = ("--head", "127.0.0.1", "--port", str(port), "--python", "python3", "--interface", "lo", "--devices", "")
     running = [
         ToolBox(folder / str(node), machine(node, broken)).start(

@@ -12,9 +12,20 @@ import json
 import os
 import sys
 
-from clusterctl_burnin.node.programs import container_gpus, containers, nvme_health, port_counters, transceivers
+from clusterctl_burnin.node.programs import (
+    clock_sync,
+    container_gpus,
+    containers,
+    drive_smart,
+    nvme_health,
+    port_counters,
+    transceivers,
+)
 
 REQUIREMENTS = json.loads(os.environ["CLUSTERCTL_REQUIREMENTS"])
+PROGRAMS = frozenset(
+    {"clock-sync", "container-gpus", "containers", "drive-smart", "nvme-health", "port-counters", "transceivers"}
+)
 HOST = "clusterctl_lab.emulators.host_tools.host"
 
 
@@ -27,6 +38,11 @@ def run(*argv: str, **_limits: float) -> tuple[int, str, str]:
     return code, out.getvalue(), err.getvalue()
 
 
+def run_or_missing(*argv: str, seconds: float) -> tuple[int, str, str]:
+    """As on a host without systemd: there is no stand-in for its tools."""
+    return run(*argv, seconds=seconds) if argv[0] == "chronyc" else (127, "", f"{argv[0]}: No such file")
+
+
 def ask(*argv: str) -> tuple[int, str]:
     code, out, err = run(*argv)
     return code, out + err
@@ -34,7 +50,7 @@ def ask(*argv: str) -> tuple[int, str]:
 
 def answer(argv: list[str]) -> tuple[int, str, str]:
     """As the burn-in's bundle: some are programs of its own, all else is a tool."""
-    if argv[0] not in ("container-gpus", "containers", "port-counters", "nvme-health", "transceivers"):
+    if argv[0] not in PROGRAMS:
         return run(*argv)
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
@@ -46,8 +62,11 @@ def answer(argv: list[str]) -> tuple[int, str, str]:
             code = containers.main(REQUIREMENTS, run)
         elif argv[0] == "transceivers":
             code = transceivers.main(run, "mlxlink", map)  # standard output is one, so in turn
+        elif argv[0] == "clock-sync":
+            code = clock_sync.main(run_or_missing)
         else:
-            code = nvme_health.main(run, lambda look, names: {name: look(name) for name in names})
+            program = nvme_health if argv[0] == "nvme-health" else drive_smart
+            code = program.main(run, lambda look, names: {name: look(name) for name in names})
     return code, out.getvalue(), ""
 
 

@@ -26,9 +26,9 @@ from clusterctl_lab.machine import Bmc, Drive, Machine
 from clusterctl_lab.world import Delays, World
 from tests.edges.maas.kit import Hosts
 from tests.edges.maas.recordings import Recording
-from tests.processes import free_ports
+from tests.ports import reserve_port
 
-ADDRESS, PORT = "127.92.0.2", free_ports(1)[0]
+ADDRESS, PORT = "127.92.0.2", reserve_port("127.92.0.2")
 OPERATOR_KEY = "x3consumerkey00001:operatortoken:operatorsecret"
 MACS = {"n1": "52:54:00:00:00:10", "n2": "52:54:00:00:00:14", "z1": "52:54:00:00:00:77"}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from ipaddress import IPv4Network
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from clusterctl_lab.layout import Layout
 from clusterctl_lab.vendor import Vendor
 from clusterctl_lab.world import Delays, World
 from lab.tests.emulators.redfish.bmc_kit import PASSWORD, TestCa
+from tests.ports import reserve_port
 
 LAYOUT = Layout(IPv4Network("127.94.0.0/16"))
 SLOW_POST = Delays(power_off=0.01, post=30.0, netboot_timeout=0.05)
@@ -29,9 +29,7 @@ def test_boots_once_from_the_network(tmp_path: Path, vendor: Vendor) -> None:
     address = machine.bmc.address
     world = World(LAYOUT, {machine.name: machine}, SLOW_POST)
     ca = TestCa(tmp_path)
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        port = int(probe.getsockname()[1])
+    port = reserve_port(address)
     parameters = {"power_address": f"{address}:{port}", "power_user": "root", "power_pass": PASSWORD}
 
     async def scenario() -> tuple[str, BootTarget, bool, str]:

@@ -16,28 +16,25 @@ from clusterctl_lab.emulators.redfish import BmcServers, serve_bmcs
 from clusterctl_lab.machine import BmcCondition
 from clusterctl_lab.world import World
 from lab.tests.emulators.redfish.bmc_kit import BASIC, PASSWORD, SESSIONS, SYSTEM, TestCa, world_of
+from tests.ports import reserve_port
 
+SHORTER_THAN_AIOHTTP_S = 45
+"""Less than the minute that aiohttp's runner waits by default for open connections (`shutdown_timeout`)."""
 Scene = Callable[[int, BmcServers], Coroutine[Any, Any, None]]
-
-
-def free_port(address: str) -> int:
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        return int(probe.getsockname()[1])
 
 
 def serve(world: World, ca: TestCa, scene: Scene) -> None:
     """Play a scene while the BMCs of a world are served; nothing is left running."""
 
     async def run() -> None:
-        port = free_port(world.machines["node001"].bmc.address)
+        port = reserve_port(*(machine.bmc.address for machine in world.machines.values()))
         servers = await serve_bmcs(world, ca.server_context, port)
         try:
             await scene(port, servers)
         finally:
             await servers.close()
 
-    asyncio.run(asyncio.wait_for(run(), 60))
+    asyncio.run(asyncio.wait_for(run(), 200))
 
 
 def test_tls_is_verified_against_the_ca(tmp_path: Path) -> None:
@@ -112,7 +109,7 @@ def test_closing_frees_the_port_though_clients_hold_connections(tmp_path: Path) 
         async with aiohttp.ClientSession(connector=connector) as client:
             async with client.get(f"https://{address}:{port}/redfish/v1/") as answer:
                 assert answer.status == 200
-            await asyncio.wait_for(servers.close(), 5)
+            await asyncio.wait_for(servers.close(), SHORTER_THAN_AIOHTTP_S)
             with pytest.raises(aiohttp.ClientConnectorError):
                 await client.get(f"https://{address}:{port}/redfish/v1/")
 
@@ -135,7 +132,7 @@ def test_when_one_cannot_listen_none_does(tmp_path: Path) -> None:
                 free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 free.bind((first, port))
 
-    asyncio.run(asyncio.wait_for(scene(), 10))
+    asyncio.run(asyncio.wait_for(scene(), 200))
 
 
 def test_one_that_comes_dead_listens_when_it_is_mended(tmp_path: Path) -> None:
@@ -167,7 +164,7 @@ def test_one_that_comes_dead_listens_when_it_is_mended(tmp_path: Path) -> None:
             await world.replace(hung)
             waiting = asyncio.create_task(client.get(url.format(whole.bmc.address)))
             await asyncio.sleep(0)
-            await asyncio.wait_for(servers.close(), 5)
+            await asyncio.wait_for(servers.close(), SHORTER_THAN_AIOHTTP_S)
             with pytest.raises(aiohttp.ClientError):
                 await waiting
 

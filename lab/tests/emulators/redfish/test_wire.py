@@ -20,7 +20,7 @@ from clusterctl_lab.emulators.redfish import Serving, serve_bmcs
 from clusterctl_lab.firmware import Component, Firmware
 from clusterctl_lab.world import World
 from lab.tests.emulators.redfish.bmc_kit import BASIC, RESET, SYSTEM, world_of
-from lab.tests.emulators.redfish.test_server import free_port
+from tests.ports import reserve_port
 
 ROOT = "/redfish/v1"
 PUSH = f"{ROOT}/UpdateService/MultipartUpload"
@@ -51,7 +51,7 @@ def play(folder: Path, scene: Callable[[Site], Coroutine[Any, Any, None]], count
     async def run() -> None:
         world, ca = world_of(count), LabCa(folder / "tls", "wire")
         trust = ssl.create_default_context(cafile=str(ca.ca_file))
-        port = free_port(world.machines["node001"].bmc.address)
+        port = reserve_port(*(machine.bmc.address for machine in world.machines.values()))
         servers = await serve_bmcs(world, ca.certificate_for, port, Serving(expired=ca.expired_certificate_for))
         connector = aiohttp.TCPConnector(ssl=trust)
         try:
@@ -60,7 +60,7 @@ def play(folder: Path, scene: Callable[[Site], Coroutine[Any, Any, None]], count
         finally:
             await servers.close()
 
-    asyncio.run(asyncio.wait_for(run(), 60))
+    asyncio.run(asyncio.wait_for(run(), 200))
 
 
 def multipart(image: bytes) -> aiohttp.FormData:
@@ -78,7 +78,7 @@ def test_an_image_of_some_megabytes_is_pushed(tmp_path: Path) -> None:
         async with site.client.post(site.url(PUSH), data=multipart(image)) as answer:
             assert answer.status == 202
             location = answer.headers["Location"]
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             await until(site, location, lambda task: task["TaskState"] == "Completed")
         assert site.world.machines["node001"].bmc.firmware == "7.10.50.00"
 
@@ -116,7 +116,7 @@ def test_a_restart_takes_the_bmc_off_the_network(tmp_path: Path) -> None:
         async with site.client.post(site.url(manager), json={"ResetType": "GracefulRestart"}) as answer:
             assert answer.status == 204
         refused = False
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while not refused:
                 await site.get(SYSTEM, "node002")
                 try:

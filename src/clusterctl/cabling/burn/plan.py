@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from statistics import median_high
 
 from clusterctl.cabling.burn.layout import layout_of
 from clusterctl.cabling.burn.pair_rounds import DEFAULT_ROUNDS, PairRound, every_pair, rounds_by_distance, unpaired
-from clusterctl.cabling.burn.routes import NOWHERE, Routes, lay_routes
-from clusterctl.cabling.burn.stages import Stages, choose_stages
+from clusterctl.cabling.burn.routes import NOWHERE, DirectedLink, Endpoint, Routes, lay_routes
+from clusterctl.cabling.burn.stages import Stages, choose_stages, separating_stage
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.topology import Fabric, ForwardingTables, RoutingOutcome
+from clusterctl.fleet.fabric.wiring import PortName
+from clusterctl.fleet.node import Guid
 
 _SLACK = 2
 """Flows on the fullest link under the best shift, over what the leaves' uplinks force, that a fat tree's tables never
@@ -113,17 +115,47 @@ class BurnPlan:
         return not (self.unreached or self.lost or self.routes.unaddressed or self.routing.complaint)
 
 
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What of a fabric is burned.
+
+    adapters  the adapters that send and receive, by node GUID, with host and device; None: all of the fabric
+    done      directed links that are loaded already
+    suspects  directed links of slow flows: one stage is planned that separates them
+    """
+
+    adapters: Mapping[Guid, PortName] | None = None
+    done: frozenset[DirectedLink] = frozenset()
+    suspects: frozenset[DirectedLink] = frozenset()
+
+    def endpoints(self, routes: Routes) -> tuple[Endpoint, ...]:
+        """Return the endpoints that take part, by the names that their hosts give them."""
+        if self.adapters is None:
+            return routes.endpoints
+        known = self.adapters
+        return tuple(replace(end, name=known[end.port.guid]) for end in routes.endpoints if end.port.guid in known)
+
+
 def plan_burn(
-    fabric: Fabric, tables: ForwardingTables, log: RoutingOutcome | None = None, lengths: Lengths | None = None
+    fabric: Fabric,
+    tables: ForwardingTables,
+    log: RoutingOutcome | None = None,
+    lengths: Lengths | None = None,
+    scope: Scope | None = None,
 ) -> BurnPlan:
     """Raises ParseError where tables and fabric do not belong together, UsageError where no host can send."""
-    lengths = lengths or Lengths()
+    lengths, scope = lengths or Lengths(), scope or Scope()
     routes = lay_routes(fabric, tables)
+    routes = replace(routes, endpoints=scope.endpoints(routes))
     places = layout_of(routes)
     if len(places.hosts) < 2:
         message = f"{len(places.hosts)} hosts have a route: a burn needs two"
         raise UsageError(message, where="burn plan", remedy="give tables and fabric of a subnet that is up")
-    stages = choose_stages(routes, places)
+    done = frozenset(number for number, link in enumerate(routes.links) if link in scope.done)
+    suspects = frozenset(number for number, link in enumerate(routes.links) if link in scope.suspects)
+    stages = choose_stages(routes, places, done)
+    if suspects:
+        stages = replace(stages, stages=(separating_stage(routes, places, suspects),))
     rounds = every_pair(places.hosts) if lengths.every_pair else rounds_by_distance(places.hosts, lengths.rounds)
     return BurnPlan(
         routes=routes,

@@ -147,13 +147,14 @@ class Stages:
     unreached: frozenset[int]
 
 
-def choose_stages(routes: Routes, places: HostLayout) -> Stages:
+def choose_stages(routes: Routes, places: HostLayout, done: frozenset[int] = frozenset()) -> Stages:
+    """Return the stages that load every link but those that are `done` already."""
     shift, crowd = _best_shift(routes, places)
     reachable = reachable_links(routes)
     search = FlowSearch(routes, places, reachable)
-    left = dict.fromkeys(sorted(reachable))
+    left = dict.fromkeys(sorted(reachable.keys() - done))
     stages: list[Stage] = []
-    seeds = shift.flows
+    seeds = tuple(flow for flow in shift.flows if not done.issuperset(flow.way))
     while left:
         draft = _Draft(search, left)
         draft.seed(seeds)
@@ -163,7 +164,20 @@ def choose_stages(routes: Routes, places: HostLayout) -> Stages:
         stages.append(Stage(tuple(draft.flows)))
         seeds = ()
     loaded = frozenset[int]().union(*(stage.links for stage in stages))
-    return Stages(shift, crowd, tuple(stages), frozenset(range(len(routes.links))) - loaded)
+    return Stages(shift, crowd, tuple(stages), frozenset(range(len(routes.links))) - loaded - done)
+
+
+def separating_stage(routes: Routes, places: HostLayout, suspects: frozenset[int]) -> Stage:
+    """Return flows that each cross one of the suspected links and none of the others, as far as there are such ways."""
+    search = FlowSearch(routes, places, reachable_links(routes))
+    flows: list[Flow] = []
+    busy: set[int] = set()
+    for link in sorted(suspects):
+        flow = search.across(link, busy | (suspects - {link}), (), None)
+        if flow is not None:
+            flows.append(flow)
+            busy.update(flow.way)
+    return Stage(tuple(flows))
 
 
 def _best_shift(routes: Routes, places: HostLayout) -> tuple[Shift, int]:

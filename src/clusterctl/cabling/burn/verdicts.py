@@ -44,6 +44,8 @@ def _both(link: Link, window: Window) -> Iterator[Load]:
         yield Load(source, target, link.gbps, None if known is None else 100 * known / link.gbps)
 
 
+MOST = 110.0
+"""% of a direction's rate: counters that show more are wrong, or the two readings were not when they say."""
 FLEET_MIN = 20
 """Directions of a class (rate, one way or both ways) below which the fleet is no measure."""
 _DEVIATION = 1.4826
@@ -126,6 +128,9 @@ def _judge(
 ) -> LoadVerdict:
     if load.share is None:
         return LoadVerdict(load, Verdict.INCONCLUSIVE, "its counters were not read twice without a break")
+    if load.share > MOST:
+        why = f"its counters show {load.share:.1f} % of its rate, more than a link can carry"
+        return LoadVerdict(load, Verdict.INCONCLUSIVE, why)
     if of is None:
         return LoadVerdict(load, Verdict.INCONCLUSIVE, f"no flow went over it ({load.share:.1f} % of its rate)")
     limit = limits["burn_both_ways_min" if of.both_ways else "burn_one_way_min"]

@@ -21,6 +21,7 @@ ACTIONS: Mapping[HealthKind, str] = {
     HealthKind.FLAPPING: _CLEAN + ", then the transceivers, then the adapter",
     HealthKind.BIT_ERRORS: _CLEAN,
     HealthKind.PACKET_ERRORS: _CLEAN,
+    HealthKind.SLOW: _CLEAN + ", then the transceivers; if many links of one host are slow, check its adapters",
     HealthKind.WARMING: "check fans and blanking panels; under a steady load replace it (far end: {other})",
     HealthKind.WENT_DOWN: "check if {other} was restarted or unplugged; if not, reseat both ends and measure again",
     HealthKind.CONGESTED: "find what accepts no packets behind {other} (a slow host, a lost uplink); it is no cable",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from clusterctl.cabling.health.counters import Doubt
 from clusterctl.cabling.health.findings import ACTIONS, FabricLabels, HealthFinding
@@ -97,16 +98,24 @@ class Health:
         return worst((*proven, *(finding.verdict for finding in self.findings)))
 
 
-def judge_health(fabric: Fabric, window: Window, places: FabricLabels, earlier: Fabric | None = None) -> Health:
-    """Return the health. `earlier` is the fabric of the first reading, if known: its links that are gone are LOST."""
+def judge_health(
+    fabric: Fabric,
+    window: Window,
+    places: FabricLabels,
+    earlier: Fabric | None = None,
+    under_load: Mapping[frozenset[PortId], tuple[Symptom, ...]] = MappingProxyType({}),
+) -> Health:
+    """Return the health. `earlier` is the fabric of the first reading, if known: its links that are gone are LOST.
+
+    `under_load`: further symptoms of links, by both ends.
+    """
     cables = fabric.cables()
     found: list[HealthFinding] = []
     doubtful: dict[Unproven, list[Link]] = defaultdict(list)
     bad = 0
     for link in cables:
-        symptoms = _sorted(
-            (*counter_symptoms(window, link, places.plain), *sensor_symptoms(window, link, places.plain))
-        )
+        counted, sensed = counter_symptoms(window, link, places.plain), sensor_symptoms(window, link, places.plain)
+        symptoms = _sorted((*counted, *sensed, *under_load.get(frozenset((link.a, link.b)), ())))
         if symptoms:
             found.append(_explain(link, symptoms, places, window))
         if symptoms and symptoms[0].verdict is Verdict.FAIL:

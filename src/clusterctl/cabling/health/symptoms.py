@@ -22,6 +22,7 @@ class HealthKind(enum.Enum):
     FLAPPING = "flapping"
     BIT_ERRORS = "bit_errors"
     PACKET_ERRORS = "packet_errors"
+    SLOW = "slow"
     WARMING = "warming"
     WENT_DOWN = "went_down"
     CONGESTED = "congested"

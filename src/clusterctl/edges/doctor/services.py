@@ -223,7 +223,7 @@ def ask_maas(site: Site, clock: Clock) -> ServiceState:
             allow_plain_http=maas.allow_plain_http,
         )
         deadline = Deadline.after(MAAS_SECONDS)
-        user, _ = Machines(MaasApi(settings, clock)).whoami(deadline)
+        user = Machines(MaasApi(settings, clock)).whoami(deadline).name
     except ClusterctlError as error:
         return ServiceState(error)
     return ServiceState(offset_s=_maas_offset(settings, deadline), user=user)

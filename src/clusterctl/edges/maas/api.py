@@ -65,7 +65,10 @@ class MaasBusyError(InstallerBusyError):
 
 _REMEDIES = {
     400: "correct what MAAS names; for a series or kernel, import its image into MAAS",
-    403: "use an administrator's API key; check in MAAS whether the machine is locked or another user's",
+    403: (
+        "use an administrator's API key, with rights on the machine's pool where MAAS takes rights from RBAC; check in "
+        "MAAS whether the machine is locked or another user's"
+    ),
     404: "check the url, and whether the machine was deleted from MAAS",
     409: "check the machine's state in MAAS, then run the step again",
     410: "set the url to MAAS's API 2.0",
@@ -78,7 +81,8 @@ _BAD_KEYS = {  # what MAAS's 401 bodies begin with, after `Authorization Error:`
     "Nonce already used": ("the request reached MAAS twice", "remove the proxy that repeats requests"),
 }
 
-_REASONS = {403: "not permitted"}
+FORBIDDEN = 403
+_REASONS = {FORBIDDEN: "not permitted"}
 _UNAVAILABLE = (503, 504)
 
 

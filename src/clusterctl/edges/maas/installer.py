@@ -16,7 +16,8 @@ from clusterctl.edges.maas.changes import Changes, put_tags
 from clusterctl.edges.maas.cloud_config import cloud_config
 from clusterctl.edges.maas.failures import Failure, Failures
 from clusterctl.edges.maas.machines import AGENT, Listing, Machines
-from clusterctl.edges.maas.matching import Finder
+from clusterctl.edges.maas.matching import DEFAULT_POOL, Finder
+from clusterctl.edges.maas.rights import REMEDY, pool_rights
 from clusterctl.edges.maas.settings import MaasSettings
 from clusterctl.edges.maas.states import (
     ABSENT,
@@ -226,15 +227,30 @@ class MaasInstaller:
         """Return the user of our key; asked once. Raises `AuthenticationError` where the user is no administrator."""
         with self._asking:
             if not self._user:
-                user, admin = self._machines.whoami(deadline)
-                if not admin:
+                owner = self._machines.whoami(deadline)
+                if not owner.admin:
                     raise AuthenticationError(
-                        f"MAAS's API key belongs to {user}, who is no administrator: nothing was changed",
+                        f"MAAS's API key belongs to {owner.name}, who is no administrator: nothing was changed",
                         where=self._settings.base,
                         remedy="use an administrator's key, then run clusterctl maas check",
                     )
-                self._user = user
+                if not owner.local:
+                    self._prove_rights(deadline)
+                self._user = owner.name
             return self._user
+
+    def _prove_rights(self, deadline: Deadline) -> None:
+        """Raise `AuthenticationError` where an external service gives our key no rights on the pools of our machines.
+
+        A pool without any machine leaves it open: the first machine shows it.
+        """
+        rights = pool_rights(self._machines, (self._settings.pool or DEFAULT_POOL, DEFAULT_POOL), (), deadline)
+        if rights.refused:
+            raise AuthenticationError(
+                f"MAAS's API key may not administer machines of pool {', '.join(rights.refused)}: nothing was changed",
+                where=self._settings.base,
+                remedy=REMEDY,
+            )
 
     # --- acting -----------------------------------------------------------------------------------------------------
 

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
-from clusterctl.edges.maas.api import Answer, Form, MaasApi
+from clusterctl.edges.maas.api import FORBIDDEN, Answer, Form, MaasApi, MaasRefusedError
 from clusterctl.fleet.finding import Evidence, Observed
 from clusterctl.fleet.node import Mac
 from clusterctl.formats.maas import machines as formats
 from clusterctl.formats.maas.machines import BlockDevice, MaasEvent, MaasMachine, PowerParameters
-from clusterctl.formats.maas.region import is_admin, racks
+from clusterctl.formats.maas.region import is_admin, is_local, racks
 from clusterctl.ports import BmcAddress, Deadline
 
 QUERY_BYTES = 7000
@@ -47,16 +47,40 @@ class Listing:
         return self.rest if machine is None else (self.evidence[machine.system_id],)
 
 
+@dataclass(frozen=True, slots=True)
+class KeyOwner:
+    """The user of our key. Not `local`: MAAS takes users and their rights from another service."""
+
+    name: str
+    admin: bool
+    local: bool
+
+
 class Machines:
     """One method per call."""
 
     def __init__(self, api: MaasApi) -> None:
         self._api = api
 
-    def whoami(self, deadline: Deadline) -> tuple[str, bool]:
-        """Return the user whose key we use, and whether he is an administrator."""
+    def whoami(self, deadline: Deadline) -> KeyOwner:
+        """Return the user whose key we use."""
         body = self._api.get("users/", [("op", "whoami")], deadline).body
-        return formats.user_name(body), is_admin(body)
+        return KeyOwner(formats.user_name(body), is_admin(body), is_local(body))
+
+    def administers(self, system_id: str, deadline: Deadline) -> bool:
+        """Return whether our key may administer the machine. The answer holds a password, and is dropped."""
+        try:
+            self._api.get(f"machines/{system_id}/", [("op", "power_parameters")], deadline)
+        except MaasRefusedError as error:
+            if error.status == FORBIDDEN:
+                return False
+            raise
+        return True
+
+    def first_of_pool(self, pool: str, deadline: Deadline) -> MaasMachine | None:
+        """Return a machine of the pool; None where it holds none that our key may see."""
+        listed = _listing(self._api.get("machines/", [("pool", pool)], deadline, seconds=LIST_SECONDS))
+        return next(iter(listed.machines.values()), None)
 
     def by_ids(self, system_ids: Iterable[str], deadline: Deadline) -> Listing:
         """Return all machines of these ids that still exist: one list call for 700."""

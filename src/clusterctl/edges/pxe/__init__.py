@@ -1,7 +1,6 @@
-"""clusterctl's own PXE: machines boot over the network, report themselves, and get an OS on the expected disk."""
+"""clusterctl's own PXE: machines boot over the network, report themselves, and get an OS on the expected disk.
 
-from clusterctl.edges.pxe.app import AppSettings, build
-from clusterctl.edges.pxe.attempt_store import AttemptStore
-from clusterctl.edges.pxe.server import Server
-
-__all__ = ["AppSettings", "AttemptStore", "Server", "build"]
+Two processes. The run has the records of the attempts (`attempt_store`), decides (`boot_handlers`) and answers the
+installer service over a channel (`service_process`, `exchange`). The installer service (`web`, `app`, `files`) talks to
+the network, has no privileges, and keeps nothing.
+"""

@@ -1,11 +1,15 @@
-"""Handlers of the install service: what a machine asks for and posts, and the change that each post makes."""
+"""Handlers of the installer service's calls: what a machine asks for and posts, and the change that each post makes.
+
+They run in the run's process. The service that calls is not trusted: each call is checked here once more.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from ipaddress import ip_address
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_ssh_public_key
@@ -23,31 +27,34 @@ from clusterctl.edges.pxe.attempt import (
     with_report,
 )
 from clusterctl.edges.pxe.attempt_store import AttemptStore, for_card
+from clusterctl.edges.pxe.channel import NOT_FOUND, OK, POST_BYTES, Call, Reply, text
 from clusterctl.edges.pxe.report import parse
 from clusterctl.fleet.errors import ConflictError, ParseError
 from clusterctl.fleet.hardware.disk_contract import same_identity
 from clusterctl.fleet.node import Mac
+from clusterctl.formats.identifiers import read_mac
 from clusterctl.ports import Clock
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    status: int
-    text: str = ""
-
 
 SIGN_OF_LIFE = timedelta(minutes=1)
 """A sign of life is recorded at most this often."""
-OK = Reply(200, "ok\n")
-GONE = Reply(404, "not found\n")
 
 
 class BootHandlers:
-    """Handles the requests of one site's machines. Thread-safe."""
+    """Handles the requests of one site's machines. `base` is the service's URL. Thread-safe."""
 
-    def __init__(self, attempts: AttemptStore, clock: Clock) -> None:
+    def __init__(self, base: str, attempts: AttemptStore, clock: Clock) -> None:
+        self._base = base
         self._attempts = attempts
         self._clock = clock
+        self._calls: Mapping[str, Callable[[Call], Reply]] = {
+            "boot": self._boot,
+            "start": self._start,
+            "image": lambda call: OK if self.image_requested(call.token) else NOT_FOUND,
+            "probe": lambda call: OK if self.is_running(call.token) else NOT_FOUND,
+            "document": self._document,
+            "may_post": lambda call: OK if self.may_post(call.token) else NOT_FOUND,
+            "post": lambda call: self.post(call.token, call.name, call.body, _address(call.host)),
+        }
         self._posts: Mapping[str, Callable[[Attempt, bytes, str], Reply]] = {
             "report": self._report,
             "progress": self._progress,
@@ -58,7 +65,12 @@ class BootHandlers:
             "done": self._done,
         }
 
-    def boot(self, base: str, mac: Mac, serial: str) -> str:
+    def answer(self, call: Call) -> Reply:
+        """Return the reply to a call of the service; what is unknown is not found."""
+        answer = self._calls.get(call.kind)
+        return answer(call) if answer is not None else NOT_FOUND
+
+    def boot(self, mac: Mac, serial: str) -> str:
         """Return the iPXE script that leads the machine with this card to the one of its attempt.
 
         Any machine can ask, so the attempt does not change. A serial that is not the machine's is noted beside it.
@@ -71,16 +83,16 @@ class BootHandlers:
         if serial and not same_identity(serial, attempt.serial):
             self._attempts.note(attempt, f"a machine with {mac} asked for its boot script and reported serial {serial}")
             return scripts.nothing(f"this card belongs to {attempt.node}, whose serial is another one")
-        return scripts.onward(base, attempt.token, mac, serial)
+        return scripts.onward(self._base, attempt.token, mac, serial)
 
-    def start_script(self, base: str, token: str, mac: Mac, serial: str) -> str | None:
+    def start_script(self, token: str, mac: Mac, serial: str) -> str | None:
         """Return the iPXE script that starts the installer of this attempt; None for an unknown token."""
         attempt = self._attempts.by_token(token)
         if attempt is None:
             return None
         after = self._move(attempt, lambda now: with_boot(now, mac, serial, self._now())) or attempt
         if after.running and after.boot is not None and after.state is not AttemptState.WRITING:
-            return scripts.installer(base, after.node, after.boot, mac)
+            return scripts.installer(self._base, after.node, after.boot, mac)
         return scripts.nothing(_unarmed(after))
 
     def image_requested(self, token: str) -> bool:
@@ -114,9 +126,24 @@ class BootHandlers:
 
     def post(self, token: str, name: str, body: bytes, host: str) -> Reply:
         attempt = self._attempts.by_token(token)
-        if attempt is None or not (attempt.running or name in _FINAL_POSTS):
-            return GONE
+        if attempt is None or not (attempt.running or name in _FINAL_POSTS) or len(body) > POST_BYTES.get(name, -1):
+            return NOT_FOUND
         return self._posts[name](attempt, body, host)
+
+    # --- calls ------------------------------------------------------------------------------------------------------
+
+    def _boot(self, call: Call) -> Reply:
+        mac = _mac(call.mac)
+        return text(200, self.boot(mac, call.serial)) if mac is not None else NOT_FOUND
+
+    def _start(self, call: Call) -> Reply:
+        mac = _mac(call.mac)
+        script = self.start_script(call.token, mac, call.serial) if mac is not None else None
+        return text(200, script) if script is not None else NOT_FOUND
+
+    def _document(self, call: Call) -> Reply:
+        content = self.document(call.token, call.name)
+        return Reply(200, content) if content is not None else NOT_FOUND
 
     # --- posts --------------------------------------------------------------------------------------------------------
 
@@ -126,13 +153,13 @@ class BootHandlers:
         except ParseError as error:
             why = plain(error.message)
             self._move(attempt, lambda now: with_milestone(now, f"its report is invalid: {why}", self._now()))
-            return Reply(409, f"{why}\n")
+            return text(409, f"{why}\n")
         after = self._move(attempt, lambda now: with_report(now, report, host, self._now()))
         if after is None:
-            return GONE
+            return NOT_FOUND
         if after.state is not AttemptState.WRITING:
-            return Reply(409, f"{after.reason}\n")
-        return Reply(200, self._answer(after))
+            return text(409, f"{after.reason}\n")
+        return text(200, self._lines(after))
 
     def _progress(self, attempt: Attempt, body: bytes, host: str) -> Reply:
         return self._add_milestone(attempt, _text(body), host)
@@ -144,19 +171,19 @@ class BootHandlers:
     def _add_milestone(self, attempt: Attempt, words: str, host: str) -> Reply:
         if not plain(words):
             return OK
-        return OK if self._move(attempt, lambda now: with_milestone(now, words, self._now(), host)) else GONE
+        return OK if self._move(attempt, lambda now: with_milestone(now, words, self._now(), host)) else NOT_FOUND
 
     def _host_key(self, attempt: Attempt, body: bytes, host: str) -> Reply:
         del host
         key = host_key(_text(body))
         if key is None:
-            return Reply(409, "no public ed25519 key in one line\n")
+            return text(409, "no public ed25519 key in one line\n")
         if attempt.state is not AttemptState.WRITING:
-            return Reply(409, "the report comes first\n")
+            return text(409, "the report comes first\n")
         try:
-            return OK if self._move(attempt, lambda now: with_host_key(now, key, self._now())) else GONE
+            return OK if self._move(attempt, lambda now: with_host_key(now, key, self._now())) else NOT_FOUND
         except ConflictError as error:
-            return Reply(409, f"{error.message}\n")
+            return text(409, f"{error.message}\n")
 
     def _log(self, attempt: Attempt, body: bytes, host: str) -> Reply:
         del host
@@ -167,7 +194,7 @@ class BootHandlers:
         del host
         why = plain(_text(body)) or "the machine gave no reason"
         over = partial(finished, state=AttemptState.FAILED, reason=why)
-        return OK if self._move(attempt, lambda now: over(now, now=self._now())) else GONE
+        return OK if self._move(attempt, lambda now: over(now, now=self._now())) else NOT_FOUND
 
     def _done(self, attempt: Attempt, body: bytes, host: str) -> Reply:
         """Only a machine that was let write can be done; the same word again, where the answer was lost, is fine."""
@@ -175,10 +202,10 @@ class BootHandlers:
         if attempt.state is AttemptState.DONE:
             return OK
         if attempt.state is not AttemptState.WRITING:
-            return Reply(409, "the report comes first\n") if attempt.running else GONE
+            return text(409, "the report comes first\n") if attempt.running else NOT_FOUND
         done = partial(finished, state=AttemptState.DONE, reason="")
         moved = self._move(attempt, lambda now: replace(done(now, now=self._now()), address=host))
-        return OK if moved is not None and moved.state is AttemptState.DONE else GONE
+        return OK if moved is not None and moved.state is AttemptState.DONE else NOT_FOUND
 
     # --- helpers ------------------------------------------------------------------------------------------------------
 
@@ -189,7 +216,7 @@ class BootHandlers:
     def _now(self) -> datetime:
         return self._clock.now()
 
-    def _answer(self, attempt: Attempt) -> str:
+    def _lines(self, attempt: Attempt) -> str:
         lines = [f"root={attempt.root}", f"time={int(self._now().timestamp())}"]
         if attempt.payload.path:
             payload = attempt.payload
@@ -223,6 +250,21 @@ def _unarmed(attempt: Attempt) -> str:
     if attempt.state is AttemptState.READY:
         return f"{attempt.node} is not to be installed now"
     return f"{attempt.node} is not installed: {attempt.reason}"
+
+
+def _mac(value: str) -> Mac | None:
+    try:
+        return read_mac(value)
+    except ValueError:
+        return None
+
+
+def _address(value: str) -> str:
+    """Return the address, or nothing where it is none."""
+    try:
+        return str(ip_address(value))
+    except ValueError:
+        return ""
 
 
 def _text(body: bytes) -> str:

@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from clusterctl.edges.pxe.addresses import listen, network_of
 from clusterctl.edges.pxe.dnsmasq import PATH
 from clusterctl.edges.pxe.install_profiles import AttemptFactory
-from clusterctl.edges.pxe.server import listen, network_of
 from clusterctl.edges.pxe.service import PxeService
 from clusterctl.edges.pxe.settings import Dhcp, PxeSettings
 from clusterctl.fleet.diagnosis import Diagnosis, broken, enumerated, not_measured, ok, warn

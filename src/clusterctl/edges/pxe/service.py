@@ -1,4 +1,7 @@
-"""DHCP, TFTP and HTTP of one site, by one process at a time: a run while it lasts, or `clusterctl pxe serve`."""
+"""DHCP, TFTP and HTTP of one site, for one process at a time: a run while it lasts, or `clusterctl pxe serve`.
+
+Both servers are processes of their own: dnsmasq, and the installer service (`service_process`).
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from clusterctl.edges.disk import disk_explained, write_whole
-from clusterctl.edges.pxe.app import AppSettings, build
+from clusterctl.edges.pxe.addresses import listen, network_of
 from clusterctl.edges.pxe.attempt_store import AttemptStore
+from clusterctl.edges.pxe.boot_handlers import BootHandlers
+from clusterctl.edges.pxe.channel import Setup
 from clusterctl.edges.pxe.dnsmasq import Dnsmasq, DnsmasqFiles, configuration, reread, reservation
-from clusterctl.edges.pxe.server import Server, network_of
+from clusterctl.edges.pxe.service_process import ServiceProcess
 from clusterctl.edges.pxe.settings import Dhcp, PxeSettings
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.ports import Clock, InstallTarget
@@ -45,7 +50,7 @@ class PxeService:
         self._probe = probe
         self._guard = threading.Lock()
         self._lock: int | None = None
-        self._server: Server | None = None
+        self._service: ServiceProcess | None = None
         self._dnsmasq: Dnsmasq | None = None
 
     def ensure(self) -> None:
@@ -53,14 +58,12 @@ class PxeService:
             if self._lock is None and not self._take():
                 self._check_holder()
                 return
-            if self._server is None or self._dnsmasq is None:
+            if self._service is None or self._dnsmasq is None:
                 self._start()
             elif not self._dnsmasq.alive:
                 raise self._dnsmasq.trouble("dnsmasq has ended")
-            elif not self._server.alive:
-                raise EnvironmentBrokenError(
-                    "the HTTP service has ended", where=self._settings.base, remedy="run it again"
-                )
+            else:
+                self._service.check()
 
     def serve(self) -> None:
         """Serve in this process. Raises `EnvironmentBrokenError` where another process serves."""
@@ -102,11 +105,11 @@ class PxeService:
 
     def close(self) -> None:
         with self._guard:
-            if self._server is not None:
-                self._server.close()
+            if self._service is not None:
+                self._service.close()
             if self._dnsmasq is not None:
                 self._dnsmasq.close()
-            self._server = self._dnsmasq = None
+            self._service = self._dnsmasq = None
             self._release()
 
     # --- lock and serving process -------------------------------------------------------------------------------------
@@ -147,10 +150,12 @@ class PxeService:
 
     def _start(self) -> None:
         network = network_of(self._settings.interface, self._settings.address)
-        app = AppSettings(
-            self._settings.base, self._settings.boot_folder, self._probe(), self._settings.downloads_at_once
+        setup = Setup(
+            self._settings.base, str(self._settings.boot_folder), self._probe(), self._settings.downloads_at_once
         )
-        server = Server(build(app, self._attempts, self._clock), self._settings.address, self._settings.port)
+        handlers = BootHandlers(self._settings.base, self._attempts, self._clock)
+        listener = listen(self._settings.address, self._settings.port)
+        service = ServiceProcess(setup, listener, handlers.answer)
         try:
             for path in (self._dhcp, self._hosts):
                 self._make(path)
@@ -159,9 +164,9 @@ class PxeService:
             write_whole(self._configuration, text.encode(), mode=0o600, over=True)
             self._dnsmasq = Dnsmasq(self._configuration)
         except BaseException:
-            server.close()
+            service.close()
             raise
-        self._server = server
+        self._service = service
         holder = Holder(self._settings.base, os.getpid(), self._dnsmasq.pid)
         write_whole(self._state_file, json.dumps(asdict(holder)).encode(), mode=0o600, over=True)
 

@@ -11,6 +11,9 @@ import ssl
 from dataclasses import asdict
 from pathlib import Path
 
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import load_ssh_public_key
+
 from clusterctl.edges.hostkeys import public_key
 from clusterctl.edges.resources import resource
 from clusterctl.edges.site.host_networks import host_networks
@@ -49,6 +52,7 @@ def check_files(site: Site) -> None:
     _check_authorities(site, site.settings.bmc.ca_file, site.where("bmc", "ca_file"))
     if site.settings.maas is not None:
         _check_authorities(site, site.settings.maas.ca_file, site.where_installer("maas", "ca_file"))
+    host_authorities(site)
     _check_spelling(site, wiring_plan(site), site.settings.fabric.plan)
     ethernet = ethernet_plan(site)
     if ethernet is not None:
@@ -61,6 +65,37 @@ def check_files(site: Site) -> None:
         limits(site, sku.limits)
     playbooks(site)
     check_roles(site)
+
+
+def host_authorities(site: Site) -> tuple[str, ...]:
+    """Return the public keys of the authorities that sign the hosts' SSH keys; none where the site names none.
+
+    Raises `UsageError` naming file and line of one that is not a public key.
+    """
+    name = site.settings.ssh.host_ca
+    if not name:
+        return ()
+    file = Path(site.path(name))
+    text = read_text(file, site.where("ssh", "host_ca"))
+    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), start=1)]
+    keys = tuple(_authority(line, f"{file}:{number}") for number, line in lines if line and not line.startswith("#"))
+    if not keys:
+        raise UsageError("names no authority", where=str(file), remedy="write its public key: ssh-ed25519 AAAA…")
+    return keys
+
+
+def _authority(line: str, where: str) -> str:
+    """Return a public key without options and comment; `@cert-authority *` of known_hosts(5) may stand before it."""
+    words = line.split()
+    if words[0] == "@cert-authority":
+        words = words[2:]
+    key = " ".join(words[:2])
+    try:
+        load_ssh_public_key(key.encode())
+    except (ValueError, UnsupportedAlgorithm):
+        remedy = "write one public key a line: ssh-ed25519 AAAA…"
+        raise UsageError("is no SSH public key", where=where, remedy=remedy) from None
+    return key
 
 
 def wiring_plan(site: Site) -> WiringPlan:

@@ -88,10 +88,17 @@ def _pieces(texts: Sequence[str], digits: Sequence[str], varying: Sequence[int])
 
 def match(inventory: Inventory, sku: Sku) -> tuple[Finding, ...]:
     """Return a finding for each aspect: what is present, how healthy it is, and the BMC's roll-up."""
-    there = (aspect(inventory, sku) for aspect in _ASPECTS)
-    health = (*judge_drives(inventory), *judge_psus(inventory, sku), *judge_parts(inventory))
-    heat = _heat(inventory, sku)
-    return _explained((*there, *health, *heat, _bmc_health(inventory, sku)))
+    return _explained((*(aspect(inventory, sku) for aspect in _ASPECTS), *_health(inventory, sku)))
+
+
+def match_health(inventory: Inventory, sku: Sku) -> tuple[Finding, ...]:
+    """Return the findings of `match` on the health of parts, sensors and machine, without what is present."""
+    return _explained(_health(inventory, sku))
+
+
+def _health(inventory: Inventory, sku: Sku) -> tuple[Finding, ...]:
+    parts = (*judge_drives(inventory), *judge_psus(inventory, sku), *judge_parts(inventory))
+    return (*parts, *_heat(inventory, sku), _bmc_health(inventory, sku))
 
 
 def fitting_skus(inventory: Inventory, skus: Iterable[Sku]) -> tuple[Sku, ...]:
@@ -135,8 +142,17 @@ def _gpu_count(inventory: Inventory, sku: Sku) -> Finding:
 
 
 def _hca_count(inventory: Inventory, sku: Sku) -> Finding:
-    wanted = _ExpectedParts("hca", "HCA", sku.hca_count, sku.hca_model, whole=inventory.complete("hcas"))
-    return _judge_parts(wanted, inventory.hcas)
+    """Count the adapters of the compute fabric; in a RoCE fabric cards that speak Ethernet only are among them.
+
+    Other Ethernet cards of the machine (management, storage) are no adapters of the SKU's model, and no finding.
+    """
+    whole, adapters = inventory.complete("hcas"), inventory.hcas
+    if sku.hca_link_layer == "Ethernet":
+        ethernet = [one for one in inventory.ethernet_adapters or () if is_adapter(one.model, sku.hca_model)]
+        whole = whole and all(one.kind != "ethernet_adapters" for one in inventory.unread)
+        adapters = (*(adapters or ()), *ethernet) if adapters is not None or ethernet else None
+    wanted = _ExpectedParts("hca", "HCA", sku.hca_count, sku.hca_model, whole=whole)
+    return _judge_parts(wanted, adapters)
 
 
 @dataclass(frozen=True, slots=True)

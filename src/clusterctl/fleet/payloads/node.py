@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
@@ -78,6 +79,34 @@ class HostKeyPinned(Payload):
 
     def __str__(self) -> str:
         return "host key pinned"
+
+
+class HostKeyTrust(enum.StrEnum):
+    """What vouches for the SSH host key of an adopted host: an operator, or a certificate of the site's authority."""
+
+    OPERATOR = "operator"
+    AUTHORITY = "authority"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeAdopted(Payload):
+    """A machine that is installed already is taken in.
+
+    address   of its host
+    public    the host's SSH public key, as `known_hosts` has it
+    trust     what vouches for that key
+    serial    of the machine, as its host reports it
+    """
+
+    kind: ClassVar = Kind.NODE_ADOPTED
+    address: str
+    public: str
+    trust: HostKeyTrust
+    serial: Serial
+
+    def __str__(self) -> str:
+        by = "an operator" if self.trust is HostKeyTrust.OPERATOR else "a certificate"
+        return f"adopted: serial {self.serial} at {self.address}, its host key confirmed by {by}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,7 +272,7 @@ class NodeQuarantined(Payload):
 
 
 PAYLOADS: tuple[type[Payload], ...] = (
-    NodeDescribed, NodeIdentified, NodeAddressed, RootDiskProven, HostKeyPinned, BmcPasswordChanged, BmcPasswordShared,
-    StepStarted, InstallProgress, ActIntended, ActObserved, ReportRecorded, FiguresMeasured, StageAdvanced, NodeHeld,
-    NodeQuarantined,
+    NodeDescribed, NodeIdentified, NodeAddressed, RootDiskProven, HostKeyPinned, NodeAdopted, BmcPasswordChanged,
+    BmcPasswordShared, StepStarted, InstallProgress, ActIntended, ActObserved, ReportRecorded, FiguresMeasured,
+    StageAdvanced, NodeHeld, NodeQuarantined,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Runs, nights and hunting campaigns: payloads of the streams `run` and `campaign`."""
+"""Runs, nights, hunting campaigns and burns of the fabric: payloads of the streams `run` and `campaign`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from clusterctl.fleet.event import Kind, Payload
+from clusterctl.fleet.finding import Digest
 from clusterctl.fleet.node import Step
 
 
@@ -96,7 +97,66 @@ class CampaignEnded(Payload):
     by: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BurnStarted(Payload):
+    """A burn of the fabric begins or goes on.
+
+    rails      that are loaded, by the hosts' own order of their adapters; none: all
+    stage_s    seconds for which a stage loads its links
+    adaptive   the switches route adaptively: a link may carry part of a flow
+    limits     digest of the fabric limits
+    """
+
+    kind: ClassVar = Kind.BURN_STARTED
+    hosts: tuple[str, ...]
+    rails: tuple[int, ...]
+    stage_s: float
+    adaptive: bool
+    limits: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedFlow:
+    """A flow that did not run to its end: the adapters at its ends, as `node007 mlx5_0`, and why."""
+
+    source: str
+    target: str
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BurnStageMeasured(Payload):
+    """A stage came to its end. Its evidence: the fabric and its counters while the flows ran, once early, once late.
+
+    cycle   of all links, counted from 1
+    ways    evidence: a JSON list of the flows' ways, each the list of the sending ports, `GUID:number`
+    """
+
+    kind: ClassVar = Kind.BURN_STAGE_MEASURED
+    cycle: int
+    flows: int
+    fabric_before: Digest
+    counters_before: Digest
+    fabric_after: Digest
+    counters_after: Digest
+    ways: Digest
+    failed: tuple[FailedFlow, ...] = ()
+
+    @property
+    def readings(self) -> tuple[Digest, ...]:
+        """All evidence: fabric and counters before, fabric and counters after, ways."""
+        return self.fabric_before, self.counters_before, self.fabric_after, self.counters_after, self.ways
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BurnEnded(Payload):
+    """`reason`: why it ended early; empty where every link was loaded."""
+
+    kind: ClassVar = Kind.BURN_ENDED
+    reason: str = ""
+
+
 PAYLOADS: tuple[type[Payload], ...] = (
     RunStarted, RunFinished, NightStarted, NightEnded, WavesStopped, CampaignStarted, CampaignAsked, CampaignAnswered,
-    CampaignDropped, CampaignEnded,
+    CampaignDropped, CampaignEnded, BurnStarted, BurnStageMeasured, BurnEnded,
 )  # fmt: skip

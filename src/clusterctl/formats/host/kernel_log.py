@@ -143,6 +143,35 @@ def limited_links(messages: Iterable[Message]) -> Iterator[LimitedLink]:
             yield LimitedLink(match["pci"], float(match["have"]), float(match["capable"]), match["link"])
 
 
+@dataclass(frozen=True, slots=True)
+class AddedLines:
+    """Lines of a second reading that the first did not have; `overrun`: the kernel's buffer lost others in between."""
+
+    lines: tuple[str, ...]
+    overrun: bool
+
+
+def added_lines(before: str, after: str) -> AddedLines:
+    """Compare two readings of one kernel's log, from the same boot.
+
+    The times are left out: `dmesg -T` prints other ones after the clock was set. The buffer is a ring, so the second
+    reading may lack the first's beginning. Where it lacks all of it, what was logged in between is lost in part.
+    """
+    old, new = before.splitlines(), after.splitlines()
+    plain_old, plain_new = ([_STAMPED.sub("", line) for line in lines] for lines in (old, new))
+    for start in (place for place, text in enumerate(plain_old) if plain_new and text == plain_new[0]):
+        common = len(plain_old) - start
+        if plain_old[start:] == plain_new[:common]:
+            return AddedLines(tuple(new[common:]), overrun=False)
+    known = Counter(plain_old)
+    added = []
+    for line, text in zip(new, plain_new, strict=True):
+        known[text] -= 1
+        if known[text] < 0:
+            added.append(line)
+    return AddedLines(tuple(added), overrun=not plain_new or plain_new[0] not in plain_old)
+
+
 _DIGITS = bytes.maketrans(b"023456789abcdef", b"1" * 15)
 _ONES = str.maketrans("023456789", "1" * 9)
 _STAMPED = re.compile(STAMPED)

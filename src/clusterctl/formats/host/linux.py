@@ -15,7 +15,7 @@ _DF = re.compile(
     r"^(?P<source>\S.*?)(?<=\S)\s++(?P<size>\d+)\s+(?P<used>\d+)\s+(?P<free>\d+)\s+(?:\d+%|-)\s+(?P<mount>/.*)$"
 )
 _MEM_TOTAL = re.compile(r"^MemTotal:\s+(\d+) kB$", re.MULTILINE)
-_SWAP = re.compile(r"^(?P<name>/\S.*)(?<=\S)\s+(?P<size>\d+)$")
+_BYTES = re.compile(r"[0-9]{1,20}")
 _ACTIVE_STATES = frozenset(
     {"active", "activating", "deactivating", "failed", "inactive", "maintenance", "refreshing", "reloading", "unknown"}
 )
@@ -59,10 +59,10 @@ def parse_swaps(text: str) -> tuple[tuple[str, int], ...]:
     """Return device or file and bytes of each swap, from `swapon --show=NAME,SIZE --bytes --noheadings`."""
     swaps = []
     for line in text.splitlines():
-        match = _SWAP.match(line.strip())
-        if match is None:
+        name, _, size = line.strip().rpartition(" ")
+        if not (name.startswith("/") and _BYTES.fullmatch(size)):
             raise ParseError(f"line not understood: {line[:100]!r}", where="swapon --show")
-        swaps.append((match["name"], int(match["size"])))
+        swaps.append((name.rstrip(), int(size)))
     return tuple(swaps)
 
 

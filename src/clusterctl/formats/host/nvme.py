@@ -36,6 +36,8 @@ class DriveHealth:
     used          % of the warranted endurance; it may exceed 100
     spare         % of the spare blocks that are left; `spare_threshold` is the maker's lower limit
     media_errors  over the drive's whole life
+    lost_blocks   addresses (LBA) of the error log's entries for data that could not be read or written; None where the
+                  drive's error log was not read
     """
 
     warnings: tuple[str, ...]
@@ -43,6 +45,7 @@ class DriveHealth:
     spare: int
     spare_threshold: int
     media_errors: int
+    lost_blocks: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,28 @@ class _Log(pydantic.BaseModel):
     media_errors: Count
 
 
+class _LoggedError(pydantic.BaseModel):
+    """An entry of log page 01h. nvme-cli before 1.13 prints the status field with its lowest bit, the phase tag; later
+    versions print that bit as `phase_tag`.
+    """
+
+    error_count: Count
+    status_field: Count
+    phase_tag: Count | None = None
+    lba: Count = 0
+
+    @property
+    def status(self) -> int:
+        """Status code type (bits 8 to 10) and status code."""
+        return (self.status_field if self.phase_tag is not None else self.status_field >> 1) & 0x7FF
+
+
+WRITE_FAULT, UNRECOVERED_READ = 0x280, 0x281
+"""NVM Express Base Specification, media and data integrity errors. The others of that type are a wrong checksum of the
+host, a failed comparison, a locked range, and a block that was never written.
+"""
+
+
 class _HealthDrive(pydantic.BaseModel):
     name: str
     serial: str
@@ -79,6 +104,7 @@ class _HealthDrive(pydantic.BaseModel):
     code: int
     output: str
     log: dict[str, Any] | None
+    errors: tuple[_LoggedError, ...] | None = None
 
 
 class _HealthDocument(pydantic.BaseModel):
@@ -98,8 +124,21 @@ def _health(drive: _HealthDrive) -> DriveHealth | None:
         return None
     log = read_value(_Log, drive.log, f"{_HEALTH} {drive.name}")
     return DriveHealth(
-        _warnings(log.critical_warning), log.percent_used, log.avail_spare, log.spare_thresh, log.media_errors
+        _warnings(log.critical_warning),
+        log.percent_used,
+        log.avail_spare,
+        log.spare_thresh,
+        log.media_errors,
+        _lost_blocks(drive.errors),
     )
+
+
+def _lost_blocks(errors: tuple[_LoggedError, ...] | None) -> tuple[int, ...] | None:
+    """Return the addresses, each once. Entries with the count 0 are empty."""
+    if errors is None:
+        return None
+    lost = (error.lba for error in errors if error.error_count and error.status in (WRITE_FAULT, UNRECOVERED_READ))
+    return tuple(dict.fromkeys(lost))
 
 
 def _warnings(bits: int) -> tuple[str, ...]:

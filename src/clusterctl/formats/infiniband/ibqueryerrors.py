@@ -1,8 +1,11 @@
-"""`ibqueryerrors` (infiniband-diags): error counters of a fabric's ports.
+"""`ibqueryerrors` (infiniband-diags): error counters of a fabric's ports; with `--counters` what passed them.
 
 Without a subnet manager it prints one line on stderr and exits with 0: only its `## Summary` proves that ports were
 read. Ports that it does not list have zeros, provided that it checked all devices of the fabric. A suppressed counter,
 or one with a threshold, is unknown for a port that does not show it.
+
+Each call prints its own summary. Both outputs may follow each other in one text. The output of `--counters` has each
+port and no error counter: what it does not show is unknown.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from clusterctl.formats.identifiers import guid_of
 from clusterctl.formats.infiniband.common import content_lines, not_understood
 
 _DEVICE = re.compile(r"Errors for .*")
+_TRAFFIC = re.compile(r"Data Counters for .*")
 _PORT = re.compile(r"GUID 0x([0-9a-fA-F]{1,16}) port (ALL|[0-9]{1,5}):(.*)$")
 _COUNTER = re.compile(r"\s*\[(\w+) == ([0-9]{1,20})(?: \([^)]*\))?\]")
 _DETAIL = re.compile(r"\s*(?:\[?\w+ == [0-9]{1,20}|Link info:)")
@@ -34,6 +38,9 @@ class _Reader:
     file: str
     owners: Mapping[Guid, Guid]
     counters: dict[PortId, Mapping[str, int]] = field(default_factory=dict)
+    traffic: dict[PortId, Mapping[str, int]] = field(default_factory=dict)
+    in_traffic: bool = False
+    errors_read: bool = False
     nodes: int | None = None
     ports: int | None = None
     bad: int = 0
@@ -45,10 +52,15 @@ class _Reader:
     def read(self, number: int, line: str) -> None:
         if match := _PORT.match(line):
             self._port(number, match)
+        elif _TRAFFIC.match(line):
+            self.in_traffic = True
         elif match := _SUMMARY.match(line):
-            self.nodes = int(match[1])
+            found = int(match[1])
+            self.nodes = found if self.nodes is None else min(found, self.nodes)
+            self.errors_read = self.errors_read or not self.in_traffic
+            self.in_traffic = False
         elif match := _PORTS.match(line):
-            self.ports, self.bad = int(match[1]), int(match[2])
+            self.ports, self.bad = int(match[1]), max(self.bad, int(match[2]))
         elif match := _SILENT.match(line):
             raise self.error(number, f"{match[1]} queries failed: the counters of those ports are unknown")
         elif match := _HIDES.match(line):
@@ -70,9 +82,10 @@ class _Reader:
         if owner is None:
             raise self.error(number, f"the fabric has no device {guid}: the two readings are not of the same time")
         port = PortId(owner, int(match[2]))
-        if port in self.counters:
+        section = self.traffic if self.in_traffic else self.counters
+        if port in section:
             raise self.error(number, f"port {port.number} of {guid} a second time: duplicate GUID?")
-        self.counters[port] = values
+        section[port] = values
 
 
 def _is_skipped(line: str) -> bool:
@@ -81,19 +94,22 @@ def _is_skipped(line: str) -> bool:
 
 
 def parse_ibqueryerrors(text: str, fabric: Fabric, *, file: str = "ibqueryerrors") -> dict[PortId, PortCounters]:
-    """Return the error counters of every linked port of `fabric`. Raises ParseError with the line."""
+    """Return the counters of every linked port, as far as they were read. Raises ParseError with the line."""
     reader = _Reader(file, owners(fabric))
     for number, line in content_lines(text, comment=""):
         reader.read(number, line)
     _require_complete(reader, fabric)
-    zeros = {name: 0 for name in HIGHEST if name not in reader.hidden}
+    zeros = {name: 0 for name in HIGHEST if name not in reader.hidden} if reader.errors_read else {}
     ports = {end for link in fabric.links for end in (link.a, link.b)} | reader.counters.keys()
-    return {port: PortCounters({**zeros, **reader.counters.get(port, {})}) for port in sorted(ports)}
+    return {
+        port: PortCounters({**zeros, **reader.traffic.get(port, {}), **reader.counters.get(port, {})})
+        for port in sorted(ports)
+    }
 
 
 def _require_complete(reader: _Reader, fabric: Fabric) -> None:
     """Raise ParseError where the summary, a port or a device is missing."""
-    if reader.nodes is None or reader.ports is None:
+    if reader.nodes is None or reader.ports is None or reader.in_traffic:
         raise reader.error(
             0, "no `## Summary`: nothing was read (is a subnet manager running?), or the output is cut off"
         )

@@ -127,7 +127,7 @@ def parse_dump_fts(lines: Iterable[str], *, file: str = "dump_fts") -> Forwardin
 _DONE = re.compile(r"(?<![\w-])([\w-]+) tables configured on all switches")
 _COMPLAINT = re.compile(
     r"(ERR AB\w+: .*"  # of the fat-tree engine
-    r"|GUID 0x[0-9a-f]+, .* port groups"  # the two switches that ERR AB09 and AB0A compare
+    r"|GUID 0x[0-9a-f]{1,16}, .{0,200}? port groups"  # the two switches that ERR AB09 and AB0A compare
     r"|Fabric topology is not a fat-tree.*|\b\w+: cannot build (?:lid matrices|fwd tables).*"
     r"|^.*falling back to default routing.*)$",
     re.IGNORECASE,

@@ -22,8 +22,15 @@ HIGHEST: Mapping[str, int] = {
     "LinkErrorRecoveryCounter": 0xFF,
     "LinkDownedCounter": 0xFF,
     "PortRcvErrors": 0xFFFF,
+    "PortXmitDiscards": 0xFFFF,
+    "LocalLinkIntegrityErrors": 0xF,
+    "ExcessiveBufferOverrunErrors": 0xF,
 }
 """The judged counters, and the maximum of each where it is not an extended one."""
+REQUIRED = ("SymbolErrorCounter", "LinkErrorRecoveryCounter", "LinkDownedCounter", "PortRcvErrors")
+"""Each port has them; a port in Ethernet mode may lack the others."""
+_NIBBLE = 0xF
+"""The plain counters of four bits are full on healthy ports since their bring-up: only extended ones are judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +97,9 @@ def _port(name: str, samples: list[tuple[re.Match[str], list[str]]]) -> PortCoun
 
 def _sample(name: str, at: float, lines: list[str]) -> Sample:
     found = {match["name"]: int(match["value"]) for match in map(_COUNTER.match, lines) if match}
-    for counter in HIGHEST:
+    for counter in REQUIRED:
         if counter not in found:
             raise ParseError(f"{name} lacks the counter {counter}", where=_WHERE)
     extended = any(_EXTENDED.match(line) for line in lines)
-    return Sample(at, {counter: found[counter] for counter in HIGHEST}, extended)
+    judged = [counter for counter, most in HIGHEST.items() if counter in found and (extended or most > _NIBBLE)]
+    return Sample(at, {counter: found[counter] for counter in judged}, extended)

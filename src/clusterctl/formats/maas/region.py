@@ -84,6 +84,11 @@ def is_admin(body: Any) -> bool:
     return _read("user", lambda: bool(body["is_superuser"]))
 
 
+def is_local(body: Any) -> bool:
+    """Return whether MAAS itself keeps the user, not an external service with its own rights (Candid, RBAC, OIDC)."""
+    return _read("user", lambda: body.get("is_local") is not False)
+
+
 def boot_resources(body: Any) -> tuple[BootResource, ...]:
     return _read(
         "images",

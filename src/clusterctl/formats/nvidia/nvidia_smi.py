@@ -134,6 +134,18 @@ class Slowdown:
 
 
 @dataclass(frozen=True, slots=True)
+class SlowedTimes:
+    """Seconds for which clocks were lowered since the driver was loaded, by reason; drivers from R570 on report them.
+
+    A load's clocks are lowered for heat by the driver or by the hardware itself, or by the machine's power brake.
+    """
+
+    software_thermal: float
+    hardware_thermal: float
+    power_brake: float
+
+
+@dataclass(frozen=True, slots=True)
 class Recovery:
     """What the GPU needs before it can be used again.
 
@@ -203,9 +215,11 @@ class GpuReading:
     spare_rows: SpareRows
     recovery: Recovery
     slowdown: Slowdown
+    slowed: SlowedTimes | None
     mig: str | None
     mig_after_reset: str | None
     compute_mode: str | None
+    power_draw: float | None
     power_limit: float | None
     power_limit_default: float | None
     processes: tuple[GpuProcess, ...] | None
@@ -330,9 +344,13 @@ def _gpu(index: int, section: Section) -> GpuReading:
         spare_rows=_spare_rows(section),
         recovery=_recovery(section),
         slowdown=_slowdown(_either(section, "Clocks Event Reasons", "Clocks Throttle Reasons")),
+        slowed=_slowed(section.below("Clocks Event Reasons Counters")),
         mig=section.text("MIG Mode", "Current"),
         mig_after_reset=section.text("MIG Mode", "Pending"),
         compute_mode=section.text("Compute Mode"),
+        power_draw=_first(
+            power.amount("Instantaneous Power Draw"), power.amount("Power Draw"), power.amount("Average Power Draw")
+        ),
         power_limit=_first(power.amount("Current Power Limit"), power.amount("Enforced Power Limit")),
         power_limit_default=power.amount("Default Power Limit"),
         processes=_processes(section),
@@ -401,6 +419,15 @@ def _slowdown(reasons: Section) -> Slowdown:
         power_brake=active("HW Slowdown", "HW Power Brake Slowdown"),
         software_thermal=active("SW Thermal Slowdown"),
     )
+
+
+def _slowed(counters: Section) -> SlowedTimes | None:
+    keys = ("SW Thermal Slowdown", "HW Thermal Slowdown", "HW Power Braking")
+    texts = [counters.text(key) or "" for key in keys]
+    if not all(text.endswith(" us") for text in texts):
+        return None
+    software, hardware, brake = ((counters.amount(key) or 0.0) / 1e6 for key in keys)
+    return SlowedTimes(software, hardware, brake)
 
 
 _DRAM = "DRAM Uncorrectable"

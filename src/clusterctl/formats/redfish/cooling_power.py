@@ -20,10 +20,18 @@ def fans(tree: Tree) -> tuple[Fan, ...]:
     units = chassis(tree)
     older = [item for one in tree.readable_links(units, "Thermal") for item in one.each("Fans")]
     newer = [] if older else tree.present(tree.readable_links(units, "ThermalSubsystem"), "Fans")
-    found = tree.kept(newer or older, lambda item: None if item.absent else Fan(_fan_slot(item), well(item)))
+    found = tree.kept(newer or older, lambda item: None if item.absent else _fan(item))
     if not found:
         raise ParseError("no fan is listed", where="/redfish/v1/Chassis Fans")
     return found
+
+
+def _fan(item: Resource) -> Fan:
+    """Return the fan; `GarbledError` where the BMC gives it neither a name nor a health."""
+    fan = Fan(_fan_slot(item), well(item))
+    if fan.healthy is None and not any(item.text(name) for name in ("Name", "FanName", "MemberId", "Id")):
+        raise GarbledError("the fan has neither a name nor a health", where=item.where("Name"))
+    return fan
 
 
 def _fan_slot(item: Resource) -> str:

@@ -71,6 +71,7 @@ def read_inventory(answers: Answers) -> Reading | ReadRequest:
         memory_gib=reader.read("memory_gib", processors.memory_gib),
         gpus=reader.read("gpus", processors.gpus),
         hcas=reader.read("hcas", network.hcas),
+        ethernet_adapters=reader.read("ethernet_adapters", network.ethernet_adapters),
         nics=reader.read("nics", network.nics),
         drives=reader.read("drives", storage.drives),
         psus=reader.read("psus", cooling_power.psus),

@@ -83,7 +83,12 @@ def _labels(tree: Tree, host: Resource) -> Iterator[_Label]:
 
 
 def _require_legible(host: Resource) -> None:
-    """Raise `GarbledError` where a part of a label was lost on the way: what stands elsewhere is another label."""
+    """Raise `GarbledError` where a part of a label was lost on the way: what stands elsewhere is another label.
+
+    A System with text where Redfish has objects is no System: what it gives as serial is not the machine's.
+    """
+    for name in ("Status", "Links", "Boot", "Processors"):
+        host.value(name, "@odata.id")
     for name in ("Manufacturer", "Model", _serial_field(host)):
         text = host.text(name)
         if garbled(text) and any(sign.isascii() and sign.isalnum() for sign in text):

@@ -66,6 +66,12 @@ class _Function:
         return kind == "InfiniBand" or silent
 
     @property
+    def speaks_ethernet(self) -> bool:
+        """Whether the BMC calls it Ethernet, or does not report its kind and gives it a MAC address."""
+        kinds = [kind for name in _TECHNOLOGIES if (kind := self.resource.term(name))]
+        return "Ethernet" in kinds if kinds else self.mac is not None
+
+    @property
     def capabilities(self) -> tuple[str, ...]:
         """The kinds that it can be set to; the DGX's BMC reports nothing else of a card."""
         return self.resource.texts("NetDevFuncCapabilities")
@@ -125,6 +131,17 @@ def hcas(tree: Tree) -> tuple[Hca, ...]:
     if not found and tree.incomplete():
         raise ParseError("no adapter is among what could be read", where="/redfish/v1/Chassis NetworkAdapters")
     return by_slot(found)
+
+
+def ethernet_adapters(tree: Tree) -> tuple[Hca, ...]:
+    """Return every function of a card that speaks Ethernet only: in a RoCE fabric such cards are the compute adapters.
+
+    Storage functions (Fibre Channel, iSCSI) are left out. Empty where no chassis lists adapters.
+    """
+    if not any(one.has("NetworkAdapters") for one in chassis(tree)):
+        return ()
+    capable = [one for one in _functions(tree) if one.model and one.speaks_ethernet and not one.can_infiniband]
+    return by_slot(tree.kept(capable, _hca))
 
 
 def nics(tree: Tree) -> tuple[Nic, ...]:

@@ -74,6 +74,7 @@ def _drive_paths(tree: Tree, holders: Iterable[Resource], bays: Iterable[Resourc
 
 
 def _linked(storage: Resource) -> tuple[str, ...]:
+    storage.value("Status", "State")  # a storage whose state is garbled may have more drives than it lists
     if not storage.has("Drives"):
         raise ParseError("the list is missing", where=storage.where("Drives"))
     return storage.links("Drives")

@@ -9,7 +9,7 @@ from typing import Any
 from clusterctl.fleet.bmc.boot import Post
 from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.node import Rollup, Serial
-from clusterctl.formats.redfish.tree import ROOT, Answers, NotYetReadError, ReadRequest, Resource, Tree
+from clusterctl.formats.redfish.tree import ROOT, Answers, GarbledError, NotYetReadError, ReadRequest, Resource, Tree
 
 PLACEHOLDERS = frozenset(
     {
@@ -86,7 +86,12 @@ _NO_HEALTH = frozenset({"", "absent", "n/a", "na", "none", "not available", "nul
 
 
 def well(item: Resource) -> bool | None:
-    """Return the part's own health, never its roll-up; None where the BMC does not report it."""
+    """Return the part's own health, never its roll-up; None where the BMC does not report it.
+
+    Raises `GarbledError` for an empty text: Redfish has no such health, null stands for none.
+    """
+    if item.value("Status", "Health") == "" and item.value("Status", "State") == "":
+        raise GarbledError("the BMC gives neither state nor health", where=item.where("Status"))
     word = item.text("Status", "Health").lower()
     return None if word in _NO_HEALTH else word == "ok"
 
@@ -151,8 +156,23 @@ def host_first(tree: Tree) -> tuple[Resource, ...]:
 
 
 def chassis(tree: Tree) -> tuple[Resource, ...]:
-    """Return every chassis that can be read, in the BMC's order."""
-    return tree.members(tree.root, "Chassis", whole=False)
+    """Return every chassis that can be read, in the BMC's order. One that is garbled may have any part in it."""
+    return tree.kept(tree.members(tree.root, "Chassis", whole=False), _legible_chassis)
+
+
+_CHASSIS_LINKS = (
+    *("NetworkAdapters", "Drives", "Links", "Thermal", "ThermalSubsystem", "Power", "PowerSubsystem", "Sensors"),
+    *("PCIeDevices", "Assembly", "EnvironmentMetrics", "Memory", "Status"),
+)
+
+
+def _legible_chassis(unit: Resource) -> Resource:
+    """Return the chassis; `GarbledError` where its type or state is no text, or where it has neither type nor links."""
+    kind = unit.text("ChassisType")
+    unit.value("Status", "State")
+    if not kind and not any(unit.has(name) for name in _CHASSIS_LINKS):
+        raise GarbledError("the chassis has neither a type nor links", where=unit.where("ChassisType"))
+    return unit
 
 
 def required(resource: Resource, name: str, valid: Callable[[str], bool] = programmed) -> str:

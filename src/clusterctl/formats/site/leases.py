@@ -18,8 +18,23 @@ _TOKEN = re.compile(r'"(?:[^"\\\n]|\\[^\n])*"?|[{};]|#[^\n]*|[^\s{};"#]+')
 """A string that its line does not end is taken up to the line's end: the file is read in linear time."""
 _BLOCK = re.compile(r"^[ \t]*(?:lease\s+[0-9a-f.:]+|host\s+\S+)\s*\{", re.MULTILINE | re.IGNORECASE)
 _EMPTY = re.compile(r"^# The format of this file is documented in the dhcpd\.leases", re.MULTILINE)
+_HARDWARE = re.compile(r"(?:[0-9a-f]{1,2}(?::[0-9a-f]{1,2})*)?", re.IGNORECASE)
+"""As servers write the hardware address of a client: as many bytes as the client has in its request, also none."""
 _ETHERNET = ["hardware", "ethernet"]
 _STATE = ["binding", "state"]
+
+
+def _client_mac(text: str) -> Mac | None:
+    """Return the MAC address of a client; None for bytes that are none: what a client sends hides no other lease.
+
+    Raises ValueError where the text is no hardware address of any length: the file is damaged.
+    """
+    try:
+        return read_mac(text)
+    except ValueError:
+        if _HARDWARE.fullmatch(text):
+            return None
+        raise
 
 
 def is_dhcpd(text: str) -> bool:
@@ -60,18 +75,20 @@ def read_dhcpd(text: str, file: str) -> tuple[Lease, ...]:
 
 
 def _lease(block: _Block, address: str, file: str) -> Lease | None:
-    """Return None where the address is unused: a lease that is free, expired or abandoned, or without a MAC address."""
+    """Return None where the address is unused: a lease that is free, expired or abandoned, or without a MAC."""
     state = block.after(*_STATE)
     hardware = block.after(*_ETHERNET)
     if not address or not hardware or state not in ("", "active"):
         return None
     try:
-        mac = read_mac(hardware)
+        mac = _client_mac(hardware)
     except ValueError as error:
         where = f"{file}:{block.line} hardware ethernet"
         raise UsageError(
             f"{error}, found {hardware[:40]!r}", where=where, remedy="correct or remove the entry"
         ) from None
+    if mac is None:
+        return None
     named = block.words[1] if block.words[0] == "host" and len(block.words) > 1 else ""
     return Lease(address, mac, block.after("client-hostname") or named)
 
@@ -109,7 +126,8 @@ def _tokens(text: str) -> Iterator[tuple[str, int]]:
 
 
 _LINE = re.compile(r"^(\d+)\s+(\S+)\s+([0-9a-fA-F.:]+)\s+(\S+)(?:\s+(\S+))?$")
-_OTHER_KIND = re.compile(r"^[0-9a-f]{2}-(?=[0-9a-f]{2}:)", re.IGNORECASE)
+_OTHER_KIND = re.compile(r"[0-9a-f]{2}-(?:[0-9a-f]{2}(?::[0-9a-f]{2})*)?", re.IGNORECASE)
+"""Type and bytes of an address that is not Ethernet, or that has no byte."""
 
 
 def is_dnsmasq(text: str) -> bool:
@@ -131,13 +149,15 @@ def read_dnsmasq(text: str, file: str) -> tuple[Lease, ...]:
             message = f"line not understood: {line[:80]!r}"
             raise UsageError(message, where=f"{file}:{number}", remedy="take the file that dnsmasq itself writes")
         _, mac, address, hostname, _ = match.groups()
-        if _OTHER_KIND.match(mac):
+        if _OTHER_KIND.fullmatch(mac):
             continue
         try:
-            found[address] = Lease(address, read_mac(mac), "" if hostname == "*" else hostname)
+            own = _client_mac(mac)
         except ValueError as error:
             message = f"{error}, found {mac[:40]!r}"
             raise UsageError(message, where=f"{file}:{number}", remedy="correct or remove the line") from None
+        if own is not None:
+            found[address] = Lease(address, own, "" if hostname == "*" else hostname)
     return tuple(found.values())
 
 
@@ -163,17 +183,18 @@ def read_kea(text: str, file: str) -> tuple[Lease, ...]:
         told = dict(zip(table.headings, (cell.strip() for cell in cells), strict=False))
         address = told.get("address", "")
         in_force = told.get("state", "") in _IN_USE and told.get("valid_lifetime") != "0"
-        if in_force and told.get("hwaddr"):
+        mac = _mac(told["hwaddr"], file, line) if in_force and told.get("hwaddr") else None
+        if mac is not None:
             hostname = told.get("hostname", "").replace("&#x2c", ",").rstrip(".")
-            found[address] = Lease(address, _mac(told["hwaddr"], file, line), hostname)
+            found[address] = Lease(address, mac, hostname)
         else:
             found.pop(address, None)
     return tuple(found.values())
 
 
-def _mac(text: str, file: str, line: int) -> Mac:
+def _mac(text: str, file: str, line: int) -> Mac | None:
     try:
-        return read_mac(text)
+        return _client_mac(text)
     except ValueError as error:
         where = f"{file}:{line} hwaddr"
         raise UsageError(f"{error}, found {text[:40]!r}", where=where, remedy="correct or remove the line") from None

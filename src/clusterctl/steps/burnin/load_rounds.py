@@ -10,6 +10,7 @@ from clusterctl.ports import Deadline, Shell
 from clusterctl.ports.isolation import peer_error
 from clusterctl.steps.burnin.campaigns import CampaignLog, CampaignStore
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SessionFailure, read_probes, unanswered
+from clusterctl.steps.burnin.node_watch import NodeWatch
 from clusterctl_burnin.campaign import Campaign, GroupTrials, Plan, read
 from clusterctl_burnin.hunting.model import Group
 from clusterctl_burnin.hunting.node_status import Measured
@@ -31,7 +32,7 @@ class _Open:
 
 @dataclass(slots=True)
 class LoadRounds:
-    """`pool` has one thread for each node.
+    """`pool` has one thread for each node. `watch` reads each node before and after each round.
 
     at_once  so many jobs of a round run together at most
     lost     the nodes that stopped answering under the loads, and why: they are in no further round, and what they
@@ -41,6 +42,7 @@ class LoadRounds:
     shell: Shell
     plan: Plan
     campaigns: CampaignStore
+    watch: NodeWatch
     pool: ThreadPoolExecutor
     at_once: int
     lost: dict[str, SessionFailure] = field(default_factory=dict)
@@ -91,10 +93,16 @@ class LoadRounds:
         if asked is None:
             return False
         one.log.asked(asked)
+        present = [nodes[name] for name in sorted(set(asked.hosts) - self.lost.keys())]
+        starts = {node.name: self.pool.submit(self.watch.begin, node, deadline) for node in present}
+        started = {name: future.result() for name, future in starts.items()}
         with ThreadPoolExecutor(min(self.at_once, len(asked.groups)), "round") as running:
             results = list(
                 running.map(lambda group: self._job(one, asked.number, group, nodes, deadline), asked.groups)
             )
+        load = one.campaign.load
+        for done in [self.pool.submit(self.watch.end, n, load, started[n.name], deadline) for n in present]:
+            done.result()
         doubtful = {name for each in results if not all(t.passed for t in each.trials) for name in each.group}
         for each in results:
             one.campaign.add(each)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from clusterctl.fleet.errors import ClusterctlError, UsageError
 from clusterctl.fleet.finding import Finding, Verdict
@@ -12,7 +13,9 @@ from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
 from clusterctl.ports.isolation import peer_error
+from clusterctl.steps.burnin.bmc_watch import BmcWatch
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SessionFailure, read_probes, unanswered
+from clusterctl.steps.burnin.node_watch import NodeWatch
 from clusterctl.steps.burnin.plan import BurninPlan, BurninServices
 from clusterctl.steps.executor.reachability import REACHABLE, host_unreachable
 from clusterctl_burnin.alike import traits
@@ -36,21 +39,38 @@ class NodeChecker:
     def check(self, node: NodeUnderTest, deadline: Deadline) -> None:
         """Run the suite's checks on the node; whatever its data causes is its own finding."""
         checks = self.plan.suite.checks
+        self.bmc_watch.look(node, deadline)
         with self._isolated(node, checks):
             answer = self._examine(node, checks, deadline)
             if answer is not None:
                 node.placement = seat(answer, node.host.address, node.sku)
                 node.traits = traits(answer)
 
+    @property
+    def watch(self) -> NodeWatch:
+        """Return the watch of the suite's loads."""
+        services = self.services
+        return NodeWatch(services.shell, services.clock, self.plan.suite.checks, self._expected, self.plan.requirements)
+
+    @property
+    def bmc_watch(self) -> BmcWatch:
+        """Return the watch of what the BMCs report."""
+        return BmcWatch(self.services.bmcs, self.services.clock)
+
     def load(self, node: NodeUnderTest, deadline: Deadline) -> None:
         """Run the suite's loads of one node, one after another; one that a finding stands against is left out."""
-        suite = self.plan.suite
+        suite, watch = self.plan.suite, self.watch
+        self.bmc_watch.begin(node, deadline)
         for load in suite.solo:
             if obstacle(load.needs, node.findings) is not None:
                 continue
             check = load.check(node.limits, suite.node_seconds.get(load.name))
+            started = watch.begin(node, deadline)
             with self._isolated(node, (check,)):
                 self._examine(node, (check,), deadline, load=load.name)
+            if not any(finding.check == REACHABLE for finding in node.findings):
+                watch.end(node, load.name, started, deadline)
+                self.add_watched(node)
         self.look_again(node, deadline)
 
     def look_again(self, node: NodeUnderTest, deadline: Deadline) -> None:
@@ -64,9 +84,15 @@ class NodeChecker:
         new = _new_findings(before, node.findings)
         node.findings = self._merged(before, new) if new else before
 
+    def add_watched(self, node: NodeUnderTest) -> None:
+        """Move what the watch found to the node's findings. Of a host that does not answer, only its silence counts."""
+        found, node.watched = node.watched, []
+        if not any(finding.check == REACHABLE for finding in node.findings):
+            node.findings = self._merged(node.findings, found)
+
     def _merged(self, before: Sequence[Finding], new: Sequence[Finding]) -> list[Finding]:
         """Return all findings; a pass of a check that has a new finding is left out."""
-        worse = {one.check for one in new}
+        worse = {one.check for one in new if one.verdict is not Verdict.PASS}
         stays = [one for one in before if one.verdict is not Verdict.PASS or one.check not in worse]
         return list(link_roots([*stays, *new], causes_of(self.plan.suite.checks)))
 
@@ -104,27 +130,30 @@ class NodeChecker:
             self._failed(node, answer, plan, deadline)
             return None
         received = clock.now()
-        driver = self.plan.driver_of(node.state)
+        expected = self._expected(node, sent, received)
         if not again:
+            driver = expected.driver_version
             node.keep([session_evidence(answer, sent, received, driver, self.plan.suite, load=load)])
-        expected = Expected(
-            name=node.name,
-            serial=node.serial,
-            sku=node.sku,
-            limits=node.limits,
-            sent=sent,
-            received=received,
-            driver_version=driver,
-            inventory=node.state.inventory,
-            network=self._network(node.state),
-            known_lines=self.plan.known_lines,
-        )
         judged = judge(plan.checks, answer, expected)
         node.findings += judged.findings
         node.keep(judged.evidence)
         if not again:
             node.figures += tuple(samples(node.state.id, node.sku.name, answer))
         return answer
+
+    def _expected(self, node: NodeUnderTest, sent: datetime, received: datetime) -> Expected:
+        return Expected(
+            name=node.name,
+            serial=node.serial,
+            sku=node.sku,
+            limits=node.limits,
+            sent=sent,
+            received=received,
+            driver_version=self.plan.driver_of(node.state),
+            inventory=node.state.inventory,
+            network=self._network(node.state),
+            known_lines=self.plan.known_lines,
+        )
 
     def mark_unreachable(self, node: NodeUnderTest, failure: SessionFailure, deadline: Deadline) -> None:
         """Add the root finding on a host that does not answer; whatever else is bad about the node follows from it."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
+from clusterctl.fleet.bmc.logs import LogEntry
 from clusterctl.fleet.errors import (
     AuthenticationError,
     ClusterctlError,
@@ -14,7 +16,7 @@ from clusterctl.fleet.errors import (
 from clusterctl.fleet.event import node_event
 from clusterctl.fleet.finding import Evidence, Finding, Origin, worst
 from clusterctl.fleet.hardware.sku import Sku
-from clusterctl.fleet.node import Serial
+from clusterctl.fleet.node import Inventory, Serial
 from clusterctl.fleet.payloads.node import FiguresMeasured
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Shell
@@ -42,12 +44,33 @@ class SkuLimits:
     limits: Limits
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the watch of the loads read of a node, or the reason why nothing; the controller's time (UTC) of it."""
+
+    readings: Readings | str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class BmcReading:
+    """What a BMC reports of its machine, and the controller's time (UTC) of it."""
+
+    at: datetime
+    inventory: Inventory
+    entries: tuple[LogEntry, ...]
+    evidence: tuple[Evidence, ...]
+
+
 @dataclass(slots=True)
 class NodeUnderTest:
     """One node at its burn-in.
 
     figures  are compared with those of all nodes of its SKU
     traits   are compared with those of its batch
+    seen, watched, disturbed   of the watch: its last reading; its findings that are not among the node's yet; by
+             load, the finding that stands in place of a result that does not count
+    bmc      what its BMC reported before the loads, or why it did not
     """
 
     state: NodeState
@@ -59,6 +82,10 @@ class NodeUnderTest:
     placement: Seat = field(default_factory=Seat)
     figures: tuple[Sample, ...] = ()
     traits: Traits = field(default_factory=dict)
+    seen: Seen | None = None
+    watched: list[Finding] = field(default_factory=list)
+    disturbed: dict[str, Finding] = field(default_factory=dict)
+    bmc: BmcReading | ClusterctlError | None = None
 
     @property
     def name(self) -> str:
@@ -74,7 +101,8 @@ class NodeUnderTest:
 
     @property
     def healthy(self) -> bool:
-        return worst(finding.verdict for finding in self.findings).admits
+        found = (*self.findings, *self.watched, *self.disturbed.values())
+        return worst(finding.verdict for finding in found).admits
 
     def fit_for(self, load: str) -> bool:
         """Return whether no finding keeps the node from a load of the registry."""
@@ -87,11 +115,21 @@ class NodeUnderTest:
     def keep(self, evidence: Iterable[Evidence]) -> None:
         self.evidence.update((item.digest, item) for item in evidence)
 
+    def _counted(self) -> Iterator[Finding]:
+        """Yield the findings; a load that ended well and was disturbed did not pass."""
+        marked = set()
+        for finding in self.findings:
+            if finding.check not in self.disturbed or not finding.verdict.admits:
+                yield finding
+            elif finding.check not in marked:
+                marked.add(finding.check)
+                yield self.disturbed[finding.check]
+
     def outcome(self, suite: Suite) -> Outcome:
         """Return what is to be recorded of it, its figures among that."""
         measured = FiguresMeasured(population=self.sku.name, figures=to_payload(self.figures))
         facts = (node_event(self.state.id, measured),) if self.figures else ()
-        return Outcome(self.state.id, tuple(self.findings), tuple(self.evidence.values()), facts, suite.name)
+        return Outcome(self.state.id, tuple(self._counted()), tuple(self.evidence.values()), facts, suite.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
+from clusterctl.fleet.errors import UnreachableError
 from clusterctl.fleet.partners import ENOUGH, MOST, choose
 from clusterctl.ports import Deadline
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest
@@ -43,10 +44,11 @@ class PartnerPool:
     def lend(self, nodes: Sequence[NodeUnderTest], deadline: Deadline) -> Iterator[PartnerLoan]:
         """Lend enough idle proven nodes of the batch's SKU; they are given back at the end.
 
-        A node alone waits for partners as long as another batch may bring some.
+        A node alone waits for partners as long as another batch may bring some; at the deadline it has none.
         """
         if len(nodes) == 1:
-            self._await(nodes, deadline)
+            with suppress(UnreachableError):
+                self._await(nodes, deadline)
         loan = PartnerLoan(self, nodes, deadline, self._take(nodes, ENOUGH - len(nodes)))
         try:
             yield loan
@@ -131,12 +133,15 @@ class PartnerLoan:
         self._deadline = deadline
 
     def more(self, *, proven: bool) -> list[NodeUnderTest]:
-        """Return further partners; none when none can come.
+        """Return further partners; none when none can come, or none came until the deadline.
 
         They are for nodes that have met all partners and are not decided, or are `proven` and have met too few.
         """
         held, self.partners = self.partners, []  # while the batch waits they are the pool's
         wanted = min(ENOUGH, MOST - len(held))
-        newcomers = self._pool.further(self._nodes, held, wanted, self._deadline, proven=proven)
+        try:
+            newcomers = self._pool.further(self._nodes, held, wanted, self._deadline, proven=proven)
+        except UnreachableError:  # no time is left to measure with anyone
+            return []
         self.partners = [*held, *newcomers]
         return newcomers

@@ -57,6 +57,7 @@ class Burnin:
         ):
             for node in self._tested_alone(batch, checks, loads, deadline):
                 if self._is_done(node):
+                    self._checker.bmc_watch.end(node, deadline)
                     yield self._unfit(node)
             for sku in dict.fromkeys(node.sku.name for node in batch):
                 going_on = [node for node in batch if node.sku.name == sku and not self._is_done(node)]
@@ -129,18 +130,24 @@ class Burnin:
         """Run the suite's loads over nodes of one SKU, in as many rounds as find the faulty ones."""
         if not nodes:
             return
+        for begun in [pool.submit(self._checker.bmc_watch.begin, node, deadline) for node in nodes]:
+            begun.result()
         with self._partners.lend(nodes, deadline) as loan:
             found, lost = self._measure(nodes, loan, pool, deadline)
         self._add_findings(nodes, found)
         for node in nodes:
             if node.name in lost:
                 self._checker.mark_unreachable(node, lost[node.name], deadline)
-        looking = [pool.submit(self._checker.look_again, node, deadline) for node in nodes]
+        looking = [pool.submit(self._after_loads, node, deadline) for node in nodes]
         for node, look in zip(nodes, looking, strict=True):
             look.result()
             if node.healthy:
                 self._partners.add(node)
             yield node.outcome(self._suite)
+
+    def _after_loads(self, node: NodeUnderTest, deadline: Deadline) -> None:
+        self._checker.look_again(node, deadline)
+        self._checker.bmc_watch.end(node, deadline)
 
     def _add_findings(self, nodes: Sequence[NodeUnderTest], found: Mapping[str, Sequence[Finding]]) -> None:
         """Add what the loads found of each node, what they did not measure, and how the nodes differ."""
@@ -152,6 +159,7 @@ class Burnin:
             node.findings += [*own, *self._not_run(node, ran)]
             node.findings += unusual.get(node.state.id, ())
             node.findings += different.get(node.name, ())
+            self._checker.add_watched(node)
 
     def _measure(
         self, nodes: Sequence[NodeUnderTest], loan: PartnerLoan, pool: ThreadPoolExecutor, deadline: Deadline
@@ -175,7 +183,8 @@ class Burnin:
         racks = {n.name: f"rack {n.state.location.rack}" for n in everyone if n.state.location.rack}
         topology = {**racks, **self._plan.leaf_of}
         plan = Plan(self._suite, nodes[0].limits, self._services.access.user, topology)
-        rounds = LoadRounds(self._services.shell, plan, self._services.campaigns, pool, self._plan.concurrency.jobs)
+        services, jobs = self._services, self._plan.concurrency.jobs
+        rounds = LoadRounds(services.shell, plan, services.campaigns, self._checker.watch, pool, jobs)
         measured = rounds.measure(tuple(group), more, deadline)
         return report.findings(measured, [node.member for node in group], plan.limits), {**lost, **rounds.lost}
 

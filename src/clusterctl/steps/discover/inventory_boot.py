@@ -116,13 +116,19 @@ def as_it_stands(first: Observed[Inventory], reason: str) -> Observed[Inventory]
     return replace(first, value=replace(first.value, stale=reason))
 
 
-def left_alone(reason: str) -> Finding:
-    """Return the finding that keeps the node where it is until it boots once: its inventory proves nothing."""
+def left_alone(reason: str, *, installed: bool = False) -> Finding:
+    """Return the finding that keeps the node where it is until it boots once: its inventory proves nothing.
+
+    `installed`: it has an OS that clusterctl did not install, and is powered on by an operator only.
+    """
+    remedy = "run clusterctl discover without --read-only: it powers the machine on once and reads again"
+    if installed:
+        remedy = "power the machine on, wait until its host is up, and run the command again"
     return Finding(
         check="inventory",
         verdict=Verdict.INCONCLUSIVE,
         code=Code.NOT_POWERED_ON,
-        cause=f"{reason}; nothing was powered on (--read-only)",
-        remedy="run clusterctl discover without --read-only: it powers the machine on once and reads again",
+        cause=f"{reason}; nothing was powered on{'' if installed else ' (--read-only)'}",
+        remedy=remedy,
         deterministic=False,
     )

@@ -61,12 +61,14 @@ class DiscoverPlan:
     workers    so many machines at a time
     read_only  power no machine on
     poll_s     seconds between two readings of a machine that boots for its inventory
+    installed_elsewhere  whether the machine has an OS that clusterctl did not install: it is never powered on
     """
 
     skus: Sequence[Sku]
     workers: int
     read_only: bool = False
     poll_s: float = inventory_boot.POLL_S
+    installed_elsewhere: Callable[[NodeState], bool] = lambda _node: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +135,9 @@ class Discover:
             inventory = bmc.inventory(deadline)
             identity = self._identity(node, inventory.value)
             reason = self._boot_reason(node, inventory.value) if identity.verdict.admits else ""
-            if reason and self._plan.read_only:
-                inventory, asleep = as_it_stands(inventory, reason), left_alone(reason)
+            off = self._plan.installed_elsewhere(node) and not inventory.value.on
+            if reason and (self._plan.read_only or off):
+                inventory, asleep = as_it_stands(inventory, reason), left_alone(reason, installed=off)
             elif reason:
                 inventory = InventoryBoot(bmc, node, intents, self._plan.poll_s).read_again(inventory, deadline)
             log = _event_log(bmc, inventory, deadline)

@@ -125,22 +125,22 @@ def sole_claim(journal: Journal, subject: NodeId, run: str) -> Iterator[Claim]:
 
 
 @contextmanager
-def kept(journal: Journal, claim: Claim, lost: Callable[[], None]) -> Iterator[None]:
-    """Renew the claim in the background for the time; call `lost` once where another run has taken it."""
-    lease, ended = Lease(journal, {claim.node: claim}), threading.Event()
+def kept(journal: Journal, claims: Mapping[NodeId, Claim], lost: Callable[[], None]) -> Iterator[None]:
+    """Renew the claims in the background for the time; call `lost` once where another run has taken one of them."""
+    lease, ended = Lease(journal, claims), threading.Event()
 
     def renew() -> None:
         while not ended.wait(RENEW * journal.lease_s):
             try:
                 lease.keep()
-                lease.fence([claim.node])()
+                lease.fence(claims)()
             except ClaimLostError:
                 lost()
                 return
             except ClusterctlError:  # the journal does not answer: the next renewal decides
                 continue
 
-    thread = threading.Thread(target=renew, name=f"claim of {claim.node}", daemon=True)
+    thread = threading.Thread(target=renew, name="claims", daemon=True)
     thread.start()
     try:
         yield

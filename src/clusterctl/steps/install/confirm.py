@@ -79,6 +79,11 @@ class DiskProver:
         contract = status.root or target.disk
         return _Asked(self.shell, host, contract, where, deadline).prove(status.drives if read else None)
 
+    def prove_root(self, host: HostAddress, contract: DiskContract, where: str, deadline: Deadline) -> Proof:
+        """Return the finding on the disk that the root file system is on, and nothing on the others."""
+        proof = _Asked(self.shell, host, contract, where, deadline).prove(None)
+        return Proof(proof.findings[:1], proof.evidence, proof.root)
+
 
 class _Asked:
     """One host, and all that it has answered so far."""

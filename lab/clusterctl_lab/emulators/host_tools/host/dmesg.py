@@ -74,7 +74,7 @@ def _hardware(facts: Facts) -> Iterator[str]:
         for gpu in facts.gpus:
             yield from xid_messages.messages(gpu)
     for hca in facts.hcas:
-        for _ in range(hca.link_downed):
+        for _ in range(hca.downs):
             yield f"mlx5_core {hca.pci} {hca.name}: Port: 1 Link DOWN"
             yield f"mlx5_core {hca.pci} {hca.name}: Port: 1 Link ACTIVE"
 

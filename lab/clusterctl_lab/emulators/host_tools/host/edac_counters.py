@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from clusterctl_lab.emulators.host_tools.host.facts import Dimm, load
+from clusterctl_lab.emulators.host_tools.host.loaded import GPUS, loaded
 
 PER_CONTROLLER = 8
 SECONDS = 3600
@@ -43,6 +44,6 @@ def _module(at: int, dimm: Dimm) -> dict[str, object]:
         "name": f"dimm{at}",
         "label": dimm.locator,
         "location": f"channel {at // 2} slot {at % 2}",
-        "corrected": dimm.corrected,
+        "corrected": dimm.corrected + (dimm.load_corrected if loaded(GPUS) else 0),
         "uncorrected": dimm.uncorrected,
     }

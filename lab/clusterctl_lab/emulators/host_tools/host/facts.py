@@ -10,6 +10,7 @@ import json
 import os
 import re
 
+from clusterctl_lab.emulators.host_tools.host.loaded import FABRIC, GPUS, loaded
 from clusterctl_lab.emulators.host_tools.host.small_files import text_of
 
 TYPE_CHECKING = False
@@ -43,6 +44,10 @@ class Gpu(_Gpu):
         """As the kernel spells it: `0000:1b:00.0`."""
         return self.pci[4:].lower()
 
+    def shows(self, what: str) -> bool:
+        """Return whether it has that error, which comes with the first load of the GPUs."""
+        return self.under_load == what and loaded(GPUS)
+
 
 class Hca(_Record):
     """`interface` is the network interface that carries its traffic in the lab.
@@ -50,7 +55,8 @@ class Hca(_Record):
     switch_width, switch_redirects   lanes of the PCIe switch above it, and whether ACS redirects are on there
     configured   a subnet manager has made its port active
     gpu_path_slow   it reads and writes GPU memory slowly
-    symbol_per_hour, receive_per_hour   growth of its error counters; link_downed since the boot
+    symbol_per_hour, receive_per_hour   growth of its error counters; link_downed since the boot,
+        load_downs more once the fabric has been loaded
     """
 
     name: str
@@ -66,11 +72,17 @@ class Hca(_Record):
     symbol_per_hour: float
     receive_per_hour: float
     link_downed: int
+    load_downs: int
     configured: bool
     gpu_path_slow: bool
     plugged: bool
     interface: str
     lid: int
+
+    @property
+    def downs(self) -> int:
+        """How often its link went down so far."""
+        return self.link_downed + (self.load_downs if loaded(FABRIC) else 0)
 
 
 class EthernetSwitch(_Record):
@@ -98,6 +110,7 @@ class Dimm(_Record):
     locator: str
     size_mib: int
     corrected: int
+    load_corrected: int
     uncorrected: int
     flips: bool
     seen: bool
@@ -105,7 +118,8 @@ class Dimm(_Record):
 
 class Disk(_Record):
     """A drive; `name` is the kernel's name. `used_percent` of its endurance; `failed`: it reports its failure; `boot`:
-    the site names it as the root disk.
+    the site names it as the root disk; `pending_sectors` that it cannot read; `lost_block`: its error log names a block
+    that it could not read.
     """
 
     name: str
@@ -116,6 +130,8 @@ class Disk(_Record):
     used_percent: int
     slow: bool
     boot: bool
+    pending_sectors: int
+    lost_block: bool
 
 
 class Facts(_Record):
@@ -154,6 +170,7 @@ class Facts(_Record):
     weak_power: bool
     driver_lost: bool
     swap: bool
+    time_lost: bool
     sums_wrong: bool
     sums_stop: bool
     nvswitch_slow: bool

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Sequence
 
 from clusterctl_lab.emulators.host_tools.host.facts import Facts, Gpu, driver_version, load
+from clusterctl_lab.emulators.host_tools.host.loaded import GPUS, mark
 from clusterctl_lab.emulators.host_tools.host.power import brakes_gpus
 
 TOO_HOT_C = 87
@@ -28,6 +29,7 @@ def main(argv: Sequence[str]) -> int:
     for option in ("--python", "--seconds", "--matrix-size", "--buffer-mib", "--limit"):
         parser.add_argument(option, required=True)
     parser.parse_args(argv)
+    mark(GPUS)
     facts = load()
     document = {"version": 1, "trouble": "", "smi_output": "", "gpus": []}
     if not driver_version():

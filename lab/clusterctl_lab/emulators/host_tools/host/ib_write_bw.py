@@ -22,6 +22,7 @@ import time
 from collections.abc import Sequence
 
 from clusterctl_lab.emulators.host_tools.host.facts import Hca, load
+from clusterctl_lab.emulators.host_tools.host.loaded import FABRIC, mark
 
 GET_ADDRESS = 0x8915  # SIOCGIFADDR, linux/sockios.h
 REAL = "/usr/bin/ib_write_bw"
@@ -46,6 +47,7 @@ def main(argv: Sequence[str]) -> int:
     if not hca.plugged:
         sys.stderr.write(" Port number 1 state is Down\n Couldn't set the link layer\n")
         return 1
+    mark(FABRIC)
     if options.host is None:
         iters, seconds = _serve(hca, options)
     else:

@@ -20,6 +20,7 @@ _COLUMNS: Mapping[str, Callable[[Device], Any]] = {
     "PATH": lambda device: device.path,
     "MAJ:MIN": lambda device: device.number,
     "TYPE": lambda device: device.kind,
+    "TRAN": lambda device: ("nvme" if device.name.startswith("nvme") else "sata") if device.kind == "disk" else None,
     "SIZE": lambda device: device.size,
     "MODEL": lambda device: device.disk.model if device.kind == "disk" else None,
     "SERIAL": lambda device: device.disk.serial if device.kind == "disk" else None,

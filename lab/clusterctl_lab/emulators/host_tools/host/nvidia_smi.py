@@ -109,7 +109,7 @@ def _errors(gpu: Gpu) -> str:
     """The replays of the last link grow at the model's rate; a link that is down has no counters."""
     if len(set(gpu.links_down)) == LINKS:
         return _links(gpu)
-    replays = int(gpu.nvlink_replays_per_hour * uptime() / 3600)
+    replays = int(gpu.nvlink_replays_per_hour * uptime() / 3600) + gpu.shows("nvlink")
     up = [link for link in range(LINKS) if link not in gpu.links_down]
     links = (
         f"\t Link {link}: Replay Errors: {replays if link == up[-1] else 0}\n"

@@ -16,7 +16,6 @@ CUDA = "12.2"
 HOTTEST_C = 85  # an H100 begins to throttle at this temperature: `T.Limit` is the distance to it
 RESERVED_MIB = 551
 POWER = {
-    "Power Draw": "67.74 W",
     "Current Power Limit": "700.00 W",
     "Requested Power Limit": "700.00 W",
     "Default Power Limit": "700.00 W",
@@ -64,6 +63,7 @@ def _gpu(gpu: Gpu, driver: str) -> Iterator[str]:
     yield from _pci(gpu)
     yield _line(1, "Performance State", "P0")
     yield from _reasons(gpu)
+    yield from _slowed(gpu)
     used = {"Total": f"{gpu.memory_mib} MiB", "Reserved": f"{RESERVED_MIB} MiB", "Used": f"{gpu.memory_used_mib} MiB"}
     yield from _section("FB Memory Usage", **used, Free=f"{gpu.memory_mib - RESERVED_MIB - gpu.memory_used_mib} MiB")
     yield _line(1, "Compute Mode", "Default")
@@ -72,7 +72,7 @@ def _gpu(gpu: Gpu, driver: str) -> Iterator[str]:
     yield from _ecc(gpu)
     yield from _remapped(gpu)
     yield from _temperature(gpu)
-    yield from _section("GPU Power Readings", **POWER)
+    yield from _section("GPU Power Readings", **{"Power Draw": f"{gpu.idle_w:.2f} W"}, **POWER)
     yield from _section(
         "Fabric", State=gpu.fabric_state, Status="Success" if gpu.fabric_state == "Completed" else "N/A"
     )
@@ -97,7 +97,7 @@ def _pci(gpu: Gpu) -> Iterator[str]:
     yield _line(3, "Link Width")
     yield _line(4, "Max", "16x")
     yield _line(4, "Current", f"{gpu.pcie_width}x")
-    yield _line(2, "Replays Since Reset", str(gpu.pcie_replays))
+    yield _line(2, "Replays Since Reset", str(gpu.pcie_replays + 900 * gpu.shows("pcie")))
     yield _line(2, "Replay Number Rollovers", "0")
 
 
@@ -111,6 +111,14 @@ def _reasons(gpu: Gpu) -> Iterator[str]:
     yield _line(2, "SW Thermal Slowdown", "Not Active")
 
 
+def _slowed(gpu: Gpu) -> Iterator[str]:
+    """Yield the times of lowered clocks, in the layout of driver 570; an idle GPU with that fault lost 20 s to heat."""
+    heat = 20_000_000 * gpu.shows("heat")
+    times = {"SW Power Capping": 85032, "Sync Boost": 0, "SW Thermal Slowdown": 0, "HW Thermal Slowdown": heat}
+    yield from _section("Clocks Event Reasons Counters", **{key: f"{us} us" for key, us in times.items()})
+    yield _line(2, "HW Power Braking", "0 us")
+
+
 def _ecc(gpu: Gpu) -> Iterator[str]:
     yield _line(1, "ECC Errors")
     for period in ("Volatile", "Aggregate"):
@@ -118,7 +126,7 @@ def _ecc(gpu: Gpu) -> Iterator[str]:
         for key in ("SRAM Correctable", "SRAM Uncorrectable Parity", "SRAM Uncorrectable SEC-DED"):
             yield _line(3, key, "0")
         yield _line(3, "DRAM Correctable", str(gpu.correctable_ecc))
-        yield _line(3, "DRAM Uncorrectable", str(gpu.uncorrectable_ecc))
+        yield _line(3, "DRAM Uncorrectable", str(gpu.uncorrectable_ecc + gpu.shows("ecc")))
     yield _line(3, "SRAM Threshold Exceeded", "No")
 
 

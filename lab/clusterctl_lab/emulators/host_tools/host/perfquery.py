@@ -77,7 +77,7 @@ def _grown(hca: Hca) -> dict[str, int]:
     return {
         "SymbolErrorCounter": int(hca.symbol_per_hour * hours),
         "PortRcvErrors": int(hca.receive_per_hour * hours),
-        "LinkDownedCounter": hca.link_downed,
+        "LinkDownedCounter": hca.downs,
     }
 
 

@@ -28,6 +28,8 @@ def messages(gpu: Gpu) -> Iterator[str]:
     codes = list(gpu.xids)
     if gpu.uncorrectable_ecc and 48 not in codes:
         codes.insert(0, 48)
+    if gpu.shows("xid"):
+        codes.append(119)
     if not gpu.on_bus and 79 not in codes:
         codes.append(79)
     if not codes:

@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from clusterctl.edges.maas.api import MaasRefusedError
+from clusterctl.edges.maas.api import FORBIDDEN, MaasRefusedError
 from clusterctl.edges.maas.host.facts import HostFacts
 from clusterctl.edges.maas.matching import DEFAULT_POOL
+from clusterctl.edges.maas.rights import REMEDY
 from clusterctl.fleet.diagnosis import Diagnosis, broken, enumerated, not_measured, ok, warn
 from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.formats.maas.region import Subnet
@@ -24,7 +25,6 @@ DEFAULT_NODE_TIMEOUT = 30
 """Minutes. A server with eight GPUs and 2 TB needs 10 for its POST alone, and boots twice."""
 CONNECTED = ("running", "degraded")
 """States of the service `rackd`, by which a rack reports to the region."""
-FORBIDDEN = 403
 NOT_HOSTS = 2
 """Network and broadcast address."""
 SELECT_IMAGE = "maas PROFILE boot-source-selections create 1 os=ubuntu release={} arches={} subarches='*' labels='*', "
@@ -39,6 +39,22 @@ def _key(host: HostFacts) -> Diagnosis:
         f"our key belongs to {host.user}, who is no administrator",
         "use an administrator's key: only administrators commission, lay out drives and tag",
     )
+
+
+def _rights(host: HostFacts) -> Diagnosis:
+    """Check that our key may administer the machines of the site's pools; an administrator's key may not, with RBAC."""
+    name, found = "maas_rights", host.rights
+    if found.refused:
+        message = f"our key may not administer the machines of pool {enumerated(sorted(found.refused))}"
+        return broken(name, f"{message}: they could be enrolled, and not commissioned", REMEDY)
+    if found.empty:
+        message = (
+            f"MAAS takes the rights of {host.user} from an external service, and no machine is there to try them on"
+        )
+        return not_measured(name, f"{message} in pool {enumerated(sorted(found.empty))}")
+    if found.tried:
+        return ok(name, f"our key administers machines of pool {enumerated(sorted(found.tried))}")
+    return ok(name, "MAAS itself keeps our user: an administrator administers every pool")
 
 
 def _maas_version(host: HostFacts) -> Diagnosis:
@@ -71,7 +87,11 @@ def _pool(host: HostFacts) -> Diagnosis:
     if not pool:
         return ok(name, "the site names no pool: machines stay in theirs")
     if pool not in host.pools:
-        message = f"MAAS has no pool {pool!r}; it has {enumerated(sorted(host.pools))}"
+        shown = enumerated(sorted(host.pools)) or "none at all"
+        if not host.local:
+            message = f"MAAS shows our key no pool {pool!r}; it shows {shown}"
+            return broken(name, message, f"create the pool, or let {host.user} see it: {REMEDY}")
+        message = f"MAAS has no pool {pool!r}; it has {shown}"
         return broken(name, message, f"maas PROFILE resource-pools create name={pool}")
     allowed = (pool, DEFAULT_POOL, *host.needs.move_from_pools)
     others = [f"{one.hostname} ({one.pool})" for one in host.machines if one.pool not in allowed]
@@ -262,6 +282,7 @@ def _listed(subnets: Iterable[Subnet]) -> str:
 
 CHECKS: Mapping[str, Callable[[HostFacts], Diagnosis]] = {
     "maas_key": _key,
+    "maas_rights": _rights,
     "maas_version": _maas_version,
     "maas_pool": _pool,
     "maas_clock": _clock,

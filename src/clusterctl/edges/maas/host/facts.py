@@ -8,6 +8,8 @@ from typing import Any
 
 from clusterctl.edges.maas.api import Answer, MaasApi
 from clusterctl.edges.maas.machines import Machines
+from clusterctl.edges.maas.matching import DEFAULT_POOL
+from clusterctl.edges.maas.rights import PoolRights, pool_rights
 from clusterctl.edges.maas.settings import StateLimits
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.maas import machines as machine_formats
@@ -71,6 +73,22 @@ class HostFacts:
     def admin(self) -> bool:
         """Whether that user is an administrator."""
         return formats.is_admin(self._whoami.body)
+
+    @cached_property
+    def local(self) -> bool:
+        """Whether MAAS itself keeps that user and his rights."""
+        return formats.is_local(self._whoami.body)
+
+    @cached_property
+    def rights(self) -> PoolRights:
+        """Whether our key may administer the machines of the site's pools, tried on one machine of each.
+
+        Those of the site that MAAS knows; where an external service gives the rights, also one of each pool that the
+        site's machines will be in.
+        """
+        ours = (self.needs.pool or DEFAULT_POOL, DEFAULT_POOL, *self.needs.move_from_pools)
+        pools = () if self.local else [pool for pool in ours if pool in self.pools]
+        return pool_rights(Machines(self._api), pools, self.machines, self._deadline)
 
     @cached_property
     def images(self) -> tuple[BootResource, ...]:

@@ -1,0 +1,119 @@
+"""The watch: what rose on a node while a load ran, by the checks' own parsers and limits.
+
+A node is read before and after each load. A load that ends well although a part of the node had an error meanwhile did
+not pass. What could not be read, or was counted from zero again, is INCONCLUSIVE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from clusterctl.fleet.finding import Evidence, Finding, Verdict, worst
+from clusterctl.fleet.finding_code import Code
+from clusterctl_burnin.check import Check, Expected, inconclusive
+from clusterctl_burnin.loads.obstacles import WATCH
+from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+from clusterctl_burnin.sweep import Judged, distinct
+
+NAME = WATCH
+EVENTS = frozenset(
+    {Code.XID, Code.XID_MEMORY, Code.XID_OFF_THE_BUS, Code.SXID, Code.HCA_LINK_DOWNS, Code.NVLINK_ERRORS}
+)
+"""A load during which one of these was found did not pass, also where the finding by itself only warns."""
+_AGAIN = "run the burn-in again"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRun:
+    """A load of one node, with the controller's time of its start and the seconds that it took."""
+
+    load: str
+    started: datetime
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"during {self.load}, from {self.started:%H:%M:%S} UTC, {self.seconds:.0f} s"
+
+
+def watched(checks: Iterable[Check]) -> tuple[Check, ...]:
+    """Return the checks that judge the time of a load."""
+    return tuple(check for check in checks if check.watch is not None)
+
+
+def probes(checks: Iterable[Check]) -> tuple[Probe, ...]:
+    """Return what is read before and after a load, each probe once."""
+    return distinct(probe for check in checks if check.watch is not None for probe in check.watch.probes)
+
+
+def judge(
+    checks: Sequence[Check], before: Readings | str, after: Readings | str, expected: Expected, run: LoadRun
+) -> Judged:
+    """Return what was found during a load, with its evidence. A reading that is text is the reason why there is none.
+
+    The last finding is that of the watch itself: PASS names the checks that watched, INCONCLUSIVE why nothing did.
+    """
+    if isinstance(before, str) or isinstance(after, str):
+        when, reason = ("before", before) if isinstance(before, str) else ("after", str(after))
+        error = UnmeasuredError(f"the node could not be read {when} the load: {reason}", remedy=_AGAIN)
+        return Judged((_noted(inconclusive(NAME, error, run.load), run),), ())
+    if before.boot_id != after.boot_id:
+        return Judged((_rebooted(run),), ())
+    judged = [finding for check in checks for finding in check.found_during(before, after, expected)]
+    blind = {finding.check: finding.cause for finding in judged if finding.verdict is Verdict.NOT_APPLICABLE}
+    found = [_noted(finding, run) for finding in judged if finding.check not in blind]
+    return Judged((*found, _watched(checks, blind, run)), tuple(_named(found, before, after)))
+
+
+def _noted(finding: Finding, run: LoadRun) -> Finding:
+    return replace(finding, cause=f"{finding.cause} ({run})")
+
+
+def _rebooted(run: LoadRun) -> Finding:
+    return Finding(
+        check=NAME,
+        verdict=Verdict.FAIL,
+        code=Code.LOAD_REBOOTED,
+        subject=run.load,
+        cause=f"the node booted again ({run})",
+        remedy="look for a lost power supply, a power event or a machine check in the BMC's event log",
+        deterministic=False,
+    )
+
+
+def _watched(checks: Sequence[Check], blind: Mapping[str, str], run: LoadRun) -> Finding:
+    seeing = ", ".join(check.name for check in checks if check.name not in blind)
+    unseen = "".join(f"; {name} did not: {cause}" for name, cause in blind.items())
+    return Finding(
+        check=NAME,
+        verdict=Verdict.PASS,
+        code=Code.PASSED,
+        subject=run.load,
+        cause=f"{seeing} watched the node ({run}){unseen}",
+    )
+
+
+def _named(found: Iterable[Finding], *readings: Readings) -> Iterator[Evidence]:
+    wanted = {digest for finding in found for digest in finding.evidence}
+    yield from (item for one in readings for item in one.evidence().values() if item.digest in wanted)
+
+
+def disturbed(load: str, found: Sequence[Finding]) -> Finding | None:
+    """Return the finding on a load during which parts failed; None where nothing found speaks against the load."""
+    against = [finding for finding in found if not finding.verdict.admits or finding.code in EVENTS]
+    if not against:
+        return None
+    gravest = max(against, key=lambda finding: finding.verdict.rank)
+    parts = ", ".join(dict.fromkeys(finding.subject for finding in against))
+    verdict = worst([Verdict.INCONCLUSIVE, gravest.verdict])
+    return Finding(
+        check=load,
+        verdict=verdict,
+        code=Code.LOAD_DISTURBED,
+        cause=f"the load ended, and its result does not count: {gravest.check} found something on {parts} meanwhile",
+        remedy=gravest.remedy,
+        root=gravest.key if not gravest.verdict.admits else "",
+        deterministic=False,
+        evidence=gravest.evidence,
+    )

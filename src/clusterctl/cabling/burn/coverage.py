@@ -1,0 +1,175 @@
+"""What a burn has proven so far: each direction of each link over all stages, and the health of the links meanwhile.
+
+A slow link slows the whole flow: all links of its way then show the low rate. A link that carried its full rate in
+another stage is cleared. Where one link of a slow way is not cleared, that one is slow; where several are not, further
+flows must separate them; where all are, the fault comes and goes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from clusterctl.cabling.burn.routes import DirectedLink
+from clusterctl.cabling.burn.verdicts import Load, LoadVerdict, coverage_from_counters, judge_burn
+from clusterctl.cabling.health.findings import FabricLabels
+from clusterctl.cabling.health.judge import Health, judge_health
+from clusterctl.cabling.health.symptoms import HealthKind, Symptom, Window
+from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.fabric.limits import FabricLimits
+from clusterctl.fleet.fabric.telemetry import Telemetry
+from clusterctl.fleet.fabric.topology import Fabric, PortId
+from clusterctl.fleet.finding import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The fabric and its counters at one moment."""
+
+    fabric: Fabric
+    telemetry: Telemetry
+
+
+Way = tuple[DirectedLink, ...]
+"""The directed links that a flow loads, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageReading:
+    """Two snapshots while the flows of one stage ran, and the ways of the flows."""
+
+    cycle: int
+    ways: tuple[Way, ...]
+    before: Snapshot
+    after: Snapshot
+
+
+def window_between(before: Snapshot, after: Snapshot, limits: FabricLimits) -> Window:
+    """Return the window between two snapshots. Raises `ParseError` where their times are unknown or not in order."""
+    first, last = before.telemetry.at, after.telemetry.at
+    if first is None or last is None or last <= first:
+        message = f"the second reading ({last}) is not after the first one ({first})"
+        raise ParseError(message, where="counters", remedy="check the controller's clock")
+    return Window(before.telemetry, after.telemetry, (last - first).total_seconds(), limits)
+
+
+@dataclass(frozen=True, slots=True)
+class BurnReport:
+    """Each direction of each link that the first stage found, and the links' health since then.
+
+    directions  FAIL: slow; WARN: slow at times, or slower than its like; INCONCLUSIVE: no stage loaded it, or it cannot
+                be told from other links of a slow way
+    at_goal     directions at the goal of the limits or above
+    """
+
+    directions: tuple[LoadVerdict, ...]
+    at_goal: int
+    health: Health
+
+    @property
+    def loaded(self) -> int:
+        """Number of directions that some stage loaded."""
+        return sum(one.load.share is not None for one in self.directions)
+
+
+class Coverage:
+    """The stages so far. `adaptive`: the switches route adaptively, so that ways tell nothing about links."""
+
+    def __init__(self, limits: FabricLimits, *, adaptive: bool) -> None:
+        self._limits = limits
+        self._adaptive = adaptive
+        self._best: dict[DirectedLink, LoadVerdict] = {}
+        self._slow_ways: dict[Way, None] = {}
+        self._by_cycle: dict[int, set[DirectedLink]] = defaultdict(set)
+        self._first: Snapshot | None = None
+        self._last: Snapshot | None = None
+
+    def add(self, reading: StageReading) -> int:
+        """Add a stage; return how many of its flows were slow. Raises `ParseError` as `window_between`."""
+        window = window_between(reading.before, reading.after, self._limits)
+        found = judge_burn(coverage_from_counters(reading.before.fabric, window), self._limits)
+        loaded = {_link(one.load): one for one in found.directions if one.verdict is not Verdict.INCONCLUSIVE}
+        for link, one in loaded.items():
+            known = self._best.get(link)
+            if known is None or (one.load.share or 0.0) > (known.load.share or 0.0):
+                self._best[link] = one
+        self._by_cycle[reading.cycle] |= loaded.keys()
+        self._first = self._first or reading.before
+        self._last = reading.after
+        slow = {link for link, one in loaded.items() if one.verdict is Verdict.FAIL}
+        ways = [] if self._adaptive else [way for way in reading.ways if not slow.isdisjoint(way)]
+        self._slow_ways |= dict.fromkeys(ways)
+        return len(ways)
+
+    def loaded_in(self, cycle: int) -> frozenset[DirectedLink]:
+        """Return the directions that a stage of this cycle loaded."""
+        return frozenset(self._by_cycle[cycle])
+
+    @property
+    def unseparated(self) -> frozenset[DirectedLink]:
+        """Directions of slow ways of which it is not known yet which one is slow."""
+        left = (self._uncleared(way) for way in self._slow_ways)
+        named = self._named
+        return frozenset(link for links in left if len(links) > 1 and named.isdisjoint(links) for link in links)
+
+    @property
+    def _named(self) -> frozenset[DirectedLink]:
+        """Directions that are slow: the only one of a slow way that no stage has cleared."""
+        return frozenset(links[0] for links in map(self._uncleared, self._slow_ways) if len(links) == 1)
+
+    def _uncleared(self, way: Way) -> tuple[DirectedLink, ...]:
+        """Return the links of the way that carried their full rate in no stage."""
+        return tuple(link for link in way if link not in self._best or not self._best[link].verdict.admits)
+
+    @property
+    def fabric(self) -> Fabric | None:
+        """The fabric as the first stage found it; None before it."""
+        return self._first.fabric if self._first is not None else None
+
+    def report(self, labels: FabricLabels) -> BurnReport | None:
+        """Return what is proven so far; None before the first stage."""
+        if self._first is None or self._last is None:
+            return None
+        named, at_times = self._named, self._slow_at_times()
+        directions = tuple(
+            self._verdict(DirectedLink(*ends), link.gbps, named, at_times)
+            for link in self._first.fabric.cables()
+            for ends in ((link.a, link.b), (link.b, link.a))
+        )
+        goal = self._limits.value("burn_goal")
+        window = window_between(self._first, self._last, self._limits)
+        health = judge_health(self._last.fabric, window, labels, self._first.fabric, _slow(directions, labels))
+        return BurnReport(directions, sum((one.load.share or 0.0) >= goal for one in directions), health)
+
+    def _slow_at_times(self) -> frozenset[DirectedLink]:
+        """Return the directions of slow ways of which each has carried its full rate in some other stage."""
+        return frozenset(link for way in self._slow_ways if not self._uncleared(way) for link in way)
+
+    def _verdict(
+        self, link: DirectedLink, gbps: float, named: Collection[DirectedLink], at_times: Collection[DirectedLink]
+    ) -> LoadVerdict:
+        best = self._best.get(link)
+        if best is None:
+            return LoadVerdict(Load(link.source, link.target, gbps, None), Verdict.INCONCLUSIVE, "no stage loaded it")
+        if best.verdict is Verdict.FAIL and not self._adaptive and link not in named:
+            why = f"{best.why}; so do other links of the same flows, and one of them is slow"
+            return LoadVerdict(best.load, Verdict.INCONCLUSIVE, why)
+        if best.verdict.admits and link in at_times:
+            why = "its full rate in one stage and less in another, and so did all links of that flow"
+            return LoadVerdict(best.load, Verdict.WARN, why)
+        return best
+
+
+def _link(load: Load) -> DirectedLink:
+    return DirectedLink(load.source, load.target)
+
+
+def _slow(directions: Sequence[LoadVerdict], labels: FabricLabels) -> Mapping[frozenset[PortId], tuple[Symptom, ...]]:
+    """Return the symptom of each link of which a direction did not carry its load as it should."""
+    found: dict[frozenset[PortId], list[Symptom]] = defaultdict(list)
+    for one in directions:
+        if one.verdict in (Verdict.FAIL, Verdict.WARN):
+            what = f"from {labels.plain(one.load.source)} it carried {one.why}"
+            found[frozenset((one.load.source, one.load.target))].append(Symptom(HealthKind.SLOW, one.verdict, what))
+    return {ends: tuple(symptoms) for ends, symptoms in found.items()}

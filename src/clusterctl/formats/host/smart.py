@@ -1,0 +1,200 @@
+"""SATA and SAS drives: the JSON document of the built-in `drive-smart`, which carries `smartctl --json --xall`.
+
+Bits of the exit status are those of smartctl(8). Attribute numbers are those that makers have in common
+(https://www.smartmontools.org/wiki/Attributes); a maker may leave any of them out. Endurance is that of ATA Device
+Statistics, page 07h, or of the SCSI page Solid State Media (0x11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import pydantic
+
+from clusterctl.formats.documents import read_document, read_value
+
+_WHERE = "drive-smart"
+_NOT_OPENED = 0b11
+SELF_TEST_FAILED = 0b1000_0000
+REALLOCATED, UNCORRECTED, PENDING, OFFLINE, CABLE = 5, 187, 197, 198, 199
+_SOLID_STATE_PAGE, _USED_OFFSET = 7, 8
+
+Count = Annotated[int, pydantic.Field(ge=0)]
+
+
+@dataclass(frozen=True, slots=True)
+class DriveSmart:
+    """What a drive reports of itself. A count that the drive does not keep is None.
+
+    passed         its own verdict
+    pending        sectors that it could not read and has not replaced; with those of its offline scan
+    uncorrected    errors of its life that it could not correct
+    reallocated    sectors that it replaced in its life, or its grown defect list
+    cable_errors   transfers that were repeated for a wrong checksum, in its life
+    used           % of the warranted endurance of a solid-state drive
+    test_failed    its log of self-tests has an error
+    """
+
+    passed: bool
+    pending: int | None
+    uncorrected: int | None
+    reallocated: int | None
+    cable_errors: int | None
+    used: int | None
+    test_failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SmartDrive:
+    """A drive by its kernel name, `sda`, or by its place behind a controller, `bus/0 megaraid,2`.
+
+    smart    None where it was not read; `output` is the reason
+    capable  False where the device reports that it has no SMART: a RAID volume, or a virtual disk
+    """
+
+    name: str
+    serial: str
+    model: str
+    smart: DriveSmart | None
+    output: str
+    capable: bool = True
+
+
+class _Drive(pydantic.BaseModel):
+    name: Annotated[str, pydantic.Field(min_length=1)]
+    serial: str
+    model: str
+    code: int
+    output: str
+    smart: dict[str, Any] | None
+
+
+class _Document(pydantic.BaseModel):
+    drives: tuple[_Drive, ...]
+
+
+class _Message(pydantic.BaseModel):
+    string: str = ""
+
+
+class _Tool(pydantic.BaseModel):
+    exit_status: Count
+    messages: tuple[_Message, ...] = ()
+
+
+class _Support(pydantic.BaseModel):
+    available: bool
+
+
+class _Status(pydantic.BaseModel):
+    passed: bool
+
+
+class _Raw(pydantic.BaseModel):
+    value: Count
+
+
+class _Attribute(pydantic.BaseModel):
+    id: Count
+    raw: _Raw
+
+
+class _Attributes(pydantic.BaseModel):
+    table: tuple[_Attribute, ...] = ()
+
+
+class _Statistic(pydantic.BaseModel):
+    offset: Count = 0
+    value: int | None = None
+
+
+class _Page(pydantic.BaseModel):
+    number: Count
+    table: tuple[_Statistic, ...] = ()
+
+
+class _Statistics(pydantic.BaseModel):
+    pages: tuple[_Page, ...] = ()
+
+
+class _Errors(pydantic.BaseModel):
+    total_uncorrected_errors: Count
+
+
+class _Smart(pydantic.BaseModel):
+    smartctl: _Tool
+    model_name: str = ""
+    scsi_model_name: str = ""
+    serial_number: str = ""
+    smart_support: _Support | None = None
+    smart_status: _Status | None = None
+    ata_smart_attributes: _Attributes = _Attributes()
+    ata_device_statistics: _Statistics = _Statistics()
+    scsi_grown_defect_list: Count | None = None
+    scsi_error_counter_log: dict[str, _Errors] = {}
+    scsi_percentage_used_endurance_indicator: Count | None = None
+
+
+def parse_drive_smart(text: str) -> tuple[SmartDrive, ...]:
+    """Return the node's SATA and SAS drives. Raises `ParseError` for another document or another form of a field."""
+    document = read_document(_Document, text, _WHERE)
+    hidden = any(" " in drive.name for drive in document.drives)
+    return tuple(_drive(drive, is_volume=hidden and " " not in drive.name) for drive in document.drives)
+
+
+def _drive(drive: _Drive, *, is_volume: bool) -> SmartDrive:
+    """Return the drive. `is_volume`: a controller has drives of its own behind it; if smartctl cannot open the device,
+    it is a volume of that controller.
+    """
+    if drive.smart is None:
+        return SmartDrive(drive.name, drive.serial, drive.model, None, drive.output)
+    read = read_value(_Smart, drive.smart, f"{_WHERE} {drive.name}")
+    serial = read.serial_number or drive.serial
+    model = read.model_name or read.scsi_model_name or drive.model
+    said = "; ".join(message.string for message in read.smartctl.messages) or drive.output
+    if read.smartctl.exit_status & _NOT_OPENED:
+        return SmartDrive(drive.name, serial, model, None, said or "smartctl could not open the drive", not is_volume)
+    if read.smart_status is None:
+        support = read.smart_support
+        capable = read.smartctl.exit_status != 0 if support is None else support.available  # before smartctl 7.3
+        return SmartDrive(drive.name, serial, model, None, said or "it reports no health", capable)
+    smart = _smart(read)
+    counts = (smart.pending, smart.uncorrected, smart.reallocated)
+    if smart.passed and all(count is None for count in counts):
+        return SmartDrive(drive.name, serial, model, None, said or "it reports no error counters")
+    return SmartDrive(drive.name, serial, model, smart, "")
+
+
+def _smart(read: _Smart) -> DriveSmart:
+    assert read.smart_status is not None  # noqa: S101 — the caller has looked
+    by_id = {attribute.id: attribute.raw.value for attribute in read.ata_smart_attributes.table}
+    grown = read.scsi_grown_defect_list
+    uncorrected = [errors.total_uncorrected_errors for errors in read.scsi_error_counter_log.values()]
+    return DriveSmart(
+        passed=read.smart_status.passed,
+        pending=_pending(by_id),
+        uncorrected=sum(uncorrected) if uncorrected else _low32(by_id.get(UNCORRECTED)),
+        reallocated=_low32(by_id.get(REALLOCATED)) if grown is None else grown,
+        cable_errors=by_id.get(CABLE),
+        used=_used(read),
+        test_failed=bool(read.smartctl.exit_status & SELF_TEST_FAILED),
+    )
+
+
+def _pending(by_id: Mapping[int, int]) -> int | None:
+    counts = [_low32(by_id[number]) for number in (PENDING, OFFLINE) if number in by_id]
+    return max((count for count in counts if count is not None), default=None)
+
+
+def _low32(raw: int | None) -> int | None:
+    """Return the count in a 48-bit raw value: some makers keep another figure in its upper 16 bits."""
+    return None if raw is None else raw & 0xFFFF_FFFF
+
+
+def _used(read: _Smart) -> int | None:
+    if read.scsi_percentage_used_endurance_indicator is not None:
+        return read.scsi_percentage_used_endurance_indicator
+    pages = (page for page in read.ata_device_statistics.pages if page.number == _SOLID_STATE_PAGE)
+    return next((one.value for page in pages for one in page.table if one.offset == _USED_OFFSET), None)

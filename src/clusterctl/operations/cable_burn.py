@@ -1,0 +1,310 @@
+"""The burn of the fabric: free hosts load every link in both directions, and counters judge each link.
+
+Gold nodes take part where the scheduler has no work for them, and have work again afterwards. A burn that was killed
+goes on where the journal has its last stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+
+from clusterctl.cabling.burn.coverage import BurnReport
+from clusterctl.cabling.burn.plan import BurnPlan
+from clusterctl.edges.clock import CLOCK
+from clusterctl.edges.site.contents import wiring_plan
+from clusterctl.fleet.errors import CancelledError, UsageError
+from clusterctl.fleet.event import Kind, Stream
+from clusterctl.fleet.node import NodeId, Stage
+from clusterctl.fleet.payloads.runs import BurnEnded, BurnStageMeasured
+from clusterctl.fleet.selectors import matching
+from clusterctl.fleet.state import NodeState
+from clusterctl.operations.adapters import Access, Adapters
+from clusterctl.operations.compose import StepFactory
+from clusterctl.operations.context import SiteContext
+from clusterctl.operations.fabric_files import limits_named
+from clusterctl.operations.operation import Control, Effect, Event, Preview
+from clusterctl.operations.partners import PartnerLender
+from clusterctl.ports import Claim, Deadline
+from clusterctl.ports.scheduler import Occupancy, Use
+from clusterctl.steps.executor.lease import kept, sole_claim
+from clusterctl.steps.fabric_burn import BurnHost, BurnServices, BurnSettings, FabricBurn, look_at
+
+NAME = "cable burn"
+CLAIM = NodeId("fabric burn")
+LOOK_S = 600.0
+"""Seconds for all hosts to report their adapters, and for the fabric to be read."""
+FEWEST = 2
+_FREE = (Stage.CONFIGURED, Stage.CABLED, Stage.BURNED_IN, Stage.GOLD)
+"""Stages from which on a host can take part; others only where they are named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CableBurnRequest:
+    """What is burned, and for how long.
+
+    nodes       names and patterns; none: all free hosts
+    rails       that are loaded; none: all
+    stage_s     seconds for which a stage loads its links
+    for_s       seconds for which links are loaded again and again; None: each link once
+    adaptive    the switches route adaptively
+    limits      fabric limits by name, or a file
+    """
+
+    nodes: tuple[str, ...] = ()
+    rails: tuple[int, ...] = ()
+    stage_s: int = 600
+    for_s: float | None = None
+    adaptive: bool = False
+    limits: str = "ndr"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CableBurnResult:
+    """What the burn has proven.
+
+    hosts     that took part to the end
+    skipped   hosts that could not take part, with the reason
+    stages    number of stages, of a killed run of the same burn too
+    report    None where no stage came to its end
+    stopped   why it ended before every link was loaded; empty where all were
+    stuck     nodes that could not be given back to the scheduler, with the reason
+    """
+
+    hosts: tuple[str, ...]
+    skipped: Mapping[str, str]
+    stages: int
+    report: BurnReport | None
+    goal: float
+    stopped: str = ""
+    stuck: Mapping[str, str] = field(default_factory=dict)
+    cancelled: bool = False
+
+    @property
+    def exit_code(self) -> int:
+        """0: every direction of every link was loaded and is healthy; 1: some are not; 130: cancelled."""
+        if self.cancelled:
+            return CancelledError.exit_code
+        found = self.report
+        proven = found is not None and all(one.verdict.admits for one in found.directions)
+        healthy = found is not None and not found.health.bad and found.health.stop is None
+        return 0 if proven and healthy and not self.stopped and not self.stuck else 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Hosts:
+    """Hosts that take part, and of the others why not. `gold`: those that the scheduler must keep work off."""
+
+    states: tuple[NodeState, ...]
+    skipped: dict[str, str]
+    gold: tuple[str, ...]
+
+
+def preview(context: SiteContext, request: CableBurnRequest) -> Preview:
+    """Return which hosts would load which links. Reads hosts and fabric; changes nothing."""
+    with closing(context.adapters(Access.READ)) as adapters:
+        chosen = _chosen(context, adapters, request)
+        services = StepFactory(context, adapters, Control().cancelled).fabric_burn()
+        hosts = _look(services, chosen.states, chosen.skipped, Deadline.after(LOOK_S))
+        burn = FabricBurn(services, _settings(context, request), hosts, "", Claim(CLAIM, "", 0), _ignore)
+        plan = burn.ready(Deadline.after(LOOK_S)).plan
+    stages = len(plan.stages.stages)
+    effects = tuple(
+        Effect(node=name, text=f"send and receive on {_adapters(len(one.rails))}{_drained(name, chosen.gold)}")
+        for name, one in sorted(hosts.items())
+    )
+    minutes = stages * request.stage_s / 60
+    question = f"Load the fabric's links from {len(hosts)} hosts in {stages} stages ({minutes:.0f} min)?"
+    return Preview(
+        operation=NAME, question=question, effects=effects, skipped=chosen.skipped, warnings=tuple(_warnings(plan))
+    )
+
+
+def run(context: SiteContext, request: CableBurnRequest, control: Control) -> CableBurnResult:
+    """Burn the fabric, or go on with a burn that was killed. Raises `UsageError` where another one runs."""
+    if control.approved is not None:
+        control.require(preview(context, request))
+    with (
+        closing(context.adapters()) as adapters,
+        sole_claim(context.journal, CLAIM, context.run) as claim,
+        kept(context.journal, {CLAIM: claim}, control.cancelled.set),
+    ):
+        chosen = _chosen(context, adapters, request)
+        stuck: dict[str, str] = {}
+        with _taken(context, adapters, chosen, stuck) as states, _claimed(context, states, chosen, control) as mine:
+            services = StepFactory(context, adapters, control.cancelled).fabric_burn()
+            hosts = _look(services, mine, chosen.skipped, Deadline.after(LOOK_S, control.cancelled))
+            subject, stages = _unfinished(context) or (context.run, ())
+
+            def on_event(text: str) -> None:
+                control.on_event(Event(text=text))
+
+            burn = FabricBurn(services, _settings(context, request), hosts, subject, claim, on_event)
+            return _run(burn, stages, request, control, chosen.skipped, stuck)
+
+
+def _run(
+    burn: FabricBurn,
+    stages: Sequence[BurnStageMeasured],
+    request: CableBurnRequest,
+    control: Control,
+    skipped: Mapping[str, str],
+    stuck: Mapping[str, str],
+) -> CableBurnResult:
+    burn.start()
+    recalled = burn.recall(stages)
+    if recalled:
+        control.on_event(Event(text=f"{recalled} stages of a burn that was stopped count"))
+    stopped = ""
+    try:
+        stopped = burn.run(Deadline.after(request.for_s or _SINGLE_S, control.cancelled))
+    except CancelledError:
+        if not control.cancelled.is_set():
+            raise
+    return CableBurnResult(
+        hosts=tuple(sorted(burn.hosts)),
+        skipped=skipped,
+        stages=burn.stages,
+        report=burn.report(),
+        goal=burn.settings.limits.value("burn_goal"),
+        stopped=stopped,
+        stuck=stuck,
+        cancelled=control.cancelled.is_set(),
+    )
+
+
+_SINGLE_S = 7 * 86_400.0
+"""Seconds after which a burn without `for_s` ends in any case."""
+
+
+def _ignore(_text: str) -> None:
+    """Discard an event of a preview."""
+
+
+def _adapters(count: int) -> str:
+    return f"{count} adapter{'s' * (count != 1)}"
+
+
+def _drained(name: str, gold: Sequence[str]) -> str:
+    return "; the scheduler keeps jobs off it meanwhile" if name in gold else ""
+
+
+def _warnings(plan: BurnPlan) -> Iterator[str]:
+    if plan.routing.complaint:
+        yield plan.routing.complaint
+    if plan.unreached:
+        some = ", ".join(one.link for one in plan.unreached[:5])
+        more = f" and {len(plan.unreached) - 5} more" if plan.unreached[5:] else ""
+        yield f"{len(plan.unreached)} directed links are loaded by no flow of these hosts: {some}{more}"
+
+
+def _settings(context: SiteContext, request: CableBurnRequest) -> BurnSettings:
+    return BurnSettings(
+        rails=frozenset(request.rails),
+        stage_s=request.stage_s,
+        cycles=1 if request.for_s is None else None,
+        adaptive=request.adaptive,
+        limits=limits_named(request.limits),
+        plan=wiring_plan(context.site),
+    )
+
+
+def _chosen(context: SiteContext, adapters: Adapters, request: CableBurnRequest) -> _Hosts:
+    """Return the nodes that may take part: free of jobs, holds and doubts about their stage."""
+    scheduler, now = adapters.scheduler, CLOCK.now()
+    known = scheduler.look(Deadline.after(LOOK_S)).value if scheduler is not None else {}
+    listed = [node for node in context.listed() if node.stage is not Stage.RETIRED]
+    wanted = matching((node.name for node in listed), request.nodes, "NODE")
+    states, skipped, gold = [], {}, []
+    for state in context.states(node.name for node in listed if node.name in wanted):
+        is_gold = state.in_pool(now)
+        reason = _hindrance(state, known, named=bool(request.nodes), scheduled=scheduler is not None)
+        if state.held(now):
+            reason = "an operator holds it"
+        if reason:
+            skipped[state.name] = reason
+            continue
+        states.append(state)
+        if is_gold:
+            gold.append(state.name)
+    return _Hosts(tuple(states), skipped, tuple(gold))
+
+
+def _hindrance(state: NodeState, known: Mapping[str, Occupancy], *, named: bool, scheduled: bool) -> str:
+    """Return why the node cannot take part; empty where it can."""
+    if not named and (state.stage not in _FREE or state.stopped_at is not None):
+        return f"it is {state.stage.value}: name it, if it is to take part all the same"
+    use = known.get(state.name)
+    if state.stage is Stage.GOLD and not scheduled:
+        return "jobs may run on it: the site names no scheduler that knows"
+    if use is None or use.ours or use.use is Use.IDLE:
+        return ""
+    if state.stage is Stage.GOLD or use.use is Use.BUSY:
+        return f"the scheduler reports it as {use.state or use.use.value}"
+    return ""
+
+
+def _look(
+    services: BurnServices, states: Sequence[NodeState], skipped: dict[str, str], deadline: Deadline
+) -> dict[str, BurnHost]:
+    """Return the hosts by name, with their adapters; note in `skipped` those that cannot take part."""
+    with ThreadPoolExecutor(max(1, min(256, len(states))), "look") as pool:
+        answers = pool.map(lambda state: look_at(services, state, deadline), states)
+        found = {state.name: answer for state, answer in zip(states, answers, strict=True)}
+    hosts = {name: one for name, one in found.items() if isinstance(one, BurnHost)}
+    skipped |= {name: one for name, one in found.items() if isinstance(one, str)}
+    if len(hosts) < FEWEST:
+        why = "; ".join(f"{name}: {reason}" for name, reason in list(skipped.items())[:5])
+        raise UsageError(
+            f"{len(hosts)} hosts can take part, a burn needs two{f' ({why})' if why else ''}",
+            where="NODE",
+            remedy="bring more hosts to the stage configured, or wait until their jobs have ended",
+        )
+    return hosts
+
+
+@contextmanager
+def _taken(
+    context: SiteContext, adapters: Adapters, chosen: _Hosts, stuck: dict[str, str]
+) -> Iterator[tuple[NodeState, ...]]:
+    """Keep jobs off the gold nodes for the time; yield the nodes that could be had."""
+    if not chosen.gold or adapters.scheduler is None:
+        yield chosen.states
+        return
+    lender = PartnerLender(context, adapters.scheduler, NAME)
+    ours = {name for name, one in lender.occupancy().items() if one.ours}  # drained by a burn that was killed
+    taken, refused = lender.take([name for name in chosen.gold if name not in ours])
+    chosen.skipped.update(refused)
+    try:
+        yield tuple(state for state in chosen.states if state.name not in refused)
+    finally:
+        stuck.update(lender.give_back([*taken, *(name for name in chosen.gold if name in ours)]))
+
+
+@contextmanager
+def _claimed(
+    context: SiteContext, states: Sequence[NodeState], chosen: _Hosts, control: Control
+) -> Iterator[tuple[NodeState, ...]]:
+    """Claim the nodes for the time; yield those that no other run has."""
+    names = {state.id: state.name for state in states}
+    claims = context.journal.claim(names, context.run)
+    chosen.skipped.update({names[node]: holder for node, holder in claims.refused.items()})
+    try:
+        with kept(context.journal, claims.granted, control.cancelled.set):
+            yield tuple(state for state in states if state.id in claims.granted)
+    finally:
+        context.journal.release(claims.granted.values())
+
+
+def _unfinished(context: SiteContext) -> tuple[str, tuple[BurnStageMeasured, ...]] | None:
+    """Return the burn that never ended, and its stages; None where there is none."""
+    started = list(context.journal.latest(Stream.CAMPAIGN, Kind.BURN_STARTED))
+    if not started:
+        return None
+    subject = started[-1].subject
+    events = [event.payload for event in context.journal.history(Stream.CAMPAIGN, subject)]
+    if any(isinstance(payload, BurnEnded) for payload in events):
+        return None
+    return subject, tuple(payload for payload in events if isinstance(payload, BurnStageMeasured))

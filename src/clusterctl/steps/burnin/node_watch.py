@@ -1,0 +1,87 @@
+"""Watches nodes during their loads: reads them before and after, and adds what rose in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.ports import Clock, Deadline, Shell
+from clusterctl.ports.isolation import peer_error
+from clusterctl.steps.burnin.node_under_test import NodeUnderTest, Seen, SessionFailure, read_probes
+from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.host_requirements import HostRequirements
+from clusterctl_burnin.sweep import Judged, sweep
+from clusterctl_burnin.watch import LoadRun, disturbed, judge, watched
+
+FRESH = timedelta(seconds=60)
+"""An older reading is taken again before a load: what rose while the node waited does not belong to the load."""
+ExpectedOf = Callable[[NodeUnderTest, datetime, datetime], Expected]
+"""Returns what a node should be, for a session that was sent and answered at these times."""
+
+
+class NodeWatch:
+    """Watches the loads of many nodes; many threads may share it. A reading after a load serves before the next one.
+
+    A suite without a check that watches has no sessions for it.
+    """
+
+    def __init__(
+        self,
+        shell: Shell,
+        clock: Clock,
+        checks: Sequence[Check],
+        expected_of: ExpectedOf,
+        requirements: HostRequirements,
+    ) -> None:
+        self._shell = shell
+        self._clock = clock
+        self._checks = watched(checks)
+        self._expected_of = expected_of
+        self._requirements = requirements
+
+    def begin(self, node: NodeUnderTest, deadline: Deadline) -> datetime:
+        """Read the node, where its last reading is not fresh; return the time (UTC) at which its load may start."""
+        now = self._clock.now()
+        stale = node.seen is None or isinstance(node.seen.readings, str) or now - node.seen.at > FRESH
+        if self._checks and stale:
+            node.seen = self._read(node, deadline)
+        return self._clock.now()
+
+    def end(self, node: NodeUnderTest, load: str, started: datetime, deadline: Deadline) -> None:
+        """Read the node again; add to it what was found since `begin`, and whether the load's result counts."""
+        if not self._checks:
+            return
+        run = LoadRun(load, started, (self._clock.now() - started).total_seconds())
+        before, sent = node.seen, self._clock.now()
+        node.seen = self._read(node, deadline)
+        expected = self._expected_of(node, sent, node.seen.at)
+        found = self._judged(node, before, expected, run)
+        node.keep(found.evidence)
+        new = _unknown(node, found.findings)
+        node.watched += new
+        mark = disturbed(load, [one for one in found.findings if one in new or one.verdict is not Verdict.INCONCLUSIVE])
+        if mark is not None and (load not in node.disturbed or mark.verdict is Verdict.FAIL):
+            node.disturbed[load] = mark
+
+    def _judged(self, node: NodeUnderTest, before: Seen | None, expected: Expected, run: LoadRun) -> Judged:
+        """Judge both readings; whatever the node's data causes is a finding of the watch."""
+        first = before.readings if before else "it was not asked"
+        last = node.seen.readings if node.seen else "it was not asked"
+        try:
+            return judge(self._checks, first, last, expected, run)
+        except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
+            return judge(self._checks, first, peer_error(error, node.name).message, expected, run)
+
+    def _read(self, node: NodeUnderTest, deadline: Deadline) -> Seen:
+        checks = [replace(check, probes=check.watch.probes) for check in self._checks if check.watch]
+        plan = sweep(checks, node.limits.patience, self._requirements)
+        answer, _ = read_probes(self._shell, node.host, plan.stdin, deadline.within(plan.timeout), privileged=True)
+        return Seen(answer.cause if isinstance(answer, SessionFailure) else answer, self._clock.now())
+
+
+def _unknown(node: NodeUnderTest, found: Sequence[Finding]) -> list[Finding]:
+    """Return the findings that the node does not have yet, by check, part and code."""
+    known = {(one.check, one.subject, one.code) for one in (*node.findings, *node.watched)}
+    return [one for one in found if (one.check, one.subject, one.code) not in known]

@@ -1,0 +1,157 @@
+"""Who takes part in a burn of the fabric, what an operator approves, and what becomes of the nodes afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusterctl.edges.site import Site
+from clusterctl.fleet.codec import inventory_to_data
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.event import Kind, NewEvent, Stream
+from clusterctl.fleet.payloads.runs import BurnEnded, BurnStarted
+from clusterctl.operations import cable_burn as operation
+from clusterctl.operations.cable_burn import CableBurnRequest
+from clusterctl.operations.context import SiteContext, open_site
+from clusterctl.operations.operation import Control
+from tests.cabling.burn.tree import Tree
+from tests.cli.nights import FakeScheduler
+from tests.edges.site.ready import write_ready_site
+from tests.events import advances, new_event
+from tests.steps.fabric_burn.world import FabricWorld
+from tests.steps.fakes import inventory
+
+NAMES = tuple(f"node{number}" for number in range(9))
+STAGES = {"node6": "installed", "node7": "gold", "node8": "gold"}
+"""The others are cabled."""
+SKU = "dell-xe9680-h100"
+
+
+@dataclass
+class Outside:
+    """The adapters of a burn: one world is hosts, fabric, tables and counters."""
+
+    site: Site
+    world: FabricWorld
+    scheduler: FakeScheduler | None
+    closed: list[bool] = field(default_factory=list)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("shell", "fabric", "tables", "counters"):
+            return self.world
+        raise AssertionError(f"a burn has no use for {name}")
+
+    def close(self) -> None:
+        self.closed.append(True)
+
+
+@pytest.fixture
+def world() -> FabricWorld:
+    tree = Tree(leaves=3, hosts=3)
+    return FabricWorld(tree.fabric(), tree.tables())
+
+
+@pytest.fixture
+def context(tmp_path: Path, world: FabricWorld) -> Iterator[SiteContext]:
+    write_ready_site(tmp_path)
+    rows = [f"{name},10.0.0.{at},SN-{name},A01,{at}" for at, name in enumerate(NAMES, start=1)]
+    (tmp_path / "bmcs.csv").write_text("\n".join(["name,bmc_address,serial,rack,unit", *rows, ""]))
+    context = open_site(tmp_path)
+    for name in NAMES:
+        subject = f"id-{name}"
+        seen = {"inventory": inventory_to_data(inventory(f"SN-{name}")), "sku": SKU, "root_disk": f"D-{name}"}
+        described = {"name": name, "bmc": "192.0.2.1", "rack": "A01", "unit": 1}
+        context.journal.append(
+            [
+                new_event("node", subject, Kind.NODE_DESCRIBED, described),
+                new_event("node", subject, Kind.NODE_IDENTIFIED, seen),
+                new_event("node", subject, Kind.HOST_KEY_PINNED, {"public": "ssh-ed25519 AAAA"}),
+                new_event("node", subject, Kind.NODE_ADDRESSED, {"address": name}),
+                *advances(subject, STAGES.get(name, "cabled")),
+            ]
+        )
+    yield context
+    context.journal.close()
+
+
+def connected(context: SiteContext, world: FabricWorld, scheduler: FakeScheduler | None = None) -> SiteContext:
+    return replace(context, connect=lambda site, _access: Outside(site, world, scheduler))  # type: ignore[arg-type, return-value]
+
+
+def previewed(context: SiteContext, *nodes: str) -> tuple[list[str], dict[str, str]]:
+    found = operation.preview(context, CableBurnRequest(nodes=nodes))
+    return [effect.node for effect in found.effects], dict(found.skipped)
+
+
+def test_free_hosts_take_part_and_the_others_are_left_out_with_the_reason(context, world):
+    world.dead.add("node5")
+    taking_part, skipped = previewed(connected(context, world))
+    assert taking_part == list(NAMES[:5])
+    assert "no route" in skipped["node5"]
+    assert "it is installed" in skipped["node6"]
+    assert "names no scheduler" in skipped["node7"]
+
+
+def test_gold_nodes_take_part_where_the_scheduler_has_no_work_for_them(context, world):
+    scheduler = FakeScheduler(NAMES, busy={"node8", "node0"})
+    taking_part, skipped = previewed(connected(context, world, scheduler))
+    assert "node7" in taking_part
+    assert "allocated" in skipped["node8"]
+    assert "allocated" in skipped["node0"]
+    assert scheduler.calls == []
+
+
+def test_a_named_node_takes_part_at_any_stage(context, world):
+    taking_part, skipped = previewed(connected(context, world), "node6", "node1")
+    assert taking_part == ["node1", "node6"]
+    assert skipped == {}
+
+
+def test_one_host_is_too_few(context, world):
+    with pytest.raises(UsageError, match="a burn needs two"):
+        previewed(connected(context, world), "node1")
+
+
+def test_the_preview_names_what_no_flow_can_load(context, world):
+    found = operation.preview(connected(context, world), CableBurnRequest(nodes=("node0", "node1")))
+    assert "directed links are loaded by no flow of these hosts" in found.warnings[0]
+
+
+def test_gold_nodes_have_jobs_again_after_a_burn_that_was_stopped(context, world):
+    scheduler = FakeScheduler(NAMES)
+    control = Control()
+    control.cancelled.set()
+    result = operation.run(connected(context, world, scheduler), CableBurnRequest(stage_s=60), control)
+    assert result.cancelled
+    assert scheduler.reasons == {}
+    assert ("take", ("node7", "node8")) in scheduler.calls
+
+
+def test_a_node_of_another_run_takes_no_part(context, world):
+    subject = next(node.id for node in context.journal.summaries() if node.name == "node3")
+    context.journal.claim([subject], "another-run")
+    control = Control()
+    control.cancelled.set()
+    result = operation.run(connected(context, world), CableBurnRequest(stage_s=60), control)
+    assert "node3" in result.skipped
+    assert "node3" not in result.hosts
+
+
+def test_a_burn_that_never_ended_goes_on_and_one_that_ended_does_not(context, world):
+    control = Control()
+    control.cancelled.set()
+    operation.run(connected(context, world), CableBurnRequest(stage_s=60), control)
+    operation.run(connected(context, world), CableBurnRequest(stage_s=60), control)
+    (first,) = subjects(context)
+    context.journal.append([NewEvent(Stream.CAMPAIGN, first, BurnEnded())])
+    operation.run(connected(replace(context, run="later"), world), CableBurnRequest(stage_s=60), control)
+    assert set(subjects(context)) == {first, "later"}
+
+
+def subjects(context: SiteContext) -> Sequence[str]:
+    events = context.journal.latest(Stream.CAMPAIGN, Kind.BURN_STARTED)
+    return [event.subject for event in events if isinstance(event.payload, BurnStarted)]

@@ -1,0 +1,228 @@
+"""A burn of a fabric: every link loaded in both directions, bad ones named, nothing lost when it is killed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+import pytest
+
+from clusterctl.cabling.burn.coverage import BurnReport
+from clusterctl.cabling.health.symptoms import HealthKind
+from clusterctl.fleet.errors import CancelledError, UsageError
+from clusterctl.fleet.event import NewEvent, Stream
+from clusterctl.fleet.fabric.topology import PortId
+from clusterctl.fleet.fabric.wiring import WiringPlan
+from clusterctl.fleet.finding import Digest, Evidence, Verdict
+from clusterctl.fleet.node import NodeId
+from clusterctl.fleet.payloads.runs import BurnEnded, BurnStageMeasured, BurnStarted
+from clusterctl.ports import Claim, Deadline
+from clusterctl.steps.burnin.node_under_test import SkuLimits
+from clusterctl.steps.executor.reachability import SshAccess
+from clusterctl.steps.fabric_burn import BurnServices, BurnSettings, FabricBurn
+from clusterctl_burnin.limits.fabric_reading import shipped_fabric_limits
+from tests.cabling.burn.tree import Tree
+from tests.steps.fabric_burn.world import Bad, FabricWorld
+
+LIMITS = shipped_fabric_limits("ndr")
+STAGE_S = 1200
+"""Seconds: long enough to prove a bit error rate at 400 Gb/s."""
+
+
+class Diary:
+    """The part of a journal that a burn uses. `kill_after`: appends after which the run is killed."""
+
+    def __init__(self) -> None:
+        self.events: list[NewEvent] = []
+        self.kept: dict[Digest, Evidence] = {}
+
+    def append(self, events: Sequence[NewEvent], *, claim: Claim | None = None) -> tuple[object, ...]:
+        assert claim is not None
+        self.events += events
+        return ()
+
+    def store(self, evidence: Sequence[Evidence]) -> None:
+        self.kept |= {one.digest: one for one in evidence}
+
+    def evidences(self, digests: Sequence[Digest]) -> dict[Digest, Evidence]:
+        return {digest: self.kept[digest] for digest in digests if digest in self.kept}
+
+    @property
+    def stages(self) -> list[BurnStageMeasured]:
+        return [event.payload for event in self.events if isinstance(event.payload, BurnStageMeasured)]
+
+
+def burn_of(world: FabricWorld, diary: Diary, *, rails: Sequence[int] = (), cycles: int | None = 1) -> FabricBurn:
+    services = BurnServices(world, world, world, world, diary, SshAccess("root", "key"), dict[str, SkuLimits]())  # type: ignore[arg-type]
+    settings = BurnSettings(
+        rails=frozenset(rails),
+        stage_s=STAGE_S,
+        cycles=cycles,
+        adaptive=False,
+        limits=LIMITS,
+        plan=WiringPlan((), frozenset()),
+    )
+    claim = Claim(NodeId("fabric burn"), "run", 1)
+    return FabricBurn(services, settings, world.hosts(), "burn-1", claim, lambda _text: None)
+
+
+def fabric(bad: Sequence[Bad] = (), tree: Tree | None = None) -> FabricWorld:
+    found = tree or Tree(leaves=3, hosts=3)
+    return FabricWorld(found.fabric(), found.tables(), bad)
+
+
+def run(world: FabricWorld, diary: Diary, seconds: float = 1e6, **settings: object) -> tuple[str, BurnReport]:
+    burn = burn_of(world, diary, **settings)  # type: ignore[arg-type]
+    burn.start()
+    stopped = burn.run(Deadline.after(seconds, timer=world.timer))
+    report = burn.report()
+    assert report is not None
+    return stopped, report
+
+
+def accused(report: BurnReport) -> dict[HealthKind, list[str]]:
+    found: dict[HealthKind, list[str]] = {}
+    for finding in report.health.findings:
+        if finding.verdict is Verdict.FAIL:
+            found.setdefault(finding.kind, []).append(" – ".join(map(str, finding.ends)))
+    return found
+
+
+def test_every_link_of_a_healthy_fabric_is_proven():
+    world, diary = fabric(), Diary()
+    stopped, report = run(world, diary)
+    assert not stopped
+    assert report.loaded == len(report.directions) == len(world.routes.links)
+    assert {one.verdict for one in report.directions} == {Verdict.PASS}
+    assert accused(report) == {}
+    assert report.health.proven_ber is not None
+    assert isinstance(diary.events[0].payload, BurnStarted)
+    assert isinstance(diary.events[-1].payload, BurnEnded)
+    assert {event.stream for event in diary.events} == {Stream.CAMPAIGN}
+
+
+def test_each_kind_of_bad_link_is_named_and_no_other():
+    """Of 40 links one is slow, one has bit errors, one flaps, one damages packets; the tree is 4 leaves by 4 hosts."""
+    tree = Tree(leaves=4, hosts=4)
+    leaf = tree.leaf
+    bad = [
+        Bad(PortId(leaf(0), 5), share=0.6),
+        Bad(PortId(leaf(1), 6), per_s={"SymbolErrorCounter": 2.0}),
+        Bad(PortId(leaf(2), 7), per_s={"LinkDownedCounter": 0.01}, both_ends=True),
+    ]
+    _, report = run(fabric(bad, tree), Diary())
+    assert accused(report) == {
+        HealthKind.SLOW: ["leaf-0 port 5 – spine-0 port 1"],
+        HealthKind.BIT_ERRORS: ["leaf-1 port 6 – spine-1 port 2"],
+        HealthKind.FLAPPING: ["leaf-2 port 7 – spine-2 port 3"],
+    }
+    assert report.health.stop is None
+
+
+def test_a_link_that_goes_away_is_lost_and_the_others_are_proven():
+    tree = Tree(leaves=4, hosts=4)
+    world = fabric([Bad(PortId(tree.leaf(3), 8), lost_at_s=400.0)], tree)
+    diary = Diary()
+    _, report = run(world, diary)
+    assert accused(report)[HealthKind.LOST] == ["leaf-3 port 8 – spine-3 port 4"]
+    assert all(len(ends) == 1 for ends in accused(report).values())
+
+
+def test_more_than_a_tenth_of_the_links_bad_ends_the_burn():
+    """All four uplinks of a leaf are slow, of 32 links."""
+    tree = Tree(leaves=4, hosts=4)
+    bad = [Bad(PortId(tree.leaf(0), port), share=0.5) for port in (5, 6, 7, 8)]
+    stopped, report = run(fabric(bad, tree), Diary())
+    assert "find their common cause" in stopped
+    assert report.health.stop is not None
+
+
+def test_a_host_that_dies_ends_only_its_own_part():
+    world, diary = fabric(), Diary()
+    world.dead.add("node4")
+    _, report = run(world, diary)
+    unloaded = [one.load for one in report.directions if one.verdict is Verdict.INCONCLUSIVE]
+    own = PortId(Tree(leaves=3, hosts=3).adapter(4), 1)
+    assert sum(own in (load.source, load.target) for load in unloaded) == 2
+    assert len(unloaded) == 3, "and the way down from a spine that only packets to this host take"
+    assert {one.verdict for one in report.directions} == {Verdict.PASS, Verdict.INCONCLUSIVE}
+    assert any("node4" in failed.target for failed in diary.stages[0].failed)
+
+
+def test_a_killed_burn_goes_on_with_what_is_left():
+    """Killed after each stage: the same coverage as in one go, no stage made twice."""
+    whole = Diary()
+    _, report = run(fabric(), whole, cycles=4)
+    diary, world, runs = Diary(), fabric(), 0
+    while not any(isinstance(event.payload, BurnEnded) for event in diary.events):
+        burn = burn_of(world, diary, cycles=4)
+        burn.start()
+        burn.recall(diary.stages)
+        known = len(diary.stages)
+        until = Deadline.after(1e6, timer=world.timer)
+        burn.services.journal.append = _killing(diary, known, until)  # type: ignore[method-assign]
+        with contextlib.suppress(CancelledError):
+            burn.run(until)
+        runs += 1
+        assert runs < 20
+    after = burn.report()
+    assert after is not None
+    assert after.loaded == report.loaded
+    assert [stage.cycle for stage in diary.stages] == [stage.cycle for stage in whole.stages]
+
+
+def _killing(diary: Diary, known: int, until: Deadline):
+    """Append as before, and stop the run once it has one stage more."""
+
+    def append(events: Sequence[NewEvent], *, claim: Claim | None = None) -> tuple[object, ...]:
+        Diary.append(diary, events, claim=claim)
+        if len(diary.stages) > known:
+            until.cancelled.set()
+        return ()
+
+    return append
+
+
+def test_a_reading_that_was_not_kept_counts_for_nothing():
+    world, diary = fabric(), Diary()
+    run(world, diary)
+    diary.kept.popitem()
+    assert burn_of(world, diary).recall(diary.stages) < len(diary.stages)
+
+
+def test_a_stage_too_short_for_two_readings_is_refused():
+    world, diary = fabric(), Diary()
+    slow = world.traffic
+
+    def traffic(deadline):
+        world.timer.advance(900.0)
+        return slow(deadline)
+
+    world.traffic = traffic  # type: ignore[method-assign]
+    with pytest.raises(UsageError, match="too short for two"):
+        run(world, diary)
+
+
+def test_only_one_rail_is_loaded_where_it_is_named():
+    world, diary = fabric(), Diary()
+    with pytest.raises(UsageError, match="a burn needs two"):
+        run(world, diary, rails=[3])
+
+
+def test_the_time_is_used_for_further_cycles():
+    """Three stages fit into the time; one loads all links."""
+    world, diary = fabric(), Diary()
+    stopped, report = run(world, diary, seconds=4 * STAGE_S, cycles=None)
+    assert not stopped
+    assert {stage.cycle for stage in diary.stages} >= {1, 2}
+    assert report.loaded == len(report.directions)
+
+
+def test_too_little_time_is_no_proof():
+    """A table that keeps two flows apart needs several stages; the time is enough for one."""
+    tree = Tree(leaves=4, hosts=4)
+    for leaf in range(4):
+        tree.exits[tree.leaf(leaf)] |= {lid: 5 for lid, port in tree.exits[tree.leaf(leaf)].items() if port > 4}
+    stopped, report = run(fabric(tree=tree), Diary(), seconds=1.6 * STAGE_S, cycles=None)
+    assert stopped == "the time was over before every link was loaded"
+    assert report.loaded < len(report.directions)
