@@ -21,7 +21,7 @@ _REMEDY = "bring the node to the release and kernel of the others, or name the r
 
 
 def traits(readings: Readings) -> Traits:
-    """What is compared, by its name; empty where it was not measured, which its check reports."""
+    """Return what is compared, by its name; empty where it was not measured, which its check reports."""
     try:
         host = parse_host_os(readings.text(HOST_OS))
     except (UnmeasuredError, ParseError):
@@ -31,7 +31,7 @@ def traits(readings: Readings) -> Traits:
 
 
 def unlike(hosts: Mapping[str, Traits]) -> Mapping[str, tuple[Finding, ...]]:
-    """By host: a warning for each trait in which it differs from more than half of the others."""
+    """Return by host a warning for each trait that differs from more than half of the others."""
     names = dict.fromkeys(trait for values in hosts.values() for trait in values)
     found = [(host, finding) for trait in names for host, finding in _differing(trait, hosts)]
     return {host: tuple(f for name, f in found if name == host) for host in dict.fromkeys(name for name, _ in found)}

@@ -1,7 +1,7 @@
-"""What a BMC's log says of a part that was since replaced: the same entries, with another part in the slot.
+"""Entries of a BMC's log about a part that was since replaced: the same entries, with another part in the slot.
 
-No clock is asked: a BMC's own may be hours off. What the log said of the slot while another part sat there, and has
-said nothing more since, is that other part's.
+No clock is read: a BMC's own may be hours off. Entries about the slot from the time of another part, with no later
+entry, are that other part's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ REMEDY = "clear the log once the repair is proven: clusterctl bmc clear-log"
 
 
 def of_its_predecessor(finding: Finding, before: Sequence[Finding]) -> Finding:
-    """`finding` as it is; or as a warning about the part that sat there when `before`, of the last report, was judged.
+    """Return `finding`, or a warning about the part that sat there when `before`, of the last report, was judged.
 
     It keeps that part's serial, so that the next look recognises it again.
     """

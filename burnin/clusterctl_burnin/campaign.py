@@ -1,6 +1,6 @@
-"""One load over nodes of one SKU, led by a hunt: who runs with whom next, and what is known of each node.
+"""One load over nodes of one SKU, led by a hunt: the next partners, and what is known of each node.
 
-Pure: the step runs the rounds and hands their answers to `read`.
+Pure: the step runs the rounds and gives their answers to `read`.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ class Plan:
     topology: Topology = field(default_factory=dict)
 
     def campaigns(self, names: Iterable[str]) -> tuple[Campaign, ...]:
-        """Of each load of the suite, in order."""
+        """Return the campaign of each load of the suite, in order."""
         return tuple(Campaign(self, load, names) for load in self.suite.loads)
 
     def rules(self, load: str) -> Rules:
-        """Everyone is measured with `pair_rounds` others, or in `group_rounds` groups of the size of the limits."""
+        """Return the rules: each node meets `pair_rounds` others, or `group_rounds` groups of the limits' size."""
         kind, known_bad = GROUP_LOADS[load], self.suite.known_bad
         sizes = kind.sizes(self.limits)
         least = max(2, sizes.least)
@@ -85,7 +85,7 @@ class Campaign:
     """Its state is its events: one that was killed goes on from them. Not thread-safe."""
 
     def __init__(self, plan: Plan, load: str, names: Iterable[str], events: Iterable[CampaignEvent] = ()) -> None:
-        """`events`: of a campaign that is to go on; their nodes need not be among `names`: those are gone."""
+        """Begin a campaign. `events`: of one that is to go on; nodes that are not among `names` are absent."""
         self.load = load
         self._plan = plan
         self._rules = plan.rules(load)
@@ -107,7 +107,7 @@ class Campaign:
         return self._hunt.answer().dropped
 
     def next(self) -> Round | None:
-        """The groups to run now; None where nothing more can be learned from who is here."""
+        """Return the groups to run now; None where nothing more can be learned from the present nodes."""
         return self._hunt.next()
 
     def add(self, trials: GroupTrials) -> None:
@@ -115,12 +115,12 @@ class Campaign:
         self._hunt.add(trials.results())
 
     def drop(self, name: str) -> Dropped:
-        """The node fell silent; the event to keep."""
+        """Drop a node that fell silent; return the event to keep."""
         self._hunt.drop(name)
         return next(e for e in self._hunt.events if isinstance(e, Dropped) and e.host == name)
 
     def join(self, names: Iterable[str]) -> None:
-        """Further nodes to measure with."""
+        """Add nodes to measure with."""
         self._names |= set(names)
         self._hunt = self._rebuilt(self._hunt.events)
 
@@ -144,7 +144,7 @@ class Campaign:
         return frozenset(name for name, statuses in found.items() if not statuses or statuses & _OPEN)
 
     def unsettled(self, names: Iterable[str]) -> frozenset[str]:
-        """Likewise, or measured with fewer others than wanted."""
+        """Return the nodes that are suspected, or measured with fewer others than wanted."""
         met, mine = measured_groups(self._trials), frozenset(names)
         wanted = min(PARTNERS, self._rules.screening)
         return self.unproven(mine) | {name for name in mine if len(met.get(name, ())) < wanted}
@@ -178,7 +178,7 @@ def to_data(event: CampaignEvent) -> dict[str, Any]:
 
 
 def from_data(data: Mapping[str, Any]) -> CampaignEvent:
-    """Raises ParseError for what is no event of a campaign."""
+    """Return the event. Raise ParseError for what is no event of a campaign."""
     if "trials" not in data:
         event = event_from_data(data)
         if isinstance(event, Result):
@@ -222,7 +222,7 @@ def _trial_from(data: Mapping[str, Any]) -> Trial:
 
 
 def one_after_the_other(histories: Iterable[Iterable[CampaignEvent]]) -> tuple[CampaignEvent, ...]:
-    """The events of several campaigns of one load as those of one: their rounds are renumbered."""
+    """Return the events of several campaigns of one load as those of one: their rounds are renumbered."""
     found: list[CampaignEvent] = []
     for history in histories:
         before = max((event.number for event in found if isinstance(event, Round)), default=0)

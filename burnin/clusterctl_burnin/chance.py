@@ -11,7 +11,7 @@ MANY = 300
 
 
 def exceeds(count: int, seconds: float, per_second: float) -> bool:
-    """Whether `count` events in `seconds` prove a higher rate than `per_second`: one error in a moment proves none.
+    """Return whether `count` events in `seconds` prove a higher rate than `per_second`.
 
     The tail of the Poisson distribution: events that come singly and by chance, as bit errors do.
     """

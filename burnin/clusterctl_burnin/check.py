@@ -27,7 +27,7 @@ class Expected:
     inventory        what the BMC reports, so that an absent part can be named; None where unknown
     driver_version   the NVIDIA driver that was configured; empty where the site names none
     network          the host's own, empty where the site has none; the error where it cannot be determined
-    known_lines      kernel messages that this site calls harmless, in addition to the shipped ones
+    known_lines      kernel messages that this site declares harmless, in addition to the shipped ones
     sent, received   when the controller (its clock, UTC) began to send the probes and had the answer
     """
 
@@ -82,7 +82,7 @@ JudgeLoad = Callable[[Readings, Readings, Expected], Iterable[Finding]]
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A check whose failure explains a bad finding of another check.
+    """A check with failures that explain a bad finding of another check.
 
     same_part   of the same part only
     unmeasured  only where that other check could not measure
@@ -118,11 +118,11 @@ class Check:
     judge    may raise `UnmeasuredError` and `ParseError`: the check is then INCONCLUSIVE, as it is without any finding
     limits   the limits that it judges by; a limits file may change those that have a default, and must have the others
     metrics  figures that are compared over the fleet; `samples` reads them from the probes' output
-    causes   checks whose failure explains this one's; they precede it in suites and reports
+    causes   checks with failures that explain this one's; they precede it in suites and reports
     suites   the shipped suites that require it
     after_loads  whether it runs again after the loads, which provoke errors that an idle node does not have
     idle_only    whether it needs a node without jobs: a job would fail it, or it would disturb the job
-    watch        how it judges the time of a load; None for a check that says nothing of a time
+    watch        how it judges the time of a load; None for a check that does not judge a time
     """
 
     name: str
@@ -153,7 +153,7 @@ class Check:
 
     def found_during(self, before: Readings, after: Readings, expected: Expected) -> tuple[Finding, ...]:
         """Judge the time between two readings; empty where nothing was added, or where the check has no `watch`.
-        NOT_APPLICABLE says why the check does not watch this node.
+        NOT_APPLICABLE names why the check does not watch this node.
 
         What could not be compared is INCONCLUSIVE. Each finding names both readings as its evidence.
         """

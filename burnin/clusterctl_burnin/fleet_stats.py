@@ -160,7 +160,7 @@ def _places(samples: Sequence[Sample], nodes: int) -> list[_Place]:
 
 
 def _spread(values: Sequence[float], median: float, towards_bad: int) -> float:
-    """The largest of three: the MAD; the far end of the good side, where tails are heavy; and one step of a
+    """Return the largest of three: the MAD; the far end of the good side, where tails are heavy; and one step of a
     value that comes in steps. What is bad about a few of them reaches none of the three.
     """
     deviations = [abs(value - median) for value in values]
@@ -172,8 +172,8 @@ def _spread(values: Sequence[float], median: float, towards_bad: int) -> float:
 
 
 def _tail_freedom(values: Sequence[float], median: float, towards_bad: int) -> float:
-    """How heavy the tails are, as Student's degrees of freedom, by the good side: where healthy values stray far,
-    so may those on the bad side. A rounded value may be half a step nearer. Too few values show nothing of tails.
+    """Return the weight of the tails, as Student's degrees of freedom, by the good side: where healthy values stray
+    far, so may those on the bad side. A rounded value may be half a step nearer. Too few values show nothing of tails.
     """
     middle = statistics.median(abs(value - median) for value in values)
     if len(values) < ENOUGH_FOR_TAILS or middle == 0:
@@ -186,13 +186,13 @@ def _tail_freedom(values: Sequence[float], median: float, towards_bad: int) -> f
 
 
 def _student(z: float, freedom: float) -> float:
-    """The value of Student's t that is as far out as `z` of a normal one: Wallace's approximation, turned round."""
+    """Return the value of Student's t that is as far out as `z` of a normal one: Wallace's approximation, inverted."""
     near = z * (8 * freedom + 3) / (8 * freedom + 1)
     return math.sqrt(freedom * math.expm1(near * near / freedom))
 
 
 def _step(values: Sequence[float]) -> float:
-    """The smallest distance between neighbours that each occur again; 0 where hardly any value does."""
+    """Return the smallest distance between neighbours that each occur again; 0 where hardly any value does."""
     repeated = sorted(value for value, times in Counter(values).items() if times > 1)
     if len(set(values)) * 2 > len(values):
         return 0.0
@@ -200,7 +200,7 @@ def _step(values: Sequence[float]) -> float:
 
 
 def _tail(distance: float, spread: float, freedom: float) -> float:
-    """The chance of a value at least so far out: Student's t, approximated (Wallace, Ann. Math. Stat. 30, 1959)."""
+    """Return the chance of a value at least so far out: Student's t, approximated (Wallace, see `_student`)."""
     if distance <= 0:
         return 1.0
     if spread == 0:
@@ -228,7 +228,7 @@ def _kind(place: _Place) -> tuple[str, str]:
 
 
 def _second_populations(found: Sequence[_Place]) -> frozenset[tuple[str, str]]:
-    """Where so many nodes stand out that they are a kind of their own."""
+    """Return the places with so many outliers that these are a kind of their own."""
     nodes: dict[tuple[str, str], set[str]] = defaultdict(set)
     for place in found:
         nodes[_kind(place)].add(place.sample.node)

@@ -8,12 +8,12 @@ from clusterctl.fleet.errors import UsageError
 
 
 def text_of(path: str) -> str:
-    """The text of a file below this package (`limits/h100-sxm-ndr400.yml`)."""
+    """Return the text of a file below this package (`limits/h100-sxm-ndr400.yml`)."""
     return importlib.resources.files("clusterctl_burnin").joinpath(path).read_text(encoding="utf-8")
 
 
 def shipped(folder: str, name: str, *, otherwise: str, where: str) -> str:
-    """The text of `FOLDER/NAME.yml`; where none comes with this package, `UsageError`: `OTHERWISE 'NAME'`."""
+    """Return the text of `FOLDER/NAME.yml`; where this package has none, raise `UsageError`: `OTHERWISE 'NAME'`."""
     known = names_in(folder, suffix=".yml")
     if name not in known:
         raise UsageError(
@@ -25,6 +25,6 @@ def shipped(folder: str, name: str, *, otherwise: str, where: str) -> str:
 
 
 def names_in(folder: str, *, suffix: str) -> list[str]:
-    """The names, without suffix, of the files of a kind in a folder, sorted."""
+    """Return the names, without suffix, of the files of a kind in a folder, sorted."""
     entries = importlib.resources.files("clusterctl_burnin").joinpath(folder).iterdir()
     return sorted(entry.name.removesuffix(suffix) for entry in entries if entry.name.endswith(suffix))

@@ -104,8 +104,8 @@ class TwoReadings:
 
 
 class Status(enum.Enum):
-    """How a probe ended. OK says only that it ended by itself: its exit code is judged by the check. MISSING: its
-    tool is not there or, where stderr says why, it could not be started.
+    """How a probe ended. OK means only that it ended by itself: its exit code is judged by the check. MISSING: its
+    tool is not there or, with the reason on stderr, it could not be started.
     """
 
     OK = "ok"
@@ -139,7 +139,7 @@ class ProbeResult:
 
 @functools.lru_cache(maxsize=1024)
 def _joined(argv: tuple[str, ...]) -> str:
-    """Thousands of nodes run the same few commands."""
+    """Return the command line, cached: thousands of nodes run the same few commands."""
     return shlex.join(argv)
 
 
@@ -156,7 +156,7 @@ class Readings:
     _made: dict[str, tuple[Digest, Evidence]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def result(self, probe: Probe) -> ProbeResult:
-        """The probe's result where it ended by itself; else `UnmeasuredError`."""
+        """Return the probe's result where it ended by itself; else raise `UnmeasuredError`."""
         found = self.probes.get(probe.name)
         if found is None:
             raise UnmeasuredError(
@@ -192,7 +192,7 @@ class Readings:
         return found
 
     def text(self, probe: Probe) -> str:
-        """Its stdout where it exited 0; else `UnmeasuredError`."""
+        """Return its stdout where it exited 0; else raise `UnmeasuredError`."""
         found = self.result(probe)
         if found.rc != 0:
             ours = probe.argv[0] in programs()  # no operator can run it by its name
@@ -214,15 +214,15 @@ class Readings:
         return TwoReadings(first, rest[1], float(rest[0]))
 
     def evidence(self) -> Mapping[str, Evidence]:
-        """The raw output of each probe, by the probe's name."""
+        """Return the raw output of each probe, by the probe's name."""
         return {name: self._evidence(name)[1] for name in self.probes}
 
     def digests(self, probes: Iterable[Probe]) -> tuple[Digest, ...]:
-        """What a check that read `probes` rests on."""
+        """Return the evidence of a check that read `probes`."""
         return tuple(self._evidence(probe.name)[0] for probe in probes if probe.name in self.probes)
 
     def _evidence(self, name: str) -> tuple[Digest, Evidence]:
-        """Made once: many checks read one probe."""
+        """Return the evidence, made once: many checks read one probe."""
         if name not in self._made:
             evidence = self._evidence_of(self.probes[name])
             self._made[name] = (evidence.digest, evidence)
@@ -275,7 +275,7 @@ class ReadingsDocument(pydantic.BaseModel):
 
 
 def argv_for(user: str, *, privileged: bool) -> tuple[str, ...]:
-    """What to run over SSH; `script` goes to its stdin."""
+    """Return what to run over SSH; `script` goes to its stdin."""
     return ("sudo", "-n", "python3", "-") if privileged and user != "root" else ("python3", "-")
 
 
@@ -286,15 +286,15 @@ def script(
     requirements: HostRequirements = NO_REQUIREMENTS,
     patience: float = 1.0,
 ) -> bytes:
-    """The program that runs `probes` on a node; needs Python 3.9 there and nothing else. The built-in programs give
-    what they ask `patience` times as long.
+    """Return the program that runs `probes` on a node; needs Python 3.9 there and nothing else. The built-in programs
+    give what they ask `patience` times as long.
     """
     return _script(tuple(probes), parallel, requirements, patience)
 
 
 @functools.lru_cache(maxsize=64)
 def _script(probes: tuple[Probe, ...], parallel: int, requirements: HostRequirements, patience: float) -> bytes:
-    """Thousands of nodes are asked the same; only what is wanted there travels."""
+    """Return the script, cached for thousands of nodes; it contains only what is needed there."""
     wanted = {probe.argv[0] for probe in probes}
     spec: dict[str, Any] = {
         "parallel": parallel,

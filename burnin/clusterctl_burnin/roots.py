@@ -181,7 +181,7 @@ def _failed(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _link(finding: Finding, rule: Rule, roots: Sequence[Finding]) -> Finding:
-    """Of two roots that would explain each other, the first explains the second."""
+    """Link a finding to its root. Of two roots that would explain each other, the first explains the second."""
     if finding.root or not rule.consequence(finding):
         return finding
     for root in itertools.takewhile(lambda root: root.key != finding.key, roots):
@@ -209,7 +209,7 @@ def _flatten(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def _same_fault(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Several checks unmeasured for one and the same reason (a hung tool): the first stands for all.
+    """Link checks that are unmeasured for one and the same reason (a hung tool) to the first of them.
 
     What stands for others points at nothing, also where its check found a second thing on the same part.
     """

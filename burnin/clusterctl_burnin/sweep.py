@@ -37,20 +37,20 @@ class Judged:
 
 
 def sweep(checks: Sequence[Check], patience: float = 1.0, requirements: HostRequirements = NO_REQUIREMENTS) -> Sweep:
-    """Each probe that the checks ask for, once, with `patience` times its time-out; what the site wants goes along."""
+    """Return each probe of the checks, once, with `patience` times its time-out, and the site's requirements."""
     asked = distinct(probe for check in checks for probe in check.probes)
     probes = tuple(replace(probe, timeout=probe.timeout * patience) for probe in asked)
     return Sweep(tuple(checks), script(probes, requirements=requirements, patience=patience), at_most(probes))
 
 
 def at_most(probes: Sequence[Probe], parallel: int = PARALLEL) -> float:
-    """Seconds that a session with `probes` may take, even if each uses up its time-out."""
+    """Return seconds that a session with `probes` may take, even if each uses up its time-out."""
     in_turn = sum(probe.timeout for probe in probes if not probe.waits)
     return in_turn / parallel + max((probe.timeout for probe in probes), default=0.0) + SESSION_MARGIN
 
 
 def distinct(probes: Iterable[Probe]) -> tuple[Probe, ...]:
-    """The probes, each once; two different ones of one name are a mistake in the checks."""
+    """Return the probes, each once; two different ones of one name are a mistake in the checks."""
     found: dict[str, Probe] = {}
     for probe in probes:
         if found.setdefault(probe.name, probe) != probe:
@@ -59,12 +59,12 @@ def distinct(probes: Iterable[Probe]) -> tuple[Probe, ...]:
 
 
 def judge(checks: Sequence[Check], readings: Readings, expected: Expected) -> Judged:
-    """Every check reports: what it found, or why it found nothing."""
+    """Return the findings: each check reports what it found, or why it found nothing."""
     findings = link_roots((f for check in checks for f in check.findings(readings, expected)), causes_of(checks))
     return Judged(findings, tuple(readings.evidence().values()))
 
 
 def unmeasured(checks: Sequence[Check], cause: str, remedy: str) -> tuple[Finding, ...]:
-    """The findings where the node's answer never came or was no answer: one root, and every check reports."""
+    """Return the findings where the node's answer never came or was no answer: one root, and every check reports."""
     error = UnmeasuredError(cause, remedy=remedy, code=Code.NO_SESSION, fault="session")
     return link_roots(inconclusive(check.name, error) for check in checks)

@@ -100,7 +100,7 @@ def _named(found: Iterable[Finding], *readings: Readings) -> Iterator[Evidence]:
 
 
 def disturbed(load: str, found: Sequence[Finding]) -> Finding | None:
-    """Return the finding on a load during which parts failed; None where nothing found speaks against the load."""
+    """Return the finding on a load during which parts failed; None where nothing found contradicts the load."""
     against = [finding for finding in found if not finding.verdict.admits or finding.code in EVENTS]
     if not against:
         return None

@@ -21,7 +21,7 @@ REHEARSAL = "**A rehearsal: all evidence is simulated. This report proves nothin
 
 
 def acceptance_json(nodes: Sequence[NodeState], standing: Standing) -> dict[str, Any]:
-    """`{"site":…, "simulated":…, "at":…, "warnings":[…], "counts":{stage: n}, "fabric":[…], "offenders":{…},
+    """Return `{"site":…, "simulated":…, "at":…, "warnings":[…], "counts":{stage: n}, "fabric":[…], "offenders":{…},
     "nodes":[…]}`.
     """
     now = standing.now
@@ -38,8 +38,8 @@ def acceptance_json(nodes: Sequence[NodeState], standing: Standing) -> dict[str,
 
 
 def acceptance_text(nodes: Sequence[NodeState], standing: Standing) -> str:
-    """Markdown: the result, what stopped nodes and what is wrong with the fabric by rack with remedies, and what gold
-    rests on.
+    """Return Markdown: the result, by rack what stopped nodes and what is wrong with the fabric, with remedies, and the
+    evidence of gold.
     """
     groups = _Groups.of(nodes, standing.now)
     names = {node.id: node.name for node in nodes}
@@ -126,8 +126,8 @@ def _stopped_lines(node: NodeState) -> list[str]:
     head = f"- **{node.name}** ({node.location}, serial {node.serial or 'unknown'}) {node.stage.value} at {step}"
     lines = [head]
     if not node.findings:
-        whose = f" ({node.stopped_by})" if node.stopped_by else ""
-        lines += [f"  - {node.cause}{whose}", f"    - **{node.remedy}**"]
+        stopped_by = f" ({node.stopped_by})" if node.stopped_by else ""
+        lines += [f"  - {node.cause}{stopped_by}", f"    - **{node.remedy}**"]
     for finding in node.findings:
         part = f" {finding.subject}" + (f" serial {finding.serial}" if finding.serial else "")
         lines.append(f"  - {finding.check}{part}: {finding.cause}")
@@ -161,7 +161,7 @@ def _limits(burnin: Report | None) -> str:
 
 
 def _until(node: NodeState, standing: Standing) -> str:
-    """When its gold expires, or that it has."""
+    """Return when its gold expires, or that it has."""
     at = node.reported_at.get(Step.BURNIN.value)
     if standing.expiry is None or at is None:
         return ""

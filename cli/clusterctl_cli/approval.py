@@ -27,7 +27,7 @@ RequestT = TypeVar("RequestT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flags:
-    """What `--yes`, `--dry-run` and `--json` say."""
+    """Values of `--yes`, `--dry-run` and `--json`."""
 
     yes: bool = False
     dry_run: bool = False

@@ -44,5 +44,5 @@ def print_by_rack(console: Console, explanations: Iterable[Explanation]) -> None
 
 
 def wide_console() -> Console:
-    """Long lines stay whole, so that they can be searched and copied."""
+    """Return a console that keeps long lines whole, so that they can be searched and copied."""
     return VisibleConsole(highlight=False, soft_wrap=True)

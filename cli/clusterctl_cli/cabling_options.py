@@ -13,7 +13,7 @@ sheet_option = click.option(
     "--sheet", default="", metavar="NAME", help="The sheet of a workbook.  [default: the one that fits]"
 )
 guids_option = click.option(
-    "--guids", type=FILE, help="CSV with the columns guid, host and hca: whose adapters are whose, whatever they say"
+    "--guids", type=FILE, help="CSV with the columns guid, host and hca: owners of adapters, which win over their names"
 )
 host_gbps_option = click.option(
     "--host-gbps", type=click.FloatRange(min=0, min_open=True), help="rate that a host's link must have"

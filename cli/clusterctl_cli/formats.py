@@ -31,7 +31,7 @@ class Format(enum.Enum):
 
     @property
     def text(self) -> bool:
-        """True where the result is printed for people."""
+        """True where the result is printed as text."""
         return self in (Format.TABLE, Format.WIDE)
 
 

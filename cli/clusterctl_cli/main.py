@@ -26,7 +26,7 @@ PLUGINS = "clusterctl.commands"
 """Entry point group: commands of other installed packages, such as `lab` of clusterctl-lab."""
 PLUGIN_SECTION = "Start"
 LAB = "lab"
-LAB_MISSING = "install the package clusterctl-lab beside clusterctl"
+LAB_MISSING = "install the package clusterctl-lab in addition to clusterctl"
 HELP_WIDTH = 200
 """Help texts are wrapped by click, never cut."""
 
@@ -134,7 +134,7 @@ def print_traceback(kind: type[BaseException], error: BaseException | None, trac
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the command line: the entry point."""
     harden()
     sys.exit(run(sys.argv[1:]))
 

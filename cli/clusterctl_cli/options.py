@@ -19,7 +19,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 def gathered(options: Callable[..., Any]) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Return the decorator that hands all values of a command's parameters over as one `options`, after the context.
+    """Return the decorator that gives all values of a command's parameters as one `options`, after the context.
 
     It stands next to the function. The fields of `options` have the names of the parameters.
     """
@@ -84,7 +84,7 @@ def limit_option(function: F) -> F:
         metavar="PATTERN",
         multiple=True,
         shell_complete=complete_nodes,
-        help="Only nodes whose name matches (shell pattern); repeatable.",
+        help="Only nodes with a matching name (shell pattern); repeatable.",
     )(selector_option(function))
 
 

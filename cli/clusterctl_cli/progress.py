@@ -128,8 +128,8 @@ class ProgressView:
         yield from lines if len(lines) < options.size.height else self._step_lines(nodes)
 
     def _node_lines(self, nodes: Sequence[NodeSummary], console: Console, width: int) -> Iterator[Text]:
-        """Yield rows of node, progress, stage and cause. The cause is wrapped; it is below its row where it has too
-        little room beside it, so that no name and no stage is cut.
+        """Yield rows of node, progress, stage and cause. The cause is wrapped; it is below its row where that has too
+        little room left, so that no name and no stage is cut.
         """
         rows = [(Text(node.name), self._marks(node), self._stage(node), self._note(node)) for node in nodes]
         head = _heading()

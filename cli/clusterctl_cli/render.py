@@ -1,4 +1,4 @@
-"""What people read: nodes, reasons, progress. Pure: states in, text or tables out."""
+"""Text for operators: nodes, reasons, progress. Pure: states in, text or tables out."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def nodes_text(nodes: Iterable[NodeSummary], now: datetime) -> str:
 
 
 def left_alone(refused: Mapping[str, str]) -> list[str]:
-    """Node name → who holds it, as one line for each holder."""
+    """Return one line for each claim owner, from node name → claim owner."""
     by_holder: dict[str, list[str]] = {}
     for name, holder in sorted(refused.items()):
         by_holder.setdefault(holder, []).append(name)
@@ -94,13 +94,13 @@ def _stage(node: NodeSummary, now: datetime) -> str:
 
 
 def counts(nodes: Iterable[NodeSummary]) -> str:
-    """`5 gold, 3 quarantined`."""
+    """Return `5 gold, 3 quarantined`."""
     tally = Counter(node.stage for node in nodes)
     return ", ".join(f"{tally[stage]} {stage.value}" for stage in reversed(Stage) if tally[stage]) or "no nodes"
 
 
 def finding_json(finding: Finding, waiver: Waiver | None = None) -> dict[str, Any]:
-    """One finding, as every `--json` gives it; `waiver`: who answers for it, if anybody does."""
+    """Return one finding, as every `--json` gives it; `waiver`: the waiver that covers it, if there is one."""
     return {
         "check": finding.check,
         "verdict": finding.verdict.value,
@@ -118,7 +118,7 @@ def finding_json(finding: Finding, waiver: Waiver | None = None) -> dict[str, An
 
 
 def value_json(value: Quantity | Bound | str | None) -> dict[str, Any] | str | None:
-    """`{"value":…, "unit":…}` of a quantity, `{"low":…, "high":…, "unit":…}` of a bound; a word as it is."""
+    """Return `{"value":…, "unit":…}` of a quantity, `{"low":…, "high":…, "unit":…}` of a bound; a word as it is."""
     return value if value is None or isinstance(value, str) else asdict(value)
 
 
@@ -169,7 +169,7 @@ def lab_note(simulated: bool) -> str:
 
 
 def node_head(node: NodeState, now: datetime) -> Text:
-    """Who the node is, above its history."""
+    """Return the node's identity, printed above its history."""
     text = Text(node.name, style="bold")
     text.append(f"  {node.stage.value}\n", style=STYLES.get(node.stage, ""))
     machine = f"{node.inventory.manufacturer} {node.inventory.model}" if node.inventory else "not yet identified"

@@ -15,7 +15,7 @@ MARKS = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "broken": ("✗", "bol
 
 
 def show(found: Sequence[Diagnosis], *, as_json: bool) -> None:
-    """`{"checks": [{"name", "verdict", "found", "remedy"}]}`, or a line each and below it what to do."""
+    """Print `{"checks": [{"name", "verdict", "found", "remedy"}]}`, or one line for each with its remedy below it."""
     if as_json:
         print_document({"checks": [_as_json(item) for item in found]})
         return

@@ -14,8 +14,10 @@ NAMED = 8
 
 
 def drift_json(looks: Sequence[NodeDrift], passed: Mapping[str, str]) -> dict[str, Any]:
-    """`{"nodes": [{"name", "state": "clean" | "drifted" | "unmeasured", "changes", "reboot_for", "cause"}], "tasks":
-    [{"task", "nodes"}], "passed": {NODE: WHY}}`. A node that is unmeasured may have changes too: those seen before.
+    """Return `{"nodes": [{"name", "state", "changes", "reboot_for", "cause"}], "tasks": [{"task", "nodes"}],
+    "passed": {NODE: WHY}}`.
+
+    `state`: clean, drifted or unmeasured. An unmeasured node may have changes too: those seen before.
     """
     nodes = [
         {
@@ -64,7 +66,7 @@ def _counts(looks: Sequence[NodeDrift]) -> str:
 
 
 def _by_task(looks: Sequence[NodeDrift]) -> list[tuple[str, list[str]]]:
-    """Most nodes first."""
+    """Return the nodes of each task, the task with most nodes first."""
     found = _grouped((task, look.node) for look in looks for task in dict.fromkeys(look.changes))
     return sorted(found, key=lambda one: (-len(one[1]), one[0]))
 

@@ -1,4 +1,4 @@
-"""What people read of the fabric's own faults: those that are no node's. Pure."""
+"""The fabric's own faults, which are no node's, as text. Pure."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _NAMED = 10
 
 
 def faults_note(faults: Sequence[FabricFault]) -> str:
-    """One line below a list of nodes; empty where the fabric has none."""
-    return f"fabric: {_count(faults)}; clusterctl report says what to do" if faults else ""
+    """Return one line below a list of nodes; empty where the fabric has none."""
+    return f"fabric: {_count(faults)}; clusterctl report has the remedies" if faults else ""
 
 
 def faults_text(faults: Sequence[FabricFault]) -> str:
@@ -28,7 +28,7 @@ def faults_text(faults: Sequence[FabricFault]) -> str:
 
 
 def faults_section(faults: Sequence[FabricFault]) -> list[str]:
-    """Markdown for the acceptance report."""
+    """Return Markdown for the acceptance report."""
     lines = ["## The fabric, by rack", "", f"{_count(faults)}.", ""] if faults else []
     for rack, here in groupby(faults, key=lambda fault: fault.rack):
         lines += [f"### {rack or 'location unknown'}", ""]
@@ -50,7 +50,7 @@ def fault_json(fault: FabricFault) -> dict[str, Any]:
 
 
 def _count(faults: Sequence[FabricFault]) -> str:
-    """`2 things to repair on 3 links, no node's fault`."""
+    """Return `2 things to repair on 3 links, no node's fault`."""
     links = sum(fault.links for fault in faults)
     things = f"{len(faults)} thing{'s' if len(faults) != 1 else ''} to repair"
     return f"{things} on {links} link{'s' if links != 1 else ''}, no node's fault"

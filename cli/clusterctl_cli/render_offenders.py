@@ -1,4 +1,4 @@
-"""Repeat offenders in words. Pure."""
+"""Repeat offenders as text. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from clusterctl.operations.reports import offender_text, part_text
 
 
 def offenders_lines(found: Offenders, names: Mapping[NodeId, str]) -> list[str]:
-    """Of the acceptance report; none where there are none."""
+    """Return the lines of the acceptance report; none where there are none."""
     nodes = [f"{names.get(one.node, one.node)}: {offender_text(one)}" for one in found.nodes]
     return [*nodes, *(part_text(part, names) for part in found.parts)]
 
 
 def offenders_json(found: Offenders, names: Mapping[NodeId, str]) -> dict[str, Any]:
-    """`{"window_days":…, "nodes":[{"name":…, "out_s":…, "offences":[…]}], "parts":[{"serial":…, "offences":[…]}]}`."""
+    """Return `{"window_days":…, "nodes":[{"name":…, "out_s":…, "offences":[…]}], "parts":[{"serial":…,
+    "offences":[…]}]}`.
+    """
     return {
         "window_days": WINDOW.days,
         "nodes": [

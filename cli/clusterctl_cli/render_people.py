@@ -1,4 +1,4 @@
-"""People's decisions as people read them: holds, waivers, and what they make of a node. Pure."""
+"""Operators' decisions as text: holds, waivers, and their effect on a node. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def hold_json(hold: OperatorHold) -> dict[str, Any]:
 
 
 def waiver_json(waiver: Waiver, now: datetime) -> dict[str, Any]:
-    """`active` is False once it has ended: at the next decision the finding counts again."""
+    """Return the waiver. `active` is False once it has ended: at the next decision the finding counts again."""
     return {
         "check": waiver.check,
         "subject": waiver.subject,
@@ -43,19 +43,19 @@ def waiver_json(waiver: Waiver, now: datetime) -> dict[str, Any]:
 
 
 def waiver_words(waiver: Waiver, now: datetime) -> str:
-    """`gpu_ecc of gpu 3 waived by alice until …: …`, or that it has ended."""
+    """Return `gpu_ecc of gpu 3 waived by alice until …: …`, or that it has ended."""
     if waiver.active(now):
         return f"{waiver.what} {waiver}"
     return f"{waiver.what}: the waiver of {waiver.by} ended {utc_text(waiver.until)} ({waiver.reason})"
 
 
 def waivers_brief(node: NodeSummary, now: datetime) -> str:
-    """For a line of a list; empty where there is none."""
+    """Return the waivers for a line of a list; empty where there is none."""
     return "; ".join(waiver_words(waiver, now) for waiver in node.waivers)
 
 
 def people_text(node: NodeState, now: datetime) -> Text:
-    """Each decision about the node that counts now, or did until it ended, a line each."""
+    """Return one line for each decision about the node that counts now, or did until it ended."""
     text = Text()
     if node.hold is not None:
         words = str(node.hold) if node.held(now) else f"the hold of {node.hold.by} has ended ({node.hold.reason})"

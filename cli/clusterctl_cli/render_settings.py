@@ -1,4 +1,4 @@
-"""Settings and plans for them, as people and programs read them. Pure."""
+"""Settings and plans for them, as text and JSON. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ _HEAD = ("NODE", "WHAT", "IS", "WANTED", "NEXT BOOT", "NOTE")
 
 
 def check_json(check: Check) -> dict[str, Any]:
-    """`{"nodes": [{"name":…, "sku":…, "verdict":…, "drift": […], "error":…}], "not_asked": {…}, "splits": […]}`."""
+    """Return `{"nodes": [{"name":…, "sku":…, "verdict":…, "drift": […], "error":…}], "not_asked": {…},
+    "splits": […]}`.
+    """
     return {
         "nodes": [
             {

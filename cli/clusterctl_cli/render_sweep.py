@@ -1,4 +1,4 @@
-"""What a sweep found, as people and programs read it. Pure."""
+"""What a sweep found, as text and JSON. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from clusterctl.fleet.bmc.observation import Outcome, Sighting
+from clusterctl.fleet.bmc.observation import BmcObservation, Outcome
 from clusterctl.fleet.bmc.reconciliation import Entry, Reconciliation
 from clusterctl.fleet.diagnosis import enumerated
 from clusterctl.formats.certificate_pin import with_colons
@@ -57,7 +57,7 @@ def sweep_json(result: SweepResult) -> dict[str, Any]:
 
 def _entry_json(entry: Entry) -> dict[str, Any]:
     """Return what was found at one address; a text that is not known is null."""
-    seen, identity, greeting = entry.sighting, entry.sighting.identity, entry.sighting.greeting
+    seen, identity, greeting = entry.observation, entry.observation.identity, entry.observation.greeting
     rack, unit = entry.place
     document = {
         "address": seen.address,
@@ -93,7 +93,7 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
 
 
 def _row(entry: Entry) -> tuple[str, ...]:
-    seen, identity = entry.sighting, entry.sighting.identity
+    seen, identity = entry.observation, entry.observation.identity
     rack, unit = entry.place
     place = f"{rack} U{unit}" if unit is not None else rack
     product = f"({seen.greeting.product})" if seen.greeting.product else ""
@@ -104,15 +104,15 @@ def _row(entry: Entry) -> tuple[str, ...]:
 
 def _troubles(addressing: Reconciliation) -> Iterator[str]:
     """Yield the failures; hosts with the same cause share one entry."""
-    alike: dict[tuple[Outcome, str, str], list[Sighting]] = {}
+    alike: dict[tuple[Outcome, str, str], list[BmcObservation]] = {}
     for entry in addressing.entries:
-        seen = entry.sighting
+        seen = entry.observation
         if seen.cause:
             alike.setdefault((seen.outcome, seen.cause, seen.remedy), []).append(seen)
-    for (outcome, cause, remedy), sightings in alike.items():
-        yield f"{enumerated([seen.address for seen in sightings], _NAMED)}: {_WORDS[outcome]}: {cause}"
+    for (outcome, cause, remedy), observations in alike.items():
+        yield f"{enumerated([seen.address for seen in observations], _NAMED)}: {_WORDS[outcome]}: {cause}"
         if outcome is Outcome.CERTIFICATE_UNKNOWN:
-            yield from (f"    {seen.address} shows SHA-256 {with_colons(seen.fingerprint)}" for seen in sightings)
+            yield from (f"    {seen.address} shows SHA-256 {with_colons(seen.fingerprint)}" for seen in observations)
         yield f"    → {remedy}"
     for found in addressing.conflicts:
         yield f"{found.kind.value.replace('_', ' ')}: {found.cause}"
@@ -126,10 +126,10 @@ def _written(update: SheetChanges) -> Iterator[str]:
 
 
 def _counts(addressing: Reconciliation, asked: int) -> str:
-    outcomes = Counter(entry.sighting.outcome for entry in addressing.entries)
+    outcomes = Counter(entry.observation.outcome for entry in addressing.entries)
     tally = ", ".join(f"{outcomes[outcome]} {_WORDS[outcome]}" for outcome in Outcome if outcomes[outcome])
     conflicts = f", {len(addressing.conflicts)} do not fit" if addressing.conflicts else ""
-    note = lab_note(any(entry.sighting.greeting.simulated for entry in addressing.entries))
+    note = lab_note(any(entry.observation.greeting.simulated for entry in addressing.entries))
     return f"{asked} addresses asked, {len(addressing.entries)} answer: {tally or 'no BMC'}{conflicts}{note}"
 
 

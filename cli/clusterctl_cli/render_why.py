@@ -65,7 +65,7 @@ def _password(node: NodeState, password: Rotation | None, now: datetime) -> str:
 
 
 def password_json(password: Rotation | None) -> dict[str, Any] | None:
-    """Of `why --json`; null where clusterctl never changed it."""
+    """Return the password's entry in `why --json`; null where clusterctl never changed it."""
     if password is None:
         return None
     return {"number": password.number, "since": password.at.isoformat(), "owed": password.owed}

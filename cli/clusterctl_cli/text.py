@@ -37,7 +37,7 @@ def columns(head: Sequence[str], rows: Iterable[Sequence[str]], *, width: int | 
 
 
 def _lines(start: str, last: str, left: int, width: int) -> Iterator[str]:
-    """Yield a row whose last cell does not fit beside the others."""
+    """Yield a row with a last cell that does not fit behind the others."""
     if width - left >= NARROW:
         first, *others = textwrap.wrap(last, width - left)
         yield start + first
@@ -77,7 +77,7 @@ def one_line(text: str) -> str:
 
 
 def brief(text: str, length: int = 90) -> str:
-    """Return a text that fits beside other columns."""
+    """Return a text that fits into a row with other columns."""
     return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
 
 

@@ -27,7 +27,7 @@ def watch_option(function: F) -> F:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One look at a state: what it says, and `state`, which is equal as long as nothing has changed."""
+    """One view of a state: its text, and `state`, which is equal as long as nothing has changed."""
 
     text: str
     state: object

@@ -24,7 +24,7 @@ _NAMED = 12
 
 
 def nothing_to_do(sheet: WorkOrders) -> str:
-    """One sentence; empty where there are orders."""
+    """Return one sentence; empty where there are orders."""
     if sheet.orders:
         return ""
     count = _counted(sheet.nodes, "node")
@@ -35,7 +35,7 @@ def nothing_to_do(sheet: WorkOrders) -> str:
 
 
 def work_orders_json(sheet: WorkOrders) -> dict[str, Any]:
-    """`{"site":…, "simulated":…, "at":…, "orders":[…], "held":[…]}`."""
+    """Return `{"site":…, "simulated":…, "at":…, "orders":[…], "held":[…]}`."""
     return {
         "site": sheet.site,
         "simulated": sheet.simulated,
@@ -51,7 +51,7 @@ def work_orders_csv(sheet: WorkOrders) -> str:
 
 
 def work_orders_text(sheet: WorkOrders) -> str:
-    """Markdown: by rack, a box to tick for each thing to do."""
+    """Return Markdown: by rack, a box to tick for each thing to do."""
     lines = [f"# Work orders of {sheet.site}, {sheet.at:%Y-%m-%d %H:%M} UTC", ""]
     if sheet.simulated:
         lines += ["**A rehearsal: the parts are simulated, there is nothing to walk to.**", ""]
@@ -126,7 +126,7 @@ def _others_back(nodes: Sequence[Concerned]) -> str:
 
 
 def _cells(order: WorkOrder) -> tuple[str, ...]:
-    """In the order of `COLUMNS`; what there are several of is separated by `; `."""
+    """Return the cells in the order of `COLUMNS`; several values are separated by `; `."""
     first = order.nodes[0] if order.nodes else None
     unit = order.location.unit
     return (
@@ -179,7 +179,7 @@ def _order_json(order: WorkOrder) -> dict[str, Any]:
 
 
 def _line(text: str) -> str:
-    """In one line, in which nothing is hidden: causes may quote what a machine said."""
+    """Return the text in one line, in which nothing is hidden: causes may quote a machine's messages."""
     return visible_line(text)
 
 

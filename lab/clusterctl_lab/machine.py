@@ -248,6 +248,7 @@ class System:
     network_lost     its management cable carries nothing
     mount_lost       a file system of its /etc/fstab is not mounted
     unit_failed      a service that training needs ends as soon as it is started
+    inodes_used     a file system has many small files
     hung_process    a process sleeps in the kernel and does not wake up
     names_lost       its name server is unreachable
     time_lost        its time server is unreachable
@@ -278,6 +279,7 @@ class System:
     fixed_mhz: int | None = None
     network_lost: bool = False
     hung_process: bool = False
+    inodes_used: bool = False
     mount_lost: bool = False
     names_lost: bool = False
     time_lost: bool = False

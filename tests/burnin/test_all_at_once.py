@@ -61,7 +61,7 @@ def test_power_that_does_not_reach_is_the_nodes() -> None:
     """One finding for all GPUs that the server braked, with the power supplies to look at."""
     (found,) = findings(gpu_load=gpus(reasons={POWER_BRAKE: 12}, gemm_bf16_tflops=380.0))
     assert (found.verdict, found.subject, found.measured) == (Verdict.FAIL, "node", Quantity(4, "GPUs"))
-    assert found.cause.startswith("beside all other work, gpu_load: the server's power brake")
+    assert found.cause.startswith("with all other work, gpu_load: the server's power brake")
     assert "power supplies" in found.remedy
 
 

@@ -218,6 +218,6 @@ def test_seconds_choose_the_level(seconds: int, level: int) -> None:
 def test_severities_and_wrong_numbers() -> None:
     """An unknown severity stays unknown; numbers of GPUs that are none are refused by name."""
     result = parse_diagnosis(four(("memory", PASS, fails("x", 99)))).results[1]
-    assert result.complaints[0].severity is Severity.UNKNOWN
+    assert result.messages[0].severity is Severity.UNKNOWN
     with pytest.raises(ParseError, match="are not GPU numbers"):
         parse_diagnosis(three(("PCIe", [{"gpu_ids": "all", "status": "PASS"}])))

@@ -68,7 +68,10 @@ def test_all_that_was_asked_for_is_told() -> None:
         (HEAD + "extends: nightly\nadd:\n  - docker\n", r"s\.yml:5 add\.0: 'docker' is there already"),
         (HEAD + "extends: nightly\ndrop: [docker, gpu_echo]\n", r"s\.yml:4 drop\.1: nightly has no check 'gpu_echo'"),
         (HEAD + "extends: nightly\ndrop: docker\n", r"s\.yml:4 drop"),
-        (HEAD + "extends: nightly\ndrop: [docker]\nchecks: [zpool]\n", r"s\.yml:4 drop: checks says already"),
+        (
+            HEAD + "extends: nightly\ndrop: [docker]\nchecks: [zpool]\n",
+            r"s\.yml:4 drop: checks lists all of them already",
+        ),
         (
             HEAD + "checks: [zpool]\nloads: []\npair_rounds: 1\ndrop: [zpool]\n",
             r"s\.yml:6 drop: this suite extends none",

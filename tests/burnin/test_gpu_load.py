@@ -11,7 +11,7 @@ from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.quantity import Quantity
 from clusterctl.formats.nvidia.gpu_load import Ended, parse_gpu_load
-from clusterctl_burnin.loads.gpu.throttle_reasons import brakes
+from clusterctl_burnin.loads.gpu.throttle_reasons import faulty_reasons
 from clusterctl_burnin.loads.single_node.gpu_load import LOAD
 from clusterctl_burnin.probe import Status
 from tests.burnin.gpu_load_kit import SERIALS, answer, document, gpu, judged
@@ -184,8 +184,8 @@ def test_what_is_not_understood_is_named(text: str, field: str) -> None:
 
 def test_a_hardware_slowdown_seen_once_is_no_fault() -> None:
     """NVIDIA: it may be told while a clock changes."""
-    assert brakes({0x8: 1, 0x4: 20}) == ()
-    assert [brake.mask for brake in brakes({0x8 | 0x40: 1})] == [0x40]
+    assert faulty_reasons({0x8: 1, 0x4: 20}) == ()
+    assert [reason.mask for reason in faulty_reasons({0x8 | 0x40: 1})] == [0x40]
 
 
 def test_the_recorded_run_on_processors_is_read_and_never_passes() -> None:

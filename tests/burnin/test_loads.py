@@ -23,7 +23,7 @@ from tests.burnin.campaign_kit import measured as said
 
 LIMITS = shipped_limits("h100-sxm-ndr400")
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
-A, B, C, D = (Member(name, f"10.0.0.{i}", ("mlx5_0", "mlx5_3")) for i, name in enumerate("abcd", 1))
+A, B, C, D = (Member(name, f"10.0.0.{i}", ("mlx5_0", "mlx5_3"), (0, 3)) for i, name in enumerate("abcd", 1))
 LOADS = ("ib_write_bw", "all_reduce")
 
 

@@ -62,8 +62,8 @@ def test_an_idle_gpu_that_draws_power() -> None:
 def test_listings_of_all_drivers(listing: Path) -> None:
     """Power and temperature are read of every driver's layout, R470 to R580, and are plausible."""
     for gpu in parse_query(listing.read_text()).gpus:
-        assert gpu.power_draw is not None
-        assert 1 <= gpu.power_draw < 200
+        assert gpu.power.draw is not None
+        assert 1 <= gpu.power.draw < 200
         assert gpu.temperature is not None
         assert (gpu.slowed is not None) == (listing.stem in ("r570-h200", "r580-b200", "r580-gb200"))
 

@@ -101,7 +101,7 @@ def test_evidence_comes_back_raw(site: Path) -> None:
 def test_node_tells_its_history(site: Path) -> None:
     """One line an event, in order, in words."""
     text = run(site, "nodes", "n1").stdout
-    assert text.index("the site says: n1") < text.index("QUARANTINED at burnin: 7 of 8 GPUs")
+    assert text.index("in the site: n1") < text.index("QUARANTINED at burnin: 7 of 8 GPUs")
 
 
 def test_plan_says_what_would_be_destroyed(site: Path) -> None:

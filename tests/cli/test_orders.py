@@ -190,7 +190,7 @@ def test_a_merge_rests_on_what_discover_has_seen(site: Path) -> None:
     append(site, quarantined("n2", "discover", SWAPPED), [PROOF])
     merged = run(site, "merge", "n2", "--serial", "S9", *WHY)
     assert "instead of S2" in merged.stdout
-    assert "the sheet says serial S2 for n2: correct it to S9" in merged.stderr
+    assert "the sheet has serial S2 for n2: correct it to S9" in merged.stderr
     node = shown(site, "n2")
     assert (node["stage"], node["serial"]) == ("seen", "S9")
     text = run(site, "nodes", "n2").stdout

@@ -44,7 +44,7 @@ def test_partners_are_lent_and_given_back_the_node_only_once_it_is_gold(site: Pa
 def test_several_nodes_are_ordered_together(site: Path) -> None:
     """All orders are sound, or none is written; no node of them is a partner of another."""
     result = run(site, "revalidate", "n1", "n2", "--repaired", "gpu3", "--dry-run").stdout
-    assert [line.partition(":")[0] for line in result.splitlines() if "measured beside n3, n4" in line] == ["n1", "n2"]
+    assert [line.partition(":")[0] for line in result.splitlines() if "measured with n3, n4" in line] == ["n1", "n2"]
     before = seq(site)
     with pytest.raises(UsageError, match="a job runs on it"):
         proven_anew(open_site(site), FakeScheduler(busy={"n2"}), node="n[12]")
@@ -58,7 +58,7 @@ def test_several_nodes_are_ordered_together(site: Path) -> None:
 def test_who_works_is_not_revalidated(site: Path) -> None:
     """Neither is anybody who works lent."""
     before = seq(site)
-    with pytest.raises(UsageError, match="a job runs on it: the scheduler says allocated"):
+    with pytest.raises(UsageError, match="a job runs on it: the scheduler reports allocated"):
         proven_anew(open_site(site), FakeScheduler(busy={"n1"}))
     with pytest.raises(UsageError, match="no gold node is known to be idle"):
         proven_anew(open_site(site), FakeScheduler(busy={"n2", "n3", "n4"}))
@@ -97,7 +97,7 @@ def test_without_a_scheduler_a_person_answers_for_idleness(site: Path) -> None:
     with pytest.raises(UsageError, match="no gold node is known to be idle"):
         run(site, "revalidate", "n1", "--from-pool", "--yes")
     result = run(site, "revalidate", "n1", "--from-pool", "--partner", "n2", "--dry-run").stdout
-    assert "measured beside n2" in result
+    assert "measured with n2" in result
 
 
 def test_a_dry_run_says_what_is_proven_anew(site: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_dry_run_says_what_is_proven_anew(site: Path) -> None:
     before = seq(site)
     result = run(site, "revalidate", "n1", "--repaired", "gpu3,cable 5", "--dry-run").stdout
     assert "gpu3, cable 5 repaired, and the chassis was open: revalidated by discover, install, configure" in result
-    assert "it leaves the gold pool; measured beside n2, n3, n4" in result
+    assert "it leaves the gold pool; measured with n2, n3, n4" in result
     assert seq(site) == before
 
 

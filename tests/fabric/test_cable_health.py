@@ -98,7 +98,7 @@ def test_too_short_is_1(files):
     [
         ("timeless", "after", "fabric", "the time of this reading is not known"),
         ("after", "before", "fabric", "is not after the one before"),
-        ("before", "after", "", "does not tell which ports are linked"),
+        ("before", "after", "", "does not show which ports are linked"),
         ("before", "fabric", "fabric", "not understood"),
         ("before", "after", "before", "no device in it"),
     ],

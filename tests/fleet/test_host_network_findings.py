@@ -67,7 +67,7 @@ def test_a_host_that_has_what_the_site_says_passes() -> None:
 
 def test_a_recorded_bond_without_a_partner_is_told() -> None:
     """As the kernel told it; addresses and MTU over it are right all the same."""
-    assert bad(BONDED, recorded()) == [("bond0", "no switch speaks LACP with the bond", FAIL)]
+    assert bad(BONDED, recorded()) == [("bond0", "no switch uses LACP with the bond", FAIL)]
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def test_one_machine_is_not_two_nodes() -> None:
     order = merge(swapped(), NEW, "moved", [summarise(other)], other)
     gone = after(other, order.events)
     assert (gone.stage, gone.serial, gone.former_serials) == (Stage.RETIRED, None, ("S2",))
-    assert gone.cause == "alice said that it is one machine with n1: moved"
+    assert gone.cause == "alice declared it one machine with n1: moved"
     assert after(swapped(), order.events).serial == "S2"
 
 

@@ -25,7 +25,7 @@ NOW = datetime(2026, 11, 21, 7, 0, tzinfo=UTC)
     ],
 )
 def test_dates_times_and_spans(text: str, moment: datetime) -> None:
-    """A date is its first moment, in UTC; a time is UTC unless it says otherwise."""
+    """A date is its first moment, in UTC; a time is UTC by default."""
     assert parse_until(text, NOW) == moment
 
 

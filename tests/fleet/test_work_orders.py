@@ -199,7 +199,7 @@ def test_a_persons_quarantine_is_an_order() -> None:
     sound = node(Stage.CABLED)
     order = one(after(sound, orders.quarantine(sound, "smells burnt", "Video.Slot.21-1", None).events))
     (found,) = order.findings
-    assert "smells burnt (Video.Slot.21-1, serial GPU-21) (said by alice)" in found.cause
+    assert "smells burnt (Video.Slot.21-1, serial GPU-21) (decided by alice)" in found.cause
     assert found.remedy.startswith("repair it, then clusterctl release n1")
 
 

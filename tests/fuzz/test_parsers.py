@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import re
+from itertools import islice
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,6 +14,11 @@ from tests.fuzz.mutation import mutated
 from tests.fuzz.targets import CORPUS, Target, targets
 
 TARGETS = targets()
+DIGITS = re.compile(r"[0-9]+")
+WRONG_NUMBERS = {"long": "9" * 5000, "superscript": "²", "of another script": "٣"}
+"""Digits in `str.isdigit` or in `\\d`, which `int` refuses, or which no tool prints."""
+NUMBERS = 40
+"""Numbers of each seed that are replaced, one at a time."""
 EACH = 10
 """Variants of each seed that are tried here."""
 
@@ -24,6 +31,15 @@ def test_seeds_and_variants(target: Target) -> None:
         target.run(text)
         for _ in range(EACH):
             target.run(mutated(text, target.seeds, chance))
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+@pytest.mark.parametrize("wrong", WRONG_NUMBERS.values(), ids=WRONG_NUMBERS)
+def test_numbers_that_are_none(target: Target, wrong: str) -> None:
+    """Python reads at most 4,300 digits, and not every digit of Unicode: that is the parser's documented error, too."""
+    for text in target.seeds:
+        for number in islice(DIGITS.finditer(text), NUMBERS):
+            target.run(f"{text[: number.start()]}{wrong}{text[number.end() :]}")
 
 
 @settings(deadline=None, max_examples=200, suppress_health_check=list(HealthCheck))

@@ -1,8 +1,8 @@
-"""What a BMC's log says against the machine of today: failed parts, by slot and serial, and what is not in the table.
+"""A BMC's log, compared with the machine of today: failed parts, by slot and serial, and what is not in the table.
 
-An entry speaks of the time when it was written. What was repaired since, by the log's own word or because the part is
-well again, is history; what the table does not know is reported as new, and stops a node only where it is critical,
-recent, and about a part that is there and not said to be well.
+An entry holds for the time when it was written. What was repaired since, by the log itself or because the part is
+healthy again, is history; what the table does not know is reported as new, and stops a node only where it is critical,
+recent, and about a present part that is not reported as healthy.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from clusterctl_burnin.kernel_log.nvidia_codes import xid_table
 CHECK = "event_log"
 SHOWN = 3
 _CLOCKS_RUN_SINCE = datetime(2015, 1, 1, tzinfo=UTC)
-"""A BMC that writes an earlier year has not been told the time."""
+"""A BMC that writes an earlier year has no time set."""
 _XID = re.compile(r"\bXID\D{0,3}(\d+)", re.IGNORECASE)
 _CHANGING = re.compile(r"0x[0-9a-f]+|\d+", re.IGNORECASE)
 
@@ -41,9 +41,9 @@ IF_REPAIRED = (
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What is known of the machine besides its BMC's answers of today.
+    """What is known of the machine apart from its BMC's answers of today.
 
-    findings  of the last report, so that a new part is not blamed for what was said of the one it replaced
+    findings  of the last report, so that a new part is not blamed for the entries of the one it replaced
     host_at   when a step last had answers from the installed host; None: never
     """
 
@@ -53,9 +53,9 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """The newest of the entries that say one thing about one part, and how many there are.
+    """The newest of the entries with one meaning about one part, and how many there are.
 
-    disproved  a later boot completed, by the log's own word
+    disproved  a later boot completed, by the log itself
     """
 
     entry: LogEntry
@@ -87,7 +87,7 @@ def judge_log(
     table: LogTable | None = None,
     past: Past = Past(),
 ) -> tuple[Finding, ...]:
-    """Return `found` by the inventory, then the log's own; what says the same as a failing part is its consequence."""
+    """Return `found` by the inventory, then the log's own; the same entry about a failing part is its consequence."""
     table = table or shipped_table()
     lost = [entry for entry in entries if entry.message_id == UNREAD]
     entries = [entry for entry in entries if entry.message_id != UNREAD]
@@ -96,19 +96,19 @@ def judge_log(
     kept = [_booted_since(one, inventory, past) for one in _standing(entries, inventory, table)]
     judged = [(one, finding) for one in kept if (finding := _finding(one, inventory, now, table.recent)) is not None]
     own = [_linked(one, of_its_predecessor(finding, past.findings), found) for one, finding in judged]
-    told = {one.key for one, _ in judged}
-    new = [one for one in kept if one.meaning is None and one.key not in told]
+    judged_keys = {one.key for one, _ in judged}
+    new = [one for one in kept if one.meaning is None and one.key not in judged_keys]
     return (*_rolled_up(found, own), *own, _summary(entries, new, now, table.recent))
 
 
 def weighs(entry: LogEntry) -> bool:
-    """Whether an entry is worth a person's time: fatal, degraded, or not in the table; an unread log is not."""
+    """Return whether an entry matters to an operator: fatal, degraded, or not in the table; an unread log does not."""
     meaning = shipped_table().meaning(entry)
     return entry.message_id != UNREAD if meaning is None else meaning.rule.weight in (Weight.FATAL, Weight.DEGRADED)
 
 
 def _standing(entries: Sequence[LogEntry], inventory: Inventory, table: LogTable) -> list[_Kept]:
-    """What was said and not taken back since, newest first; `entries` are newest first."""
+    """Return what is still in force, newest first; `entries` are newest first."""
     kept: dict[tuple[str, str], _Kept] = {}
     for entry in reversed(entries):
         one = _read(entry, inventory, table)
@@ -148,7 +148,7 @@ def _booted_since(one: _Kept, inventory: Inventory, past: Past) -> _Kept:
 
 
 def _about(repaired: _Kept, part: str) -> bool:
-    """Whether it repairs that part: the same one, or one of either that has no name."""
+    """Return whether it repairs that part: the same one, or one of either that has no name."""
     return not repaired.key[1] or not part or repaired.key[1] == part
 
 
@@ -167,30 +167,30 @@ def _component(part: Part | None, inventory: Inventory) -> Component:
 
 
 def _finding(one: _Kept, inventory: Inventory, now: datetime, recent: timedelta) -> Finding | None:
-    """None where it is history, or only counts as new."""
+    """Return the finding; None where it is history, or only counts as new."""
     age = _age(one.entry, now)
     today = well(inventory, one.component, one.part)
     fresh = age is None or age <= recent
     if one.meaning is None:
         dangerous = one.entry.severity == "Critical" and one.part is not None and today is not True
-        return _told(one, Verdict.FAIL, "") if dangerous and age is not None and fresh else None
+        return _diagnosed(one, Verdict.FAIL, "") if dangerous and age is not None and fresh else None
     weight, meaning, remedy = _weighed(one)
     if one.disproved:
-        return _told(one, Verdict.WARN, "the machine has booted since")
+        return _diagnosed(one, Verdict.WARN, "the machine has booted since")
     if weight is Weight.NOISE or (not fresh and (today is True or weight is Weight.DEGRADED)):
         return None
     if one.meaning.rule.lasting:
         stands = fresh
     elif today is True:
-        return None if weight is Weight.DEGRADED else _told(one, Verdict.WARN, "well again by the BMC's word")
+        return None if weight is Weight.DEGRADED else _diagnosed(one, Verdict.WARN, "healthy again by the BMC")
     else:
         stands = today is False or (fresh and age is not None)
     failed = stands and weight is Weight.FATAL
-    return _told(one, Verdict.FAIL if failed else Verdict.WARN, meaning, remedy)
+    return _diagnosed(one, Verdict.FAIL if failed else Verdict.WARN, meaning, remedy)
 
 
 def _weighed(one: _Kept) -> tuple[Weight, str, str]:
-    """Weight, meaning and remedy: the rule's, but for Xids, each of which has its own."""
+    """Return weight, meaning and remedy: the rule's, but for Xids, each of which has its own."""
     number = _XID.search(one.entry.message) if one.component is Component.GPU else None
     row = xid_table().get(int(number[1])) if number else None
     rule = one.meaning.rule if one.meaning else None
@@ -200,11 +200,11 @@ def _weighed(one: _Kept) -> tuple[Weight, str, str]:
     return weight, f"Xid {row.code}, {row.meaning}", row.action.remedy
 
 
-def _told(one: _Kept, verdict: Verdict, meaning: str, remedy: str = "") -> Finding:
+def _diagnosed(one: _Kept, verdict: Verdict, meaning: str, remedy: str = "") -> Finding:
     times = f", {one.count} times" if one.count > 1 else ""
     more = f" ({meaning})" if meaning else ""
     rule = one.meaning.rule if one.meaning else None
-    said = (
+    rule_remedy = (
         rule.remedy.format(part=_label(one))
         if rule
         else ("look the entry up with the vendor, and repair what it names")
@@ -216,17 +216,17 @@ def _told(one: _Kept, verdict: Verdict, meaning: str, remedy: str = "") -> Findi
         subject=one.subject,
         cause=f"the BMC's log reports{times}, last at {one.entry.at or 'no time'}: {one.entry.message[:200]}{more}",
         measured=rule.name if rule else _kind(one.entry),
-        remedy=remedy or said or "check whether it comes back",
+        remedy=remedy or rule_remedy or "check whether it comes back",
         serial=_serial(one.part),
         fault=_identity(one),
     )
 
 
 def _identity(one: _Kept) -> str:
-    """The same as long as the log says nothing more of it: its newest entry, and how many there are."""
+    """Return the identity, equal as long as the log adds nothing: its newest entry, and how many there are."""
     entry = one.entry
-    told = "\n".join((entry.log, entry.at, entry.message_id, entry.message, str(one.count)))
-    return hashlib.sha256(told.encode()).hexdigest()[:16]
+    content = "\n".join((entry.log, entry.at, entry.message_id, entry.message, str(one.count)))
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 def _label(one: _Kept) -> str:
@@ -241,7 +241,7 @@ def _serial(part: Part | None) -> str:
 
 
 def _linked(one: _Kept, finding: Finding, found: Sequence[Finding]) -> Finding:
-    """As the consequence of the part that fails by the inventory: the same, or any of its kind where it has no name."""
+    """Link it to the part that fails by the inventory: the same, or any of its kind where it has no name."""
     failed = [other for other in found if other.verdict is Verdict.FAIL]
     for other in failed:
         same_kind = one.part is None and other.check == CHECKS.get(one.component)
@@ -251,7 +251,7 @@ def _linked(one: _Kept, finding: Finding, found: Sequence[Finding]) -> Finding:
 
 
 def _rolled_up(found: Sequence[Finding], own: Sequence[Finding]) -> Iterator[Finding]:
-    """A roll-up that no part explains follows from what the log says."""
+    """Yield each roll-up that no part explains as a consequence of the log."""
     failed = next((finding for finding in own if finding.verdict is Verdict.FAIL), None)
     for finding in found:
         unexplained = finding.check == "bmc_health" and finding.verdict is not Verdict.PASS and not finding.root
@@ -259,7 +259,7 @@ def _rolled_up(found: Sequence[Finding], own: Sequence[Finding]) -> Iterator[Fin
 
 
 def _no_log(lost: Sequence[LogEntry]) -> Finding:
-    """Unmeasured where the BMC has logs and gives none of them; a warning where it has none."""
+    """Return unmeasured where the BMC has logs and gives none of them; a warning where it has none."""
     listed = any(entry.log for entry in lost)
     return Finding(
         check=CHECK,
@@ -269,13 +269,13 @@ def _no_log(lost: Sequence[LogEntry]) -> Finding:
         cause=f"no log could be read: {lost[0].message[:200]}",
         remedy="discover it again; if its logs stay unreadable, reset the BMC, then update its firmware"
         if listed
-        else "have the vendor say where this BMC keeps its hardware log",
+        else "ask the vendor where this BMC keeps its hardware log",
         deterministic=not listed,
     )
 
 
 def _summary(entries: Sequence[LogEntry], new: Sequence[_Kept], now: datetime, recent: timedelta) -> Finding:
-    """How much there is, and the kinds that the table does not know; those that BMCs call OK only count."""
+    """Return how much there is, and the kinds that the table does not know; those that BMCs call OK only count."""
     count = f"{len(entries)} entries"
     loud = [one for one in new if one.entry.severity != "OK" and ((_age(one.entry, now) or timedelta()) <= recent)]
     quiet = f", {len(new) - len(loud)} old or harmless kinds outside the table" if len(new) > len(loud) else ""
@@ -294,7 +294,7 @@ def _summary(entries: Sequence[LogEntry], new: Sequence[_Kept], now: datetime, r
 
 
 def _age(entry: LogEntry, now: datetime) -> timedelta | None:
-    """None where the BMC's clock was not set, or what it wrote is no time."""
+    """Return None where the BMC's clock was not set, or what it wrote is no time."""
     at = _time(entry.at)
     return None if at is None else now - at
 
@@ -309,5 +309,5 @@ def _time(text: str) -> datetime | None:
 
 
 def _kind(entry: LogEntry) -> str:
-    """The message without its numbers: what entries of one kind have in common."""
+    """Return the message without its numbers: what entries of one kind have in common."""
     return _CHANGING.sub("#", entry.message)[:120]

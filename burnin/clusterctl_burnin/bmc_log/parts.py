@@ -34,8 +34,8 @@ CHECKS = {
 
 
 def parts_of(inventory: Inventory, component: Component) -> Sequence[Part]:
-    """All parts of that kind that the BMC tells of."""
-    told: dict[Component, Sequence[Part] | None] = {
+    """Return all parts of that kind that the BMC reports."""
+    reported: dict[Component, Sequence[Part] | None] = {
         Component.PSU: inventory.psus,
         Component.FAN: inventory.fans,
         Component.DIMM: inventory.dimms,
@@ -43,13 +43,13 @@ def parts_of(inventory: Inventory, component: Component) -> Sequence[Part]:
         Component.DRIVE: inventory.drives,
         Component.GPU: inventory.gpus,
     }
-    return told.get(component) or ()
+    return reported.get(component) or ()
 
 
 def part_of(entry: LogEntry, named: str, parts: Sequence[Part]) -> Part | None:
-    """By its name in the entry, by the BMC's own id, by its slot in the message, or by a number that only one has."""
-    for told in (named, entry.origin):
-        words = _words(told)
+    """Find it by name in the entry, by the BMC's own id, by slot in the message, or by a number that only one has."""
+    for name in (named, entry.origin):
+        words = _words(name)
         if found := _only(part for part in parts if words and _meant(words, _slot(part))):
             return found
     message = _words(entry.message)
@@ -62,30 +62,30 @@ def part_of(entry: LogEntry, named: str, parts: Sequence[Part]) -> Part | None:
 
 
 def well(inventory: Inventory, component: Component, part: Part | None) -> bool | None:
-    """How the part is now, or where it is not known all of its kind; None where the BMC does not tell."""
+    """Return how the part is now, or where it is not known all of its kind; None where the BMC does not report it."""
     if part is not None:
         return part.healthy
     if component is Component.TEMPERATURE:
         verdicts = {finding.verdict for finding in judge_temperatures(inventory)}
         return None if not verdicts or Verdict.INCONCLUSIVE in verdicts else verdicts == {Verdict.PASS}
-    told = {one.healthy for one in parts_of(inventory, component)}
-    if False in told:
+    reported = {one.healthy for one in parts_of(inventory, component)}
+    if False in reported:
         return False
-    return True if told == {True} else None
+    return True if reported == {True} else None
 
 
 def _counted_otherwise(parts: Sequence[Part]) -> bool:
-    """Messages count from 1, but for drives; slots that count from 0 are not meant by their numbers."""
+    """Return whether slots count from 0: messages count from 1, except for drives, so numbers then do not match."""
     return any(_first_number(part) == 0 and not isinstance(part, Drive) for part in parts)
 
 
 def _meant(words: str, slot: str) -> bool:
-    """The slot, more than it, or the end of it; a number alone says too little for that."""
+    """Return whether it is the slot, more than it, or the end of it; a number alone is not enough for that."""
     return words.endswith(slot) or (slot.endswith(words) and not words.strip().isdigit())
 
 
 def _only(found: Iterable[Part]) -> Part | None:
-    """The one; None where there is none, or more than one could be meant."""
+    """Return the one; None where there is none, or more than one could be meant."""
     parts = list(found)
     return parts[0] if len(parts) == 1 else None
 

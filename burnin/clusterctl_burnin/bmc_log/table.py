@@ -95,13 +95,13 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class LogTable:
-    """Rules in order; an entry not older than `recent` may speak of today."""
+    """Rules in order; an entry not older than `recent` may hold today."""
 
     rules: Sequence[Rule]
     recent: timedelta
 
     def meaning(self, entry: LogEntry) -> Meaning | None:
-        """By the first rule that fits; None where none does."""
+        """Return the meaning by the first rule that fits; None where none does."""
         return next((found for rule in self.rules if (found := _fits(rule, entry)) is not None), None)
 
 

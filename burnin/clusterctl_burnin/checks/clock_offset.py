@@ -20,7 +20,7 @@ CLOCK_OFFSET_MAX = LimitKey(
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    """The node worked between `sent` and `received`; how far its own times lie outside is the offset's lower bound."""
+    """Judge the clock. The node worked between `sent` and `received`: its times outside bound the offset from below."""
     early = max(timedelta(), expected.sent - readings.started)
     late = max(timedelta(), readings.finished - expected.received)
     offset = max(early, late).total_seconds()

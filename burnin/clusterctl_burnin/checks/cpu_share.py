@@ -46,7 +46,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _cause(tries: tuple[Try, ...]) -> str:
-    """With how much else wanted the processors: work that outranks it needs another hand than a quota."""
+    """Return the cause, with the other load on the processors: work that outranks the probe is no quota."""
     most = max(one.runnable for one in tries)
     others = f"{most} tasks at most wanted its {tries[0].cpus} processors"
     return f"work of the highest priority gets only a part of a processor, while {others}"

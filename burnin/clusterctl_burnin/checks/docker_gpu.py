@@ -77,7 +77,7 @@ def _require_a_run(ran: ContainerGpus) -> None:
 
 
 def _last(text: str) -> str:
-    """Docker's complaint is followed by a hint at its own help."""
+    """Return Docker's error without the hint at its own help that follows."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and "--help" not in line]
     return lines[-1][:300] if lines else "it printed nothing"
 

@@ -101,11 +101,11 @@ def _version(readings: Readings, _expected: Expected) -> Iterator[Finding]:
 
 def _gpus(readings: Readings, expected: Expected) -> Iterator[Finding]:
     def apart(gpu: GpuReading) -> Iterator[Finding]:
-        if gpu.architecture in _SILENT and gpu.fabric_state is None:
+        if gpu.architecture in _SILENT and gpu.fabric.state is None:
             return
         yield from _unhealthy(gpu)
-        state = known(gpu.fabric_state, "the state of the GPU's fabric")
-        status = gpu.fabric_status or "no status"
+        state = known(gpu.fabric.state, "the state of the GPU's fabric")
+        status = gpu.fabric.status or "no status"
         if (state, status) != _JOINED:
             cause, seen = "the GPU has not joined the NVSwitches", f"{state}, {status}"
             remedy = f"{_LOG}; reset the GPU or reboot the node; if that does not help, reseat the GPU, then replace it"
@@ -127,10 +127,10 @@ def _gpus(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _unhealthy(gpu: GpuReading) -> Iterator[Finding]:
-    """A value that the driver cannot read (`N/A`) is no finding; many drivers report no health at all."""
+    """Yield bad health. A value that the driver cannot read (`N/A`) is no finding; many drivers report no health."""
     bad = {
         key: value
-        for key, value in gpu.fabric_health.items()
+        for key, value in gpu.fabric.health.items()
         if value.lower() not in _FINE.get(key, frozenset({value.lower()})) | _UNTOLD
     }
     if bad:

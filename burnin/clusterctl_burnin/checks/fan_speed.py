@@ -59,7 +59,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _sensors(readings: Readings) -> tuple[FanSensor, ...]:
-    """Raises `UnmeasuredError` where the BMC is not reached from the node, or no fan has a reading."""
+    """Return the fans. Raise `UnmeasuredError` where the node does not reach the BMC, or no fan has a reading."""
     result = readings.result(FANS)
     if result.rc != 0:
         raise UnmeasuredError(f"the node cannot ask its BMC for fans: {result.complaint}", remedy=_DRIVER)

@@ -37,7 +37,7 @@ def _of_one_kind(gpus: Sequence[GpuReading]) -> Iterator[Finding]:
 
 
 def _alike(what: str, versions: Sequence[tuple[GpuReading, str | None]]) -> Iterator[Finding]:
-    """Yield the GPUs whose version is unknown, or not that of most GPUs."""
+    """Yield the GPUs with a version that is unknown, or not that of most GPUs."""
     counts = Counter(version for _, version in versions if version is not None)
     usual = counts.most_common(1)[0][0] if counts else ""
     for gpu, version in versions:
@@ -60,7 +60,7 @@ def _alike(what: str, versions: Sequence[tuple[GpuReading, str | None]]) -> Iter
 
 
 def _of_the_driver(log: SmiLog) -> Iterator[Finding]:
-    """`N/A` where the driver works without GSP: nothing to compare."""
+    """Yield other versions than the driver's. `N/A` where the driver works without GSP: nothing to compare."""
     for gpu in log.gpus:
         driver = known(log.driver_version, "the driver's version")
         if gpu.gsp_firmware is not None and gpu.gsp_firmware != driver:

@@ -52,7 +52,7 @@ def _busy(gpu: GpuReading, limits: Limits) -> Iterator[Finding]:
 
 
 def _hot(gpu: GpuReading, limits: Limits) -> Iterator[Finding]:
-    """GDDR memory has no temperature that the driver reads; HBM has."""
+    """Yield hot GPUs. GDDR memory has no temperature that the driver reads; HBM has."""
     readings = [("GPU", known(gpu.temperature, "the GPU's temperature"), limits[GPU_TEMPERATURE_MAX])]
     if gpu.has_hbm or gpu.memory_temperature is not None:
         memory = known(gpu.memory_temperature, "the memory's temperature")

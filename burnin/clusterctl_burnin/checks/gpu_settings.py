@@ -40,7 +40,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _mig(gpu: GpuReading) -> Iterator[Finding]:
-    """GPUs without MIG report `N/A`: the model is asked for it, not the value."""
+    """Yield wrong MIG modes. GPUs without MIG report `N/A`: the model decides, not the value."""
     if not gpu.can_mig:
         return
     now, later = known(gpu.mig, "the MIG mode"), known(gpu.mig_after_reset, "the MIG mode after a reset")
@@ -61,7 +61,7 @@ def _compute_mode(gpu: GpuReading) -> Iterator[Finding]:
 
 
 def _power(gpu: GpuReading, limit: Limit) -> Iterator[Finding]:
-    now, usual = known(gpu.power_limit, "the power limit"), known(gpu.power_limit_default, "the default power limit")
+    now, usual = known(gpu.power.limit, "the power limit"), known(gpu.power.limit_default, "the default power limit")
     share = 100 * now / usual if usual > 0 else 0.0
     if share < limit.value:
         cause = f"the GPU's power limit is {now:g} W; its default is {usual:g} W"

@@ -1,7 +1,7 @@
 """gpu_slowdown: neither heat nor the machine slows an idle GPU down.
 
 The clock event reasons of nvidia-smi. That the power cap lowers a clock is usual, and `idle` is no fault. A power brake
-is ordered by the machine: some servers order it while idle, so it is a warning here; what it costs shows under load.
+comes from the machine: some servers set it while idle, so it is a warning here; its cost shows under load.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _reason(gpu: GpuReading) -> tuple[Verdict, Code, str, str] | None:
     ):
         return Verdict.FAIL, Code.GPU_THROTTLED, "heat slows the idle GPU down", _COOL
     if known(now.power_brake, "whether a power brake slows the GPU down"):
-        cause = "the machine orders the GPU to slow down (power brake)"
+        cause = "the machine slows the GPU down (power brake)"
         return Verdict.WARN, Code.GPU_POWER_BRAKE, cause, _POWER
     if hardware:
         return (

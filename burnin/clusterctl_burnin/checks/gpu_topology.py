@@ -39,7 +39,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _apart(table: GpuTopology, wanted: str) -> Iterator[Finding]:
-    """The fewest GPUs that all bad pairs have in common: first the one with the most."""
+    """Yield the fewest GPUs that all bad pairs have in common: first the one with the most."""
     bad = [pair for pair in itertools.combinations(table.gpus, 2) if table.links[pair] != wanted]
     while bad:
         worst, _ = Counter(itertools.chain.from_iterable(bad)).most_common(1)[0]
@@ -60,7 +60,7 @@ def _apart(table: GpuTopology, wanted: str) -> Iterator[Finding]:
 
 
 def _far(table: GpuTopology, readings: Readings, expected: Expected) -> Iterator[Finding]:
-    """One adapter for each GPU, as far as there are as many of them in InfiniBand mode."""
+    """Yield one adapter for each GPU, as far as there are as many of them in InfiniBand mode."""
     names = {adapter.name for adapter in compute_adapters(readings, expected.sku)}
     adapters = [name for name in table.adapters if name in names]
     yield from missing(_NAME, len(adapters), expected.sku.hca_count, "adapters")

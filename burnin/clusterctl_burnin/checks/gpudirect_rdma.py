@@ -1,6 +1,6 @@
 """gpudirect_rdma: adapters can read and write GPU memory, and nothing sends that traffic on a detour.
 
-Three things: the kernel hands GPU memory out (nvidia-peermem, or dma-buf of NVIDIA's open modules from Linux 5.12 on);
+Three things: the kernel shares GPU memory (nvidia-peermem, or dma-buf of NVIDIA's open modules from Linux 5.12 on);
 no switch above a GPU or adapter redirects traffic between them (PCIe Access Control Services); no IOMMU translates it.
 Ports of switches only: what goes through a root port has left the switch anyhow.
 
@@ -24,7 +24,7 @@ from clusterctl_burnin.probes.lspci import LSPCI, PRIVILEGE, absent, endpoints, 
 
 MODULES = Probe("lsmod", ("lsmod",))
 KERNEL = Probe("gpu_sharing", ("gpu-sharing",))
-"""The kernel's release, whose modules the driver has, and how each IOMMU group translates."""
+"""The kernel's release, the driver's modules for it, and how each IOMMU group translates."""
 _NAME = "gpudirect_rdma"
 _DMA_BUF_SINCE = (5, 12)
 _RELEASE = re.compile(r"^kernel (\d+)\.(\d+)", re.MULTILINE)
@@ -80,7 +80,7 @@ def _handed_out(readings: Readings, kernel_text: str) -> Iterator[Finding]:
 
 
 def _redirected(tree: PciTree, expected: Expected) -> Iterator[Finding]:
-    """One finding for all ports: whatever switched ACS on did so everywhere, or no service switched it off."""
+    """Yield one finding for all ports: ACS was switched on everywhere, or no service switched it off."""
     above = {bridge.address: bridge for _, device in endpoints(tree, expected) for bridge in tree.above(device)}
     unknown = [address for address, bridge in above.items() if bridge.port is None]
     if unknown:
@@ -103,7 +103,7 @@ def _redirected(tree: PciTree, expected: Expected) -> Iterator[Finding]:
 
 
 def _translated(tree: PciTree, kernel_text: str, expected: Expected) -> Iterator[Finding]:
-    """A device in no IOMMU group has no IOMMU before it."""
+    """Yield the translated devices. A device in no IOMMU group has no IOMMU before it."""
     types = {int(group): kind for group, kind in _GROUP.findall(kernel_text)}
     bad: dict[str, list[str]] = {}
     for subject, device in endpoints(tree, expected):

@@ -34,7 +34,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _mixed(adapters: Iterable[Adapter]) -> Iterator[Finding]:
-    """New enough, and not alike: what one version does wrong then shows on some rails only."""
+    """Yield versions that are new enough and differ: an error of one version then shows on some rails only."""
     kinds: dict[str, dict[str, list[str]]] = {}
     for adapter in adapters:
         kinds.setdefault(adapter.model, {}).setdefault(adapter.firmware, []).append(adapter.name)
@@ -78,7 +78,7 @@ def _bad(adapter: Adapter, wanted: str, expected: Expected) -> Iterator[Finding]
 
 
 def _older(adapter: Adapter, wanted: str) -> bool:
-    """Versions compare number by number. The first one stands for the chip: 28 is ConnectX-7."""
+    """Compare versions number by number. The first one stands for the chip: 28 is ConnectX-7."""
     version = known(adapter.firmware or None, f"{adapter.name}'s firmware")
     if not _VERSION.fullmatch(version):
         raise UnmeasuredError(

@@ -17,7 +17,7 @@ ROUTES = Probe("ip_route", ("ip", "-j", "route", "show", "default"), timeout=3.0
 ROUTES_6 = Probe("ip_route_6", ("ip", "-j", "-6", "route", "show", "default"), timeout=3.0)
 RESOLVER = Probe("resolv_conf", ("cat", "/etc/resolv.conf"), timeout=3.0)
 RESOLVED = Probe("resolved_conf", ("cat", "/run/systemd/resolve/resolv.conf"), timeout=3.0)
-"""Whom systemd-resolved asks; it exits 1 where that does not run."""
+"""The name servers of systemd-resolved; it exits 1 where that does not run."""
 _STUBS = frozenset({"127.0.0.53", "127.0.0.54"})
 """systemd-resolved itself (systemd-resolved.service(8))."""
 

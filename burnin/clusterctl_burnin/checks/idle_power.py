@@ -32,8 +32,8 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     limit = expected.limits[IDLE_POWER_MAX]
 
     def bad(gpu: GpuReading) -> Iterator[Finding]:
-        watts = known(gpu.power_draw, "the power that the GPU draws")
-        allowed = known(gpu.power_limit_default, "the GPU's default power limit") * limit.value / 100
+        watts = known(gpu.power.draw, "the power that the GPU draws")
+        allowed = known(gpu.power.limit_default, "the GPU's default power limit") * limit.value / 100
         if watts > allowed:
             yield Finding(
                 check=_NAME,
@@ -53,8 +53,8 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 def _samples(node: str, population: str, readings: Readings) -> Iterator[Sample]:
     for gpu in read(readings).gpus:
-        if gpu.power_draw is not None:
-            yield Sample(node, IDLE_POWER, gpu.power_draw, population, gpu.subject, gpu.serial or "")
+        if gpu.power.draw is not None:
+            yield Sample(node, IDLE_POWER, gpu.power.draw, population, gpu.subject, gpu.serial or "")
 
 
 CHECK = Check(

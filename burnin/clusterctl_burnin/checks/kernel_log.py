@@ -289,7 +289,7 @@ _SEVERITY = re.compile(r"\b(?:Non-fatal|Fatal)\b")
 
 
 def _switch_errors(messages: Sequence[Message]) -> Iterator[Finding]:
-    """Yield NVSwitch errors; what the line says of its severity outranks the table."""
+    """Yield NVSwitch errors; the severity in the line outranks the table."""
     seen: set[tuple[str, int, str]] = set()
     for sxid in sxids(messages):
         match = _SEVERITY.search(sxid.text)

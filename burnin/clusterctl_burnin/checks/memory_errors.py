@@ -124,7 +124,7 @@ def _bad(errors: MemoryErrors, limits: Limits) -> Iterator[Finding]:
 
 
 def _part(errors: MemoryErrors) -> str:
-    """`DIMM A3 (channel 0 slot 1)`; of errors that the hardware could not place, the controller."""
+    """Return `DIMM A3 (channel 0 slot 1)`; of errors that the hardware could not place, the controller."""
     if not errors.placed:
         return f"memory controller {errors.name}"
     return f"{errors.name} ({errors.location})" if errors.location else errors.name

@@ -1,6 +1,6 @@
 """monitoring_containers: the containers that the site wants on every host (`checks.containers`) run and are healthy.
 
-One whose image defines no health check is healthy while it runs.
+A container of an image without a health check is healthy while it runs.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def _of_gpus(readings: Readings, twice: TwoReadings, expected: Expected) -> Iter
 
 
 def _watched(first: GpuLinkErrors | None, last: GpuLinkErrors, seconds: float, links: float) -> _Watched:
-    """Raises `UnmeasuredError` where the two readings do not show what was added."""
+    """Return what was added. Raise `UnmeasuredError` where the two readings do not show it."""
     if first is None or first.links.keys() != last.links.keys():
         raise UnmeasuredError("the GPU's links changed while they were watched", remedy="run the burn-in again")
     if len(last.links) < links:

@@ -67,17 +67,17 @@ def _bad(drive: NvmeDrive, limits: Limits) -> Iterator[Finding]:
         )
         return
     limit = limits[NVME_USED_MAX]
-    complaints = tuple(_complaints(drive.health, limit))
-    if complaints:
-        cause, allowed = ", ".join(complaints), f"used at most {limit} %"
-        remedy = _COOL if complaints == (TOO_HOT,) else _replace(drive)
+    problems = tuple(_problems(drive.health, limit))
+    if problems:
+        cause, allowed = ", ".join(problems), f"used at most {limit} %"
+        remedy = _COOL if problems == (TOO_HOT,) else _replace(drive)
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
-            code=Code.DRIVE_TOO_HOT if complaints == (TOO_HOT,) else Code.DRIVE_WORN,
+            code=Code.DRIVE_TOO_HOT if problems == (TOO_HOT,) else Code.DRIVE_WORN,
             subject=subject,
             cause=cause,
-            measured=_told(drive.health),
+            measured=_spare_and_use(drive.health),
             expected=allowed,
             remedy=remedy,
             serial=drive.serial,
@@ -124,7 +124,7 @@ def _replace(drive: NvmeDrive) -> str:
     return f"replace the drive with serial {drive.serial} ({drive.model})"
 
 
-def _complaints(health: DriveHealth, limit: Limit) -> Iterator[str]:
+def _problems(health: DriveHealth, limit: Limit) -> Iterator[str]:
     yield from health.warnings
     if health.spare < health.spare_threshold and not health.warnings:
         yield "the drive has fewer spare blocks than its threshold"
@@ -132,7 +132,7 @@ def _complaints(health: DriveHealth, limit: Limit) -> Iterator[str]:
         yield "the drive has taken most of the writing that its maker warrants"
 
 
-def _told(health: DriveHealth) -> str:
+def _spare_and_use(health: DriveHealth) -> str:
     return f"spare {health.spare} % (threshold {health.spare_threshold} %), used {health.used} %"
 
 

@@ -51,7 +51,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _upstream(tree: PciTree, device: PciDevice) -> Iterator[PciDevice]:
-    """The ports of switches above a device that look up, each with the link to the next one."""
+    """Yield the upstream ports of switches above a device, each with the link to the next one."""
     above = tree.above(device)
     if not above or any(bridge.port is None for bridge in above):
         raise UnmeasuredError(f"lspci does not show what {device.address} is connected to", remedy=PRIVILEGE)

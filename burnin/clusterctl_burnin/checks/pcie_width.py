@@ -24,7 +24,7 @@ _REMEDY = (
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    """The two halves are measured by different tools: one that is silent does not hide the other."""
+    """Judge both halves, which different tools measure: one that is silent does not hide the other."""
     found: list[Finding] = []
     for half in (_gpus, _adapters):
         try:
@@ -58,7 +58,7 @@ def _gpus(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _adapters(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    """Those of the SKU's model; other Mellanox parts (storage, management) are not judged by its width."""
+    """Yield those of the SKU's model; other Mellanox parts (storage, management) are not judged by its width."""
     name = family(expected.sku)
     cards = [device for device in parse_lspci(readings.text(MELLANOX)) if name in device.name.lower()]
     for card in cards:

@@ -1,6 +1,6 @@
 """roce: every adapter in Ethernet mode has a RoCE v2 address, and all have the same flow control, ECN and MTU.
 
-For SKUs whose adapters' link layer is Ethernet; InfiniBand adapters need none of it. Which flow control (PFC) and ECN
+For SKUs with adapters of link layer Ethernet; InfiniBand adapters need none of it. Which flow control (PFC) and ECN
 are right depends on the fabric: an adapter that differs from most of the node is wrong. Loss that they fail to prevent
 shows under load as low bandwidth.
 """

@@ -56,7 +56,7 @@ def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
 
 
 def _refused(text: str) -> str:
-    """Why no file could be written; empty where one was."""
+    """Return why no file could be written; empty where one was."""
     output = text.strip()
     if output == "written":
         return ""

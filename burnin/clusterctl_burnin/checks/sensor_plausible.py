@@ -40,8 +40,8 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         sensors = [("temperature of the GPU", known(gpu.temperature, "the GPU's temperature"), "°C", low, high)]
         if gpu.memory_temperature is not None:  # gpu_idle reports where HBM has none
             sensors.append(("temperature of the GPU's memory", gpu.memory_temperature, "°C", low, high))
-        if gpu.power_draw is not None and gpu.power_limit is not None:
-            sensors.append(("power of the GPU", gpu.power_draw, "W", least, _MOST_OF_LIMIT * gpu.power_limit))
+        if gpu.power.draw is not None and gpu.power.limit is not None:
+            sensors.append(("power of the GPU", gpu.power.draw, "W", least, _MOST_OF_LIMIT * gpu.power.limit))
         for what, value, unit, lowest, highest in sensors:
             if not lowest <= value <= highest:
                 allowed = between(lowest, highest, unit)

@@ -64,7 +64,7 @@ def _gpus(readings: Readings, expected: Expected, wanted: PartRequirements) -> I
 def _part(
     wanted: PartRequirements, part: tuple[str, str], what: str, is_now: tuple[str, str], update: str
 ) -> Iterator[Finding]:
-    """`part`: name and serial; `is_now`: kind and version."""
+    """Return the finding. `part`: name and serial; `is_now`: kind and version."""
     (subject, serial), (kind, version) = part, is_now
     wish = wanted.wanted.get(kind)
     if wish is None:

@@ -52,7 +52,7 @@ def _finding(process: StuckProcess) -> Finding:
 
 
 def _remedy(function: str) -> str:
-    """What to look at, by the kernel's function that it waits in."""
+    """Return what to look at, by the kernel's function that it waits in."""
     if function.startswith(_FILE_SERVER):
         return "check that the file servers of its mounts answer (findmnt, rpcinfo), repair them, then reboot the node"
     if function.startswith(_DISK):

@@ -53,7 +53,7 @@ def _bad(module: Transceiver) -> Iterator[Finding]:
         yield inconclusive(_NAME, UnmeasuredError(cause, remedy=remedy), module.port)
         return
     if module.optical and (module.received is None or module.sent is None):
-        cause = f"{_who(module)} does not report its light"
+        cause = f"{_name(module)} does not report its light"
         remedy = "update the firmware of adapter and transceiver; replace the transceiver if that does not help"
         yield inconclusive(_NAME, UnmeasuredError(cause, remedy=remedy), module.port)
     yield from _outside(
@@ -72,7 +72,7 @@ def _bad(module: Transceiver) -> Iterator[Finding]:
 
 
 def _outside(module: Transceiver, found: Ranged | None, diagnosis: tuple[Code, str, str, str]) -> Iterator[Finding]:
-    """`diagnosis`: code, what is wrong, unit and remedy."""
+    """Yield values out of range. `diagnosis`: code, what is wrong, unit and remedy."""
     if found is None or not found.outside:
         return
     code, what, unit, remedy = diagnosis
@@ -84,14 +84,14 @@ def _outside(module: Transceiver, found: Ranged | None, diagnosis: tuple[Code, s
         verdict=Verdict.FAIL,
         code=code,
         subject=module.port,
-        cause=f"{_who(module)} {what}{where}",
+        cause=f"{_name(module)} {what}{where}",
         measured=values[0] if len(values) == 1 else ", ".join(map(str, values)),
         expected=between(found.low, found.high, unit),
         remedy=f"{module.port}: {remedy}",
     )
 
 
-def _who(module: Transceiver) -> str:
+def _name(module: Transceiver) -> str:
     return f"the module {module.vendor} {module.part} (serial {module.serial})"
 
 

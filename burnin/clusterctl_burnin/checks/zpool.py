@@ -260,7 +260,7 @@ def _root(result: ProbeResult) -> str:
 
 
 def _filesystem(mounts: tuple[Mount, ...], path: str) -> Mount | None:
-    """The mount that a path lies on: the deepest one above it, the last of those."""
+    """Return the mount that a path lies on: the deepest one above it, the last of those."""
     above = [one for one in mounts if f"{path}/".startswith(f"{one.target.rstrip('/')}/")]
     return max(enumerate(above), key=lambda one: (len(one[1].target), one[0]))[1] if above else None
 

@@ -58,13 +58,13 @@ class Answer:
     advice: str
 
 
-def answer(hosts: Sequence[str], record: Record, beliefs: Mapping[Rail, Posterior], rules: Rules) -> Answer:
+def answer(hosts: Sequence[str], record: Record, posteriors: Mapping[Rail, Posterior], rules: Rules) -> Answer:
     """Return what the record shows of the hosts, with the posterior of each rail."""
-    found = _culprits(beliefs)
+    found = _culprits(posteriors)
     bad = tuple(culprit for culprit in found if culprit.probability >= rules.sure)
-    in_doubt = _in_doubt(beliefs, rules.sure)
+    in_doubt = _in_doubt(posteriors, rules.sure)
     suspects = tuple(c for c in found if not in_doubt.isdisjoint((c.part, rail) for rail in c.rails))
-    common = _common(beliefs, rules.sure)
+    common = _common(posteriors, rules.sure)
     unmeasured, thin = _uncovered(hosts, record, rules.screening, _covered(bad))
     proven = () if common else _proven(hosts, record, _covered(bad).union(*(culprit.host for culprit in suspects)))
     unmet = _unmet(record, proven)
@@ -72,7 +72,7 @@ def answer(hosts: Sequence[str], record: Record, beliefs: Mapping[Rail, Posterio
     return Answer(
         settled=bool(record.rounds) and not any((in_doubt, unmeasured, thin)),
         bad=bad,
-        best=_best(beliefs, known_bad=rules.known_bad),
+        best=_best(posteriors, known_bad=rules.known_bad),
         common=common,
         suspects=suspects,
         proven=proven,
@@ -84,12 +84,14 @@ def answer(hosts: Sequence[str], record: Record, beliefs: Mapping[Rail, Posterio
     )
 
 
-def _common(beliefs: Mapping[Rail, Posterior], sure: float) -> tuple[Rail, ...]:
-    return tuple(rail for rail, belief in beliefs.items() if belief.common >= sure)
+def _common(posteriors: Mapping[Rail, Posterior], sure: float) -> tuple[Rail, ...]:
+    return tuple(rail for rail, posterior in posteriors.items() if posterior.common >= sure)
 
 
-def _in_doubt(beliefs: Mapping[Rail, Posterior], sure: float) -> set[tuple[Part, Rail]]:
-    return {(part, rail) for rail, belief in beliefs.items() for case in belief.cases for part in case.open(sure)}
+def _in_doubt(posteriors: Mapping[Rail, Posterior], sure: float) -> set[tuple[Part, Rail]]:
+    return {
+        (part, rail) for rail, posterior in posteriors.items() for case in posterior.cases for part in case.open(sure)
+    }
 
 
 def _uncovered(
@@ -121,11 +123,11 @@ def _covered(bad: Sequence[Culprit]) -> set[str]:
     return {n for c in bad if c.part.kind in (PartKind.HOST, PartKind.LEAF) for n in c.part.names}
 
 
-def _culprits(beliefs: Mapping[Rail, Posterior]) -> list[Culprit]:
+def _culprits(posteriors: Mapping[Rail, Posterior]) -> list[Culprit]:
     """Return each part once where it is equally sure on several rails, the most probable first; no common cause."""
     by_rail: dict[tuple[Part, float], list[Rail]] = {}
-    for rail, belief in beliefs.items():
-        for case in belief.cases:
+    for rail, posterior in posteriors.items():
+        for case in posterior.cases:
             for part, probability in case.parts.items():
                 by_rail.setdefault((part, round(probability, 6)), []).append(rail)
     found = [
@@ -136,23 +138,23 @@ def _culprits(beliefs: Mapping[Rail, Posterior]) -> list[Culprit]:
     return sorted(found, key=lambda c: (-c.probability, c.part, str(c.rails)))
 
 
-def _best(beliefs: Mapping[Rail, Posterior], *, known_bad: bool) -> tuple[tuple[Part, Rail], ...]:
+def _best(posteriors: Mapping[Rail, Posterior], *, known_bad: bool) -> tuple[tuple[Part, Rail], ...]:
     """Return the parts of the most probable explanation, with their rails.
 
     `known_bad`: some part is known to be bad; where noise alone is most probable, the next explanation counts.
     """
-    found = [(part, rail) for rail, b in beliefs.items() for case in b.cases for part in case.sets[0][0]]
+    found = [(part, rail) for rail, b in posteriors.items() for case in b.cases for part in case.sets[0][0]]
     if known_bad and not found:
-        found = _second(beliefs)
+        found = _second(posteriors)
     return tuple(sorted(found, key=lambda item: (item[0], -1 if item[1] is None else item[1])))
 
 
-def _second(beliefs: Mapping[Rail, Posterior]) -> list[tuple[Part, Rail]]:
+def _second(posteriors: Mapping[Rail, Posterior]) -> list[tuple[Part, Rail]]:
     """Return the second explanation of the case where it is nearest to the first."""
     others = [
         (probability / max(case.sets[0][1], 1e-9), sorted(parts), rail)
-        for rail, belief in beliefs.items()
-        for case in belief.cases
+        for rail, posterior in posteriors.items()
+        for case in posterior.cases
         for parts, probability in case.sets[1:2]
     ]
     if not others:

@@ -1,4 +1,4 @@
-"""The runs of one rail by part: which parts can explain that runs failed, and what speaks against each."""
+"""The runs of one rail by part: which parts can explain that runs failed, and the evidence against each."""
 
 from __future__ import annotations
 

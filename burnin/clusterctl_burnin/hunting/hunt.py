@@ -49,12 +49,12 @@ class Hunt:
         events: Iterable[HuntEvent] = (),
         topology: Topology | None = None,
     ) -> None:
-        """`events`: of a hunt of the same hosts that is to go on. Raises ValueError where they are not."""
+        """Begin a hunt. `events`: of one of the same hosts that is to go on. Raise ValueError where they are not."""
         self._hosts = tuple(sorted(set(hosts)))
         self._rules = rules or Rules()
         self._topology = topology or {}
         self._record: Record = rebuilt(events)
-        self._beliefs: Mapping[Rail, Posterior] | None = None
+        self._posteriors: Mapping[Rail, Posterior] | None = None
         if not all(one.hosts <= set(self._hosts) for one in self._record.rounds.values()):
             raise ValueError("these are the events of another hunt: they name hosts that are not in this one")
 
@@ -84,35 +84,35 @@ class Hunt:
         """Take results in any order, all rails of a group together. Raises ValueError for a group never asked."""
         for result in results:
             self._record.apply(result)
-        self._beliefs = None
+        self._posteriors = None
 
     def drop(self, host: str) -> None:
         """Take the host out: it is in no further group, and what failed with it in this round counts against none."""
         if host not in self._hosts:
             raise ValueError(f"{host} is not in this hunt")
         self._record.apply(Dropped(host, max(self._record.rounds, default=0)))
-        self._beliefs = None
+        self._posteriors = None
 
     def answer(self) -> Answer:
         """Return what is known now, after any round."""
-        return answer(self._hosts, self._record, self._believed(), self._rules)
+        return answer(self._hosts, self._record, self._updated(), self._rules)
 
-    def _believed(self) -> Mapping[Rail, Posterior]:
-        if self._beliefs is None:
+    def _updated(self) -> Mapping[Rail, Posterior]:
+        if self._posteriors is None:
             found: dict[tuple[Run, ...], Posterior] = {}
             for rail in self._record.rails():
                 runs = self._record.runs(rail)
                 if runs not in found:  # a fault of a whole host shows on all rails alike
                     evidence = Evidence(runs, self._hosts, self._topology)
                     found[runs] = posterior(evidence, self._rules.assumptions)
-            beliefs = {rail: found[self._record.runs(rail)] for rail in self._record.rails()}
-            self._beliefs = given_bad(beliefs) if self._rules.known_bad else beliefs
-        return self._beliefs
+            posteriors = {rail: found[self._record.runs(rail)] for rail in self._record.rails()}
+            self._posteriors = given_bad(posteriors) if self._rules.known_bad else posteriors
+        return self._posteriors
 
     def _groups(self, number: int) -> tuple[Group, ...]:
         """Return the groups of a round: screening runs while a host lacks any, then follow-up runs."""
-        beliefs = self._believed()
-        sure, cases = self._sure(beliefs), self._undecided(beliefs)
+        posteriors = self._updated()
+        sure, cases = self._sure(posteriors), self._undecided(posteriors)
         hosts = self._hosts_of(number, sure, cases)
         wanting = self._wanting(sure)
         if not wanting:
@@ -204,13 +204,13 @@ class Hunt:
         more += [name for name in hosts.present if name not in there][: max(0, short)]
         return [*names, *more]
 
-    def _sure(self, beliefs: Mapping[Rail, Posterior]) -> list[Part]:
+    def _sure(self, posteriors: Mapping[Rail, Posterior]) -> list[Part]:
         sure = self._rules.sure
-        return [part for b in beliefs.values() for case in b.cases for part, p in case.parts.items() if p >= sure]
+        return [part for b in posteriors.values() for case in b.cases for part, p in case.parts.items() if p >= sure]
 
-    def _undecided(self, beliefs: Mapping[Rail, Posterior]) -> list[Case]:
+    def _undecided(self, posteriors: Mapping[Rail, Posterior]) -> list[Case]:
         """Return the cases that are in doubt, those of several rails that are alike once."""
-        cases = {case.sets: case for belief in beliefs.values() for case in belief.cases}
+        cases = {case.sets: case for posterior in posteriors.values() for case in posterior.cases}
         return [case for case in cases.values() if case.open(self._rules.sure)]
 
     def _suspects(self, cases: Iterable[Case]) -> set[str]:

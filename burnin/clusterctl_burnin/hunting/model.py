@@ -101,7 +101,7 @@ def pair(one: str, other: str) -> Part:
 
 
 Topology = Mapping[str, str]
-"""The leaf (or the rack, where the leaf is unknown) of each host whose place is known."""
+"""The leaf (or the rack, where the leaf is unknown) of each host with a known place."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """How probable it is that a part is bad, after all that was measured on one rail (Bayes' rule over sets of parts).
 
 A set S of bad parts explains a failed run with the probability 1 − (1 − f) ∏(1 − p) over the parts of S that are in it;
-f is the noise of its round, p how often a bad part shows. Passed runs speak of each part by itself, so that only failed
+f is the noise of its round, p how often a bad part shows. Passed runs count for each part alone, so that only failed
 runs connect parts: what shares none of them is judged apart, as a case of its own.
 """
 
@@ -23,7 +23,7 @@ MOST_BAD = 8
 MOST_CANDIDATES = 64
 """So many candidates of a case at most are combined with others: those that explain most by themselves."""
 NEGLIGIBLE = 9.0
-"""A set whose weight is e^9 times smaller than that of the best one is left out."""
+"""A set with a weight e^9 times smaller than that of the best one is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +96,19 @@ def posterior(evidence: Evidence, assumptions: Assumptions) -> Posterior:
     return Posterior(tuple(_case(evidence, runs, its, noise) for runs, its in cases))
 
 
-def given_bad(beliefs: Mapping[Rail, Posterior]) -> Mapping[Rail, Posterior]:
-    """The same, where some part is known to be bad: noise alone, in all cases at once, is no explanation.
+def given_bad(posteriors: Mapping[Rail, Posterior]) -> Mapping[Rail, Posterior]:
+    """Return the same, where some part is known to be bad: noise alone, in all cases at once, is no explanation.
 
     E being the probability of that, an explanation with bad parts has P / (1 − E), one without (P − E) / (1 − E).
     """
-    cases = [case for belief in beliefs.values() for case in belief.cases]
+    cases = [case for posterior in posteriors.values() for case in posterior.cases]
     noise = math.prod(case.noise_alone for case in cases)
     if not cases or noise >= 1:
-        return beliefs
-    return {rail: Posterior(tuple(_given(case, noise) for case in belief.cases)) for rail, belief in beliefs.items()}
+        return posteriors
+    return {
+        rail: Posterior(tuple(_given(case, noise) for case in posterior.cases))
+        for rail, posterior in posteriors.items()
+    }
 
 
 def _given(case: Case, noise: float) -> Case:

@@ -85,7 +85,7 @@ A_MINUTE, MINUTES = 10, 3
 
 
 def corrected_pcie(log: str) -> Iterator[Judgement]:
-    """Yield the devices whose corrected errors come so often that their cable or slot is bad.
+    """Yield the devices with so many corrected errors that their cable or slot is bad.
 
     The port and the device may each report an error: the larger number counts. A log of many megabytes may hold nothing
     else, so the text is searched as a whole.
@@ -132,8 +132,8 @@ _SLOT = "check that the slot's or riser's power lead is plugged in"
 def slot_power(messages: Iterable[Message], starts: Iterable[Message]) -> Iterator[Judgement]:
     """Yield the adapters that report too little power in their slot.
 
-    `starts` are messages with the firmware's version, whose first number is the kind of the adapter. On whole fleets of
-    sound machines all adapters of a kind report it (what the slot advertises is wrong): a warning. Where others of the
+    `starts` are messages with the firmware's version, which begins with the kind of the adapter. On whole fleets of
+    healthy machines all adapters of a kind report it (what the slot advertises is wrong): a warning. Where others of
     same kind do not, a power lead is missing.
     """
     low = {match["pci"] or "" for message in messages if (match := _LOW_POWER_OF.search(message.text))}

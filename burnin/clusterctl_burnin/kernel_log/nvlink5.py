@@ -1,4 +1,4 @@
-"""Xids 144 to 150: errors of NVLink 5, whose severity the message itself gives (`data/xid_nvlink5.tsv`)."""
+"""Xids 144 to 150: errors of NVLink 5. The message itself gives their severity (`data/xid_nvlink5.tsv`)."""
 
 from __future__ import annotations
 

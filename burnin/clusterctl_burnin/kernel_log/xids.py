@@ -43,7 +43,7 @@ class GpuError:
     remedy: str
     action: Action | None
     includes: frozenset[int] = frozenset()
-    """Codes of other Xids of the GPU whose message this one includes."""
+    """Codes of other Xids of the GPU with a message that this one includes."""
 
     @property
     def code(self) -> Code:

@@ -20,7 +20,7 @@ VERSION = "version"
 @dataclass(frozen=True, slots=True)
 class LimitKey:
     """A limit that a check or load judges by. `default` holds where a limits file does not name the limit; a limit
-    whose right value depends on the hardware has none, and every limits file must name it.
+    that depends on the hardware has none, and every limits file must name it.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Version(Strict):
 
 
 class OpenLimit(Strict):
-    """An entry of a limits file whose `value` may be null: no source gives the figure. `source` has the reason."""
+    """An entry of a limits file. Its `value` may be null: no source gives the figure. `source` has the reason."""
 
     value: Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)] | None
     unit: Text
@@ -72,7 +72,7 @@ class OpenLimit(Strict):
 
 
 class OpenVersion(Strict):
-    """An entry under `versions` whose `value` may be null."""
+    """An entry under `versions` with a `value` that may be null."""
 
     value: Annotated[str, pydantic.Field(pattern=r"^\d+(\.\d+)+$")] | None
     source: Text

@@ -61,8 +61,8 @@ class RailMethod(GroupMethod):
 
 
 class HangMethod(Strict):
-    """How a group sums for hours until it hangs. `stall_seconds` without a step are a hang; `seconds` is for a suite
-    that says nothing else. It runs by PyTorch in the Python of `gpu_load`.
+    """How a group sums for hours until it hangs. `stall_seconds` without a step are a hang; `seconds` is the default
+    of a suite. It runs by PyTorch in the Python of `gpu_load`.
     """
 
     message_bytes: Positive
@@ -86,7 +86,7 @@ class NodeMethod(Strict):
 class GpuLoadMethod(Strict):
     """How GPUs are loaded for the limits of `gpu_load` to apply: the side of the square matrices, the buffers copied.
 
-    `seconds` is for a suite that says nothing else. `python` is a Python on the node that has PyTorch for CUDA.
+    `seconds` is the default of a suite. `python` is a Python on the node that has PyTorch for CUDA.
     """
 
     python: Annotated[str, pydantic.Field(pattern=r"^/")]

@@ -64,13 +64,13 @@ NO_OTHERS: Mapping[str, LimitsText] = MappingProxyType({})
 
 
 def shipped_limits(name: str) -> Limits:
-    """The limits file of that name that comes with this package."""
+    """Return the limits file of that name that comes with this package."""
     text = shipped("limits", name, otherwise="no limits are called", where="limits")
     return parse_limits(text, where=f"limits/{name}.yml")
 
 
 def hardware_of_shipped() -> Mapping[str, str]:
-    """Return the hardware, in words, that each shipped limits file is for."""
+    """Return the hardware, as text, that each shipped limits file is for."""
     found = {}
     for name in names_in("limits", suffix=".yml"):
         data = parse_yaml(text_of(f"limits/{name}.yml"), f"limits/{name}.yml").data

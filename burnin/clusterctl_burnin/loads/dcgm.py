@@ -28,7 +28,7 @@ _MUST_RUN: Mapping[int, frozenset[str]] = {
     3: frozenset({"memory", "pcie", "diagnostic", "targeted_power", "targeted_stress"}),
     4: frozenset({"memory", "pcie", "diagnostic", "targeted_power", "targeted_stress", "memtest"}),
 }
-"""Tests of an H100 without which a level has not been run; others (EUD, say) are there where they are installed."""
+"""Tests of an H100 that every run of a level includes; others (such as EUD) are included where they are installed."""
 _OTHER_NAMES = {"gpu_memory": "memory"}
 _PERSISTENCE = "persistence mode"
 _CONFIGURE = "configure the node again (roles nvidia_driver and cuda_dcgm), then run the burn-in again"
@@ -71,12 +71,12 @@ def _diagnosis(result: ProbeResult) -> Diagnosis:
 
 
 def _of_node(results: Sequence[TestResult]) -> Iterator[Finding]:
-    """Tests of the whole node, or of a processor or a switch."""
+    """Yield findings of tests of the whole node, or of a processor or a switch."""
     for one in results:
         subject = one.entity.lower() or "node"
         if one.status is DiagStatus.FAIL:
             yield _failed(subject, "", [one])
-        elif one.status is DiagStatus.WARN or (one.complaints and one.status is DiagStatus.PASS):
+        elif one.status is DiagStatus.WARN or (one.messages and one.status is DiagStatus.PASS):
             yield _warned(subject, "", [one])
 
 
@@ -101,7 +101,7 @@ def _by_status(results: Sequence[TestResult]) -> _ByStatus:
         configured=tuple(filter(_configuration, failed)),
         passed=having(DiagStatus.PASS, DiagStatus.WARN),
         skipped=having(DiagStatus.SKIP, DiagStatus.NOT_RUN),
-        warned=tuple(r for r in results if r.status is DiagStatus.WARN or (r.complaints and r not in failed)),
+        warned=tuple(r for r in results if r.status is DiagStatus.WARN or (r.messages and r not in failed)),
     )
 
 
@@ -141,7 +141,7 @@ def _of_gpu(level: int, gpu: int, serial: str, results: Sequence[TestResult]) ->
 
 
 def _failed(subject: str, serial: str, results: Sequence[TestResult]) -> Finding:
-    severities = {complaint.severity for one in results for complaint in one.complaints}
+    severities = {message.severity for one in results for message in one.messages}
     name = f"the GPU with serial {serial}" if serial else "the GPU"
     if Severity.RESET in severities:
         remedy = f"drain the node and reset {name}; replace it if the test fails again"
@@ -193,21 +193,21 @@ def _unexplained(result: ProbeResult) -> Finding:
 
 def _configuration(one: TestResult) -> bool:
     """Return whether it fails only for a setting: DCGM 4 reports that; of DCGM 3's tests, persistence mode is one."""
-    if not one.complaints:
+    if not one.messages:
         return _name(one.test) == "persistence_mode"
     return all(
-        complaint.severity is Severity.CONFIG
-        or (complaint.severity is Severity.UNSTATED and _PERSISTENCE in f"{one.test} {complaint.text}".lower())
-        for complaint in one.complaints
+        message.severity is Severity.CONFIG
+        or (message.severity is Severity.UNSTATED and _PERSISTENCE in f"{one.test} {message.text}".lower())
+        for message in one.messages
     )
 
 
 def _name(test: str) -> str:
-    """`GPU Memory` of DCGM 3 is `memory` of DCGM 4."""
+    """Return the name as of DCGM 4: `GPU Memory` of DCGM 3 is its `memory`."""
     plain = test.lower().replace(" ", "_")
     return _OTHER_NAMES.get(plain, plain)
 
 
 def _words(results: Iterable[TestResult]) -> str:
-    parts = (f"{one.test}: {'; '.join(c.text for c in one.complaints) or one.status.value}" for one in results)
+    parts = (f"{one.test}: {'; '.join(c.text for c in one.messages) or one.status.value}" for one in results)
     return " | ".join(dict.fromkeys(parts))[:400]

@@ -25,7 +25,7 @@ class Lasts:
     hang_seconds: int | None = None
 
     def stretched(self, method: Method) -> Method:
-        """The method with the suite's iterations, and as much more time."""
+        """Return the method with the suite's iterations, and with more time in proportion."""
         wanted = self.group_iterations
         if wanted is None:
             return method
@@ -53,7 +53,7 @@ class GroupLoad:
     """`limit`: None where it judges by no figure. `remedy`: for a node that fails with all partners. `in_pairs`: of
     two nodes, in the suite's `pair_rounds`; else in `group_rounds`.
 
-    `by_rail`: it measures each device by itself, so that a node whose partners lack one was not measured on it.
+    `by_rail`: it measures each device by itself. A node is unmeasured on a device that its partners lack.
     A node with a fault takes part in none: it would spoil the results of its partners.
     """
 
@@ -73,6 +73,6 @@ class GroupLoad:
 
 
 def not_led(load: str, names: Sequence[str], why: str) -> Tried:
-    """`names[0]` led it: nothing is known of anybody."""
+    """Return a trial without results: `names[0]`, which led it, failed; nothing is known of any node."""
     detail = f"{names[0]}, which led the group: {why}"
     return Tried((Trial(load, tuple(names), Outcome.UNMEASURED, {}, detail=detail),), ())

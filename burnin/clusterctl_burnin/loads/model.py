@@ -10,7 +10,7 @@ from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl_burnin.probe import Readings
 
 Answer = Readings | str
-"""What a member's session brought back; in words why, where it brought nothing."""
+"""A member's answer; as text the reason, where there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 NCCL gets what it would else guess: the adapters by their exact names (a leading `=`; without it `mlx5_1` is also
 `mlx5_10`), the interface for its own messages, and to print on stdout why it failed. Over two nodes it would choose
-NVLSTree, whose figures (469 to 487 GB/s over NDR) show nothing of the fabric: there it is held to rings
+NVLSTree. Its figures (469 to 487 GB/s over NDR) show nothing of the fabric: there it is held to rings
 (https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html).
 """
 
@@ -28,7 +28,7 @@ Environment = Callable[[Member], Mapping[str, str]]
 def mpirun(
     members: Sequence[Member], ranks_per_node: int, user: str, interface: str, environment: Environment
 ) -> Callable[[Sequence[str]], tuple[str, ...]]:
-    """What runs a program on `members`, the first of which leads; `interface`: for MPI's own messages, or empty.
+    """Return the command that runs a program on `members`, led by the first; `interface`: for MPI's own messages.
 
     One application context where the variables are the same for all; else one for each member, between colons.
     """
@@ -55,7 +55,7 @@ def mpirun(
 
 
 def nccl_variables(member: Member, devices: Sequence[str], nodes: int) -> Mapping[str, str]:
-    """For a rank on `member` that may use `devices`, in a group of so many `nodes`."""
+    """Return NCCL's variables for a rank on `member` that may use `devices`, in a group of `nodes` nodes."""
     found = {"NCCL_DEBUG": "WARN"}
     if devices:
         found["NCCL_IB_HCA"] = f"={','.join(devices)}"
@@ -73,7 +73,7 @@ def all_reduce_perf(message_bytes: int, iterations: int) -> tuple[str, ...]:
 
 
 def started(result: ProbeResult) -> bool:
-    """Whether ranks ran at all, where it ended with an error."""
+    """Return whether ranks ran at all, for a result with an error."""
     return not NOT_STARTED.search(result.stderr)
 
 

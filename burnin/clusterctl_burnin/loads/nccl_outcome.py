@@ -12,7 +12,7 @@ Judged = tuple[Outcome, float | None, str]
 
 
 def outcome(head: str, result: ProbeResult | None, nodes: int, ranks: int, floor: float) -> Judged:
-    """`head`: who led it; a run of fewer than `ranks` proves nothing. `floor` in GB/s."""
+    """Return the outcome. `head`: the leader; a run of fewer than `ranks` proves nothing. `floor` in GB/s."""
     if result is None or result.status is Status.MISSING:
         return Outcome.UNMEASURED, None, f"{head} has no mpirun"
     if result.status is Status.TIMEOUT:
@@ -24,7 +24,7 @@ def outcome(head: str, result: ProbeResult | None, nodes: int, ranks: int, floor
 
 
 def measured(stdout: str, nodes: int, ranks: int, floor: float) -> Judged:
-    """Of a run that came to its end; what is not understood, or is not all there, is not measured."""
+    """Return the result of a run that came to its end; incomplete or unknown output is not measured."""
     try:
         found = parse_collective(stdout)
     except ParseError as error:
@@ -54,7 +54,7 @@ def _rate(found: CollectiveResult, nodes: int, ranks: int, floor: float) -> Judg
 
 
 def _per_adapter(busbw: float, nodes: int, ranks: int) -> str:
-    """What can be held against an adapter's rate. Over k nodes and n ranks at least busbw x (k - 1) / (n - 1) crosses
+    """Return what compares with an adapter's rate. Over k nodes and n ranks at least busbw x (k - 1) / (n - 1) crosses
     each adapter each way: the bus bandwidth counts what stays inside the nodes, too (nccl-tests, doc/PERFORMANCE.md).
     """
     if nodes < 2 or ranks < 2:

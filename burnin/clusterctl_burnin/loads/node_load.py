@@ -26,9 +26,9 @@ class NodeLoad:
                       is not `deterministic`: the gate then has the burn-in run once more before it quarantines
     metrics, samples  what is compared over the fleet, and how it is read from the answers
     limits            the limits that it judges by
-    needs             the areas without whose health its result means nothing: a failed check of another area does not
-                      stop it
-    about             the areas that its own failure speaks against; the loads that need them do not run after it
+    needs             the areas that must be healthy for its result to mean anything: a failed check of another area
+                      does not stop it
+    about             the areas that its own failure puts in doubt; the loads that need them do not run after it
     """
 
     name: str
@@ -41,5 +41,5 @@ class NodeLoad:
     about: frozenset[Area] = EVERY_AREA
 
     def check(self, limits: Limits, seconds: int | None = None) -> Check:
-        """The load as a check of one session: it is run, kept and judged as those are."""
+        """Return the load as a check of one session: it is run, kept and judged as those are."""
         return Check(self.name, self.probes(limits, seconds), self.judge, limits=self.limits)

@@ -1,4 +1,4 @@
-"""Which findings keep a node from which loads: those that speak against a part that the load needs.
+"""Which findings keep a node from which loads: those against a part that the load needs.
 
 All other loads of one node run although the node has failed: one repair then finds more faults of the node. A load of
 several nodes needs every part: a faulty node would spoil the results of its partners.
@@ -37,7 +37,7 @@ def needs_of(load: str) -> frozenset[Area]:
 
 
 def _speaks_against(finding: Finding) -> frozenset[Area]:
-    """A load of several nodes speaks against nothing: those run side by side. Who is unknown speaks against all."""
+    """Return the areas that it puts in doubt: none for a load of several nodes, all for an unknown check."""
     if finding.code in _BY_CODE:
         return _BY_CODE[finding.code]
     if finding.check in CHECKS:

@@ -63,7 +63,7 @@ def _nearest(readings: Readings, devices: tuple[str, ...]) -> tuple[int | None, 
 
 
 def nearest_gpus(table: GpuTopology, devices: tuple[str, ...]) -> tuple[int | None, ...]:
-    """For each device the GPU nearest to it; of several as near, one that no device before it has, if there is any."""
+    """Return for each device its nearest GPU; of several as near, one that no device before it has, if there is any."""
     found: list[int | None] = []
     for device in devices:
         distances = {

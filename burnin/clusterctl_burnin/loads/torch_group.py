@@ -42,7 +42,7 @@ class TorchRun:
 
 
 def group(load: str, members: Sequence[Member], run: TorchRun, user: str) -> Round:
-    """A round of all `members`: each runs its own ranks; the first one leads."""
+    """Return a round of all `members`: each runs its own ranks; the first one leads."""
     commands: dict[str, Command] = {}
     timeout = 0.0
     for number, member in enumerate(members):
@@ -75,7 +75,7 @@ def _argv(members: Sequence[Member], number: int, run: TorchRun) -> tuple[str, .
 
 
 def read(one: Round, answers: Mapping[str, Answer], ranks_per_node: int, floor: float) -> Tried:
-    """One trial for the whole group; `floor` in GB/s, 0 where no figure is judged."""
+    """Return one trial for the whole group; `floor` in GB/s, 0 where no figure is judged."""
     names = tuple(member.name for member in one.members)
     head = answers.get(names[0], "it was not asked")
     if isinstance(head, str):
@@ -124,13 +124,13 @@ def _stopped(results: Sequence[ProbeResult]) -> Stopped:
 
 
 def _nodes(names: Sequence[str], stopped: Stopped, ranks_per_node: int) -> tuple[str, ...]:
-    """Of the missing ranks; who failed may have failed for want of them, and is not named."""
+    """Return the nodes of the missing ranks; a failed rank may have failed for want of them, and is not named."""
     numbers = {rank // ranks_per_node for rank, _ in stopped.missing}
     return tuple(names[number] for number in sorted(numbers) if number < len(names))
 
 
 def _named(one: Round, stopped: Stopped, ranks_per_node: int) -> str:
-    """Who is missing before who failed for want of it; each with its node."""
+    """Return the missing ranks, then those that failed for want of them; each with its node."""
     return "; ".join(
         f"rank {rank} on {one.members[rank // ranks_per_node].name}: {why}"
         for rank, why in (stopped.missing or stopped.failed)

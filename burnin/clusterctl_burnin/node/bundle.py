@@ -34,7 +34,7 @@ ENVIRONMENT = {
     "HOME": os.environ.get("HOME", "/"),
     "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # CUDA then counts GPUs as nvidia-smi does
 }
-RETRY_PAUSE = 0.2  # between two tries of a probe that says when to try again
+RETRY_PAUSE = 0.2  # between two tries of a probe that asks for another try
 AGAIN = "=== read again after {:.3f} s ==="  # the line between the two outputs of a probe that is read twice
 GIVE_UP = 10.0  # seconds past its time-out, after which a probe that cannot even be killed is left alone
 LAUNCHER = "/usr/bin/env"  # a program's file may hang when it is opened: the caller of vfork(2) waits until then
@@ -46,13 +46,13 @@ Result = Dict[str, Any]
 
 
 def result_of(probe: Probe, began: float, status: str, **more: Any) -> Result:
-    """The result of a probe that was begun at `began` (`time.time()`)."""
+    """Return the result of a probe that was begun at `began` (`time.time()`)."""
     fields = {"argv": probe["argv"], "status": status, "rc": None, "stdout": "", "stderr": ""}
     return {**fields, **more, "started": began, "seconds": round(max(0.0, time.time() - began), 3)}
 
 
 def run_probe(probe: Probe) -> Result:
-    """Run one probe, and a second time where it is to be read twice, and tell how it ended."""
+    """Run one probe, and a second time where it is to be read twice; return its result."""
     began, limit = time.time(), time.monotonic() + probe["timeout"]
     first = time.monotonic()
     status, rc, stdout, stderr = run_with_retries(probe, limit)
@@ -114,7 +114,7 @@ class Sweep:
         return sum(not probe["waits"] for probe, _, _ in self.running.values()) < self.parallel
 
     def results(self, probes: list[Probe]) -> dict[str, Result]:
-        """By name, in the order of `probes`: each has one, whatever happens to it."""
+        """Return the results by name, in the order of `probes`: each has one, whatever happens to it."""
         found: dict[str, Result] = {}
         waiting = collections.deque(sorted(probes, key=lambda probe: not probe["waits"]))
         while waiting or self.running:

@@ -1,4 +1,4 @@
-"""Runs on a node: fingerprints of whole drives, so that it can be said whether an install has written to them.
+"""Runs on a node: fingerprints of whole drives, which show whether an install has written to them.
 
 Standard library only, Python 3.9. The controller sends this file to `python3 -`, followed by one line that calls
 `main`. A fingerprint is SHA-256 (hexadecimal) over parts of a drive in this order: its first MiB, its last MiB, and 14
@@ -23,7 +23,7 @@ Answers = Dict[str, Dict[str, str]]  # evaluated on Python 3.9
 
 
 def regions(size: int) -> Iterator[Tuple[int, int]]:
-    """(offset, length) of what is read of a drive of `size` bytes."""
+    """Yield (offset, length) of what is read of a drive of `size` bytes."""
     if size <= SMALL:
         yield 0, size
         return
@@ -34,7 +34,7 @@ def regions(size: int) -> Iterator[Tuple[int, int]]:
 
 
 def fingerprint(path: str) -> str:
-    """Of one drive; `OSError` where it cannot be read."""
+    """Return the fingerprint of one drive; raise `OSError` where it cannot be read."""
     digest = hashlib.sha256()
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

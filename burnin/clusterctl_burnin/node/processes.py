@@ -33,7 +33,7 @@ FLUSH = 1.0  # seconds for what is left in the pipes of a program that has ended
 MAX_BYTES = 16 << 20  # of stdout and of stderr each; what a program writes beyond that is dropped
 SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 STDOUT = 1
-SIMULATED = Path("/etc/clusterctl/simulated")  # marks a host whose parts are simulated
+SIMULATED = Path("/etc/clusterctl/simulated")  # marks a host with simulated parts
 MARKER = "\x1eclusterctl: this host is simulated\n"  # then the first line of our stderr; the controller takes it out
 NOT_FOUND, TIMED_OUT = 127, 124  # exit codes of a shell and of timeout(1)
 
@@ -115,7 +115,7 @@ def start(
     log: Optional[IO[str]] = None,
     dialogue: bool = False,
 ) -> subprocess.Popen[str]:
-    """Start a program that runs beside others. The caller ends it with `end`.
+    """Start a program that runs in parallel with others. The caller ends it with `end`.
 
     `log` takes its stdout and stderr. With `dialogue`, its stdin and stdout are pipes, and its stderr is dropped.
     """

@@ -50,7 +50,7 @@ def _other_rate(adapter: Adapter, sku: Sku) -> bool:
 
 
 def serial_of(adapter: Adapter, expected: Expected) -> str:
-    """The serial by which the BMC knows the adapter, found by its GUID; empty where it is unknown."""
+    """Return the serial by which the BMC knows the adapter, found by its GUID; empty where it is unknown."""
     guids = {adapter.node_guid, *(port.guid for port in adapter.ports)}
     known_adapters = (expected.inventory.hcas if expected.inventory else None) or ()
     return next((hca.serial for hca in known_adapters if hca.serial and hca.guid in guids), "")

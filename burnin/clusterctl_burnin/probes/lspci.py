@@ -26,7 +26,7 @@ def family(sku: Sku) -> str:
 
 
 def read_tree(readings: Readings) -> PciTree:
-    """Raises `UnmeasuredError` where lspci was not read to its end, or ran without privileges."""
+    """Return the tree. Raise `UnmeasuredError` where lspci was not read to its end, or ran without privileges."""
     text = readings.text(LSPCI)
     if len(text) >= LSPCI.max_bytes:
         raise UnmeasuredError("lspci printed more than the probe reads", remedy="read lspci -vvv on the node")
@@ -41,19 +41,19 @@ def gpus(tree: PciTree) -> tuple[PciDevice, ...]:
 
 
 def adapters(tree: PciTree, sku: Sku) -> tuple[PciDevice, ...]:
-    """Those of the SKU's model: other Mellanox parts (storage, management) are not judged by its figures."""
+    """Return those of the SKU's model: other Mellanox parts (storage, management) are not judged by its figures."""
     name = family(sku)
     return tuple(d for d in tree.devices if "controller" in d.kind and name in d.name.lower())
 
 
 def endpoints(tree: PciTree, expected: Expected) -> tuple[tuple[str, PciDevice], ...]:
-    """Each GPU and adapter, with the word that findings name it by."""
+    """Return each GPU and adapter, with the word that findings name it by."""
     found = [(f"gpu {device.address}", device) for device in gpus(tree)]
     return (*found, *((f"hca {device.address}", device) for device in adapters(tree, expected.sku)))
 
 
 def absent(check: str, tree: PciTree, expected: Expected) -> Iterator[Finding]:
-    """INCONCLUSIVE where lspci shows fewer GPUs or adapters than the SKU has."""
+    """Yield INCONCLUSIVE where lspci shows fewer GPUs or adapters than the SKU has."""
     yield from missing(check, len(gpus(tree)), expected.sku.gpu_count, "GPUs")
     yield from missing(check, len(adapters(tree, expected.sku)), expected.sku.hca_count, "adapters")
 

@@ -1,9 +1,9 @@
 """A node's evidence of its last burn-in as the recording that `burnin judge` reads. Pure.
 
 A probe's evidence is its command, host, time and `[STATUS, exit code N, S s]`, then stdout, then `[stderr]` and stderr
-where it wrote any. Which probe it was is told by the command: a check's by what checks run today, a load's by what its
+where it wrote any. The command identifies the probe: a check's by today's checks, a load's by what its
 session has kept. What neither names is left out. Evidence
-says nothing of the session where it is older than `session.py`: then the clock is not judged.
+that is older than `session.py` has nothing about the session: then the clock is not judged.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Export:
 
 
 def export(node: NodeState, evidence: Sequence[Evidence], probes: Iterable[Probe]) -> Export | None:
-    """The recording of `node` (as it stood then); None where no probe's answer is among the evidence."""
+    """Return the recording of `node` (as it stood then); None where no probe's answer is among the evidence."""
     kept = [session for item in evidence if (session := session_in(item)) is not None]
     loaded = {command: name for session in kept for name, command in session.commands.items()}
     asked = {command: Probe(name, tuple(shlex.split(command))) for command, name in loaded.items()}
@@ -54,8 +54,8 @@ def export(node: NodeState, evidence: Sequence[Evidence], probes: Iterable[Probe
 
 
 def result_in(probe: Probe, evidence: Evidence) -> ProbeResult | None:
-    """What the probe answered; None where its evidence is not laid out so. Of several lines `[stderr]` the last counts:
-    what a tool prints of its own accord may look like one.
+    """Return the probe's answer; None where its evidence has another layout. Of several lines `[stderr]` the last
+    counts: what a tool prints of its own accord may look like one.
     """
     text = evidence.content.decode(errors="replace")
     head = _HEAD.match(text)

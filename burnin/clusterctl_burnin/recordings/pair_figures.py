@@ -28,8 +28,9 @@ class PairFigure:
 
 
 def pair_figure(evidence: Evidence, names: Mapping[str, str]) -> PairFigure | None:
-    """Of a client's evidence; None for a server's, for what measured nothing, and for other commands. `names`: node
-    names by host address.
+    """Return the figure of a client's evidence; None for a server's, without a measurement, and for other commands.
+
+    `names`: node names by host address.
     """
     if not evidence.source.startswith(f"{NAME} "):
         return None

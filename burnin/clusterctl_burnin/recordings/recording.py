@@ -1,6 +1,6 @@
 """Recorded evidence of one node's checks, as a file: what its probes answered, and what was expected of it then.
 
-A file may also hold the bare answer, as the node printed it: whose it is, and what is expected, the caller then knows.
+A file may also hold the bare answer, as the node printed it: then the caller knows the node and what is expected.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _File(pydantic.BaseModel):
 @dataclass(frozen=True, slots=True)
 class Recording:
     """`sent` and `received` are the controller's clock around the session; None where that was not kept. `population`:
-    with whom the node's figures are compared, its SKU where the file names none.
+    the nodes that the figures are compared with, its SKU where the file names none.
     """
 
     node: str
@@ -58,7 +58,7 @@ Owner = Callable[[], Mapping[str, object]]
 
 
 def parse_recording(text: bytes, *, where: str, owner: Owner | None = None) -> Recording:
-    """Raises ParseError naming the file and the field."""
+    """Return the recording. Raise ParseError with the file and the field."""
     try:
         file = _file(text, owner)
         inventory = inventory_from_data(file.inventory) if file.inventory is not None else None

@@ -96,7 +96,7 @@ class Rejudging:
 
 
 def verdicts(judged: Iterable[Judged]) -> tuple[tuple[NodeVerdict, ...], tuple[Unjudged, ...]]:
-    """All nodes by name, with what sets them apart from their fleet; and what could not be compared."""
+    """Return all nodes by name, with what sets them apart from their fleet; and what could not be compared."""
     found, fleets = [], defaultdict[str, dict[str, Traits]](dict)
     for one in judged:
         found.append(one)

@@ -1,4 +1,4 @@
-"""What a session with a node was, besides its probes' answers: kept as a piece of evidence of its own."""
+"""A session with a node, apart from its probes' answers: kept as a piece of evidence of its own."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def session_evidence(
 
 
 def session_in(evidence: Evidence) -> Session | None:
-    """None where the evidence is another, or was not written by this version."""
+    """Return the session; None where the evidence is another, or was not written by this version."""
     if evidence.source != SOURCE:
         return None
     try:

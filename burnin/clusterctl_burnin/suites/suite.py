@@ -19,13 +19,13 @@ from clusterctl_burnin.package_data import shipped
 from clusterctl_burnin.registry import CHECKS, GROUP_LOADS, NODE_LOADS
 
 OWN = frozenset({"version", "name"})
-"""What each file says for itself, whatever it extends."""
+"""What each file has for itself, whatever it extends."""
 Find = Callable[[str], Document]
 """The suite of a name, whole. Raises `UsageError` where there is none."""
 
 
 class _Differences(pydantic.BaseModel):
-    """What a suite says about another one; its other fields stand in the place of that one's."""
+    """A suite's differences from another one; its other fields stand in the place of that one's."""
 
     model_config = pydantic.ConfigDict(extra="ignore")
 
@@ -35,8 +35,9 @@ class _Differences(pydantic.BaseModel):
 
 
 def extended(document: Document, find: Find, known: Collection[str]) -> Document:
-    """The document with everything that it leaves out as the suite has it that it `extends`; as it is where it extends
-    none. `find`: whole documents that are known to be right; `known`: all checks. Raises `UsageError` for what is no
+    """Return the document, completed from the suite that it `extends`; unchanged where it extends none.
+
+    `find`: whole documents that are known to be right; `known`: all checks. Raise `UsageError` for what is no
     difference.
     """
     own = document.data
@@ -45,17 +46,17 @@ def extended(document: Document, find: Find, known: Collection[str]) -> Document
     if "extends" not in own:
         _require_none(document)
         return document
-    said = validate(document, _Differences, EXPLAINED)
+    differences = validate(document, _Differences, EXPLAINED)
     _require_one_way(document)
-    base = _found(document, said.extends, find)
-    checks = own["checks"] if "checks" in own else _differing(document, said, base.data["checks"], known)
+    base = _found(document, differences.extends, find)
+    checks = own["checks"] if "checks" in own else _differing(document, differences, base.data["checks"], known)
     inherited = {key: value for key, value in base.data.items() if key not in OWN}
     rest = {key: value for key, value in own.items() if key not in _Differences.model_fields}
     return replace(document, data={**inherited, **_seconds(inherited, rest), **rest, "checks": checks})
 
 
 def _seconds(inherited: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """How long loads last is taken over for those that are still there."""
+    """Return the seconds of loads; inherited ones hold for the loads that are still there."""
     loads = own.get("loads", inherited.get("loads"))
     seconds = inherited.get("node_seconds", {})
     return {"node_seconds": {name: value for name, value in seconds.items() if name in (loads or ())}}
@@ -81,23 +82,23 @@ def _require_one_way(document: Document) -> None:
     for key in ("add", "drop"):
         if key in document.data and "checks" in document.data:
             remedy = f"take out {key}, or checks"
-            raise UsageError("checks says already which there are", where=document.where(key), remedy=remedy)
+            raise UsageError("checks lists all of them already", where=document.where(key), remedy=remedy)
 
 
-def _differing(document: Document, said: _Differences, base: Sequence[str], known: Collection[str]) -> list[Any]:
-    """`base` without what is dropped, and after it what is added."""
-    for index, name in enumerate(said.drop):
+def _differing(document: Document, differences: _Differences, base: Sequence[str], known: Collection[str]) -> list[Any]:
+    """Return `base` without what is dropped, and after it what is added."""
+    for index, name in enumerate(differences.drop):
         if name not in base:
-            remedy = f"{said.extends} has {', '.join(base)}"
-            words = f"{said.extends} has no check {name!r} to drop"
+            remedy = f"{differences.extends} has {', '.join(base)}"
+            words = f"{differences.extends} has no check {name!r} to drop"
             raise UsageError(words, where=document.where("drop", index), remedy=remedy)
-    for index, name in enumerate(said.add):
+    for index, name in enumerate(differences.add):
         if name not in known:
             remedy = f"the checks are {', '.join(sorted(known))}"
             raise UsageError(f"no check is called {name!r}", where=document.where("add", index), remedy=remedy)
-        if name in base or name in said.add[:index]:
+        if name in base or name in differences.add[:index]:
             raise UsageError(f"{name!r} is there already", where=document.where("add", index), remedy="take one out")
-    return [*(name for name in base if name not in said.drop), *said.add]
+    return [*(name for name in base if name not in differences.drop), *differences.add]
 
 
 IB_WRITE_BW = "ib_write_bw"
@@ -133,7 +134,7 @@ NO_OTHERS: Mapping[str, SuiteText] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a site changes about a suite; None leaves it as the suite says, as does a load that is not named."""
+    """What a site changes about a suite; None leaves the suite's value, as does a load that is not named."""
 
     pair_rounds: int | None = None
     group_rounds: int | None = None
@@ -151,11 +152,11 @@ class Suite:
     loads             of several nodes
     pair_rounds       with how many partners each node is measured
     group_rounds      in how many groups, two nodes meeting again as late as possible
-    pair_seconds      how long a pair is loaded; None: as many messages as the limits file says
-    group_iterations  how often a group repeats its sum; None: as the limits file says
-    hang_seconds      how long a group sums until it hangs; None: as the limits file says
+    pair_seconds      how long a pair is loaded; None: the messages of the limits file
+    group_iterations  how often a group repeats its sum; None: by the limits file
+    hang_seconds      how long a group sums until it hangs; None: by the limits file
     solo              loads of one node, which go before those of several
-    node_seconds      for how long each of them runs; who is not named: as the limits file says
+    node_seconds      for how long each of them runs; others: by the limits file
     known_bad   jobs have failed, so that a part is bad: a failed load is not explained by chance alone
     """
 
@@ -190,19 +191,19 @@ class Suite:
 
     def as_dict(self) -> dict[str, Any]:
         """Return all of it by name, for the record of what a run was judged by."""
-        said = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "solo"}
+        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "solo"}
         loads = [*(load.name for load in self.solo), *self.loads]
-        return {**said, "checks": [check.name for check in self.checks], "loads": loads}
+        return {**values, "checks": [check.name for check in self.checks], "loads": loads}
 
     def changed(self, changes: Changes) -> Suite:
-        said = {one.name: getattr(changes, one.name) for one in fields(changes)}
+        changed = {one.name: getattr(changes, one.name) for one in fields(changes)}
         if changes.node_seconds is not None:
-            said["node_seconds"] = {**self.node_seconds, **changes.node_seconds}
-        return replace(self, **{name: value for name, value in said.items() if value is not None})
+            changed["node_seconds"] = {**self.node_seconds, **changes.node_seconds}
+        return replace(self, **{name: value for name, value in changed.items() if value is not None})
 
 
 def shipped_suite(name: str = "bootstrap") -> Suite:
-    """The suite of that name that comes with this package."""
+    """Return the suite of that name that comes with this package."""
     return _suite(_Library({}).find(name))
 
 
@@ -224,8 +225,9 @@ class _Library:
     others: Mapping[str, SuiteText]
 
     def find(self, name: str, below: tuple[str, ...] = ()) -> Document:
-        """`below`: the names of those that extend it, the outermost first. The error names no place where the name
-        itself is to blame: the caller knows the place.
+        """Return the document. `below`: the names of those that extend it, the outermost first.
+
+        The error names no place where the name itself is wrong: the caller knows the place.
         """
         itself = below[-1:] == (name,)
         if name in below and not itself:
@@ -255,7 +257,7 @@ def _check(document: Document, file: _File) -> None:
 
 
 def _check_names(document: Document, field_name: str, names: Sequence[str], known: Sequence[str]) -> None:
-    """Each is known, and stands once."""
+    """Require that each is known, and occurs once."""
     for index, name in enumerate(names):
         where = document.where(field_name, index)
         if name not in known:
@@ -277,10 +279,10 @@ def _check_seconds(document: Document, file: _File, solo: Sequence[str]) -> None
 
 def _suite(document: Document) -> Suite:
     file = validate(document, _File, EXPLAINED)
-    said = file.model_dump(exclude={"version", "checks", "loads"})
+    given = file.model_dump(exclude={"version", "checks", "loads"})
     return Suite(
         checks=tuple(CHECKS[name] for name in file.checks),
         loads=tuple(name for name in file.loads if name in GROUP_LOADS),
         solo=tuple(NODE_LOADS[name] for name in file.loads if name in NODE_LOADS),
-        **said,
+        **given,
     )

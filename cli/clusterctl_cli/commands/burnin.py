@@ -8,7 +8,7 @@ from clusterctl_cli.command_groups import BURNIN, LazyGroup
 from clusterctl_cli.commands.steps import one
 from clusterctl_cli.options import partner_option
 
-step = partner_option(one("burnin", "Check and load nodes whose cabling is proven."))
+step = partner_option(one("burnin", "Check and load nodes with proven cabling."))
 
 
 @click.group(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from clusterctl.cabling.burn.plan import BurnPlan
 
 _NAMED = 40
-"""Unreached links that people see by name; --json has all."""
+"""Unreached links that are printed by name; --json has all."""
 _MEASURE = "adaptive routing: what is loaded is measured from port counters, not computed; see `cable coverage`"
 
 
@@ -51,7 +51,7 @@ class BurnplanOptions:
 @click.command("burnplan")
 @click.option("--fts", type=FILE, required=True, help="Output of dump_fts, gzipped or not.")
 @click.option("--fabric", type=FILE, required=True, help="Output of ibnetdiscover or iblinkinfo of the same moment.")
-@click.option("--opensm-log", type=FILE, help="The subnet manager's log: who made the tables.")
+@click.option("--opensm-log", type=FILE, help="The subnet manager's log: the routing engine of the tables.")
 @click.option(
     "--window", callback=_duration, metavar="SPAN", default="4h", show_default=True, help="The time that there is."
 )
@@ -76,7 +76,7 @@ class BurnplanOptions:
 def burnplan(ctx: click.Context, options: BurnplanOptions) -> None:
     """Plan stages of flows that load every link in both directions, one flow on each, and rounds of pairs.
 
-    Exit code 0: every directed link is reached, over balanced tables; 1: not so, and it says which and why; 2: a file
+    Exit code 0: every directed link is reached, over balanced tables; 1: not so, with which links and why; 2: a file
     could not be read or understood, or the burn takes longer than the window.
     """
     from clusterctl.cabling.burn.plan import Lengths, check_window  # here, not above: keeps --help fast

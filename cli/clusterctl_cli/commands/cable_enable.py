@@ -14,7 +14,7 @@ from clusterctl_cli.text import echo
 @click.option("--port", "ports", metavar="SWITCH:PORT", multiple=True, help="Only these.  [default: all that are out]")
 @click.option("--limits", default="ndr", show_default=True, help="Fabric limits by name, or a file of your own.")
 @click.option(
-    "--deadline", type=click.FloatRange(min=1), default=300.0, show_default=True, help="Seconds, besides the proof."
+    "--deadline", type=click.FloatRange(min=1), default=300.0, show_default=True, help="Seconds, without the proof."
 )
 @yes_option
 @dry_run_option
@@ -26,7 +26,7 @@ def enable(*, ports: tuple[str, ...], limits: str, deadline: float, yes: bool, d
     as far apart as the limits take to prove the bit error rate (12 minutes at 400 Gb/s); what came back slower, or is
     not proven healthy by then, is disabled again.
 
-    Exit code 0: all are proven and in use; 1: some are not, and it says why.
+    Exit code 0: all are proven and in use; 1: some are not, with the reason.
     """
     from clusterctl.operations import link_isolation as operation
     from clusterctl.operations.operation import Control

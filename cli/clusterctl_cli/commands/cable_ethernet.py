@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from clusterctl.operations.network_cables import LiveReading, NetworkCablesRequest, NetworkCablesResult
 
 _NAMED = 4
-"""Cables without a measurement that people see by name, for each reason."""
+"""Cables without a measurement that are printed by name, for each reason."""
 
 
 def verify_network_cables(request: NetworkCablesRequest, folder: Path | None, *, as_json: bool) -> int:
-    """Compare and print; return the exit code. `folder`: the site whose hosts are read now; None: files only."""
+    """Compare and print; return the exit code. `folder`: the site with the hosts to read now; None: files only."""
     from clusterctl.operations import network_cables as operation
     from clusterctl.operations.operation import Control
     from clusterctl_cli.context import open_context
@@ -54,7 +54,7 @@ def _as_json(verification: EthernetVerification) -> dict[str, object]:
 
 
 def _by_reason(verification: EthernetVerification) -> dict[str, list[str]]:
-    """Cables that were not measured, by why."""
+    """Return the unmeasured cables, by reason."""
     found: dict[str, list[str]] = {}
     for item in verification.unmeasured:
         found.setdefault(item.reason, []).append(f"{item.cable.source} – {item.cable.destination}")
@@ -77,7 +77,7 @@ def _print(result: NetworkCablesResult) -> None:
         console.print(Text(f"INCONCLUSIVE {name}: {missing.reason}", style="magenta"))
         console.print(Text(f"    → {missing.remedy}", style="yellow"))
     counts = (
-        f"{verification.right} of {verification.planned} planned cables are heard, {verification.observed} observed"
+        f"{verification.right} of {verification.planned} planned cables are proven, {verification.observed} observed"
     )
     good = result.exit_code == 0
     findings, unmeasured = len(verification.explanations), len(verification.unmeasured)

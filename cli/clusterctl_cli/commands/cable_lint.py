@@ -1,4 +1,4 @@
-"""`clusterctl cable lint`: what is wrong with a wiring plan before anybody lays a cable."""
+"""`clusterctl cable lint`: what is wrong with a wiring plan before a cable is laid."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class VerifyOptions:
     multiple=True,
     help="DEVICE.json that `lldpctl -f json0` printed there, or a folder of them; repeatable",
 )
-@click.option("--live", is_flag=True, help="instead of recorded files: ask the site's hosts over SSH whom they hear")
+@click.option("--live", is_flag=True, help="instead of recorded files: read the LLDP neighbours of the site's hosts")
 @click.option(
     "--deadline", type=click.FloatRange(min=1), default=300.0, show_default=True, help="with --live: seconds to wait"
 )
@@ -55,7 +55,7 @@ class VerifyOptions:
 @click.pass_context
 @gathered(VerifyOptions)
 def verify(ctx: click.Context, options: VerifyOptions) -> None:
-    """Compare a wiring plan with a recorded fabric and say which cables to move.
+    """Compare a wiring plan with a recorded fabric and name the cables to move.
 
     Without --plan, the wiring rule is inferred from the fabric, and the cables that break it are named.
 

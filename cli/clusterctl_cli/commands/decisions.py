@@ -55,7 +55,7 @@ def quarantine(folder: Path, **options: Any) -> int:
 @click.command()
 @nodes_argument
 @click.option(
-    "--check", required=True, shell_complete=complete_checks, help="The check whose finding is waived: gpu_ecc."
+    "--check", required=True, shell_complete=complete_checks, help="The check with the finding to waive: gpu_ecc."
 )
 @click.option(
     "--subject",
@@ -82,7 +82,7 @@ def waive(folder: Path, *, revoke: bool, **options: Any) -> int:
 @reason_option("What was swapped")
 @decision_options
 def merge(node: str, folder: Path, **options: Any) -> int:
-    """Say that another machine stands in a node's place (a swapped chassis or board). All its steps run again."""
+    """Record that another machine is in a node's place (a swapped chassis or board). All its steps run again."""
     return _decide("merge", folder, {**options, "nodes": (node,)})
 
 
@@ -111,7 +111,7 @@ def retire(node: str, folder: Path, *, wipe: bool, serial: str, **options: Any) 
         operation.preview(context, request)
         if flags.yes:
             operation.require_serial(context.node(node), serial)
-        serial = click.prompt("Type the serial of the machine whose drives are erased", err=True)
+        serial = click.prompt("Type the serial of the machine that loses all data on its drives", err=True)
         operation.require_serial(context.node(node), serial)
     request = operation.WipeRequest(node=node, serial=serial, **options)
     if flags.yes and not flags.dry_run:  # what is erased is always printed

@@ -1,4 +1,4 @@
-"""`clusterctl discover`: the step; with `--sweep`, who answers in networks of BMCs, before any of them is a node."""
+"""`clusterctl discover`: the step; with `--sweep`, the BMCs of networks, before any of them is a node."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ONLY_SWEEP = {
     type=click.Path(path_type=Path, dir_okay=False),
     help="Bring this sheet up to date with what was found, or begin it.",
 )
-@click.option("--no-login", is_flag=True, help="Only what BMCs tell anybody; needs no site.")
+@click.option("--no-login", is_flag=True, help="Only what BMCs report without a login; needs no site.")
 @click.option("--read-only", is_flag=True, help="Power no machine on; what cannot be measured then is inconclusive.")
 @step_options
 def discover(folder: Path, sweep: tuple[str, ...], networks: tuple[str, ...], **options: Any) -> int:
@@ -43,7 +43,7 @@ def discover(folder: Path, sweep: tuple[str, ...], networks: tuple[str, ...], **
     that one is not either, and stands inconclusive.
 
     With --sweep CIDR... find out which BMCs there are: vendor, serial, MAC, place. At most eight requests to each, one
-    login to those whose certificate is trusted, and nothing is written to any of them.
+    login to those with a trusted certificate, and nothing is written to any of them.
     """
     if not sweep:
         _refuse({"networks": networks, **options})

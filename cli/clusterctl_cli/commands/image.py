@@ -24,7 +24,7 @@ boot_folder_option = click.option(
 
 @click.group()
 def image() -> None:
-    """Root file systems that the PXE installer writes to disks (docs/how-to/images.md)."""
+    """Build and list root file systems that the PXE installer writes to disks (docs/how-to/images.md)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ def build(options: BuildOptions) -> int:
 @boot_folder_option
 @format_option()
 def list_images(*, boot_folder: Path, as_json: bool) -> int:
-    """Say which images there are, and which deployer writes them."""
+    """List the images, and the deployer that writes them."""
     from clusterctl.operations import images
 
     found = images.images(boot_folder)

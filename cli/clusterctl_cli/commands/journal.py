@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def journal() -> None:
-    """The journal itself: check, back up, restore and shrink it (docs/how-to/journal.md)."""
+    """Check, back up, restore and shrink the journal (docs/how-to/journal.md)."""
 
 
 @journal.command()
@@ -55,7 +55,7 @@ def backup(*, file: Path, folder: Path, as_json: bool) -> int:
 def restore(*, file: Path, folder: Path, yes: bool, dry_run: bool, as_json: bool) -> int:
     """Replace the journal by the backup FILE. Refused while a run has claims, and for a damaged backup.
 
-    A SQLite journal that cannot be read is kept under another name beside the restored one.
+    A SQLite journal that cannot be read is kept under another name in the same folder.
     """
     from clusterctl.operations import journal as operation
     from clusterctl.operations.operation import Control

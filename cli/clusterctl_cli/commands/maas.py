@@ -12,7 +12,7 @@ from clusterctl_cli.options import site_option
 
 @click.group()
 def maas() -> None:
-    """The MAAS host that installs the site's machines (docs/how-to/maas-host.md)."""
+    """Set up and check the MAAS host that installs the site's machines (docs/how-to/maas-host.md)."""
 
 
 @maas.command()

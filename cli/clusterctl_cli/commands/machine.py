@@ -1,4 +1,4 @@
-"""`clusterctl power|accounts|settings|firmware|bmc`: what is done to machines beside their steps."""
+"""`clusterctl power|accounts|settings|firmware|bmc`: what is done to machines outside their steps."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _switch(order: str, folder: Path, options: dict[str, Any]) -> int:
 
 @click.group()
 def accounts() -> None:
-    """Passwords of the machines' BMCs, by the site's rule (site.yml: bmc.rotation); on disk before they are used."""
+    """Change passwords of BMCs by the site's rule (site.yml: bmc.rotation); each is on disk before it is used."""
 
 
 @accounts.command()
@@ -143,7 +143,7 @@ def check_accounts(folder: Path, **options: Any) -> int:
 
 @click.group()
 def settings() -> None:
-    """BIOS attributes and firmware against the baseline of each machine's SKU (docs/how-to/settings.md)."""
+    """Compare BIOS and firmware with the baseline of each machine's SKU, and correct them (docs/how-to/settings.md)."""
 
 
 @settings.command("check")
@@ -204,7 +204,7 @@ def _in_waves(operation: Any, folder: Path, options: dict[str, Any]) -> int:
 
 @click.group()
 def bmc() -> None:
-    """The BMCs themselves."""
+    """Act on the BMCs themselves."""
 
 
 @bmc.command("clear-log")
@@ -214,7 +214,7 @@ def bmc() -> None:
 def clear_log(folder: Path, **options: Any) -> int:
     """Clear the event logs of BMCs, once all their entries are in the journal.
 
-    Only the hardware's event log (SEL, IML, Log1), on the machine whose serial is known; audit and Lifecycle logs stay.
+    Only the hardware's event log (SEL, IML, Log1), on a machine with a known serial; audit and Lifecycle logs stay.
     """
     from clusterctl.operations import clear_log as operation
     from clusterctl_cli.approval import Flags, carry_out

@@ -186,7 +186,7 @@ def _print_part(context: SiteContext, part: Part, *, as_json: bool) -> None:
 
 
 def _evidence(context: SiteContext, events: Iterable[Event], prefix: str) -> bytes:
-    """Return the raw content of the evidence whose digest begins with `prefix`."""
+    """Return the raw content of the evidence with a digest that begins with `prefix`."""
     digests = {digest for event in events for digest in event.evidence if digest.startswith(prefix)}
     if len(digests) != 1:
         raise UsageError(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command()
 @site_option
 @limit_option
-@click.option("--network", is_flag=True, help="Show the network that each host will be given, as netplan says it.")
+@click.option("--network", is_flag=True, help="Show the network that each host will be given, as netplan prints it.")
 @format_option()
 @click.pass_context
 def plan(ctx: click.Context, /, folder: Path, *, network: bool, as_json: bool, **options: Any) -> None:

@@ -12,7 +12,7 @@ from clusterctl_cli.options import site_option
 
 @click.group()
 def pxe() -> None:
-    """Our own PXE (site.yml: provisioning, backend: pxe): DHCP, TFTP and HTTP for machines that are installed."""
+    """Serve DHCP, TFTP and HTTP for machines that are installed (site.yml: provisioning, backend: pxe)."""
 
 
 @pxe.command()
@@ -36,7 +36,7 @@ def serve(folder: Path) -> int:
 @site_option
 @format_option()
 def check(folder: Path, as_json: bool) -> int:
-    """Say what is missing before machines can be installed: tools, interface, address, images. Changes nothing.
+    """Report what is missing before machines can be installed: tools, interface, address, images. Changes nothing.
 
     Exit code 3 where the controller lacks something, 2 where the site file or the boot folder does, 1 where something
     was not measured.

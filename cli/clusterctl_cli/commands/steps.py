@@ -75,7 +75,7 @@ def install(*, folder: Path, reinstall: str, reason: str, from_pool: bool, **opt
 @click.option("--check", is_flag=True, help="Only show what the roles would change on nodes that were configured.")
 @step_options
 def configure(*, folder: Path, check: bool, **options: Any) -> int:
-    """Apply the roles to nodes that are installed; reboot those whose roles need it, unless the site forbids it.
+    """Apply the roles to installed nodes; reboot those with a role that needs it, unless the site forbids it.
 
     With --check, read the gold pool (or --limit) and show what has drifted: which tasks would change something, on
     which nodes. Changes and records nothing. Exit code 0: all is as the site has it; 1: something would change, or a
@@ -110,7 +110,7 @@ admit = one("admit", "Admit to the gold pool nodes that are burned in.")
     help="gpu3, a slot, a serial, 'cable 5'.",
 )
 @click.option("--reason", default="", help="Instead of the parts' names; kept in the node's history with your name.")
-@click.option("--from-pool", is_flag=True, help="Even where it is gold and no scheduler can tell whether it is idle.")
+@click.option("--from-pool", is_flag=True, help="Even where it is gold and no scheduler reports that it is idle.")
 @click.option(
     "--suite", default="", shell_complete=complete_suites, help="Another burn-in than the site's, such as revalidate."
 )
@@ -119,7 +119,7 @@ admit = one("admit", "Admit to the gold pool nodes that are burned in.")
 def revalidate(folder: Path, *, parts: tuple[str, ...], **options: Any) -> int:
     """Prove nodes again after a repair, from the step on that the repair touched, up to gold.
 
-    An open chassis puts all PCIe links in doubt, whatever was repaired. The nodes are measured beside gold nodes: those
+    An open chassis puts all PCIe links in doubt, whatever was repaired. The nodes are measured with gold nodes: those
     of --partner, else idle ones that the scheduler lends. Steps that no repair touched do not run again. --repaired
     and --reason hold for all the nodes.
     """

@@ -1,1 +1,1 @@
-"""The fleet report: what was measured and found, for the people who run the fleet and for those who sold it."""
+"""The fleet report: what was measured and found, for the operators of the fleet and its vendor."""

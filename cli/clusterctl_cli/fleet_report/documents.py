@@ -12,7 +12,7 @@ from clusterctl_cli.render import finding_json, value_json
 
 
 def figures_json(figures: Sequence[Figure]) -> list[dict[str, Any]]:
-    """`[{"check":…, "sku":…, "unit":…, "expected":…, "median":…, "values":[{"name":…, "subject":…, "value":…,
+    """Return `[{"check":…, "sku":…, "unit":…, "expected":…, "median":…, "values":[{"name":…, "subject":…, "value":…,
     "bad":…}]}]`, values ascending.
     """
     return [
@@ -29,7 +29,7 @@ def figures_json(figures: Sequence[Figure]) -> list[dict[str, Any]]:
 
 
 def pairs_json(pairs: Pairs | None) -> dict[str, Any] | None:
-    """None where no measurement of a pair was read; `whole` is false where only bad nodes' were."""
+    """Return the pairs; None where none was read. `whole` is false where only those of bad nodes were."""
     if pairs is None:
         return None
     return {
@@ -45,7 +45,7 @@ def pairs_json(pairs: Pairs | None) -> dict[str, Any] | None:
 
 
 def case_json(case: Case, node: dict[str, Any]) -> dict[str, Any]:
-    """`node` as `nodes --json` has it, with `machine`, `charges` and `timeline`."""
+    """Return `node` as `nodes --json` has it, with `machine`, `charges` and `timeline`."""
     moments = [{"at": m.at.isoformat(), "text": m.text, "actor": m.actor, "mark": m.mark} for m in case.moments]
     return node | {"machine": case.machine, "charges": [_charge(c) for c in case.charges], "timeline": moments}
 

@@ -1,4 +1,4 @@
-"""The same in words: Markdown, and plain columns for a terminal. Pure."""
+"""The report as text: Markdown, and plain columns for a terminal. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BAD_SHOWN = 3
 
 
 def figures_rows(figures: Sequence[Figure]) -> list[tuple[str, ...]]:
-    """Metric, SKU, nodes, lowest, median, highest, expected, what did not pass."""
+    """Return rows of metric, SKU, nodes, lowest, median, highest, expected, what did not pass."""
     return [
         (
             f"{one.check} [{one.unit}]",
@@ -49,7 +49,7 @@ def _bad(figure: Figure) -> str:
 
 
 def fleet_text(sheet: FleetReport) -> str:
-    """For a terminal: what stands where, stopped nodes with part and remedy, offenders, figures, slow rails."""
+    """Return for a terminal: stages, stopped nodes with part and remedy, offenders, figures, slow rails."""
     about = sheet.standing
     names = {node.id: node.name for node in sheet.nodes}
     offenders = offenders_lines(about.offenders, names)
@@ -113,7 +113,7 @@ def fleet_markdown(acceptance: str, sheet: FleetReport) -> str:
 
 
 def case_markdown(case: Case, site: str, now: datetime, *, simulated: bool) -> str:
-    """One node's sheet, fit to be handed to its vendor."""
+    """Return one node's sheet, fit to be handed to its vendor."""
     node = case.node
     lines = [f"# {case.machine}, serial {node.serial or 'unknown'}", ""]
     lines += [f"{node.name} of {site}, {node.location}; {now:%Y-%m-%d %H:%M} UTC.", ""]

@@ -100,7 +100,7 @@ class Stretch:
 
 
 def stretches(moments: Sequence[Moment], now: datetime) -> tuple[Stretch, ...]:
-    """Over the time from the first moment to `now`; each at least as wide as can be seen."""
+    """Return the stretches from the first moment to `now`; each at least as wide as can be seen."""
     if not moments:
         return ()
     whole = max((now - moments[0].at).total_seconds(), 1.0)

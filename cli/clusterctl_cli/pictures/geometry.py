@@ -16,7 +16,7 @@ _GAP, _BAND_HEAD, _BAND_GAP = 12, 24, 26
 _COLUMNS = 16
 _LONGEST_LABEL = 40
 _ROWS = 12
-"""Rows that a large group may have beside others."""
+"""Rows that a large group may have next to others."""
 _MOST_CURVES = 160
 _ORDER = {kind: place for place, kind in enumerate(MarkKind)}
 
@@ -65,7 +65,7 @@ class Chart:
 
 
 def draw(rows: Sequence[Band], found: Iterable[Mark]) -> Chart:
-    """Bands from top to bottom, racks side by side in as many lines as it takes."""
+    """Return the chart: bands from top to bottom, racks next to each other in as many lines as it takes."""
     y = 0.0
     heads: list[PlacedLabel] = []
     racks: list[PlacedLabel] = []
@@ -126,7 +126,7 @@ def _curve(kind: MarkKind, a: PlacedTile, b: PlacedTile, links: int) -> Curve:
 
 
 def _path(a: PlacedTile, b: PlacedTile) -> str:
-    """Leaves and arrives upright between bands; an arch within one."""
+    """Return the line: upright at its ends between bands, an arch within one."""
     (x1, y1), (x2, y2) = a.centre, b.centre
     if abs(y1 - y2) < _BAND_HEAD:
         rise = min(y1, y2) - _BAND_HEAD - abs(x1 - x2) / 8

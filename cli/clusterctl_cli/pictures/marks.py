@@ -41,7 +41,7 @@ class Mark:
 
 
 def marks(plan: WiringPlan, fabric: Fabric, verification: Verification, health: Health | None) -> tuple[Mark, ...]:
-    """Each link at most once for each kind."""
+    """Return each link at most once for each kind."""
     difference = compare(plan, named_cables(fabric, verification.names))
     found = [
         *(_mark(MarkKind.MISSING, cable.ends) for cable in difference.missing),

@@ -1,4 +1,4 @@
-"""Who was measured with whom, as a square: rows send, columns receive."""
+"""The measured pairs of nodes, as a square: rows send, columns receive."""
 
 from __future__ import annotations
 

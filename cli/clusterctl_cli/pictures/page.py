@@ -1,6 +1,6 @@
 """The fabric report as one HTML page that needs nothing else: no script, font or picture from elsewhere.
 
-Its only script is the search. The page says all without it, and its content security policy lets no other one run.
+Its only script is the search. The page is complete without it, and its content security policy lets no other one run.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class Band:
 
 
 def bands(plan: WiringPlan, fabric: Fabric, verification: Verification, found: Iterable[Mark]) -> tuple[Band, ...]:
-    """Every planned and every cabled device in exactly one band."""
+    """Return every planned and every cabled device in exactly one band."""
     planned = [(cable.source.device, cable.destination.device) for cable in plan.cables]
     cables = named_cables(fabric, verification.names)
     seen = [(min(cable.ends).device, max(cable.ends).device) for cable in cables]
@@ -161,7 +161,7 @@ class _Devices:
 
 
 def _namesakes(tiers: Mapping[str, int], devices: Iterable[str]) -> dict[str, int]:
-    """Return the tiers of devices without one, by the tier of most devices whose names differ in numbers only."""
+    """Return the tiers of devices without one, by the tier of most devices with names that differ in numbers only."""
     alike: dict[str, Counter[int]] = defaultdict(Counter)
     for device, tier in tiers.items():
         alike[_pattern(device)][tier] += 1

@@ -33,7 +33,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """All errors of one link, both ends; `counters` which, in words."""
+    """All errors of one link, both ends; `counters` names the counters."""
 
     link: str
     counters: str
@@ -56,7 +56,7 @@ class Timeline:
 def timeline(
     links: Sequence[Link], readings: Sequence[Telemetry], moments: Sequence[float], places: FabricLabels
 ) -> Timeline:
-    """`moments`: when each reading was taken, in seconds since the first."""
+    """Return the time line. `moments`: when each reading was taken, in seconds since the first."""
     ranked = []
     quiet = unread = 0
     for link in links:
@@ -77,7 +77,7 @@ def timeline(
 
 
 def _added(link: Link, readings: Sequence[Telemetry]) -> list[tuple[int, bool]]:
-    """Per interval: errors of both ends, and whether that may not be all."""
+    """Return for each interval the errors of both ends, and whether that may not be all."""
     found = []
     for first, last in pairwise(readings):
         grown = [growth(first.counters.get(port), last.counters.get(port)) for port in (link.a, link.b)]

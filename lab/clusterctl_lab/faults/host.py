@@ -113,6 +113,12 @@ FAULTS = (
         change=lambda system: replace(system, frozen=True),
     ),
     system_fault(
+        "inodes-used",
+        does="a file system of the host (/srv, a small one of its own) has nearly as many files as it can have",
+        shows="df -i: 99 % of its inodes are used",
+        change=lambda system: replace(system, inodes_used=True),
+    ),
+    system_fault(
         "hung-process",
         does="a process of the host stays in state D: it waits in vfork(2) for a child that never continues",
         shows="ps: state D, no processor time; signals but SIGKILL do nothing",

@@ -244,7 +244,17 @@ systemctl reset-failed {_BROKEN} || true
 if systemctl is-enabled --quiet {_BROKEN}; then systemctl start {_BROKEN}; fi
 """
 
+_FEW_INODES = "/srv"
+
+_USE_INODES = f"""
+mountpoint --quiet {_FEW_INODES} || mount -t tmpfs -o size=1m,nr_inodes=100 clusterctl-lab {_FEW_INODES}
+cd {_FEW_INODES} && seq 98 | xargs touch
+"""
+
+_FREE_INODES = f"umount {_FEW_INODES}"
+
 _ILLS = {
+    "inodes_used": (_USE_INODES, _FREE_INODES),
     "mount_lost": (_LOSE_MOUNT, _FIND_MOUNT),
     "names_lost": (_LOSE_NAMES, _FIND_NAMES),
     "other_release": (_OTHER_RELEASE, _OWN_RELEASE),

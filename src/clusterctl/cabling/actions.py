@@ -58,7 +58,7 @@ class TakeOut:
 class Restore:
     """Restore absent devices: power first, then the unplugged of `cables`. Counts as one action.
 
-    `causes` are the devices whose absence hides the others; none: all of `devices`.
+    `causes` are the absent devices that hide the others; none: all of `devices`.
     """
 
     devices: tuple[str, ...]

@@ -27,7 +27,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a link stays as it is, and what to do instead; `host` is the adapter whose rail it is, where it is one."""
+    """Why a link stays as it is, and what to do instead; `host` is the link's adapter where it has one."""
 
     link: Link
     reason: str
@@ -54,12 +54,12 @@ class Isolation:
 
 
 def budget_of(links: int) -> int:
-    """The smaller of 10 and 0.5 % of the links, at least 1."""
+    """Return the smaller of 10 and 0.5 % of the links, at least 1."""
     return max(1, min(MOST_PORTS, int(links * MOST_SHARE)))
 
 
 def plan_cuts(fabric: Fabric, wanted: Iterable[Link], standing: Isolation) -> CutPlan:
-    """In the order of `wanted`. `fabric` is as it is now, `standing` what is disabled in it already."""
+    """Return the plan, in the order of `wanted`. `fabric` is the present one, `standing` what is disabled in it."""
     cables = fabric.cables()
     bench = _Bench(fabric, cables, standing, budget_of(len(cables) + len(standing.cuts)))
     for link in dict.fromkeys(wanted):
@@ -96,7 +96,7 @@ class _Bench:
         self._links.discard(link)
 
     def _against(self, link: Link) -> tuple[str, str]:
-        """The first rule that speaks against it, and the way out; empty where none does."""
+        """Return the first rule against it, and the remedy; empty where none is."""
         pair = frozenset((link.a.guid, link.b.guid))
         rules = (
             (link not in self._links, ("it is not up, or no longer where it was", "read the fabric again")),
@@ -125,13 +125,13 @@ class _Bench:
         return next((device.guid for device in known if device.kind is not DeviceKind.SWITCH), None)
 
     def _lower(self, a: Guid, b: Guid) -> Guid:
-        """The switch nearer to the hosts: it is its uplink."""
+        """Return the switch nearer to the hosts: the link is its uplink."""
         far = len(self._tiers) + 1
         return min((a, b), key=lambda guid: (self._tiers.get(guid, far), guid))
 
 
 def _tiers(fabric: Fabric, cables: Iterable[Link]) -> dict[Guid, int]:
-    """Cables to the next adapter."""
+    """Return the number of cables from each switch to the next adapter."""
     near = _neighbours(cables)
     tiers = {guid: 0 for guid, device in fabric.devices.items() if device.kind is not DeviceKind.SWITCH}
     layer: AbstractSet[Guid] = frozenset(tiers)

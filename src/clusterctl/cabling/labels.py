@@ -62,7 +62,7 @@ class PlanLabels:
         return f"{location} " if location else ""
 
     def rack(self, *devices: str) -> str:
-        """Return the rack of the first device whose place is known."""
+        """Return the rack of the first device with a known place."""
         known = (self.plan.locations[d] for d in devices if d in self.plan.locations)
         return next(known, Location()).rack
 

@@ -1,4 +1,4 @@
-"""The controller's own disk: its errors in words, and files that are written whole or not at all."""
+"""The controller's own disk: its errors as messages, and files that are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ ROOM_BYTES = 1 << 16
 
 @contextmanager
 def disk_explained(what: str, where: Path) -> Iterator[None]:
-    """An `OSError` within becomes an `EnvironmentBrokenError`: `WHERE: WHAT: No space left on device`."""
+    """Turn an `OSError` within into an `EnvironmentBrokenError`: `WHERE: WHAT: No space left on device`."""
     try:
         yield
     except OSError as error:
         full = "make room on that disk, then run the same command again: it goes on from here"
-        remedy = full if error.errno in FULL else "make it writable for the user who runs clusterctl"
+        remedy = full if error.errno in FULL else "make it writable for the user of clusterctl"
         raise EnvironmentBrokenError(f"{what}: {error.strerror}", where=str(where), remedy=remedy) from None
 
 
@@ -39,7 +39,7 @@ def require_room(folder: Path) -> None:
 def write_whole(file: Path, content: bytes, *, mode: int, over: bool) -> None:
     """Write `file` whole or not at all, whenever we are killed; without `over` a file that is there is left alone.
 
-    The part that is written first has one name for all writers, who take turns by its lock (flock(2)): what a dead
+    The part that is written first has one name for all writers, which take turns by its lock (flock(2)): what a dead
     writer left there is overwritten by the next one.
     """
     with _part_of(file, mode) as (part, descriptor):
@@ -58,7 +58,7 @@ def write_whole(file: Path, content: bytes, *, mode: int, over: bool) -> None:
 
 @contextmanager
 def _part_of(file: Path, mode: int) -> Iterator[tuple[Path, int]]:
-    """The part file, open and ours alone."""
+    """Yield the part file, open and locked."""
     part = file.with_name(f".{file.name}.part")
     while True:
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT, mode)
@@ -72,7 +72,7 @@ def _part_of(file: Path, mode: int) -> Iterator[tuple[Path, int]]:
 
 
 def _is_at(path: Path, descriptor: int) -> bool:
-    """Whether the open file still has this name: another writer may have finished while we waited."""
+    """Return whether the open file still has this name: another writer may have finished while we waited."""
     try:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:
@@ -86,21 +86,21 @@ def _write_all(descriptor: int, content: bytes) -> None:
 
 
 def write_once(file: Path, content: bytes) -> None:
-    """Whole or not at all, mode 0600 in a folder of mode 0700, and never over what is there already."""
+    """Write whole or not at all, mode 0600 in a folder of mode 0700, and never over an existing file."""
     with disk_explained("cannot be written", file):
         _make_private(file.parent)
         write_whole(file, content, mode=0o600, over=False)
 
 
 def write_over(file: Path, content: bytes) -> None:
-    """The same, in the place of what is there."""
+    """Write the file in the place of an existing one."""
     with disk_explained("cannot be written", file):
         _make_private(file.parent)
         write_whole(file, content, mode=0o600, over=True)
 
 
 def _make_private(folder: Path) -> None:
-    """The folder and all missing ones above it: `mkdir(parents=True)` would open those to others."""
+    """Create the folder and all missing ones above it: `mkdir(parents=True)` would open those to others."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     for path in reversed(missing):
         path.mkdir(mode=0o700, exist_ok=True)

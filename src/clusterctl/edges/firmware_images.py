@@ -1,4 +1,4 @@
-"""Firmware images on the controller's disk: what is sent is what the baseline's digest says."""
+"""Firmware images on the controller's disk: only an image with the baseline's digest is sent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ImageFiles:
 
     @contextmanager
     def opened(self, image: Image) -> Iterator[BinaryIO]:
-        """The file at its begin; its digest was computed from this very opening of it."""
+        """Yield the file at its start; its digest was computed from this very opening of it."""
         with _opened(image) as file:
             digest = hashlib.sha256()
             while block := file.read(_BLOCK):

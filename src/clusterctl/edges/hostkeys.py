@@ -25,7 +25,7 @@ class HostKeys:
     folder: Path
 
     def get(self, name: str) -> tuple[str, str]:
-        """(private key in OpenSSH's format, public key as `ssh-ed25519 AAAA…`)."""
+        """Return (private key in OpenSSH's format, public key as `ssh-ed25519 AAAA…`)."""
         file = self.folder / name
         if not file.exists():
             write_once(file, _new_key())
@@ -33,13 +33,13 @@ class HostKeys:
         return private, public_key(private, str(file))
 
     def renew(self, name: str) -> tuple[str, str]:
-        """Another key in the place of the one that the host had."""
+        """Return another key in the place of the one that the host had."""
         write_over(self.folder / name, _new_key())
         return self.get(name)
 
 
 def public_key(private: str, where: str) -> str:
-    """The public half of an OpenSSH private key without a passphrase."""
+    """Return the public half of an OpenSSH private key without a passphrase."""
     try:
         key = load_ssh_private_key(private.encode(), password=None)
     except (ValueError, TypeError):

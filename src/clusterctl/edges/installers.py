@@ -1,4 +1,4 @@
-"""Several installers as one: each machine's own, by what the site file says of its name."""
+"""Several installers as one: each machine's own, by the site file's entry for its name."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Backend:
 
 
 class Installers:
-    """Meets `Installer`, `Eraser` and `PowerLogins`; `backend_of` tells whose a node is, or raises `UsageError`."""
+    """Meets `Installer`, `Eraser` and `PowerLogins`. `backend_of` returns a node's installer or raises `UsageError`."""
 
     def __init__(self, backend_of: Callable[[str], Backend]) -> None:
         self._of = backend_of
@@ -85,6 +85,6 @@ class Installers:
         return eraser.erase(target, deadline)
 
     def give(self, target: PowerTarget, deadline: Deadline) -> Observed[LoginUpdate]:
-        """An installer that does not log in to BMCs knows no machine there."""
+        """Return no update: an installer that does not log in to BMCs knows no machine there."""
         logins = self._of(target.name).logins
         return logins.give(target, deadline) if logins is not None else Observed(LoginUpdate.UNKNOWN)

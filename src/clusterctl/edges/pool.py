@@ -1,4 +1,4 @@
-"""Publishes the gold pool as a JSON file that schedulers and people read."""
+"""Publishes the gold pool as a JSON file for schedulers and operators."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class FilePool:
             write_whole(self.file, content.encode(), mode=0o644, over=True)
 
     def lacks(self, names: Iterable[str]) -> frozenset[str]:
-        """All of them before the first publication; none where what was published cannot be read."""
+        """Return all of them before the first publication; none where what was published cannot be read."""
         try:
             document = json.loads(self.file.read_text(encoding="utf-8"))
             published = {node["name"] for node in document["gold"]}
         except FileNotFoundError:
             return frozenset(names)
-        except (OSError, ValueError, KeyError, TypeError):  # it was not we who wrote this
+        except (OSError, ValueError, KeyError, TypeError):  # another program wrote this
             return frozenset()
         return frozenset(names) - published

@@ -1,6 +1,6 @@
 """Programs on the controller: bounded by a deadline, cancellable, and ended together with clusterctl.
 
-`run` is for a program that ends by itself; `start` for one that works beside clusterctl over its pipes. Secrets reach a
+`run` is for a program that ends by itself; `start` for one that works in parallel over its pipes. Secrets reach a
 program over stdin or in a file of mode 0600, never in its arguments: other users can read those.
 """
 
@@ -36,7 +36,7 @@ _INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SSH_AUTH_SOCK", "TMPDIR", "LD_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a program gets besides its arguments.
+    """What a program gets in addition to its arguments.
 
     missing    the remedy where the program is not installed
     inherited  further environment variables that it inherits

@@ -55,7 +55,7 @@ class Redaction:
         return b"".join((*kept, content[end:])).decode("utf-8", "surrogatepass")
 
     def bytes(self, content: bytes) -> bytes:
-        """As of text; what is no UTF-8 stays as it is."""
+        """Redact as in text; what is no UTF-8 stays as it is."""
         return self(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
@@ -76,8 +76,8 @@ class _Pack:
 
 
 def _packed(packs: tuple[_Pack, ...], forms: set[str]) -> tuple[_Pack, ...]:
-    """With `forms` added. Each pack is more than twice as large as the next: there are few of them, and secrets that
-    are learnt one by one do not cost a rebuilding of everything each time.
+    """Return the packs with `forms` added. Each pack is more than twice as large as the next: so there are few, and
+    a new secret does not rebuild all of them.
     """
     kept = list(packs)
     while kept and len(kept[-1].forms) <= 2 * len(forms):
@@ -86,7 +86,7 @@ def _packed(packs: tuple[_Pack, ...], forms: set[str]) -> tuple[_Pack, ...]:
 
 
 def _encoded(text: str) -> bytes:
-    """Bytes in which a text is found exactly where its characters are, those that are no Unicode included."""
+    """Return bytes in which a text is found exactly where its characters are, invalid Unicode included."""
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -95,8 +95,8 @@ KNOWN = Redaction()
 
 
 def forms(secret: str) -> Iterator[str]:
-    """As it is; in JSON, once and within JSON; in Python's `repr`; in a URL or form, once and twice, which is how
-    OAuth's PLAINTEXT signature has it (RFC 5849, 3.4.4 in 3.5.1); and within base64 in each of three ways.
+    """Yield the secret itself; in JSON, once and within JSON; in Python's `repr`; in a URL or form, once and twice, as
+    in OAuth's PLAINTEXT signature (RFC 5849, 3.4.4 in 3.5.1); and within base64 in each of three ways.
     """
     import base64
     import json

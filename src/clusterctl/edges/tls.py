@@ -1,4 +1,4 @@
-"""Whom we believe over TLS: a certificate authority, or one pinned certificate. There is no third way.
+"""Trust in TLS peers: a certificate authority, or one pinned certificate. There is no third way.
 
 Sources: RFC 9325 (TLS 1.2 at least), urllib3's `assert_fingerprint`, which compares right after the handshake, before
 the first byte of a request.
@@ -39,11 +39,11 @@ class Trust:
         return self.ca_file or system_authorities()
 
     def client(self) -> ssl.SSLContext:
-        """A new context for `TrustingAdapter`; any number of connections and threads may share it."""
+        """Return a new context for `TrustingAdapter`; any number of connections and threads may share it."""
         return self.context(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
     def context(self, made: C) -> C:
-        """Make `made`, a fresh client context, believe as this says; with a pin, the caller's adapter compares it."""
+        """Make `made`, a fresh client context, trust by this; with a pin, the caller's adapter compares it."""
         made.minimum_version = ssl.TLSVersion.TLSv1_2
         if self.fingerprint:
             made.check_hostname = False
@@ -63,7 +63,7 @@ class Trust:
 
 
 class TrustingAdapter(HTTPAdapter):
-    """Requests' transport under a `Trust`; what a session or request says of `verify` does not matter.
+    """Requests' transport under a `Trust`; the `verify` of a session or request does not matter.
 
     `context` is of `Trust.client` or `Trust.context`: to read a bundle of authorities takes 20 ms, so it is read once
     and not, as requests would, again for every connection.
@@ -79,7 +79,7 @@ class TrustingAdapter(HTTPAdapter):
         super().init_poolmanager(connections, maxsize, block, **{**pool, **pin, "ssl_context": self._tls})
 
     def cert_verify(self, conn: Any, url: str, verify: bool | str, cert: Any) -> None:
-        """The context knows whom to believe: nothing is added to it."""
+        """Add nothing: the context has the authorities."""
         del url, verify, cert
         conn.cert_reqs = "CERT_NONE" if self._pin else "CERT_REQUIRED"
 
@@ -97,33 +97,33 @@ class TrustingAdapter(HTTPAdapter):
 
 
 def system_authorities() -> str:
-    """The controller's bundle, to which a site may have added its own authority; else the one that ships with us."""
+    """Return the controller's bundle, to which a site may have added its own authority; else the one of our package."""
     found = ssl.get_default_verify_paths().cafile
     return found if found and Path(found).is_file() else DEFAULT_CA_BUNDLE_PATH
 
 
-def distrust(chain: list[BaseException], who: str, ca_field: str, pin_field: str) -> UntrustedError | None:
-    """The error for a peer that is not who it must be, from an exception and all its causes; None where it is another.
+def distrust(chain: list[BaseException], peer: str, ca_field: str, pin_field: str) -> UntrustedError | None:
+    """Return the error for a peer with a wrong identity, from an exception and all its causes; None for other causes.
 
-    `ca_field` and `pin_field` are where a person says whom to believe.
+    `ca_field` and `pin_field` are where an operator configures the trust.
     """
     for cause in chain:
         if isinstance(cause, ssl.SSLCertVerificationError):
             return UntrustedError(
-                f"{who}'s TLS certificate is not accepted: {cause.verify_message}; nothing secret was sent",
+                f"{peer}'s TLS certificate is not accepted: {cause.verify_message}; nothing secret was sent",
                 remedy=f"name the authority that signed it as {ca_field}, or pin it: {pin_field}",
             )
         found = _NO_MATCH.search(str(cause)) if isinstance(cause, SSLError) else None
         if found:
             return UntrustedError(
-                f"{who}'s TLS certificate is not the pinned one, but {with_colons(found[1])}; nothing secret was sent",
-                remedy=f"find out who answers there; only if its certificate was renewed, change the pin: {pin_field}",
+                f"{peer}'s TLS certificate is not the pinned one, but {with_colons(found[1])}; nothing secret was sent",
+                remedy=f"find out what answers there; only if its certificate was renewed, change the pin: {pin_field}",
             )
     return None
 
 
 def causes(error: BaseException) -> list[BaseException]:
-    """The error and everything it was made from: causes, contexts, and urllib3's `reason` and arguments."""
+    """Return the error and everything it was made from: causes, contexts, and urllib3's `reason` and arguments."""
     seen: list[BaseException] = []
     waiting: list[BaseException] = [error]
     while waiting:

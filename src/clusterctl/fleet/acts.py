@@ -60,7 +60,7 @@ class FlashState(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Details:
-    """What an intent says beside its target. One subclass for each act that needs any."""
+    """What an intent records in addition to its target. One subclass for each act that needs any."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 

@@ -67,7 +67,7 @@ def payload_to_data(payload: Payload) -> dict[str, Any]:
 
 def payload_from_json(seq: int, kind: str, version: int, text: str | bytes) -> Payload:
     """Return the payload of event `seq`. Raise `UsageError` where a newer program wrote it, and
-    `EnvironmentBrokenError` where it is not what its kind says.
+    `EnvironmentBrokenError` where it does not have the fields of its kind.
     """
     known = PAYLOADS.get(_KINDS[kind]) if kind in _KINDS else None
     if known is None or version > known.version:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 class Health(enum.Enum):
-    """`NOT_MEASURED` is said and never taken for health; only `BROKEN` stops work."""
+    """`NOT_MEASURED` is reported and never counts as healthy; only `BROKEN` stops work."""
 
     OK = "ok"
     WARN = "warn"
@@ -42,6 +42,6 @@ def not_measured(name: str, why: str, remedy: str = "") -> Diagnosis:
 
 
 def enumerated(names: list[str], most: int = 3) -> str:
-    """`a, b, c and 5 more`."""
+    """Return `a, b, c and 5 more`."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

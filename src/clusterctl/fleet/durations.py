@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from clusterctl.fleet.errors import UsageError
 
-FORMS = "give a date (2026-12-01), a time (2026-12-01T18:00, UTC unless it says otherwise) or a duration (12h, 3d, 2w)"
+FORMS = "give a date (2026-12-01), a time (2026-12-01T18:00, UTC by default) or a duration (12h, 3d, 2w)"
 _DURATION = re.compile(r"(\d{1,6})(s|min|h|d|w)")
 _UNITS = {
     "s": timedelta(seconds=1),

@@ -1,4 +1,4 @@
-"""One tree of errors. Each says what is wrong, where, and what to do; its class decides the exit code."""
+"""One tree of errors. Each names what is wrong, where, and what to do; its class decides the exit code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ClusterctlError(Exception):
 
 
 class UsageError(ClusterctlError):
-    """The person's input is wrong: site file, plan, flag, name. Exit code 2; nothing was changed."""
+    """The operator's input is wrong: site file, plan, flag, name. Exit code 2; nothing was changed."""
 
     kind = "usage"
     exit_code = 2
@@ -103,7 +103,7 @@ class BusyError(EdgeError):
 
 class PasswordChangeError(AuthenticationError):
     """A BMC took our credentials and does nothing before its password is changed. `account`: the one to change, where
-    the BMC tells it.
+    the BMC names it.
     """
 
     kind = "password_change"
@@ -114,7 +114,7 @@ class PasswordChangeError(AuthenticationError):
 
 
 class UntrustedError(EdgeError):
-    """The outside thing could not prove who it is (TLS certificate, SSH host key): no secret was sent."""
+    """The peer could not prove its identity (TLS certificate, SSH host key): no secret was sent."""
 
     kind = "untrusted"
 

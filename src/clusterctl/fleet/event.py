@@ -77,7 +77,7 @@ class Kind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """What one kind of event says. Subclasses hold JSON-able values and no secret; `str()` gives a line for operators.
+    """Data of one kind of event. Subclasses hold JSON-able values and no secret; `str()` gives a line for operators.
 
     A payload may gain fields with defaults; a change of meaning raises `version`.
     """

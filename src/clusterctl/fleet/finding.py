@@ -39,7 +39,7 @@ _RANKS = {verdict: rank for rank, verdict in enumerate(Verdict)}
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """The worst of many; the worst of nothing (or of nothing applicable) is INCONCLUSIVE."""
+    """Return the worst of many; INCONCLUSIVE for none, or for none that is applicable."""
     applicable = [v for v in verdicts if v is not Verdict.NOT_APPLICABLE]
     return max(applicable, key=lambda v: v.rank, default=Verdict.INCONCLUSIVE)
 
@@ -52,7 +52,7 @@ SIMULATED_HTTP = "Clusterctl-Simulated"
 class Origin(enum.Enum):
     """Where evidence comes from. Simulated evidence never makes a real site's node gold.
 
-    Evidence is simulated when the site says so (`simulated: true` in site.yml) or when the peer that it came from does.
+    Evidence is simulated when the site (`simulated: true` in site.yml) or the peer that it came from declares it.
     A simulated peer carries a marker:
 
     BMC           `Oem.Clusterctl.Simulated: true` in the Redfish service root (SIMULATED_BMC)
@@ -123,7 +123,7 @@ class Finding:
                  of a log); empty where it is this finding's own
     deterministic  False where a re-run may come out otherwise: then one confirming run precedes a quarantine
     limits       digest of the limits it was judged by; empty where none apply
-    where        the resource, file or address that it was seen at; empty where check and subject say it
+    where        the resource, file or address that it was seen at; empty where check and subject name it
     settled_by   the later step that measures the same on the host, where this one could not; empty where none does
     """
 
@@ -213,6 +213,6 @@ class Report:
         return frozenset(f.check for f in self.findings)
 
     def roots(self) -> tuple[Finding, ...]:
-        """The findings that keep the node back and are no consequence of another, worst first."""
+        """Return the findings that keep the node back and are no consequence of another, worst first."""
         bad = [f for f in self.findings if not f.verdict.admits and not f.root]
         return tuple(sorted(bad, key=lambda f: -f.verdict.rank))

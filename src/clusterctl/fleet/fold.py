@@ -77,7 +77,7 @@ def _described(payload: NodeDescribed, state: NodeState, event: Event) -> NodeSt
 
 @_applied.register
 def _identified(payload: NodeIdentified, state: NodeState, _event: Event) -> NodeState:
-    """The disk that an installed host has proven stays known: a BMC that does not name it cannot take it back."""
+    """Keep the disk that an installed host has proven: a BMC that does not name it cannot take it back."""
     inventory = payload.inventory
     proven = state.root_disk if payload.root_rule is not None and state.root_rule is not None else None
     return replace(
@@ -186,7 +186,7 @@ def _quarantined(payload: NodeQuarantined, state: NodeState, event: Event) -> No
 
 @_applied.register
 def _released(payload: NodeReleased, state: NodeState, event: Event) -> NodeState:
-    """An open reboot is closed: what the node was rebooted for is repaired."""
+    """Close an open reboot: what the node was rebooted for is repaired."""
     fresh = replace(state, intents=voided(state.intents, Act.CONFIGURE_REBOOT))
     return _moved(fresh, event, Move.RELEASE, payload.to)
 
@@ -203,7 +203,7 @@ def _hold_lifted(_payload: HoldLifted, state: NodeState, _event: Event) -> NodeS
 
 @_applied.register
 def _waived(payload: WaiverGranted, state: NodeState, event: Event) -> NodeState:
-    """A waiver replaces the one before it for the same check and subject."""
+    """Replace an older waiver for the same check and subject."""
     waiver = Waiver(payload.check, payload.subject, payload.reason, event.actor, event.at, payload.until)
     return replace(state, waivers=(*_other_waivers(state, payload), waiver))
 
@@ -220,7 +220,7 @@ def _other_waivers(state: NodeState, payload: WaiverGranted | WaiverRevoked) -> 
 
 @_applied.register
 def _merged(payload: NodeMerged, state: NodeState, event: Event) -> NodeState:
-    """Another machine from now on: what was known of the old one, done to it and waived on it no longer counts."""
+    """Make the node another machine: what was known of the old one, done to it and waived on it no longer counts."""
     return replace(
         _moved(state, event, Move.MERGE, Stage.SEEN),
         serial=payload.new,
@@ -249,7 +249,7 @@ def _reinstall(payload: ReinstallOrdered, state: NodeState, event: Event) -> Nod
 
 @_applied.register
 def _revalidate(payload: RevalidationOrdered, state: NodeState, event: Event) -> NodeState:
-    """Back to before `since`: the reports of that step and of those after it no longer count."""
+    """Go back to before `since`: the reports of that step and of those after it no longer count."""
     steps = list(Step)
     gone = {step.value for step in steps[steps.index(payload.since) :]}
     return replace(
@@ -262,7 +262,7 @@ def _revalidate(payload: RevalidationOrdered, state: NodeState, event: Event) ->
 
 @_applied.register
 def _retired(payload: NodeRetired, state: NodeState, event: Event) -> NodeState:
-    """For good. Where the machine lives on as another node, its serial belongs to that one now."""
+    """Retire for good. Where the machine goes on as another node, its serial belongs to that one now."""
     retired = replace(
         _moved(state, event, Move.RETIRE, Stage.RETIRED),
         verdict=Verdict.NOT_APPLICABLE,
@@ -278,7 +278,7 @@ def _retired(payload: NodeRetired, state: NodeState, event: Event) -> NodeState:
 
 def _retirement(payload: NodeRetired, actor: str) -> str:
     if payload.into:
-        return f"{actor} said that it is one machine with {payload.into}: {payload.reason}"
+        return f"{actor} declared it one machine with {payload.into}: {payload.reason}"
     wiped = ", its drives erased" if payload.wiped else ""
     return f"retired by {actor}{wiped}: {payload.reason}"
 

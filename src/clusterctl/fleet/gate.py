@@ -19,9 +19,9 @@ def waiting(finding: Finding) -> bool:
 
 
 def deferred(report: Report, *, tried: bool) -> Report:
-    """For the decision after a step: what waits for a later one counts as a warning.
+    """Return the report for the decision after a step: what waits for a later step counts as a warning.
 
-    What might be told when it is asked for again is asked for again first: it counts so only once `tried`.
+    What a second try might measure is tried a second time first: it counts as a warning only once `tried`.
     """
 
     def counts(finding: Finding) -> bool:
@@ -31,7 +31,7 @@ def deferred(report: Report, *, tried: bool) -> Report:
 
 
 def settled(report: Report, node: NodeState, asked: datetime) -> Report:
-    """For admission: what the later step has confirmed since `asked` counts as passed; all else stays what it is."""
+    """Return the report for admission: what the later step has confirmed since `asked` counts as passed."""
 
     def confirmed(finding: Finding) -> bool:
         later, at = node.reports.get(finding.settled_by), node.reported_at.get(finding.settled_by)
@@ -79,7 +79,7 @@ class Confirm:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """The node stays where it is until a later run or a person."""
+    """The node stays where it is until a later run or an operator's decision."""
 
     cause: str
     remedy: str
@@ -94,7 +94,7 @@ Decision = Advance | Confirm | Hold | Quarantine
 
 
 def complete(report: Report, required: frozenset[str]) -> Report:
-    """The report with an INCONCLUSIVE finding for every required check that did not report.
+    """Return the report with an INCONCLUSIVE finding for every required check that did not report.
 
     Where one failed that the others rest on (it cannot be waived), the missing ones follow from it.
     """
@@ -116,9 +116,9 @@ def complete(report: Report, required: frozenset[str]) -> Report:
 
 
 def decide(state: NodeState, report: Report, policy: Policy, now: datetime) -> Decision:
-    """What becomes of a node after a step reported. `report` is complete (see `complete`).
+    """Decide what becomes of a node after a step reported. `report` is complete (see `complete`).
 
-    What a person answers for counts as a warning while the waiver lasts, what a later step will measure until it does;
+    What an operator waived counts as a warning while the waiver lasts, what a later step will measure until it does;
     the recorded report stays what it is.
     """
     step = Step(report.step)
@@ -136,7 +136,7 @@ def decide(state: NodeState, report: Report, policy: Policy, now: datetime) -> D
 
 
 def _first_root(report: Report) -> Finding:
-    """The worst root; one that stands firm before one that may not repeat; a report of nothing is unmeasured."""
+    """Return the worst root, repeatable ones first; an empty report is unmeasured."""
     roots = sorted(report.roots(), key=lambda f: (-f.verdict.rank, not f.deterministic))
     if roots:
         return roots[0]
@@ -150,7 +150,7 @@ def _first_root(report: Report) -> Finding:
 
 
 def _stale(state: NodeState, policy: Policy, now: datetime) -> Decision:
-    """Gold needs a fresh report of every step on the way, and real evidence of each unless the site is simulated."""
+    """Decide about stale reports: gold needs a fresh one of every step, with real evidence at a real site."""
     verdicts = []
     for step in Step:
         if step is Step.ADMIT:
@@ -196,7 +196,7 @@ def _admitted_on(state: NodeState, at: datetime) -> bool:
 
 
 def _unwaived(state: NodeState, report: Report, now: datetime) -> Hold:
-    """A step's report that does not admit (any more)."""
+    """Return the hold for a step's report that does not admit (any more)."""
     unseen = next((finding for finding in report.findings if waiting(finding)), None)
     if unseen is not None and _first_root(report) == unseen:
         return Hold(f"{unseen.cause}, and {unseen.settled_by} has not measured it since", unseen.remedy)

@@ -1,4 +1,4 @@
-"""The order in which people count."""
+"""Natural order: numbers by value."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _TEXT = -1
 
 
 def natural_key(text: str) -> tuple[tuple[int, str], ...]:
-    """A sort key by which `leaf-9` comes before `leaf-10`, and numbers, of whatever length, after nothing and after
+    """Return a sort key: `leaf-9` comes before `leaf-10`, and numbers of any length after nothing and after
     text.
     """
     return tuple(_piece(piece) for piece in _PIECES.findall(text))
 
 
 def _piece(text: str) -> tuple[int, str]:
-    """Numbers without leading zeros compare by how long they are, then by their digits."""
+    """Return a sort key: numbers without leading zeros compare by their length, then by their digits."""
     number = text.lstrip("0")
     return (len(number), number) if text.isascii() and text.isdigit() else (_TEXT, text)

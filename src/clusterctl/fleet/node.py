@@ -74,7 +74,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """A populated socket. `cores` is None where the BMC does not tell."""
+    """A populated socket. `cores` is None where the BMC does not report it."""
 
     slot: str
     model: str
@@ -132,9 +132,9 @@ class Nic:
 
 @dataclass(frozen=True, slots=True)
 class Drive:
-    """`size_bytes` as the BMC reports it; `serial` is the key that joins BMC, MAAS and host, or the world-wide name
-    `wwn` (NAA, EUI-64, NGUID), which many BMCs do not tell: then it is empty. `controller`: id and name of what it
-    hangs on.
+    """`size_bytes` as the BMC reports it; `serial` is the key that joins BMC, MAAS and host. `wwn` is the world-wide
+    name (NAA, EUI-64, NGUID), empty for the many BMCs that do not report it. `controller`: id and name of the drive's
+    controller.
     """
 
     slot: str
@@ -149,7 +149,7 @@ class Drive:
 
 @dataclass(frozen=True, slots=True)
 class Psu:
-    """A power supply that is plugged in. `healthy` is None where the BMC does not tell."""
+    """A power supply that is plugged in. `healthy` is None where the BMC does not report it."""
 
     slot: str
     serial: Serial | None = None
@@ -185,7 +185,7 @@ class Temperature:
     """What one sensor reads, in °C. `intake`: it measures the air that the machine breathes.
 
     critical  the reading from which on the BMC calls it critical; None where it names none
-    health    the BMC's own word on it: OK, Warning, Critical, or empty where it does not tell
+    health    as the BMC reports it: OK, Warning, Critical, or empty where it does not
     """
 
     sensor: str
@@ -209,15 +209,15 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What a BMC says of its machine. A tuple that is None was not readable: unmeasured, not absent.
+    """What a BMC reports of its machine. A tuple that is None was not readable: unmeasured, not absent.
 
     temperatures  empty where the BMC has no sensor that reads (many have none while the machine is off)
-    stale         why all of this may be older than the machine's parts, in words; empty where nothing says so
-    rollups       the kinds of parts that are not well; empty where the BMC names none
-    on            whether the machine was on meanwhile; None where the BMC does not tell
+    stale         why all of this may be older than the machine's parts, as text; empty where nothing shows that
+    rollups       the kinds of unhealthy parts; empty where the BMC names none
+    on            whether the machine was on meanwhile; None where the BMC does not report it
     aliases       other serials that the BMC gives for the machine: of its chassis, its boards, its product label
     unread        what the BMC lists but does not give: the parts above may be more than were read
-    ethernet_adapters  ports of adapters that speak Ethernet only, of any maker: those of a RoCE fabric are among them
+    ethernet_adapters  ports of adapters for Ethernet only, of any maker: those of a RoCE fabric are among them
     posted        when its last self-test ended, as the BMC writes it; empty where the BMC reports the end without a
                   time; None where the machine has not ended it, or the BMC does not report it
     """

@@ -8,7 +8,7 @@ from typing import NoReturn, SupportsIndex
 class NeverPickled:
     """Mixin for objects with a secret in them: they are never pickled, and so never written or sent by mistake.
 
-    Their secret fields are `field(repr=False)` besides.
+    Their secret fields are `field(repr=False)`, too.
     """
 
     __slots__ = ()

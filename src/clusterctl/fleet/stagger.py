@@ -18,7 +18,7 @@ class Stagger:
     seconds: float
 
     def wait(self, going: int, ended: Sequence[float], now: float) -> float | None:
-        """Seconds until one more may be switched on; None where that depends on those that are `going` on now.
+        """Return the seconds until one more may be switched on; None where that depends on the `going` ones.
 
         `ended`: when the others were seen on, in any order, by the clock of `now`.
         """
@@ -29,12 +29,12 @@ class Stagger:
         return young[excess] + self.seconds - now if excess < len(young) else None
 
     def shortest(self, machines: int) -> float:
-        """Seconds that a group of so many takes at least, from the first to the last of them."""
+        """Return the seconds that a group of `machines` takes at least, from the first to the last of them."""
         return max(0, machines - 1) // self.at_once * self.seconds
 
 
 def interleaved(items: Iterable[T], group_of: Callable[[T], str]) -> tuple[T, ...]:
-    """One of each group in turn: so that no group waits for another one's turns."""
+    """Return one of each group in turn: so that no group waits for another one's turns."""
     groups: dict[str, list[T]] = {}
     for item in items:
         groups.setdefault(group_of(item), []).append(item)

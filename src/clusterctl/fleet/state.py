@@ -40,7 +40,7 @@ class Revalidation:
 
 
 class _StageView:
-    """What follows from a node's stage and from who holds it, however much else is known of it."""
+    """What follows from a node's stage and hold alone."""
 
     __slots__ = ()
     stage: Stage
@@ -63,7 +63,7 @@ class _StageView:
 class NodeState(_StageView):
     """Where a node stands, and why.
 
-    cause, remedy  in plain words, of what keeps the node back; empty where nothing does
+    cause, remedy  as text, of what keeps the node back; empty where nothing does
     stopped_at     the step that held or quarantined it
     stopped_by     the operator who decided it; empty where the gate did
     hold, waivers  operators' decisions, until they are revoked or end
@@ -74,7 +74,7 @@ class NodeState(_StageView):
     boot_mac       of the port that it boots from, by the site; None: as the BMC reports it
     reports        the last report of each step by its name, and when it was written
     reinstall      why its OS is to be installed again, until that begins; empty where it was not ordered
-    revalidation   who ordered its revalidation and why, until it is gold again; None where none was ordered
+    revalidation   the operator or rule and the reason of its revalidation, until it is gold again; None without one
     admitted_at    when the node last became gold as this machine, with this OS
     adopted        it was installed already when it was taken in: clusterctl never writes its OS
     progress_at    until when the machine's messages about its install are recorded, and those of that instant
@@ -132,10 +132,10 @@ class NodeState(_StageView):
 
     @property
     def macs(self) -> tuple[Mac, ...]:
-        """Of its Ethernet ports, as far as its BMC knows them; else the one that the site says it boots from."""
+        """Return the MACs of its Ethernet ports, as far as its BMC knows them; else the boot MAC of the site."""
         nics = self.inventory.nics if self.inventory else None
-        told = tuple(nic.mac for nic in nics or ())
-        return told or ((self.boot_mac,) if self.boot_mac else ())
+        reported = tuple(nic.mac for nic in nics or ())
+        return reported or ((self.boot_mac,) if self.boot_mac else ())
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -20,12 +20,12 @@ from clusterctl.fleet.node import NodeId, Step
 class WavePolicy:
     """How many machines may be under way at a time, and how many failures are accepted.
 
-    canary        so many machines of a kind must end well before the others begin, one kind after the other; 0: none
-    at_once       so many machines at a time
-    per_rack      so many of one rack at a time (of machines whose rack is known); 0: only `at_once` counts
+    canary        machines of a kind that must end well before the others begin, one kind after the other; 0: none
+    at_once       the most machines at a time
+    per_rack      the most machines of one rack at a time (of machines with a known rack); 0: only `at_once` counts
     stop_percent  more failures than this among the last machines that ended stop all that have not begun
     of_at_least   so many machines must have ended before that counts; a run over no more than these has no canary
-    patience_s    a canary that takes longer than this gets another one beside it
+    patience_s    a canary that takes longer than this gets a second one
     max_failures  counts instead of `stop_percent` where it is set: more failures than this stop all that have not
                   begun, and so does one failed canary
     """
@@ -45,7 +45,7 @@ class WavePolicy:
 
 
 class Ending(enum.Enum):
-    """What the end of one machine says about the work as such.
+    """What the end of one machine means for the work as such.
 
     GOOD and FAILED count. OTHER does not: the BMC is silent, or something was not measured. RUINED must not happen
     twice: a drive was written to that had to stay as it was.
@@ -94,7 +94,7 @@ class Course:
 
 
 def ending(report: Report) -> Ending:
-    """Return what a report says about its step: a machine that has no OS, or another one, or whose role failed."""
+    """Return the ending that a report means: good, failed, other or ruined."""
     if report.verdict.admits:
         return Ending.GOOD
     failed = [one for one in report.findings if one.verdict is Verdict.FAIL]

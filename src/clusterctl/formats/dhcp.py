@@ -1,4 +1,4 @@
-"""DHCPv4 messages (RFC 2131, options of RFC 2132), as far as one asks with them who serves a network."""
+"""DHCPv4 messages (RFC 2131, options of RFC 2132), as far as they are needed to find the DHCP servers of a network."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DhcpOffer:
 
 
 def discover(transaction: int, mac: bytes) -> bytes:
-    """A DHCPDISCOVER of the card `mac` (6 bytes) as a PXE client of UEFI; answers are asked for by broadcast."""
+    """Return a DHCPDISCOVER of the card `mac` (6 bytes) as a PXE client of UEFI; it asks for answers by broadcast."""
     addresses = [bytes(4)] * 4
     head = _HEAD.pack(
         _REQUEST, _ETHERNET, len(mac), 0, transaction, 0, _BROADCAST, *addresses, mac, b"", b"", _MAGIC
@@ -45,7 +45,7 @@ def discover(transaction: int, mac: bytes) -> bytes:
 
 
 def parse_offer(message: bytes, transaction: int) -> DhcpOffer | None:
-    """None where it is no offer for that transaction; raises `ParseError` where it is no DHCP message at all."""
+    """Return the offer; None where it is none for that transaction. Raise `ParseError` where it is no DHCP message."""
     if len(message) < _HEAD.size:
         raise ParseError(f"{len(message)} bytes are too few", where=_WHERE)
     op, _, _, _, number, _, _, _, offered, following, _, _, _, file, magic = _HEAD.unpack_from(message)

@@ -18,7 +18,7 @@ _NOTHING = frozenset({"none", "(null)", "n/a", ""})
 
 @dataclass(frozen=True, slots=True)
 class SlurmNode:
-    """`state` without signs (`idle`, `drained`, `draining`, `mixed`); `sign` says more: `*` does not answer, `~` is
+    """`state` without signs (`idle`, `drained`, `draining`, `mixed`). `sign` adds to it: `*` does not answer, `~` is
     powered down, `$` is in maintenance. `reason` is empty where none is set.
     """
 
@@ -29,7 +29,7 @@ class SlurmNode:
 
 
 def parse_sinfo(text: str) -> Mapping[str, SlurmNode]:
-    """By node name; a node of several partitions stands once. Raises `ParseError`, naming the line."""
+    """Return the nodes by name; a node of several partitions occurs once. Raise `ParseError` with the line."""
     nodes: dict[str, SlurmNode] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         cells = line.split("|", 3)
@@ -37,6 +37,6 @@ def parse_sinfo(text: str) -> Mapping[str, SlurmNode]:
             raise ParseError(f"not a line of node, state, features and reason: {line[:100]!r}", where=f"line {number}")
         name, state, features, reason = (cell.strip() for cell in cells)
         bare = state.rstrip(_SIGNS)
-        told = () if features.lower() in _NOTHING else tuple(features.split(","))
-        nodes[name] = SlurmNode(bare, state[len(bare) :], told, "" if reason.lower() in _NOTHING else reason)
+        names = () if features.lower() in _NOTHING else tuple(features.split(","))
+        nodes[name] = SlurmNode(bare, state[len(bare) :], names, "" if reason.lower() in _NOTHING else reason)
     return nodes

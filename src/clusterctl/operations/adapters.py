@@ -1,4 +1,4 @@
-"""What a run acts on besides its journal: the ports to the outside systems of a site."""
+"""The ports to the outside systems of a site that a run acts on, apart from its journal."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class AccountAdapters(Protocol):
 
 
 class Adapters(AccountAdapters, Protocol):
-    """Everything that a run acts on besides its journal. Each is made at its first use."""
+    """Everything that a run acts on, apart from its journal. Each is made at its first use."""
 
     @property
     def bmcs(self) -> Bmcs: ...

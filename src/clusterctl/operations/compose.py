@@ -61,9 +61,9 @@ from clusterctl_burnin.suites.suite import Suite
 INTRODUCE_S = 300.0
 
 
-def policy(said: WaveSettings, batch: int) -> WavePolicy:
+def policy(settings: WaveSettings, batch: int) -> WavePolicy:
     """Return the waves of one step by the site's settings."""
-    return WavePolicy(**(asdict(said) | {"at_once": said.at_once or batch}))
+    return WavePolicy(**(asdict(settings) | {"at_once": settings.at_once or batch}))
 
 
 class StepFactory:
@@ -152,11 +152,11 @@ class StepFactory:
         return Install(services, self._access(), networks, poll_s=self._settings.timing.install_poll_s)
 
     def _configure(self) -> Configure:
-        said = self._settings.configure
+        settings = self._settings.configure
         known = contents.known_lines(self._site)
         hardware = HardwareProbe(self._adapters.shell, CLOCK, self._bmc_probe, self._limits, known)
         services = ConfigureServices(self._adapters.playbooks, self._ssh, self._bmc_probe, hardware)
-        return Configure(services, said.playbook, self._variables, reboots=said.reboots)
+        return Configure(services, settings.playbook, self._variables, reboots=settings.reboots)
 
     def _cable(self) -> StepRunner:
         """Return the step; where a SKU's fabric is Ethernet, one that gives each node the step of its fabric."""

@@ -40,7 +40,7 @@ SERIALS_S = 10.0
 
 
 def current_user() -> str:
-    """Return the user who acts: the one behind sudo where there is one."""
+    """Return the acting user: the one behind sudo where there is one."""
     return os.environ.get("SUDO_USER") or getpass.getuser()
 
 

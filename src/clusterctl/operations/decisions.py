@@ -44,7 +44,7 @@ class Decision(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionRequest:
-    """`nodes`: names and patterns; the other fields serve the decisions that are named beside them.
+    """`nodes`: names and patterns; the other fields serve the decisions that their lines name.
 
     until        hold, waive: `2026-12-01`, `12h`, `3d`; empty: until released
     part, step   quarantine: the part to blame; the step that a release leads back to
@@ -154,7 +154,7 @@ def _sheet_warnings(context: SiteContext, request: DecisionRequest) -> tuple[str
     if request.decision is not Decision.MERGE:
         return ()
     return tuple(
-        f"the sheet says serial {node.serial} for {node.name}: correct it to {request.serial}"
+        f"the sheet has serial {node.serial} for {node.name}: correct it to {request.serial}"
         for node in context.site.nodes
         if node.name in request.nodes and node.serial and node.serial != request.serial
     )

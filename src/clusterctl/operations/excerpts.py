@@ -15,7 +15,7 @@ def excerpt(content: bytes, part: Iterable[str], measured: Iterable[str] = ()) -
     """Return at most `LINES` lines of raw output: the first, the one that names the part, and those around the line
     with the measured value. Omitted lines show as `[… N lines]`; lines are cut at `WIDTH`.
 
-    `part`, `measured`: words, the most telling first. The value is looked for behind the part's line, and before the
+    `part`, `measured`: words, the most specific first. The value is looked for behind the part's line, and before the
     next block of its kind: a line that begins as the part's line does.
     """
     lines = content.decode(errors="replace").replace("\r", "").rstrip().split("\n")
@@ -42,7 +42,7 @@ def _line_with(lines: Sequence[str], words: Iterable[str], start: int, end: int)
 
 
 def _line_of_value(lines: Sequence[str], values: Iterable[str], start: int, end: int) -> int | None:
-    """Return the first of `lines[start:end]` whose value is one of `values`: behind `:` or `=`, else a whole word."""
+    """Return the first of `lines[start:end]` with one of `values` as value: behind `:` or `=`, else a whole word."""
     for value in filter(None, values):
         word = rf"{re.escape(value)}(?!\w|\.\d)"
         for pattern in (rf"[:=]\s*{word}", rf"(?<![\w.]){word}"):

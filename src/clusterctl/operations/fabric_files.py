@@ -36,7 +36,7 @@ def drafts_in(plan: PlanFiles) -> tuple[PlanDraft, ...]:
 
 
 def plan_in(plan: PlanFiles) -> WiringPlan:
-    """Return the wiring plan whose parts are in these files. Raises UsageError where they contradict each other."""
+    """Return the wiring plan of these files. Raise UsageError where they contradict each other."""
     return settle(*drafts_in(plan))
 
 
@@ -47,7 +47,7 @@ def fabric_in(file: Path) -> Fabric:
 
 
 def transceivers_in(file: Path, fabric: Fabric) -> Mapping[PortId, Transceiver]:
-    """Return what the cables' own memories tell, where the reading of the fabric has it: ibdiagnet's db_csv."""
+    """Return the contents of the cables' memories, where the reading of the fabric has them: ibdiagnet's db_csv."""
     data = content(file)
     return decode_telemetry(data, fabric, file=str(file)).transceivers if has_fabric(data, file=str(file)) else {}
 
@@ -63,7 +63,7 @@ def reading(file: Path, fabric: Fabric | None) -> tuple[Fabric, Telemetry]:
     own = decode_fabric(data, file=str(file)) if has_fabric(data, file=str(file)) else fabric
     if own is None:
         remedy = "give --fabric: what ibnetdiscover or iblinkinfo printed at the same time"
-        raise UsageError("it does not tell which ports are linked", where=str(file), remedy=remedy)
+        raise UsageError("it does not show which ports are linked", where=str(file), remedy=remedy)
     return own, decode_telemetry(data, own, file=str(file))
 
 

@@ -29,6 +29,6 @@ def member(node: NodeState) -> Member:
     return Member(node.name, node.location.rack, node.sku)
 
 
-def driver_of(said: RequestedRoles, node: NodeState) -> str:
+def driver_of(requested: RequestedRoles, node: NodeState) -> str:
     """Return the NVIDIA driver that the node was to get; empty where the site names none."""
-    return str(said.choose(member(node)).variables.get("nvidia_driver_version") or "")
+    return str(requested.choose(member(node)).variables.get("nvidia_driver_version") or "")

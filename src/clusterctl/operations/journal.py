@@ -79,7 +79,7 @@ def preview_restore(request: JournalRequest) -> Preview:
     if backup.readable(url):
         effects.append(Effect(node="", text=f"the journal has {_report(verify(url))}"))
     else:
-        effects.append(Effect(node="", text="the journal cannot be read: its file is kept beside it"))
+        effects.append(Effect(node="", text="the journal cannot be read: its file is kept under another name"))
     question = f"Replace the journal by {request.file}?"
     return Preview(operation="journal restore", question=question, effects=tuple(effects), warnings=(LOST,))
 

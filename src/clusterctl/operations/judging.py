@@ -86,9 +86,10 @@ def _all(files: Sequence[Path], site: Path) -> Iterator[Judged]:
     if workers < 2:
         yield from map(judge.judged, files)
         return
+    yield judge.judged(files[0])  # before the processes start: they inherit the limits and rules that it has read
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(judge,)) as pool:
-        yield from pool.map(_judged, files, chunksize=4)
+        yield from pool.map(_judged, files[1:], chunksize=4)
 
 
 class Judge:
@@ -133,7 +134,7 @@ class Judge:
         """Return what the journal knows of the node that a bare answer is from."""
         if self._site is None:
             remedy = "name the site that knows it (--site)"
-            raise UsageError("holds a node's answer and not whose it is", where=f"{node}.json", remedy=remedy)
+            raise UsageError("holds a node's answer without the node's name", where=f"{node}.json", remedy=remedy)
         state = open_site(self._folder).node(node)
         inventory = {} if state.inventory is None else {"inventory": inventory_to_data(state.inventory)}
         return {"version": 1, "node": node, "serial": state.serial or "", "sku": state.sku, **inventory}

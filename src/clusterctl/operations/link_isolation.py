@@ -67,7 +67,7 @@ class EnableRequest:
 
     ports       SWITCH:PORT; empty: all that are out
     limits      fabric limits by name, or a file
-    deadline_s  seconds, besides those that the proof takes
+    deadline_s  seconds, in addition to those of the proof
     """
 
     ports: tuple[str, ...] = ()
@@ -240,7 +240,7 @@ def _bad_links(request: DisableRequest, judged: Fabric, labels: FabricLabels) ->
     found = read_findings(content(request.findings), str(request.findings))
     if not found.judged:
         remedy = "give all that `cable health --json` or `cable verify --json` printed"
-        raise UsageError("it does not say how many links were judged", where=str(request.findings), remedy=remedy)
+        raise UsageError("the number of judged links is missing", where=str(request.findings), remedy=remedy)
     if stop := mass_failure(found.broken, found.judged, most_broken_percent()):
         remedy = "repair their common cause, then judge the links again"
         raise UsageError(stop.reason, where=str(request.findings), remedy=remedy)
@@ -383,7 +383,7 @@ class _Proof:
 
 
 def _judged(alone: Fabric, before: Observed[str], after: Observed[str], limits: FabricLimits) -> Health:
-    """Judge one link by itself; the readings are as far apart as their evidence says."""
+    """Judge one link by itself; the evidence of both readings gives the time between them."""
     first, last = (
         decode_telemetry(one.value.encode(), alone, file="ibqueryerrors") if alone.links else Telemetry()
         for one in (before, after)

@@ -45,7 +45,7 @@ CLAIM = NodeId("nightly")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NightRequest:
-    """None: as the site says. `window`: `02:00-05:00`; `budget`: percent of the gold nodes that may be out of work."""
+    """None: the site's value. `window`: `02:00-05:00`; `budget`: percent of the gold nodes that may be out of work."""
 
     window: str | None = None
     budget: int | None = None
@@ -56,11 +56,11 @@ class NightResult:
     """What became of a night.
 
     tested       names of the nodes that had a turn; `failed` those of them that are not gold
-    overdue      gold nodes whose evidence is too old
+    overdue      gold nodes with evidence that is too old
     passed_over  nodes that could not be had, with the reason: they had no turn
     stuck        nodes that could not be given back to the scheduler, with the reason
     ended        why no more nodes were taken
-    spares       None where the site does not say how many nodes its work needs
+    spares       None where the site does not give the number of nodes that its work needs
     """
 
     tested: tuple[str, ...]
@@ -247,14 +247,14 @@ class NightRun:
             self._give_back(taken, night)
 
     def _order(self, names: Sequence[str], night: Night) -> bool:
-        """Out of the gold pool, in the journal first: all of them, or none where one would be alone."""
+        """Take all of them out of the gold pool, in the journal first; none of them where one would be alone."""
         if len(names) < TOGETHER:
             night.passed_over.update(dict.fromkeys(names, "no partner was left to measure it with"))
             return False
         return self._written(names, night)
 
     def _written(self, names: Sequence[str], night: Night) -> bool:
-        """Whether all of them are ordered now; none is where another run holds one."""
+        """Write the events of all of them, or of none where another run holds one; return whether they are written."""
         states = self.context.named(names)
         why = Revalidation(RevalidationOrigin.NIGHT, f"{NIGHTLY} {self.context.run}")
         try:
@@ -269,7 +269,7 @@ class NightRun:
         return True
 
     def _once_more(self, names: Sequence[str], night: Night) -> None:
-        """Give a healthy node whose partners all failed one more turn, beside a gold node that is lent.
+        """Give a healthy node with failed partners only one more turn, with a gold node that is lent.
 
         It was not measured through no fault of its own. It needs an idle gold node, and time enough.
         """
@@ -324,7 +324,7 @@ class NightRun:
         return [*mine, *taken]
 
     def _tidy(self, night: Night) -> None:
-        """Gold nodes that we keep out of work, and no run holds: left by a killed one, or gold again by day."""
+        """Return gold nodes to work that no run holds: left by a killed run, or gold again by day."""
         seen, now = self.lender.occupancy(), CLOCK.now()
         gold = {node.id: node.name for node in self.context.journal.summaries() if node.in_pool(now)}
         stray = [node for node, name in gold.items() if name in seen and seen[name].ours]
@@ -350,15 +350,15 @@ def candidates(context: SiteContext) -> list[Candidate]:
 
 
 def busy_reasons(seen: Mapping[str, Occupancy]) -> dict[str, str]:
-    """Why each node is not idle; empty words where it is."""
+    """Return why each node is not idle; an empty text where it is."""
     return {name: "" if node.use is Use.IDLE else node.state for name, node in seen.items()}
 
 
 def tonights(site: Site, policy: NightPolicy) -> Site:
-    """The site with a burn-in that surely ends within a turn, and the suite of its nights."""
-    said, deadlines = site.settings.nightly, site.settings.deadlines
+    """Return the site with a burn-in that surely ends within a turn, and the suite of its nights."""
+    nightly, deadlines = site.settings.nightly, site.settings.deadlines
     within = replace(deadlines, burnin=int(policy.node.total_seconds()))
-    suite = said.suite if said else site.settings.burnin
+    suite = nightly.suite if nightly else site.settings.burnin
     return replace(site, settings=replace(site.settings, deadlines=within, burnin=suite))
 
 
@@ -408,7 +408,7 @@ def _opening(window: Window, now: datetime) -> Opening:
         raise UsageError(
             f"it is {local:%H:%M} there, and the window is {window}",
             where="nightly.window",
-            remedy="let the timer start it within the window (role burnin_timer), or say --window",
+            remedy="let the timer start it within the window (role burnin_timer), or give --window",
         )
     return opening
 

@@ -82,7 +82,7 @@ class Case:
 
 
 def case(node: NodeState, evidence: Mapping[Digest, Evidence], limits: Limits | None, events: Iterable[Event]) -> Case:
-    """`limits`: those of the node's SKU today, None where it has none; `events`: its own, of the kinds in `SHOWN`."""
+    """Return the case. `limits`: the SKU's today, None without; `events`: the node's, of the kinds in `SHOWN`."""
     found = node.inventory
     machine = f"{found.manufacturer} {found.model}" if found else "not identified"
     moments = tuple(Moment(e.at, str(e.payload), e.actor, _mark(e)) for e in events if e.kind in SHOWN)
@@ -107,7 +107,7 @@ def _charge(node: NodeState, finding: Finding, evidence: Mapping[Digest, Evidenc
 
 
 def _places(node: NodeState, finding: Finding) -> list[str]:
-    """The PCI addresses, without their functions, of the GPU that the finding is about."""
+    """Return the PCI addresses, without their functions, of the GPU that the finding is about."""
     gpus = (node.inventory.gpus if node.inventory else None) or ()
     return [gpu.pci.partition(".")[0] for gpu in gpus if gpu.pci and gpu.serial and gpu.serial == finding.serial]
 
@@ -150,7 +150,7 @@ def _model(node: NodeState, part: Part) -> str:
 
 
 def _with_model(found: Inventory) -> Iterator[Gpu | Hca | Drive | Dimm]:
-    """Yield the parts whose model the BMC reports."""
+    """Yield the parts with a model that the BMC reports."""
     kinds: tuple[Sequence[Gpu | Hca | Drive | Dimm] | None, ...] = (found.gpus, found.hcas, found.drives, found.dimms)
     for parts in kinds:
         yield from parts or ()

@@ -119,7 +119,7 @@ def ignore(_event: object) -> None:
 class Control:
     """How a run is controlled from outside.
 
-    approved   digest of the preview that was approved; None: whatever the preview says is approved
+    approved   digest of the preview that was approved; None: any preview is approved
     on_event   receives `Event`s and the operation's own events, from any thread
     cancelled  set it to stop the run; what is done stays done
     """

@@ -29,7 +29,7 @@ class PartnerLender:
     purpose: str
 
     def occupancy(self) -> Mapping[str, Occupancy]:
-        """Return what the scheduler says of all nodes that it knows, by name."""
+        """Return the scheduler's report of all nodes that it knows, by name."""
         return self.scheduler.look(_soon()).value
 
     def idle_gold(self, needs: Mapping[str, int], apart: Collection[str] = ()) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ class PowerBootRequest:
 
 
 def _order(request: PowerBootRequest) -> PowerOrder:
-    """Return the power order whose rules apply: an eject switches nothing off."""
+    """Return the power order that the request follows: an eject switches nothing off."""
     return PowerOrder.ON if request.eject else PowerOrder.CYCLE
 
 

@@ -43,36 +43,36 @@ def pxe_service(site: Site, settings: PxeSettings, attempts: AttemptStore) -> Px
 
 
 def pxe_settings(site: Site) -> PxeSettings:
-    said = site.settings.pxe
-    if said is None:
+    pxe = site.settings.pxe
+    if pxe is None:
         raise UsageError(
             "the site installs nothing through our own PXE",
             where=site.where("provisioning"),
             remedy="add backend: pxe (docs/how-to/pxe.md)",
         )
     return PxeSettings(
-        interface=said.interface,
-        address=said.address,
-        boot_folder=Path(said.boot_folder),
-        port=said.port,
-        dhcp=Dhcp(said.dhcp),
-        method=Method(said.method),
-        image=said.image or "",
-        kernel=said.kernel or "",
-        initrd=said.initrd or "",
-        iso=said.iso or "",
-        series=said.series or "",
-        loader=said.loader,
-        announce=said.router_advertisements,
-        console=said.console,
-        gateway=said.gateway or "",
-        nameservers=said.nameservers,
-        time_servers=said.time_servers,
-        apt_mirror=said.apt_mirror or "",
-        apt_proxy=said.apt_proxy or "",
-        packages=said.packages,
-        silence_s=60 * said.silence_minutes,
-        downloads_at_once=said.downloads_at_once,
+        interface=pxe.interface,
+        address=pxe.address,
+        boot_folder=Path(pxe.boot_folder),
+        port=pxe.port,
+        dhcp=Dhcp(pxe.dhcp),
+        method=Method(pxe.method),
+        image=pxe.image or "",
+        kernel=pxe.kernel or "",
+        initrd=pxe.initrd or "",
+        iso=pxe.iso or "",
+        series=pxe.series or "",
+        loader=pxe.loader,
+        announce=pxe.router_advertisements,
+        console=pxe.console,
+        gateway=pxe.gateway or "",
+        nameservers=pxe.nameservers,
+        time_servers=pxe.time_servers,
+        apt_mirror=pxe.apt_mirror or "",
+        apt_proxy=pxe.apt_proxy or "",
+        packages=pxe.packages,
+        silence_s=60 * pxe.silence_minutes,
+        downloads_at_once=pxe.downloads_at_once,
         origin=site.origin,
     )
 

@@ -40,7 +40,7 @@ from clusterctl_burnin.suites.suite import IB_WRITE_BW
 MOST_CASES = 250
 """Stopped nodes that are shown with their evidence; a page stays small enough to be mailed."""
 WHOLE_MATRIX = 64
-"""Up to this number of nodes every pair is read; of more, those of nodes whose load did not pass."""
+"""Up to this number of nodes every pair is read; of more, those of nodes with a load that did not pass."""
 MOST_PAIRS = 3000
 """Pieces of evidence that are read for the pairs at most."""
 MOST_NAMES = 10
@@ -49,7 +49,7 @@ _EVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a report states besides its nodes.
+    """What a report states in addition to its nodes.
 
     unproven   sentences about what the site trusts without proof
     faults     of the fabric itself
@@ -72,7 +72,7 @@ class PairReadings:
 
     at_least  the limit in Gb/s
     unread    pieces of evidence that were not read
-    whole     False where only those of nodes whose load did not pass were read
+    whole     False where only those of nodes with a load that did not pass were read
     """
 
     figures: tuple[PairFigure, ...]
@@ -182,8 +182,8 @@ def _proven_faults(context: SiteContext) -> list[tuple[FabricFault, tuple[Digest
 
 def expiry_of(context: SiteContext) -> timedelta | None:
     """Return the age that a gold node's burn-in may reach; None where the site names none."""
-    said = context.site.settings.nightly
-    return timedelta(days=said.expiry_days) if said is not None else None
+    nightly = context.site.settings.nightly
+    return timedelta(days=nightly.expiry_days) if nightly is not None else None
 
 
 def expired_note(nodes: Iterable[NodeSummary], expiry: timedelta | None, now: datetime) -> str:
@@ -235,7 +235,7 @@ def part_text(part: BadPart, names: Mapping[NodeId, str]) -> str:
 
 def _what(offence: Offence) -> str:
     if offence.check == "person":
-        return "a person's word"
+        return "an operator's decision"
     return f"{offence.check} on {offence.subject}" if offence.subject not in ("", "node") else offence.check
 
 

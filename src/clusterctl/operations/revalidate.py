@@ -1,4 +1,4 @@
-"""Revalidation of repaired nodes: from the step on that the repair touched, up to gold, beside lent gold nodes."""
+"""Revalidation of repaired nodes: from the step on that the repair touched, up to gold, with gold nodes as partners."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RevalidateRequest:
     """Nodes, by name and pattern, and what was repaired in each of them.
 
     parts      `gpu3`, a slot, a serial, `cable 5`; `reason` serves instead of them
-    from_pool  even where one is gold and no scheduler can tell whether it is idle
+    from_pool  even a gold node that no scheduler reports as idle
     partners   gold nodes to measure them with; empty: idle ones that the scheduler lends
     suite      another burn-in suite than the site's
     """
@@ -84,7 +84,7 @@ def run(context: SiteContext, request: RevalidateRequest, control: Control) -> R
 
 def _preview(plan: _Plan) -> Preview:
     effects = tuple(
-        Effect(node=order.node.name, text=f"{order.effect}; measured beside {', '.join(plan.partners)}")
+        Effect(node=order.node.name, text=f"{order.effect}; measured with {', '.join(plan.partners)}")
         for order in plan.orders
     )
     return Preview(operation=NAME, question="Go on?", effects=effects)
@@ -111,8 +111,8 @@ def _with_suite(
     if not suite and longer != usual:
         for node in nodes:
             if again := repeated(context, node):
-                who = again[0] if len(nodes) == 1 else f"{node.name} was {again[0]}"
-                suite, because = longer, f"by the suite {longer} instead of {usual}, since {who}"
+                repetition = again[0] if len(nodes) == 1 else f"{node.name} was {again[0]}"
+                suite, because = longer, f"by the suite {longer} instead of {usual}, since {repetition}"
                 break
     if not suite:
         return context, ""
@@ -155,11 +155,11 @@ def _require_idle(node: NodeState, scheduler: Scheduler | None, request: Revalid
     seen = scheduler.look(Deadline.after(SCHEDULER_S)).value.get(node.name)
     if seen is not None and seen.use is Use.BUSY:
         remedy = "drain it, let its work end, then repeat the command"
-        raise UsageError(f"a job runs on it: the scheduler says {seen.state}", where=node.name, remedy=remedy)
+        raise UsageError(f"a job runs on it: the scheduler reports {seen.state}", where=node.name, remedy=remedy)
 
 
 def _idle_partners(context: SiteContext, nodes: Sequence[NodeState], scheduler: Scheduler | None) -> tuple[str, ...]:
-    """Return idle gold nodes of each SKU, as many as are needed to tell which node is bad."""
+    """Return idle gold nodes of each SKU, as many as are needed to identify the bad node."""
     lender = PartnerLender(context, scheduler, NAME) if scheduler is not None else None
     needed = dict.fromkeys((node.sku for node in nodes), ENOUGH - 1)
     found = lender.idle_gold(needed, apart=tuple(node.name for node in nodes)) if lender is not None else ()

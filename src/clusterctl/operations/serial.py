@@ -1,6 +1,6 @@
 """Requests, previews, events and results as JSON values, and back.
 
-A mapping whose keys are no text, such as ports, is written as a list of pairs: JSON has only text as keys.
+A mapping without text keys, such as one by port, is written as a list of pairs: JSON has only text as keys.
 """
 
 from __future__ import annotations

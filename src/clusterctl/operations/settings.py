@@ -33,7 +33,7 @@ DONE = "as the baseline has it"
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """`asked`: nodes whose BMC is read; `skipped`: why others are not, `unknown` those of them that should be."""
+    """`asked`: nodes with a BMC that is read; `skipped`: why others are not, `unknown` those of them that should be."""
 
     asked: tuple[BaselineQuery, ...]
     skus: Mapping[str, str]

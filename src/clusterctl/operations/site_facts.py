@@ -69,7 +69,7 @@ def require_scheduler(site: Site, scheduler: Scheduler | None) -> Scheduler:
 
 
 def known_bmcs(site: Site) -> KnownBmcs:
-    """Return the pins of BMC certificates; new ones are learnt only where the site says so."""
+    """Return the pins of BMC certificates; new ones are learnt only where the site permits it."""
     from clusterctl.edges.redfish import KnownBmcs
 
     return KnownBmcs(site.folder / "state" / "bmc_pins", learn=site.settings.bmc.first_use == "pin")

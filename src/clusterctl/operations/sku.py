@@ -79,14 +79,14 @@ def _slug(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrateRequest:
-    """`sku`: the SKU whose healthy nodes give the figures."""
+    """`sku`: its healthy nodes give the figures."""
 
     sku: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibrated:
-    """One limit: `now` is its figure (None: open), `proposed` what healthy nodes support (None: `why` says why not)."""
+    """One limit: `now` is its figure (None: open), `proposed` what healthy nodes support (None: see `why`)."""
 
     name: str
     unit: str
@@ -150,7 +150,7 @@ def _measured(context: SiteContext, sku: str) -> _Measured:
 
 
 def _healthy(node: NodeState) -> bool:
-    """True for a gold node, and for one whose last burn-in lacks nothing but figures to be judged by."""
+    """Return True for a gold node, and for one with a last burn-in that lacks nothing but figures to be judged by."""
     if node.stage is Stage.GOLD:
         return True
     report = node.reports.get(Step.BURNIN.value)

@@ -37,7 +37,7 @@ class SweepRequest:
     limit_hosts        more addresses than this are refused; None: `fleet.networks.MOST`
     leases, lists      lease files and CSV lists of machines
     write              a sheet that is brought up to date with what was found
-    no_login           no login anywhere: only what BMCs tell without one; needs no site
+    no_login           no login anywhere: only what BMCs report without one; needs no site
     public             public addresses, too
     """
 
@@ -113,7 +113,7 @@ class _Known:
 def preview(folder: Path, request: SweepRequest) -> Preview:
     """Return how many addresses would be asked. Raises `UsageError` for wrong networks, lists or options."""
     hosts, known = _hosts(request), _known(folder, request)
-    login = "no login" if request.no_login else "one login to each BMC whose certificate is trusted"
+    login = "no login" if request.no_login else "one login to each BMC with a trusted certificate"
     text = f"ask {len(hosts)} addresses on port {known.port}, {login}"
     return Preview(
         operation="discover --sweep",
@@ -131,7 +131,7 @@ def sweep(folder: Path, request: SweepRequest, control: Control) -> SweepResult:
     hosts, known = _hosts(request), _known(folder, request)
     found = _sweep(folder, known, hosts, request, control)
     addressing = join(
-        found.sightings, asked=frozenset(hosts), leases=known.leases, listed=known.listed, planned=known.planned
+        found.observations, asked=frozenset(hosts), leases=known.leases, listed=known.listed, planned=known.planned
     )
     update = _updated(addressing, known, request)
     addressing = addressing.settled() if update is not None else addressing
@@ -146,7 +146,8 @@ def sweep(folder: Path, request: SweepRequest, control: Control) -> SweepResult:
 
 def _hosts(request: SweepRequest) -> Sequence[str]:
     if request.write is not None and request.no_login:
-        raise UsageError("needs serials, which BMCs tell after a login", where="--write", remedy="leave --no-login out")
+        remedy = "leave --no-login out"
+        raise UsageError("needs serials, which BMCs report after a login", where="--write", remedy=remedy)
     return targets(request.networks, request.exclude, most=request.limit_hosts or MOST, public=request.public)
 
 
@@ -215,5 +216,5 @@ def _updated(addressing: Reconciliation, known: _Known, request: SweepRequest) -
 def _all_fine(addressing: Reconciliation, request: SweepRequest) -> bool:
     without_login = (Outcome.NO_LOGIN, Outcome.CERTIFICATE_UNKNOWN) if request.no_login else ()
     fine = {Outcome.IDENTIFIED, Outcome.OTHER_DEVICE, *without_login}
-    identified = all(entry.sighting.outcome in fine for entry in addressing.entries)
+    identified = all(entry.observation.outcome in fine for entry in addressing.entries)
     return bool(addressing.entries) and identified and not addressing.conflicts

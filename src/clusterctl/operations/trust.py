@@ -17,8 +17,8 @@ def diagnosis(site: Site) -> Diagnosis:
     """Return the notices as a diagnosis of `doctor`."""
     found = notices(site)
     if not found:
-        return ok("trust", "all that a run talks to proves who it is")
-    return warn("trust", "; ".join(found), "docs/explanation/security.md says how each proves who it is")
+        return ok("trust", "all peers of a run prove their identity")
+    return warn("trust", "; ".join(found), "docs/explanation/security.md describes how each proves its identity")
 
 
 def notices(site: Site) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ def _of_journal(url: str) -> Iterator[str]:
     mode = parse_qs(parts.query).get("sslmode", [""])[-1]
     if parts.scheme.startswith("postgresql") and not _is_here(parts.hostname) and mode != "verify-full":
         yield (
-            f"the journal's database on {parts.hostname} does not prove who it is: write sslmode=verify-full and "
+            f"the journal's database on {parts.hostname} does not prove its identity: write sslmode=verify-full and "
             "sslrootcert=FILE into its URL (libpq verifies nothing by itself)"
         )
 

@@ -85,7 +85,7 @@ def require_serial(node: NodeState, serial: str) -> None:
         remedy = "pass --serial SERIAL, as it stands on the machine's label"
         raise UsageError("an erase needs the machine's serial", where="--serial", remedy=remedy)
     if serial.strip() != node.serial:
-        remedy = "look at the machine's label; clusterctl nodes shows what its BMC says"
+        remedy = "look at the machine's label; clusterctl nodes shows the serial that its BMC reports"
         raise UsageError(
             f"{serial} is not the serial of {node.name}: nothing was done", where="--serial", remedy=remedy
         )

@@ -26,13 +26,13 @@ class AccountClient(Protocol):
         ...
 
     def look(self, user: str, deadline: Deadline) -> AccountSight:
-        """The account of this name, and whose machine it is. Changes nothing."""
+        """Return the account of this name, with the machine that its BMC is in. Changes nothing."""
         ...
 
     def change(self, account: Account, password: str, deadline: Deadline) -> Observed[bool]:
-        """Ask for the new password, whatever becomes of it: False where the BMC's answer leaves that open.
+        """Request the new password once: False where the BMC's answer leaves the outcome open.
 
-        Raises what the BMC refuses. Only a new login tells whether it came about.
+        Raise the error for a refusal of the BMC. Only a new login shows whether the password changed.
         """
         ...
 
@@ -64,19 +64,19 @@ class Vault(Protocol):
     """The passwords that were generated for BMCs. Thread-safe."""
 
     def latest(self, node: NodeState) -> Generation | None:
-        """The last one of the node's machine, proven or not."""
+        """Return the last one of the node's machine, proven or not."""
         ...
 
     def draw(self, node: NodeState, user: str, length: int, serial: str) -> Generation:
-        """A new one, on disk when this returns."""
+        """Return a new one, on disk when this returns."""
         ...
 
     def prove(self, generation: Generation, serial: Serial | None) -> None:
-        """The BMC takes it, and is in the machine with this serial; on disk when this returns."""
+        """Record that the BMC takes it and is in the machine with this serial; on disk when this returns."""
         ...
 
     def place(self, generation: Generation) -> str:
-        """For people: where it is kept."""
+        """Return the place where it is kept, for messages."""
         ...
 
 

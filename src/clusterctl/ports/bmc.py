@@ -1,4 +1,4 @@
-"""BMCs: reading a machine and switching it, over whatever its BMC speaks."""
+"""BMCs: reading a machine and switching it, over any protocol of its BMC."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Power(enum.Enum):
 class BmcAddress(NeverPickled):
     """How to reach a BMC. `password` is a secret: never in `repr`, logs, journal or evidence.
 
-    It proves itself by the certificate whose SHA-256 is `fingerprint`, else by one that `ca_file` vouches for (empty: a
-    kept pin, else the controller's authorities). `plain_http`: not at all, because the site says so.
+    It proves itself by the certificate with the SHA-256 `fingerprint`, else by one that `ca_file` vouches for (empty: a
+    kept pin, else the controller's authorities). `plain_http`: no proof, by the site's choice.
 
-    `machine`: the serial that was once read there, by the journal; empty where none was. It decides which pin counts.
+    `machine`: the serial that was once read there, by the journal; empty where none was. It selects the pin.
     `former`: user and password that are tried where the others are rejected: a change of the password was begun, and
     it is not yet known whether it took effect. None: they are tried alone.
     """
@@ -56,11 +56,11 @@ class BmcClient(BmcSettings, Protocol):
         ...
 
     def cycle_power(self, serial: Serial, deadline: Deadline) -> Observed[Power]:
-        """Off, seen off, and on again; refuses unless its serial is `serial`."""
+        """Switch off, verify, and switch on again; refuse unless its serial is `serial`."""
         ...
 
     def ac_cycle(self, serial: Serial, deadline: Deadline) -> Observed[Power]:
-        """All power off the machine and its BMC, and on again; refuses unless its serial is `serial`."""
+        """Take all power off the machine and its BMC, and on again; refuse unless its serial is `serial`."""
         ...
 
     def boot_once(self, wish: BootOnce, serial: Serial, deadline: Deadline) -> Observed[BootOnce]:
@@ -76,16 +76,16 @@ class BmcClient(BmcSettings, Protocol):
         ...
 
     def post(self, deadline: Deadline) -> Observed[Post]:
-        """How far the machine's self-test is; a machine that is off has not begun it."""
+        """Return the state of the machine's self-test; a machine that is off has not begun it."""
         ...
 
     def event_log(self, deadline: Deadline) -> Observed[tuple[LogEntry, ...]]: ...
     def archive_log(self, deadline: Deadline) -> Observed[LogArchive]:
-        """All that stands in the event logs that can be cleared; its evidence is what is to be kept of them."""
+        """Return all entries of the event logs that can be cleared; its evidence is to be kept."""
         ...
 
     def clear_log(self, archive: LogArchive, deadline: Deadline) -> Observed[None]:
-        """Empty those logs, seen to be so; refuses where they hold what `archive` has not, or are another machine's."""
+        """Empty those logs, verified; refuse where they hold entries that `archive` lacks, or are another machine's."""
         ...
 
 

@@ -38,7 +38,7 @@ _SYSTEM_TIMER = _SystemTimer()
 
 
 def _unfenced() -> None:
-    """For what changes nothing, or where no claim is needed."""
+    """Permit every act: for reads, and for acts without a claim."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +64,11 @@ class Deadline:
         return max(0.0, self.at - self.timer.now())
 
     def within(self, seconds: float) -> Deadline:
-        """The same cancel token, fence and timer, at most `seconds` from now."""
+        """Return the same cancel token, fence and timer, at most `seconds` from now."""
         return replace(self, at=min(self.at, self.timer.now() + seconds))
 
     def fenced(self, fence: Callable[[], None]) -> Deadline:
-        """The same, for acts that `fence` must allow."""
+        """Return the same deadline, for acts that `fence` must allow."""
         return replace(self, fence=fence)
 
     def check_cancelled(self, doing: str) -> None:

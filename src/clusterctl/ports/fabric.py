@@ -38,7 +38,7 @@ class PortAdmin(Protocol):
     """Looks at and sets single ports of switches, each by its number at the switch that has `lid` now."""
 
     def device(self, lid: int, deadline: Deadline) -> Observed[Guid]:
-        """Who answers at that LID."""
+        """Return the GUID of the device at that LID."""
         ...
 
     def state(self, lid: int, port: int, deadline: Deadline) -> Observed[PortState]: ...

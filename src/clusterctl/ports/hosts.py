@@ -62,8 +62,8 @@ class PlayOutcome:
     """What a playbook did on one host. `failed_task` and `message` are empty when it went well.
 
     changes     the tasks that changed something, in their order; in check mode those that would
-    reboot_for  the roles whose work counts only after a reboot; the playbook itself does not reboot
-    boot_id     the kernel's boot_id (random(4)) that the host ran when it asked for that; empty where it did not ask
+    reboot_for  the roles that take effect only after a reboot; the playbook itself does not reboot
+    boot_id     the host's kernel boot_id (random(4)), where the playbook read it; else empty
     """
 
     host: str

@@ -34,13 +34,16 @@ class InstallState(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class InstallTarget(NeverPickled):
-    """A machine to install, its identity proven (`serial`), and how it shall come up.
+    """A machine to install, its identity proven (`serial`), and its wanted configuration.
 
-    `root_disk` is the drive's serial, `root_wwn` its WWN where the BMC tells one; where the host or the installer names
-    the drive, `root_disk` is empty and `root_rule` the SKU's rule for it; `host_key_private` an OpenSSH ed25519
-    key that the installer puts on the host, so that the host is known before the first connection (one whose host makes
-    its own key tells it in its status); `authorized_key` the controller's public key. `address`: what the host's
-    booting port shall have; empty where the installer decides. `network`: empty where the installer's way is wanted.
+    root_disk         the drive's serial; empty where the host or the installer names the drive
+    root_wwn          its WWN where the BMC reports one
+    root_rule         the SKU's rule for the drive
+    host_key_private  an OpenSSH ed25519 key that the installer puts on the host: so the host is known before the first
+                      connection. A host that makes its own key reports it in its status.
+    authorized_key    the controller's public key
+    address           of the host's booting port; empty where the installer decides
+    network           empty where the installer's default is wanted
     """
 
     name: str
@@ -64,7 +67,7 @@ class InstallTarget(NeverPickled):
 
 @dataclass(frozen=True, slots=True)
 class Milestone:
-    """Something that the machine told of its own install: when (UTC), and what, in words."""
+    """An event that the machine reported of its own install: when (UTC), and what, as text."""
 
     at: datetime
     text: str
@@ -106,12 +109,12 @@ class InstallError(EdgeError):
 class InstallStatus:
     """`detail` is the installer's own last message (`Failed commissioning: …`); `handle` its id of the machine.
 
-    failure     what the last attempt failed of, where the installer knows; also where the machine is back in a state
-                from which an install begins
-    remedy      what to do about it, in imperative words; empty where the installer knows nothing better
+    failure     the cause of the last attempt's failure, where the installer knows it; also where the machine is back
+                in a state from which an install begins
+    remedy      what to do about it, in the imperative; empty where the installer knows nothing better
     host_key    the public key that the host made for itself and the installer vouches for; empty: the one we gave it
     makes_key   True where the host makes its own key: the key is unknown until `host_key` returns it
-    milestones  of the present attempt, oldest first; empty where the installer tells none
+    milestones  of the present attempt, oldest first; empty where the installer reports none
     drives      what the machine reported before the first write; None where it was not read
     root        the drive that the OS goes to, as the installer names it; None where it does not
     decide      what an operator has to decide before the machine can be written; empty: nothing
@@ -146,7 +149,7 @@ class Installer(Protocol):
         ...
 
     def observe(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
-        """Where each machine stands, by name; one request for all."""
+        """Return the install status of each machine, by name; one request for all."""
         ...
 
     def release(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
@@ -169,5 +172,5 @@ class Eraser(Protocol):
         ...
 
     def observe(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
-        """As `Installer.observe`."""
+        """Return the same as `Installer.observe`."""
         ...

@@ -13,7 +13,7 @@ from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState, NodeSummary
 
 LEASE_S = 120.0
-"""Seconds that a claim lasts without being renewed, unless the site says otherwise."""
+"""Seconds that a claim lasts without being renewed, by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What `Journal.claim` gave: claims by node, and for the others who holds them, in words."""
+    """Result of `Journal.claim`: claims by node, and the claim owners of the other nodes, as text."""
 
     granted: Mapping[NodeId, Claim]
     refused: Mapping[NodeId, str]
@@ -46,25 +46,25 @@ class Journal(Protocol):
 
     def evidence(self, digest: Digest) -> Evidence | None: ...
     def evidences(self, digests: Iterable[Digest]) -> Mapping[Digest, Evidence]:
-        """Those of them that it has, in their order: cheap for thousands."""
+        """Return those of them that it has, in their order: cheap for thousands."""
         ...
 
     def states(self) -> tuple[NodeState, ...]:
-        """All nodes, by name."""
+        """Return all nodes, by name."""
         ...
 
     def summaries(self) -> tuple[NodeSummary, ...]:
-        """All nodes in a line each, by name: cheap for thousands."""
+        """Return a summary of each node, by name: cheap for thousands."""
         ...
 
     def state(self, node: NodeId) -> NodeState: ...
     def history(self, stream: Stream, subject: str) -> Iterator[Event]: ...
     def latest(self, stream: Stream, kind: Kind | None = None) -> Iterator[Event]:
-        """The last event of each kind of each subject, oldest first; `kind`: only of that one."""
+        """Return the last event of each kind of each subject, oldest first; `kind`: only of that one."""
         ...
 
     def recent(self, kinds: Collection[Kind], since: datetime) -> Iterator[Event]:
-        """All events of these kinds, of whatever stream, that are not older than `since`, oldest first."""
+        """Yield all events of these kinds, of whatever stream, that are not older than `since`, oldest first."""
         ...
 
     @property
@@ -74,7 +74,7 @@ class Journal(Protocol):
 
     def claim(self, nodes: Iterable[NodeId], run: str) -> Claims: ...
     def renew(self, claims: Iterable[Claim]) -> Mapping[NodeId, str]:
-        """Push the expiry of the claims that are still ours; of the others: why they are not, in words."""
+        """Push the expiry of the claims that are still ours; of the others: the reason, as text."""
         ...
 
     def release(self, claims: Iterable[Claim]) -> None:

@@ -11,7 +11,7 @@ from clusterctl.fleet.secret import NeverPickled
 
 @dataclass(frozen=True, slots=True)
 class Login(NeverPickled):
-    """`name` says whose credentials these are, for people and the sheet. `password` is a secret.
+    """`name` names these credentials, for operators and the sheet. `password` is a secret.
 
     `former`: what is tried where these are rejected, as `BmcAddress` has it.
     """
@@ -26,8 +26,8 @@ class Logins(Protocol):
     """The site's word on credentials."""
 
     def login(self, host: str, greeting: Greeting) -> Login | None:
-        """The one login that is tried at this address, for what answers there; None where none applies.
+        """Return the one login to try at this address, by its answers; None where none applies.
 
-        Thread-safe. Raises `UsageError` for a secret that cannot be read.
+        Thread-safe. Raise `UsageError` for a secret that cannot be read.
         """
         ...

@@ -1,4 +1,4 @@
-"""The gold pool, for those who schedule on it."""
+"""The gold pool, for schedulers."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Protocol
 
 
 class Pool(Protocol):
-    """Publishes who is gold to those who schedule on it."""
+    """Publishes the gold nodes to a scheduler."""
 
     def publish(self, gold: Mapping[str, str]) -> None:
         """Replace the published pool: node name → address. Whole or not at all."""
         ...
 
     def lacks(self, names: Iterable[str]) -> frozenset[str]:
-        """Those of `names` that are certainly not in the published pool."""
+        """Return those of `names` that are certainly not in the published pool."""
         ...

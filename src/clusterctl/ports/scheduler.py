@@ -25,7 +25,7 @@ class Use(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """What a scheduler says of a node. `words` are its own; `reason` why it is out, where it says that."""
+    """A scheduler's report of a node. `words`: the scheduler's text; `reason`: why it is out, where it has one."""
 
     use: Use
     state: str = ""
@@ -38,20 +38,20 @@ class Occupancy:
 
 
 class Scheduler(Protocol):
-    """Raises only `ClusterctlError`s; what cannot be told is UNKNOWN or an error, never IDLE."""
+    """Raises only `ClusterctlError`s; an unknown state is UNKNOWN or an error, never IDLE."""
 
     def look(self, deadline: Deadline) -> Observed[Mapping[str, Occupancy]]:
-        """All nodes that it knows, by name."""
+        """Return all nodes that it knows, by name."""
         ...
 
     def take(self, nodes: Sequence[str], reason: str, deadline: Deadline) -> Mapping[str, str]:
-        """Keep work off idle `nodes`; of those that could not be had, why, in words: they are as they were."""
+        """Keep work off idle `nodes`; return the reasons for unavailable ones, which are unchanged."""
         ...
 
     def relabel(self, node: str, reason: str, deadline: Deadline) -> None:
-        """Say another reason of ours for which we keep work off `node`; nothing where the scheduler keeps none."""
+        """Record another reason for keeping work off `node`; do nothing where the scheduler keeps none."""
         ...
 
     def give_back(self, nodes: Sequence[str], deadline: Deadline) -> Mapping[str, str]:
-        """Let `nodes` have work again, where it is we who keep it off; of the others why not, in words."""
+        """Let `nodes` have work again, where clusterctl drained them; return the reasons for the others."""
         ...

@@ -17,7 +17,7 @@ class BmcSettings(Protocol):
     """The part of a BMC that settings and firmware go through."""
 
     def bios(self, deadline: Deadline, *, thorough: bool = False) -> Observed[Bios]:
-        """The attributes that are and that wait; `thorough`: with the registry's word on what can be written."""
+        """Return the current and the pending attributes; `thorough`: with the registry's mark of writable ones."""
         ...
 
     def set_bios(self, wanted: Mapping[str, Value], serial: Serial, deadline: Deadline) -> Observed[Bios]:
@@ -25,7 +25,7 @@ class BmcSettings(Protocol):
         ...
 
     def updates(self, deadline: Deadline) -> Observed[Updates]:
-        """What firmware runs, and which tasks the BMC has."""
+        """Return the versions of the firmware, and the BMC's tasks."""
         ...
 
     def push_firmware(
@@ -39,7 +39,7 @@ class BmcSettings(Protocol):
         ...
 
     def task(self, path: str, deadline: Deadline) -> Observed[Task]:
-        """How far it is."""
+        """Return the task's progress."""
         ...
 
 
@@ -47,5 +47,5 @@ class Images(Protocol):
     """Firmware images on the controller's disk."""
 
     def opened(self, image: Image) -> AbstractContextManager[BinaryIO]:
-        """The file, at its begin, proven to be the one of this digest; `UsageError` where it is not."""
+        """Return the file, at its start, proven to have this digest; raise `UsageError` where it has not."""
         ...

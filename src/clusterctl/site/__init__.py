@@ -1,4 +1,4 @@
-"""The site as validated, frozen dataclasses: what `site.yml` says. Pure: `edges/site` reads and writes the files.
+"""The site as validated, frozen dataclasses: `site.yml`. Pure: `edges/site` reads and writes the files.
 
 A check of one field is part of the field's type (`fields`); a check across fields is the class's `__post_init__`.
 """

@@ -32,7 +32,7 @@ class BmcLogin:
 
     def __post_init__(self) -> None:
         if not (self.vendor or self.networks):
-            raise ValueError("say where it applies, by vendor or networks; what applies everywhere is bmc.password")
+            raise ValueError("limit it by vendor or networks; what applies everywhere is bmc.password")
 
     def applies(self, host: str, vendor: str) -> bool:
         """Return whether the login is for this BMC. An unknown vendor is empty, and excludes logins of a vendor."""
@@ -44,7 +44,7 @@ class BmcLogin:
 def _unique_names(logins: tuple[BmcLogin, ...]) -> tuple[BmcLogin, ...]:
     twice = first_duplicate([login.name for login in logins])
     if twice is not None:
-        raise ValueError(f"two are named {twice}: the sheet could not say which is meant")
+        raise ValueError(f"two are named {twice}: the sheet could not distinguish them")
     return logins
 
 
@@ -52,7 +52,7 @@ def _unique_names(logins: tuple[BmcLogin, ...]) -> tuple[BmcLogin, ...]:
 class RotationSettings:
     """The rule for the passwords that clusterctl sets on BMCs; each machine gets its own.
 
-    `user`: the account whose password changes; empty: the account that clusterctl logs in with. With
+    `user`: the account of the new password; empty: the account that clusterctl logs in with. With
     `when: discover`, the step also changes a password that the BMC requires to be changed.
     """
 

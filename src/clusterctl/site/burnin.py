@@ -25,7 +25,7 @@ Release = Annotated[
     AfterValidator(shaped(r"[a-z]{3,30}", RELEASE)),
 ]
 Kernel = Annotated[
-    str, AfterValidator(shaped(r"\d+\.\d+[\w.+~-]*", "a kernel's release as uname -r says it, like 5.15.0-91-generic"))
+    str, AfterValidator(shaped(r"\d+\.\d+[\w.+~-]*", "a kernel's release as in uname -r, like 5.15.0-91-generic"))
 ]
 _LABEL = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?"
 DnsName = Annotated[

@@ -20,13 +20,13 @@ class WaveSettings:
     """How many machines are installed together, and when to stop."""
 
     canary: Count = 1
-    at_once: Annotated[
-        Positive | None, Field(description="machines at a time; default: what batch says of the step")
-    ] = None
+    at_once: Annotated[Positive | None, Field(description="machines at a time; default: the step's value of batch")] = (
+        None
+    )
     per_rack: Annotated[Count, Field(description="0: no limit but at_once")] = 4
     stop_percent: Annotated[int, Field(ge=0, le=100, strict=True)] = 20
     of_at_least: Positive = 5
-    patience_s: Annotated[Positive, Field(description="a canary that takes longer gets another one beside it")] = 1800
+    patience_s: Annotated[Positive, Field(description="after this time a canary gets a second one")] = 1800
 
 
 @section
@@ -58,9 +58,9 @@ class NodeGroup:
 
     def __post_init__(self) -> None:
         if not (self.nodes or self.racks or self.skus):
-            raise ValueError("say which nodes: nodes, racks or skus")
+            raise ValueError("give its nodes: nodes, racks or skus")
         if not (self.roles or self.without or self.variables):
-            raise ValueError("say what they get: roles, without or variables")
+            raise ValueError("give its content: roles, without or variables")
         both = sorted({*self.roles} & {*self.without})
         if both:
             raise ValueError(f"{both[0]} stands in roles and in without: keep one")
@@ -77,11 +77,11 @@ class ConfigureSettings:
     transport: TransportName = "auto"
     roles: Annotated[RoleNames, Field(description="what every node gets; in any order")] = DEFAULT_ROLES
     variables: Annotated[dict[str, Any], Field(description="the roles' variables")] = field(default_factory=dict)
-    secrets: Annotated[dict[str, Secret], Field(description="variables whose values are secret, by reference")] = field(
+    secrets: Annotated[dict[str, Secret], Field(description="secret variables, by reference")] = field(
         default_factory=dict
     )
     groups: tuple[NodeGroup, ...] = ()
-    reboots: Annotated[Flag, Field(description="whether nodes whose roles need it are rebooted")] = True
+    reboots: Annotated[Flag, Field(description="reboot nodes with a role that needs it")] = True
     waves: ConfigureWaves = ConfigureWaves()
 
     def __post_init__(self) -> None:

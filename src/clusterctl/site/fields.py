@@ -24,7 +24,7 @@ def section(cls: type[S]) -> type[S]:
 
 
 def shaped(pattern: str, words: str) -> Callable[[str], str]:
-    """Return a validator that requires the pattern and names in words what the text must be."""
+    """Return a validator that requires the pattern and names the required form of the text."""
     shape = re.compile(pattern)
 
     def check(value: str) -> str:

@@ -136,7 +136,7 @@ _UNIQUE: Mapping[str, Callable[[SiteNode], str]] = {
     "unit": _rack_unit,
     "boot_mac": lambda node: node.boot_mac or "",
 }
-"""The fields whose values two machines cannot share; an empty value is unknown."""
+"""The fields with values that two machines cannot share; an empty value is unknown."""
 
 
 def _require_unique(nodes: Sequence[SiteNode], what: str, value_of: Callable[[SiteNode], str]) -> None:

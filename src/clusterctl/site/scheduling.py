@@ -71,7 +71,7 @@ def _window(value: str) -> str:
 
 @section
 class PublishSettings:
-    """Where gold nodes are published besides the pool file, and how many nodes the jobs need."""
+    """Where gold nodes are published in addition to the pool file, and how many nodes the jobs need."""
 
     inventory: Annotated[
         str, Field(description="an Ansible inventory with the group gold", pattern=r"^(.+\.ya?ml)?$")

@@ -86,7 +86,7 @@ class TimingSettings:
 class ParallelSettings:
     """How many sessions and loads run at the same time, over all nodes."""
 
-    checks: Annotated[Positive, Field(description="nodes whose checks run")] = 256
+    checks: Annotated[Positive, Field(description="nodes that run their checks")] = 256
     loads: Annotated[Positive, Field(description="nodes under a load of one node")] = 4096
     jobs: Annotated[Positive, Field(description="jobs of a load of several nodes")] = 4096
     lldp: Annotated[Positive, Field(description="nodes asked for their LLDP neighbours")] = 64

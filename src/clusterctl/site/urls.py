@@ -1,4 +1,4 @@
-"""URLs as they may stand in a site file: whole, of a kind that we speak, and without a secret in them."""
+"""URLs as they may stand in a site file: whole, of a supported kind, and without a secret in them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HIDE = "a password never stands in this file: keep the whole URL in a file of m
 
 
 def web_url(value: str) -> str:
-    """The URL of an HTTP service, without a slash at its end; raises ValueError in words."""
+    """Return the URL of an HTTP service, without a slash at its end; raise ValueError for another value."""
     parts = _split(value)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise ValueError(_EXAMPLE)
@@ -25,7 +25,7 @@ def web_url(value: str) -> str:
 
 
 def journal_url(value: str) -> str:
-    """A SQLAlchemy URL of a database that we support, with a password in it or without; raises ValueError in words.
+    """Return a SQLAlchemy URL of a supported database, with or without a password; raise ValueError for another value.
 
     The value is never repeated: it may hold a password.
     """
@@ -43,7 +43,7 @@ def journal_url(value: str) -> str:
 
 
 def open_journal_url(value: str) -> str:
-    """As `journal_url`, for one that stands in the site file, where everyone reads it."""
+    """Return the same as `journal_url`, for a URL in the site file, which is no secret."""
     parts = urlsplit(journal_url(value))
     if parts.password or "password" in parse_qs(parts.query):
         raise PydanticCustomError(UNSHOWN, _HIDE)
@@ -59,7 +59,7 @@ def place_of(url: str) -> str:
 
 
 def _split(value: str) -> SplitResult | None:
-    """None where it is no URL, or its port no port."""
+    """Return the parts of a URL; None where it is none, or its port no port."""
     try:
         parts = urlsplit(value)
         _ = parts.port

@@ -95,7 +95,7 @@ def test_two_hosts_on_one_port():
     """An unmanaged switch between: neither is called wrong, both unmeasured."""
     found = judged(ALL | {"n3": {"eth0": "mgmt swp2"}})
     assert {found[name][0].verdict for name in ("n2", "n3")} == {Verdict.INCONCLUSIVE}
-    assert "both hear mgmt swp2" in found["n2"][0].cause
+    assert "both receive LLDP from mgmt swp2" in found["n2"][0].cause
 
 
 def test_a_host_that_the_plan_forgot():

@@ -133,8 +133,8 @@ def test_bmc_ports():
     verification = verify_ethernet(plan, right)
     assert (verification.right, verification.explanations) == (11, ())
     assert {item.reason.split(":")[0] for item in verification.unmeasured} == {
-        "no device hears the BMC of node003",
-        "no device hears the BMC of node004",
+        "no device receives LLDP from the BMC of node003",
+        "no device receives LLDP from the BMC of node004",
     }
     crossed = (replace(bmc[1], interface="Ethernet2"), replace(bmc[2], interface="Ethernet1"))
     (found,) = verify_ethernet(plan, said(ALL, DEVICES) | {"mgmt": LldpReport(crossed)}).explanations
@@ -164,10 +164,10 @@ def test_several_senders_on_one_port_are_unclear():
     reports = said(ALL, HOSTS)
     both = LldpReport((*reports["node001"].neighbours, Neighbour("ens1f0", "leaf-2", ("Ethernet40",))))
     unclear = verify_ethernet(PLAN, reports | {"node001": both})
-    assert "node001 ens1f0 hears leaf-1 Ethernet1 and leaf-2 Ethernet40" in unclear.unmeasured[0].reason
+    assert "node001 ens1f0 receives LLDP from leaf-1 Ethernet1 and leaf-2 Ethernet40" in unclear.unmeasured[0].reason
     shared = LldpReport((Neighbour("ens1f0", "leaf-1", ("Ethernet1",)), *reports["node002"].neighbours[1:]))
     unclear = verify_ethernet(PLAN, reports | {"node002": shared})
-    assert "node001 ens1f0 and node002 ens1f0 both hear leaf-1 Ethernet1" in unclear.unmeasured[0].reason
+    assert "node001 ens1f0 and node002 ens1f0 both receive LLDP from leaf-1 Ethernet1" in unclear.unmeasured[0].reason
     assert unclear.explanations == ()
 
 
@@ -244,7 +244,7 @@ def test_the_command_with_findings(site):
     result = run(site)
     assert result.exit_code == 1
     assert "rack A01\n  missing link: the planned link leaf-1 Ethernet1 – node001 ens1f0 is not up" in result.stdout
-    assert "8 of 9 planned cables are heard, 8 observed: 1 to repair, 0 not measured" in result.stdout
+    assert "8 of 9 planned cables are proven, 8 observed: 1 to repair, 0 not measured" in result.stdout
     (site / "lldp/leaf-2.json").unlink()
     document = json.loads(run(site, "--json").stdout)
     assert {"link": ["leaf-1 Ethernet49", "leaf-2 Ethernet49"]}.items() <= document["not_measured"][0].items()

@@ -97,7 +97,7 @@ def test_one_finding_for_a_link():
     assert finding.kind is HealthKind.BIT_ERRORS
     assert finding.ends == (PortName("node001", "mlx5_0"), PortName("leaf-1", "1"))
     assert "120 symbol errors at leaf-1 port 1 in 12 min" in finding.cause
-    assert "besides PortRcvErrors +33 at node001 mlx5_0" in finding.cause
+    assert "in addition to PortRcvErrors +33 at node001 mlx5_0" in finding.cause
     assert finding.action.startswith("node001 mlx5_0: clean and reseat both ends of the cable to leaf-1 port 1")
     assert set(finding.counters) == {
         (PortName("leaf-1", "1"), "SymbolErrorCounter", 120),

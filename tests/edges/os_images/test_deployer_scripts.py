@@ -60,7 +60,7 @@ class Deployer:
         (self.folder / "answers").write_text("".join(f"{line}\n" for line in lines))
         (self.folder / "asked").unlink(missing_ok=True)
         with as_file(files(clusterctl.edges.os_images) / "deployer") as scripts:
-            sourced = "".join(f". {scripts}/{name}; " for name in ("words.sh", "http.sh", "machine.sh", "disk.sh"))
+            sourced = "".join(f". {scripts}/{name}; " for name in ("messages.sh", "http.sh", "machine.sh", "disk.sh"))
             environment = {
                 "PATH": f"{self.folder}/bin:{os.environ['PATH']}",
                 "HERE": str(self.folder),
@@ -112,7 +112,7 @@ def test_done_that_was_refused_is_a_failure(deployer: Deployer, answers: tuple[s
     """Nothing was lost on the way there: the controller does not want it."""
     done = deployer.run("post_done", *answers)
     assert done.returncode == 1
-    assert "FAILED: the controller did not take the word" in done.stdout
+    assert "FAILED: the controller did not take the message" in done.stdout
 
 
 def stream(deployer: Deployer, size: int, *answers: str) -> tuple[int, str]:
@@ -212,8 +212,8 @@ def test_an_image_that_is_not_on_the_disk_ends_it(
     [
         ("root", "/dev/sdz", "which this machine has not reported"),
         ("root", "/dev/nvme0n", "which this machine has not reported"),
-        ("root", "/dev/../etc", "told to write no disk"),
-        ("root", "", "told to write no disk"),
+        ("root", "/dev/../etc", "the answer names no disk to write"),
+        ("root", "", "the answer names no disk to write"),
         ("root", "/dev/nvme0n1", "is no disk here"),
     ],
 )
@@ -224,7 +224,7 @@ def test_orders_that_do_not_fit_the_report_are_not_obeyed(
     deployer.body("report", "serial=S\ndisk=/dev/nvme0n1\tD\t\t1\t\t\n")
     reported = ORDERS | {field: value}
     assignments = " ".join(f"{name}={value}" for name, value in reported.items())
-    done = deployer.run(f"{assignments}; check_orders", "200", "200")
+    done = deployer.run(f"{assignments}; check_answer", "200", "200")
     assert done.returncode == 1
     assert words in done.stdout
 

@@ -66,4 +66,4 @@ def test_live_before_anything_is_installed(tmp_path: Path, capsys: pytest.Captur
     output = capsys.readouterr().out
     assert code == 1
     assert "INCONCLUSIVE n1: no installed node of that name is known" in output
-    assert "0 of 2 planned cables are heard, 0 observed: 0 to repair, 2 not measured" in output
+    assert "0 of 2 planned cables are proven, 0 observed: 0 to repair, 2 not measured" in output

@@ -23,7 +23,7 @@ from cryptography.x509.oid import NameOID
 from clusterctl.edges.redfish import KnownBmcs
 from clusterctl.edges.redfish.sweep import CandidateProbe
 from clusterctl.edges.redfish.timing import Timing
-from clusterctl.fleet.bmc.observation import Greeting, Sighting
+from clusterctl.fleet.bmc.observation import BmcObservation, Greeting
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl.ports.logins import Login
 from tests.edges.sweep.shapes import ROOT, Tree
@@ -110,7 +110,7 @@ class Network:
 
     def visit(
         self, host: str, *, known: KnownBmcs | None = None, deadline: Deadline | None = None, **more: Any
-    ) -> Sighting:
+    ) -> BmcObservation:
         """One visit under the site's login."""
         known = known or KnownBmcs(self.folder / "pins")
         probe = CandidateProbe(more.pop("door", self.door), more.pop("logins", OneLogin()), known, timing=QUICK)

@@ -10,7 +10,7 @@ import pytest
 
 from clusterctl.edges.redfish import KnownBmcs
 from clusterctl.edges.redfish.sweep import CandidateProbe, sweep
-from clusterctl.fleet.bmc.observation import Outcome, Sighting
+from clusterctl.fleet.bmc.observation import BmcObservation, Outcome
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl_lab.bmc_quirk import BmcQuirk
 from clusterctl_lab.certificates import LabCa
@@ -42,7 +42,7 @@ class Swept:
     """What one sweep of all of them has found, by the machine's name."""
 
     machines: dict[str, Machine]
-    found: dict[str, Sighting]
+    found: dict[str, BmcObservation]
     logins: OneLogin
 
 
@@ -64,7 +64,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Swept]:
         )
         hosts = {machine.bmc.address: name for name, machine in world.machines.items()}
         found = sweep(hosts, port, probe, Deadline.after(60), at_once=8)
-        yield Swept(dict(world.machines), {hosts[seen.address]: seen for seen in found.sightings}, logins)
+        yield Swept(dict(world.machines), {hosts[seen.address]: seen for seen in found.observations}, logins)
     finally:
         loop.run(servers.close())
         loop.close()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from clusterctl.fleet.bmc.observation import Greeting, Identity, Lease, Listed, Outcome, Planned, Sighting
+from clusterctl.fleet.bmc.observation import BmcObservation, Greeting, Identity, Lease, Listed, Outcome, Planned
 from clusterctl.fleet.bmc.reconciliation import ConflictKind, Reconciliation, join
 from clusterctl.fleet.node import Mac, Serial
 
@@ -18,9 +18,9 @@ def mac(last: int) -> Mac:
     return Mac(f"02:00:00:00:00:{last:02x}")
 
 
-def seen(address: str, serial: str, last: int = 0) -> Sighting:
+def seen(address: str, serial: str, last: int = 0) -> BmcObservation:
     bmc_mac = mac(last or int(address.rsplit(".", 1)[1]))
-    return Sighting(address, Outcome.IDENTIFIED, identity=Identity(serial=Serial(serial), bmc_mac=bmc_mac))
+    return BmcObservation(address, Outcome.IDENTIFIED, identity=Identity(serial=Serial(serial), bmc_mac=bmc_mac))
 
 
 def plan(name: str, address: str, serial: str = "", rack: str = "", unit: int | None = None) -> Planned:
@@ -35,8 +35,8 @@ def written(joined: Reconciliation) -> list[str]:
     return [entry.address for entry in joined.accepted]
 
 
-def joined(sightings: Sequence[Sighting], *planned: Planned, **more) -> Reconciliation:
-    found = join(sightings, asked=ASKED, planned=planned, **more)
+def joined(observations: Sequence[BmcObservation], *planned: Planned, **more) -> Reconciliation:
+    found = join(observations, asked=ASKED, planned=planned, **more)
     assert all(conflict.cause and conflict.remedy and conflict.subjects for conflict in found.conflicts)
     return found
 
@@ -81,7 +81,7 @@ def test_two_machines_that_changed_addresses() -> None:
 
 def test_missing_and_silent() -> None:
     """Planned where nobody answers, and where something else does; what was not swept is not missing."""
-    web = Sighting(B, Outcome.NO_REDFISH, cause="HTTP 404", remedy="switch it on")
+    web = BmcObservation(B, Outcome.NO_REDFISH, cause="HTTP 404", remedy="switch it on")
     found = joined([web], plan("n1", A, "S1"), plan("n2", B, "S2"), plan("far", "10.9.9.9", "S9"))
     assert kinds(found) == [ConflictKind.NOT_FOUND, ConflictKind.NO_REDFISH]
     assert [conflict.subjects[0] for conflict in found.conflicts] == ["n1", "n2"]
@@ -90,12 +90,12 @@ def test_missing_and_silent() -> None:
 @pytest.mark.parametrize("outcome", [Outcome.REJECTED, Outcome.CERTIFICATE_UNKNOWN, Outcome.NO_ANSWER])
 def test_who_answers_and_says_no_more_is_not_missing(outcome: Outcome) -> None:
     """Its outcome says what is wrong; that its machine is gone, nobody knows."""
-    assert joined([Sighting(A, outcome)], plan("n1", A, "S1")).conflicts == ()
+    assert joined([BmcObservation(A, outcome)], plan("n1", A, "S1")).conflicts == ()
 
 
 def test_what_a_stranger_claims_moves_nobody() -> None:
     """The serial that a BMC without a proven certificate tells is not taken for a machine's."""
-    stranger = Sighting(B, Outcome.CERTIFICATE_UNKNOWN, Greeting(serial="S1", bmc_mac=mac(1)))
+    stranger = BmcObservation(B, Outcome.CERTIFICATE_UNKNOWN, Greeting(serial="S1", bmc_mac=mac(1)))
     found = joined([stranger], plan("n1", A, "S1"))
     assert kinds(found) == [ConflictKind.NOT_FOUND]
     assert found.entries[0].planned is None
@@ -105,7 +105,7 @@ def test_places_from_a_list() -> None:
     """By the MAC that DHCP saw, also for a BMC that tells nobody; where list and plan differ, neither is believed."""
     leases = [Lease(A, mac(1), "bmc1"), Lease(B, mac(2))]
     listed = [Listed("m.csv:2", "", mac(1), "x1", "A01", 4), Listed("m.csv:3", "S2", None, "", "A02", 8)]
-    silent = Sighting(A, Outcome.REJECTED)
+    silent = BmcObservation(A, Outcome.REJECTED)
     found = joined([silent, seen(B, "S2")], plan("n2", B, "S2", "A03", 8), leases=leases, listed=listed)
     assert [(entry.mac, entry.hostname, entry.name, entry.place) for entry in found.entries] == [
         (mac(1), "bmc1", "x1", ("A01", 4)),

@@ -15,7 +15,7 @@ import pytest
 
 from clusterctl.edges.redfish.sweep import Progress, ScanResult, TcpState, sweep
 from clusterctl.edges.redfish.sweep.port_scan import scan_ports
-from clusterctl.fleet.bmc.observation import Outcome, Sighting
+from clusterctl.fleet.bmc.observation import BmcObservation, Outcome
 from clusterctl.fleet.errors import CancelledError
 from clusterctl.ports import Deadline
 
@@ -100,17 +100,17 @@ def test_a_sweep_visits_whoever_opens(listening: tuple[list[str], int]) -> None:
     inside, most, reported = [], [], []
     lock = threading.Lock()
 
-    def visit(host: str, deadline: Deadline) -> Sighting:
+    def visit(host: str, deadline: Deadline) -> BmcObservation:
         with lock:
             inside.append(host)
             most.append(len(inside))
         deadline.sleep(0.02, "answering")
         with lock:
             inside.remove(host)
-        return Sighting(host, Outcome.IDENTIFIED)
+        return BmcObservation(host, Outcome.IDENTIFIED)
 
     found = swept([*hosts[::-1], "127.79.0.50"], port, visit, at_once=2, watch=reported.append)
-    assert [seen.address for seen in found.sightings] == hosts
+    assert [seen.address for seen in found.observations] == hosts
     assert max(most) <= 2
     assert (found.count(TcpState.OPEN), found.count(TcpState.CLOSED)) == (4, 1)
     assert reported[-1] == Progress(scanned=5, open=4, probed=4)
@@ -121,14 +121,14 @@ def test_a_sweep_that_is_stopped_waits_for_its_visits(listening: tuple[list[str]
     hosts, port = listening
     cancelled, closed, begun = threading.Event(), [], []
 
-    def visit(host: str, deadline: Deadline) -> Sighting:
+    def visit(host: str, deadline: Deadline) -> BmcObservation:
         begun.append(host)
         try:
             cancelled.set()
             deadline.sleep(10, "answering")
         finally:
             closed.append(host)
-        return Sighting(host, Outcome.IDENTIFIED)
+        return BmcObservation(host, Outcome.IDENTIFIED)
 
     with pytest.raises(CancelledError):
         swept(hosts, port, visit, cancelled, at_once=1)

@@ -9,7 +9,7 @@ import pytest
 
 from clusterctl.edges.site.sheet import read_sheet
 from clusterctl.edges.site.sheet_update import SheetUpdate, sheet_update
-from clusterctl.fleet.bmc.observation import Identity, Listed, Outcome, Sighting
+from clusterctl.fleet.bmc.observation import BmcObservation, Identity, Listed, Outcome
 from clusterctl.fleet.bmc.reconciliation import Entry
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Mac, Serial
@@ -18,8 +18,10 @@ MAC = Mac("02:00:00:00:00:01")
 
 
 def entry(address: str, serial: str, *, login: str = "bmc.password", listed: Listed | None = None) -> Entry:
-    sighting = Sighting(address, Outcome.IDENTIFIED, identity=Identity(serial=Serial(serial), bmc_mac=MAC), login=login)
-    return Entry(sighting, MAC, listed=listed)
+    observation = BmcObservation(
+        address, Outcome.IDENTIFIED, identity=Identity(serial=Serial(serial), bmc_mac=MAC), login=login
+    )
+    return Entry(observation, MAC, listed=listed)
 
 
 def update(file: Path, *entries: Entry) -> SheetUpdate:

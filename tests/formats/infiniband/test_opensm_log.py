@@ -26,14 +26,14 @@ FALLEN = [
 def test_ftree():
     """Tables by ftree, no complaint."""
     found = parse_opensm_log([FTREE, HEAD.format(2, 2) + "SUBNET UP"])
-    assert (found.engine, found.complaints, found.adaptive) == ("ftree", (), False)
+    assert (found.engine, found.failures, found.adaptive) == ("ftree", (), False)
 
 
 def test_silent_fall_back():
     """First ftree, then minhop: the last routing counts, with what was said against ftree, without stamps."""
     found = parse_opensm_log([FTREE, *FALLEN])
     assert found.engine == "minhop"
-    assert found.complaints == (
+    assert found.failures == (
         "ERR AB0A: Different number of downward port groups on switches:",
         "GUID 0x9c05910300000300, LID 5, Index 0.12.0 - 63 port groups",
         "Fabric topology is not a fat-tree",
@@ -43,7 +43,7 @@ def test_silent_fall_back():
 
 def test_mended():
     """After a fall-back ftree again: what was said before is over."""
-    assert parse_opensm_log([*FALLEN, FTREE]).complaints == ()
+    assert parse_opensm_log([*FALLEN, FTREE]).failures == ()
 
 
 def test_adaptive():

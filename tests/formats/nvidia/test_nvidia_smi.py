@@ -52,7 +52,7 @@ def test_the_recording_of_eight_h100_is_read_without_loss() -> None:
         assert unread == {"cluster"}, "R535 has no ClusterUUID; all else is read"
         assert gpu.recovery == Recovery(None, required=False, recommended=False, repairs={}, lost=False, stopped=False)
         assert gpu.slowdown == Slowdown(hardware=True, hardware_thermal=False, power_brake=True, software_thermal=False)
-        assert (gpu.spare_rows.low, gpu.spare_rows.none, gpu.memory_total, gpu.power_limit) == (0, 0, 81559, 700)
+        assert (gpu.spare_rows.low, gpu.spare_rows.none, gpu.memory_total, gpu.power.limit) == (0, 0, 81559, 700)
     assert [gpu.pci for gpu in log.gpus][:2] == ["0000:19:00.0", "0000:3b:00.0"]
 
 

@@ -11,14 +11,14 @@ from clusterctl.formats.nvidia.gpu_load import LoadedGpu
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """`odd` are the indices of GPUs whose result is not that of the majority; `unsettled`: there is no majority."""
+    """`odd`: indices of GPUs with another result than the majority; `unsettled`: there is no majority."""
 
     odd: frozenset[int]
     unsettled: bool
 
 
 def disagreement(gpus: Sequence[LoadedGpu]) -> Disagreement:
-    """Of GPUs of one model; a GPU that computed nothing has no voice."""
+    """Compare the results of GPUs of one model; a GPU that computed nothing does not count."""
     models = {gpu.model for gpu in gpus}
     voices = Counter(gpu.digest for gpu in gpus if gpu.digest)
     if len(voices) < 2 or len(models) > 1:

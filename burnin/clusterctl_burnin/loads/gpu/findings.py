@@ -12,7 +12,7 @@ from clusterctl.formats.nvidia.gpu_load import Ended, GpuLoad, LoadedGpu
 from clusterctl_burnin.check import Expected, inconclusive
 from clusterctl_burnin.loads.gpu.corruption import Disagreement, disagreement
 from clusterctl_burnin.loads.gpu.speed import GPU_GEMM_BF16_MIN, MEASURES, Bad, slow
-from clusterctl_burnin.loads.gpu.throttle_reasons import POWER, braked_by_server, brakes
+from clusterctl_burnin.loads.gpu.throttle_reasons import POWER, faulty_reasons, throttled_by_server
 from clusterctl_burnin.probe import UnmeasuredError
 from clusterctl_burnin.probes.nvidia_smi import GPU_MEMORY_TEMPERATURE_MAX, missing
 from clusterctl_burnin.tools import PYTORCH
@@ -25,7 +25,7 @@ _HOT = "compare the GPU's heat sink, air duct and coolant flow with its neighbou
 
 @dataclass(frozen=True, slots=True)
 class _Bench:
-    """All GPUs of the node under load at once. `powerless`: whom the server braked together: no fault of theirs."""
+    """All GPUs of the node under load at once. `powerless`: GPUs that the server throttled together, not at fault."""
 
     load: GpuLoad
     expected: Expected
@@ -33,9 +33,11 @@ class _Bench:
     powerless: frozenset[int]
 
     def found(self, gpu: LoadedGpu) -> Finding | None:
-        """The worst about one GPU; None where it is well."""
+        """Return the worst finding about one GPU; None where it is healthy."""
         wrong = (self._corrupt, self._ended)
-        held_back = () if gpu.index in self.powerless else (self._braked, self._hot, self._slow, self._untold)
+        held_back = (
+            () if gpu.index in self.powerless else (self._throttled, self._hot, self._slow, self._without_figures)
+        )
         return next((finding for kind in (*wrong, *held_back) if (finding := kind(gpu)) is not None), None)
 
     def _bad(self, gpu: LoadedGpu, bad: Bad) -> Finding:
@@ -85,11 +87,11 @@ class _Bench:
         remedy = NO_TORCH if gpu.phase == "import" else "find what else uses the GPUs, and run the burn-in again"
         return inconclusive(NAME, UnmeasuredError(f"gpu-load: {words}", remedy=remedy), gpu.subject, gpu.serial)
 
-    def _braked(self, gpu: LoadedGpu) -> Finding | None:
-        for brake in brakes(gpu.reasons):
-            measured = f"{brake.mask:#x} in {brake.seen} of {gpu.samples} looks"
-            cause = f"{brake.cause}{_at(gpu)}"
-            return self._bad(gpu, Bad(Code.GPU_THROTTLED, cause, measured, "never under load", brake.remedy))
+    def _throttled(self, gpu: LoadedGpu) -> Finding | None:
+        for reason in faulty_reasons(gpu.reasons):
+            measured = f"{reason.mask:#x} in {reason.seen} of {gpu.samples} looks"
+            cause = f"{reason.cause}{_at(gpu)}"
+            return self._bad(gpu, Bad(Code.GPU_THROTTLED, cause, measured, "never under load", reason.remedy))
         return None
 
     def _hot(self, gpu: LoadedGpu) -> Finding | None:
@@ -105,8 +107,8 @@ class _Bench:
             return None
         return self._bad(gpu, replace(found[0], cause="; ".join(one.cause for one in found)))
 
-    def _untold(self, gpu: LoadedGpu) -> Finding | None:
-        """An unmeasured GPU is not healthy; FP8 alone may be missing, and is then reported for the node."""
+    def _without_figures(self, gpu: LoadedGpu) -> Finding | None:
+        """Return the finding for an unmeasured GPU. FP8 alone may be missing, and is then reported for the node."""
         for measure in MEASURES:
             if measure.figure in gpu.figures or measure.phase == "fp8":
                 continue
@@ -128,14 +130,14 @@ class _Bench:
 
 
 def findings(load: GpuLoad, expected: Expected) -> Iterator[Finding]:
-    """At least one; raises `UnmeasuredError` where no GPU could be loaded."""
+    """Yield at least one; raise `UnmeasuredError` where no GPU could be loaded."""
     if expected.sku.gpu_count == 0 and not load.gpus:
         yield not_applicable(NAME, "the SKU has no GPU")
         return
     if load.trouble:
         remedy = NO_TORCH if load.python_absent else "check the driver (nvidia-smi) and run the burn-in again"
         raise UnmeasuredError(f"gpu-load: {load.trouble}", remedy=remedy)
-    braked = [gpu.index for gpu in load.gpus if braked_by_server(gpu.reasons)]
+    braked = [gpu.index for gpu in load.gpus if throttled_by_server(gpu.reasons)]
     powerless = frozenset(braked) if len(braked) > 1 else frozenset[int]()
     bench = _Bench(load, expected, disagreement(load.gpus), powerless)
     bad = [_powerless(len(powerless))] if powerless else []
@@ -149,7 +151,7 @@ def findings(load: GpuLoad, expected: Expected) -> Iterator[Finding]:
 
 
 def _well(load: GpuLoad, expected: Expected) -> Finding:
-    """A warning where FP8 was not measured."""
+    """Return the pass, or a warning where FP8 was not measured."""
     limit = expected.limits[GPU_GEMM_BF16_MIN]
     slowest = min(gpu.figures["gemm_bf16_tflops"] for gpu in load.gpus)
     cause = f"{len(load.gpus)} GPUs computed equal results under load, none was throttled; the slowest is shown"
@@ -174,7 +176,7 @@ def _well(load: GpuLoad, expected: Expected) -> Finding:
 
 
 def _powerless(count: int) -> Finding:
-    """One cause for many GPUs: what feeds them."""
+    """Return the finding with one cause for many GPUs: their power supply."""
     cause = "the server's power brake halved the clocks of its GPUs, or more"
     return Finding(
         check=NAME,

@@ -25,7 +25,7 @@ _NVLINK = "check its NVLinks (nvidia-smi nvlink -s) and the fabric manager, then
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """`figure` of gpu-load, the limit that is its floor, and its name for people. `phase` of the program measures it.
+    """`figure` of gpu-load, the limit that is its floor, and its name in reports. `phase` of the program measures it.
 
     compared: GPUs of one node have no reason to differ in it; ways to the host may.
     """
@@ -63,7 +63,7 @@ class Bad:
 
 
 def slow(gpu: LoadedGpu, gpus: Sequence[LoadedGpu], limits: Limits) -> Iterator[Bad]:
-    """In order of `MEASURES`; below the floor outranks below the best."""
+    """Yield slow figures in order of `MEASURES`; below the floor outranks below the best."""
     for measure in MEASURES:
         value = gpu.figures.get(measure.figure)
         if value is None:

@@ -15,7 +15,7 @@ POWER = "check the power supplies and the GPU tray's power cables"
 
 
 @dataclass(frozen=True, slots=True)
-class Brake:
+class ThrottleReason:
     """`mask` as NVML's; `seen` how many answers of nvidia-smi report it."""
 
     mask: int
@@ -34,18 +34,20 @@ _TWICE = 2
 """NVIDIA: HW slowdown alone may also be reported while a clock changes; one reading is no proof."""
 
 
-def brakes(reasons: Mapping[int, int]) -> tuple[Brake, ...]:
-    """Those that are faults, the worst first; `reasons` is mask → number of answers."""
-    found = [Brake(bit, _seen(reasons, bit), cause, remedy) for bit, cause, remedy in _KNOWN if _seen(reasons, bit)]
+def faulty_reasons(reasons: Mapping[int, int]) -> tuple[ThrottleReason, ...]:
+    """Return those that are faults, the worst first; `reasons` is mask → number of answers."""
+    found = [
+        ThrottleReason(bit, _seen(reasons, bit), cause, remedy) for bit, cause, remedy in _KNOWN if _seen(reasons, bit)
+    ]
     alone = sum(
         count for mask, count in reasons.items() if mask & HW_SLOWDOWN and not mask & (HW_THERMAL | POWER_BRAKE)
     )
     if not found and alone >= _TWICE:
-        found.append(Brake(HW_SLOWDOWN, alone, *_UNTOLD))
+        found.append(ThrottleReason(HW_SLOWDOWN, alone, *_UNTOLD))
     return tuple(found)
 
 
-def braked_by_server(reasons: Mapping[int, int]) -> bool:
+def throttled_by_server(reasons: Mapping[int, int]) -> bool:
     return _seen(reasons, POWER_BRAKE) > 0
 
 

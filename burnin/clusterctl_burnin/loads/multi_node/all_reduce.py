@@ -23,7 +23,7 @@ NAME = "all_reduce"
 
 
 def group(members: Sequence[Member], method: AllReduceMethod, user: str) -> Round:
-    """A round of all `members`; the first one leads."""
+    """Return a round of all `members`; the first one leads."""
     head = members[0]
     probe = Probe(NAME, _argv(members, method, user), timeout=float(method.timeout_seconds))
     command = Command(Role.HEAD, argv_for(user, privileged=False), script([probe]))
@@ -39,7 +39,7 @@ def _argv(members: Sequence[Member], method: AllReduceMethod, user: str) -> tupl
 
 
 def read(one: Round, answers: Mapping[str, Answer], limits: Limits) -> Tried:
-    """One trial for the whole group."""
+    """Return one trial for the whole group."""
     if limits.methods.all_reduce.engine == "torch":
         return torch_group.read(
             one, answers, limits.methods.all_reduce.ranks_per_node, limits[ALL_REDUCE_BUSBW_MIN].value

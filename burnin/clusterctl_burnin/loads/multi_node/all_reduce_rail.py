@@ -26,7 +26,7 @@ _NO_GPU = "read nvidia-smi topo -m on the node: it does not show which GPU is ne
 
 
 def rails(members: Sequence[Member], method: RailMethod, interface: str, user: str) -> Round:
-    """A round of all `members`; the first leads each rail that all of them have. `interface`: for MPI's messages."""
+    """Return a round of all `members`; the first leads each rail that all have. `interface`: for MPI's messages."""
     probes = [
         Probe(_name(rail), _argv(members, rail, method, interface, user), timeout=float(method.timeout_seconds))
         for rail in range(_shared(members))
@@ -58,7 +58,7 @@ def _name(rail: int) -> str:
 
 
 def read(one: Round, answers: Mapping[str, Answer], limits: Limits) -> Tried:
-    """One trial per rail, of the whole group."""
+    """Return one trial per rail, of the whole group."""
     names = tuple(member.name for member in one.members)
     answer = answers.get(names[0], "it was not asked")
     if isinstance(answer, str):
@@ -109,7 +109,7 @@ def _job(members: tuple[Member, ...], limits: Limits, lasts: Lasts, user: str) -
 LOAD = GroupLoad(
     name=NAME,
     limit=ALL_REDUCE_RAIL_BUSBW_MIN,
-    remedy="check the adapter's PCIe link and cable, and the GPU beside it; reseat the cable, then the adapter",
+    remedy="check the adapter's PCIe link and cable, and its nearest GPU; reseat the cable, then the adapter",
     sizes=_sizes,
     job=_job,
     read=read,

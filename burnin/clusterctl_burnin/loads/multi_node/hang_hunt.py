@@ -1,7 +1,7 @@
 """hang_hunt: a group of nodes sums for hours, as a training job would, until it hangs; the missing ranks are named.
 
-By PyTorch, since nccl-tests neither runs for a time nor tells how far each rank is. The hunt takes a hang's own word on
-who is missing for evidence against those nodes alone, and measures them again among others before it is sure. No figure
+By PyTorch, since nccl-tests neither runs for a time nor reports how far each rank is. The missing ranks of a hang are
+evidence against their nodes alone. The hunt measures these nodes again among others before it is sure. No figure
 is judged; a wrong sum is a failure.
 """
 

@@ -25,7 +25,7 @@ NAME = "ib_write_bw"
 FIRST_PORT = 18515
 _CONNECT_FAILED = "Couldn't connect to"
 _WITHOUT_CUDA = re.compile(r"unrecognized option '--use_cuda|^ Unsupported memory type", re.MULTILINE)
-"""What perftest says without CUDA: 4.5 (recorded), and since it always knows the option (perftest_parameters.c)."""
+"""Message of perftest without CUDA: 4.5 (recorded), and since it always knows the option (perftest_parameters.c)."""
 _BUILD = (
     "install a perftest that is built with CUDA (role ofed with NVIDIA's repository, or one built on site), or take "
     "gpu_memory out of methods.ib_write_bw in the limits file"
@@ -34,9 +34,9 @@ _NO_GPU = "read nvidia-smi topo -m on the node: it does not show which GPU is ne
 
 
 def pair(server: Member, client: Member, method: PairMethod, user: str, seconds: int | None = None) -> Round:
-    """A round of two: what each runs, as `user`; for so many `seconds`, or as many messages as the method says.
+    """Return a round of two: what each runs, as `user`; for `seconds`, or with the messages of the method.
 
-    perftest's `-D` takes the place of `-n`, and both ends are to say the same
+    perftest's `-D` takes the place of `-n`, and both ends must get the same
     (https://github.com/linux-rdma/perftest/blob/master/man/perftest.1).
     """
     both = (server, client)
@@ -75,7 +75,7 @@ def write_probe(
 
 
 def _memory(member: Member, rail: int, method: PairMethod) -> tuple[str, ...]:
-    """Whose memory it is; perftest wants the GPU before the way to it."""
+    """Return the options for the memory of host or GPU; perftest wants the GPU before the way to it."""
     if method.gpu_memory == "none":
         return ()
     gpu = f"--use_cuda={member.gpus[rail]}"
@@ -149,7 +149,7 @@ def _judged(rail: int, one: Round, answers: Mapping[str, Answer], limits: Limits
 
 def failure(results: Mapping[str, ProbeResult]) -> Judged | None:
     """Return how the flow failed, by what its ends printed, by name; None where both ended well."""
-    without = [name for name, result in results.items() if result.rc and _WITHOUT_CUDA.search(_said(result))]
+    without = [name for name, result in results.items() if result.rc and _WITHOUT_CUDA.search(_output(result))]
     if without:
         detail = f"{NAME} of {' and '.join(without)} is built without CUDA"
         return Judged(Outcome.UNMEASURED, detail=detail, remedy=_BUILD)
@@ -162,7 +162,7 @@ def failure(results: Mapping[str, ProbeResult]) -> Judged | None:
     return None
 
 
-def _said(result: ProbeResult) -> str:
+def _output(result: ProbeResult) -> str:
     return result.stderr + result.stdout
 
 

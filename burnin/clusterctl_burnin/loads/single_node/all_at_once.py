@@ -27,7 +27,7 @@ _SAYS_NOTHING = frozenset({Verdict.PASS, Verdict.NOT_APPLICABLE})
 
 
 def _probes(limits: Limits, seconds: int | None) -> tuple[Probe, ...]:
-    """As long as stress_ng works alone, where the suite sets no time; gpu_load takes twice its seconds and more."""
+    """Return the probes, with stress_ng's time where the suite sets none; gpu_load takes twice its seconds and more."""
     length = limits.methods.stress_ng.seconds if seconds is None else seconds
     probes = [*_GPUS.probes(limits, max(1, length // 2)), *(p for load in _OTHERS for p in load.probes(limits, length))]
     return tuple(replace(probe, name=_name(probe.name)) for probe in probes)
@@ -42,7 +42,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     as_alone, lenient = replace(readings, probes=own), replace(expected, limits=_without_rates(expected.limits))
     found = {load.name: Check(load.name, (), load.judge).findings(as_alone, lenient) for load in _ALL}
     bad = [
-        _told(finding, load, readings)
+        _renamed(finding, load, readings)
         for load, findings in found.items()
         for finding in findings
         if finding.verdict not in _SAYS_NOTHING
@@ -53,13 +53,13 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield passed(NAME, f"{', '.join(ran)} ran at the same time without a fault")
 
 
-def _told(finding: Finding, load: str, readings: Readings) -> Finding:
+def _renamed(finding: Finding, load: str, readings: Readings) -> Finding:
     evidence = readings.digests([Probe(_name(load), ())])
-    return replace(finding, check=NAME, cause=f"beside all other work, {load}: {finding.cause}", evidence=evidence)
+    return replace(finding, check=NAME, cause=f"with all other work, {load}: {finding.cause}", evidence=evidence)
 
 
 def _without_rates(limits: Limits) -> Limits:
-    """Whatever is reached is enough."""
+    """Return the limits without rates: any rate is enough."""
     enough = {name: 0.0 for name in limits.limits if name.endswith("_min")}
     enough["gpu_below_best_max"] = _ANY_PART_OF_THE_BEST
     changed = {name: limits[name].model_copy(update={"value": value}) for name, value in enough.items()}

@@ -28,7 +28,7 @@ _INSTALL = "check that the role nccl_tests has run on the node, then run the bur
 
 
 def _probes(limits: Limits, seconds: int | None) -> tuple[Probe, ...]:
-    """nccl-tests knows no duration: `seconds` only lets it take as long."""
+    """Return the probe. nccl-tests knows no duration: `seconds` only lets it take as long."""
     method = limits.methods.all_reduce_node
     runs = mpi.mpirun((_HERE,), method.ranks, "root", limits.methods.all_reduce.mpi_interface, lambda _: _VARIABLES)
     argv = runs(mpi.all_reduce_perf(method.message_bytes, method.iterations))

@@ -29,7 +29,7 @@ _DEFAULT_S = NORMAL_S[2]
 
 
 def level_of(seconds: int) -> int:
-    """The highest that is normally done in so many seconds; the first where none is."""
+    """Return the highest level that normally ends in so many seconds; the first where none does."""
     return max((level for level, normal in NORMAL_S.items() if normal <= seconds), default=1)
 
 
@@ -50,21 +50,21 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _level(argv: tuple[str, ...]) -> int:
-    """As it was run; a recording may be older than the suite."""
-    told = argv[argv.index("--run") + 1] if "--run" in argv[:-1] else ""
-    if told.isdecimal() and int(told) in NORMAL_S:
-        return int(told)
+    """Return the level that was run; a recording may be older than the suite."""
+    level = argv[argv.index("--run") + 1] if "--run" in argv[:-1] else ""
+    if level.isdecimal() and int(level) in NORMAL_S:
+        return int(level)
     raise UnmeasuredError(f"{' '.join(argv)} names no level of DCGM from 1 to 4", remedy="run the burn-in again")
 
 
 def _serials(readings: Readings) -> Mapping[int, str]:
-    """By nvidia-smi's index, which DCGM counts by as well; none where nvidia-smi did not answer. `[N/A]` is none."""
+    """Return serials by nvidia-smi's index, which is DCGM's, too; none without its answer. `[N/A]` is none."""
     try:
         rows = [line.partition(",") for line in readings.text(SERIALS).splitlines()]
     except UnmeasuredError:
         return {}
-    told = {index.strip(): serial.strip() for index, _, serial in rows}
-    return {int(index): serial for index, serial in told.items() if index.isdecimal() and serial.isalnum()}
+    serials = {index.strip(): serial.strip() for index, _, serial in rows}
+    return {int(index): serial for index, serial in serials.items() if index.isdecimal() and serial.isalnum()}
 
 
 LOAD = NodeLoad(

@@ -32,7 +32,7 @@ _FIGURES = {GEMM: "gemm_bf16_tflops", MEMORY: "memory_gb_per_s", HEAT: "temperat
 
 
 def _probes(limits: Limits, seconds: int | None) -> tuple[Probe, ...]:
-    """`seconds` of the BF16 product, as long of all else together."""
+    """Return the probe: `seconds` of the BF16 product, as long of all else together."""
     method = limits.methods.gpu_load
     load = method.seconds if seconds is None else seconds
     limit = 3 * load + ASIDE

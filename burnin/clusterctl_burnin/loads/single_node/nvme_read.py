@@ -1,8 +1,8 @@
 """nvme_read: every NVMe data drive answers random reads of 4 KiB as fast as its kind does. It only reads.
 
 fio reads all data drives of the node at once, past the page cache (https://fio.readthedocs.io/en/latest/fio_doc.html).
-A drive answers for blocks that were never written, or were trimmed, without its flash: of a fresh drive the figure
-tells of controller, link and kernel.
+A drive answers for blocks that were never written, or were trimmed, without its flash: the figure of a fresh drive
+measures controller, link and kernel.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _of_drive(drive: DriveRead, limit: Limit) -> Finding | None:
-    """None where it reads fast enough."""
+    """Return the finding; None where it reads fast enough."""
     subject = f"{drive.name} ({drive.model})"
     if drive.error in _IO_ERRORS:
         reason = next((line for line in drive.output.splitlines() if "error" in line), f"errno {drive.error}")
@@ -83,7 +83,7 @@ def _of_drive(drive: DriveRead, limit: Limit) -> Finding | None:
 
 
 def _failed(drive: DriveRead, subject: str, diagnosis: tuple[Code, str, Quantity | None], limit: Limit) -> Finding:
-    """A second run may find the drive cool again: the gate asks for one. `diagnosis`: code, cause, measured."""
+    """Return the failure. A second run may find the drive cool again: the gate asks for one. `diagnosis`: its data."""
     code, cause, measured = diagnosis
     remedy = (
         f"check its temperature and PCIe link, reseat the drive with serial {drive.serial} ({drive.model}), run the "

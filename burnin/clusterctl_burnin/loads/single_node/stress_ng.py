@@ -77,7 +77,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _module(errors: ModuleErrors, seconds: float, wrong: Sequence[str], limits: Limits) -> Finding:
-    """A memory module that had errors under the load; with the wrong results, which no other finding explains."""
+    """Return the finding for a memory module with errors under the load, and wrong results without another cause."""
     limit = limits[MEMORY_CORRECTED_MAX]
     subject = f"{errors.name} ({errors.location})" if errors.location else errors.name
     cause = f"{errors.uncorrected or errors.corrected} {'un' if errors.uncorrected else ''}corrected memory errors"
@@ -103,7 +103,7 @@ def _module(errors: ModuleErrors, seconds: float, wrong: Sequence[str], limits: 
 
 
 def _package(outcome: PackageLoad, *, named: bool) -> Iterator[Finding]:
-    """`named`: a memory module has been found that explains wrong results."""
+    """Yield a package's findings. `named`: a memory module has been found that explains wrong results."""
     subject = f"cpu {outcome.package}"
     bad = replace(_BAD, subject=subject, remedy=_PROCESSOR)
     if outcome.machine_checks:
@@ -127,13 +127,13 @@ def _and(cause: str, wrong: Sequence[str]) -> str:
 
 
 def _first(wrong: Sequence[str]) -> str:
-    """Thousands of lines may say the same."""
+    """Return the first wrong results: thousands of lines may be equal."""
     more = len(wrong) - _SHOWN
     return "; ".join(wrong[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
 
 
 def _unmeasured(outcome: PackageLoad) -> str:
-    """Why it proves nothing; empty where it does."""
+    """Return why it proves nothing; empty where it does."""
     if outcome.code is None:
         return f"stress-ng did not end in time and was killed; its last output: {outcome.complaint}"
     if outcome.code != 0:

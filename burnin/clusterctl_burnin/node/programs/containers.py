@@ -21,11 +21,11 @@ def main(requirements: dict[str, Any], ask: Ask = ask_tool) -> int:
     """Print `{"wanted", "containers": [{name, state, status}]}`. Returns Docker's exit code."""
     wanted, found = requirements.get("containers") or [], []
     if wanted:
-        code, said, complaint = ask(*LIST)
+        code, output, complaint = ask(*LIST)
         if code != 0:
             sys.stderr.write(complaint)
             return code
-        listed = [json.loads(line) for line in said.splitlines() if line.strip()]
+        listed = [json.loads(line) for line in output.splitlines() if line.strip()]
         found = [{"name": c["Names"], "state": c["State"], "status": c["Status"]} for c in listed]
     json.dump({"wanted": list(wanted), "containers": [one for one in found if one["name"] in wanted]}, sys.stdout)
     return 0

@@ -2,8 +2,8 @@
 of the memory that is available, checking its results; and what the kernel counted before and after.
 
 Standard library only, Python 3.9. Each processor package has a stress-ng of its own, kept on that package's CPUs: its
-memory is its own as far as there is enough, and a wrong result tells which package it came from. A counter that is not
-there, or holds no number, is told as null, not as zero.
+memory is its own as far as there is enough, and a wrong result identifies its package. A counter that is not
+there, or holds no number, is printed as null, not as zero.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def number(path: Path) -> Optional[int]:
 
 
 def packages(cpus: List[int], system: Path = SYSTEM) -> Packages:
-    """The CPUs that we may run on, by the package that they are in."""
+    """Return the CPUs that we may run on, by the package that they are in."""
     found: Packages = {}
     for cpu in sorted(cpus):
         package = number(system / f"cpu/cpu{cpu}/topology/physical_package_id")
@@ -51,16 +51,16 @@ def packages(cpus: List[int], system: Path = SYSTEM) -> Packages:
 
 
 def available(proc: Path = PROC) -> int:
-    """Bytes of memory that can be had without swapping."""
+    """Return bytes of memory that can be had without swapping."""
     for line in (proc / "meminfo").read_text().splitlines():
         name, _, value = line.partition(":")
         if name == "MemAvailable":
             return int(value.split()[0]) * 1024
-    raise LookupError("the kernel does not tell MemAvailable")
+    raise LookupError("the kernel does not report MemAvailable")
 
 
 def modules(system: Path = SYSTEM) -> list[dict[str, Any]]:
-    """Memory errors by module, as EDAC counts them; none where no driver is loaded."""
+    """Return memory errors by module, as EDAC counts them; none where no driver is loaded."""
     found = []
     for folder in sorted(entry for kind in ("dimm", "rank") for entry in system.glob(f"edac/mc/mc[0-9]*/{kind}[0-9]*")):
         name = f"{folder.parent.name} {folder.name}"
@@ -74,7 +74,7 @@ KINDS = (("corrected", "ce"), ("uncorrected", "ue"))
 
 
 def throttled(cpus: List[int], system: Path = SYSTEM) -> Optional[int]:
-    """How often a core of them, or their package, was slowed down for heat; siblings of a core count as one."""
+    """Return how often a core of them, or their package, was slowed down for heat; siblings of a core count as one."""
     cores: Dict[str, int] = {}
     package = 0
     for cpu in cpus:
@@ -88,14 +88,14 @@ def throttled(cpus: List[int], system: Path = SYSTEM) -> Optional[int]:
 
 
 def machine_checks(cpus: List[int], proc: Path = PROC) -> Optional[int]:
-    """Machine check exceptions that these CPUs took."""
+    """Return machine check exceptions that these CPUs took."""
     head, *rows = (text(proc / "interrupts") or "").splitlines() or [""]
     columns = [name.removeprefix("CPU") for name in head.split()]
     for row in rows:
         name, _, counts = row.partition(":")
         if name.strip() == "MCE":
-            told = counts.split()[: len(columns)]
-            return sum(int(count) for at, count in enumerate(told) if int(columns[at]) in cpus)
+            numbers = counts.split()[: len(columns)]
+            return sum(int(count) for at, count in enumerate(numbers) if int(columns[at]) in cpus)
     return None
 
 
@@ -114,18 +114,18 @@ def command(seconds: int, cpus: int, workers: int, size: int, folder: str) -> li
 
 
 def start_on(argv: List[str], cpus: List[int], log: Path) -> subprocess.Popen[str]:
-    """On these CPUs: a child has its parent's at first."""
+    """Start a program on these CPUs: a child has its parent's at first."""
     ours = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cpus)
     try:
-        with log.open("w") as told:
-            return start(argv, log=told)
+        with log.open("w") as output:
+            return start(argv, log=output)
     finally:
         os.sched_setaffinity(0, ours)
 
 
 def load(seconds: int, percent: int, found: Packages, folder: Path, run: Run) -> list[dict[str, Any]]:
-    """All packages at once."""
+    """Load all packages at once; return their results."""
     workers = {package: max(1, len(cpus) // CPUS_A_MEMORY_WORKER) for package, cpus in found.items()}
     size = max(LEAST_BYTES, available() * percent // 100 // sum(workers.values()))
     size -= size % 4096
@@ -136,16 +136,16 @@ def load(seconds: int, percent: int, found: Packages, folder: Path, run: Run) ->
         argv = command(seconds, len(cpus), workers[package], size, str(own))
         running.append((package, cpus, own, run(argv, cpus, own / "log")))
     until = time.monotonic() + seconds + END
-    told = []
+    results = []
     for package, cpus, own, process in running:
         code = wait(process, until)
-        said = {"package": package, "cpus": len(cpus), "bytes": size * workers[package], "code": code}
-        told.append({**said, "output": (text(own / "log") or "")[-4000:], "metrics": text(own / "metrics.yaml")})
-    return told
+        result = {"package": package, "cpus": len(cpus), "bytes": size * workers[package], "code": code}
+        results.append({**result, "output": (text(own / "log") or "")[-4000:], "metrics": text(own / "metrics.yaml")})
+    return results
 
 
 def main(argv: list[str], run: Run = start_on) -> int:
-    """Print `{"seconds", "before", "after", "packages": [{package, cpus, bytes, code, said, metrics}]}`."""
+    """Print `{"seconds", "before", "after", "packages": [{package, cpus, bytes, code, output, metrics}]}`."""
     if len(argv) != 2 or not all(word.isdigit() for word in argv):
         sys.stderr.write("cpu-memory-load takes two numbers: SECONDS PERCENT\n")
         return 2
@@ -154,12 +154,12 @@ def main(argv: list[str], run: Run = start_on) -> int:
     before, began = counted(found), time.monotonic()
     try:
         with tempfile.TemporaryDirectory(prefix="cpu-memory-load-") as folder:
-            told = load(seconds, percent, found, Path(folder), run)
+            results = load(seconds, percent, found, Path(folder), run)
     except OSError as error:
         sys.stderr.write(f"{error.filename or 'stress-ng'}: {error.strerror}\n")
         return 127 if isinstance(error, FileNotFoundError) else 1
     took = round(time.monotonic() - began, 3)
-    json.dump({"seconds": took, "before": before, "after": counted(found), "packages": told}, sys.stdout)
+    json.dump({"seconds": took, "before": before, "after": counted(found), "packages": results}, sys.stdout)
     return 0
 
 

@@ -1,7 +1,7 @@
 """Runs on a node, as the built-in probe `cpu-share SECONDS`: how much of a processor work of the highest priority gets.
 
 Standard library only, Python 3.9. It does a fixed amount of work, before all others by its priority (so it needs root),
-again and again until it gets nearly a whole processor for it, or the time is up: what other work there is does not hold
+repeatedly until it gets nearly a whole processor for it, or the time is up: what other work there is does not hold
 it up, a quota does.
 """
 
@@ -21,7 +21,7 @@ AUTOGROUP = Path("/proc/self/autogroup")
 
 
 def runnable() -> int:
-    """How many tasks want a processor now."""
+    """Return how many tasks want a processor now."""
     return int(Path("/proc/loadavg").read_text().split()[3].split("/")[0])
 
 

@@ -21,7 +21,7 @@ COLUMNS = "NAME,TYPE,TRAN,SIZE,MODEL,SERIAL"
 
 
 def disks(listed: str) -> dict[str, dict[str, str]]:
-    """The SATA and SAS disks, and RAID volumes, by device path."""
+    """Return the SATA and SAS disks, and RAID volumes, by device path."""
     found: dict[str, dict[str, str]] = {}
     for disk in json.loads(listed)["blockdevices"]:
         is_drive = disk["type"] == "disk" and disk["name"].startswith("sd") and int(disk["size"] or 0) > 0

@@ -2,7 +2,7 @@
 
 Standard library only, Python 3.9. The files are those of the kernel's ABI, Documentation/ABI/testing/sysfs-devices-edac
 (docs.kernel.org/admin-guide/RAS/main.html): a controller `mc0` has modules `dimm0`, or `rank0` under drivers that count
-by rank. A file that is not there, or holds no number, is told as null, not as zero.
+by rank. A file that is not there, or holds no number, is printed as null, not as zero.
 """
 
 from __future__ import annotations

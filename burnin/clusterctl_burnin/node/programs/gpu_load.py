@@ -1,6 +1,6 @@
 """Runs on a node, as the built-in probe `gpu-load`: all GPUs under load at once, measured, watched and compared.
 
-Standard library only, Python 3.9. Each GPU has a process of its own (gpu_load_worker.py, whose text is the first
+Standard library only, Python 3.9. Each GPU has a process of its own (gpu_load_worker.py; its text is the first
 argument) in a Python that has PyTorch. The process sees its GPU first and the GPU's neighbour second. All GPUs multiply
 at the same time. Copies to host and neighbour run one GPU after the other, since GPUs may share a path to the host.
 nvidia-smi is read under load. No wait is unlimited: a process that hangs is reported and killed; one that cannot be
@@ -34,11 +34,11 @@ REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")  # t
 
 Gpu = Dict[str, Any]
 Ask = Callable[[str], Tuple[int, str]]
-Line = Tuple[int, Optional[Dict[str, Any]]]  # whose, and what it told; None: it has ended
+Line = Tuple[int, Optional[Dict[str, Any]]]  # the worker's index, and its message; None: it has ended
 
 
 def smi(fields: str) -> tuple[int, str]:
-    """Exit code, and what nvidia-smi said."""
+    """Return the exit code and output of nvidia-smi."""
     argv = ["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
     code, stdout, stderr = ask_tool(*argv, seconds=SMI_TIMEOUT)
     return code, stdout + stderr
@@ -54,32 +54,32 @@ def identity(row: list[str]) -> Gpu:
 
 
 def gpus_there(device: str, ask: Ask) -> tuple[list[Gpu], str]:
-    """The GPUs that the driver tells of, or (`cpu:2`) so many processors that stand for them; and what is wrong."""
+    """Return the GPUs of the driver, or (`cpu:2`) the number of processors that stand for them; and what is wrong."""
     kind, _, count = device.partition(":")
     if kind == "cpu":
         return [identity([str(i), f"CPU-{i}", "", "", "cpu"]) for i in range(int(count or 1))], ""
-    code, said = ask(IDENTITY)
+    code, output = ask(IDENTITY)
     if code != 0:
-        return [], f"nvidia-smi ended with {code}: {said.strip()[:200]}"
-    found = [identity(row) for row in rows(said) if len(row) == len(IDENTITY.split(","))]
-    return found, "" if found else f"nvidia-smi lists no GPU: {said.strip()[:200]}"
+        return [], f"nvidia-smi ended with {code}: {output.strip()[:200]}"
+    found = [identity(row) for row in rows(output) if len(row) == len(IDENTITY.split(","))]
+    return found, "" if found else f"nvidia-smi lists no GPU: {output.strip()[:200]}"
 
 
 def processors(pci: str) -> list[int]:
-    """The processors nearest to a GPU, as Linux tells them; none where it does not."""
+    """Return the processors nearest to a GPU, by Linux; none where it does not report them."""
     try:
-        told = Path(f"/sys/bus/pci/devices/{pci.lower()[-12:]}/local_cpulist").read_text()
+        listed = Path(f"/sys/bus/pci/devices/{pci.lower()[-12:]}/local_cpulist").read_text()
     except OSError:
         return []
-    ends = [part.partition("-") for part in told.strip().split(",") if part]
+    ends = [part.partition("-") for part in listed.strip().split(",") if part]
     return [cpu for first, _, last in ends for cpu in range(int(first), int(last or first) + 1)]
 
 
 class Watch:
-    """What nvidia-smi tells of the GPUs while they work."""
+    """What nvidia-smi reports of the GPUs while they work."""
 
     def __init__(self, ask: Ask) -> None:
-        self.ask, self.said, self.over = ask, "", threading.Event()
+        self.ask, self.problem, self.over = ask, "", threading.Event()
         self.seen: dict[str, Gpu] = {}
 
     def run(self) -> None:
@@ -90,7 +90,7 @@ class Watch:
                 reasons = REASONS[-1]
                 continue
             if code != 0:
-                self.said = f"nvidia-smi ended with {code}: {text.strip()[:200]}"
+                self.problem = f"nvidia-smi ended with {code}: {text.strip()[:200]}"
             elif not self.over.is_set():
                 for row in rows(text):
                     self.add(row)
@@ -98,7 +98,7 @@ class Watch:
 
     def add(self, row: list[str]) -> None:
         if len(row) != 6:
-            self.said = f"nvidia-smi: {', '.join(row)[:200]}"
+            self.problem = f"nvidia-smi: {', '.join(row)[:200]}"
             return
         uuid, reasons = row[0], row[5].lower()
         hot, memory, power, clock = (number(cell) for cell in row[1:5])
@@ -114,7 +114,7 @@ class Watch:
 
 
 def idle(reasons: str) -> bool:
-    """The lowest bit says that nothing runs on it: before its load, or after."""
+    """Return whether the lowest bit is set: nothing runs on it, before its load or after."""
     try:
         return bool(int(reasons, 16) & 1)
     except ValueError:
@@ -155,29 +155,29 @@ class Workers:
     def listen(self, at: int, process: subprocess.Popen[str]) -> None:
         for line in process.stdout or ():
             with contextlib.suppress(ValueError):  # a library that prints to stdout
-                told = json.loads(line)
-                if isinstance(told, dict):
-                    self.lines.put((at, told))
+                message = json.loads(line)
+                if isinstance(message, dict):
+                    self.lines.put((at, message))
         self.lines.put((at, None))
 
-    def until(self, word: str, whose: set[int], limit: float) -> set[int]:
-        """Those who told `word` before `limit` (`time.monotonic()`); all that they tell is kept."""
+    def until(self, word: str, awaited: set[int], limit: float) -> set[int]:
+        """Return the workers with a message `word` before `limit` (`time.monotonic()`); all messages are kept."""
         there: set[int] = set()
-        while whose - there - self.ended:
+        while awaited - there - self.ended:
             try:
-                at, told = self.lines.get(timeout=max(0.0, limit - time.monotonic()))
+                at, message = self.lines.get(timeout=max(0.0, limit - time.monotonic()))
             except queue.Empty:
                 break
-            if told is None:
+            if message is None:
                 self.ended.add(at)
                 continue
-            self.gpus[at]["not_measured"].update(told.pop("not_measured", {}))
-            self.gpus[at].update(told)
-            if word in told:
+            self.gpus[at]["not_measured"].update(message.pop("not_measured", {}))
+            self.gpus[at].update(message)
+            if word in message:
                 there.add(at)
         return there
 
-    def say(self, word: str, at: int) -> None:
+    def send(self, word: str, at: int) -> None:
         pipe = self.processes[at].stdin
         with contextlib.suppress(OSError):  # it has ended
             if pipe:
@@ -194,12 +194,12 @@ def drive(workers: Workers, watch: Watch, limit: float) -> None:
     ready = workers.until("ready", everybody, min(limit, time.monotonic() + START))
     threading.Thread(target=watch.run, daemon=True).start()
     for at in ready:
-        workers.say("go", at)
+        workers.send("go", at)
     loaded = workers.until("loaded", ready, limit)
     watch.over.set()
     done: set[int] = set()
     for at in sorted(loaded):
-        workers.say("alone", at)
+        workers.send("alone", at)
         done |= workers.until("done", {at}, min(limit, time.monotonic() + TURN))
     for at, gpu in enumerate(workers.gpus):
         gpu["ended"] = "ok" if at in done else "failed" if at in workers.ended else "hung"
@@ -219,26 +219,26 @@ def options(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def main(work: str, argv: Sequence[str], ask: Ask = smi) -> dict[str, Any]:
-    """The document that is printed: `trouble` is why nothing could be begun, `python_absent` one such reason."""
-    said = options(argv)
-    limit = time.monotonic() + said.limit
+    """Return the document to print: `trouble` is why nothing could be begun, `python_absent` one such reason."""
+    chosen = options(argv)
+    limit = time.monotonic() + chosen.limit
     document: dict[str, Any] = {"version": 1, "trouble": "", "smi_output": "", "gpus": []}
-    document.update(seconds=said.seconds, matrix_size=said.matrix_size, buffer_mib=said.buffer_mib)
-    gpus, trouble = gpus_there(said.device, ask)
+    document.update(seconds=chosen.seconds, matrix_size=chosen.matrix_size, buffer_mib=chosen.buffer_mib)
+    gpus, trouble = gpus_there(chosen.device, ask)
     if trouble:
         return {**document, "trouble": trouble}
-    if not os.access(said.python, os.X_OK):
-        return {**document, "trouble": f"there is no Python at {said.python}", "python_absent": True}
+    if not os.access(chosen.python, os.X_OK):
+        return {**document, "trouble": f"there is no Python at {chosen.python}", "python_absent": True}
     workers, watch = Workers(gpus), Watch(ask)
     spec = {name: document[name] for name in ("seconds", "matrix_size", "buffer_mib")}
     try:
-        workers.start([said.python, "-I", "-c", work], {**spec, "device": said.device.partition(":")[0]})
+        workers.start([chosen.python, "-I", "-c", work], {**spec, "device": chosen.device.partition(":")[0]})
         drive(workers, watch, limit)
     finally:
         watch.over.set()
         workers.kill()
-    told = [{**gpu, **watch.seen.get(gpu["uuid"], {"samples": 0, "reasons": {}})} for gpu in gpus]
-    return {**document, "smi_output": watch.said, "gpus": told}
+    measured = [{**gpu, **watch.seen.get(gpu["uuid"], {"samples": 0, "reasons": {}})} for gpu in gpus]
+    return {**document, "smi_output": watch.problem, "gpus": measured}
 
 
 if __name__ == "__main__":

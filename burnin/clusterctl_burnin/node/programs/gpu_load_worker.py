@@ -1,7 +1,7 @@
 """Runs on a node, in a Python that has PyTorch, once per GPU at the same time: `gpu_load.py` starts and drives it.
 
 Python 3.9 and torch. The GPU is the first that CUDA shows here, its neighbour, where there is one, the second. Every
-phase is told as one line of JSON as soon as it is over, so that what hangs takes nothing with it that was measured.
+phase is reported as one line of JSON as soon as it is over, so that what hangs takes nothing with it that was measured.
 cuBLAS promises equal bits on GPUs of one architecture with equally many multiprocessors, run after run
 (https://docs.nvidia.com/cuda/cublas/, Results Reproducibility): a product that differs is a wrong one.
 """
@@ -24,19 +24,19 @@ GIGA = 1e9
 TERA = 1e12
 
 
-def tell(**said: Any) -> None:
-    sys.stdout.write(json.dumps(said) + "\n")
+def report(**message: Any) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 
 
 def wait_for(word: str) -> None:
-    """Our turn; without a parent there is nothing left to do."""
+    """Wait for our turn; exit without a parent, since there is nothing left to do."""
     if sys.stdin.readline().strip() != word:
         os._exit(0)
 
 
 def calls_per_second(call: Callable[[], object], finish: Callable[[], object], seconds: float) -> float:
-    """How often `call` is done in a second, warm, over at least `seconds`."""
+    """Return how often `call` is done in a second, warm, over at least `seconds`."""
     call()
     finish()
     began, calls = time.perf_counter(), 0
@@ -77,7 +77,7 @@ class Work:
         return {"gemm_bf16_tflops": round(figure, 4)}
 
     def fp8(self) -> dict[str, Any]:
-        """By the call that torch's own FP8 layers are built on; its second matrix lies in columns."""
+        """Multiply by the call that torch's own FP8 layers are built on; its second matrix lies in columns."""
         torch = self.torch
         kind, product = getattr(torch, "float8_e4m3fn", None), getattr(torch, "_scaled_mm", None)
         if kind is None or product is None:
@@ -91,7 +91,7 @@ class Work:
         return {"gemm_fp8_tflops": round(self.teraflops(call, self.seconds / 2), 4)}
 
     def repeats(self) -> dict[str, Any]:
-        """The same product again and again, every bit compared; and a digest, to be compared with other GPUs'."""
+        """Repeat the same product, every bit compared; return also a digest, to be compared with other GPUs'."""
         torch = self.torch
         first = torch.mm(self.left, self.right)
         until, repeats, wrong = time.perf_counter() + self.seconds / 2, 0, 0
@@ -104,13 +104,13 @@ class Work:
         return {"repeats": repeats, "mismatches": wrong, "digest": hashlib.sha256(content).hexdigest()}
 
     def memory(self) -> dict[str, Any]:
-        """A copy inside the device's memory: every byte is read once and written once."""
+        """Copy inside the device's memory: every byte is read once and written once."""
         source, target = (self.torch.ones(self.bytes, dtype=self.torch.uint8, device=self.device) for _ in range(2))
         rate = calls_per_second(lambda: target.copy_(source), self.finish, self.seconds / 4)
         return {"memory_gb_per_s": round(2 * self.bytes * rate / GIGA, 3)}
 
     def host(self) -> dict[str, Any]:
-        """Copies between pinned memory of the host and the device."""
+        """Copy between pinned memory of the host and the device."""
         if not self.cuda:
             raise RuntimeError("a processor has no link to itself")
         there = self.torch.empty(self.bytes // 4, dtype=self.torch.uint8, device=self.device)
@@ -121,7 +121,7 @@ class Work:
         return {"host_to_device_gb_per_s": round(to * size, 3), "device_to_host_gb_per_s": round(back * size, 3)}
 
     def peer(self) -> dict[str, Any]:
-        """A copy to the neighbour, without a detour over the host."""
+        """Copy to the neighbour, without a detour over the host."""
         torch = self.torch
         if not self.cuda or torch.cuda.device_count() < 2:
             raise RuntimeError("there is no neighbour")
@@ -140,22 +140,22 @@ class Work:
 
 TOGETHER = ("bf16", "repeats", "fp8", "memory")
 ALONE = ("host", "peer")
-MAY_FAIL = frozenset({"fp8", "host", "peer"})  # what a device or a torch may lack: told, and the rest goes on
+MAY_FAIL = frozenset({"fp8", "host", "peer"})  # what a device or a torch may lack: reported, and the rest goes on
 
 
 def measure(work: Work, phases: tuple[str, ...]) -> None:
     for phase in phases:
-        tell(phase=phase)
+        report(phase=phase)
         try:
-            tell(**getattr(work, phase)())
+            report(**getattr(work, phase)())
         except (RuntimeError, TypeError, NotImplementedError) as error:
             if phase not in MAY_FAIL or lost(error):
                 raise
-            tell(not_measured={phase: in_a_line(error)})
+            report(not_measured={phase: in_a_line(error)})
 
 
 def lost(error: Exception) -> bool:
-    """After an error of CUDA itself the process has lost its GPU, whatever it asks next."""
+    """Return whether the process has lost its GPU, as after every error of CUDA itself."""
     return type(error).__name__ in {"AcceleratorError", "OutOfMemoryError"} or str(error).startswith("CUDA error")
 
 
@@ -170,27 +170,27 @@ def in_a_line(error: BaseException) -> str:
 
 
 def main(spec: dict[str, Any]) -> int:
-    """Lines for the parent: `phase`, figures, `not_measured`, `ready`, `loaded`, `done`, `error`, `out_of_memory`."""
+    """Print lines for the parent: `phase`, figures, `not_measured`, `ready`, `loaded`, `done`, `error` …"""
     try:
-        tell(phase="import")
+        report(phase="import")
         torch = importlib.import_module("torch")
-        tell(phase="start")
+        report(phase="start")
         if spec["cpus"]:
             os.sched_setaffinity(0, spec["cpus"])
         if spec["device"] == "cpu":
             torch.set_num_threads(1)
         work = Work(torch, spec)
         work.finish()
-        tell(ready=True, torch=str(torch.__version__), cuda=str(torch.version.cuda or ""))
+        report(ready=True, torch=str(torch.__version__), cuda=str(torch.version.cuda or ""))
         wait_for("go")
         measure(work, TOGETHER)
-        tell(loaded=True)
+        report(loaded=True)
         wait_for("alone")
         measure(work, ALONE)
-    except Exception as error:  # noqa: BLE001 — whatever it is, the parent is to be told
-        tell(error=in_a_line(error), out_of_memory=out_of_memory(error))
+    except Exception as error:  # noqa: BLE001 — whatever it is, the parent must know it
+        report(error=in_a_line(error), out_of_memory=out_of_memory(error))
         return 1
-    tell(done=True)
+    report(done=True)
     return 0
 
 

@@ -15,7 +15,7 @@ GROUPS = "sys/kernel/iommu_groups"
 
 
 def text(path: Path) -> str:
-    """Empty where it cannot be read: the check then knows too little to pass."""
+    """Return the content; empty where it cannot be read: the check then knows too little to pass."""
     try:
         return path.read_text(errors="replace")
     except OSError:

@@ -19,7 +19,7 @@ PREFIX = "vmlinuz-"
 
 
 def os_release(root: Path) -> dict[str, str] | None:
-    """None where there is no such file."""
+    """Return the fields of os-release; None where there is no such file."""
     for name in RELEASE_FILES:
         try:
             lines = (root / name).read_text(errors="replace").splitlines()

@@ -19,7 +19,7 @@ Gather = Callable[[Callable[[str], Result], Iterable[str]], Dict[str, Result]]
 
 
 def drives(listed: str) -> dict[str, dict[str, str]]:
-    """The NVMe drives by their kernel names; of a drive with several namespaces, the first."""
+    """Return the NVMe drives by their kernel names; of a drive with several namespaces, the first."""
     found: dict[str, dict[str, str]] = {}
     for disk in json.loads(listed)["blockdevices"]:
         serial = (disk["serial"] or "").strip()
@@ -52,15 +52,15 @@ def main(ask: Ask, gather: Gather) -> int:
 
 
 def error_log(answer: Result) -> Any:
-    """The entries of the error log; None where the drive keeps none that the tool can read."""
+    """Return the entries of the error log; None where the drive keeps none that the tool can read."""
     try:
         return json.loads(answer[1])["errors"] if answer[0] == 0 else None
     except (KeyError, TypeError, ValueError):
         return None
 
 
-def entry(name: str, drive: dict[str, str], said: Result) -> dict[str, Any]:
-    code, out, complaint = said
+def entry(name: str, drive: dict[str, str], answer: Result) -> dict[str, Any]:
+    code, out, complaint = answer
     try:
         log = json.loads(out) if code == 0 else None
     except ValueError:

@@ -20,20 +20,20 @@ from clusterctl_burnin.node.processes import Result, ask, ask_all
 
 Ask = Callable[..., Result]
 Gather = Callable[[Callable[[str], Result], Iterable[str]], Dict[str, Result]]
-END = 15.0  # seconds that fio may take beside reading
+END = 15.0  # seconds that fio may take in addition to reading
 SYSTEM = frozenset({"/", "/boot", "/boot/efi", "/usr", "/var", "[SWAP]"})
 BY_ID = Path("/dev/disk/by-id")
 LISTED = ("lsblk", "--json", "--bytes", "--output", "NAME,TYPE,MODEL,SERIAL,MOUNTPOINT")
 
 
 def mounted(device: dict[str, Any]) -> set[str]:
-    """Where it, or what lies on it, is mounted."""
+    """Return the mount points of the device and of all above it."""
     own = {device["mountpoint"]} if device.get("mountpoint") else set()
     return own.union(*(mounted(child) for child in device.get("children", [])))
 
 
 def drives(listed: str) -> tuple[dict[str, dict[str, str]], list[str]]:
-    """The NVMe drives by their kernel names (of several namespaces, the first), and those of the running system."""
+    """Return the NVMe drives by kernel name (of several namespaces, the first), and those of the running system."""
     found: dict[str, dict[str, str]] = {}
     system: List[str] = []
     for disk in json.loads(listed)["blockdevices"]:
@@ -49,34 +49,34 @@ def drives(listed: str) -> tuple[dict[str, dict[str, str]], list[str]]:
 
 
 def path_of(name: str, links: Path = BY_ID) -> str:
-    """Its name by identity, which no other drive can have taken meanwhile. fio splits names at colons."""
+    """Return its name by identity, which no other drive can have taken meanwhile. fio splits names at colons."""
     device = Path("/dev", name)
     names = sorted(str(link) for link in links.glob("nvme-*") if link.resolve() == device and ":" not in link.name)
     return names[0] if names else str(device)
 
 
 def command(path: str, seconds: int, ramp: int, jobs: int, depth: int) -> list[str]:
-    """No random map: that of a large drive would take gigabytes of memory."""
+    """Return fio's command, without a random map: that of a large drive would take gigabytes of memory."""
     argv = ["fio", "--readonly", "--name=nvme_read", f"--filename={path}", "--rw=randread", "--bs=4k", "--direct=1"]
     argv += ["--invalidate=0", "--ioengine=libaio", f"--iodepth={depth}", f"--numjobs={jobs}", "--group_reporting"]
     argv += ["--time_based", f"--runtime={seconds}", f"--ramp_time={ramp}", "--norandommap", "--randrepeat=0"]
     return [*argv, "--output-format=json"]
 
 
-def entry(name: str, drive: dict[str, str], path: str, said: Result) -> dict[str, Any]:
-    """What fio printed before its JSON is put to its complaints."""
-    code, out, complaint = said
+def entry(name: str, drive: dict[str, str], path: str, answer: Result) -> dict[str, Any]:
+    """Return one drive's entry. What fio printed before its JSON is added to its errors."""
+    code, out, complaint = answer
     before, brace, rest = out.partition("{")
     try:
-        told = json.loads(brace + rest) if brace else None
+        report = json.loads(brace + rest) if brace else None
     except ValueError:
-        told, before = None, out
+        report, before = None, out
     words = f"{complaint}\n{before}".strip()[:300]
-    return {"name": name, **drive, "path": path, "code": code, "output": words, "fio": told}
+    return {"name": name, **drive, "path": path, "code": code, "output": words, "fio": report}
 
 
 def main(argv: list[str], ask: Ask, gather: Gather) -> int:
-    """Print `{"drives": [{name, serial, model, path, code, said, fio}], "system": [name]}`."""
+    """Print `{"drives": [{name, serial, model, path, code, output, fio}], "system": [name]}`."""
     if len(argv) != 4 or not all(word.isdigit() for word in argv):
         sys.stderr.write("nvme-read takes four numbers: SECONDS RAMP JOBS DEPTH\n")
         return 2
@@ -88,8 +88,8 @@ def main(argv: list[str], ask: Ask, gather: Gather) -> int:
     found, system = drives(listed)
     paths = {name: path_of(name) for name in found}
     answers = gather(lambda name: ask(*command(paths[name], seconds, ramp, jobs, depth)), found)
-    told = [entry(name, drive, paths[name], answers[name]) for name, drive in found.items()]
-    json.dump({"drives": told, "system": system}, sys.stdout)
+    entries = [entry(name, drive, paths[name], answers[name]) for name, drive in found.items()]
+    json.dump({"drives": entries, "system": system}, sys.stdout)
     sys.stdout.flush()
     return 0
 

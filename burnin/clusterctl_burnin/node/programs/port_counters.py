@@ -2,7 +2,7 @@
 `port-counters once`: one reading.
 
 Standard library only, Python 3.9. Counters stand from the last boot or the last `perfquery -R` on, so that only what
-is added between two readings tells of the link as it is now. perfquery asks each adapter for its own port: that needs
+is added between two readings shows the link as it is now. perfquery asks each adapter for its own port: that needs
 the right to send management datagrams on this node (root), and none in the fabric. Asked for
 first are the extended counters, of 64 bits (`-x`); where an adapter has none of errors, the plain ones, of 16 bits and
 fewer, as the kernel's `/sys/class/infiniband/*/ports/*/counters` are.
@@ -34,19 +34,19 @@ Ask = Callable[..., Tuple[int, str]]  # evaluated on Python 3.9
 
 
 def up() -> float:
-    """Seconds since init was started: in a container its own age, not the machine's."""
+    """Return seconds since init was started: in a container its own age, not the machine's."""
     started = int(Path("/proc/1/stat").read_text().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
     return float(Path("/proc/uptime").read_text().split()[0]) - started
 
 
 def run(*argv: str) -> tuple[int, str]:
-    """Exit code, and everything that it said."""
+    """Return the exit code and all output."""
     code, stdout, stderr = ask_tool(*argv, seconds=TIMEOUT)
     return code, stdout + stderr
 
 
 def from_kernel(port: Path) -> str:
-    """The kernel's counters of a port in Ethernet mode, as perfquery prints them; empty of any other port.
+    """Return the kernel's counters of a port in Ethernet mode, as perfquery prints them; empty of any other port.
 
     Management datagrams do not reach such a port. Its counters stop where perfquery's plain ones do.
     """
@@ -62,21 +62,21 @@ def from_kernel(port: Path) -> str:
 def sample(names: list[str], ask: Ask) -> None:
     for name in names:
         at = time.monotonic()
-        code, said = ask("perfquery", "-x", "-C", name, "-P", "1")
-        if code != 0 or "SymbolErrorCounter" not in said:
-            code, said = ask("perfquery", "-C", name, "-P", "1")
+        code, output = ask("perfquery", "-x", "-C", name, "-P", "1")
+        if code != 0 or "SymbolErrorCounter" not in output:
+            code, output = ask("perfquery", "-C", name, "-P", "1")
         if code != 0 and (counted := from_kernel(DEVICES / name / "ports" / "1")):
-            code, said = 0, counted
-        sys.stdout.write(f"=== {name} at {at:.3f} exit {code}\n{said}")
+            code, output = 0, counted
+        sys.stdout.write(f"=== {name} at {at:.3f} exit {code}\n{output}")
 
 
 def main(seconds: Optional[float], ask: Ask = run) -> int:
-    """Print the document, with one reading where `seconds` is None; `ask` runs a tool. Returns the exit code."""
-    code, said = ask("ibstat", "-l")
+    """Print the document, with one reading where `seconds` is None; `ask` runs a tool. Return the exit code."""
+    code, output = ask("ibstat", "-l")
     if code != 0:
-        sys.stderr.write(said)
+        sys.stderr.write(output)
         return code
-    names = said.split()
+    names = output.split()
     sys.stdout.write(f"=== up {up():.1f}\n")
     begun = time.monotonic()
     sample(names, ask)

@@ -28,7 +28,7 @@ AT_ONCE = 16
 
 
 def words(path: str, keyword: str) -> list[str]:
-    """What follows the keyword in a resolv.conf(5); of several `search` lines the last counts."""
+    """Return what follows the keyword in a resolv.conf(5); of several `search` lines the last counts."""
     try:
         lines = [line.split() for line in Path(path).read_text(errors="replace").splitlines()]
     except OSError:
@@ -47,7 +47,7 @@ def configured(files: tuple[str, str]) -> tuple[list[str], list[str]]:
 
 
 def query(name: str, kind: int) -> bytes:
-    """A question with recursion desired (RFC 1035, section 4.1)."""
+    """Return a question with recursion desired (RFC 1035, section 4.1)."""
     labels = name.rstrip(".").encode("idna").split(b".")
     asked = b"".join(bytes([len(label)]) + label for label in labels) + b"\0"
     return struct.pack("!HHHHHH", secrets.randbits(16), 0x0100, 1, 0, 0, 0) + asked + struct.pack("!HH", kind, 1)
@@ -62,7 +62,7 @@ def skip_name(message: bytes, at: int) -> int:
 
 
 def outcome(message: bytes, kind: int) -> str:
-    """`address`, or why there is none: `none` where the name exists without one."""
+    """Return `address`, or why there is none: `none` where the name exists without one."""
     _, flags, questions, answers = struct.unpack_from("!HHHH", message)
     if flags & 0x000F:
         return CODES.get(flags & 0x000F, f"code {flags & 0x000F}")
@@ -81,7 +81,7 @@ def outcome(message: bytes, kind: int) -> str:
 
 
 def ask(server: str, name: str, kind: int) -> str:
-    """The outcome, `silent`, or the system's words."""
+    """Return the outcome, `silent`, or the system's error."""
     asked = query(name, kind)
     family = socket.AF_INET6 if ":" in server else socket.AF_INET
     for _ in range(TRIES):
@@ -104,7 +104,7 @@ def ask(server: str, name: str, kind: int) -> str:
 
 
 def look_up(server: str, name: str, one: Callable[[str, str, int], str] = ask) -> str:
-    """An address of either family; else what was said of the first."""
+    """Return an address of either family; else the first one's outcome."""
     first = one(server, name, ADDRESS_TYPES[0])
     if first != "none":
         return first

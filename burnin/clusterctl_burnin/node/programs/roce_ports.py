@@ -2,7 +2,7 @@
 
 Standard library only, Python 3.9. The kernel reports the GIDs with their kinds and network interfaces
 (Documentation/ABI/testing/sysfs-class-infiniband), and the interface's MTU. Flow control and ECN by priority are
-reported where a tool or driver tells them: `dcb` (iproute2), or the mlx5 driver of NVIDIA's OFED in
+reported where a tool or driver has them: `dcb` (iproute2), or the mlx5 driver of NVIDIA's OFED in
 /sys/class/net/IF/ecn.
 """
 
@@ -50,7 +50,7 @@ def priorities(folder: Path) -> list[int] | None:
 
 
 def flow_control(interface: str, ask: Ask) -> list[int] | None:
-    """Return the priorities with PFC, from `dcb -j pfc show`; None where it cannot be told."""
+    """Return the priorities with PFC, from `dcb -j pfc show`; None where it cannot be read."""
     code, out, _ = ask("dcb", "-j", "pfc", "show", "dev", interface)
     try:
         switches = json.loads(out)["prio_pfc"] if code == 0 else None

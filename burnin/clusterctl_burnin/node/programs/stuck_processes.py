@@ -31,7 +31,7 @@ class Seen(NamedTuple):
 
 
 def seen(folder: Path) -> Seen | None:
-    """None where it has ended meanwhile."""
+    """Return the process; None where it has ended meanwhile."""
     try:
         stat = (folder / "stat").read_text()
         status = (folder / "status").read_text().splitlines()
@@ -43,13 +43,13 @@ def seen(folder: Path) -> Seen | None:
 
 
 def look(proc: Path) -> list[Seen]:
-    """Every process."""
+    """Return every process."""
     found = (seen(entry) for entry in proc.iterdir() if entry.name.isdigit())
     return [one for one in found if one is not None]
 
 
 def watch(asleep: list[Seen], until: float, proc: Path) -> list[Seen]:
-    """Who of them is just the same at each look; the last one is at `until` (`time.monotonic()`)."""
+    """Return those that are just the same at each look; the last one is at `until` (`time.monotonic()`)."""
     while asleep:
         over = time.monotonic() >= until
         asleep = [one for one in asleep if seen(proc / str(one.pid)) == one]
@@ -59,8 +59,8 @@ def watch(asleep: list[Seen], until: float, proc: Path) -> list[Seen]:
     return asleep
 
 
-def told(one: Seen, proc: Path) -> dict[str, Any]:
-    """With the function of the kernel that it waits in; empty where that is not told."""
+def described(one: Seen, proc: Path) -> dict[str, Any]:
+    """Return it with the function of the kernel that it waits in; empty where that is unknown."""
     try:
         waits_in = (proc / str(one.pid) / "wchan").read_text().strip("\x00\n ")
     except OSError:
@@ -77,7 +77,7 @@ def main(seconds: float, proc: Path = PROC) -> None:
     document = {
         "seconds": round(time.monotonic() - began, 1),
         "looked_at": len(everybody),
-        "stuck": [told(one, proc) for one in stuck],
+        "stuck": [described(one, proc) for one in stuck],
     }
     json.dump(document, sys.stdout)
 

@@ -1,6 +1,6 @@
 """Runs on a node, as the built-in probe `torch-group`: this node's ranks of an all-reduce over PyTorch.
 
-Standard library only, Python 3.9. The ranks (torch_group_worker.py, whose text is the first argument) run in a Python
+Standard library only, Python 3.9. The ranks (torch_group_worker.py; its text is the first argument) run in a Python
 that has PyTorch. The first node also runs the watcher, to which all ranks report their progress; it names the missing
 ranks when no rank makes progress. All processes are killed when one of them fails or the time is over.
 """
@@ -17,7 +17,7 @@ from typing import Any, Dict, Sequence
 
 from clusterctl_burnin.node.processes import end, start
 
-GRACE = 5.0  # seconds that the others are left once a rank has failed: they say why they end, too
+GRACE = 5.0  # seconds that the others are left once a rank has failed: they print why they end, too
 REAP = 5.0  # seconds that a killed process may take to be gone
 NO_END = 5  # exit code: the time was over
 NO_PYTHON = 127
@@ -44,26 +44,26 @@ def options(argv: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def environment(said: argparse.Namespace) -> dict[str, str]:
-    """What the libraries below PyTorch are told of the network."""
+def environment(chosen: argparse.Namespace) -> dict[str, str]:
+    """Return the environment: the network for the libraries below PyTorch."""
     more = {"NCCL_DEBUG": "WARN", "OMP_NUM_THREADS": "1"}
-    if said.interface:
-        more.update(GLOO_SOCKET_IFNAME=said.interface, NCCL_SOCKET_IFNAME="=" + said.interface)
-    if said.devices:
-        more["NCCL_IB_HCA"] = "=" + said.devices
+    if chosen.interface:
+        more.update(GLOO_SOCKET_IFNAME=chosen.interface, NCCL_SOCKET_IFNAME="=" + chosen.interface)
+    if chosen.devices:
+        more["NCCL_IB_HCA"] = "=" + chosen.devices
     return {**os.environ, **more}
 
 
-def start_role(said: argparse.Namespace, role: str, local: int) -> subprocess.Popen[str]:
-    spec: Dict[str, Any] = {**vars(said), "role": role, "local": local, "rank": said.node * said.ranks + local}
-    spec["world"] = said.nodes * said.ranks
+def start_role(chosen: argparse.Namespace, role: str, local: int) -> subprocess.Popen[str]:
+    spec: Dict[str, Any] = {**vars(chosen), "role": role, "local": local, "rank": chosen.node * chosen.ranks + local}
+    spec["world"] = chosen.nodes * chosen.ranks
     del spec["worker"]
-    argv = [said.python, "-I", "-c", said.worker, json.dumps(spec)]
-    return start(argv, environment=environment(said))
+    argv = [chosen.python, "-I", "-c", chosen.worker, json.dumps(spec)]
+    return start(argv, environment=environment(chosen))
 
 
 def outcome(children: dict[str, subprocess.Popen[str]], limit: float) -> int:
-    """Wait for all; the exit code of who failed first (the watcher before ranks), or `NO_END`."""
+    """Wait for all; return the exit code of the first to fail (the watcher before ranks), or `NO_END`."""
     until, first = time.monotonic() + limit, 0
     while True:
         codes = {name: child.poll() for name, child in children.items()}
@@ -85,16 +85,16 @@ def outcome(children: dict[str, subprocess.Popen[str]], limit: float) -> int:
 
 
 def main(argv: Sequence[str]) -> int:
-    said = options(argv)
-    if not os.access(said.python, os.X_OK):
-        sys.stderr.write(f"there is no Python at {said.python}\n")
+    chosen = options(argv)
+    if not os.access(chosen.python, os.X_OK):
+        sys.stderr.write(f"there is no Python at {chosen.python}\n")
         return NO_PYTHON
-    children = {"The watcher": start_role(said, "watch", 0)} if said.node == 0 else {}
-    for local in range(said.ranks):
-        children[f"Rank {said.node * said.ranks + local}"] = start_role(said, "rank", local)
-    code = outcome(children, said.limit)
+    children = {"The watcher": start_role(chosen, "watch", 0)} if chosen.node == 0 else {}
+    for local in range(chosen.ranks):
+        children[f"Rank {chosen.node * chosen.ranks + local}"] = start_role(chosen, "rank", local)
+    code = outcome(children, chosen.limit)
     if code == NO_END:
-        print(f"# No end within {said.limit:g} s", flush=True)
+        print(f"# No end within {chosen.limit:g} s", flush=True)
     return code if code >= 0 else 1
 
 

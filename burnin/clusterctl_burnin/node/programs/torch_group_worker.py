@@ -1,8 +1,8 @@
 """One rank of an all-reduce over PyTorch, or the watcher of them all: started by torch_group.py with one JSON argument.
 
-Standard library and PyTorch, Python 3.9. Each rank tells the watcher's store, twice a second and from a thread of its
-own, how many pulses it has given and into which step it went last: who stands still in a collective gives pulses, who
-is stopped does not. Rank 0 prints the result in the rows of nccl-tests.
+Standard library and PyTorch, Python 3.9. Each rank writes into the watcher's store, twice a second and from a thread of
+its own, how many pulses it has given and into which step it went last: a rank that waits in a collective gives pulses,
+a stopped one does not. Rank 0 prints the result in the rows of nccl-tests.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def missing(pulses: List[Pulse]) -> List[Tuple[int, str]]:
 
 
 def report(pulses: List[Pulse]) -> List[str]:
-    """What the head prints of a hang."""
+    """Return what the head prints of a hang."""
     last = max((pulse[0] for pulse in pulses if pulse is not None), default=0)
     named = missing(pulses)
     if not named:
@@ -70,27 +70,27 @@ def connect(spec: Spec, *, master: bool = False) -> Any:
 
 
 class Watch:
-    """What the watcher has heard; `now` in seconds."""
+    """What the watcher has received; `now` in seconds."""
 
     def __init__(self, store: Any, world: int, now: float) -> None:
         self.store, self.world, self.since = store, world, now
-        self.heard: Dict[int, Tuple[int, int, float]] = {}  # pulses, step, when the pulses last grew
+        self.received: Dict[int, Tuple[int, int, float]] = {}  # pulses, step, when the pulses last grew
         self.failed: Dict[int, str] = {}
         self.failed_at = 0.0
 
     def look(self, now: float) -> None:
         for rank in range(self.world):
-            count, step = self.told(rank)
-            before = self.heard.get(rank)
+            count, step = self.pulse(rank)
+            before = self.received.get(rank)
             if count and (before is None or count != before[0]):
-                self.heard[rank] = (count, step, now)
+                self.received[rank] = (count, step, now)
             if before is None or step != before[1]:
                 self.since = now if count else self.since
             if rank not in self.failed and self.store.check([f"failed/{rank}"]):
                 self.failed[rank] = self.store.get(f"failed/{rank}").decode()
                 self.failed_at = self.failed_at or now
 
-    def told(self, rank: int) -> Tuple[int, int]:
+    def pulse(self, rank: int) -> Tuple[int, int]:
         key = f"pulse/{rank}"
         count, step = json.loads(self.store.get(key)) if self.store.check([key]) else (0, 0)
         return count, step
@@ -99,8 +99,8 @@ class Watch:
         return all(self.store.check([f"ended/{rank}"]) for rank in range(self.world))
 
     def pulses(self, now: float) -> List[Pulse]:
-        heard = [self.heard.get(rank) for rank in range(self.world)]
-        return [None if one is None else (one[1], now - one[2]) for one in heard]
+        received = [self.received.get(rank) for rank in range(self.world)]
+        return [None if one is None else (one[1], now - one[2]) for one in received]
 
     def verdict(self, spec: Spec, now: float) -> Tuple[int, List[str]]:
         """Exit code and words once it is over; (0, []) while it goes on."""
@@ -108,7 +108,7 @@ class Watch:
             quiet = [item for item in missing(self.pulses(now)) if item[1] != "it is behind"]
             lost = [f"# Missing rank {rank}: {why}" for rank, why in quiet if rank not in self.failed]
             return FAILED, lost + [f"# Failed rank {rank}: {why}" for rank, why in self.failed.items()]
-        patience = spec["stall"] if len(self.heard) == self.world else spec["start"]
+        patience = spec["stall"] if len(self.received) == self.world else spec["start"]
         if not self.failed and now - self.since > patience:
             return STALLED, report(self.pulses(now))
         return 0, []
@@ -128,22 +128,22 @@ def watch(spec: Spec) -> int:
 
 
 class Rank:
-    """The rank's way through the steps, and the thread that tells of it."""
+    """The rank's way through the steps, and the thread that reports it."""
 
     def __init__(self, spec: Spec) -> None:
         self.spec, self.rank, self.world = spec, spec["rank"], spec["world"]
         self.torch = importlib.import_module("torch")
         self.dist = importlib.import_module("torch.distributed")
         self.store, self.step, self.over = connect(spec), 0, False
-        threading.Thread(target=self.tell, daemon=True).start()
+        threading.Thread(target=self.send_pulses, daemon=True).start()
 
-    def tell(self) -> None:
+    def send_pulses(self) -> None:
         count, store = 0, connect(self.spec)
         while not self.over:
             count += 1
             try:
                 store.set(f"pulse/{self.rank}", json.dumps([count, self.step]))
-            except Exception as error:  # noqa: BLE001 — whatever it was, the first node cannot be told any more
+            except Exception as error:  # noqa: BLE001 — whatever it was, the first node cannot be reached any more
                 if self.over:
                     return
                 sys.stderr.write(f"rank {self.rank} has lost the first node: {error}\n")
@@ -151,14 +151,14 @@ class Rank:
             time.sleep(PULSE)
 
     def begin(self) -> Any:
-        """The device; the group is there."""
+        """Join the group; return the device."""
         kind, local = ("cuda", self.spec["local"]) if self.spec["backend"] == "nccl" else ("cpu", 0)
         device = self.torch.device(kind, local) if kind == "cuda" else self.torch.device(kind)
         if kind == "cuda":
             self.torch.cuda.set_device(device)
         name = self.torch.cuda.get_device_name(device) if kind == "cuda" else "cpu"
-        who = f"Pid {os.getpid():>6} on {socket.gethostname():>10} device {local:>2} [0x00] {name}"
-        self.store.set(f"who/{self.rank}", who)
+        identity = f"Pid {os.getpid():>6} on {socket.gethostname():>10} device {local:>2} [0x00] {name}"
+        self.store.set(f"who/{self.rank}", identity)
         self.dist.init_process_group(
             self.spec["backend"],
             store=self.dist.PrefixStore("group", self.store),
@@ -169,20 +169,20 @@ class Rank:
         return device
 
     def reduce(self, tensor: Any, *, largest: bool = False) -> None:
-        """One step: told before it is gone into."""
+        """Do one step: it is reported before it is gone into."""
         self.step += 1
         self.dist.all_reduce(tensor, op=self.dist.ReduceOp.MAX if largest else self.dist.ReduceOp.SUM)
         if tensor.is_cuda:
             self.torch.cuda.synchronize()
 
     def checked(self, buffer: Any) -> int:
-        """One sum of rank + 1 over all ranks; how many of its elements are wrong here."""
+        """Sum rank + 1 over all ranks; return the number of wrong elements here."""
         buffer.fill_(self.rank + 1)
         self.reduce(buffer)
         return int((buffer != self.world * (self.world + 1) / 2).sum().item())
 
     def timed(self, buffer: Any) -> Tuple[float, int]:
-        """Seconds of one sum, and wrong elements."""
+        """Return the seconds of one sum, and the number of wrong elements."""
         buffer.zero_()
         self.reduce(buffer)
         started = time.perf_counter()
@@ -192,40 +192,40 @@ class Rank:
         return seconds, self.checked(buffer)
 
     def long(self, buffer: Any) -> Tuple[float, int]:
-        """Likewise, of as many checked sums as fit into the time that rank 0 takes."""
+        """Return the same of as many checked sums as fit into the time that rank 0 takes."""
         started, steps, wrong = time.perf_counter(), 0, 0
         more = True
         while more:
             wrong += sum(self.checked(buffer) for _ in range(AGREE))
             steps += AGREE
             over = time.perf_counter() - started > self.spec["seconds"] and self.rank == 0
-            said = buffer[:1].clone().fill_(float(over))
-            self.reduce(said, largest=True)
-            more = not bool(said.item())
+            last = buffer[:1].clone().fill_(float(over))
+            self.reduce(last, largest=True)
+            more = not bool(last.item())
         return (time.perf_counter() - started) / steps, wrong
 
     def run(self) -> None:
         device = self.begin()
         buffer = self.torch.zeros(self.spec["bytes"] // FLOAT_BYTES, device=device)
         seconds, wrong = (self.long if self.spec["seconds"] else self.timed)(buffer)
-        told = self.torch.tensor([seconds], device=device, dtype=self.torch.float64)
-        self.reduce(told, largest=True)
+        slowest = self.torch.tensor([seconds], device=device, dtype=self.torch.float64)
+        self.reduce(slowest, largest=True)
         bad = self.torch.tensor([wrong], device=device, dtype=self.torch.int64)
         self.reduce(bad)
         if self.rank == 0:
-            who = [self.store.get(f"who/{rank}").decode() for rank in range(self.world)]
-            print("\n".join(table(self.spec, who, float(told.item()), int(bad.item()))), flush=True)
+            identities = [self.store.get(f"who/{rank}").decode() for rank in range(self.world)]
+            print("\n".join(table(self.spec, identities, float(slowest.item()), int(bad.item()))), flush=True)
         self.over = True
         self.store.set(f"ended/{self.rank}", "1")
 
 
-def table(spec: Spec, who: List[str], seconds: float, wrong: int) -> List[str]:
-    """As nccl-tests prints it, of in-place sums; bandwidths as its doc/PERFORMANCE.md defines them."""
+def table(spec: Spec, identities: List[str], seconds: float, wrong: int) -> List[str]:
+    """Return the table of in-place sums as nccl-tests prints it; bandwidths as in its doc/PERFORMANCE.md."""
     size, world = spec["bytes"], spec["world"]
     rate = size / seconds / 1e9
     bus = rate * 2 * (world - 1) / world
     lines = [f"# torch.distributed, {spec['backend']}"]
-    lines += [f"#  Rank {rank:>2} Group  0 {words}" for rank, words in enumerate(who)]
+    lines += [f"#  Rank {rank:>2} Group  0 {words}" for rank, words in enumerate(identities)]
     row = f"{size:>12} {size // FLOAT_BYTES:>13} {'float':>9} {'sum':>7} {-1:>7}"
     lines += [f"{row} {seconds * 1e6:>11.1f} {rate:>9.6f} {bus:>9.6f} {wrong:>6}"]
     lines += [f"# Out of bounds values : {wrong} {'FAILED' if wrong else 'OK'}"]
@@ -243,7 +243,7 @@ def main(spec: Spec) -> int:
     rank = Rank(spec)
     try:
         rank.run()
-    except Exception as error:  # noqa: BLE001 — the reason is told, whatever it is
+    except Exception as error:  # noqa: BLE001 — the reason is printed, whatever it is
         words = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         with contextlib.suppress(Exception):
             rank.store.set(f"failed/{rank.rank}", words)

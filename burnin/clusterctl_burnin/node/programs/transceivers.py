@@ -1,4 +1,4 @@
-"""Runs on a node, as the built-in probe `transceivers`: what the module in each InfiniBand port says of itself.
+"""Runs on a node, as the built-in probe `transceivers`: what the module in each InfiniBand port reports of itself.
 
 Standard library only, Python 3.9. Each port is asked by `mlxlink` (NVIDIA's MFT), or by `mstlink`, the same tool of the
 distribution's package mstflint; both need root. `AT_ONCE` ports are asked at a time, so that eight that hang are over
@@ -30,13 +30,13 @@ Gather = Callable[[Callable[[str], Dict[str, Any]], List[str]], Iterable[Dict[st
 
 
 def entry(name: str, code: int, out: str, complaint: str) -> dict[str, Any]:
-    """`answer` is the tool's document; null where it gave none."""
+    """Return the entry. `answer` is the tool's document; null where it gave none."""
     try:
         answer = json.loads(out)
     except ValueError:
         answer = None
-    said = COLOUR.sub("", complaint + out).strip()
-    return {"name": name, "code": code, "output": said[-300:] if answer is None else "", "answer": answer}
+    printed = COLOUR.sub("", complaint + out).strip()
+    return {"name": name, "code": code, "output": printed[-300:] if answer is None else "", "answer": answer}
 
 
 def at_once(look: Callable[[str], dict[str, Any]], names: list[str]) -> list[dict[str, Any]]:
@@ -45,7 +45,7 @@ def at_once(look: Callable[[str], dict[str, Any]], names: list[str]) -> list[dic
 
 
 def main(ask: Ask, tool: str | None, gather: Gather = at_once) -> int:
-    """Print `{"ports": [{name, code, said, answer}]}`."""
+    """Print `{"ports": [{name, code, output, answer}]}`."""
     if tool is None:
         sys.stderr.write("neither mlxlink (MFT) nor mstlink (package mstflint) is installed\n")
         return 127

@@ -59,7 +59,7 @@ class BurnReport:
     """Each direction of each link that the first stage found, and the links' health since then.
 
     directions  FAIL: slow; WARN: slow at times, or slower than its like; INCONCLUSIVE: no stage loaded it, or it cannot
-                be told from other links of a slow way
+                be distinguished from other links of a slow way
     at_goal     directions at the goal of the limits or above
     """
 
@@ -74,7 +74,7 @@ class BurnReport:
 
 
 class Coverage:
-    """The stages so far. `adaptive`: the switches route adaptively, so that ways tell nothing about links."""
+    """The stages so far. `adaptive`: the switches route adaptively, so that ways show nothing about links."""
 
     def __init__(self, limits: FabricLimits, *, adaptive: bool) -> None:
         self._limits = limits

@@ -57,8 +57,8 @@ def layout_of(routes: Routes) -> HostLayout:
 
 
 def _rails(by_host: Mapping[str, Iterable[Endpoint]]) -> dict[Endpoint, int]:
-    """An adapter's rail is the one that most adapters of its leaf have by their order in their hosts. A host of which
-    two adapters would then be on one rail keeps the order of its adapters' names.
+    """Return an adapter's rail: the one that most adapters of its leaf have by their order in their hosts. A host with
+    two adapters on one rail by that keeps the order of its adapters' names.
     """
     ordinal = {
         end: rail
@@ -78,8 +78,9 @@ def _rails(by_host: Mapping[str, Iterable[Endpoint]]) -> dict[Endpoint, int]:
 
 
 def _pods(routes: Routes) -> dict[int, int]:
-    """Leaf → number of its pod: leaves that reach each other directly or through switches right above them. Pods are
-    numbered in the order of their first leaves' names.
+    """Return leaf → number of its pod: leaves that reach each other directly or through switches right above them.
+
+    Pods are numbered in the order of their first leaves' names.
     """
     leaves = {end.leaf for end in routes.endpoints}
     near: dict[int, set[int]] = defaultdict(set)

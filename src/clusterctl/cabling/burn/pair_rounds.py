@@ -1,4 +1,4 @@
-"""Who is measured with whom, in rounds: pairs within a leaf, across a pod, and across the core, by the circle method.
+"""Pairs of hosts to measure, in rounds: within a leaf, across a pod, and across the core, by the circle method.
 
 Every pair of N hosts would take N − 1 rounds; a few rounds of each distance lead every host over every tier instead.
 """
@@ -36,8 +36,8 @@ class PairRound:
 
 
 def rounds_by_distance(hosts: Sequence[HostPosition], rounds: int = DEFAULT_ROUNDS) -> tuple[PairRound, ...]:
-    """At most `rounds` rounds, the distances in turn; a distance that the fabric does not have, or whose pairs are used
-    up, leaves its turn to the others. No pair comes twice.
+    """Return at most `rounds` rounds, the distances in turn. A distance that the fabric does not have, or that has no
+    pairs left, leaves its turn to the others. No pair comes twice.
     """
     pods = list(_split(hosts, lambda host: host.pod).values())
     leaves = [list(_split(pod, lambda host: host.leaf).values()) for pod in pods]
@@ -57,7 +57,7 @@ def rounds_by_distance(hosts: Sequence[HostPosition], rounds: int = DEFAULT_ROUN
 
 
 def every_pair(hosts: Sequence[HostPosition]) -> tuple[PairRound, ...]:
-    """Each host with each other once. Raises UsageError for more hosts than is sensible."""
+    """Return each pair of hosts once. Raise UsageError for more hosts than is sensible."""
     if len(hosts) > MAX_HOSTS_EVERY_PAIR:
         raise UsageError(
             f"every pair of {len(hosts)} hosts would take {len(hosts) - 1} rounds or more",
@@ -68,13 +68,13 @@ def every_pair(hosts: Sequence[HostPosition]) -> tuple[PairRound, ...]:
 
 
 def unpaired(hosts: Sequence[HostPosition], rounds: Sequence[PairRound]) -> tuple[str, ...]:
-    """Hosts that are in no round, as can happen to the last of an odd number."""
+    """Return hosts that are in no round, as can happen to the last of an odd number."""
     met = {name for one in rounds for pair in one.pairs for name in pair}
     return tuple(host.name for host in hosts if host.name not in met)
 
 
 def circle(members: Sequence[T]) -> Iterator[tuple[tuple[T, T], ...]]:
-    """All rounds of a round robin: each pair once, no member twice in a round; of an odd number one waits in turn."""
+    """Yield all rounds of a round robin: each pair once, no member twice in a round; of an odd number one waits."""
     table: list[T | None] = [*members, *([None] if len(members) % 2 else [])]
     half = len(table) // 2
     for _ in range(len(table) - 1):
@@ -88,8 +88,8 @@ def _within(names: Sequence[str]) -> Iterator[tuple[tuple[str, str], ...]]:
 
 
 def _between(groups: Sequence[Sequence[str]]) -> Iterator[tuple[tuple[str, str], ...]]:
-    """Rounds in which every pair is of two groups: groups meet by the circle method, again and again, and each time the
-    larger group's members have moved on by one.
+    """Yield rounds in which every pair is of two groups: groups meet by the circle method, repeatedly. Each time the
+    larger group's members move on by one.
     """
     most = max((len(group) for group in groups), default=0)
     for moved in range(most):
@@ -100,7 +100,7 @@ def _between(groups: Sequence[Sequence[str]]) -> Iterator[tuple[tuple[str, str],
 
 
 def _meet(one: Sequence[str], other: Sequence[str], moved: int) -> Iterator[tuple[str, str]]:
-    """Nothing once the larger group has come full circle: those pairs were there."""
+    """Yield the pairs; none once the larger group has come full circle: those pairs were there."""
     few, many = sorted((one, other), key=len)
     if moved < len(many):
         for index, name in enumerate(few):
@@ -110,7 +110,7 @@ def _meet(one: Sequence[str], other: Sequence[str], moved: int) -> Iterator[tupl
 def _side_by_side(
     sources: Sequence[Iterator[tuple[tuple[str, str], ...]]],
 ) -> Iterator[tuple[tuple[str, str], ...]]:
-    """The rounds of several groups at the same time, until all are used up."""
+    """Yield the rounds of several groups at the same time, until all are used up."""
     while pairs := tuple(pair for source in sources for pair in next(source, ())):
         yield pairs
 

@@ -37,7 +37,7 @@ class Routing:
 
 
 def judge_routing(routes: Routes, worst: int, log: RoutingOutcome | None) -> Routing:
-    """`worst`: `Stages.crowd`."""
+    """Judge the routing. `worst`: `Stages.crowd`."""
     forced = _forced(routes)
     engine = log.engine if log else ""
     unbalanced = worst > _SLACK * forced
@@ -46,17 +46,17 @@ def judge_routing(routes: Routes, worst: int, log: RoutingOutcome | None) -> Rou
 
 def _complaint(log: RoutingOutcome | None, worst: int, unbalanced: bool) -> str:
     load = f"the best shift puts {worst} flow{'s' * (worst != 1)} on one link"
-    if log and log.complaints and "ftree" not in log.engine:
-        why = "; ".join(log.complaints)
+    if log and log.failures and "ftree" not in log.engine:
+        why = "; ".join(log.failures)
         return f"the subnet manager fell back to {log.engine}: {why}. {load.capitalize()}"
     if not unbalanced:
         return ""
-    whose = f"though {log.engine} made the tables" if log else "as after a silent fall-back from ftree to minhop"
-    return f"{load}, {whose}: these tables do not spread traffic as a fat tree's do"
+    origin = f"though {log.engine} made the tables" if log else "as after a silent fall-back from ftree to minhop"
+    return f"{load}, {origin}: these tables do not spread traffic as a fat tree's do"
 
 
 def _forced(routes: Routes) -> int:
-    """Hosts' ports per uplink of the usual leaf, rounded up; 1 where no leaf has uplinks."""
+    """Return hosts' ports per uplink of the usual leaf, rounded up; 1 where no leaf has uplinks."""
     hosts = Counter(end.leaf for end in routes.endpoints)
     uplinks = Counter(
         tail for tail, head in zip(routes.tails, routes.heads, strict=True) if tail in hosts and head != NOWHERE
@@ -143,7 +143,7 @@ def plan_burn(
     lengths: Lengths | None = None,
     scope: Scope | None = None,
 ) -> BurnPlan:
-    """Raises ParseError where tables and fabric do not belong together, UsageError where no host can send."""
+    """Return the plan. Raise ParseError where tables and fabric do not match, UsageError where no host can send."""
     lengths, scope = lengths or Lengths(), scope or Scope()
     routes = lay_routes(fabric, tables)
     routes = replace(routes, endpoints=scope.endpoints(routes))
@@ -170,7 +170,7 @@ def plan_burn(
 
 
 def check_window(plan: BurnPlan, window: timedelta) -> None:
-    """Raises UsageError where the burn takes longer than the window."""
+    """Raise UsageError where the burn takes longer than the window."""
     if plan.duration <= window:
         return
     counts = f"{len(plan.stages.stages)} stages and {len(plan.rounds)} rounds of pairs take {plan.duration}"

@@ -71,12 +71,12 @@ class Routes:
     names: Mapping[PortId, PortName]
 
     def way(self, source: Endpoint, target: Endpoint) -> tuple[int, ...]:
-        """Numbers of the directed links from `source` to `target`, in order; empty where packets never arrive."""
+        """Return the numbers of the directed links from `source` to `target`, in order; empty without a way."""
         onward = self.onward(source.leaf, target)
         return (source.out, *onward) if onward else ()
 
     def onward(self, switch: int, target: Endpoint) -> tuple[int, ...]:
-        """The rest of the way, from the switch on; empty where packets are dropped, or go round for ever."""
+        """Return the rest of the way, from the switch on; empty where packets are dropped or loop."""
         way: list[int] = []
         lid, heads, exits, tables = target.lid, self.heads, self.exits, self.tables
         for _ in self.switches:
@@ -90,13 +90,13 @@ class Routes:
         return ()
 
     def label(self, link: int) -> str:
-        """`leaf-1 port 33 → spine-2 port 1`."""
+        """Return `leaf-1 port 33 → spine-2 port 1`."""
         ends = self.links[link]
         return f"{self.names[ends.source]} → {self.names[ends.target]}"
 
 
 def lay_routes(fabric: Fabric, tables: ForwardingTables) -> Routes:
-    """Raises ParseError where the tables are of another fabric, or of this one at another time."""
+    """Return the routes. Raise ParseError where the tables are of another fabric, or of another time."""
     _check_same_fabric(fabric, tables)
     switches = tuple(sorted(tables.tables))
     number = {guid: index for index, guid in enumerate(switches)}
@@ -148,7 +148,7 @@ def _arriving(heads: tuple[int, ...], switches: int) -> tuple[tuple[int, ...], .
 
 
 def _adapter_ports(fabric: Fabric) -> Iterator[tuple[PortId, PortId]]:
-    """Each adapter port that is cabled to a switch, and the port at the other end."""
+    """Yield each adapter port that is cabled to a switch, and the port at the other end."""
     for link in sorted(fabric.cables(), key=lambda link: (link.a, link.b)):
         for near, far in ((link.a, link.b), (link.b, link.a)):
             kinds = fabric.devices[near.guid].kind, fabric.devices[far.guid].kind
@@ -157,7 +157,7 @@ def _adapter_ports(fabric: Fabric) -> Iterator[tuple[PortId, PortId]]:
 
 
 def _lids_of_ports(fabric: Fabric, tables: ForwardingTables) -> dict[PortId, int]:
-    """Of a port with several LIDs (LMC) the lowest; a device's port GUIDs are in the order of its cabled ports."""
+    """Return the LID of each port, the lowest of several (LMC). A device's port GUIDs follow its cabled ports."""
     lids: dict[Guid, int] = {}
     for lid in sorted(tables.lids, reverse=True):
         lids[tables.lids[lid]] = lid
@@ -176,11 +176,11 @@ def _lids_of_ports(fabric: Fabric, tables: ForwardingTables) -> dict[PortId, int
 
 
 Reachable = Mapping[int, Sequence[Endpoint]]
-"""Number of a directed link → whom packets from other hosts cross it to. What no route crosses is not in it."""
+"""Number of a directed link → the destinations of packets from other hosts that cross it. Without unused links."""
 
 
 def reachable_links(routes: Routes) -> Reachable:
-    """Every link on the way from any host to any other. For a link that leaves a host one target stands for all."""
+    """Return every link on the way from any host to any other. A link that leaves a host has one target for all."""
     hosts: dict[int, set[str]] = defaultdict(set)
     for end in routes.endpoints:
         hosts[end.leaf].add(end.host)
@@ -200,7 +200,7 @@ def reachable_links(routes: Routes) -> Reachable:
 
 
 def _toward(routes: Routes, target: Endpoint, leaves: Iterable[int]) -> tuple[list[int], list[int]]:
-    """The links between the leaves and the target; and the leaves from which packets arrive."""
+    """Return the links between the leaves and the target; and the leaves from which packets arrive."""
     links: list[int] = []
     arrives: dict[int, bool] = {}
     exits, tables, heads, lid = routes.exits, routes.tables, routes.heads, target.lid

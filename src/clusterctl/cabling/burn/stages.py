@@ -36,7 +36,7 @@ class FlowSearch:
         self._rail = {end.out: number for number, rail in enumerate(self.places.rails) for end in rail}
 
     def across(self, link: int, busy: Collection[int], wanted: Collection[int], tries: int | None) -> Flow | None:
-        """A flow between two hosts that crosses `link` and no link in `busy`, preferring those in `wanted` on its way.
+        """Return a flow between two hosts that crosses `link` and no link in `busy`; links of `wanted` are preferred.
 
         After `tries` destinations it gives up; with None it tries all, so that None as an answer is proof.
         """
@@ -55,7 +55,7 @@ class FlowSearch:
         return None
 
     def _targets(self, link: int) -> Iterator[Endpoint]:
-        """Whom packets on the link may be meant for."""
+        """Yield the destinations of packets on the link."""
         if link in self._receivers:
             yield self._receivers[link]
         elif link in self._senders:
@@ -85,7 +85,7 @@ class FlowSearch:
         busy: Collection[int],
         wanted: Collection[int],
     ) -> Flow | None:
-        """Upstream from the switch to a host. Links that lead to the target through it form a tree, so this ends."""
+        """Search upstream from the switch for a host. Links that lead to the target through it form a tree."""
         routes, lid = self.routes, target.lid
         waiting = [(switch, onward)]
         while waiting:
@@ -181,7 +181,7 @@ def separating_stage(routes: Routes, places: HostLayout, suspects: frozenset[int
 
 
 def _best_shift(routes: Routes, places: HostLayout) -> tuple[Shift, int]:
-    """The shift that gives most links a flow of their own, of equals the one tried first; and `Stages.crowd`."""
+    """Return the shift that gives most links a flow of their own, of equals the first; and `Stages.crowd`."""
     best = Shift(0, (), 0, 0, ())
     crowds = []
     for hosts in _shifts(places):
@@ -196,7 +196,7 @@ def _best_shift(routes: Routes, places: HostLayout) -> tuple[Shift, int]:
 
 
 def _shifts(places: HostLayout) -> Iterator[int]:
-    """By a quarter, half, three quarters of the hosts, then by whole leaves, then by ever more hosts."""
+    """Yield shifts by a quarter, half, three quarters of the hosts, then by whole leaves, then by ever more hosts."""
     count = len(places.hosts)
     on_leaf = max(1, sum(host.leaf == places.hosts[0].leaf for host in places.hosts)) if count else 1
     order = (count // 4, count // 2, count - count // 4, *range(on_leaf, count, on_leaf), *range(1, count))
@@ -232,7 +232,7 @@ class _Draft:
     busy: set[int] = field(default_factory=set)
 
     def seed(self, flows: tuple[Flow, ...]) -> None:
-        """Take each flow whose links are all free."""
+        """Take each flow that has only free links."""
         for flow in flows:
             if self.busy.isdisjoint(flow.way):
                 self._take(flow)

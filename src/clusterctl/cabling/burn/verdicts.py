@@ -31,12 +31,12 @@ class Load:
 
 
 def coverage_from_counters(fabric: Fabric, window: Window) -> tuple[Load, ...]:
-    """Both directions of every cable, one after the other."""
+    """Return both directions of every cable, one after the other."""
     return tuple(load for link in fabric.cables() for load in _both(link, window))
 
 
 def _both(link: Link, window: Window) -> Iterator[Load]:
-    """What one end sends the other receives: the sender's counter is taken, the receiver's where that was not read."""
+    """Yield the load of both directions: the sender's counter, the receiver's where that was not read."""
     rates = {port: throughput_gbps(window.growth(port), window.seconds) for port in (link.a, link.b)}
     for source, target in ((link.a, link.b), (link.b, link.a)):
         sent, received = rates[source][0], rates[target][1]
@@ -45,13 +45,13 @@ def _both(link: Link, window: Window) -> Iterator[Load]:
 
 
 MOST = 110.0
-"""% of a direction's rate: counters that show more are wrong, or the two readings were not when they say."""
+"""% of a direction's rate: counters that show more are wrong, or the times of the two readings are."""
 FLEET_MIN = 20
 """Directions of a class (rate, one way or both ways) below which the fleet is no measure."""
 _DEVIATION = 1.4826
 """Standard deviations in a median absolute deviation, for a normal distribution."""
 _NARROWEST = 0.5
-"""% of the nominal rate: a fleet whose links agree more closely than this is taken to agree only so closely."""
+"""% of the nominal rate: a fleet with links that agree more closely is taken to agree only this closely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class BurnVerdict:
 
 
 def judge_burn(loads: Sequence[Load], limits: FabricLimits) -> BurnVerdict:
-    """`loads`: as `coverage_from_counters` gives them, both directions of a link one after the other."""
+    """Return the verdict. `loads`: as `coverage_from_counters` returns them, both directions of a link in turn."""
     idle_below = limits.value("burn_loaded_min")
     classes = _classes(loads, idle_below)
     shares: dict[Class, list[float]] = defaultdict(list)
@@ -105,7 +105,7 @@ def judge_burn(loads: Sequence[Load], limits: FabricLimits) -> BurnVerdict:
 
 
 def _classes(loads: Sequence[Load], idle_below: float) -> dict[Load, Class]:
-    """Of the directions that were loaded."""
+    """Return the class of each direction that was loaded."""
     busy = {(load.source, load.target) for load in loads if load.share is not None and load.share >= idle_below}
     return {
         load: Class(load.gbps, (load.target, load.source) in busy)
@@ -115,7 +115,7 @@ def _classes(loads: Sequence[Load], idle_below: float) -> dict[Load, Class]:
 
 
 def _deviation(shares: Iterable[float], middle: float) -> float:
-    """Robust: half of the links may be ill without moving it."""
+    """Return a robust deviation: half of the links may be bad without moving it."""
     return max(_NARROWEST, _DEVIATION * median(abs(share - middle) for share in shares))
 
 

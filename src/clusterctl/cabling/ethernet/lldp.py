@@ -45,13 +45,13 @@ def lldp_cables(plan: WiringPlan, reports: Mapping[str, LldpReport]) -> LldpCabl
         for port, ends in senders.items():
             known = {end for end in ends if end.device in directory.devices} or ends
             if len(known) > 1 or port in known:
-                unclear[port] = f"{port} hears {_listed(known)}"
+                unclear[port] = f"{port} receives LLDP from {_listed(known)}"
             else:
                 far[port] = known.pop()
     for port, other in far.items():
         back = far.get(other)
         if back is not None and back != port:
-            unclear |= dict.fromkeys((port, other), f"{port} hears {other}, which hears {back}")
+            unclear |= dict.fromkeys((port, other), f"{port} receives LLDP from {other}, {other} from {back}")
     cables = {frozenset((port, other)) for port, other in far.items() if not {port, other} & unclear.keys()}
     return _single(cables, unclear)
 
@@ -65,7 +65,7 @@ def _single(cables: Iterable[frozenset[PortName]], unclear: dict[PortName, str])
             users[port] += ends - {port}
     for port, others in users.items():
         if len(others) > 1:
-            unclear |= dict.fromkeys((port, *others), f"{_listed(others)} both hear {port}")
+            unclear |= dict.fromkeys((port, *others), f"{_listed(others)} both receive LLDP from {port}")
     return LldpCables(tuple(LldpCable(ends) for ends in cables if not ends & unclear.keys()), unclear)
 
 

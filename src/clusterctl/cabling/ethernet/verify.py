@@ -66,11 +66,11 @@ def verify_ethernet(
     plan: WiringPlan, reports: Mapping[str, LldpReport], silent: Mapping[str, str] = MappingProxyType({})
 ) -> EthernetVerification:
     """Return the verification. `reports` are by planned device; `silent`: reasons of devices without a report."""
-    heard = lldp_cables(plan, reports)
+    observed = lldp_cables(plan, reports)
     planned = {cable.ends for cable in plan.cables}
-    right = {cable.ends for cable in heard.cables if cable.ends in planned}
-    extra = [cable for cable in heard.cables if cable.ends not in planned]
-    listeners = _Listeners(plan, reports, heard, silent)
+    right = {cable.ends for cable in observed.cables if cable.ends in planned}
+    extra = [cable for cable in observed.cables if cable.ends not in planned]
+    listeners = _Listeners(plan, reports, observed, silent)
     missing, unmeasured = [], []
     for cable in plan.cables:
         if cable.ends not in right:
@@ -81,7 +81,7 @@ def verify_ethernet(
                 missing.append(cable)
     return EthernetVerification(
         planned=len(plan.cables),
-        observed=len(heard.cables),
+        observed=len(observed.cables),
         proven=frozenset(right),
         explanations=tuple(_explained(missing, extra, listeners, _labels(plan))),
         unmeasured=tuple(unmeasured),
@@ -92,13 +92,13 @@ class _Listeners:
     """Devices with a report, and devices that any report mentions."""
 
     def __init__(
-        self, plan: WiringPlan, reports: Mapping[str, LldpReport], heard: LldpCables, silent: Mapping[str, str]
+        self, plan: WiringPlan, reports: Mapping[str, LldpReport], observed: LldpCables, silent: Mapping[str, str]
     ) -> None:
         self._hosts = plan.hosts
         self._reports = reports
         self._silent = silent
-        self._unclear = heard.unclear
-        self.used = {end for cable in heard.cables for end in cable.ends}
+        self._unclear = observed.unclear
+        self.used = {end for cable in observed.cables for end in cable.ends}
         self.senders = {end.device for end in self.used if not is_bmc(end, plan.hosts)} | {
             device for device, report in reports.items() if report.neighbours
         }
@@ -115,7 +115,7 @@ class _Listeners:
         if self._reports.keys().isdisjoint(listeners):
             return self._why_no_report(listeners)
         if bmc is not None:
-            return f"no device hears the BMC of {bmc.device}: many BMCs send no LLDP by default"
+            return f"no device receives LLDP from the BMC of {bmc.device}: many BMCs send no LLDP by default"
         return None
 
     def _why_no_report(self, listeners: Sequence[str]) -> str:
@@ -150,12 +150,12 @@ def _explained(
     unknown: dict[str, list[LldpCable]] = defaultdict(list)
     others = []
     ports = {end for cable in labels.plan.cables for end in cable.ends}
-    for heard in extra:
-        names = sorted(end.device for end in heard.ends if end.device not in labels.devices)
-        if names and not heard.ends & ports:
-            unknown[names[0]].append(heard)
+    for cable in extra:
+        names = sorted(end.device for end in cable.ends if end.device not in labels.devices)
+        if names and not cable.ends & ports:
+            unknown[names[0]].append(cable)
         else:
-            others.append(heard)
+            others.append(cable)
     return [
         *(_silent(device, cables, listeners, labels) for device, cables in silent.items()),
         *(_unknown_device(device, cables, labels) for device, cables in unknown.items()),
@@ -192,7 +192,7 @@ def _silent(device: str, cables: list[PlannedCable], listeners: _Listeners, labe
     )
     return Explanation(
         kind=FaultKind.ABSENT_DEVICE,
-        cause=f"no neighbour hears {device} on {links}: {why}",
+        cause=f"no neighbour receives LLDP from {device} on {links}: {why}",
         action=f"{labels.at(device)}{device}: check that it runs and sends LLDP, then read again",
         nodes=tuple(sorted({port.device for port in ports if port.device in labels.plan.hosts})),
         ports=ports,

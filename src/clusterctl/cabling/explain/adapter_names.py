@@ -1,4 +1,4 @@
-"""Adapters whose names are not those of the plan (`HCA-1`, `ibp26s0` for `mlx5_0`): the cables show which is which.
+"""Adapters with other names than the plan's (`HCA-1`, `ibp26s0` for `mlx5_0`): the cables show which is which.
 
 Names alone never justify a move. Hosts that name their adapters alike vote together: the name that most of their cables
 give to an adapter is the planned one.
@@ -71,7 +71,7 @@ def _seen(cables: Iterable[ObservedCable], hosts: AbstractSet[str]) -> dict[str,
 def adapter_maps(
     cables: Iterable[ObservedCable], peers: Peers, hosts: Iterable[str], guids: frozenset[PortName]
 ) -> tuple[NameMap, ...]:
-    """Return the maps of adapter names that differ from the plan. `guids`: ports whose names an inventory proves."""
+    """Return the maps of adapter names that differ from the plan. `guids`: ports with names that an inventory has."""
     planned: dict[str, set[str]] = {host: set() for host in hosts}
     for port in peers:
         if port.device in planned:

@@ -1,7 +1,7 @@
 """Bundles of cables that were shifted or exchanged as a whole: one mistake, so one explanation.
 
-Each cable of a bundle is a component of its own. Neighbouring ports with the same moves belong together; so do all
-exchanges on one device between the same two far devices whose ports are neighbours.
+Each cable of a bundle is a component of its own. Neighbouring ports with the same moves belong together. So do all
+exchanges on one device between neighbouring ports of the same two far devices.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _start(one: Explanation) -> int:
 
 
 def _runs(alike: list[Explanation], ways: frozenset[_Way]) -> list[list[Explanation]]:
-    """Return explanations whose first ports are neighbours, in runs of at least two.
+    """Return explanations with neighbouring first ports, in runs of at least two.
 
     On one device a run is at most as long as its moves: longer ones would meet their own targets.
     """

@@ -21,7 +21,7 @@ _FACTORY = 3
 
 
 def factory_names(seen: Observation, labels: PlanLabels) -> dict[str, str]:
-    """Return the planned names of switches whose own names no plan has, where these are many."""
+    """Return the planned names of switches with own names that no plan has, where these are many."""
     planned = labels.devices
     taken = set(seen.renamed)
     found = {
@@ -108,7 +108,7 @@ def _duplicate(claim: Claim, seen: Observation, labels: PlanLabels) -> Explanati
 
 
 def unknown_adapters(seen: Observation, labels: PlanLabels) -> Iterator[Explanation]:
-    """Yield one for each adapter that only its place identifies, and whose name is not a duplicate."""
+    """Yield one for each adapter that only its place identifies, and that has no duplicate name."""
     refused = {port for claim in seen.refused for port in claim.ports}
     for port, planned in seen.names.items():
         if planned in seen.assumed and port not in refused:

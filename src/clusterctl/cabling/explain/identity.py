@@ -68,7 +68,7 @@ class _Votes:
 
 
 def vote(cables: Iterable[ObservedCable], peers: _Peers, kinds: Kinds, claimed: Mapping[str, str]) -> dict[str, str]:
-    """Return the planned device in whose place an observed device is, where that differs from its name.
+    """Return the planned device that an observed device replaces, where that differs from its name.
 
     `peers`: the other end of each planned port. `claimed`: names that several devices have, by replacement name; the
     last device without a better name gets it. No two devices get one name.

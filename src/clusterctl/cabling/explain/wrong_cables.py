@@ -30,7 +30,7 @@ _PART = re.compile(r"[A-Z]{2,4}\d[\w-]{4,}$")
 def wrong_cables(
     right: Iterable[ObservedCable], transceivers: Mapping[PortId, Transceiver], labels: PlanLabels
 ) -> Iterator[Explanation]:
-    """Yield one explanation for each right link whose cable is not the planned one."""
+    """Yield one explanation for each right link that has not the planned cable."""
     if not transceivers:
         return
     planned = {cable.ends: cable for cable in labels.plan.cables}
@@ -44,7 +44,7 @@ def wrong_cables(
 
 
 def _serial(cable: PlannedCable, modules: Iterable[Transceiver], owners: Mapping[str, PlannedCable]) -> Iterator[str]:
-    """A cable has one serial at both ends; two transceivers have two, of which the plan may name either."""
+    """Yield the wrong serials. A cable has one serial at both ends; two transceivers have two, one of them planned."""
     serials = {module.serial for module in modules if module.serial}
     if cable.serial and serials and cable.serial not in serials:
         found = listed(sorted(serials))

@@ -98,7 +98,7 @@ def _ufm_cables(shape: Shape, names: _Names, ports: int) -> Iterator[_Pair]:
 
 
 def _leaf_cables(shape: Shape, names: _Names) -> Iterator[_Pair]:
-    """Neighbouring uplinks of a leaf go to the same spine, so that both ports of a cage do."""
+    """Yield the cables. Neighbouring uplinks of a leaf go to the same spine, so that both ports of a cage do."""
     for unit, leaves in enumerate(names.leaves):
         pod, in_pod = divmod(unit, shape.units_per_pod)
         for rail, leaf in enumerate(leaves):
@@ -110,7 +110,7 @@ def _leaf_cables(shape: Shape, names: _Names) -> Iterator[_Pair]:
 
 
 def _spine_cables(shape: Shape, names: _Names) -> Iterator[_Pair]:
-    """Spines are dealt to the planes in turn, so that each leaf reaches every plane."""
+    """Yield the cables. Spines belong to the planes in turn, so that each leaf reaches every plane."""
     if not shape.planes:
         return
     share = -(-shape.spines_per_pod // shape.planes)

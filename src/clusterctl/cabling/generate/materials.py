@@ -33,7 +33,7 @@ class RoomSize:
 
 
 def with_lengths(plan: WiringPlan, room: RoomSize) -> WiringPlan:
-    """Return the plan with the length and type of each cable whose ends have a place."""
+    """Return the plan with the length and type of each cable that has places at both ends."""
     return replace(plan, cables=tuple(_with_length(cable, plan, room) for cable in plan.cables))
 
 

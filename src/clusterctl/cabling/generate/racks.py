@@ -48,7 +48,7 @@ class Placed:
 
 
 def place(hosts: int, roles: Iterable[str], room: RackLayout) -> Placed:
-    """`roles` are those of the switches (`leaf`, `spine`, `core`), in the order in which they fill their racks."""
+    """Return the placement. `roles` of the switches (`leaf`, `spine`, `core`): in the order that fills their racks."""
     room.check()
     racks = -(-hosts // room.hosts_per_rack)
     locations: dict[str, Location] = {}
@@ -75,7 +75,7 @@ def _position(location: Location) -> str:
 
 
 def _rack_name(number: int, room: RackLayout) -> str:
-    """`A01` is the first rack of the first row; after row `Z` comes `AA`."""
+    """Return the rack's name: `A01` is the first rack of the first row; after row `Z` comes `AA`."""
     row, column = divmod(number, room.racks_per_row)
     letters = ""
     row += 1

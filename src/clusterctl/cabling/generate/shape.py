@@ -70,7 +70,7 @@ class Shape:
 
 
 def shape_of(wanted: FabricSize) -> Shape:
-    """Raises UsageError that names the largest number of hosts which fits."""
+    """Return the shape. Raise UsageError with the largest number of hosts that fits."""
     _check(wanted)
     largest = largest_hosts(wanted.rails, wanted.radix, wanted.tiers)
     if wanted.hosts > largest:
@@ -83,13 +83,13 @@ def shape_of(wanted: FabricSize) -> Shape:
 
 
 def fewest_tiers(hosts: int, rails: int, radix: int) -> int:
-    """The fewest tiers of one connected network for so many hosts; 3 where even those do not suffice."""
+    """Return the fewest tiers of one connected network of `hosts` hosts; 3 where even those do not suffice."""
     first = 1 if rails == 1 else 2
     return next((tiers for tiers in range(first, 4) if hosts <= largest_hosts(rails, radix, tiers)), 3)
 
 
 def largest_hosts(rails: int, radix: int, tiers: int) -> int:
-    """How many hosts fit; 0 where not even one unit does."""
+    """Return how many hosts fit; 0 where not even one unit does."""
     half = radix // 2
     if tiers == 1:
         return radix
@@ -143,7 +143,7 @@ def _of_pods(wanted: FabricSize, unit_hosts: int, units_per_pod: int) -> Shape:
 
 
 def _spread(lower: int, down: int, most_up: int, ports: int) -> tuple[int, int]:
-    """(Upper switches, links of each lower one to each of them): the fewest upper ones that carry it all.
+    """Return (upper switches, links of each lower one to each of them): the fewest upper ones that carry it all.
 
     `lower` switches have `down` links downwards, at least as many upwards, and at most `most_up`; an upper switch has
     `ports` ports for them.
@@ -156,7 +156,7 @@ def _spread(lower: int, down: int, most_up: int, ports: int) -> tuple[int, int]:
 
 
 def _planes(radix: int, pods: int, spines: int, down: int) -> Iterator[tuple[int, int, int]]:
-    """All (planes, cores in each, links from a spine to each core) that give a spine `down` uplinks or a few more.
+    """Yield (planes, cores in each, links from a spine to each core) that give a spine `down` uplinks or a few more.
 
     All planes have the same number of spines: routing by destination loads an uneven tree unevenly.
     """

@@ -103,7 +103,7 @@ class FabricLabels:
         return first, second
 
     def rack(self, *ports: PortId) -> str:
-        """Return the rack of the first port whose rack is known."""
+        """Return the rack of the first port with a known rack."""
         return self.labels.rack(*(self.name(port).device for port in ports))
 
     def _is_switch(self, guid: Guid) -> bool:

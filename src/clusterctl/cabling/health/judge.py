@@ -151,7 +151,7 @@ def _explain(link: Link, symptoms: list[Symptom], places: FabricLabels, window: 
     counters = [(port, name, count) for port in (first, second) for name, count in errors_added(window, port)]
     named = frozenset[str]().union(*(symptom.counters for symptom in symptoms))
     others = [f"{name} +{count} at {places.plain(port)}" for port, name, count in counters if name not in named]
-    seen = [symptom.what for symptom in symptoms] + ([f"besides {listed(others)}"] if others else [])
+    seen = [symptom.what for symptom in symptoms] + ([f"in addition to {listed(others)}"] if others else [])
     a, b = places.port(first), places.port(second)
     kind = symptoms[0].kind
     return HealthFinding(

@@ -88,7 +88,7 @@ def _links(ports: _Ports) -> Counter[str]:
 
 
 def _missing_names(row: set[str]) -> Iterator[str]:
-    """Yield the names whose number is missing in a row: `spine-07` between `spine-06` and `spine-08`."""
+    """Yield the names with a number that is missing in a row: `spine-07` between `spine-06` and `spine-08`."""
     series: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
     for name in row:
         match = _LAST_NUMBER.match(name)

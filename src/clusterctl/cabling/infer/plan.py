@@ -86,7 +86,7 @@ def _rules(hosts: HostRule, trunks: TrunkRule) -> tuple[str, ...]:
     if trunks.expected:
         rules.append(
             f"port p of each switch leads to the same upper switch, in {len(trunks.pods)} groups; "
-            "the upper switch's port tells the lower one"
+            "the upper switch's port identifies the lower one"
         )
     return tuple(rules)
 

@@ -30,7 +30,7 @@ def majority(votes: Iterable[T]) -> T | None:
 
 
 def alike(sets: Mapping[str, set[str]]) -> list[tuple[str, ...]]:
-    """Names in groups: two belong together where the smaller one shares more than half of its members."""
+    """Return names in groups: two belong together where the smaller one shares more than half of its members."""
     shared: Counter[tuple[str, str]] = Counter()
     by_member: dict[str, list[str]] = defaultdict(list)
     for name, members in sets.items():
@@ -79,8 +79,9 @@ class HostRule:
 
 
 def infer_hosts(cables: Iterable[HostCable]) -> HostRule:
-    """Leaves with one rail each, in groups that serve the same hosts; a host sits in the same port of each of them, or
-    its port follows from its number. Where neither holds, nothing is expected.
+    """Return the rule of the hosts: leaves with one rail each, in groups that serve the same hosts.
+
+    A host is in the same port of each of them, or its port follows from its number; else nothing is expected.
     """
     cables = tuple(cables)
     by_leaf: dict[str, list[HostCable]] = defaultdict(list)
@@ -100,14 +101,14 @@ def infer_hosts(cables: Iterable[HostCable]) -> HostRule:
 
 
 def _by_rail(group: Iterable[str], rails: Mapping[str, str | None]) -> dict[str, str]:
-    """Rail → leaf, but for rails that two leaves of the group carry."""
+    """Return rail → leaf, but for rails that two leaves of the group carry."""
     leaves = {leaf: rail for leaf in group if (rail := rails[leaf])}
     count = Counter(leaves.values())
     return {rail: leaf for leaf, rail in sorted(leaves.items()) if count[rail] == 1}
 
 
 def _homes(cables: Iterable[HostCable], of_leaf: Mapping[str, int]) -> dict[str, int]:
-    """Host → the group where most of its adapters are; hosts in doubt have none."""
+    """Return host → the group where most of its adapters are; hosts in doubt have none."""
     votes: dict[str, Counter[int]] = defaultdict(Counter)
     for cable in cables:
         if cable.leaf.device in of_leaf:
@@ -121,7 +122,7 @@ def _homes(cables: Iterable[HostCable], of_leaf: Mapping[str, int]) -> dict[str,
 
 
 def _of_group(cables: Iterable[HostCable], group: Mapping[str, str]) -> list[Ends]:
-    """What a group's hosts should have: each rail's adapter in that rail's leaf, at the host's port."""
+    """Return what a group's hosts should have: each rail's adapter in that rail's leaf, at the host's port."""
     by_host: dict[str, list[HostCable]] = defaultdict(list)
     for cable in cables:
         by_host[cable.adapter.device].append(cable)
@@ -138,7 +139,7 @@ def _of_group(cables: Iterable[HostCable], group: Mapping[str, str]) -> list[End
 
 
 def _ports(by_host: Mapping[str, list[HostCable]]) -> dict[str, int | None]:
-    """Host → its port number: the same on most of its leaves, or else as far from its own number as its namesakes'."""
+    """Return host → its port number: the same on most of its leaves, else by its own number as its namesakes'."""
     ports = {host: majority(cable.number for cable in here) for host, here in by_host.items()}
     offsets: dict[str, list[int]] = defaultdict(list)
     for host, here in by_host.items():
@@ -155,7 +156,7 @@ def _ports(by_host: Mapping[str, list[HostCable]]) -> dict[str, int | None]:
 
 
 def _numbered(host: str) -> tuple[str, int | None]:
-    """`luna-0121` is the 121st `luna-`."""
+    """Return prefix and number: `luna-0121` is the 121st `luna-`."""
     found = _NUMBER.search(host)
     return (host[: found.start()], int(found[1])) if found else (host, None)
 
@@ -196,8 +197,9 @@ def tiers(trunks: Iterable[Ends], hosts_at: Mapping[str, int]) -> dict[str, int]
 
 
 def infer_trunks(trunks: Iterable[Ends], level: Mapping[str, int]) -> TrunkRule:
-    """Of the cables one tier up. In a pod, port p of each switch leads to the same upper one; there, all cables of one
-    lower switch are in the same port number, counted on where several run in parallel.
+    """Return the rule of the cables one tier up. In a pod, port p of each switch leads to the same upper one.
+
+    There, all cables of one lower switch are in the same port number, counted on where several run in parallel.
     """
     up: dict[str, dict[int, PortName]] = defaultdict(dict)
     for ends in trunks:

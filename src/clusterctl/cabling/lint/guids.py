@@ -15,8 +15,8 @@ from clusterctl.fleet.node import Guid
 
 
 def name_flaws(plan: PlanIndex, fabric: Fabric) -> Iterator[Problem]:
-    """One name on several GUIDs; a host's name on a switch and the reverse; ports that the device does not have; one
-    card's GUID under two hosts' names.
+    """Yield one name on several GUIDs, a host's name on a switch and the reverse, ports that the device does not have,
+    and one card's GUID under two hosts' names.
     """
     bare = WiringPlan(tuple(entry.cable for entry in plan.listed), plan.hosts)
     units: dict[Guid, PortName] = {}
@@ -34,7 +34,7 @@ def _planned(plan: PlanIndex, device: str) -> bool:
 
 
 def _several(plan: PlanIndex, fabric: Fabric) -> Iterator[Problem]:
-    """Only where the plan has a device that is called so."""
+    """Yield names on several GUIDs, only where the plan has a device with the name."""
     same: dict[str, list[Device]] = defaultdict(list)
     for device in fabric.devices.values():
         if not device.is_aggregation:
@@ -72,7 +72,7 @@ def _ports(plan: PlanIndex, fabric: Fabric, named: Mapping[Guid, str]) -> Iterat
 
 
 def _cards(plan: PlanIndex, fabric: Fabric, units: Mapping[Guid, PortName]) -> Iterator[Problem]:
-    """Adapters of one card, which is in one host, by their system image GUID."""
+    """Yield adapters of one card, which is in one host, by their system image GUID."""
     hosts: dict[Guid, set[str]] = defaultdict(set)
     for guid, unit in units.items():
         system = fabric.devices[guid].system_guid

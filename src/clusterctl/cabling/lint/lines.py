@@ -18,7 +18,7 @@ _MODEL_PORTS = {"SB7": 36, "SB8": 36, "QM8": 40, "QM97": 64, "Q3": 144}
 
 
 def port_flaws(plan: PlanIndex, rules: Rules) -> Iterator[Problem]:
-    """Port used twice, cable listed twice, self-link, host to host, port numbers, serials, MACs, places."""
+    """Yield ports used twice, cables listed twice, self-links, host to host, port numbers, serials, MACs, places."""
     yield from _used_twice(plan)
     yield from _ends(plan)
     yield from _numbers(plan, rules)
@@ -69,7 +69,7 @@ def _ends(plan: PlanIndex) -> Iterator[Problem]:
 
 
 def _numbers(plan: PlanIndex, rules: Rules) -> Iterator[Problem]:
-    """One flaw for each switch with ports that it does not have."""
+    """Yield one flaw for each switch with ports that it does not have."""
     for switch, entries in plan.switches.items():
         radix, known = _radix(plan.models.get(switch, ""), rules)
         wrong: dict[str, Listed] = {}
@@ -85,7 +85,7 @@ def _numbers(plan: PlanIndex, rules: Rules) -> Iterator[Problem]:
 
 
 def _radix(model: str, rules: Rules) -> tuple[int, bool]:
-    """Ports of a switch, and whether that is known."""
+    """Return ports of a switch, and whether that is known."""
     if rules.radix is not None:
         return rules.radix, True
     name = model.upper().removeprefix("M")
@@ -96,7 +96,7 @@ def _radix(model: str, rules: Rules) -> tuple[int, bool]:
 
 
 def _serials(plan: PlanIndex) -> Iterator[Problem]:
-    """A splitter cable has two links and one serial: both in one cage of a switch."""
+    """Yield duplicate serials. A splitter cable has two links and one serial: both in one cage of a switch."""
     by_serial: dict[str, list[Listed]] = defaultdict(list)
     for entry in plan.listed:
         if entry.cable.serial:
@@ -114,7 +114,7 @@ def _one_splitter(first: Listed, second: Listed) -> bool:
 
 
 def _cages(entry: Listed) -> set[tuple[str, int]]:
-    """The twin-port cages at both ends: ports 2n - 1 and 2n share cage n."""
+    """Return the twin-port cages at both ends: ports 2n - 1 and 2n share cage n."""
     return {(end.device, (int(end.port) + 1) // 2) for end in entry.ends if end.port.isdigit()}
 
 
@@ -133,7 +133,7 @@ def _macs(plan: PlanIndex) -> Iterator[Problem]:
 
 
 def _places(plan: PlanIndex) -> Iterator[Problem]:
-    """One flaw for each device, with the first line of each place."""
+    """Yield one flaw for each device, with the first line of each place."""
     for device, places in _places_of(plan).items():
         if len(places) > 1:
             cause = f"{device} stands in {listed(str(place) for place in places)}"
@@ -154,7 +154,7 @@ _TWIN_MODELS = ("QM97", "Q3")
 
 
 def cage_flaws(plan: PlanIndex) -> Iterator[Problem]:
-    """For each switch: labels used twice, labels that are another port's, cages of which half goes to hosts."""
+    """Yield for each switch labels used twice, labels of another port, cages with only one port to a host."""
     for switch, entries in plan.switches.items():
         labels = {plan.near(e, switch): e for e in entries if e.cable.cage and e.cable.labelled.device == switch}
         yield from _labelled_twice(switch, list(labels.values()))
@@ -175,7 +175,7 @@ def _labelled_twice(switch: str, labelled: list[Listed]) -> Iterator[Problem]:
 
 
 def _mislabelled(switch: str, twin: list[Listed]) -> Iterator[Problem]:
-    """Where most labels follow the rule, the others are wrong; where they do not, the switch is numbered otherwise."""
+    """Yield the labels against the rule, where most labels follow it; else the switch is numbered otherwise."""
     wrong = [e for e in twin if e.cable.labelled.port.isdigit() and e.cable.cage != _rule(e)]
     if wrong and 2 * len(wrong) < len(twin):
         ports = [f"port {e.cable.labelled.port} is in cage {_rule(e)}, not {e.cable.cage}" for e in wrong]

@@ -74,7 +74,7 @@ def _oversubscribed(leaf: str, down: tuple[Listed, ...], up: tuple[Listed, ...],
 
 
 def _uneven_pods(plan: PlanIndex, tree: Tree) -> Iterator[Problem]:
-    """Yield the leaves whose numbers of links to the spines of their pod differ from the usual one."""
+    """Yield the leaves with an unusual number of links to the spines of their pod."""
     for pod in _pods(plan, tree):
         widths = _widths(plan, tree, pod)
         usual = Counter(width for leaf in widths.values() for width in leaf.values()).most_common(1)

@@ -1,1 +1,1 @@
-"""Ansible, behind the port `Playbooks`: changes hosts, and says of each one what became of it."""
+"""Ansible, behind the port `Playbooks`: changes hosts, and reports the outcome of each."""

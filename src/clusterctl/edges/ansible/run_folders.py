@@ -66,7 +66,7 @@ def _require_ours(parent: Path) -> None:
     trusted = {os.geteuid(), parent.parent.stat().st_uid}
     if not stat.S_ISDIR(status.st_mode) or status.st_uid not in trusted:
         raise EnvironmentBrokenError(
-            "does not belong to the user who runs clusterctl", where=str(parent), remedy="remove it, or set TMPDIR"
+            "does not belong to the user of clusterctl", where=str(parent), remedy="remove it, or set TMPDIR"
         )
 
 

@@ -3,7 +3,7 @@
     python -I supervisor.py      stdin: one line of JSON, the job; then empty lines as signs of life, until it is closed
                                  stdout: one line of JSON per event, the last one is `end`
 
-Ansible forks workers, which start ssh, whose control masters detach into sessions of their own; the terminal that
+Ansible forks workers, which start ssh, with control masters that detach into sessions of their own; the terminal that
 ansible-runner gives Ansible is a session as well. Killing a process group or a session therefore leaves some alive. So
 this program is the reaper of all its descendants (`PR_SET_CHILD_SUBREAPER`, prctl(2)): detached processes become its
 children, and it ends only when no descendant lives. That needs no privilege and no cgroup. It also ends the job when
@@ -61,7 +61,7 @@ STATS_FIELDS = ("changed", "dark", "failures", "ok", "processed")
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every descendant whose parent ends."""
+    """Become the parent of every descendant that loses its parent."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER) failed")
@@ -125,8 +125,8 @@ def end_with_caller(private_dir: str, silence_s: float, wind_down: Callable[[], 
     kill_descendants()
     remove(private_dir)
     if silent:
-        said = f"the controller was stopped for {silence_s:.0f} s, so the play was ended"
-        end = {"event": "end", "status": "ended", "rc": None, "output": said, "full": ""}
+        output = f"the controller was stopped for {silence_s:.0f} s, so the play was ended"
+        end = {"event": "end", "status": "ended", "rc": None, "output": output, "full": ""}
         with contextlib.suppress(OSError):
             out.write(json.dumps(end) + "\n")
             out.flush()

@@ -22,7 +22,7 @@ SECRET_NAME = re.compile(r"pass(word|phrase|wd)|secret|token|credential|private|
 
 
 def redaction(variables: Mapping[str, Any], secrets: Mapping[str, str]) -> Redaction:
-    """Return a redaction of all `secrets`, and of the variables whose name, or a parent's name, marks a secret."""
+    """Return a redaction of all `secrets`, and of variables with a name, or a parent's name, that marks a secret."""
     return Redaction([*secrets.values(), *_secrets(variables, secret=False)])
 
 
@@ -41,7 +41,7 @@ def _secrets(value: Any, *, secret: bool) -> Iterator[str]:
 MESSAGE_LIMIT = 1000
 KEPT = 4096  # characters of each text of a task
 REBOOT_REQUEST = "reboot_required_by"
-"""The key of a playbook's message with the roles that need a reboot; `boot_id` is beside it."""
+"""The key of a playbook's message with the roles that need a reboot; `boot_id` is in the same message."""
 NO_LOG = "the task's output is hidden (no_log)"
 
 Message = Mapping[str, Any]
@@ -111,7 +111,7 @@ class Transcript:
         """Return the message without secrets, and then clipped: half a secret could not be recognised."""
         result = message.get("result", {})
         kept = {
-            name: visible(self.redact(said), KEPT) if isinstance(said, str) else said for name, said in result.items()
+            name: visible(self.redact(text), KEPT) if isinstance(text, str) else text for name, text in result.items()
         }
         return {**message, "result": kept}
 
@@ -129,10 +129,10 @@ class Transcript:
         """Yield a failure of the running task for every unfinished host, when no more messages will come."""
         for host in self.unfinished:
             log = self._logs[host]
-            said = self.redact(reason)[:MESSAGE_LIMIT]
+            text = self.redact(reason)[:MESSAGE_LIMIT]
             status = "unreachable" if unreachable else "failed"
-            log.tasks.append({"task": log.running, "action": "", "status": status, "seconds": 0.0, "msg": said})
-            yield self._failed(host, log.running, said, unreachable=unreachable)
+            log.tasks.append({"task": log.running, "action": "", "status": status, "seconds": 0.0, "msg": text})
+            yield self._failed(host, log.running, text, unreachable=unreachable)
 
     def _task_done(self, host: str, log: _HostLog, kind: str, message: Message) -> Iterator[HostResult]:
         title, log.running = _title(message), ""
@@ -220,10 +220,10 @@ def _reboot_request(message: Message) -> tuple[tuple[str, ...], str] | None:
 
     Only a task of the playbook itself counts: a role may print anything.
     """
-    said = message["result"].get("msg")
-    if message["role"] or not isinstance(said, Mapping) or REBOOT_REQUEST not in said:
+    content = message["result"].get("msg")
+    if message["role"] or not isinstance(content, Mapping) or REBOOT_REQUEST not in content:
         return None
-    return tuple(str(role) for role in said[REBOOT_REQUEST]), str(said.get("boot_id", ""))
+    return tuple(str(role) for role in content[REBOOT_REQUEST]), str(content.get("boot_id", ""))
 
 
 def _status(kind: str, message: Message) -> str:

@@ -76,7 +76,7 @@ class PlayLimits:
 class RunSettings(NeverPickled):
     """What all runs of one controller share.
 
-    `secrets` are variables whose values no output repeats. With `check` nothing changes, and `changed` counts the
+    `secrets` are variables with values that no output repeats. With `check` nothing changes, and `changed` counts the
     changes that a run would make. A play ends when the controller is silent for `silence_s`.
     """
 

@@ -130,7 +130,7 @@ def judge_ansible(ran: AnsibleRun) -> Diagnosis:
     name = "ansible"
     remedy = "install clusterctl again with its dependencies: they include ansible-core and ansible-runner"
     if not ran.program:
-        return broken(name, "ansible-playbook is not installed beside clusterctl", remedy)
+        return broken(name, "ansible-playbook is not installed in clusterctl's environment", remedy)
     first = next(iter(ran.output.strip().splitlines()), "no output")
     if ran.status != 0:
         return broken(name, f"{ran.program} does not start: {first}", remedy)

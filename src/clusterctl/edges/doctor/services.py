@@ -42,7 +42,7 @@ AT_ONCE = 256
 MAAS_SECONDS = 6.0
 TIMEDATECTL_SECONDS = 3.0
 MAAS_LIMIT_S = 240
-"""MAAS refuses signatures (OAuth 1.0, RFC 5849, 3.3) whose time is five minutes off; one minute is kept in reserve."""
+"""MAAS refuses signatures (OAuth 1.0, RFC 5849, 3.3) that are five minutes off; one minute is kept in reserve."""
 BMC_LIMIT_S = 60
 _DOING = "asking for its Redfish service"
 _IDLE = "run it again on an idle machine"
@@ -170,7 +170,7 @@ def _translating(ask: Callable[[], HTTPResponse]) -> HTTPResponse:
     except OSError as error:
         raise translated(error, _DOING) from None
     except HTTPException:
-        raise EdgeError("what answers there does not speak HTTP", remedy="check that this is a BMC's address") from None
+        raise EdgeError("the peer does not answer in HTTP", remedy="check that this is a BMC's address") from None
 
 
 def judge_bmcs(names: Mapping[str, str], states: Mapping[str, ServiceState]) -> Diagnosis:

@@ -6,7 +6,7 @@ import ipaddress
 import os
 import socket
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,7 +20,7 @@ from clusterctl.edges.ansible.run_folders import places
 from clusterctl.edges.ansible.workspace import CONTROL_NAME, SOCKET_PATH_MAX
 from clusterctl.edges.journal.tables import SCHEMA_VERSION
 from clusterctl.edges.site import Site
-from clusterctl.edges.site.contents import check_files, check_secrets
+from clusterctl.edges.site.contents import check_files, check_secrets, limits, suite
 from clusterctl.edges.site.load import check_journal_file
 from clusterctl.edges.site.night_record import read_record
 from clusterctl.fleet.diagnosis import Diagnosis, broken, enumerated, ok, warn
@@ -45,7 +45,7 @@ def check_site(site: Site) -> Diagnosis:
 
 
 def check_site_secrets(site: Site) -> Diagnosis:
-    """Read every secret that the site names once; report only whether it could be read, and by whom."""
+    """Read every secret that the site names once; report only whether it could be read, and its readers."""
     name = "secrets"
     try:
         check_secrets(site)
@@ -90,7 +90,7 @@ def check_journal(site: Site) -> Diagnosis:
     file = Path(url.removeprefix(SQLITE))
     if not file.exists() or not file.stat().st_size:
         return ok("journal", f"{file} is not there yet: the first command creates it")
-    # Without a write-ahead log beside it the file has no writer: it is read as it is, and no lock file is created.
+    # Without a write-ahead log the file has no writer: it is read as it is, and no lock file is created.
     quiet = "" if file.with_name(f"{file.name}-wal").exists() else "&immutable=1"
     return probe_journal(f"{SQLITE}file:{file}?mode=ro{quiet}&uri=true", {"timeout": DATABASE_SECONDS})
 
@@ -240,6 +240,31 @@ def _is_address(text: str) -> bool:
     return True
 
 
+def check_gpu_perftest(site: Site) -> Diagnosis:
+    """Report whether a role brings a perftest that can use GPU memory, where the burn-in's ib_write_bw is to use it."""
+    runs = "ib_write_bw" in suite(site).loads
+    kinds = [sku.name for sku in site.skus if limits(site, sku.limits).methods.ib_write_bw.gpu_memory != "none"]
+    configure = site.settings.configure
+    source = configure.variables.get("ofed_source", "doca") if "ofed" in configure.roles else ""
+    return judge_gpu_perftest(kinds if runs else (), str(source))
+
+
+def judge_gpu_perftest(kinds: Sequence[str], ofed_source: str) -> Diagnosis:
+    """Judge the SKUs whose pairs write to GPU memory; `ofed_source` is empty where no role installs an OFED."""
+    name = "gpu_perftest"
+    if not kinds:
+        return ok(name, "no pair of the burn-in writes to GPU memory")
+    wanted = f"ib_write_bw writes to GPU memory on {enumerated(sorted(kinds))}"
+    if ofed_source in ("", "inbox"):
+        remedy = (
+            "install a perftest that is built with CUDA (role ofed with NVIDIA's repository, or one built on site), or "
+            "set gpu_memory: none under methods.ib_write_bw of the site's limits file"
+        )
+        found = f"{wanted}, and no role brings a perftest with CUDA: the distributions build it without"
+        return warn(name, f"{found}; the load will be INCONCLUSIVE", remedy)
+    return ok(name, f"{wanted}; perftest comes with {ofed_source}, and the burn-in reports where it lacks CUDA")
+
+
 CHECKS: Mapping[str, Callable[[Site], Diagnosis]] = {
     "site": check_site,
     "secrets": check_site_secrets,
@@ -249,4 +274,5 @@ CHECKS: Mapping[str, Callable[[Site], Diagnosis]] = {
     "disk": check_disk,
     "control_path": check_control_path,
     "dns": check_dns,
+    "gpu_perftest": check_gpu_perftest,
 }

@@ -1,4 +1,4 @@
-"""Claims: who may act on which node. Rows, not events; expiry by the database's clock; fenced by a growing token."""
+"""Claims: the owner of each node's changes. Rows, not events; expiry by the database's clock; with fencing tokens."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Owner:
 
 
 def _started(pid: int) -> str | None:
-    """None where there is no such process, or only what is left of it until its parent asks for its exit status."""
+    """Return the start of a process; None where there is none, or only a zombie."""
     state, *fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split() or ("",)
     return fields[18] if fields and state not in ("Z", "X") else None
 
@@ -88,7 +88,7 @@ def _namespace() -> str:
 
 
 def _text(path: str) -> str:
-    """A small file of the system; empty where it is not there."""
+    """Return the content of a small file of the system; empty where it is absent."""
     try:
         return Path(path).read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -156,7 +156,7 @@ def check(connection: Connection, claim: Claim) -> None:
 
 
 def renew(connection: Connection, claims: Iterable[Claim], lease_s: float) -> Mapping[NodeId, str]:
-    """Push the expiry of those that are still ours, expired ones too; why the others are not, in words."""
+    """Push the expiry of those that are still ours, expired ones too; return the reasons for the others, as text."""
     asked = tuple(claims)
     if not asked:
         return {}
@@ -171,7 +171,7 @@ def renew(connection: Connection, claims: Iterable[Claim], lease_s: float) -> Ma
 
 
 def release(connection: Connection, claims: Iterable[Claim]) -> None:
-    """The row stays, free and with a newer token: tokens only grow, and what is released no longer writes."""
+    """Free the rows, each with a newer token: tokens only grow, and what is released no longer writes."""
     held = tuple(claims)
     if not held:
         return
@@ -180,8 +180,9 @@ def release(connection: Connection, claims: Iterable[Claim]) -> None:
 
 
 def _ours(claims: Sequence[Claim]) -> ColumnElement[bool]:
-    """The rows on which these claims are still the newest: one statement for all, up to some 16,000 (both engines bind
-    two values for each). A table of their own, since PostgreSQL would compare each row with a long list's every item.
+    """Return the rows on which these claims are still the newest: one statement for all, up to 16,000 (both engines
+    bind two values for each). A table of their own, since PostgreSQL would compare each row with a long list's every
+    item.
     """
     columns = (column("node", table.c.node.type), column("token", table.c.token.type))
     asked = values(*columns, name="asked").data([(claim.node, claim.token) for claim in claims]).cte()
@@ -189,7 +190,7 @@ def _ours(claims: Sequence[Claim]) -> ColumnElement[bool]:
 
 
 def live(connection: Connection) -> tuple[str, ...]:
-    """Return the claim owners whose claims have not expired, in words, and release the claims of dead processes."""
+    """Return the claim owners with unexpired claims, as text, and release the claims of dead processes."""
     now = _now(connection)
     _bury(connection)
     rows = _rows(connection, table.c.run != "")
@@ -197,15 +198,15 @@ def live(connection: Connection) -> tuple[str, ...]:
 
 
 def in_words(row: RowMapping) -> str:
-    """Who holds it, so that a person knows whom to ask and what to wait for."""
+    """Return the claim owner, so that an operator knows what to wait for."""
     what = f"clusterctl {row['command']}" if row["command"] else "another clusterctl"
-    whose = f" of {row['actor']}" if row["actor"] else ""
+    actor = f" of {row['actor']}" if row["actor"] else ""
     since = f", since {datetime.fromtimestamp(row['since'], UTC):%Y-%m-%d %H:%M:%S} UTC" if row["since"] else ""
-    return f"held by {what}{whose} (run {row['run']}, pid {row['pid']} on {row['host']}{since})"
+    return f"held by {what}{actor} (run {row['run']}, pid {row['pid']} on {row['host']}{since})"
 
 
 def _taken(row: RowMapping | None) -> str:
-    """Why a claim is not ours any more."""
+    """Return why a claim is not ours any more."""
     return in_words(row) if row is not None and row["run"] else "held by another run since"
 
 
@@ -233,7 +234,7 @@ def _values(holder: Holder, now: float) -> dict[str, object]:
 
 
 def _now(connection: Connection) -> float:
-    """Seconds since the epoch by the database's clock."""
+    """Return seconds since the epoch by the database's clock."""
     if connection.dialect.name == "sqlite":
         return float(connection.execute(_SQLITE_NOW).scalar_one())
     return float(connection.execute(select(extract("epoch", func.clock_timestamp()))).scalar_one())

@@ -61,8 +61,8 @@ class Database:
     def write(self, work: Callable[[Connection], T], recover: Callable[[Connection], T | None] | None = None) -> T:
         """Run `work` in a transaction, alone among writers.
 
-        Where the server went away it runs again in a new one. That the lost one may have been committed although its
-        acknowledgement never came is told by `recover`, asked first then: what that transaction wrote, or None. It
+        Where the server went away it runs again in a new one. The lost one may have been committed although its
+        acknowledgement never came: `recover`, asked first then, returns what that transaction wrote, or None. It
         cannot be committed any later: the writers' lock that the new transaction holds was its own until its end.
         """
         attempts = itertools.count()
@@ -112,7 +112,7 @@ class Database:
         self._left_s = self._reconnect_s
 
     def _retrying(self, once: Callable[[], T]) -> T:
-        """A server's restart is outlived; a file's errors are final."""
+        """Repeat while a server restarts; a file's errors are final."""
         if self.engine.dialect.name == "sqlite" or self._left_s <= 0:
             return once()
         patient = stamina.RetryingCaller(None, self._left_s, wait_initial=0.1, wait_max=2, wait_jitter=0.2)
@@ -120,7 +120,7 @@ class Database:
 
 
 def connect(url: str, reconnect_s: float = RECONNECT_S) -> Database:
-    """A database at a SQLAlchemy URL; nothing is sent yet. Only its owner may read a SQLite file."""
+    """Return a database at a SQLAlchemy URL; nothing is sent yet. Only its owner may read a SQLite file."""
     if url.startswith("sqlite:///"):
         _prepare_file(Path(url.removeprefix("sqlite:///")))
     engine = create_engine(url)
@@ -133,14 +133,14 @@ def connect(url: str, reconnect_s: float = RECONNECT_S) -> Database:
 
 
 def lock_writers_out(connection: Connection) -> None:
-    """From here to the end of the transaction no other writer is in one. SQLite took its lock at `BEGIN`."""
+    """Lock other writers out until the end of the transaction. SQLite took its lock at `BEGIN`."""
     if connection.dialect.name == "postgresql":
         connection.execute(select(func.pg_advisory_xact_lock(ONE_WRITER)))
 
 
 @contextmanager
 def explained(where: str) -> Iterator[None]:
-    """Database errors as ours, without the statement and its values."""
+    """Turn database errors into ours, without the statement and its values."""
     try:
         yield
     except IntegrityError:
@@ -175,7 +175,7 @@ def explained(where: str) -> Iterator[None]:
 
 
 def _cause(error: SQLAlchemyError) -> str:
-    """The driver's first line; with PostgreSQL's code, which unlike its words is the same in every language."""
+    """Return the driver's first line; with PostgreSQL's code, which unlike its text is the same in every language."""
     origin = getattr(error, "orig", None)
     code = getattr(origin, "sqlstate", None)
     line = str(origin or type(error).__name__).splitlines()[0]
@@ -183,7 +183,7 @@ def _cause(error: SQLAlchemyError) -> str:
 
 
 def _is_away(error: Exception) -> bool:
-    """The server went away in the middle, or does not let anybody in (yet)."""
+    """Return True where the server went away in the middle, or accepts no connection (yet)."""
     if not isinstance(error, DBAPIError):
         return False
     code = getattr(error.orig, "sqlstate", None) or ""
@@ -213,7 +213,7 @@ def _prepare_file(file: Path) -> None:
         raise EnvironmentBrokenError(
             f"the journal cannot be written: {error.strerror}",
             where=str(file),
-            remedy="run as the user who owns the site directory, or correct its owner and mode",
+            remedy="run as the owner of the site directory, or correct its owner and mode",
         ) from None
 
 
@@ -225,7 +225,7 @@ def _tune_sqlite(connection: sqlite3.Connection, _record: object) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    """Writers take the lock at once, so that what they read is what they change; readers never wait."""
+    """Begin a transaction. Writers take the lock at once, so that they change what they read; readers never wait."""
     reading = connection.get_execution_options().get("reading", False)
     connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
 
@@ -266,7 +266,7 @@ def _found(connection: Connection) -> str | None:
 
 
 def _migrate(connection: Connection) -> None:
-    """All of it in the caller's transaction: an interrupted migration leaves the old version as it was."""
+    """Migrate within the caller's transaction: an interrupted migration leaves the old version as it was."""
     from alembic import command  # noqa: PLC0415 — 150 ms that only a migration needs to pay
     from alembic.config import Config  # noqa: PLC0415 — likewise
 

@@ -24,7 +24,7 @@ from clusterctl.fleet.finding import Digest, Evidence, Origin
 Row = Mapping[str, Any] | RowMapping
 
 CHAINED = ("stream", "subject", "kind", "version", "at", "run", "actor", "data", "evidence")
-"""The columns of an event that its digest covers, beside the digest of the event before it in its stream."""
+"""The columns of an event that its digest covers, with the digest of the event before it in its stream."""
 RESTORE = "run clusterctl journal verify for the extent, then clusterctl journal restore with the last backup"
 COMPACT = "run clusterctl journal compact: it computes the states again from the events"
 

@@ -99,7 +99,7 @@ class _Reading:
         self.states[one.subject] = self.guarded(partial(apply, state, one), f"event {one.seq}") or state
 
     def ends(self) -> None:
-        """Compare the ends of the chains with those that were written beside them."""
+        """Compare the ends of the chains with those that are stored for them."""
         known = heads(self.connection)
         for stream in sorted({*known, *self.links}, key=repr):  # a damaged row may name anything
             if known.get(stream) != self.links.get(stream):

@@ -93,7 +93,7 @@ class Changes:
         return after
 
     def erase(self, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> Seen:
-        """Only a machine seen erasing counts where the answer was lost: Ready may have come without it."""
+        """Erase the disks. After a lost answer only a machine seen erasing counts: Ready may have come without it."""
         return self._once(
             lambda: self._machines.erase(machine.system_id, deadline),
             machine,
@@ -135,7 +135,7 @@ class Changes:
         if error.status != BAD_REQUEST or not self._machines.no_rack_connected(deadline):
             return error
         return MaasBusyError(
-            f"no rack controller is connected to the MAAS region; MAAS says: {error.message}",
+            f"no rack controller is connected to the MAAS region; MAAS reports: {error.message}",
             where=error.where,
             remedy="start MAAS's rack controllers, then run the step again",
             retry_after=None,

@@ -52,7 +52,7 @@ def cloud_config(target: InstallTarget, now: datetime) -> str:
 
 
 def _set_clock(now: datetime) -> str:
-    """Return the command that sets a clock which is hours or years off, before anything speaks TLS.
+    """Return the command that sets a clock which is hours or years off, before anything uses TLS.
 
     The time is in the command, so that no network is needed. NTP, which MAAS's vendor-data points at its racks, does
     the rest. The command acts at the first boot only: `bootcmd` runs at each.

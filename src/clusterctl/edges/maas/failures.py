@@ -77,7 +77,7 @@ class Failures:
         """Return the failure of a power action. MAAS's login is read, and never kept."""
         if target is not None and (different := self._other_login(machine, target, deadline)):
             return Failure(
-                f"{OTHER_LOGIN.format(different)}; MAAS says: {cause}",
+                f"{OTHER_LOGIN.format(different)}; MAAS reports: {cause}",
                 FailureKind.LOGIN,
                 GIVE_LOGIN.format(machine.hostname),
             )

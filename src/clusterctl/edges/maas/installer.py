@@ -230,7 +230,7 @@ class MaasInstaller:
                 owner = self._machines.whoami(deadline)
                 if not owner.admin:
                     raise AuthenticationError(
-                        f"MAAS's API key belongs to {owner.name}, who is no administrator: nothing was changed",
+                        f"MAAS's API key belongs to {owner.name}, which is no administrator: nothing was changed",
                         where=self._settings.base,
                         remedy="use an administrator's key, then run clusterctl maas check",
                     )

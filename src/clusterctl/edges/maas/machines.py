@@ -63,7 +63,7 @@ class Machines:
         self._api = api
 
     def whoami(self, deadline: Deadline) -> KeyOwner:
-        """Return the user whose key we use."""
+        """Return the user of our key."""
         body = self._api.get("users/", [("op", "whoami")], deadline).body
         return KeyOwner(formats.user_name(body), is_admin(body), is_local(body))
 
@@ -224,14 +224,14 @@ def _machine(answer: Answer) -> Observed[MaasMachine]:
 def _listing(answer: Answer) -> Listing:
     """Return the listed machines. Each machine's part of the answer is its evidence: it is not kept with the others."""
     found = formats.machines(answer.body)
-    told = json.loads(answer.evidence.content)
+    documents = json.loads(answer.evidence.content)
     evidence = {
         machine.system_id: replace(
             answer.evidence,
             source=f"{answer.evidence.source[:SOURCE_CHARS]}: {machine.system_id} of {len(found)} machines",
             content=json.dumps(part).encode(),
         )
-        for machine, part in zip(found, told, strict=True)
+        for machine, part in zip(found, documents, strict=True)
     }
     rest = () if found else (answer.evidence,)
     return Listing({machine.system_id: machine for machine in found}, evidence, rest)

@@ -70,7 +70,7 @@ def check_serial(machine: MaasMachine, target: Sought) -> None:
     if machine.serial is None or _same(machine.serial, target.serial):
         return
     raise InstallError(
-        f"MAAS's machine {machine.hostname} ({machine.system_id}) has serial {machine.serial}, the BMC says "
+        f"MAAS's machine {machine.hostname} ({machine.system_id}) has serial {machine.serial}, the BMC reports "
         f"{target.serial}",
         FailureKind.FOREIGN,
         where=target.name,

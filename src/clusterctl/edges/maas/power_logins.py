@@ -20,7 +20,7 @@ class MaasPowerLogins:
         self._machines = Machines(MaasApi(settings, clock))
 
     def give(self, target: PowerTarget, deadline: Deadline) -> Observed[LoginUpdate]:
-        """Give MAAS the password of the machine whose MAC addresses or serial prove it to be the target's.
+        """Give MAAS the password of the machine that its MAC addresses or its serial prove to be the target's.
 
         A machine with another account, or without a BMC, is left as it is.
         """

@@ -52,7 +52,7 @@ class MaasSettings(NeverPickled):
     api_key          `consumer:token:secret`, a secret
     tls_fingerprint  SHA-256 of the certificate by which MAAS proves itself; empty: one that `ca_file` signed, or the
                      system's own authorities
-    move_from_pools  pools out of which machines may be moved into `pool`, beside MAAS's own pool `default`
+    move_from_pools  pools out of which machines may be moved into `pool`, in addition to MAAS's own pool `default`
     tags             made where MAAS lacks them
     power_node_id    the Redfish System that MAAS powers; empty: the first one
     write_seconds    for the answer to one write

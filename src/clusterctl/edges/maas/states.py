@@ -130,7 +130,7 @@ class StateTimers:
             self._since[machine.system_id] = (machine.status, self._clock.now())
 
     def look(self, seen: Iterable[MaasMachine], machines: Machines, deadline: Deadline) -> None:
-        """Note machines that came into another state. MAAS's events say how long ago, where we did not do it."""
+        """Note machines that came into another state. MAAS's events have the time, where we did not do it."""
         with self._lock:
             known = {system_id: status for system_id, (status, _) in self._since.items()}
         changed = [machine for machine in seen if known.get(machine.system_id) is not machine.status]

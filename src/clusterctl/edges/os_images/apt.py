@@ -20,7 +20,7 @@ _INDEX_FIELDS = "$(REPO_URI)|$(RELEASE)|$(CODENAME)|$(COMPONENT)|$(ORIGIN)"
 
 
 def own_suite() -> str:
-    """The codename of this machine's release. Raises `EnvironmentBrokenError` where it is none we have a recipe for."""
+    """Return the codename of this machine's release. Raise `EnvironmentBrokenError` for one without a recipe."""
     facts = platform.freedesktop_os_release()
     suite = facts.get("VERSION_CODENAME", "")
     if suite not in SUITES:
@@ -32,7 +32,7 @@ def own_suite() -> str:
 
 
 def sources(recipe: Recipe) -> tuple[str, ...]:
-    """One-line entries of apt: the recipe's mirror, else the machine's own sources of the same suite."""
+    """Return one-line entries of apt: the recipe's mirror, else the machine's own sources of the same suite."""
     if recipe.mirror:
         return tuple(_of_mirror(recipe))
     found = tuple(_of_machine(recipe))
@@ -46,12 +46,12 @@ def sources(recipe: Recipe) -> tuple[str, ...]:
 
 
 def bare(source: str) -> str:
-    """A source line without the user and password that its address may carry, and without our keyring's path."""
+    """Return a source line without the user and password that its address may carry, and without the keyring's path."""
     return re.sub(r"\[signed-by=[^]]*\] ", "", re.sub(r"://[^/@\s]*@", "://", source))
 
 
 def network_options() -> str:
-    """How the machine's apt reaches its mirrors (proxies, time-outs). May hold a password."""
+    """Return the machine's options of apt for its mirrors (proxies, time-outs). May hold a password."""
     wanted = ("Acquire::http", "Acquire::https", "Acquire::Check-", "Acquire::Retries")
     lines = _output("apt-config", "dump").splitlines()
     return "".join(f"{line}\n" for line in lines if line.startswith(wanted))

@@ -42,7 +42,7 @@ _FILES = {
         "HostKey /etc/ssh/ssh_host_ed25519_key\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nUseDNS no\n"
     ),
     "etc/systemd/network/90-clusterctl-dhcp.network": (
-        "# Where nothing else is said of a port: an address by DHCP, and no unit waits for it.\n"
+        "# A port without another configuration: an address by DHCP, and no unit waits for it.\n"
         "[Match]\nType=ether\nKind=!*\n\n[Link]\nRequiredForOnline=no\n\n[Network]\nDHCP=yes\n"
     ),
     "etc/systemd/system/systemd-networkd-wait-online.service.d/clusterctl.conf": _WAIT_FOR_ANY,
@@ -61,7 +61,7 @@ _ENABLED = {
 
 
 def write_seed(seed: Path, *, small: bool) -> None:
-    """Files that must be there before the packages: what the first initramfs is made of."""
+    """Write files that must be there before the packages: what the first initramfs is made of."""
     conf = seed / "etc/initramfs-tools/conf.d"
     conf.mkdir(parents=True)
     modules = "list" if small else "most"

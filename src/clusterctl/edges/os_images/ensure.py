@@ -40,8 +40,9 @@ Progress = Callable[[str], None]
 
 
 def ensure(folder: Path, name: str = "", *, small: bool = False, progress: Progress) -> OsImage:
-    """The image of this machine's own release, the deployer and the boot loaders, built only where this recipe's are
-    not there (needs root then). Two callers at once build once. `name`: empty for the usual one (`debian-12`).
+    """Return the image of this machine's own release; build it, the deployer and the boot loaders where absent.
+
+    A build needs root. Two callers at once build once. `name`: empty for the usual one (`debian-12`).
     """
     suite = own_suite()
     recipe = Recipe(name or default_name(suite, small=small), suite, small=small)
@@ -74,7 +75,7 @@ def _image_is_current(store: BootFolder, recipe: Recipe) -> bool:
 
 
 def _deployer_is_current(store: BootFolder, recipe: Recipe) -> bool:
-    """Whatever release it was built from: any deployer writes any image."""
+    """Return whether the deployer is current, for any release: any deployer writes any image."""
     found = store.current_deployer()
     return found is not None and found.recipe == recipe.deployer_digest(own_content())
 

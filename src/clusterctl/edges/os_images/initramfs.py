@@ -36,8 +36,9 @@ class _Entry:
 
 
 def write_newc(root: Path, out: BinaryIO) -> None:
-    """Everything below `root`, in the order of names, owned by root, all times 0; and the device /dev/console, which
-    the kernel opens for init before anything is mounted.
+    """Write everything below `root`, in the order of names, owned by root, all times 0; and the device /dev/console.
+
+    The kernel opens that device for init before anything is mounted.
     """
     for inode, entry in enumerate(_entries(root), start=1):
         _write(out, inode, entry)
@@ -52,7 +53,7 @@ def _entries(root: Path) -> Iterator[_Entry]:
 
 
 def _below(root: Path) -> Iterator[Path]:
-    """A folder before what it holds; links to folders are not followed."""
+    """Yield a folder before its content; links to folders are not followed."""
     for path in sorted(root.iterdir()):
         yield path
         if path.is_dir() and not path.is_symlink():
@@ -109,8 +110,8 @@ class Chosen:
 
 
 def choose(wanted: Iterable[str], dependencies: str, built_in: str) -> Chosen:
-    """The modules `wanted` by name with all that they need. `dependencies` is the text of modules.dep, `built_in` that
-    of modules.builtin.
+    """Choose the modules `wanted` by name with all that they need. `dependencies` is the text of modules.dep,
+    `built_in` that of modules.builtin.
     """
     needs = dict(_parse(dependencies))
     paths = {_name(path): path for path in needs}
@@ -140,11 +141,11 @@ def _parse(dependencies: str) -> Iterable[tuple[str, tuple[str, ...]]]:
 
 
 def _name(path: str) -> str:
-    """`kernel/fs/nls/nls_iso8859-1.ko.xz` is the module nls_iso8859_1."""
+    """Return the module's name: `kernel/fs/nls/nls_iso8859-1.ko.xz` is nls_iso8859_1."""
     return PurePosixPath(path).name.partition(".ko")[0].replace("-", "_")
 
 
-SCRIPTS = ("deploy.sh", "words.sh", "http.sh", "machine.sh", "disk.sh", "system.sh", "udhcpc.sh")
+SCRIPTS = ("deploy.sh", "messages.sh", "http.sh", "machine.sh", "disk.sh", "system.sh", "udhcpc.sh")
 PROBE = "probe.sh"
 _LOADER = "/lib64/ld-linux-x86-64.so.2"
 _TOOLS = (
@@ -178,17 +179,17 @@ _OPTIONS = "options scsi_mod scan=sync\n"
 
 
 def script(name: str) -> bytes:
-    """One of the deployer's own programs, or `probe.sh`."""
+    """Return one of the deployer's own programs, or `probe.sh`."""
     return resources(__package__).joinpath("deployer", name).read_bytes()
 
 
 def own_content() -> bytes:
-    """What the deployer is made of beside packages, for its digest."""
+    """Return the deployer's content apart from packages, for its digest."""
     return b"\0".join((*(script(name) for name in ("init", *SCRIPTS)), " ".join((*WANTED, *_TOOLS, _OPTIONS)).encode()))
 
 
 def build_deployer(recipe: Recipe, workplace: Path) -> tuple[Path, DeployerManifest]:
-    """The folder with kernel and initramfs, and its manifest. Works in `workplace` alone; needs root."""
+    """Return the folder with kernel and initramfs, and its manifest. Works in `workplace` alone; needs root."""
     workshop, finished = workplace / "workshop", workplace / "finished"
     bootstrap(recipe, recipe.deployer_packages, Variant.UNPACKED, workshop)
     release = newest_kernel(workshop)
@@ -232,7 +233,7 @@ def _fill(workshop: Path, tree: Path, release: str) -> Chosen:
 
 
 def _add_modules(workshop: Path, tree: Path, release: str) -> Chosen:
-    """With lists of dependencies and aliases that know of these modules and no others."""
+    """Add modules, with lists of dependencies and aliases of these modules and no others."""
     source = _place(workshop, f"lib/modules/{release}")
     target = tree / "usr/lib/modules" / release
     target.mkdir(parents=True)
@@ -250,7 +251,7 @@ def _add_modules(workshop: Path, tree: Path, release: str) -> Chosen:
 
 
 def _add_firmware(workshop: Path, tree: Path, release: str, files: Iterable[str]) -> None:
-    """What the modules ask for, as far as the packages brought it."""
+    """Add the firmware of the modules, as far as the packages have it."""
     shelf = _place(workshop, "lib/firmware")
     if not shelf.is_dir():
         return
@@ -264,7 +265,7 @@ def _add_firmware(workshop: Path, tree: Path, release: str, files: Iterable[str]
 
 
 def _libraries(workshop: Path, tool: str) -> Iterator[str]:
-    """What the dynamic loader would load for it; the loader itself too. A static program needs none."""
+    """Yield what the dynamic loader would load for it; the loader itself too. A static program needs none."""
     if tool == "/bin/busybox":
         return
     yield _LOADER
@@ -275,7 +276,7 @@ def _libraries(workshop: Path, tool: str) -> Iterator[str]:
 
 
 def _copy(workshop: Path, tree: Path, path: str) -> None:
-    """To the same path; /bin, /sbin and /lib stand for those below /usr."""
+    """Copy to the same path; /bin, /sbin and /lib stand for those below /usr."""
     inner = path.lstrip("/")
     source = _place(workshop, inner)
     target = tree / (inner if inner.startswith("usr/") else f"usr/{inner}")
@@ -285,7 +286,7 @@ def _copy(workshop: Path, tree: Path, path: str) -> None:
 
 
 def _place(workshop: Path, inner: str) -> Path:
-    """Where an unpacked system has the file: packages of one release put it below / or below /usr."""
+    """Return the file's place in an unpacked system: packages of one release put it below / or below /usr."""
     found = workshop / inner
     return found if found.exists() else workshop / "usr" / inner
 

@@ -59,8 +59,8 @@ class Recipe:
 
     suite     `bookworm`, `noble` …
     mirror    where its packages come from; empty: the machine's own apt sources, which must be of this suite
-    keyring   who signs a mirror: a file; empty: whom the machine's apt trusts
-    packages  more of them, beside the usual ones; firmware goes into the deployer too
+    keyring   a file with the keys that sign a mirror; empty: the keys that the machine's apt trusts
+    packages  more of them, in addition to the usual ones; firmware goes into the deployer too
     small     starts quickly in software emulation, and only on virtual machines
     """
 
@@ -106,17 +106,17 @@ class Recipe:
         return (*DEPLOYER_PACKAGES, _DEPLOYER_KERNEL[self.distribution], *boot_loader, *firmware)
 
     def digest(self) -> str:
-        """Of everything that decides what the image contains, but for its name."""
+        """Return the digest of everything that decides what the image contains, except its name."""
         return _digest("image", self.suite, self.mirror, str(self.small), *self.all_packages)
 
     def deployer_digest(self, scripts: bytes) -> str:
-        """Of what the deployer does, whatever release it comes from: `scripts` are its own programs and its drivers."""
+        """Return the digest of the deployer, for any release: `scripts` are its own programs and its drivers."""
         firmware = (package for package in self.deployer_packages if "firmware" in package)
         return _digest("deployer", hashlib.sha256(scripts).hexdigest(), *DEPLOYER_PACKAGES, *firmware)
 
 
 def default_name(suite: str, *, small: bool) -> str:
-    """`debian-12`; `debian-12-small`."""
+    """Return the name: `debian-12` or `debian-12-small`."""
     if suite not in SUITES:
         raise UsageError(f"there is no recipe for {suite!r}", where="suite", remedy=f"use one of {', '.join(SUITES)}")
     return "-".join(SUITES[suite]) + ("-small" if small else "")

@@ -20,7 +20,7 @@ _PREFIX = "vmlinuz-"
 
 
 def newest_kernel(root: Path) -> str:
-    """The release of the newest kernel in `root`'s /boot: `6.1.0-10-amd64` is newer than `6.1.0-9-amd64`."""
+    """Return the release of the newest kernel in `root`'s /boot: `6.1.0-10-amd64` is newer than `6.1.0-9-amd64`."""
     found = sorted((path.name for path in root.glob(f"boot/{_PREFIX}*")), key=natural_key)
     if not found:
         raise EnvironmentBrokenError(
@@ -34,7 +34,7 @@ _BLOCK = 1 << 20
 
 
 def build_rootfs(recipe: Recipe, workplace: Path) -> tuple[Path, ImageManifest]:
-    """The folder that holds the packed image, and its manifest. Works in `workplace` alone; needs root."""
+    """Return the folder that holds the packed image, and its manifest. Works in `workplace` alone; needs root."""
     seed, root, finished = (workplace / name for name in ("seed", "root", "finished"))
     write_seed(seed, small=recipe.small)
     left_out = OF_NO_USE_IN_EMULATION if recipe.small else ()
@@ -57,7 +57,7 @@ def build_rootfs(recipe: Recipe, workplace: Path) -> tuple[Path, ImageManifest]:
 
 
 def _pack(root: Path, packed: Path, *, small: bool) -> None:
-    """In the order of names, owners by number, with capabilities."""
+    """Pack in the order of names, owners by number, with capabilities."""
     level = "-3" if small else "-9"
     tar = ["tar", "--create", "--directory", str(root), "--sort=name", "--numeric-owner", "--one-file-system"]
     options = ["--xattrs", "--xattrs-include=*", "--format=pax", "--pax-option=delete=atime,delete=ctime"]

@@ -65,12 +65,12 @@ class DeployerManifest(_Manifest):
 
 
 def read_image(text: bytes, where: str) -> ImageManifest:
-    """Raises `ParseError` where it is none."""
+    """Return the manifest. Raise `ParseError` where it is none."""
     return _read(ImageManifest, text, where)
 
 
 def read_deployer(text: bytes, where: str) -> DeployerManifest:
-    """Raises `ParseError` where it is none."""
+    """Return the manifest. Raise `ParseError` where it is none."""
     return _read(DeployerManifest, text, where)
 
 
@@ -116,26 +116,26 @@ class Deployer:
 
 @dataclass(frozen=True, slots=True)
 class BootFolder:
-    """Reads need no lock; who writes holds `writing`."""
+    """Reads need no lock; a writer holds `writing`."""
 
     path: Path
 
     def image(self, name: str) -> OsImage:
-        """The image that `name` stands for now. Raises `UsageError` where none was built."""
+        """Return the image that `name` stands for now. Raise `UsageError` where none was built."""
         found = self.current_image(name)
         if found is None:
             raise self._missing(f"there is no image {name!r}", name)
         return self.os_image(found)
 
     def deployer(self) -> Deployer:
-        """Raises `UsageError` where none was built."""
+        """Return the deployer. Raise `UsageError` where none was built."""
         found = self.current_deployer()
         if found is None:
             raise self._missing("there is no deployer, which writes images to disks", "NAME")
         return self.of_deployer(found)
 
     def images(self) -> tuple[ImageManifest, ...]:
-        """The current one of each name, by name."""
+        """Return the current one of each name, by name."""
         names = sorted(path.name for path in self._images.glob("*") if not path.name.startswith("."))
         found = (self.current_image(name) for name in names)
         return tuple(manifest for manifest in found if manifest is not None)
@@ -164,7 +164,7 @@ class BootFolder:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """One writer at a time, who waits for the one before; what a killed one left is removed."""
+        """Admit one writer at a time, after the one before; remove what a killed one left."""
         with disk_explained("the boot folder cannot be written", self.path):
             self.path.mkdir(mode=0o755, parents=True, exist_ok=True)
             lock = (self.path / ".lock").open("w")
@@ -175,7 +175,7 @@ class BootFolder:
             yield
 
     def workplace(self, name: str) -> Path:
-        """A folder for a build, new, on the disk of the finished ones."""
+        """Return a new folder for a build, on the disk of the finished ones."""
         place = self.path / f"{_UNFINISHED}{name}"
         place.mkdir(mode=0o700)
         return place
@@ -186,7 +186,7 @@ class BootFolder:
         return self.os_image(manifest)
 
     def publish_deployer(self, finished: Path, manifest: DeployerManifest) -> Deployer:
-        """As `publish_image`."""
+        """Publish a deployer, as `publish_image` does an image."""
         _publish(finished, manifest.to_bytes(), self._deployers, manifest.digest)
         return self.of_deployer(manifest)
 
@@ -210,7 +210,7 @@ class BootFolder:
 
 
 def _publish(finished: Path, manifest: bytes, shelf: Path, digest: str) -> None:
-    """First the whole folder under its digest, then the link: a reader sees the old one or the new one."""
+    """Publish the whole folder under its digest, then the link: a reader sees the old one or the new one."""
     (finished / MANIFEST).write_bytes(manifest)
     for path in (*finished.iterdir(), finished):
         path.chmod(0o755 if path.is_dir() else 0o644)
@@ -229,7 +229,7 @@ def _publish(finished: Path, manifest: bytes, shelf: Path, digest: str) -> None:
 
 
 def _sync(path: Path) -> None:
-    """A folder's entries, or a file's content, are on the disk when this returns."""
+    """Write a folder's entries, or a file's content, to the disk before this returns."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -247,7 +247,7 @@ def _text(path: Path) -> bytes | None:
 
 
 def _plain(name: str) -> bool:
-    """Whether a name is only a name, and no path."""
+    """Return whether a name is only a name, and no path."""
     return bool(name) and "/" not in name and not name.startswith(".")
 
 
@@ -260,7 +260,7 @@ class Outdated:
 
 
 def outdated(store: BootFolder) -> tuple[Outdated, ...]:
-    """What `current` does not point to, where it points to something that is there."""
+    """Return what `current` does not point to, where it points to something that is there."""
     shelves = [store.path / "deployer", *sorted((store.path / "images").glob("*"))]
     return tuple(old for shelf in shelves if (shelf / CURRENT).is_dir() for old in _old(shelf))
 

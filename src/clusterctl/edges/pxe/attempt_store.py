@@ -100,7 +100,7 @@ class AttemptStore:
         return self._bytes(self._of(attempt) / LOG) if attempt.id else None
 
     def note(self, attempt: Attempt, words: str) -> None:
-        """Keep one unproven line beside the attempt; a later one replaces it."""
+        """Keep one unproven line with the attempt; a later one replaces it."""
         with disk_explained("the note cannot be kept", self._of(attempt)):
             self._of(attempt).mkdir(mode=0o700, exist_ok=True, parents=True)
             write_whole(self._of(attempt) / NOTE, plain(words).encode(), mode=0o600, over=True)

@@ -73,7 +73,7 @@ class BootHandlers:
     def boot(self, mac: Mac, serial: str) -> str:
         """Return the iPXE script that leads the machine with this card to the one of its attempt.
 
-        Any machine can ask, so the attempt does not change. A serial that is not the machine's is noted beside it.
+        Any machine can ask, so the attempt does not change. A serial that is not the machine's is noted with it.
         """
         attempt = self._attempts.by_mac(mac)
         if attempt is None:
@@ -102,8 +102,8 @@ class BootHandlers:
         attempt = self._attempts.by_token(token)
         if attempt is None or not attempt.running:
             return False
-        now, heard = self._now(), attempt.last_contact
-        if heard is None or now - heard > SIGN_OF_LIFE:
+        now, last = self._now(), attempt.last_contact
+        if last is None or now - last > SIGN_OF_LIFE:
             self._move(attempt, lambda found: replace(found, asked=now))
         return True
 
@@ -197,7 +197,7 @@ class BootHandlers:
         return OK if self._move(attempt, lambda now: over(now, now=self._now())) else NOT_FOUND
 
     def _done(self, attempt: Attempt, body: bytes, host: str) -> Reply:
-        """Only a machine that was let write can be done; the same word again, where the answer was lost, is fine."""
+        """End the attempt of a machine that was permitted to write. A repeated message after a lost answer is fine."""
         del body
         if attempt.state is AttemptState.DONE:
             return OK

@@ -86,8 +86,8 @@ def examine(
             found.append(ok(name, check()))
         except ClusterctlError as error:
             trouble = trouble or error
-            said = f"{error.where}: {error.message}" if error.where else error.message
-            found.append(broken(name, said, error.remedy))
+            problem = f"{error.where}: {error.message}" if error.where else error.message
+            found.append(broken(name, problem, error.remedy))
     try:
         found.append(dhcp_servers(settings, offers(settings.interface)))
     except EnvironmentBrokenError as error:
@@ -107,8 +107,8 @@ def dhcp_servers(settings: PxeSettings, others: Sequence[DhcpOffer]) -> Diagnosi
     if not others:
         return ok(OTHER_DHCP, "no other DHCP server offers an address here to an unknown card")
     booting = [f"{offer.server} sends it the boot file {offer.file}" for offer in others if offer.file]
-    said = "; ".join([f"{names} assigns addresses in this network, too", *booting])
-    return warn(OTHER_DHCP, said, "disable it in this network, or set provisioning.dhcp: proxy")
+    offers = "; ".join([f"{names} assigns addresses in this network, too", *booting])
+    return warn(OTHER_DHCP, offers, "disable it in this network, or set provisioning.dhcp: proxy")
 
 
 def _checks(

@@ -69,7 +69,7 @@ def _lines(settings: PxeSettings, network: ipaddress.IPv4Network, files: Dnsmasq
     yield "dhcp-match=set:ipxe,175"
     yield from (f"dhcp-match=set:efi64,option:client-arch,{arch}" for arch in UEFI_X64)
     yield f"dhcp-match=set:bios,option:client-arch,{BIOS}"
-    yield from _reserving(settings, network) if settings.dhcp is Dhcp.RESERVE else _beside(settings, network)
+    yield from _reserving(settings, network) if settings.dhcp is Dhcp.RESERVE else _proxying(settings, network)
     yield f"dhcp-boot=tag:ipxe,{settings.base}/boot.ipxe"
     if settings.announce:
         yield "enable-ra"
@@ -91,7 +91,7 @@ def _reserving(settings: PxeSettings, network: ipaddress.IPv4Network) -> Iterato
     yield f"dhcp-boot=tag:!ipxe,tag:http64,{settings.base}/files/tftp/{settings.loader}"
 
 
-def _beside(settings: PxeSettings, network: ipaddress.IPv4Network) -> Iterator[str]:
+def _proxying(settings: PxeSettings, network: ipaddress.IPv4Network) -> Iterator[str]:
     """Yield the options of a proxyDHCP server: another server assigns addresses (PXE 2.1, 2.2: ports 67 and 4011)."""
     yield f"dhcp-range={network.network_address},proxy,{network.netmask}"
     yield f'pxe-service=tag:!ipxe,X86-64_EFI,"iPXE",{settings.loader}'

@@ -75,7 +75,7 @@ class Exchange:
         self._timeouts = timeouts
         self._unread = bytearray()
         self._pinged: float | None = None
-        self._heard = time.monotonic()
+        self._received_at = time.monotonic()
 
     def run(self, setup: Setup, on_ready: Callable[[], None]) -> None:
         """Set the service up and answer it; `on_ready` is called at its first sign of life. Raises `LostError`."""
@@ -91,7 +91,7 @@ class Exchange:
         """Ping where it is time. Raises `LostError` where the last ping was not answered in time."""
         now = time.monotonic()
         if self._pinged is None:
-            if now - self._heard >= self._timeouts.ping_s:
+            if now - self._received_at >= self._timeouts.ping_s:
                 self._ping()
         elif now - self._pinged > self._timeouts.hang_s:
             raise LostError(f"it has not answered for {self._timeouts.hang_s:g} s")
@@ -126,7 +126,7 @@ class Exchange:
         except ValidationError:
             raise LostError("it sent what is no message of an installer service") from None
         if isinstance(message, _Pong):
-            self._pinged, self._heard = None, time.monotonic()
+            self._pinged, self._received_at = None, time.monotonic()
             on_ready()
         else:
             self._send(reply_frame(message.id, self._reply(message.call)))

@@ -35,7 +35,7 @@ _GZIP = b"\x1f\x8b"
 
 
 def status_of(attempt: Attempt, target: InstallTarget) -> InstallStatus:
-    """Return the status. An attempt whose machine has not been started is READY: the caller starts it."""
+    """Return the status. An attempt with a machine that has not been started is READY: the caller starts it."""
     waiting = attempt.state is AttemptState.ARMED and not attempt.started
     state = InstallState.READY if waiting else STATES[attempt.state]
     last = attempt.milestones[-1].text if attempt.milestones else ""
@@ -181,10 +181,10 @@ class PxeInstaller:
         return self._attempts.change(attempt.node, give_up, of=attempt.id)
 
     def _silent(self, attempt: Attempt) -> bool:
-        heard = attempt.last_contact
-        if not (attempt.running and attempt.started) or heard is None:
+        last = attempt.last_contact
+        if not (attempt.running and attempt.started) or last is None:
             return False
-        return self._clock.now() - heard > timedelta(seconds=self._settings.silence_s)
+        return self._clock.now() - last > timedelta(seconds=self._settings.silence_s)
 
     def _status(self, attempt: Attempt | None, target: InstallTarget) -> Observed[InstallStatus]:
         if attempt is None:
@@ -212,7 +212,7 @@ class PxeInstaller:
             raise UsageError(
                 "the machine has no address to reserve",
                 where=target.name,
-                remedy="give the sheet a column address, or set provisioning.dhcp: proxy beside another DHCP server",
+                remedy="give the sheet a column address, or set provisioning.dhcp: proxy with another DHCP server",
             )
         self._factory.check(target)
 

@@ -105,7 +105,7 @@ def _links() -> Mapping[str, str]:
 
 
 def _folders(files: Mapping[str, _File]) -> set[str]:
-    """Return the folders that an image may lack. It has `etc`, whose mode stays."""
+    """Return the folders that an image may lack. It has `etc`, which keeps its mode."""
     paths = (*files, *_links())
     return {"/".join(parts[:depth]) for path in paths for parts in [path.split("/")] for depth in range(2, len(parts))}
 

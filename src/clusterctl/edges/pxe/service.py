@@ -137,7 +137,7 @@ class PxeService:
         holder = self._holder()
         if holder is not None and holder.base != self._settings.base:
             raise EnvironmentBrokenError(
-                f"process {holder.pid} serves this site at {holder.base}, and site.yml says {self._settings.base}",
+                f"process {holder.pid} serves this site at {holder.base}, and site.yml has {self._settings.base}",
                 where=str(self._file),
                 remedy="restart clusterctl pxe serve",
             )

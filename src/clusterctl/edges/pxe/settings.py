@@ -31,9 +31,9 @@ class PxeSettings:
     image        of the boot folder, for IMAGE; `kernel`, `initrd` and `iso` are paths below it for the others
     loader       the iPXE that UEFI machines get by TFTP
     announce     whether IPv6 router advertisements (of no router) are sent: old builds of iPXE wait 16 s for one
-    gateway, nameservers   what DHCP tells; empty: nothing
+    gateway, nameservers   of the DHCP answers; empty: none
     time_servers, apt_mirror, apt_proxy, packages   for the installed hosts; empty: the image's or installer's own way
-    silence_s    after so long without a word of a machine its attempt has failed
+    silence_s    after so long without a message of a machine its attempt has failed
     """
 
     interface: str

@@ -1,6 +1,6 @@
 """A BMC's accounts: finds one, and requests another password. Nothing but AccountService is written to.
 
-No BMC shows a password: only a new login tells whether a change came about, and it is not made here.
+No BMC shows a password: only a new login shows whether it changed, and it is not made here.
 """
 
 from __future__ import annotations

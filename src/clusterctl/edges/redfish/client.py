@@ -51,7 +51,7 @@ class _Shared:
 
 
 class RedfishBmcs:
-    """Opens BMC sessions. One for a whole run: it knows which BMCs have rejected our credentials.
+    """Opens BMC sessions. One for a whole run: it knows the BMCs that have rejected our credentials.
 
     known       the certificates that were pinned on first use
     stagger     staggers power-on
@@ -238,7 +238,7 @@ class _RedfishClient:
             return sight
 
     def change(self, account: Account, password: str, deadline: Deadline) -> Observed[bool]:
-        """Request the new password; only a new login tells whether it came about."""
+        """Request the new password; only a new login shows whether it changed."""
         self._session.redact.add([password])
         with self._located():
             accounts = self._accounts()
@@ -287,7 +287,7 @@ class _RedfishClient:
 
     @contextmanager
     def _located(self) -> Iterator[None]:
-        """Errors from inside name this BMC, and contain no secret that it may have repeated."""
+        """Make errors from inside name this BMC, without a secret that it may have repeated."""
         try:
             yield
         except ClusterctlError as error:

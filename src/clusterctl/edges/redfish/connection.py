@@ -231,7 +231,7 @@ class Connection:
         self._adapter.close()
 
     def _pause(self, attempt: int, retry_after: float | None) -> float:
-        """Return what the BMC asks for in `Retry-After`, else a random pause whose limit grows from try to try."""
+        """Return what the BMC asks for in `Retry-After`, else a random pause; its limit grows from try to try."""
         limit = min(self._timing.busy * 2 ** (attempt - 1), self._timing.busy_max)
         return random.uniform(0, limit) if retry_after is None else min(retry_after, self._timing.asked_max)  # noqa: S311
 

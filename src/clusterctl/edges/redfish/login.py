@@ -106,7 +106,7 @@ class Login:
     doubtful: bool = False
 
     def open(self, service: Answer, quirks: Quirks, deadline: Deadline) -> Opened:
-        """Log in to the BMC whose service root is `service`.
+        """Log in to the BMC with the service root `service`.
 
         Raises `AuthenticationError` for rejected credentials, which are rejected for the whole run.
         """

@@ -3,8 +3,8 @@
 A machine gets a pin of its own once its serial, as the journal knows it, was read behind that certificate: the pin
 follows the machine to another address.
 
-The site decides about trust on first use (`bmc.first_use: pin`), for BMCs whose certificates no authority signs. A pin
-holds from then on, also when the site no longer allows it, until the operator removes the file.
+The site decides about trust on first use (`bmc.first_use: pin`), for BMCs with certificates that no authority signs. A
+pin holds from then on, also when the site no longer allows it, until the operator removes the file.
 """
 
 from __future__ import annotations

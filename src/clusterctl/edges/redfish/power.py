@@ -1,4 +1,4 @@
-"""Switches a machine on and off, one at a time in its group where the site says so, and verifies the result.
+"""Switches a machine on and off, one at a time in its group where the site wants that, and verifies the result.
 
 An AC cycle takes all power off the machine and its BMC: the BMC goes away and comes back.
 """

@@ -300,7 +300,7 @@ class Session:
         for _ in range(0 if self._basic else max(1, self.quirks.login_tries - 1)):
             if reply.status != 401:
                 break
-            deadline.sleep(self._timing.busy, "waiting to repeat a read whose session the BMC rejected")
+            deadline.sleep(self._timing.busy, "waiting to repeat a read after the BMC rejected the session")
             reply = self._connection.ask("GET", target, deadline, keep=keep)
         return reply
 

@@ -17,7 +17,7 @@ class Timing:
     poll                          between two readings while a change is awaited
     settle                        until an accepted change is visible
     refused, refused_max, refusals   pauses after a refusal for now, and the number of such refusals
-    unknown                       until a change whose answer was lost is visible, before it is sent again
+    unknown                       until a change with a lost answer is visible, before it is sent again
     grace                         for an OS to shut down before power is cut
     rest                          without power, in a power cycle
     gone                          until a BMC that loses its own power is away, and is back
@@ -44,7 +44,7 @@ class Timing:
     logout_max: float = 30.0
 
     def logout_seconds(self, slowest: float) -> float:
-        """Return the time for closing the session at a BMC whose slowest answer took `slowest` seconds.
+        """Return the time for closing the session at a BMC with a slowest answer of `slowest` seconds.
 
         The request may need a new connection and a second try.
         """

@@ -88,7 +88,7 @@ class RequestLimit:
 
 
 class _LimitedContext(ssl.SSLContext):
-    """A client context whose sockets check `limit` while they wait."""
+    """A client context with sockets that check `limit` while they wait."""
 
     limit: RequestLimit
 
@@ -118,7 +118,7 @@ class _PlainSocket(socket.socket):
 class Stopwatch:
     """Measures the slowest answer of a BMC, its connection included. `clock` returns monotonic seconds.
 
-    A request that ends in an error does not count: it says nothing about the speed of answers.
+    A request that ends in an error does not count: it does not show the speed of answers.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -140,7 +140,7 @@ class BmcAdapter(HTTPAdapter):
     """Sends to one BMC only.
 
     sent            number of requests, redirects included
-    authorization   value of the `Authorization` header; empty: none, whatever the environment's netrc says
+    authorization   value of the `Authorization` header; empty: none, despite the environment's netrc
     upload          replaces the body of the next requests, so that a firmware image is not held in memory
 
     Redirects of reads are followed within this BMC; an answer does not decide where a write goes.
@@ -199,7 +199,7 @@ class _TlsAdapter(BmcAdapter, TrustingAdapter):
 
 
 class _PlainAdapter(BmcAdapter):
-    """Sends without TLS, also where the URL says https: the library accepts an adapter for https only."""
+    """Sends without TLS, also for a URL of https: the library accepts an adapter for https only."""
 
     def __init__(self, address: BmcAddress, limit: RequestLimit) -> None:
         self.origin = origin_of(address)
@@ -303,7 +303,7 @@ def _no_connection(error: BaseException, chain: list[BaseException], doing: str)
     if isinstance(error, TimeoutError) or any(isinstance(cause, requests.exceptions.Timeout) for cause in chain):
         return UnreachableError("the BMC does not answer", remedy="check its power, its cable and its address")
     if isinstance(error, requests.exceptions.SSLError | ssl.SSLError):
-        return EdgeError(f"no TLS with the BMC: {reason}", remedy="check that its HTTPS service speaks TLS 1.2")
+        return EdgeError(f"no TLS with the BMC: {reason}", remedy="check that its HTTPS service supports TLS 1.2")
     foreign = isinstance(error, requests.exceptions.RequestException)
     if isinstance(error, requests.exceptions.ConnectionError) or (isinstance(error, OSError) and not foreign):
         return UnreachableError(f"the BMC cannot be reached: {reason}", remedy="check its power, cable and address")

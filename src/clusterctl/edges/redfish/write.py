@@ -46,7 +46,7 @@ class NotAppliedError(NotDoneError):
 
 
 def more_specific(first: NotDoneError | None, second: NotDoneError) -> NotDoneError:
-    """Return the first of two errors, but prefer one that says that the BMC does not do what it accepted."""
+    """Return the first of two errors, but prefer one that shows that the BMC does not do what it accepted."""
     if first is None or (isinstance(second, NotAppliedError) and not isinstance(first, NotAppliedError)):
         return second
     return first
@@ -115,12 +115,12 @@ class Attempt:
         return ReplyKind.WRONG_BODY if reply.status in _WRONG_BODY else ReplyKind.REFUSED
 
     def not_visible(self, found: str) -> None:
-        """The change was accepted and is not visible: try the next form, where there is one."""
+        """Try the next form, where there is one, of a change that was accepted and is not visible."""
         message = f"the BMC accepted {self.doing} but then shows: {found}"
         self._next_body(NotAppliedError(message, remedy=self.remedy))
 
     def lost(self, error: OutcomeUnknownError) -> None:
-        """The answer was lost, and the change is not visible: request it once more."""
+        """Request a change once more that has a lost answer and is not visible."""
         self._losses += 1
         if self._losses > 1 or not self.again:
             raise OutcomeUnknownError(f"{self.doing}: {error.message}", remedy=error.remedy) from error
@@ -132,7 +132,7 @@ class Attempt:
         return self.timing.refusal_pause(self._refusals + 1, reply.retry_after)
 
     def refused(self, reply: Reply, etag: str) -> None:
-        """The reply accepts nothing, and the change is not visible; `etag` is the resource's ETag since."""
+        """Handle a reply that accepts nothing; the change is not visible. `etag` is the resource's ETag since."""
         self._status = reply.status
         error = RefusedError(
             f"the BMC refuses {self.doing}: {reply.summary}", remedy=self.quirks.remedy(reply.messages)
@@ -155,7 +155,7 @@ class Attempt:
             raise error
 
     def _next_etag(self, error: RefusedError, etag: str) -> None:
-        """Never repeat an `If-Match`; after the last one, the refusal stands."""
+        """Choose the next ETag; never repeat an `If-Match`; after the last one, the refusal stands."""
         self._tried.add(self.if_match)
         if self._tried.issuperset(if_match_values(etag, self._status)):
             raise error

@@ -35,7 +35,7 @@ class CommandScheduler:
     held: Sequence[str]
 
     def look(self, deadline: Deadline) -> Observed[Mapping[str, Occupancy]]:
-        """Nodes that neither command names are not in it: nothing is known of them."""
+        """Return the nodes that a command names: nothing is known of others."""
         at = self.clock.now()
         idle, held = self._lines(self.idle, deadline), self._lines(self.held, deadline)
         found: dict[str, Occupancy] = {}
@@ -46,15 +46,15 @@ class CommandScheduler:
         for line in held:
             name, _, reason = line.partition(" ")
             found[name] = Occupancy(Use.OUT, "held", reason.strip())
-        said = "\n".join([*(f"idle {line}" for line in idle), *(f"held {line}" for line in held)])
-        evidence = Evidence(shlex.join(self.idle), "controller", at, self.origin, said.encode())
+        printed = "\n".join([*(f"idle {line}" for line in idle), *(f"held {line}" for line in held)])
+        evidence = Evidence(shlex.join(self.idle), "controller", at, self.origin, printed.encode())
         return Observed(found, (evidence,))
 
     def take(self, nodes: Sequence[str], reason: str, deadline: Deadline) -> Mapping[str, str]:
         return self._each(nodes, lambda name: (*self.take_one, name, reason), "it has work", deadline)
 
     def relabel(self, node: str, reason: str, deadline: Deadline) -> None:
-        """The site's commands know one reason for each node: that of `take`."""
+        """Do nothing: the site's commands know one reason for each node, that of `take`."""
 
     def give_back(self, nodes: Sequence[str], deadline: Deadline) -> Mapping[str, str]:
         if not nodes:
@@ -95,9 +95,9 @@ def _form(command: str) -> str:
 
 
 def _failed(argv: Sequence[str], ran: ProcessResult) -> EdgeError:
-    said = " ".join((ran.stderr or ran.stdout).split())[-300:]
-    remedy = "run it by hand as the user who runs clusterctl, and correct it"
-    return EdgeError(f"exit status {ran.exit_status}: {said or 'no message'}", where=shlex.join(argv), remedy=remedy)
+    printed = " ".join((ran.stderr or ran.stdout).split())[-300:]
+    remedy = "run it by hand as the user of clusterctl, and correct it"
+    return EdgeError(f"exit status {ran.exit_status}: {printed or 'no message'}", where=shlex.join(argv), remedy=remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,8 @@ class ListedScheduler:
         return {name: "the site does not list it as idle" for name in nodes if name not in self.names}
 
     def relabel(self, node: str, reason: str, deadline: Deadline) -> None:
-        """A list keeps no reasons."""
+        """Do nothing: a list keeps no reasons."""
 
     def give_back(self, nodes: Sequence[str], deadline: Deadline) -> Mapping[str, str]:
-        del nodes, deadline  # nothing was taken from anybody
+        del nodes, deadline  # nothing was drained
         return {}

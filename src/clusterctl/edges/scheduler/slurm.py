@@ -22,7 +22,7 @@ from clusterctl.ports.scheduler import PREFIX, Occupancy, Use
 SECONDS = 120.0
 """sinfo(1) itself tries for a minute to reach a controller that does not answer."""
 ENVIRONMENT = ("SLURM_CONF", "SLURM_CONF_SERVER")
-REMEDY = "run sinfo by hand as the user who runs clusterctl, and correct what it reports"
+REMEDY = "run sinfo by hand as the user of clusterctl, and correct what it reports"
 _LACKING = "apt-get install slurm-client, or name the host that has it in nightly.scheduler.ssh"
 _SSH = ("ssh", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=15")
 _IDLE = frozenset({"idle"})
@@ -45,7 +45,7 @@ class SlurmScheduler:
         return Observed({name: occupancy(node) for name, node in nodes.items()}, (evidence,))
 
     def take(self, nodes: Sequence[str], reason: str, deadline: Deadline) -> Mapping[str, str]:
-        """Raises `UsageError` for a reason that is not ours to take back later."""
+        """Drain the nodes. Raise `UsageError` for a reason that clusterctl could not recognise as its own later."""
         if not reason.startswith(PREFIX):
             raise UsageError(f"{reason!r} does not begin with {PREFIX}", where="reason", remedy="name check and event")
         before, _ = self._nodes((), deadline)
@@ -61,7 +61,7 @@ class SlurmScheduler:
         return {**refused, **lost}
 
     def relabel(self, node: str, reason: str, deadline: Deadline) -> None:
-        """A node whose drain is not ours any more keeps its reason."""
+        """Change the reason of each node that clusterctl drained; another drain keeps its reason."""
         now, _ = self._nodes((), deadline)
         if not _not_to_be_given(now.get(node)):
             deadline.check("naming the reason of a drain")
@@ -79,14 +79,14 @@ class SlurmScheduler:
         return kept
 
     def features(self, deadline: Deadline) -> Mapping[str, tuple[str, ...]]:
-        """The features that each node has available, by its name."""
+        """Return the available features of each node, by its name."""
         return {name: node.features for name, node in self._nodes((), deadline)[0].items()}
 
     def set_features(self, node: str, features: Collection[str], deadline: Deadline) -> None:
         """Make these the node's available and active features: all of them, in place of those that it has."""
         deadline.check("setting features")
-        said = ",".join(features)
-        self._update([node], deadline, f"AvailableFeatures={said}", f"ActiveFeatures={said}")
+        names = ",".join(features)
+        self._update([node], deadline, f"AvailableFeatures={names}", f"ActiveFeatures={names}")
 
     def _nodes(self, more: Sequence[str], deadline: Deadline) -> tuple[Mapping[str, SlurmNode], Evidence]:
         argv = ("sinfo", *COLUMNS, *more)
@@ -107,14 +107,14 @@ class SlurmScheduler:
         full = (*_SSH, "--", self.ssh, shlex.join(argv)) if self.ssh else tuple(argv)
         ran = run(full, deadline.within(SECONDS), Surroundings(missing=_LACKING, inherited=ENVIRONMENT))
         if ran.exit_status != 0:
-            said = " ".join((ran.stderr or ran.stdout).split())[-300:]
+            printed = " ".join((ran.stderr or ran.stdout).split())[-300:]
             where = f"{argv[0]} on {self.ssh}" if self.ssh else argv[0]
-            raise EdgeError(f"exit status {ran.exit_status}: {said or 'no message'}", where=where, remedy=REMEDY)
+            raise EdgeError(f"exit status {ran.exit_status}: {printed or 'no message'}", where=where, remedy=REMEDY)
         return ran
 
 
 def occupancy(node: SlurmNode) -> Occupancy:
-    """What Slurm says of it, in our terms. A node with a sign (it does not answer, is powered down, …) is not idle."""
+    """Return Slurm's state of the node, in our terms. A node with a sign (silent, powered down, …) is not idle."""
     words = f"{node.state}{node.sign}"
     if node.state in _IDLE:
         return Occupancy(Use.UNKNOWN if node.sign else Use.IDLE, words, node.reason)
@@ -126,7 +126,7 @@ def _not_idle(node: SlurmNode | None) -> str:
     if node is None:
         return "Slurm does not know it"
     seen = occupancy(node)
-    return "" if seen.use is Use.IDLE else f"Slurm says {seen.state}{f': {seen.reason}' if seen.reason else ''}"
+    return "" if seen.use is Use.IDLE else f"Slurm reports {seen.state}{f': {seen.reason}' if seen.reason else ''}"
 
 
 def _not_ours(node: SlurmNode | None, reason: str) -> str:
@@ -143,7 +143,7 @@ def _not_to_be_given(node: SlurmNode | None) -> str:
     if node is None:
         return "Slurm does not know it"
     if node.state not in ("drained", "draining"):
-        return f"Slurm says {node.state}{node.sign}: it is not drained"
+        return f"Slurm reports {node.state}{node.sign}: it is not drained"
     return "" if node.reason.startswith(PREFIX) else f"its drain is not ours any more: {node.reason or 'no reason'}"
 
 

@@ -29,7 +29,7 @@ def _digest(value: str) -> str:
 
 
 def _version(value: Any) -> Any:
-    """YAML reads `2.10` as the number 2.1: only text is safe."""
+    """Require text: YAML reads `2.10` as the number 2.1."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         raise ValueError("must be in quotes: YAML reads a version without them as a number")  # noqa: TRY004 — Pydantic's
     return value
@@ -43,7 +43,7 @@ def _resource(value: str) -> str:
 
 def _minimum(value: str) -> str:
     if not comparable(value):
-        raise ValueError("must be numbers with dots, such as 2.10.1: of others none is later; say version instead")
+        raise ValueError("must be numbers with dots, such as 2.10.1: of others none is later; give version instead")
     return value
 
 
@@ -59,7 +59,7 @@ Version = Annotated[Words, BeforeValidator(_version)]
 
 @section
 class BiosGroup:
-    """Attributes of the machines whose attribute registry is named so."""
+    """Attributes of the machines with this attribute registry."""
 
     registry: Words = "*"
     attributes: Annotated[dict[Words, Setting], Field(min_length=1)]
@@ -88,11 +88,11 @@ class FirmwareRule:
 
     def __post_init__(self) -> None:
         if (self.version is None) == (self.min is None):
-            raise ValueError("say which it must run: version, or min, and not both")
+            raise ValueError("give the version that it must run: version, or min, and not both")
         if (self.image is None) != (self.sha256 is None):
             raise ValueError("image and sha256 go together: nothing is flashed that was not compared")
         if self.url is not None and self.image is None:
-            raise ValueError("url names where BMCs fetch the image: say image and sha256 too")
+            raise ValueError("url names where BMCs fetch the image: give image and sha256 too")
 
 
 @section
@@ -140,7 +140,7 @@ def _wish(folder: Path, rule: FirmwareRule, document: Document, at: int) -> Firm
 
 
 def _contradictions(found: BaselineFile, name: str) -> Iterator[tuple[tuple[str | int, ...], str, str]]:
-    """(field, what contradicts what, remedy)."""
+    """Yield (field, what contradicts what, remedy)."""
     if found.name != name:
         yield ("name",), f"the file is {name}.yml, but the name in it is {found.name!r}", "make them the same"
     seen: set[str] = set()

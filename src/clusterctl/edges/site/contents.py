@@ -1,6 +1,6 @@
 """What the site file names and others read: the wiring plans, limits, suite, known kernel lines, playbook, keys, CAs.
 
-Each is read by one function; `check_contents` reads them all, so that what is wrong is said before anything is touched.
+Each is read by one function; `check_contents` reads them all, so that errors are reported before anything is touched.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def check_secrets(site: Site) -> None:
 
 
 def check_files(site: Site) -> None:
-    """All but the secrets."""
+    """Check all files without the secrets."""
     _check_authorities(site, site.settings.bmc.ca_file, site.where("bmc", "ca_file"))
     if site.settings.maas is not None:
         _check_authorities(site, site.settings.maas.ca_file, site.where_installer("maas", "ca_file"))
@@ -104,7 +104,7 @@ def wiring_plan(site: Site) -> WiringPlan:
 
 
 def ethernet_plan(site: Site) -> WiringPlan | None:
-    """None where the site has none."""
+    """Return the site's Ethernet plan; None where it has none."""
     name = site.settings.fabric.ethernet
     if not name:
         return None
@@ -114,7 +114,7 @@ def ethernet_plan(site: Site) -> WiringPlan | None:
 
 
 def limits(site: Site, name: str) -> Limits:
-    """The site's own `limits/NAME.yml`, else the shipped ones."""
+    """Return the site's own `limits/NAME.yml`, else the shipped ones."""
     own = site.folder / "limits" / f"{name}.yml"
     if not _there(own):
         return shipped_limits(name)
@@ -125,26 +125,26 @@ def limits(site: Site, name: str) -> Limits:
 
 
 def suite(site: Site) -> Suite:
-    """The site's own `suites/NAME.yml`, else a shipped one, with what the site changes about it.
+    """Return the site's own `suites/NAME.yml`, else a shipped one, with the site's changes.
 
     Raises `UsageError` where the loads alone last longer than the site gives a node's burn-in.
     """
-    said = _suite_file(site, site.settings.burnin, "burnin")
-    _check_node_seconds(site, said)
-    found = said.changed(Changes(**asdict(site.settings.suite)))
+    chosen = _suite_file(site, site.settings.burnin, "burnin")
+    _check_node_seconds(site, chosen)
+    found = chosen.changed(Changes(**asdict(site.settings.suite)))
     deadline = site.settings.deadlines.burnin
     if found.least_seconds >= deadline:
         raise UsageError(
             f"the loads of the suite {found.name} take {found.least_seconds} s, and a burn-in may take {deadline} s",
             where=site.where("deadlines", "burnin"),
-            remedy=f"allow some times {found.least_seconds} s, or say less: suite.pair_seconds, suite.pair_rounds, "
+            remedy=f"allow some times {found.least_seconds} s, or reduce: suite.pair_seconds, suite.pair_rounds, "
             "suite.node_seconds",
         )
     return found
 
 
 def _check_node_seconds(site: Site, found: Suite) -> None:
-    """The site says of loads that its suite has how long they last."""
+    """Require the seconds of the site's solo loads to fit the loads of its suite."""
     solo = [load.name for load in found.solo]
     for name in site.settings.suite.node_seconds or {}:
         if name not in solo:
@@ -156,7 +156,7 @@ def _check_node_seconds(site: Site, found: Suite) -> None:
 
 
 def _suite_file(site: Site, name: str, *field: str) -> Suite:
-    """`field` of the site file is where the name stands."""
+    """Return the suite `name`. `field`: the field of the site file that has the name."""
     own = site.folder / "suites" / f"{name}.yml"
     if _there(own):
         return parse_suite(read_text(own), where=str(own), others=_own_suites(own.parent))
@@ -167,12 +167,12 @@ def _suite_file(site: Site, name: str, *field: str) -> Suite:
 
 
 def _own_suites(folder: Path) -> dict[str, SuiteText]:
-    """By the names of their files: one may extend another."""
+    """Return the site's suites by the names of their files: one may extend another."""
     return {file.stem: SuiteText(read_text(file), str(file)) for file in sorted(folder.glob("*.yml"))}
 
 
 def known_lines(site: Site) -> KnownLines:
-    """The kernel messages that the site's own `kernel_log.yml` calls harmless; none where it has no such file."""
+    """Return the kernel messages that the site's own `kernel_log.yml` declares harmless; none without such a file."""
     own = site.folder / "kernel_log.yml"
     return parse_known_lines(read_text(own), where=str(own)) if _there(own) else KnownLines()
 
@@ -190,7 +190,7 @@ def host_requirements(site: Site) -> HostRequirements:
 
 
 def playbooks(site: Site) -> Path:
-    """The folder of the playbooks; the site's one lies there."""
+    """Return the folder of the playbooks; the site's one lies there."""
     folder, name = resource("playbooks"), site.settings.configure.playbook
     if not (folder / name).is_file():
         known = ", ".join(sorted(file.name for file in folder.glob("*.yml")))
@@ -203,7 +203,7 @@ def playbooks(site: Site) -> Path:
 
 
 def ssh_key(site: Site) -> tuple[Path, str]:
-    """The controller's private key file, and the public key that hosts shall accept."""
+    """Return the controller's private key file, and the public key that hosts shall accept."""
     where = site.where("ssh", "private_key")
     file = Path(site.path(site.settings.ssh.private_key))
     try:
@@ -215,7 +215,7 @@ def ssh_key(site: Site) -> tuple[Path, str]:
 
 
 def _check_authorities(site: Site, name: str, where: str) -> None:
-    """A file of certificate authorities, where one is named, is PEM that TLS can load."""
+    """Require that a named file of certificate authorities is PEM that TLS can load."""
     if not name:
         return
     file = Path(site.path(name))
@@ -231,7 +231,7 @@ def _check_authorities(site: Site, name: str, where: str) -> None:
 
 
 def _check_spelling(site: Site, plan: WiringPlan, name: str) -> None:
-    """A node without any cable in the plan, beside a host of the plan that is no node but nearly has its name."""
+    """Refuse a node without any cable in the plan where an unknown host of the plan has nearly its name."""
     strangers = sorted(plan.hosts - site.by_name.keys())
     for node in site.nodes:
         if node.name in plan.hosts:
@@ -247,10 +247,10 @@ def _check_spelling(site: Site, plan: WiringPlan, name: str) -> None:
 
 
 def _digits(name: str) -> list[str]:
-    """Names that differ in their numbers are other machines, not misspelt ones."""
+    """Return the digits of a name: names that differ in them are other machines, not misspelt ones."""
     return re.findall(r"\d+", name)
 
 
 def _there(file: Path) -> bool:
-    """True also for a link to nowhere: a person put it there, so it is meant."""
+    """Return True for a present file, also for a link to nowhere: an operator put it there, so it is meant."""
     return file.is_symlink() or file.exists()

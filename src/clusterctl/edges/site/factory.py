@@ -31,7 +31,7 @@ class FactoryList(NeverPickled):
         return tuple(row.machine for row in self.rows)
 
     def login(self, serial: str, mac: Mac | None) -> tuple[str, str] | None:
-        """User (empty: unknown) and password of the machine; None where the list has none. Raises `UsageError`."""
+        """Return the user (or empty) and password of the machine; None where the list has none. Raise `UsageError`."""
         row = self.by_serial.get(serial.lower()) if serial else None
         row = row or (self.by_mac.get(mac) if mac is not None else None)
         if row is None or not (row.password or row.password_ref):
@@ -39,12 +39,12 @@ class FactoryList(NeverPickled):
         return row.user, row.password or self._resolved(row)
 
     def passwords(self) -> tuple[str, ...]:
-        """Of all machines that it has one for; references are read now."""
+        """Return the passwords of all machines that it has one for; references are read now."""
         rows = [row for row in self.rows if row.password or row.password_ref]
         return tuple(row.password or self._resolved(row) for row in rows)
 
     def serial_of(self, mac: Mac | None) -> str:
-        """The serial of the machine whose BMC has this MAC address; empty where the list does not say."""
+        """Return the serial of the machine with a BMC of this MAC address; empty where the list does not have it."""
         row = self.by_mac.get(mac) if mac is not None else None
         return row.machine.serial if row is not None else ""
 
@@ -55,7 +55,7 @@ class FactoryList(NeverPickled):
                 self._resolved(row)
 
     def _resolved(self, row: ListRow) -> str:
-        """`file:PATH` and `env:NAME`, as in site.yml."""
+        """Return the password of a row: `file:PATH` and `env:NAME` are resolved, as in site.yml."""
         kind, _, kept = row.password_ref.partition(":")
         where = f"{row.machine.where} password_ref"
         if kind not in ("file", "env") or not kept:
@@ -65,7 +65,7 @@ class FactoryList(NeverPickled):
 
 
 def read_factory(folder: Path, name: str, named_by: str) -> FactoryList:
-    """The list that `bmc.factory` names, empty without one; only its owner may read it."""
+    """Return the list that `bmc.factory` names, empty without one; only its owner may read it."""
     if not name:
         return FactoryList(folder)
     file = folder / name

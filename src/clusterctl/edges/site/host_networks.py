@@ -36,7 +36,7 @@ class HostNetworks:
     addresses: HostAddresses
 
     def network(self, node: NodeState) -> HostNetwork:
-        """Empty where the site says nothing of it. Raises `UsageError` where a port that is meant is not known."""
+        """Return the node's network, empty without one in the site. Raise `UsageError` for an unknown port."""
         parts = HostParts(
             node.name,
             node.inventory,
@@ -47,12 +47,12 @@ class HostNetworks:
         return plan_network(self.rules, parts)
 
     def address(self, name: str) -> str:
-        """The host's own address, without prefix, by which it is reached; empty where the site does not say one."""
+        """Return the host's own address, without prefix, by which it is reached; empty where the site has none."""
         return self.addresses.management.get(name, "")
 
 
 def host_networks(site: Site) -> HostNetworks:
-    """Reads the sheet of addresses. Raises `UsageError` naming file, line and field of the first that is wrong."""
+    """Read the sheet of addresses. Raise `UsageError` with file, line and field of the first wrong one."""
     rules = _rules(site)
     nodes = [Addressee(node.name, node.bmc, node.where, node.address) for node in site.nodes]
     return HostNetworks(rules, assign(rules, nodes, _given(site)))

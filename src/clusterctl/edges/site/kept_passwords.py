@@ -32,14 +32,14 @@ from clusterctl.ports.accounts import Generation
 _NAME = re.compile(r"(?P<node>[^.].*)\.(?P<number>[1-9][0-9]{0,8})(?P<proven>\.proven)?")
 _TEXTS = ("name", "bmc", "serial", "user", "password")
 _SETTLED_NS = 2_000_000_000
-"""A folder that was changed so lately may change again without its time telling: file systems count in ticks."""
+"""A folder that was changed so lately may change again without a new time: file systems count in ticks."""
 _REMEDY = "restore it from a copy: it is the only record of the password of that BMC"
 _Key = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What a file's name tells: node and number, and whether it is the proof that the password was taken."""
+    """Content of a file's name: node and number, and whether it is the proof that the password was taken."""
 
     name: str
     key: _Key
@@ -64,20 +64,20 @@ class KeptPasswords(NeverPickled):
         return not self._folder.is_dir()
 
     def all(self) -> tuple[Generation, ...]:
-        """Each, oldest first of each machine. Raises `UsageError` for a file that is no password of ours."""
+        """Return all, oldest first of each machine. Raise `UsageError` for a file that is no password of ours."""
         with self._lock:
             self._read_again()
             return tuple(sorted(self._found.values(), key=_age))
 
     def of(self, serial: str, name: str, bmc: str) -> tuple[Generation, ...]:
-        """Those of one machine, by its serial where it is known of both, else by its node's name and BMC's address."""
+        """Return those of one machine, by its serial where both have one, else by its node's name and BMC's address."""
         with self._lock:
             self._read_again()
             near = self._near.get(_by_serial(serial), {}) | self._near.get(_by_place(name, bmc), {})
         return tuple(sorted((one for one in near.values() if _is_of(one, serial, name, bmc)), key=_age))
 
     def _read_again(self) -> None:
-        """Where the folder has changed."""
+        """Read the files again where the folder has changed."""
         if self.empty:
             self._forget()
             return
@@ -100,7 +100,7 @@ class KeptPasswords(NeverPickled):
         self._near.clear()
 
     def _take_in(self, part: _Part) -> str:
-        """What one file says; a proof comes after its password. Returns the password, empty for a proof."""
+        """Read one file; a proof comes after its password. Return the password, empty for a proof."""
         file = self._folder / part.name
         if not part.is_proof:
             one = _generation(*part.key, self._texts(file, _TEXTS))
@@ -120,18 +120,18 @@ class KeptPasswords(NeverPickled):
             self._near[place][key] = one
 
     def write(self, generation: Generation) -> None:
-        """On disk when this returns, also where the controller loses its power."""
+        """Write it; on disk when this returns, also where the controller loses its power."""
         KNOWN.add([generation.password])
         document = {field: getattr(generation, field) for field in _TEXTS}
         self._write(f"{generation.node}.{generation.number}", {"version": 1, **document})
 
     def prove(self, generation: Generation, serial: Serial | None) -> None:
-        """Likewise."""
+        """Record the proof; on disk when this returns."""
         document = {"version": 1, "serial": serial or generation.serial}
         self._write(f"{generation.node}.{generation.number}.proven", document)
 
     def place(self, generation: Generation) -> str:
-        """For people: where it is kept."""
+        """Return the place where it is kept, for messages."""
         return str(self._folder / f"{generation.node}.{generation.number}")
 
     def _write(self, name: str, document: Mapping[str, Any]) -> None:
@@ -161,12 +161,12 @@ class PasswordVault(NeverPickled):
     rule: PasswordRule
 
     def latest(self, node: NodeState) -> Generation | None:
-        """By the serial of the machine that the node is or shall be, else by name and address."""
+        """Return the last one, by the serial of the machine that the node is or shall be, else by name and address."""
         found = self.kept.of(expected_serial(node) or "", node.name, node.bmc)
         return found[-1] if found else None
 
     def draw(self, node: NodeState, user: str, length: int, serial: str) -> Generation:
-        """Numbers go on: neither the node's nor the machine's are used again."""
+        """Return a new one. Numbers go on: neither the node's nor the machine's are used again."""
         password = self.rule.draw(length, secrets.choice)
         taken = [
             one.number
@@ -238,7 +238,7 @@ def _texts(text: str, file: Path, fields: Iterable[str]) -> dict[str, str]:
 
 
 def _sync(folder: Path) -> None:
-    """A new name is durable when its folder is (fsync(2))."""
+    """Make a new name durable by its folder (fsync(2))."""
     with disk_explained("cannot be written", folder):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -34,7 +34,7 @@ ANONYMOUS = Login("nobody", "", "")
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Everything that a person said about the site. Secrets stay references until asked for."""
+    """All of the site's files. Secrets stay references until asked for."""
 
     folder: Path
     settings: SiteSettings
@@ -46,22 +46,22 @@ class Site:
 
     @property
     def origin(self) -> Origin:
-        """Where the site says that its evidence comes from; a marked peer's is simulated anyway (`Origin.of_peer`)."""
+        """Return the site's origin of evidence; a marked peer's is simulated anyway (`Origin.of_peer`)."""
         return Origin.SIMULATED if self.settings.simulated else Origin.REAL
 
     def where(self, *path: str | int) -> str:
-        """File, line and field of a setting: `site.yml:12 bmc.password`."""
+        """Return file, line and field of a setting: `site.yml:12 bmc.password`."""
         return self.document.where(*path)
 
     def bmc_address(self, node: str) -> BmcAddress:
-        """How to log in to a node's BMC; reads the secret now."""
+        """Return the address and login of a node's BMC; reads the secret now."""
         found = self.by_name[node]
         address = self._bmc(found.bmc, found.tls_fingerprint, self._login(found))
         by_pin = not (address.fingerprint or address.ca_file or address.plain_http)
         return replace(address, machine=self.logins.serial_of(node)) if by_pin else address
 
     def bmc_login(self, node: str) -> Login:
-        """Whose credentials those are; reads the secret now."""
+        """Return the login of a node's BMC with the name of its source; reads the secret now."""
         return self._login(self.by_name[node])
 
     def own_logins(self) -> frozenset[str]:
@@ -79,11 +79,11 @@ class Site:
         )
 
     def knowing(self, serial_of: Callable[[str], str]) -> Site:
-        """The same site, with what the journal knows of which machine a node is."""
+        """Return the same site, with the journal's knowledge of which machine a node is."""
         return replace(self, logins=replace(self.logins, serial_of=serial_of))
 
     def bmc_at(self, host: str) -> BmcAddress:
-        """How whatever BMC is at an address is reached and believed, without a login."""
+        """Return the address and trust of any BMC at an address, without a login."""
         return self._bmc(host, next((node.tls_fingerprint for node in self.nodes if node.bmc == host), ""), ANONYMOUS)
 
     def _bmc(self, host: str, fingerprint: str, login: Login) -> BmcAddress:
@@ -110,7 +110,7 @@ class Site:
         return login
 
     def where_installer(self, backend: str, *path: str) -> str:
-        """As `where`, of a backend's section of `provisioning`, which may be one of a list."""
+        """Return the same as `where` for a backend's section of `provisioning`, which may be one of a list."""
         if not isinstance(self.document.data["provisioning"], list):
             return self.where("provisioning", *path)
         index = next(i for i, item in enumerate(self.settings.provisioning) if item.backend == backend)
@@ -132,20 +132,20 @@ class Site:
         return key
 
     def secret_variables(self) -> dict[str, str]:
-        """The roles' secret variables by name; reads them now."""
+        """Return the roles' secret variables by name; reads them now."""
         found = self.settings.configure.secrets
         return {
             name: resolve(ref, self.folder, self.where("configure", "secrets", name)) for name, ref in found.items()
         }
 
     def journal_url(self) -> str:
-        """The journal's database, with its password where it has one: reads the secret now."""
-        said = self.settings.journal
-        if isinstance(said, str):
-            url = said
+        """Return the journal's database, with its password where it has one: reads the secret now."""
+        setting = self.settings.journal
+        if isinstance(setting, str):
+            url = setting
         else:
             where = self.where("journal")
-            url = resolve(said, self.folder, where)
+            url = resolve(setting, self.folder, where)
             try:
                 journal_url(url)
             except ValueError as error:
@@ -156,7 +156,7 @@ class Site:
         return url if name == url or name.startswith("/") else f"{SQLITE}{self.folder / name}"
 
     def path(self, name: str) -> str:
-        """A path of the site file, relative to the site directory; empty stays empty."""
+        """Return a path of the site file, relative to the site directory; empty stays empty."""
         return str((self.folder / name).resolve()) if name else ""
 
     def check_secrets(self) -> None:
@@ -175,7 +175,7 @@ class Site:
 def load_site(folder: Path, *, may_be_empty: bool = False) -> Site:
     """Read and validate `folder/site.yml`, the machines and the SKUs. Raises `UsageError`.
 
-    `may_be_empty`: a site whose sheet has no machines yet, or does not exist, is fine: they are to be found.
+    `may_be_empty`: a site without machines in its sheet, or without a sheet, is fine: they are to be found.
     """
     _require_folder(folder)
     document = read_yaml(folder / "site.yml")

@@ -24,7 +24,7 @@ SHEET, FACTORY, EVERYWHERE, ROTATED = "the sheet", "bmc.factory", "bmc.password"
 
 
 def _unknown_serial(_name: str) -> str:
-    """Where there is no journal to ask."""
+    """Return no serial: there is no journal."""
     return ""
 
 
@@ -32,7 +32,7 @@ def _unknown_serial(_name: str) -> str:
 class BmcLogins(NeverPickled):
     """`document` names fields of the site file in errors; `read` keeps what was resolved: a vault takes its time.
 
-    `kept` are the passwords that clusterctl gave to BMCs; `serial_of` tells which machine a node is, by the journal.
+    `kept` are the passwords that clusterctl gave to BMCs; `serial_of` returns a node's machine, by the journal.
     """
 
     settings: BmcSettings
@@ -46,7 +46,7 @@ class BmcLogins(NeverPickled):
     def choose(
         self, host: str, node: SiteNode | None, *, serial: str = "", mac: Mac | None = None, vendor: str = ""
     ) -> Login | None:
-        """The password that clusterctl gave to this machine; else as the site says.
+        """Return the password that clusterctl gave to this machine; else the site's.
 
         While it is not proven that the BMC took it, the one before is the login's `former`.
         """
@@ -64,7 +64,7 @@ class BmcLogins(NeverPickled):
         return replace(login, former=self.given(host, node, serial=serial, mac=mac, vendor=vendor))
 
     def _serial(self, node: SiteNode | None) -> str:
-        """The journal knows better than the sheet which machine a node is."""
+        """Return the serial of a node's machine: the journal's, which wins over the sheet's."""
         if node is None or self.kept.empty:
             return ""
         return self.serial_of(node.name) or node.serial
@@ -97,7 +97,7 @@ class BmcLogins(NeverPickled):
         return Login(EVERYWHERE, user, self._secret(self.settings.password, "bmc", "password"))
 
     def check(self) -> None:
-        """Resolve every reference once, so that a missing secret is found before anybody is asked."""
+        """Resolve every reference once, so that a missing secret is found before a BMC is asked."""
         self.kept.all()
         if self.settings.password is not None:
             self._secret(self.settings.password, "bmc", "password")
@@ -132,8 +132,8 @@ class SweepLogins:
     macs: Mapping[str, Mac] = field(default_factory=dict)
 
     def login(self, host: str, greeting: Greeting) -> Login | None:
-        """By serial or BMC MAC where the BMC or DHCP tells them, by the sheet's line for the address unless it is of
-        another machine, by vendor, by network.
+        """Return the login by serial or BMC MAC where the BMC or DHCP reports them, by the sheet's line for the address
+        unless it is of another machine, by vendor, by network.
         """
         mac = greeting.bmc_mac or self.macs.get(host)
         return self.logins.choose(
@@ -141,7 +141,7 @@ class SweepLogins:
         )
 
     def _node(self, host: str, serial: str, mac: Mac | None) -> SiteNode | None:
-        """The site's machine at this address; None where what answers says that it is another."""
+        """Return the site's machine at this address; None where the answer shows another one."""
         node = next((node for node in self.nodes if node.bmc == host), None)
         if node is None:
             return None

@@ -14,7 +14,7 @@ FILE = "nightly.json"
 
 
 def read_record(state: Path) -> NightRecord | None:
-    """None before the first night. Raises `EnvironmentBrokenError` where the file is not ours, or cannot be read."""
+    """Return the record; None before the first night. Raise `EnvironmentBrokenError` for a file of another program."""
     file = state / FILE
     try:
         with disk_explained("the record of the nights cannot be read", file):
@@ -25,7 +25,7 @@ def read_record(state: Path) -> NightRecord | None:
 
 
 def write_record(state: Path, record: NightRecord, metrics_file: Path | None) -> None:
-    """Whole or not at all; the metrics are readable for the collector."""
+    """Write whole or not at all; the metrics are readable for the collector."""
     file = state / FILE
     with disk_explained("the record of the nights cannot be written", file):
         write_whole(file, TypeAdapter(NightRecord).dump_json(record), mode=0o600, over=True)

@@ -21,14 +21,14 @@ from clusterctl.formats.site.yaml_document import PathKey
 
 PLAYBOOK = "configure.yml"
 GIVEN = frozenset({"ssh_access_nodes", "ssh_access_node_users"})
-"""Variables that clusterctl itself knows, and hands to the roles where the site says nothing else."""
+"""Variables that clusterctl itself knows, and gives to the roles where the site sets nothing else."""
 NAMED = 3
 """So many nodes are named where a problem is some nodes' own."""
 
 
 @cache
 def shipped_roles() -> Roles:
-    """All roles that travel with the program, by name."""
+    """Return all shipped roles, by name."""
     folder = resource("roles")
     file = folder / "placement.yml"
     try:
@@ -45,17 +45,19 @@ def shipped_roles() -> Roles:
 
 @cache
 def role_order() -> tuple[str, ...]:
-    """In which order `configure.yml` applies them."""
+    """Return the order in which `configure.yml` applies them."""
     file = resource("playbooks") / PLAYBOOK
     (play,) = read_yaml(file).data
     return tuple(play["vars"]["configure_order"])
 
 
 def wanted(site: Site) -> RequestedRoles:
-    """What the site says of roles and variables; what clusterctl itself knows is not in it."""
-    said = site.settings.configure
-    groups = tuple(Group(one.nodes, one.racks, one.skus, one.roles, one.without, one.variables) for one in said.groups)
-    return RequestedRoles(said.roles, said.variables, groups)
+    """Return the site's roles and variables; what clusterctl itself knows is not in it."""
+    chosen = site.settings.configure
+    groups = tuple(
+        Group(one.nodes, one.racks, one.skus, one.roles, one.without, one.variables) for one in chosen.groups
+    )
+    return RequestedRoles(chosen.roles, chosen.variables, groups)
 
 
 def check_roles(site: Site) -> None:
@@ -76,27 +78,27 @@ class _Located:
     where: str
 
 
-def _problems(site: Site, said: RequestedRoles, roles: Roles) -> Iterator[_Located]:
-    yield from _in_lists(site, said, roles)
-    yield from _in_groups(site, said)
+def _problems(site: Site, requested: RequestedRoles, roles: Roles) -> Iterator[_Located]:
+    yield from _in_lists(site, requested, roles)
+    yield from _in_groups(site, requested)
     given = GIVEN | site.settings.configure.secrets.keys()
     reported: set[Problem] = set()
-    for indices, names in _kinds_of_nodes(site, said):
-        for problem in wrong_choice(said.of(indices), frozenset(given), roles):
+    for indices, names in _kinds_of_nodes(site, requested):
+        for problem in wrong_choice(requested.of(indices), frozenset(given), roles):
             if problem in reported:
                 continue
             reported.add(problem)
             text = problem.text + (f" (on {_some(names)})" if indices else "")
             yield _Located(
-                Problem(problem.about, text, problem.remedy), _where_role(site, said, problem.about, indices)
+                Problem(problem.about, text, problem.remedy), _where_role(site, requested, problem.about, indices)
             )
 
 
-def _in_lists(site: Site, said: RequestedRoles, roles: Roles) -> Iterator[_Located]:
-    """Names and values, each where it stands."""
-    lists: list[tuple[PathKey, Iterable[str]]] = [(("configure", "roles"), said.roles)]
-    mappings: list[tuple[PathKey, Mapping[str, Any]]] = [(("configure", "variables"), said.variables)]
-    for index, group in enumerate(said.groups):
+def _in_lists(site: Site, requested: RequestedRoles, roles: Roles) -> Iterator[_Located]:
+    """Yield the problems of names and values, each with its place."""
+    lists: list[tuple[PathKey, Iterable[str]]] = [(("configure", "roles"), requested.roles)]
+    mappings: list[tuple[PathKey, Mapping[str, Any]]] = [(("configure", "variables"), requested.variables)]
+    for index, group in enumerate(requested.groups):
         at: PathKey = ("configure", "groups", index)
         lists += [((*at, "roles"), group.roles), ((*at, "without"), group.without)]
         mappings.append(((*at, "variables"), group.variables))
@@ -111,10 +113,10 @@ def _in_lists(site: Site, said: RequestedRoles, roles: Roles) -> Iterator[_Locat
         yield _Located(problem, site.where("configure", "secrets", problem.about))
 
 
-def _in_groups(site: Site, said: RequestedRoles) -> Iterator[_Located]:
+def _in_groups(site: Site, requested: RequestedRoles) -> Iterator[_Located]:
     """Yield a problem for each group that no node can belong to."""
     known = _members(site)
-    for index, group in enumerate(said.groups):
+    for index, group in enumerate(requested.groups):
         for field, names in (("nodes", group.nodes), ("racks", group.racks), ("skus", group.skus)):
             for number, name in enumerate(names):
                 if name in known[field] or (field == "nodes" and fnmatch.filter(known[field], name)):
@@ -133,24 +135,24 @@ def _members(site: Site) -> Mapping[str, Sequence[str]]:
     }
 
 
-def _kinds_of_nodes(site: Site, said: RequestedRoles) -> Iterator[tuple[tuple[int, ...], list[str]]]:
-    """Which groups go together on some node, and on which; a node may be of any SKU of the site."""
-    skus = [sku.name for sku in site.skus] if any(group.skus for group in said.groups) else [""]
+def _kinds_of_nodes(site: Site, requested: RequestedRoles) -> Iterator[tuple[tuple[int, ...], list[str]]]:
+    """Yield the sets of groups that some node has, and these nodes; a node may be of any SKU of the site."""
+    skus = [sku.name for sku in site.skus] if any(group.skus for group in requested.groups) else [""]
     kinds: dict[tuple[int, ...], list[str]] = {} if site.nodes else {(): []}
     for node in site.nodes:
         for sku in skus:
-            indices = said.choose(Member(node.name, node.rack, sku)).groups
+            indices = requested.choose(Member(node.name, node.rack, sku)).groups
             kinds.setdefault(indices, []).append(node.name)
     yield from sorted(kinds.items())
 
 
-def _where_role(site: Site, said: RequestedRoles, role: str, indices: Iterable[int]) -> str:
-    """Where the role was chosen."""
+def _where_role(site: Site, requested: RequestedRoles, role: str, indices: Iterable[int]) -> str:
+    """Return the place where the role was chosen."""
     for index in indices:
-        if role in said.groups[index].roles:
-            return site.where("configure", "groups", index, "roles", said.groups[index].roles.index(role))
-    if role in said.roles:
-        return site.where("configure", "roles", said.roles.index(role))
+        if role in requested.groups[index].roles:
+            return site.where("configure", "groups", index, "roles", requested.groups[index].roles.index(role))
+    if role in requested.roles:
+        return site.where("configure", "roles", requested.roles.index(role))
     return site.where("configure", "roles")
 
 

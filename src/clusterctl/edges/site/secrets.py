@@ -1,4 +1,4 @@
-"""Secrets, from where the site file says they are kept. Read at the edge, never stored."""
+"""Secrets, from the places that the site file names. Read at the edge, never stored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clusterctl.site.fields import SecretRef
 
 
 def resolve(ref: SecretRef, folder: Path, field: str) -> str:
-    """The secret behind a reference; `field` names it in errors (`site.yml bmc.password`). No log will repeat it."""
+    """Return the secret behind a reference; `field` names it in errors (`site.yml bmc.password`). Never logged."""
     secret = _read(ref, folder, field)
     if "\n" in secret:
         kept = ref.file or ref.vault or ref.credential or f"the environment variable {ref.env}"
@@ -38,7 +38,7 @@ def private_text(file: Path, field: str) -> str:
     def check(found: os.stat_result) -> None:
         mode = stat.S_IMODE(found.st_mode)
         if found.st_uid not in _trusted_owners():
-            message = f"{file} belongs to user {found.st_uid}, who may read and change it"
+            message = f"{file} belongs to user {found.st_uid}, which may read and change it"
             raise UsageError(message, where=field, remedy=f"chown it to yourself: chown $(id -u) {file}")
         if mode & 0o077:
             raise UsageError(f"{file} has mode {mode:04o}: others may read it", where=field, remedy=f"chmod 600 {file}")
@@ -94,7 +94,7 @@ def _behind_links(file: Path, field: str) -> Path:
 
 
 def _trusted_owners() -> frozenset[int]:
-    """Whose files we believe: our own, root's, and those of the person behind sudo."""
+    """Return the trusted owners of files: ourselves, root, and the user behind sudo."""
     behind = os.environ.get("SUDO_UID", "")
     return frozenset({os.geteuid(), 0, *([int(behind)] if behind.isdecimal() else [])})
 

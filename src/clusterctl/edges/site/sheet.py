@@ -87,7 +87,7 @@ class Columns:
 
 
 def read_sheet(file: Path, named_by: str = "") -> tuple[SiteNode, ...]:
-    """All machines of a CSV; errors name file, line and column, or the field `named_by` where there is no such file."""
+    """Return all machines of a CSV; errors name file, line and column, or the field `named_by` without a file."""
     text = read_text(file, named_by)
     rows = sheet_rows(text, file)
     columns = sheet_columns(read_table(text, str(file)).headings, file)
@@ -98,7 +98,7 @@ def read_sheet(file: Path, named_by: str = "") -> tuple[SiteNode, ...]:
 
 
 def sheet_rows(text: str, file: Path) -> tuple[SiteNode, ...]:
-    """The machines of a sheet's text."""
+    """Return the machines of a sheet's text."""
     table = read_table(text, str(file))
     columns = sheet_columns(table.headings, file)
     return tuple(_row(cells, columns, line) for line, cells in table.rows)
@@ -153,11 +153,11 @@ def _row(cells: list[str], columns: Columns, line: int) -> SiteNode:
     )
 
 
-def _address(text: str, where: str, whose: str) -> str:
+def _address(text: str, where: str, owner: str) -> str:
     try:
         return canonical_address(text)
     except ValueError as error:
-        raise UsageError(f"{error}, found {text!r}", where=where, remedy=f"write {whose} IP address") from None
+        raise UsageError(f"{error}, found {text!r}", where=where, remedy=f"write {owner} IP address") from None
 
 
 def _mac(text: str, where: str) -> Mac | None:

@@ -1,4 +1,4 @@
-"""The sheet, brought up to date with what a sweep found: lines are found by serial, and nothing a person wrote is lost.
+"""The sheet, brought up to date with what a sweep found: lines are found by serial, and operators' entries are kept.
 
 Secrets are never written; those that stand in the sheet already stay as they are.
 """
@@ -45,14 +45,14 @@ class SheetUpdate:
     changes: tuple[str, ...]
 
     def write(self) -> None:
-        """Whole or not at all; where the sheet is a link, to where it leads."""
+        """Write whole or not at all; where the sheet is a link, to its target."""
         if self.changes:
             with disk_explained("the sheet cannot be written", self.file):
                 write_whole(self.file.resolve(), self.text.encode(), mode=self.mode, over=True)
 
 
 def sheet_update(file: Path, entries: Sequence[Entry], logins: Collection[str], prefix: str) -> SheetUpdate:
-    """`logins`: names that may stand in `bmc_login`; `prefix` begins the names of machines without a name.
+    """Return the update. `logins`: names that `bmc_login` may have; `prefix` begins the names of unnamed machines.
 
     Raises `UsageError` where the sheet that is there cannot be read, or the new one could not be.
     """
@@ -155,12 +155,12 @@ def _values(entry: Entry, logins: Collection[str]) -> Mapping[str, str]:
         "rack": rack,
         "unit": str(unit) if unit is not None else "",
         "bmc_mac": entry.mac or "",
-        "login": entry.sighting.login if entry.sighting.login in logins else "",
+        "login": entry.observation.login if entry.observation.login in logins else "",
     }
 
 
 def _free_names(draft: _Draft, prefix: str, promised: Collection[str]) -> Iterator[str]:
-    """`PREFIX001` …, but for names that lines have or will get."""
+    """Yield `PREFIX001` …, without names that lines have or will get."""
     taken = {*promised, *(draft.cell(row, "name").lower() for row in draft.rows)}
     return (name for number in count(1) if (name := f"{prefix}{number:03d}") not in taken)
 

@@ -42,7 +42,7 @@ class RootDiskRule:
             raise ValueError("no drive can match: min_gb is above max_gb")
         drive = any((self.serial, self.wwn, self.model, self.min_gb, self.max_gb < MAX_GB))
         if self.chosen_by == "bmc" and not any((drive, self.bay, self.controller, self.protocol)):
-            raise ValueError("say which drive it is: model, min_gb, max_gb, bay, controller, protocol, serial or wwn")
+            raise ValueError("name the drive: model, min_gb, max_gb, bay, controller, protocol, serial or wwn")
         if self.chosen_by == "installer" and (drive or self.one_of > 1):
             raise ValueError("with chosen_by: installer no rule applies; write chosen_by: host for a rule")
         if self.chosen_by != "bmc" and self.protocol:
@@ -73,7 +73,7 @@ class SkuFile:
 
 
 def read_skus(folder: Path, names: tuple[str, ...], document: Document) -> tuple[Sku, ...]:
-    """The SKUs that a site names, each valid in itself and distinguishable from the others."""
+    """Return the SKUs that a site names, each valid in itself and distinguishable from the others."""
     skus = tuple(_read(folder, name, document.where("skus", at)) for at, name in enumerate(names))
     for at, sku in enumerate(skus):
         for other in skus[:at]:
@@ -83,20 +83,20 @@ def read_skus(folder: Path, names: tuple[str, ...], document: Document) -> tuple
                 raise UsageError(
                     f"{sku.name} cannot be distinguished from {other.name}: the same manufacturer, model and GPU model",
                     where=document.where("skus", at),
-                    remedy="keep one of them, or say in both files what differs",
+                    remedy="keep one of them, or add to both files what differs",
                 )
     return skus
 
 
 def _alike(sku: Sku, other: Sku) -> bool:
-    """As `fleet.match.choose_sku` tells machines apart: by make and GPU model; counts are not, parts may be missing."""
+    """Compare as `fleet.match.choose_sku` does: by make and GPU model; counts are not, parts may be missing."""
     return sku.model.casefold() == other.model.casefold() and all(
         _overlap(getattr(sku, name), getattr(other, name)) for name in ("manufacturer", "gpu_model")
     )
 
 
 def _overlap(one: str, other: str) -> bool:
-    """True where both match the same text: a model matches as a substring."""
+    """Return True where both match the same text: a model matches as a substring."""
     one, other = one.casefold(), other.casefold()
     return one in other or other in one
 

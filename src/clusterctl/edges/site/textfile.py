@@ -1,4 +1,4 @@
-"""A person's text files, read with words for everything that can be wrong with a file."""
+"""Operators' text files, with an error message for everything that can be wrong with a file."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _REASONS = {
     errno.ENAMETOOLONG: ("has a name that is too long", "check the path"),
     errno.ENXIO: ("is no regular file", "name a file"),
 }
-"""What the system says → what to say, and what to do."""
+"""The system's error → our message, and the remedy."""
 
 
 def read_text(file: Path, named_by: str = "") -> str:
-    """A text file of the person's: exists, is a file, of sane size, UTF-8.
+    """Return an operator's text file: it exists, is a file, of sane size, UTF-8.
 
     `named_by` is the field that names it (`site.yml:12 nodes.csv`): where it cannot be opened, the error is there.
     """
@@ -83,7 +83,7 @@ def read_bytes(
 
 
 def read_yaml(file: Path, named_by: str = "") -> Document:
-    """A YAML file, with the line of each of its values."""
+    """Return a YAML file, with the line of each of its values."""
     return parse_yaml(read_text(file, named_by), str(file))
 
 

@@ -29,7 +29,7 @@ _IDLE_LOOK_SECONDS = 5.0  # paramiko's own is 0.1: ten times a second for each c
 
 
 def connect(host: HostAddress, deadline: Deadline) -> paramiko.Transport:
-    """An authenticated connection to the host that holds the pinned key."""
+    """Return an authenticated connection to the host that holds the pinned key."""
     pinned, mine = _pinned_key(host), _own_key(host)
     seconds = min(CONNECT_SECONDS, deadline.remaining)
     with product_errors(host):
@@ -69,7 +69,7 @@ def _verify(transport: paramiko.Transport, pinned: paramiko.PKey, host: HostAddr
 
 @contextlib.contextmanager
 def product_errors(host: HostAddress) -> Iterator[None]:
-    """Errors of paramiko and of the socket become ours."""
+    """Turn errors of paramiko and of the socket into ours."""
     where = f"{host.name} ({host.address}:{host.port})"
     try:
         yield

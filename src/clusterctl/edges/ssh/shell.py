@@ -27,7 +27,7 @@ from clusterctl_burnin.package_data import text_of
 
 EVIDENCE_BYTES = 1 << 20
 OUTPUT_BYTES = 32 << 20
-"""More than this of stdout or stderr is an error: no command of ours says as much."""
+"""More than this of stdout or stderr is an error: no command of ours prints as much."""
 
 MARKER = SUPERVISOR_MARKER.encode()
 _REMOTE_MARGIN = 30.0  # seconds after our deadline at which the node ends a command even if it cannot see us gone
@@ -87,13 +87,13 @@ class ParamikoShell:
         at, started = self._clock.now(), time.monotonic()
         with contextlib.closing(self._channel(host, deadline)) as channel:
             status, stdout, stderr = self._converse(host, channel, argv, stdin, deadline)
-        said, marker, rest = stderr.partition(MARKER)
-        ran = Ran(status, _text(stdout), _text(said + rest), time.monotonic() - started)
+        head, marker, rest = stderr.partition(MARKER)
+        ran = Ran(status, _text(stdout), _text(head + rest), time.monotonic() - started)
         origin = self._origin.of_peer(simulated=bool(marker))
         return Observed(ran, (Evidence(shlex.join(argv), host.name, at, origin, stdout[:EVIDENCE_BYTES]),))
 
     def _channel(self, host: HostAddress, deadline: Deadline) -> paramiko.Channel:
-        """A fresh channel; a kept connection that turns out dead (the host rebooted) is opened again once."""
+        """Return a fresh channel; a kept connection that turns out dead (the host rebooted) is opened again once."""
         with self._lock:
             connection = self._connections.setdefault(host, _Connection())
         with connection.lock:
@@ -127,7 +127,7 @@ class ParamikoShell:
         return status, bytes(output.stdout), bytes(output.stderr)
 
     def _guarded(self, argv: Sequence[str], seconds: float) -> str:
-        """The command line with the supervisor in front of it; behind sudo, so that it may kill what sudo started."""
+        """Return the command line behind the supervisor; behind sudo, so that it may kill what sudo started."""
         sudo = _SUDO if tuple(argv[: len(_SUDO)]) == _SUDO else ()
         guard = ("python3", "-c", self._supervisor, f"{seconds:.0f}")
         return shlex.join((*sudo, *guard, *argv[len(sudo) :]))

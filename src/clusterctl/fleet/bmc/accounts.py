@@ -1,4 +1,4 @@
-"""A BMC's account and its password: who may change it, and what the journal knows of it. Pure."""
+"""A BMC's account and its password: the permitted changes, and what the journal knows of it. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clusterctl.fleet.state import NodeState
 
 
 class Trust(enum.Enum):
-    """Why the BMC at the other end is believed to be who it is."""
+    """Why the identity of the BMC is trusted."""
 
     AUTHORITY = "an authority vouches for its certificate"
     SHEET = "its certificate is the one that the sheet names"
@@ -26,7 +26,7 @@ class Trust(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """One account of a BMC. `shortest`, `longest`: of its passwords; None where the BMC does not tell."""
+    """One account of a BMC. `shortest`, `longest`: limits of its passwords; None where the BMC reports none."""
 
     path: str
     user: str
@@ -36,8 +36,8 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class AccountSight:
-    """What was seen of a BMC after logging in. `serial` is the machine's; None where the BMC tells nothing before its
-    password is changed (`must_change`).
+    """What was seen of a BMC after logging in. `serial` is the machine's; None where the BMC reports nothing before
+    its password is changed (`must_change`).
     """
 
     account: Account
@@ -47,12 +47,12 @@ class AccountSight:
 
 
 def expected_serial(node: NodeState) -> Serial | None:
-    """Of the machine that the node is, else of the one that it shall be."""
+    """Return the serial of the machine that the node is, else of the one that it shall be."""
     return node.serial or node.expected_serial
 
 
 def proof(node: NodeState, sight: AccountSight, *, own_login: bool) -> str:
-    """In words, what proves that this is the node's machine. Raises where nothing does: its password is not touched.
+    """Return the proof, as text, that this is the node's machine. Raise without one: its password is not touched.
 
     `own_login`: it took a factory password that no other machine has.
     """
@@ -101,12 +101,12 @@ class Rotation:
     sought_by_name: bool = False
 
     def unfinished(self, node: NodeState) -> bool:
-        """Whether there is something to tell the installer."""
+        """Return True where the installer needs an update."""
         return self.owed or (self.sought_by_name and bool(node.macs))
 
 
 def rotation(events: Iterable[Event]) -> Rotation | None:
-    """From a node's events, oldest first; None where its password was never changed."""
+    """Return the rotation from a node's events, oldest first; None where its password was never changed."""
     found: Rotation | None = None
     for event in events:
         match event.payload:
@@ -148,8 +148,9 @@ class PasswordRule:
     characters: Characters = Characters.LETTERS_AND_DIGITS
 
     def length_for(self, shortest: int | None, longest: int | None) -> int:
-        """As many characters as the site says, within what this BMC takes; 0 and None are limits that it keeps to
-        itself. Raises `EdgeError` where that is too short to be worth it.
+        """Return the number of characters: the site's, within the limits of this BMC; 0 and None are unknown limits.
+
+        Raise `EdgeError` where the BMC permits only passwords that are too short to be safe.
         """
         wanted = max(self.length, shortest or 0)
         found = min(wanted, longest) if longest else wanted
@@ -161,8 +162,9 @@ class PasswordRule:
         return found
 
     def draw(self, length: int, pick: Callable[[str], str]) -> str:
-        """A password with a character of each class. `pick` chooses one of the characters that it is given, each as
-        likely as any other.
+        """Return a password with a character of each class.
+
+        `pick` returns one of the characters of its argument, all with equal probability.
         """
         alphabet = "".join(self.characters.classes)
         while True:
@@ -171,7 +173,7 @@ class PasswordRule:
                 return drawn
 
     def fits(self, password: str, length: int) -> bool:
-        """Whether it is one that `draw` could have drawn."""
+        """Return whether it is one that `draw` could have drawn."""
         classes = self.characters.classes
         letters = set(password)
         return len(password) == length and letters <= set("".join(classes)) and all(letters & set(c) for c in classes)

@@ -13,7 +13,7 @@ _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 
 
 class BootSource(enum.Enum):
-    """PXE: the network, as its DHCP says. UEFI_HTTP: one image by URI. CD: virtual media too."""
+    """PXE: the network, configured by DHCP. UEFI_HTTP: one image by URI. CD: virtual media too."""
 
     PXE = "pxe"
     UEFI_HTTP = "uefi-http"
@@ -32,7 +32,7 @@ class BootOnce:
         if not self.uri:
             return
         if self.source is not BootSource.UEFI_HTTP:
-            raise UsageError(f"a URI says nothing to a boot from {self.source.value}", where="--iso")
+            raise UsageError(f"a boot from {self.source.value} takes no URI", where="--iso")
         check_uri(self.uri)
 
     def __str__(self) -> str:
@@ -40,7 +40,7 @@ class BootOnce:
 
 
 def check_uri(uri: str) -> None:
-    """`UsageError` unless it is an http(s) URI of an image that holds no secret: BMCs show it to every client."""
+    """Raise `UsageError` unless it is an http(s) URI of an image without a secret: BMCs show it to every client."""
     remedy = "give an image like https://images.example.net/installer.iso"
     parts = _URI.fullmatch(uri)
     if parts is None:
@@ -54,7 +54,7 @@ def check_uri(uri: str) -> None:
 
 
 class Post(enum.Enum):
-    """UNKNOWN: this BMC does not tell."""
+    """UNKNOWN: this BMC does not report it."""
 
     RUNNING = "running"
     DONE = "done"

@@ -16,12 +16,12 @@ class LogEntry:
     """A line of SEL, Lifecycle log, IML, XID log ….
 
     at          as the BMC wrote it: its clock may be wrong, or not set
-    severity    OK, Warning, Critical, or empty where the BMC does not say
+    severity    OK, Warning, Critical, or empty where the BMC gives none
     message_id  of the vendor's message registry (`IDRAC.2.7.PSU0001`); empty where it has none
     sensor      what kind of sensor wrote it, in DMTF's words (`Power Supply / Converter`)
     origin      the BMC's own id of the part that it is about
     log         the path of the log service
-    cleared     it says that a condition is over, or is marked as repaired
+    cleared     it reports the end of a condition, or is marked as repaired
     """
 
     at: str

@@ -1,4 +1,4 @@
-"""BMCs as a sweep of the network finds them, and what others say of where they are."""
+"""BMCs as a sweep of the network finds them, and what other sources report of their places."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ class Outcome(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """What a BMC tells anybody who asks (its service root); empty where it does not tell.
+    """What a BMC reports without a login (its service root); empty where it does not.
 
-    `serial` is the machine's, `bmc_mac` the BMC's own: few vendors tell them to strangers. `kind`: as of `Identity`.
+    `serial` is the machine's, `bmc_mac` the BMC's own: few vendors report them without a login. `kind`: as of
+    `Identity`.
     """
 
     vendor: str = ""
@@ -40,7 +41,7 @@ class Greeting:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Which machine a BMC says it is in; empty or None where it does not tell. `problems`: what was not understood.
+    """The machine that a BMC names as its own; empty or None where it names none. `problems`: what was not understood.
 
     kind  what it is where it is no machine: DPU, switch, power shelf
     """
@@ -58,7 +59,7 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class BmcObservation:
     """One address that answers on the BMCs' port.
 
     `fingerprint` is the SHA-256 of its certificate, empty where it proved itself by an authority or over plain HTTP;
@@ -77,20 +78,20 @@ class Sighting:
 
     @property
     def proven(self) -> bool:
-        """False where the site cannot know who answers: then it only says what it says."""
+        """Return False where the site cannot verify the peer's identity: then its answers are unverified."""
         return self.outcome is not Outcome.CERTIFICATE_UNKNOWN
 
     @property
     def serial(self) -> Serial | None:
-        """The machine's, read after login; else what a BMC that has proven itself tells anybody."""
+        """Return the serial of the machine: read after login, else from the service root of a verified BMC."""
         if self.outcome is Outcome.OTHER_DEVICE:
             return None
-        told = self.greeting.serial if self.proven else ""
-        return self.identity.serial or (Serial(told) if told else None)
+        greeted = self.greeting.serial if self.proven else ""
+        return self.identity.serial or (Serial(greeted) if greeted else None)
 
     @property
     def bmc_mac(self) -> Mac | None:
-        """Likewise."""
+        """Return the MAC of the BMC: read after login, else from the service root of a verified BMC."""
         return self.identity.bmc_mac or (self.greeting.bmc_mac if self.proven else None)
 
 

@@ -1,6 +1,6 @@
-"""What a sweep found at each address, with what leases, lists and the site's plan say of it.
+"""What a sweep found at each address, compared with the leases, the lists and the site's plan.
 
-A machine is known by its serial; a MAC address leads to a serial only where a list says so. Pure.
+A machine is known by its serial; a MAC address leads to a serial only where a list gives it. Pure.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import enum
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from clusterctl.fleet.bmc.observation import Lease, Listed, Outcome, Planned, Sighting
+from clusterctl.fleet.bmc.observation import BmcObservation, Lease, Listed, Outcome, Planned
 from clusterctl.fleet.node import Mac
 
 
@@ -17,7 +17,7 @@ from clusterctl.fleet.node import Mac
 class Entry:
     """One address that answered, with all that is known of it; `planned` and `listed` are its lines there."""
 
-    sighting: Sighting
+    observation: BmcObservation
     mac: Mac | None = None
     hostname: str = ""
     planned: Planned | None = None
@@ -25,11 +25,11 @@ class Entry:
 
     @property
     def address(self) -> str:
-        return self.sighting.address
+        return self.observation.address
 
     @property
     def serial(self) -> str:
-        return self.sighting.serial or ""
+        return self.observation.serial or ""
 
     @property
     def name(self) -> str:
@@ -46,9 +46,12 @@ class Entry:
 
 
 def entries_of(
-    sightings: Iterable[Sighting], leases: Iterable[Lease], listed: Sequence[Listed], planned: Sequence[Planned]
+    observations: Iterable[BmcObservation],
+    leases: Iterable[Lease],
+    listed: Sequence[Listed],
+    planned: Sequence[Planned],
 ) -> tuple[Entry, ...]:
-    """Return the entries in the order of `sightings`."""
+    """Return the entries in the order of `observations`."""
     index = _Index(
         leases={lease.address: lease for lease in leases},
         lines_by_serial={item.serial.lower(): item for item in listed if item.serial},
@@ -56,7 +59,7 @@ def entries_of(
         plans_by_serial={item.serial.lower(): item for item in planned if item.serial},
         plans_by_address={item.address: item for item in planned if not item.serial},
     )
-    return tuple(map(index.entry, sightings))
+    return tuple(map(index.entry, observations))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +72,18 @@ class _Index:
     plans_by_serial: Mapping[str, Planned]
     plans_by_address: Mapping[str, Planned]
 
-    def entry(self, sighting: Sighting) -> Entry:
+    def entry(self, observation: BmcObservation) -> Entry:
         """Return what lease, lists and plan have about an address."""
-        lease = self.leases.get(sighting.address)
-        mac = sighting.bmc_mac or (lease.mac if lease is not None else None)
-        line = self.lines_by_serial.get((sighting.serial or "").lower()) or self.lines_by_mac.get(mac)
-        plan = None if sighting.outcome is Outcome.OTHER_DEVICE else self._plan(sighting, line)
-        return Entry(sighting, mac, lease.hostname if lease is not None else "", plan, line)
+        lease = self.leases.get(observation.address)
+        mac = observation.bmc_mac or (lease.mac if lease is not None else None)
+        line = self.lines_by_serial.get((observation.serial or "").lower()) or self.lines_by_mac.get(mac)
+        plan = None if observation.outcome is Outcome.OTHER_DEVICE else self._plan(observation, line)
+        return Entry(observation, mac, lease.hostname if lease is not None else "", plan, line)
 
-    def _plan(self, sighting: Sighting, line: Listed | None) -> Planned | None:
+    def _plan(self, observation: BmcObservation, line: Listed | None) -> Planned | None:
         """Return the planned node of the serial that the BMC or the list gives, else of the address."""
-        serial = sighting.serial or (line.serial if line is not None else "")
-        return self.plans_by_serial.get(serial.lower()) or self.plans_by_address.get(sighting.address)
+        serial = observation.serial or (line.serial if line is not None else "")
+        return self.plans_by_serial.get(serial.lower()) or self.plans_by_address.get(observation.address)
 
 
 class ConflictKind(enum.Enum):
@@ -108,7 +111,7 @@ class Conflict:
 
 
 def conflicts_of(entries: Sequence[Entry], planned: Sequence[Planned], asked: Collection[str]) -> tuple[Conflict, ...]:
-    """`asked`: every address of the sweep; the plan's other addresses are not judged."""
+    """Return the result. `asked`: every address of the sweep; the plan's other addresses are not judged."""
     found: dict[str, list[Entry]] = {}
     for entry in entries:
         if entry.planned is not None:
@@ -140,7 +143,7 @@ def _two_addresses(world: _World) -> Iterator[Conflict]:
 
 
 def _other_machine(world: _World) -> Iterator[Conflict]:
-    """At a planned machine's address another one answers, and the planned one does so nowhere."""
+    """Yield planned machines with another one at their address, while the planned one answers nowhere."""
     for plan in world.planned:
         entry = world.at.get(plan.address)
         if entry is None or not plan.serial or not entry.serial or world.found.get(plan.name):
@@ -155,7 +158,7 @@ def _other_serial(world: _World) -> Iterator[Conflict]:
         line = entry.listed
         if line is None or not line.serial or not entry.serial or line.serial.lower() == entry.serial.lower():
             continue
-        cause = f"BMC {entry.mac} at {entry.address} is in serial {entry.serial}, but {line.where} says {line.serial}"
+        cause = f"BMC {entry.mac} at {entry.address} is in serial {entry.serial}, but {line.where} has {line.serial}"
         remedy = "correct the list, or find out whose board was put into which machine"
         yield Conflict(ConflictKind.OTHER_SERIAL, (entry.address, entry.serial, line.serial), cause, remedy)
 
@@ -197,14 +200,17 @@ def _machine(entry: Entry) -> str:
     return f"{entry.serial or 'a machine'} at {entry.address}"
 
 
-def _one_place(who: Sequence[str], entries: Sequence[Entry]) -> Conflict:
-    cause = f"{' and '.join(who)} both stand in {_place(*entries[0].place)}, by sheet and lists"
+def _one_place(names: Sequence[str], entries: Sequence[Entry]) -> Conflict:
+    cause = f"{' and '.join(names)} are both in {_place(*entries[0].place)}, by sheet and lists"
     subjects = tuple(word for entry in entries for word in (entry.address, entry.serial) if word)
-    return Conflict(ConflictKind.SAME_PLACE, subjects, cause, "look who stands there, then correct the wrong one")
+    return Conflict(ConflictKind.SAME_PLACE, subjects, cause, "look which of them is there, then correct the wrong one")
 
 
 def _not_found(world: _World) -> Iterator[Conflict]:
-    """Planned in what was swept, and not there. Who answers without saying who it is has an outcome that says so."""
+    """Yield the planned machines that the sweep did not find.
+
+    A peer that answers without an identity has an outcome of its own.
+    """
     for plan in world.planned:
         if plan.address not in world.asked or world.found.get(plan.name):
             continue
@@ -214,13 +220,13 @@ def _not_found(world: _World) -> Iterator[Conflict]:
             yield Conflict(
                 ConflictKind.NOT_FOUND, (plan.name, plan.address), cause, "check its power, its cable and its address"
             )
-        elif entry.sighting.outcome is Outcome.OTHER_DEVICE:
-            cause = f"{plan.name}: {entry.sighting.cause} at {plan.address} ({plan.where})"
+        elif entry.observation.outcome is Outcome.OTHER_DEVICE:
+            cause = f"{plan.name}: {entry.observation.cause} at {plan.address} ({plan.where})"
             remedy = "correct the address in the sheet"
             yield Conflict(ConflictKind.OTHER_MACHINE, (plan.name, plan.address), cause, remedy)
-        elif entry.sighting.outcome is Outcome.NO_REDFISH:
+        elif entry.observation.outcome is Outcome.NO_REDFISH:
             cause = f"{plan.name}: what answers at {plan.address} has no Redfish ({plan.where})"
-            yield Conflict(ConflictKind.NO_REDFISH, (plan.name, plan.address), cause, entry.sighting.remedy)
+            yield Conflict(ConflictKind.NO_REDFISH, (plan.name, plan.address), cause, entry.observation.remedy)
 
 
 def _unplanned(world: _World) -> Iterator[Conflict]:
@@ -257,7 +263,7 @@ _FINDERS: tuple[Callable[[_World], Iterator[Conflict]], ...] = (
 
 
 def _shared(entries: Iterable[Entry], key: Callable[[Entry], str]) -> Iterator[list[Entry]]:
-    """Those that have the same key, where it is not empty."""
+    """Yield the entries with equal keys, where these are not empty."""
     groups: dict[str, list[Entry]] = {}
     for entry in entries:
         groups.setdefault(key(entry), []).append(entry)
@@ -286,24 +292,24 @@ class Reconciliation:
     accepted: tuple[Entry, ...]
 
     def settled(self) -> Reconciliation:
-        """Once `sound` is written to the sheet: it no longer lacks them, nor has them at another address."""
+        """Return the state once `sound` is written to the sheet: it lacks none, and has none at another address."""
         written = {entry.address for entry in self.accepted}
         left = (found for found in self.conflicts if not (found.kind in _SETTLED and written & {*found.subjects}))
         return replace(self, conflicts=tuple(left))
 
 
 def join(
-    sightings: Sequence[Sighting],
+    observations: Sequence[BmcObservation],
     *,
     asked: Collection[str],
     leases: Iterable[Lease] = (),
     listed: Iterable[Listed] = (),
     planned: Sequence[Planned] = (),
 ) -> Reconciliation:
-    """`asked`: every address of the sweep; the plan's other addresses are not judged."""
-    entries = entries_of(sightings, leases, tuple(listed), planned)
+    """Return the result. `asked`: every address of the sweep; the plan's other addresses are not judged."""
+    entries = entries_of(observations, leases, tuple(listed), planned)
     conflicts = conflicts_of(entries, planned, asked)
     barred = {word.casefold() for found in conflicts if found.kind not in _HARMLESS for word in found.subjects if word}
-    identified = (entry for entry in entries if entry.sighting.outcome is Outcome.IDENTIFIED)
+    identified = (entry for entry in entries if entry.observation.outcome is Outcome.IDENTIFIED)
     accepted = tuple(entry for entry in identified if not {entry.address, entry.serial.casefold()} & barred)
     return Reconciliation(entries, conflicts, accepted)

@@ -1,4 +1,4 @@
-"""Which addresses a sweep asks: networks less what is excluded, none that a person may not have meant. Pure."""
+"""Which addresses a sweep asks: networks less what is excluded, none that is probably not meant. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from clusterctl.fleet.errors import UsageError
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 MOST = 65_536
-"""Addresses of a /16, which a person sweeps without saying so."""
+"""Addresses of a /16: the most that an operator sweeps without a confirmation."""
 
 _OURS = tuple(
     ipaddress.ip_network(text)
@@ -63,12 +63,12 @@ def _network(text: str, where: str, *, public: bool) -> Network:
     ours = any(network.version == own.version and _within(network, own) for own in _OURS)
     if not ours and not public:
         message = f"{text} is, or holds, addresses of the Internet"
-        raise UsageError(message, where=where, remedy="name the BMCs' network; if it is yours and meant, say --yes")
+        raise UsageError(message, where=where, remedy="give the BMCs' network; if it is yours and meant, add --yes")
     return network
 
 
 def _collapsed(networks: Sequence[Network]) -> list[Network]:
-    """The same addresses, each once."""
+    """Return the same addresses, each once."""
     four = [network for network in networks if isinstance(network, ipaddress.IPv4Network)]
     six = [network for network in networks if isinstance(network, ipaddress.IPv6Network)]
     return [*ipaddress.collapse_addresses(four), *ipaddress.collapse_addresses(six)]
@@ -85,7 +85,7 @@ def _reason(text: str, error: ValueError) -> str:
 
 
 def _remedy(text: str) -> str:
-    """The network that was most likely meant."""
+    """Return the network that was most likely meant."""
     try:
         return f"write {ipaddress.ip_network(text.strip(), strict=False)}"
     except ValueError:

@@ -25,7 +25,7 @@ ADOPTABLE = (Stage.SEEN, Stage.DISCOVERED)
 def adoptable(node: NodeState, now: datetime, *, new_key: bool = False) -> None:
     """Raise `UsageError` where the node may not be taken in as it is installed.
 
-    `new_key`: an operator says that its host was installed again by hand; then it may be adopted already.
+    `new_key`: an operator confirms that its host was installed again by hand; then it may be adopted already.
     """
     require_living(node)
     require_no_hold(node, now)
@@ -44,7 +44,7 @@ def adoptable(node: NodeState, now: datetime, *, new_key: bool = False) -> None:
 def require_same_key(node: NodeState, offered: str, *, replace: bool) -> None:
     """Raise `UntrustedError` where the host offers another key than the one that was confirmed before.
 
-    `replace`: an operator says that the host has a new key.
+    `replace`: an operator confirms that the host has a new key.
     """
     if node.host_key and node.host_key.split()[:2] != offered.split()[:2] and not replace:
         raise UntrustedError(

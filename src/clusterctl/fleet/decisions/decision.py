@@ -1,4 +1,4 @@
-"""Hold, release, quarantine, waive, revoke: from a node's state and an operator's reason to the events that say so.
+"""Hold, release, quarantine, waive, revoke: from a node's state and an operator's reason to the events to record.
 
 Each function raises `UsageError` where the decision is not permitted. The journal adds the actor.
 """
@@ -61,7 +61,7 @@ def release(node: NodeState, reason: str) -> Order:
 
 
 def quarantine(node: NodeState, reason: str, part: str, step: Step | None) -> Order:
-    """Return the quarantine of a node, whatever the gate says.
+    """Return the quarantine of a node, independent of the gate.
 
     A release leads back to `step`: by default the one that the node would take next, burn-in for a gold node.
     """

@@ -58,7 +58,7 @@ def retire(node: NodeState, reason: str) -> Order:
 
 
 def leaving(node: NodeState, reason: str) -> NewEvent:
-    """Return the quarantine of a node whose drives are being erased. A release has its OS installed again."""
+    """Return the quarantine of a node for the erasure of its drives. A release has its OS installed again."""
     order = list(Step)
     step = min(node.stopped_at or node.next_step or Step.INSTALL, Step.INSTALL, key=order.index)
     cause = f"its drives are being erased, to retire it: {checked_reason(reason)}"
@@ -67,7 +67,7 @@ def leaving(node: NodeState, reason: str) -> NewEvent:
 
 
 def retired(node: NodeState, reason: str, evidence: tuple[Digest, ...]) -> NewEvent:
-    """Return the retirement of a node whose drives are erased, with the evidence of that."""
+    """Return the retirement of a node with erased drives, with the evidence of that."""
     return node_event(node.id, NodeRetired(reason=reason, wiped=True), evidence)
 
 

@@ -87,7 +87,7 @@ def power_permitted(node: NodeState, order: PowerOrder, now: datetime) -> Serial
 def settings_permitted(
     node: NodeState, now: datetime, *, from_pool: bool, acts: Collection[Act] = SETTINGS_ACTS
 ) -> Serial:
-    """Return the serial of the machine whose BIOS and firmware may be changed. Raise `UsageError` where it may be busy.
+    """Return the serial of the machine for a change of its BIOS and firmware. Raise `UsageError` where it may be busy.
 
     `from_pool`: a gold node may be taken out of the pool for it. `acts`: those which the same command may have begun.
     """
@@ -100,6 +100,6 @@ def settings_permitted(
         remedy = f"clusterctl hold {node.name} --reason '…' first; release it afterwards"
         raise UsageError(f"it is {node.stage.value}, on its way to the next step", where=node.name, remedy=remedy)
     if not from_pool:
-        hold = f"let its work end, then clusterctl hold {node.name} --reason '…', or say --from-pool"
+        hold = f"let its work end, then clusterctl hold {node.name} --reason '…', or add --from-pool"
         require_out_of_pool(node, now, hold)
     return serial

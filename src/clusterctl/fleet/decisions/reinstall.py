@@ -34,7 +34,7 @@ def reinstallable(node: NodeState, now: datetime, *, from_pool: bool) -> None:
     _require_discovered(node)
     require_no_open_act(node, INSTALL_ACTS)
     if not from_pool:
-        require_out_of_pool(node, now, "let its work end, then say --from-pool")
+        require_out_of_pool(node, now, "let its work end, then add --from-pool")
 
 
 def check_same(node: NodeState, seen: Inventory) -> None:
@@ -64,7 +64,7 @@ def ordered(node: NodeState, reason: str, evidence: tuple[Digest, ...]) -> NewEv
 
 
 def _require_known(node: NodeState) -> None:
-    """Without these there is no OS of ours to replace, or no way to recognise the machine."""
+    """Require what identifies the machine and its OS: without it there is no OS of ours to replace."""
     if not (node.serial and (node.root_disk or node.root_rule)):
         remedy = f"clusterctl discover --limit {node.name} first"
         raise UsageError("its serial or its root disk is not known", where=node.name, remedy=remedy)

@@ -66,7 +66,7 @@ def repair(node: NodeState, names: Sequence[str]) -> Repair:
 def revalidate(
     node: NodeState, done: Repair, reason: str, checks: Collection[str], now: datetime, *, suite: str = ""
 ) -> Order:
-    """From the earliest step on that the repair touched, or that stopped the node; without a repair from burn-in on.
+    """Revalidate from the earliest step that the repair touched, or that stopped the node; else from burn-in on.
 
     `checks`: what the suite looks at; `suite`: its name, and why it is this one, where it is not the site's. Raises
     `UsageError` where it does not look at what an open chassis endangers, or the node must not be touched.
@@ -115,7 +115,7 @@ def _part(node: NodeState, name: str) -> tuple[str, Step]:
 
 
 def _since(node: NodeState, done: Repair) -> Step:
-    """Never beyond the step that stopped it or that it would take next."""
+    """Return the first step, never beyond the one that stopped it or that it would take next."""
     farthest = node.stopped_at or node.next_step or Step.BURNIN
     return min(done.since or Step.BURNIN, farthest, key=list(Step).index)
 

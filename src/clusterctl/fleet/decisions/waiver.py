@@ -1,4 +1,4 @@
-"""Waivers: a person answers for a finding until a date. The gate then takes it for a warning; it stays what it was."""
+"""Waivers: an operator accepts a finding until a date. The gate takes it for a warning; it stays what it was."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ LONGEST = timedelta(days=90)
 
 NEVER: Mapping[str, str] = {
     "identity": "which machine this is cannot be a matter of opinion",
-    "bmc": "nothing is known of a machine whose BMC cannot be read",
+    "bmc": "nothing is known of a machine with a BMC that cannot be read",
     "sku_model": "without a SKU it is unknown what to expect of the machine; add the SKU to the site",
-    "root_disk": "it says which disk is overwritten",
+    "root_disk": "it names the disk that is overwritten",
     "install": "later steps work on the OS that it puts there",
     "configure": "later steps work with what the roles put there",
-    "admission": "it only says what the other reports are",
+    "admission": "it only repeats what the other reports are",
 }
 """Checks that later steps rest on: a waiver would act on the unknown. Check → reason."""
 
@@ -38,7 +38,7 @@ class Waiver:
         return now < self.until
 
     def names(self, finding: Finding) -> bool:
-        """Whether it is this finding that is meant."""
+        """Return whether this finding is meant."""
         subject = not self.subject or same_part(self.subject, finding.subject)
         return self.check == finding.check and subject and finding.check not in NEVER
 
@@ -52,12 +52,12 @@ class Waiver:
 
 
 def same_part(one: str, other: str) -> bool:
-    """`gpu3` and `GPU 3` are one part."""
+    """Compare names of parts: `gpu3` and `GPU 3` are one part."""
     return "".join(one.split()).casefold() == "".join(other.split()).casefold()
 
 
 def waiver_of(finding: Finding, waivers: Iterable[Waiver], now: datetime) -> Waiver | None:
-    """The waiver that covers a finding which keeps the node back: its own, or that of what it follows from."""
+    """Return the waiver of a finding that keeps the node back: the finding's own, or that of its root."""
     if finding.verdict.admits or finding.check in NEVER:
         return None
     active = [waiver for waiver in waivers if waiver.active(now)]
@@ -66,7 +66,7 @@ def waiver_of(finding: Finding, waivers: Iterable[Waiver], now: datetime) -> Wai
 
 
 def waived(report: Report, waivers: Iterable[Waiver], now: datetime) -> Report:
-    """The report as the gate reads it: what is waived counts as WARN, and says what it was.
+    """Return the report as the gate reads it: a waived finding counts as WARN, and names its verdict.
 
     A report in which nothing at all was measured stays as it is: a waiver covers only what was measured.
     """
@@ -89,6 +89,6 @@ def _warning(finding: Finding, waiver: Waiver | None) -> Finding:
 
 
 def _root(finding: Finding) -> Finding:
-    """The check and subject that the finding follows from (`Finding.root` is their key)."""
+    """Return the check and subject that the finding follows from (`Finding.root` is their key)."""
     check, _, subject = finding.root.partition(":")
     return Finding(check=check, verdict=finding.verdict, code=finding.code, subject=subject)

@@ -81,7 +81,7 @@ def port_name(port: PortId) -> str:
 
 
 def _devices(fabric: Fabric, telemetry: Telemetry | None, before: Known) -> Iterator[tuple[Key, FabricDeviceSeen]]:
-    """Where this reading has no firmware of a device, the last one that was read stays."""
+    """Yield the devices. Where this reading has no firmware of a device, the last one that was read stays."""
     for guid, device in fabric.devices.items():
         key = (Kind.FABRIC_DEVICE_SEEN, str(guid))
         firmware = telemetry.firmware.get(guid) if telemetry is not None else None
@@ -99,7 +99,7 @@ def _link(link: Link) -> FabricLinkSeen:
 
 
 def _transceivers(telemetry: Telemetry) -> dict[Key, FabricSeen]:
-    """By serial, which both ends of a cable share; a transceiver without a serial has no history."""
+    """Return transceivers by serial, which both ends of a cable share; one without a serial has no history."""
     ports: dict[str, list[str]] = {}
     for port, found in sorted(telemetry.transceivers.items()):
         ports.setdefault(found.serial, []).append(port_name(port))

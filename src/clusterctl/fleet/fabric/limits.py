@@ -44,7 +44,7 @@ class FabricLimit:
 
 @dataclass(frozen=True, slots=True)
 class FabricLimits:
-    """One file of limits. `digest` covers every figure, so that a verdict tells by which limits it was reached."""
+    """One file of limits. `digest` covers every figure, so that a verdict names the limits that it used."""
 
     name: str
     digest: Digest

@@ -1,4 +1,4 @@
-"""What a fabric's ports, transceivers and switches tell of themselves at one moment."""
+"""What a fabric's ports, transceivers and switches report of themselves at one moment."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HIGHEST: Mapping[str, int] = {
 Architecture, volume 1, 16.1.3.5); in PortCountersExtended it has 64 bits.
 """
 TRAFFIC = ("PortXmitData", "PortRcvData", "PortXmitPkts", "PortRcvPkts", "PortXmitWait")
-"""Counters of what passes, not of what fails; the first two in words of 4 bytes."""
+"""Counters of traffic, not of errors; the first two in units of 4 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,14 @@ class PortCounters:
     narrow: bool = True
 
     def stopped(self, counter: str) -> bool:
-        """Whether the counter stands at its highest value: nothing is added to it any more."""
+        """Return whether the counter stands at its highest value: nothing is added to it any more."""
         highest = HIGHEST.get(counter, 0xFFFFFFFF) if self.narrow else 0xFFFFFFFFFFFFFFFF
         return self.values[counter] == highest
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorRates:
-    """A port's own estimate of its bit error rates, in errors per bit; None where it tells none.
+    """A port's own estimate of its bit error rates, in errors per bit; None where it reports none.
 
     `raw` is before, `effective` after error correction; `symbol` counts what correction could not repair.
     """
@@ -57,7 +57,7 @@ class ErrorRates:
 
 @dataclass(frozen=True, slots=True)
 class Transceiver:
-    """The cable end or transceiver plugged into a port, as its memory tells; empty and None where it does not."""
+    """The cable end or transceiver in a port, as its memory describes it; empty and None where it does not."""
 
     vendor: str = ""
     part: str = ""
@@ -71,7 +71,7 @@ class Transceiver:
 class Telemetry:
     """One reading of a whole fabric. What is not in a mapping was not read.
 
-    `at`: when, where the reading tells; `temperatures` (°C) and `firmware` of devices.
+    `at`: when, where the reading has it; `temperatures` (°C) and `firmware` of devices.
     """
 
     counters: Mapping[PortId, PortCounters] = field(default_factory=dict)

@@ -54,9 +54,9 @@ class PortState:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """`description` is the node description without surrounding blanks; `ports` how many ports it says it has; `lids`
-    the addresses of its ports, a switch's is that of its port 0. What was read did not tell all of it where these are
-    empty. A reading that has no node GUID of an adapter (iblinkinfo) goes by its port's.
+    """`description` is the node description without surrounding blanks; `ports` the number of ports that it reports.
+    `lids` are the addresses of its ports; a switch's is that of its port 0. A field is empty where the reading does
+    not have it. A reading without the node GUID of an adapter (iblinkinfo) has its port's instead.
     """
 
     guid: Guid
@@ -97,7 +97,7 @@ class Link:
 class Fabric:
     """All that one sweep saw, internal ports included.
 
-    `warnings` are what the tool printed beside it: it may not have reached every device.
+    `warnings` are what the tool printed in addition: it may not have reached every device.
     """
 
     devices: Mapping[Guid, Device]
@@ -105,7 +105,7 @@ class Fabric:
     warnings: tuple[str, ...] = ()
 
     def cables(self) -> tuple[Link, ...]:
-        """The links between devices that a person can unplug: without those to aggregation nodes."""
+        """Return the links between devices that an operator can unplug: without those to aggregation nodes."""
         internal = {guid for guid, device in self.devices.items() if device.is_aggregation}
         return tuple(link for link in self.links if link.a.guid not in internal and link.b.guid not in internal)
 
@@ -116,8 +116,8 @@ NO_ROUTE = 255
 
 @dataclass(frozen=True, slots=True)
 class ForwardingTables:
-    """`tables`: node GUID of a switch → one byte per LID, its out port (0 is the switch itself, 255 none); all are
-    equally long. `lids`: LID → GUID of the port that it addresses, for LIDs whose owner the dump names; a switch's
+    """`tables`: node GUID of a switch → one byte per LID, its out port (0 is the switch itself, 255 none). All tables
+    are equally long. `lids`: LID → GUID of the port that it addresses, for LIDs with an owner in the dump; a switch's
     port 0 has its node GUID.
     """
 
@@ -127,14 +127,14 @@ class ForwardingTables:
 
 @dataclass(frozen=True, slots=True)
 class RoutingOutcome:
-    """What a subnet manager's log says of the last time that it routed.
+    """What a subnet manager's log reports of its last routing.
 
-    `engine`: who made the tables that are configured now (`ftree`, `minhop`, `ar_ftree`); `complaints`: what the log
-    says against the engines that were tried before it, oldest first, without time stamps.
+    `engine`: the engine of the tables that are configured now (`ftree`, `minhop`, `ar_ftree`). `failures`: the log's
+    messages against the engines that were tried before it, oldest first, without time stamps.
     """
 
     engine: str
-    complaints: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
 
     @property
     def adaptive(self) -> bool:

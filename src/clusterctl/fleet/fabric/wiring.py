@@ -1,4 +1,4 @@
-"""A wiring plan: which port shall be cabled to which, by the names that people use."""
+"""A wiring plan: which port shall be cabled to which, by the plan's names."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class Cabled(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlannedCable:
-    """`cage` is the label beside the switch's port (the source's, where both ends are switches); `rail` the name of the
-    rail that a host's cable belongs to, where the plan tells; `line` where the plan says so (1-based, for messages);
+    """`cage` is the label at the switch's port (the source's, where both ends are switches). `rail` is the name of the
+    rail that a host's cable belongs to, where the plan has it; `line` the plan's line (1-based, for messages);
     `gbps` the rate that the link must have; `kind` the type of the cable.
     """
 
@@ -120,7 +120,7 @@ def _named(switches: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Line `line` says that `device` stands at `location`."""
+    """`device` is at `location`, by line `line`."""
 
     device: str
     location: Location
@@ -131,8 +131,8 @@ class Placement:
 class PlanDraft:
     """What a plan file lists, contradictions included.
 
-    `columns` are what the file calls the two ports of a cable (empty where it has no columns); `models` are kinds of
-    devices (`QM9700`), by device, where the file tells; `notes` say what of the file was read in an unusual way.
+    `columns` are the file's names of the two ports of a cable (empty where it has no columns); `models` are kinds of
+    devices (`QM9700`), by device, where the file has them; `notes` list what of the file was read in an unusual way.
     """
 
     file: str
@@ -145,7 +145,7 @@ class PlanDraft:
     notes: tuple[str, ...] = ()
 
     def at(self, line: int, column: str = "") -> str:
-        """`wiring.csv:12 source_port`."""
+        """Return `wiring.csv:12 source_port`."""
         return f"{self.file}:{line} {column}".rstrip()
 
 

@@ -18,10 +18,10 @@ SMALLEST_ROOT = 16_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class KernelDrive:
-    """A whole drive as the machine's own kernel tells it.
+    """A whole drive as the machine's own kernel reports it.
 
     path         `/dev/nvme0n1`
-    serial, wwn  as udev or sysfs tell them; empty where they do not
+    serial, wwn  as udev or sysfs report them; empty where they do not
     fingerprint  SHA-256 over parts of the drive, read before anything was written; empty where it was not read
     """
 
@@ -70,8 +70,8 @@ class DiskContract:
             raise RootDiskUnclearError(message, where=where, remedy=remedy)
         number = f"{len(fitting)} drives" if fitting else "no drive"
         remedy = (
-            "compare the drives that BMC and machine tell: reseat or replace the root disk, and after an exchange run "
-            "clusterctl discover on it again"
+            "compare the drives that BMC and machine report: reseat or replace the root disk, and after an exchange "
+            "run clusterctl discover on it again"
         )
         if self.by_rule:
             remedy = which_rule(fitting or drives, ("model",))
@@ -120,7 +120,7 @@ def alike(drives: Sequence[_Sized]) -> bool:
 def which_rule(drives: Sequence[_Sized], names: Sequence[str]) -> str:
     """Return the remedy for a rule that does not single out one of `drives`: what to write into the SKU's root_disk.
 
-    `names`: the fields by which the drives may differ, besides their size.
+    `names`: the fields by which the drives may differ, in addition to their size.
     """
     place = "in the SKU's root_disk"
     if len(drives) > 1 and alike(drives):
@@ -134,13 +134,13 @@ def which_rule(drives: Sequence[_Sized], names: Sequence[str]) -> str:
 
 
 def same_identity(one: str, other: str) -> bool:
-    """Serials of one drive as different tools tell them: case, blanks and udev's underscores for blanks may differ."""
+    """Compare serials of one drive from different tools: case, blanks and udev's underscores for blanks may differ."""
     plain = [re.sub(r"[\s_]+", "", text).casefold() for text in (one, other)]
     return bool(plain[0]) and plain[0] == plain[1]
 
 
 def same_name(one: str, other: str) -> bool:
-    """World-wide names of one drive, whatever their prefix (`0x`, `naa.`, `eui.`), dashes and case."""
+    """Compare world-wide names of drives without their prefix (`0x`, `naa.`, `eui.`), dashes and case."""
     return same_identity(_bare(one), _bare(other))
 
 
@@ -154,9 +154,9 @@ _LOOK = "look at findmnt / and lsblk -o NAME,SERIAL,WWN on the host, then run cl
 
 
 def judge_root(contract: DiskContract, source: str, disks: Sequence[KernelDrive], where: str) -> Finding:
-    """`disks` are those that the root file system, mounted from `source`, lies on. `where`: name and place of the host.
+    """Judge `disks`: those below the root file system, mounted from `source`. `where`: name and place of the host.
 
-    Only one disk that says who it is can be the right one; a disk that says nothing can be neither.
+    Only one disk with a known identity can be the right one; a disk without identity is neither right nor wrong.
     """
     disk_names = ", ".join(map(str, disks))
     right = [disk for disk in disks if contract.fits(disk)]
@@ -184,7 +184,7 @@ def judge_root(contract: DiskContract, source: str, disks: Sequence[KernelDrive]
 def judge_data(
     contract: DiskContract, before: Sequence[KernelDrive], after: Sequence[KernelDrive], where: str
 ) -> tuple[Finding, ...]:
-    """Each drive that was there before the install, but for the root disk, against what is there now. A finding for
+    """Compare each drive from before the install, without the root disk, with the present ones. Return a finding for
     each that is not as it was, or one for all. Drives that the installer did not see are a warning.
     """
     data = [drive for drive in before if not contract.fits(drive)]
@@ -208,23 +208,23 @@ def judge_data(
 def data_to_compare(
     contract: DiskContract, before: Sequence[KernelDrive], now: Sequence[KernelDrive]
 ) -> tuple[str, ...]:
-    """The paths, as they are now, of the drives whose fingerprints are to be read again."""
+    """Return the paths, as they are now, of the drives with fingerprints that are to be read again."""
     again = (_again(drive, now) for drive in before if drive.fingerprint and not contract.fits(drive))
     return tuple(drive.path for drive in again if drive is not None)
 
 
 def with_fingerprints(drives: Sequence[KernelDrive], digests: Mapping[str, str]) -> tuple[KernelDrive, ...]:
-    """`digests` by path; a drive without one keeps none."""
+    """Return the drives with their fingerprints. `digests` are by path; a drive without one keeps none."""
     return tuple(KernelDrive(d.path, d.serial, d.wwn, d.model, d.size_bytes, digests.get(d.path, "")) for d in drives)
 
 
 def not_compared() -> Finding:
-    """Where an installer reads nothing before it writes, nothing can be compared: said, and no fault of the machine."""
+    """Return the finding for an installer that reads nothing before it writes: no fault of the machine."""
     return Finding(
         check=DATA,
         verdict=Verdict.NOT_APPLICABLE,
         code=Code.NOT_APPLICABLE,
-        cause="this installer does not tell what the drives held before: that it left them alone is not proven",
+        cause="this installer does not report what the drives held before: that it left them alone is not proven",
         expected="fingerprints from before the install",
     )
 
@@ -242,7 +242,7 @@ def unproven(check: str, cause: str, expected: str = "") -> Finding:
 
 
 def _judge_one(before: KernelDrive, after: KernelDrive | None, where: str) -> Finding | None:
-    """None where it is as it was."""
+    """Return the finding; None where the drive is as it was."""
     name = _identity(before)
     if after is None or not (before.fingerprint and after.fingerprint):
         why = "is no longer there" if after is None else "could not be read"
@@ -278,7 +278,7 @@ def _judge_one(before: KernelDrive, after: KernelDrive | None, where: str) -> Fi
 
 
 def _holds_data(drive: KernelDrive) -> bool:
-    """Not so empty slots of virtual media, and what is made of memory or of the network."""
+    """Return False for empty slots of virtual media, and for drives of memory or of the network."""
     return drive.size_bytes > 0 and not drive.path.startswith(_NO_DRIVES)
 
 
@@ -297,7 +297,7 @@ def _not_seen_before(drives: Sequence[KernelDrive], compared: int) -> Finding:
 
 
 def _again(drive: KernelDrive, drives: Sequence[KernelDrive]) -> KernelDrive | None:
-    """The same drive among those that are there now; by path only where it never said who it is."""
+    """Return the same drive among the present ones; by path only where it never had an identity."""
     for other in drives:
         if same_identity(drive.serial, other.serial) or same_name(drive.wwn, other.wwn):
             return other

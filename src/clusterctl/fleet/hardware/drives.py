@@ -120,7 +120,7 @@ def _boot_drive_count(inventory: Inventory, rule: RootDisk) -> int:
 
 
 def judge_drives(inventory: Inventory) -> tuple[Finding, ...]:
-    """Return a finding for each drive that the BMC reports as failing, else one for all whose health it reports.
+    """Return a finding for each drive that the BMC reports as failing, else one for all drives with a reported health.
 
     No finding where it reports no drive's health: `drive_count` judges whether drives are present.
     """

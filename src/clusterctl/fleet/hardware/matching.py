@@ -28,7 +28,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 def absent_slots(present: Sequence[str], expected: int) -> tuple[str, ...]:
-    """What is missing from a series like `Video.Slot.1-1 … Video.Slot.8-1`, of which `expected` exist.
+    """Return what is missing from a series like `Video.Slot.1-1 … Video.Slot.8-1`, of which `expected` exist.
 
     The series is taken to have no holes by design, and to begin at 0 or 1 (`GPU_0`, `GPU1`) or, higher up, at a 1
     (`Video.Slot.21-1`). Where that leaves two candidates they stand in one string: `GPU0 or GPU8`. Empty where the
@@ -49,7 +49,7 @@ def absent_slots(present: Sequence[str], expected: int) -> tuple[str, ...]:
 
 
 def _ends(low: int, high: int, count: int, expected: int) -> list[tuple[int, ...]] | None:
-    """The numbers beyond the known ones, each with its alternatives; None where that is unknown."""
+    """Return the numbers beyond the known ones, each with its alternatives; None where that is unknown."""
     above: list[tuple[int, ...]] = [(high + step,) for step in range(1, count + 1)]
     below: list[tuple[int, ...]] = [(low - step,) for step in range(count, 0, -1)]
     if low == 0 or (low > 10 and low % 10 == 1):
@@ -142,7 +142,7 @@ def _gpu_count(inventory: Inventory, sku: Sku) -> Finding:
 
 
 def _hca_count(inventory: Inventory, sku: Sku) -> Finding:
-    """Count the adapters of the compute fabric; in a RoCE fabric cards that speak Ethernet only are among them.
+    """Count the adapters of the compute fabric; in a RoCE fabric cards for Ethernet only are among them.
 
     Other Ethernet cards of the machine (management, storage) are no adapters of the SKU's model, and no finding.
     """
@@ -325,11 +325,11 @@ _CAUSES = {
     "memory_size": ("dimms",),
     "root_disk": ("drives",),
 }
-"""Check → the checks whose failing part explains it: the BMC rolls them up; a dead drive does not tell what it is."""
+"""Check → the checks that explain it by their failing part: the BMC rolls them up; a dead drive reports no identity."""
 
 
 def _explained(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Each finding that a failing part explains, as its consequence."""
+    """Return each finding that a failing part explains, as its consequence."""
 
     def linked(finding: Finding) -> Finding:
         causes = _CAUSES.get(finding.check, ())

@@ -34,8 +34,9 @@ def unmeasured(check: str, cause: str) -> Finding:
 
 
 def for_the_host(check: str, cause: str, *, certain: bool) -> Finding:
-    """What the burn-in's check of the same name measures with the host's own tools. `certain`: asking the BMC again is
-    of no use.
+    """Return the finding for what the burn-in's check of the same name measures with the host's own tools.
+
+    `certain`: a second query of the BMC is of no use.
     """
     remedy = f"let the node go on: the burn-in's {check} measures it on the host"
     return Finding(
@@ -61,11 +62,11 @@ PSU_CHECK = "psu"
 
 
 def unreported(kind: str, check: str, cause: str, sku: Sku) -> Finding:
-    """Return what a health that the BMC does not report means: nothing where the SKU says that its BMC reports none,
+    """Return what a health that the BMC does not report means: nothing where the SKU declares it unreported,
     else that it is unmeasured.
     """
     if kind in sku.unreported:
-        return not_applicable(check, f"{cause}; SKU {sku.name} says that its BMC does not report it")
+        return not_applicable(check, f"{cause}; SKU {sku.name} declares that its BMC does not report it")
     return replace(
         unmeasured(check, cause),
         remedy=f"{ASK_AGAIN}; if no BMC of this SKU reports it, write unreported: [{kind}] into skus/{sku.name}.yml",
@@ -183,7 +184,7 @@ CHECKS = tuple(kind.check for kind in _KINDS)
 
 
 def judge_parts(inventory: Inventory) -> tuple[Finding, ...]:
-    """CPUs, memory modules, GPUs and fans."""
+    """Judge CPUs, memory modules, GPUs and fans."""
     return tuple(found for kind in _KINDS for found in _judged(kind, inventory))
 
 

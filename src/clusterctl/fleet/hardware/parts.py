@@ -84,10 +84,10 @@ class _Place:
 
 
 def part_changes(node: NodeState, found: Inventory) -> tuple[NewEvent, ...]:
-    """An event for each part that is new in this node, moved to another slot, or is gone.
+    """Return an event for each part that is new in this node, moved to another slot, or is absent.
 
     Each names the node, the slot, and the part that was there before or is there now. A node's own event for each slot
-    whose part was replaced comes last. Nothing is replaced where nothing was known.
+    with a replaced part comes last. Nothing is replaced where nothing was known.
     """
     before = node.inventory
     old, new = _by_serial(before) if before else {}, _by_serial(found)
@@ -113,7 +113,7 @@ def _event(payload: type[PartSeen | PartGone], node: NodeState, serial: Serial, 
 
 
 def _at(parts: Mapping[Serial, _Place], place: _Place) -> str:
-    """The serial of the part in the same place; empty where none is known."""
+    """Return the serial of the part in the same place; empty where none is known."""
     same = (serial for serial, there in parts.items() if (there.component, there.slot) == (place.component, place.slot))
     return next(same, "")
 
@@ -136,7 +136,7 @@ def _unread(inventory: Inventory) -> frozenset[str]:
 
 
 def _by_serial(inventory: Inventory) -> dict[Serial, _Place]:
-    """By serial; two ports of one adapter have one serial, and are one part, in the place of the first."""
+    """Return the parts by serial; two ports of one adapter are one part, in the place of the first."""
     found: dict[Serial, _Place] = {}
     for component, parts in _kinds(inventory).items():
         for part in parts or ():

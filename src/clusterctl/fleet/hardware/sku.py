@@ -73,7 +73,7 @@ class Sku:
 
     hca_link_layer  the link layer of the compute fabric's adapters; Ethernet is RoCE
     psus        how many power supplies the BMC lists; `none`: another controller has them; `shelf`: the rack's power
-                shelf has them; None: not said
+                shelf has them; None: not given
     unreported  what its BMC does not report: `health` (of the whole machine), `psus` (their health), `temperatures`
     """
 

@@ -20,7 +20,7 @@ _TYPICAL_MEMORY_GIB = 64
 
 @dataclass(frozen=True, slots=True)
 class SkuField:
-    """One field of a SKU file. `value` is None where the machine does not give it; `decide` says what an operator must
+    """One field of a SKU file. `value` is None where the machine does not give it; `decide` is what an operator must
     decide or check, empty where nothing is open.
     """
 
@@ -32,7 +32,7 @@ class SkuField:
 def propose(name: str, inventory: Inventory, hardware: Mapping[str, str]) -> tuple[SkuField, ...]:
     """Return the fields of a SKU file for machines like this one.
 
-    hardware  limits file → the hardware that it is for, in words
+    hardware  limits file → the hardware that it is for, as text
     """
     gpu, gpu_open = _model(inventory.gpus, _GPU, "GPU")
     hca, hca_open = _model(inventory.hcas, _HCA, "adapter")
@@ -102,7 +102,7 @@ def _drives(inventory: Inventory) -> tuple[SkuField, ...]:
         note = "the BMC lists no drive"
         return (SkuField("data_drive_count", None, note), SkuField("root_disk", None, f"{note}: {_RULE}"))
     rule, alike = _root_rule(drives)
-    count = SkuField("data_drive_count", len(drives) - 1, "" if rule else "drives besides the root disk")
+    count = SkuField("data_drive_count", len(drives) - 1, "" if rule else "drives without the root disk")
     if rule is None:
         listed = ", ".join(f"{drive.slot} {drive.model} {drive.size_bytes / GIGABYTE:.0f} GB" for drive in drives)
         return (count, SkuField("root_disk", None, f"which drive does the OS go on? {listed}"))

@@ -27,8 +27,8 @@ _OWN = "give each machine and each service an address of its own"
 @dataclass(frozen=True, slots=True)
 class HostAddresses:
     """interfaces  node → interface → address with prefix
-    management  node → the address by which the controller reaches the host, where the site says one
-    macs        node → interface → MAC, where the sheet of addresses says one
+    management  node → the address by which the controller reaches the host, where the site has one
+    macs        node → interface → MAC, where the sheet of addresses has one
     """
 
     interfaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -38,14 +38,14 @@ class HostAddresses:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """An address with or without prefix, and where a person wrote it, or the rule that makes it."""
+    """An address with or without prefix, and the place where an operator wrote it, or the rule that makes it."""
 
     text: str
     where: str
 
 
 def assign(rules: NetworkRules, nodes: Sequence[Addressee], given: Sequence[GivenAddress] = ()) -> HostAddresses:
-    """All of the site. Raises `UsageError` naming file, line and field of the first that is missing or collides."""
+    """Return the addresses of the site. Raise `UsageError` with place of the first that is missing or collides."""
     sheet, macs = _sheet(rules, nodes, given)
     taken = _Taken(nodes, rules)
     interfaces: dict[str, Mapping[str, str]] = {}
@@ -70,16 +70,16 @@ class _Taken:
 
     def __init__(self, nodes: Sequence[Addressee], rules: NetworkRules) -> None:
         gateways = {link.address.gateway for rule in rules.rules for link in rule} - {""}
-        self._whose = {ip_address(gateway): "the gateway" for gateway in gateways}
-        self._whose |= {ip_address(server): "a name server" for server in rules.nameservers}
-        self._whose |= {ip_address(node.bmc): f"the BMC of {node.name}" for node in nodes}
+        self._owners = {ip_address(gateway): "the gateway" for gateway in gateways}
+        self._owners |= {ip_address(server): "a name server" for server in rules.nameservers}
+        self._owners |= {ip_address(node.bmc): f"the BMC of {node.name}" for node in nodes}
 
-    def take(self, found: _Written, whose: str) -> None:
+    def take(self, found: _Written, owner: str) -> None:
         address = ip_address(found.text.partition("/")[0])
-        if address in self._whose:
-            message = f"{address}, for {whose}, is taken by {self._whose[address]}"
+        if address in self._owners:
+            message = f"{address}, for {owner}, is taken by {self._owners[address]}"
             raise UsageError(message, where=found.where, remedy=_OWN)
-        self._whose[address] = whose
+        self._owners[address] = owner
 
 
 _Sheet = Mapping[tuple[str, str], GivenAddress]
@@ -88,11 +88,11 @@ _Sheet = Mapping[tuple[str, str], GivenAddress]
 def _sheet(
     rules: NetworkRules, nodes: Sequence[Addressee], given: Sequence[GivenAddress]
 ) -> tuple[_Sheet, Mapping[str, Mapping[str, Mac]]]:
-    """The lines that give addresses, by node and interface, and the MACs by node."""
+    """Return the addresses of the lines, by node and interface, and the MACs by node."""
     names = {node.name for node in nodes}
     lines: dict[tuple[str, str], GivenAddress] = {}
     macs: dict[str, dict[str, Mac]] = {}
-    whose: dict[Mac, GivenAddress] = {}
+    rows_by_mac: dict[Mac, GivenAddress] = {}
     for row in given:
         _require_known(row, names, rules)
         first = lines.setdefault((row.node, row.interface), row)
@@ -100,7 +100,7 @@ def _sheet(
             message = f"{row.interface} of {row.node} is given twice, first at {first.where}"
             raise UsageError(message, where=f"{row.where} interface", remedy="keep one of the lines")
         if row.mac is not None:
-            other = whose.setdefault(row.mac, row)
+            other = rows_by_mac.setdefault(row.mac, row)
             if other is not row:
                 message = f"{row.mac} is given twice, first at {other.where}"
                 raise UsageError(
@@ -127,7 +127,7 @@ def _require_known(row: GivenAddress, names: set[str], rules: NetworkRules) -> N
 
 
 def _written(node: Addressee, rule: HostRule | None, sheet: _Sheet) -> Mapping[str, _Written]:
-    """Interface → its address with prefix, for those that have one by the site's word."""
+    """Return interface → its address with prefix, for those that have one in the site."""
     found: dict[str, _Written] = {}
     for link in rule or ():
         main = rule is not None and link == rule.management
@@ -169,7 +169,7 @@ def _by_number(node: Addressee, link: LinkRule, *, main: bool) -> _Written:
 
 
 def _own(node: Addressee, link: LinkRule | None) -> _Written:
-    """The node's own address, as the sheet of machines has it."""
+    """Return the node's own address, as the sheet of machines has it."""
     written = _Written(node.address, f"{node.where} address")
     return _whole(written, link.address) if link is not None and link.address.network else written
 
@@ -183,7 +183,7 @@ def _require_agreement(node: Addressee, found: _Written, *, main: bool) -> None:
 
 
 def _whole(found: _Written, rule: AddressRule) -> _Written:
-    """With its prefix; an address of one machine within the rule's network."""
+    """Return it with its prefix; an address of one machine within the rule's network."""
     if not rule.network and "/" not in found.text:
         message = f"{found.text} has no prefix, and the plan has no network for its interface"
         raise UsageError(message, where=found.where, remedy=f"write it like {found.text}/24, or name the network")
@@ -204,7 +204,7 @@ def _network(text: str) -> IPv4Network | IPv6Network:
 
 
 def _edges(network: IPv4Network | IPv6Network) -> set[IPv4Address | IPv6Address]:
-    """The network's own address and IPv4's broadcast; links of two hosts (/31, /127) and single ones have neither."""
+    """Return the network's own address and IPv4's broadcast; /31, /127 and single addresses have neither."""
     if network.num_addresses <= 2:
         return set()
     return {network[0], network[-1]} if network.version == 4 else {network[0]}

@@ -1,4 +1,4 @@
-"""A host's network as it is, beside what the site wants: what differs, and what a person does about it."""
+"""A host's network compared with the site's: what differs, and what an operator does about it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CABLE = "see that the cable is plugged in at both ends and the switch's port is
 
 
 def judge_network(wanted: HostNetwork, seen: ObservedNetwork) -> tuple[Finding, ...]:
-    """At least one; a single PASS where everything that the site says is so. What it does not say is not judged."""
+    """Return at least one finding; a single PASS where all that the site defines is so. Nothing else is judged."""
     found = (
         *(finding for link in wanted.links for finding in _link(link, wanted, seen)),
         *_routes(wanted, seen),
@@ -119,7 +119,7 @@ def _bond(bond: Bond, interface: Interface) -> Iterator[Finding]:
         yield _fail(Code.BOND_MODE, bond.name, "the bond is of another mode", (interface.bond.mode, bond.mode), _AGAIN)
         return
     if interface.bond.partner == NO_PARTNER:
-        cause = "no switch speaks LACP with the bond"
+        cause = "no switch uses LACP with the bond"
         remedy = "configure the switch's ports of this host as one LACP group, then look at the cables"
         yield _fail(Code.NO_LACP_PARTNER, bond.name, cause, ("no partner", "a partner"), remedy, may_change=True)
     elif interface.bond.active is not None and interface.bond.active < len(bond.members):

@@ -18,7 +18,7 @@ class Addressing:
     mtu: int | None = None
 
     def __bool__(self) -> bool:
-        """Whether the interface has an address at all: a trunk or a bond's member has none."""
+        """Return whether the interface has an address at all: a trunk or a bond's member has none."""
         return bool(self.addresses or self.dhcp)
 
 
@@ -115,7 +115,7 @@ class HostNetwork:
         return None
 
     def answering(self, preferred: str) -> tuple[str, ...]:
-        """Where the host answers, without prefixes: its fixed Ethernet addresses, `preferred` first, then the uplink's.
+        """Return the host's addresses, without prefixes: its fixed Ethernet ones, `preferred` first, then the uplink's.
 
         None where neither `preferred` is one of them nor its uplink has a fixed address.
         """
@@ -128,7 +128,7 @@ class HostNetwork:
         return tuple(fixed) if uplink is not None and uplink.addressing.addresses else ()
 
     def bond_of(self, mac: str) -> Bond | None:
-        """The bond that the port of this MAC is a member of."""
+        """Return the bond that the port of this MAC is a member of."""
         return next((bond for bond in self.bonds if mac in bond.members), None)
 
     def vlans_on(self, link: Link) -> tuple[Vlan, ...]:
@@ -138,7 +138,7 @@ class HostNetwork:
 
 @dataclass(frozen=True, slots=True)
 class BondState:
-    """`partner`: the MAC of the switch that speaks LACP, all zeros where none does; empty in other modes.
+    """`partner`: the MAC of the switch that uses LACP, all zeros where none does; empty in other modes.
 
     `active`: members of the aggregator in use; None where the mode has none.
     """
@@ -155,7 +155,7 @@ class Interface:
     carrier     whether the link is up at the wire
     master      the bond or bridge that it is a member of; empty: none
     parent      what a VLAN lies on
-    member_up   whether its bond thinks that the link is up; None where it is in none
+    member_up   whether its bond takes the link as up; None where it is in none
     ipoib_mode  `datagram` or `connected`; empty where it is none, or its mode is unknown
     """
 
@@ -192,7 +192,7 @@ class ObservedNetwork:
         return next((one for one in self.interfaces if one.name == name), None)
 
     def port(self, mac: str) -> Interface | None:
-        """The one that has this MAC by itself: bonds and VLANs show the MAC of what they lie on."""
+        """Return the port with this MAC: bonds and VLANs show the MAC of what they lie on."""
         burnt_in = [one for one in self.interfaces if one.permanent == mac]
         present = [one for one in self.interfaces if one.mac == mac and one.bond is None and one.vlan is None]
         return next(iter(burnt_in + [one for one in present if not one.permanent]), None)

@@ -1,4 +1,4 @@
-"""What a device hears of its neighbours by LLDP (IEEE 802.1AB)."""
+"""What a device receives from its neighbours by LLDP (IEEE 802.1AB)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from clusterctl.fleet.node import Mac
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """One sender that `interface` hears.
+    """One sender of frames that arrive at `interface`.
 
-    chassis      what the sender calls its device: its name, else its chassis id
-    ports        what it calls its port: the port id, unless that is a MAC address, and the port's description
+    chassis      the sender's name of its device: its system name, else its chassis id
+    ports        the sender's names of its port: the port id, unless that is a MAC address, and the port's description
     port_mac     the port id, where that is a MAC address
     chassis_mac  the chassis id, where that is one: of the device, not of this port
     """
@@ -27,7 +27,7 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class LldpReport:
-    """All that one device hears, and the MAC addresses of its own interfaces where it tells them."""
+    """All neighbours of one device, and the MAC addresses of its own interfaces where it reports them."""
 
     neighbours: tuple[Neighbour, ...]
     interfaces: Mapping[str, Mac] = field(default_factory=dict)

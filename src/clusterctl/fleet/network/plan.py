@@ -1,4 +1,4 @@
-"""The network of one host: the site's rule, its addresses, and the ports that its BMC tells."""
+"""The network of one host: the site's rule, its addresses, and the ports that its BMC reports."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class HostParts:
 
 
 def plan_network(rules: NetworkRules, parts: HostParts) -> HostNetwork:
-    """Empty where no rule fits the node. Raises `UsageError` where a port or adapter that is meant is not known."""
+    """Return the network; empty where no rule fits the node. Raise `UsageError` for an unknown port or adapter."""
     rule = rules.of(parts.node)
     if rule is None:
         return HostNetwork()
@@ -75,7 +75,7 @@ def _addressing(name: str, rule: AddressRule, parts: HostParts) -> Addressing:
 
 
 def _macs(rule: HostRule, parts: HostParts) -> Mapping[str, Mac]:
-    """Port's name → its MAC."""
+    """Return port's name → its MAC."""
     found: dict[str, Mac] = {}
     for port in rule.ports:
         mac = parts.macs.get(port.name) or _mac(port, parts)
@@ -104,7 +104,7 @@ def _mac(port: PortRule, parts: HostParts) -> Mac:
 
 
 def _boot_mac(port: PortRule, parts: HostParts, known_ports: str) -> Mac:
-    """By the site's word, else the only port that boots, else the only port."""
+    """Return the site's boot MAC, else that of the only port that boots, else that of the only port."""
     booting = [nic.mac for nic in parts.nics if nic.boots] or [nic.mac for nic in parts.nics]
     if parts.boot_mac is not None:
         return parts.boot_mac

@@ -1,4 +1,4 @@
-"""What a site says of its hosts' networks: rules that hold for many hosts, and what its sheets add for one."""
+"""A site's rules for its hosts' networks: rules that hold for many hosts, and what its sheets add for one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Source(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class AddressRule:
-    """`network` as `10.20.0.0/16`, empty where none is said; `gateway` lies in it; `where` names file, line, field."""
+    """`network` as `10.20.0.0/16`, empty where none is given; `gateway` lies in it; `where` names file, line, field."""
 
     source: Source = Source.NONE
     network: str = ""
@@ -36,7 +36,7 @@ class AddressRule:
 
 @dataclass(frozen=True, slots=True)
 class PortRule:
-    """`port`: BOOT, the BMC's name of the slot, or empty where the sheet of addresses tells the MAC."""
+    """`port`: BOOT, the BMC's name of the slot, or empty where the sheet of addresses has the MAC."""
 
     name: str
     port: str

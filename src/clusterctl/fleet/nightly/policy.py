@@ -1,6 +1,6 @@
 """Which gold nodes are tested tonight: those with the oldest evidence, as many as the site spares, within its window.
 
-Pure: what the scheduler and the journal say goes in, who is taken comes out.
+Pure: facts of the scheduler and the journal go in, the next node comes out.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class NightPolicy:
     """What the site spares.
 
     percent   of the gold nodes that may be out at a time, those that clusterctl keeps drained already among them
-    most      so many nodes at a time at most, whatever `percent` says; None: no bound of its own
+    most      the most nodes at a time, independent of `percent`; None: no bound of its own
     node      how long one burn-in takes at most
-    attempts  how often a burn-in is run before it is believed to have failed
+    attempts  how often a burn-in is run before its failure counts
     expiry    how old a gold node's burn-in may become
     """
 
@@ -50,14 +50,14 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`names` to take now, in this order; none, and `why` not, in words."""
+    """`names` to take now, in this order; none, and the reason in `why`."""
 
     names: tuple[str, ...]
     why: str = ""
 
 
 def spared(policy: NightPolicy, pool: int) -> int:
-    """How many of `pool` gold nodes may be out at a time; raises `UsageError` where that is too few to measure with."""
+    """Return how many of `pool` gold nodes may be out at a time; raise `UsageError` for too few to measure with."""
     share, room = pool * policy.percent // 100, _room(policy, pool)
     if room < TOGETHER:
         least = math.ceil(TOGETHER * 100 / pool) if pool >= TOGETHER else 0
@@ -106,12 +106,12 @@ def choose(
     left: timedelta,
     tried: frozenset[str] = frozenset(),
 ) -> Choice:
-    """Who is taken next: idle nodes of one SKU, the one with the oldest evidence among them.
+    """Return the next node: an idle node of one SKU, the one with the oldest evidence among them.
 
-    idle   why a node is not idle, by its name; empty words where it is. One that is not named is not known to be idle.
-    out    so many nodes are out by clusterctl's doing already
+    idle   why a node is not idle, by its name; empty where it is. A node without an entry is not known to be idle.
+    out    number of nodes that clusterctl has taken out already
     left   until the window closes
-    tried  who had their turn, or could not be taken, tonight
+    tried  the nodes that had their turn, or could not be taken, tonight
     """
     if left < policy.turn:
         return Choice((), f"the window closes in {_minutes(left)}, a turn may take {_minutes(policy.turn)}")
@@ -139,7 +139,7 @@ def _of_one_sku(free: Sequence[Candidate]) -> tuple[str, ...]:
 
 
 def overdue(policy: NightPolicy, candidates: Sequence[Candidate], now: datetime) -> tuple[str, ...]:
-    """The gold nodes whose evidence is older than it may become, oldest first."""
+    """Return the gold nodes with evidence older than permitted, oldest first."""
     late = [one for one in candidates if one.proven is None or now - one.proven > policy.expiry]
     return tuple(one.name for one in sorted(late, key=_oldest_first))
 

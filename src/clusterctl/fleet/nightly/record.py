@@ -1,4 +1,4 @@
-"""What is left of a night for those who watch: a record, metrics, and whether one is missing. Pure."""
+"""What a night leaves for monitoring: a record, metrics, and whether one is missing. Pure."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class NightRecord:
 
 
 def metrics(record: NightRecord) -> str:
-    """In Prometheus's text format (https://prometheus.io/docs/instrumenting/exposition_formats/), for a textfile
-    collector. The time of the last end is the dead man's switch: a rule compares it with the current time.
+    """Return Prometheus's text format (https://prometheus.io/docs/instrumenting/exposition_formats/), for a textfile
+    collector. A rule of the alert manager compares the time of the last end with the current time.
     """
     ended = record.ended.timestamp() if record.ended else 0.0
     rows = (
@@ -31,7 +31,7 @@ def metrics(record: NightRecord) -> str:
         ("last_end_timestamp_seconds", "When the last nightly burn-in came to its end; 0: never.", ended),
         ("tested_nodes", "Nodes that it tested.", record.tested),
         ("failed_nodes", "Nodes that it tested and that are not gold any more.", record.failed),
-        ("overdue_nodes", "Gold nodes whose evidence was older than allowed after it.", record.overdue),
+        ("overdue_nodes", "Gold nodes with evidence older than allowed after it.", record.overdue),
     )
     return "".join(
         f"# HELP clusterctl_nightly_{name} {words}\n# TYPE clusterctl_nightly_{name} gauge\n"
@@ -41,7 +41,7 @@ def metrics(record: NightRecord) -> str:
 
 
 def diagnose(record: NightRecord | None, alarm: timedelta, now: datetime) -> Diagnosis:
-    """The dead man's alarm: no night came to its end within `alarm`."""
+    """Return a failure where no night came to its end within `alarm`."""
     hours = alarm // timedelta(hours=1)
     remedy = (
         "see that the timer of role burnin_timer runs: systemctl list-timers 'burnin-*', journalctl -u burnin-nightly"

@@ -33,7 +33,7 @@ class Window:
     zone: tzinfo
 
     def at(self, now: datetime) -> Opening | None:
-        """The opening that `now` (aware) lies in; None outside. Days on which clocks change are as long as they are."""
+        """Return the opening that contains `now` (aware); None outside. Days on which clocks change have 23 or 25 h."""
         today = now.astimezone(self.zone).date()
         both = (self._of(today - timedelta(days=1)), self._of(today))
         return next((opening for opening in both if opening.start <= now < opening.end), None)
@@ -49,14 +49,14 @@ class Window:
         return f"{self.start:%H:%M}-{self.end:%H:%M} {self.zone}"
 
     def _of(self, day: date) -> Opening:
-        """The one that begins on `day`."""
+        """Return the opening that begins on `day`."""
         last = day if self.end > self.start else day + timedelta(days=1)
         start = datetime.combine(day, self.start, self.zone)
         return Opening(start.astimezone(UTC), datetime.combine(last, self.end, self.zone).astimezone(UTC))
 
 
 def parse_window(text: str, zone: tzinfo, *, where: str) -> Window:
-    """`02:00-05:00`; raises `UsageError` at `where`."""
+    """Return the window of a text such as `02:00-05:00`; raise `UsageError` at `where`."""
     found = _FORM.fullmatch(text.strip())
     if found is None:
         raise UsageError(f"{text!r} is no window", where=where, remedy=FORM)

@@ -119,7 +119,7 @@ class ReinstallOrdered(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevalidationOrdered(Payload):
-    """The node goes back to stage `to`, before step `since`. `origin`: who ordered it. `parts`: what was repaired."""
+    """The node goes back to stage `to`, before step `since`. `origin`: operator or rule. `parts`: the repaired ones."""
 
     kind: ClassVar = Kind.REVALIDATION_ORDERED
     since: Step

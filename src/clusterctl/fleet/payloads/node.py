@@ -17,7 +17,7 @@ from clusterctl.fleet.node import Inventory, Mac, Serial, Stage, Step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeDescribed(Payload):
-    """What the site says of a node. `serial` and `boot_mac` are empty or None where the site does not say them."""
+    """What the site defines for a node. `serial` and `boot_mac` are empty or None where the site does not give them."""
 
     kind: ClassVar = Kind.NODE_DESCRIBED
     name: str
@@ -28,7 +28,7 @@ class NodeDescribed(Payload):
     boot_mac: Mac | None = None
 
     def __str__(self) -> str:
-        return f"the site says: {self.name}, BMC {self.bmc}"
+        return f"in the site: {self.name}, BMC {self.bmc}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +213,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiguresMeasured(Payload):
-    """`population`: the SKU whose nodes are compared."""
+    """Figures of a node. `population`: the SKU of the nodes that are compared."""
 
     kind: ClassVar = Kind.FIGURES_MEASURED
     population: str

@@ -73,7 +73,7 @@ class Figure:
 
 
 def figures(nodes: Iterable[NodeState]) -> tuple[Figure, ...]:
-    """By check, SKU and unit, of the last report of each step: what has a number and a unit."""
+    """Return the figures by check, SKU and unit, of the last report of each step: what has a number and a unit."""
     values: dict[tuple[str, str, str], list[Value]] = defaultdict(list)
     bounds: dict[tuple[str, str, str], set[Bound | str | None]] = defaultdict(set)
     for node in nodes:

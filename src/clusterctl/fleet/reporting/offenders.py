@@ -68,14 +68,15 @@ class Offenders:
         return next((offender for offender in self.nodes if offender.node == node), None)
 
     def parts_in(self, node: NodeId, fitted: Collection[str] = ()) -> tuple[BadPart, ...]:
-        """The parts that failed in it, and failed before or since, there or elsewhere; and those whose serials are
-        `fitted` in it, though they failed elsewhere only.
+        """Return the parts that failed in it, and failed before or since, there or elsewhere.
+
+        `fitted`: serials of parts in it now; those that failed elsewhere only are returned, too.
         """
         return tuple(part for part in self.parts if node in part.nodes or part.serial in fitted)
 
 
 def offenders(events: Iterable[Event], machines: Collection[str], now: datetime) -> Offenders:
-    """Of the events of `KINDS` in the last `WINDOW`, oldest first; `machines`: serials of whole machines, no parts.
+    """Return the offenders by the events of `KINDS` in the last `WINDOW`; `machines`: serials of whole machines.
 
     A merged node is another machine from then on and has no offences; a retired node is left out. Their parts keep
     their offences.
@@ -88,7 +89,7 @@ def offenders(events: Iterable[Event], machines: Collection[str], now: datetime)
         if event.stream is not Stream.NODE or event.at < since:
             continue
         node = NodeId(event.subject)
-        outages.hear(node, event)
+        outages.count(node, event)
         if event.kind in (Kind.NODE_MERGED, Kind.NODE_RETIRED):
             found.pop(node, None)
         elif isinstance(event.payload, NodeQuarantined) and _blames(event.payload):
@@ -129,13 +130,13 @@ class _Outages:
         self._since = since
         self._began: dict[NodeId, datetime] = {}
         self._out: dict[NodeId, timedelta] = defaultdict(timedelta)
-        self._heard: set[NodeId] = set()
+        self._counted: set[NodeId] = set()
 
-    def hear(self, node: NodeId, event: Event) -> None:
+    def count(self, node: NodeId, event: Event) -> None:
         if isinstance(event.payload, NodeReleased) and event.payload.was is not Stage.QUARANTINED:
             return
-        first = node not in self._heard
-        self._heard.add(node)
+        first = node not in self._counted
+        self._counted.add(node)
         if event.kind is Kind.NODE_QUARANTINED:
             self._began.setdefault(node, event.at)
         elif event.kind is Kind.NODE_RELEASED and first:  # it was quarantined before the window began

@@ -1,4 +1,4 @@
-"""Has the gold pool what the work needs, and spares beside it? Pure."""
+"""Whether the gold pool has the nodes that the work needs, and spares in addition. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A work order, and how a technician says that it is done."""
+"""A work order, and the command by which a technician reports its end."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class WorkOrder:
 
     number      from 1, in walking order: by rack, unit and node, the worst of a node first
     location    where to go first
-    nodes       whom it keeps back, in the same order; empty where it is the fabric's own and no node's fault
-    part        as people name it (`gpu 3`, `cable at node001 mlx5_0`); `slot` as its BMC does; that and `serial` are
+    nodes       the nodes that it keeps back, in the same order; empty for a fault of the fabric
+    part        as operators name it (`gpu 3`, `cable at node001 mlx5_0`); `slot` as its BMC does; that and `serial` are
                 empty where unknown
     cables      the planned cables at the part: both ends, serial, length
-    findings    what was found of it, the worst first; they say what to do
-    evidence    what that rests on
+    findings    what was found of it, the worst first; they hold the remedies
+    evidence    the evidence of the findings
     notes       what the technician must know before the work
-    write_back  the command that tells what was done, `…` for the technician's words; empty where all its nodes have
+    write_back  the command that reports what was done, `…` for the technician's text; empty where all its nodes have
                 further orders
     later       node and number of the further order that writes it back, once both are done
     """
@@ -69,7 +69,7 @@ class WorkOrder:
 
 
 def written_back(orders: Iterable[WorkOrder]) -> tuple[WorkOrder, ...]:
-    """Numbered from 1. Each node is written back once, by the last of its orders, which names the parts of all."""
+    """Return the orders, numbered from 1. Each node is written back once, by its last order, with the parts of all."""
     numbered = [replace(order, number=number) for number, order in enumerate(orders, start=1)]
     by_node: dict[str, list[WorkOrder]] = {}
     for order in numbered:
@@ -136,7 +136,7 @@ def work_orders(
     faults: Iterable[tuple[FabricFault, tuple[Digest, ...]]] = (),
     planned: Planned | None = None,
 ) -> tuple[WorkOrder, ...]:
-    """Of every root finding of the nodes that are stopped, and of the fabric's own faults with their evidence.
+    """Return an order for each root finding of stopped nodes, and for each fault of the fabric, with evidence.
 
     A fault of the fabric that keeps nodes back as well is one order, at the fault's place.
     """
@@ -153,7 +153,7 @@ def work_orders(
 
 
 def walking(location: Location) -> tuple[object, ...]:
-    """A sort key: racks by name, from the lowest unit up; nodes without a place come last."""
+    """Return a sort key: racks by name, from the lowest unit up; nodes without a place come last."""
     return (not location.rack, natural_key(location.rack), location.unit is None, location.unit or 0)
 
 
@@ -167,20 +167,20 @@ def _tasks(node: NodeState, now: datetime) -> Iterator[_Task]:
     if node.stopped_at is None or node.stage is Stage.RETIRED:
         return
     held = (f"{node.name} is {node.hold}",) if node.held(now) else ()
-    for finding in _work(node) or (_by_word(node, node.stopped_at),):
+    for finding in _work(node) or (_decided(node, node.stopped_at),):
         waiver = waiver_of(finding, node.waivers, now)
         notes = (*held, f"{finding.check} of {node.name} is {waiver}") if waiver is not None else held
         yield _Task(node, node.stopped_at, finding, part_of(node, finding), notes)
 
 
 def _work(node: NodeState) -> tuple[Finding, ...]:
-    """The root findings; what only waits for a later step's tools is no work, unless nothing else stopped the node."""
+    """Return the root findings; those that wait for a later step's tools only where nothing else stopped the node."""
     return tuple(finding for finding in node.findings if not waiting(finding)) or node.findings
 
 
-def _by_word(node: NodeState, step: Step) -> Finding:
-    """Where no finding stopped it: what the gate, or a person, said."""
-    cause = f"{node.cause} (said by {node.stopped_by})" if node.stopped_by else node.cause
+def _decided(node: NodeState, step: Step) -> Finding:
+    """Return the decision of the gate, or of an operator, where no finding stopped the node."""
+    cause = f"{node.cause} (decided by {node.stopped_by})" if node.stopped_by else node.cause
     return Finding(
         check="person" if node.stopped_by else step.value,
         verdict=node.verdict,
@@ -191,7 +191,7 @@ def _by_word(node: NodeState, step: Step) -> Finding:
 
 
 def _of_tasks(tasks: Sequence[_Task], planned: Planned) -> WorkOrder:
-    """Of one part; or of one cable, which may keep several nodes back."""
+    """Return the order for one part, or for one cable, which may keep several nodes back."""
     first = tasks[0]
     cable = first.finding.check in CABLE_CHECKS
     findings = {_diagnosis(task.finding): task.finding for task in tasks}
@@ -210,13 +210,13 @@ def _of_tasks(tasks: Sequence[_Task], planned: Planned) -> WorkOrder:
 
 
 def _diagnosis(finding: Finding) -> tuple[object, ...]:
-    """The same where two findings of one piece of work need one text only."""
+    """Return a key that is equal where two findings of one piece of work need one text only."""
     mine = () if finding.fault else (finding.subject, finding.measured, finding.expected)
     return (finding.check, finding.code, finding.fault, *mine)
 
 
 def _cabling(tasks: Sequence[_Task]) -> str:
-    """`cable at node001 mlx5_0 and node002 mlx5_0`, or the cabling as a whole."""
+    """Return `cable at node001 mlx5_0 and node002 mlx5_0`, or the cabling as a whole."""
     ends = [f"{task.node.name} {task.finding.subject}" for task in tasks if task.finding.subject not in _WHOLE]
     return f"cable at {' and '.join(ends)}" if ends else "cabling"
 
@@ -229,7 +229,7 @@ def _concerned(tasks: Iterable[_Task]) -> tuple[Concerned, ...]:
 
 
 def _cables(task: _Task, planned: Planned) -> Iterator[str]:
-    """The planned cables in the ports that the finding names."""
+    """Yield the planned cables in the ports that the finding names."""
     for port in task.finding.subject.split(", "):
         cable = planned.get(PortName(task.node.name, port))
         if cable is not None:

@@ -24,11 +24,11 @@ class Problem:
 
 
 def unknown_role(name: str, roles: Roles) -> Problem | None:
-    """None where the role can be chosen for nodes."""
+    """Return the problem of a role; None where it can be chosen for nodes."""
     if name in roles and roles[name].for_nodes:
         return None
     if name in roles:
-        return Problem(name, f"{name} is no role for nodes", "take it out: roles/placement.yml says what it is for")
+        return Problem(name, f"{name} is no role for nodes", "take it out: roles/placement.yml has its purpose")
     known = [role.name for role in roles.values() if role.for_nodes]
     near = difflib.get_close_matches(name, known, n=3)
     remedy = f"did you mean {' or '.join(near)}?" if near else f"the roles are {', '.join(known)}"
@@ -40,7 +40,7 @@ RESERVED = "configure_"
 
 
 def wrong_variables(variables: Mapping[str, Any], roles: Roles) -> Iterator[Problem]:
-    """Names that should be a role's and are none, and values that are not what the role's specification says."""
+    """Yield names that should be a role's and are none, and values that contradict the role's specification."""
     known = {name: variable for role in roles.values() for name, variable in role.variables.items()}
     for name, value in variables.items():
         if name not in known:
@@ -53,7 +53,7 @@ def wrong_variables(variables: Mapping[str, Any], roles: Roles) -> Iterator[Prob
 
 
 def unknown_names(names: Mapping[str, Any], roles: Roles) -> Iterator[Problem]:
-    """Of variables whose values cannot be looked at: secrets."""
+    """Yield the wrong names of variables with values that are not read: secrets."""
     known = {name: variable for role in roles.values() for name, variable in role.variables.items()}
     for name in names:
         if name not in known:
@@ -92,10 +92,10 @@ def _required(name: str, role: Role, roles: Roles) -> dict[str, Variable]:
 
 
 def _unknown(name: str, known: Mapping[str, Variable], roles: Roles) -> Iterator[Problem]:
-    """A name that looks like a role's variable and is none. Others may be the site's own, which its values refer to."""
+    """Yield a name that looks like a role's variable and is none. Others may be the site's own, for its values."""
     if name.startswith(RESERVED):
         field = "configure.reboots" if name == "configure_reboot" else "configure"
-        yield Problem(name, f"{name} is no variable of a role but clusterctl's own", f"say it in {field} instead")
+        yield Problem(name, f"{name} is no variable of a role but clusterctl's own", f"set it in {field} instead")
         return
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.7)
     of_a_role = any(name.startswith((f"{role}_", f"__{role}_")) for role in roles)

@@ -24,7 +24,7 @@ class Member:
 class Group:
     """Some of the nodes: those that fit each of `nodes` (names or patterns), `racks` and `skus` that is not empty.
 
-    They get `roles` besides, not those of `without`, and `variables` in place of others of these names.
+    They get `roles` in addition, not those of `without`, and `variables` in place of others of these names.
     """
 
     nodes: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class RequestedRoles:
-    """What a site says: for all nodes, and for some. Of two groups that differ the later one holds."""
+    """A site's choice: for all nodes, and for some. Of two groups that differ the later one holds."""
 
     roles: tuple[str, ...]
     variables: Mapping[str, Any] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class RequestedRoles:
         return self.of(index for index, group in enumerate(self.groups) if group.has(node))
 
     def of(self, indices: Iterable[int]) -> Choice:
-        """What a node of these groups gets."""
+        """Return the roles and variables of a node in these groups."""
         mine = tuple(indices)
         roles = dict.fromkeys(self.roles)
         variables = dict(self.variables)
@@ -98,7 +98,7 @@ WIDTH = 116
 
 
 def recommended_section(order: Sequence[str], roles: Roles, given: frozenset[str]) -> str:
-    """As YAML. What is left empty there is an error that names the line. `given`: what clusterctl knows by itself."""
+    """Return a section in YAML. An empty value in it is an error with its line. `given`: what clusterctl knows."""
     chosen = [name for name in order if name in roles and roles[name].recommended]
     lines = [
         "configure:",
@@ -111,12 +111,12 @@ def recommended_section(order: Sequence[str], roles: Roles, given: frozenset[str
 
 
 def _required(chosen: Sequence[str], roles: Roles, given: frozenset[str]) -> Iterator[str]:
-    """What they, and the roles that they bring, have no default for: each once, under what it is for."""
+    """Yield the variables without default of these roles and of the roles that they bring: each once, with its role."""
     seen: set[str] = set()
     for name in (part for role in chosen for part in (*roles[role].brings, role) if part in roles):
-        for variable, said in roles[name].variables.items():
-            if said.required and variable not in given and variable not in seen:
+        for variable, specification in roles[name].variables.items():
+            if specification.required and variable not in given and variable not in seen:
                 seen.add(variable)
-                words = textwrap.wrap(f"{name}: {said.description}", WIDTH, break_on_hyphens=False)
+                words = textwrap.wrap(f"{name}: {specification.description}", WIDTH, break_on_hyphens=False)
                 yield from (f"    # {line}" for line in words)
                 yield f"    {variable}:  # fill in"

@@ -1,4 +1,4 @@
-"""What roles are: their variables as their argument specifications say them, and which of them go together."""
+"""What roles are: their variables as their argument specifications define them, and which of them go together."""
 
 from __future__ import annotations
 
@@ -63,8 +63,9 @@ def _too_early(listed: list[str], roles: Roles) -> Iterator[str]:
 
 
 def mistake(value: Any, variable: Variable) -> str:
-    """What is wrong with the value, as the end of a sentence about it; empty where nothing is, or it is unknown
-    before Ansible renders it.
+    """Return what is wrong with the value, as the end of a sentence about it.
+
+    Empty where nothing is, or where it is unknown before Ansible renders the value.
     """
     if isinstance(value, str) and ("{{" in value or "{%" in value):
         return ""

@@ -32,7 +32,7 @@ class Image:
 class FirmwareWish:
     """One kind of component, by a shell pattern on the name that the inventory gives it; upper and lower case are one.
 
-    version    exactly this one; empty where `minimum` says it
+    version    exactly this one; empty where `minimum` gives it
     minimum    this one or a later one
     image      None: drift is reported, and corrected by hand
     targets    what the image is meant for, where the BMC requires it (`UpdateParameters.Targets`)
@@ -55,7 +55,7 @@ class FirmwareWish:
 
 @dataclass(frozen=True, slots=True)
 class BiosWish:
-    """Attributes, for machines whose attribute registry matches the shell pattern `registry`: names differ with it."""
+    """Attributes, for machines with an attribute registry that matches the shell pattern `registry`."""
 
     attributes: Mapping[str, Value]
     registry: str = "*"
@@ -75,7 +75,7 @@ class Baseline:
 class Bios:
     """`registry` names the list of what there is to set; `pending` is what the next boot will bring.
 
-    read_only  by the registry's word; None where it was not read, or the BMC does not tell
+    read_only  by the registry; None where it was not read, or the BMC does not report it
     """
 
     registry: str
@@ -88,7 +88,7 @@ _NUMBERS = re.compile(r"v?(\d{1,9}(?:\.\d{1,9}){0,9})", re.IGNORECASE)
 
 
 def compare(one: str, other: str) -> int | None:
-    """Below, at or above 0 as `one` is earlier, the same or later; None where that is unknown."""
+    """Return a number below, at or above 0 as `one` is earlier, the same or later; None where that is unknown."""
     a, b = (_NUMBERS.fullmatch(text.strip()) for text in (one, other))
     if a is None or b is None:
         return None

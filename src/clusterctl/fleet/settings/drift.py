@@ -20,7 +20,7 @@ class Aspect(enum.Enum):
 
 
 class Stand(enum.Enum):
-    """RIGHT: as wanted; WAITING: it will be after the next boot; WRONG: another; UNKNOWN: the BMC does not tell."""
+    """RIGHT: as wanted; WAITING: right after the next boot; WRONG: another; UNKNOWN: the BMC does not report it."""
 
     RIGHT = "right"
     WAITING = "waiting"
@@ -34,7 +34,7 @@ class Drift:
 
     value  of a BIOS attribute, as wanted; None for firmware
     wish   of a component; None for a BIOS attribute
-    note   what an operator must know; `by_hand`: clusterctl cannot correct it, and the note says why
+    note   what an operator must know; `by_hand`: clusterctl cannot correct it, and the note has the reason
     """
 
     aspect: Aspect
@@ -50,7 +50,7 @@ class Drift:
 
 
 def drift(baseline: Baseline, bios: Bios | None, firmware: tuple[Firmware, ...] | None) -> tuple[Drift, ...]:
-    """All that the baseline names, firmware first. None: it could not be read."""
+    """Return the drift of all that the baseline names, firmware first. None: it could not be read."""
     return (*firmware_drift(baseline, firmware), *bios_drift(baseline, bios))
 
 
@@ -79,7 +79,7 @@ def not_right(drifts: Iterable[Drift]) -> tuple[Drift, ...]:
 
 
 def in_words(one: Drift) -> str:
-    """`ProcTurboMode is Disabled, wanted Enabled (after the next boot Enabled)`."""
+    """Return `ProcTurboMode is Disabled, wanted Enabled (after the next boot Enabled)`."""
     if one.stand is Stand.UNKNOWN:
         return f"{one.what}: {one.note}"
     after = f" (after the next boot {one.pending})" if one.pending else ""
@@ -88,7 +88,7 @@ def in_words(one: Drift) -> str:
 
 
 def shown(value: Value) -> str:
-    """As YAML and JSON write it."""
+    """Return the value as YAML and JSON write it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -198,12 +198,12 @@ class Split:
 
 
 def verdict(drifts: Iterable[Drift]) -> Verdict:
-    """The worst of them; of nothing INCONCLUSIVE."""
+    """Return the worst of them; INCONCLUSIVE for none."""
     return worst(_VERDICTS[one.stand] for one in drifts)
 
 
 def findings(drifts: Sequence[Drift]) -> Iterator[Finding]:
-    """One for each aspect that the baseline names."""
+    """Yield one for each aspect that the baseline names."""
     for aspect, check in CHECKS.items():
         if mine := [one for one in drifts if one.aspect is aspect]:
             yield _finding(check, mine)
@@ -220,7 +220,7 @@ def splits(rows: Iterable[tuple[str, str, Sequence[Drift]]]) -> tuple[Split, ...
 
 
 def _split(sku: str, what: str, has: Mapping[str, str]) -> Split:
-    """Of two that are equally many, the one that sorts first: the same answer each time."""
+    """Return the split; of two that are equally many, the first in order is usual: the same result each time."""
     counts = Counter(has.values())
     most = min(counts, key=lambda value: (-counts[value], value))
     return Split(sku, what, most, counts[most], tuple((node, own) for node, own in has.items() if own != most))

@@ -37,7 +37,7 @@ class Memory:
     was: str = ""
 
     def of(self, wish: FirmwareWish) -> Flash | None:
-        """Where this very image was sent."""
+        """Return the flash of this very image; None where it was not sent."""
         found = self.flashes.get(wish.component)
         return found if found and wish.image and found.sha256 == wish.image.sha256 else None
 

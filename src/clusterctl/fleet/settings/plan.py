@@ -46,7 +46,7 @@ def todo(drifts: Iterable[Drift]) -> Todo:
 
 
 def _wishes(wrong: Iterable[Drift], restarts: Restarts) -> tuple[FirmwareWish, ...]:
-    """Return each wished firmware once, of those whose update restarts this part."""
+    """Return each wished firmware with an update that restarts this part, once."""
     return tuple(dict.fromkeys(one.wish for one in wrong if one.wish is not None and one.wish.restarts is restarts))
 
 

@@ -64,7 +64,7 @@ class ModuleErrors:
 
 @dataclass(frozen=True, slots=True)
 class CpuMemoryLoad:
-    """`seconds`: time between the two readings of the counters. `modules`: those whose counters grew."""
+    """`seconds`: time between the two readings of the counters. `modules`: those with counters that grew."""
 
     seconds: float
     packages: tuple[PackageLoad, ...]

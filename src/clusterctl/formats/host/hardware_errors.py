@@ -24,7 +24,7 @@ _DEVICE = re.compile(r"^device_id: (?P<pci>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}
 _CORRECTED = "It has been corrected by h/w"
 _SOURCE = "Hardware error from APEI"
 _EVENT = "event severity: "
-"""Begins a record whose first line the kernel's buffer has lost."""
+"""Begins a record without its first line, which the kernel's buffer has lost."""
 _MACHINE_CHECK = re.compile(
     r"CPU (?P<cpu>\d+): Machine Check(?: Event)?(?P<exception> Exception)?: (?:0x)?[0-9a-f]+ "
     r"Bank (?P<bank>\d+): (?:0x)?(?P<status>[0-9a-f]{16})\b"

@@ -174,7 +174,7 @@ def added_lines(before: str, after: str) -> AddedLines:
 
 _DIGITS = bytes.maketrans(b"023456789abcdef", b"1" * 15)
 _ONES = str.maketrans("023456789", "1" * 9)
-_STAMPED = re.compile(STAMPED)
+_STAMPED = re.compile(rf"^(?:{STAMPED})")
 _PIECE = 32 * 1024
 """Bytes that are split at once: the pieces stay in the processor's cache, and the search for a line of a rare kind
 reads only this much text.
@@ -223,7 +223,7 @@ class KernelLog:
         return {kind: found[kind.key] for kind in kinds}
 
     def messages(self, wanted: Callable[[str], bool]) -> tuple[Message, ...]:
-        """Return the messages of each kind whose text, plain or with ones for digits, is `wanted`; in order."""
+        """Return the messages of each kind with a text (plain, or with ones for digits) that is `wanted`; in order."""
         chosen = {kind.key for kind in self.kinds if wanted(kind.message.text) or wanted(kind.ones)}
         lines: list[bytes] = []
         for at in self._index.of(chosen):

@@ -47,6 +47,45 @@ def parse_df(text: str, paths: int) -> tuple[Filesystem, ...]:
     return tuple(found.values())
 
 
+@dataclass(frozen=True, slots=True)
+class FilesystemUse:
+    """How full a mounted file system is, in percent. `inodes` is None where it has no fixed number (Btrfs, VFAT)."""
+
+    mount: str
+    kind: str
+    space: float
+    inodes: float | None
+
+
+_USE = re.compile(
+    r"^(?P<kind>\S+)\s+(?P<size>\d{1,20})\s+(?P<used>\d{1,20})\s+(?P<free>\d{1,20})\s+(?P<inodes>\d{1,20}|-)\s+"
+    r"(?P<taken>\d{1,20}|-)\s+(?P<mount>/.*)$"
+)
+
+
+def parse_df_use(text: str) -> tuple[FilesystemUse, ...]:
+    """Return the file systems of `df -B1 --output=fstype,size,used,avail,itotal,iused,target` that hold anything.
+
+    Space is counted as df does: what users may still write, without the reserve of root. Raises `ParseError`.
+    """
+    where = "df --output"
+    header, *lines = text.splitlines() or [""]
+    if header.split()[:2] != ["Type", "1B-blocks"]:
+        raise ParseError("no table of file systems", where=where)
+    found = []
+    for number, line in enumerate(lines, start=2):
+        match = _USE.match(line)
+        if match is None:
+            raise ParseError(f"line not understood: {line[:100]!r}", where=f"{where}:{number}")
+        used, free = int(match["used"]), int(match["free"])
+        if used + free == 0:
+            continue
+        total = 0 if match["inodes"] == "-" or match["taken"] == "-" else int(match["inodes"])
+        inodes = 100 * int(match["taken"]) / total if total else None
+        found.append(FilesystemUse(match["mount"], match["kind"], 100 * used / (used + free), inodes))
+    return tuple(found)
+
+
 def parse_memory_total(text: str) -> float:
     """Return the memory that the kernel uses, in GiB."""
     match = _MEM_TOTAL.search(text)

@@ -60,7 +60,7 @@ class NvmeDrive:
 
 
 def _plain(value: object) -> object:
-    """Return the plain number: some versions of nvme-cli print the bits beside a `value`."""
+    """Return the plain number: some versions of nvme-cli print the bits in addition to a `value`."""
     return value.get("value") if isinstance(value, dict) else value
 
 

@@ -153,17 +153,19 @@ def _drive(drive: _Drive, *, is_volume: bool) -> SmartDrive:
     read = read_value(_Smart, drive.smart, f"{_WHERE} {drive.name}")
     serial = read.serial_number or drive.serial
     model = read.model_name or read.scsi_model_name or drive.model
-    said = "; ".join(message.string for message in read.smartctl.messages) or drive.output
+    messages = "; ".join(message.string for message in read.smartctl.messages) or drive.output
     if read.smartctl.exit_status & _NOT_OPENED:
-        return SmartDrive(drive.name, serial, model, None, said or "smartctl could not open the drive", not is_volume)
+        return SmartDrive(
+            drive.name, serial, model, None, messages or "smartctl could not open the drive", not is_volume
+        )
     if read.smart_status is None:
         support = read.smart_support
         capable = read.smartctl.exit_status != 0 if support is None else support.available  # before smartctl 7.3
-        return SmartDrive(drive.name, serial, model, None, said or "it reports no health", capable)
+        return SmartDrive(drive.name, serial, model, None, messages or "it reports no health", capable)
     smart = _smart(read)
     counts = (smart.pending, smart.uncorrected, smart.reallocated)
     if smart.passed and all(count is None for count in counts):
-        return SmartDrive(drive.name, serial, model, None, said or "it reports no error counters")
+        return SmartDrive(drive.name, serial, model, None, messages or "it reports no error counters")
     return SmartDrive(drive.name, serial, model, smart, "")
 
 

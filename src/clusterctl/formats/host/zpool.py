@@ -15,6 +15,7 @@ _WHERE = "zpool status"
 _NONE = "no pools available"
 _FIELD = re.compile(r"^ {0,6}(pool|state|status|action|see|scan|config|errors|remove|checkpoint|dedup): ?(.*)$")
 _STATES = frozenset({"ONLINE", "DEGRADED", "FAULTED", "OFFLINE", "REMOVED", "UNAVAIL", "SUSPENDED", "AVAIL", "INUSE"})
+_COUNT = re.compile(r"[0-9]{1,20}")
 _SECTIONS = frozenset({"logs", "cache", "spares", "special", "dedup"})
 
 
@@ -104,7 +105,7 @@ def _device(line: str, words: list[str]) -> PoolDevice:
     if len(words) < 2 or words[1] not in _STATES:
         raise ParseError(f"not understood: {line.strip()!r}", where=_WHERE)
     depth = (len(line.lstrip("\t").rstrip()) - len(line.strip())) // 2
-    if len(words) >= 5 and all(word.isdigit() for word in words[2:5]):
+    if len(words) >= 5 and all(_COUNT.fullmatch(word) for word in words[2:5]):
         read, write, checksum = (int(word) for word in words[2:5])
         return PoolDevice(words[0], words[1], depth, (read, write, checksum), " ".join(words[5:]))
     if len(words) < 5 or words[1] in ("AVAIL", "INUSE"):

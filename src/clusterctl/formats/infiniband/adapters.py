@@ -14,6 +14,7 @@ from clusterctl.fleet.natural_order import natural_key
 from clusterctl.formats.documents import read_document
 
 _CA = re.compile(r"^CA '(?P<name>[^']+)'$")
+_RATE = re.compile(r"[0-9]{1,6}")
 _PORT = re.compile(r"^\s+Port (?P<number>\d+):$")
 _FIELD = re.compile(r"^\s+(?P<key>[A-Za-z][A-Za-z ]*): *(?P<value>.*)$")
 _WHERE = "ibstat"
@@ -97,7 +98,7 @@ def _port(adapter: str, lines: list[str]) -> IbPort:
     head = _PORT.match(lines[0])
     fields = _fields(lines[1:])
     rate = _need(fields, "Rate", adapter)
-    if head is None or not rate.isdigit():
+    if head is None or not _RATE.fullmatch(rate):
         raise ParseError(f"{adapter} has the rate {rate!r}, not a number", where=_WHERE)
     return IbPort(
         number=int(head["number"]),

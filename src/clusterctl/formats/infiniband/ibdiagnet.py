@@ -175,7 +175,7 @@ _SPEEDS = {
 }
 """ibdiagnet's LinkSpeedActv: one byte each for PortInfo's speeds, extended speeds, vendor speeds, extended speeds 2."""
 _UP = frozenset({"2", "3", "4"})
-"""PortState of a port whose link is up: initialized, armed, active."""
+"""PortState of a port with its link up: initialized, armed, active."""
 _NODE, _PORT_NUMBER = ("nodeguid",), ("portnum", "portnumber")
 
 

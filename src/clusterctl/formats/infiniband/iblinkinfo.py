@@ -40,7 +40,7 @@ LINE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Linked:
-    """A port whose link is up; the far end by GUID, or only by LID."""
+    """A port with its link up; the far end by GUID, or only by LID."""
 
     port: PortId
     peer_guid: Guid | None

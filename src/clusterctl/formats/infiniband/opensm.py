@@ -4,7 +4,7 @@ Tables that are empty, cut off, printed without destinations (`-n`), or in which
 one LID are an error with the line. They are read line by line: the tables of 512 hosts are 100 MB of text.
 `dump_fts` (44.0, measured) omits a top LID that is a multiple of 64; that LID then has no route in any table.
 
-A routing engine that cannot route the fabric hands over to the next one, at last to minhop, and the log still ends with
+A routing engine that cannot route the fabric is followed by the next one, at last by minhop. The log still ends with
 SUBNET UP: only `… tables configured on all switches` names the engine.
 """
 
@@ -21,10 +21,10 @@ from clusterctl.formats.identifiers import guid_of
 
 MAX_UNICAST_LID = 0xBFFF
 _REMEDY = "read the tables again with `dump_fts`, without options, and keep its whole output"
-_ENTRY = re.compile(r"0x([0-9a-fA-F]{4,8}) +(\d{1,3}|\?\?\?) *[:#] *\(?([^:']*)(: *'.*'\)?)?$")
+_ENTRY = re.compile(r"0x([0-9a-fA-F]{4,8}) +([0-9]{1,3}|\?\?\?) *[:#] *\(?([^:']*)(: *'.*'\)?)?$")
 _OWNER = re.compile(r"(?:Channel Adapter|Switch|Router) portguid 0x([0-9a-fA-F]{1,16})$")
 _SWITCH = re.compile(r"Unicast lids \[[^]]*\] of switch .*?guid 0x([0-9a-fA-F]{1,16}) \(.*\):$")
-_END = re.compile(r"(\d+) (valid )?lids dumped$")
+_END = re.compile(r"([0-9]{1,9}) (valid )?lids dumped$")
 _HEADINGS = ("Lid  Out   Destination", "Port     Info")
 _NO_OWNER = ("illegal port", "path #", "node info not available", "unknown node and type")
 
@@ -93,17 +93,17 @@ class _Reader:
         table.extend(bytes([NO_ROUTE]) * (lid - len(table)))
         table.append(port)
 
-    def _owner(self, number: int, lid: int, said: str) -> None:
+    def _owner(self, number: int, lid: int, owner: str) -> None:
         """Store the LID's owner as text: comparing texts keeps a million lines fast."""
-        if said.startswith(_NO_OWNER):
+        if owner.startswith(_NO_OWNER):
             return
-        if not _OWNER.match(said):
-            message = "no destination after the port: made with -n?" if not said else f"unknown owner {said[:60]!r}"
+        if not _OWNER.match(owner):
+            message = "no destination after the port: made with -n?" if not owner else f"unknown owner {owner[:60]!r}"
             raise self.error(number, message)
         if lid in self.owners:
-            message = f"LID {lid:#x} is {said} here and was {self.owners[lid]} before: LIDs changed during the dump"
+            message = f"LID {lid:#x} is {owner} here and was {self.owners[lid]} before: LIDs changed during the dump"
             raise self.error(number, message)
-        self.owners[lid] = said
+        self.owners[lid] = owner
 
 
 def parse_dump_fts(lines: Iterable[str], *, file: str = "dump_fts") -> ForwardingTables:
@@ -120,32 +120,32 @@ def parse_dump_fts(lines: Iterable[str], *, file: str = "dump_fts") -> Forwardin
     longest = max(len(table) for table in reader.tables.values())
     return ForwardingTables(
         tables={guid: bytes(table.ljust(longest, bytes([NO_ROUTE]))) for guid, table in reader.tables.items()},
-        lids={lid: guid_of(said.rsplit("0x", 1)[1]) for lid, said in reader.owners.items()},
+        lids={lid: guid_of(owner.rsplit("0x", 1)[1]) for lid, owner in reader.owners.items()},
     )
 
 
 _DONE = re.compile(r"(?<![\w-])([\w-]+) tables configured on all switches")
-_COMPLAINT = re.compile(
+_FAILURE = re.compile(
     r"(ERR AB\w+: .*"  # of the fat-tree engine
     r"|GUID 0x[0-9a-f]{1,16}, .{0,200}? port groups"  # the two switches that ERR AB09 and AB0A compare
     r"|Fabric topology is not a fat-tree.*|\b\w+: cannot build (?:lid matrices|fwd tables).*"
     r"|^.*falling back to default routing.*)$",
     re.IGNORECASE,
 )
-_MAX_COMPLAINTS = 20
+_MAX_FAILURES = 20
 _LOG_REMEDY = "give the whole log of the master subnet manager since its last start"
 
 
 def parse_opensm_log(lines: Iterable[str], *, file: str = "osm.log") -> RoutingOutcome:
     """Return the last routing in the log. Raises ParseError where there is none."""
     outcome: RoutingOutcome | None = None
-    complaints: list[str] = []
+    failures: list[str] = []
     for line in lines:
         if match := _DONE.search(line):
-            outcome = RoutingOutcome(match[1].lower(), tuple(complaints))
-            complaints = []
-        elif (match := _COMPLAINT.search(line)) and len(complaints) < _MAX_COMPLAINTS:
-            complaints.append(match[1].strip())
+            outcome = RoutingOutcome(match[1].lower(), tuple(failures))
+            failures = []
+        elif (match := _FAILURE.search(line)) and len(failures) < _MAX_FAILURES:
+            failures.append(match[1].strip())
     if outcome is None:
         raise ParseError("no line reports configured tables", where=file, remedy=_LOG_REMEDY)
     return outcome

@@ -85,9 +85,9 @@ def _port(name: str, samples: list[tuple[re.Match[str], list[str]]]) -> PortCoun
         raise ParseError(f"{name} was read {len(samples)} times, not twice: output cut off", where=_WHERE)
     for head, lines in samples:
         if head["exit"] != "0":
-            said = [line.strip() for line in lines if line.strip()]
+            printed = [line.strip() for line in lines if line.strip()]
             return PortCounters(
-                None, None, said[-1][:200] if said else f"perfquery failed with exit code {head['exit']}"
+                None, None, printed[-1][:200] if printed else f"perfquery failed with exit code {head['exit']}"
             )
     first, last = (_sample(name, float(head["at"]), lines) for head, lines in samples)
     if last.at <= first.at:

@@ -1,7 +1,7 @@
 """curtin's installation log → the line with the cause of the failure.
 
-curtin ends a failed log with `curtin: Installation failed with exception: …` and the failed command, whose output it
-quotes once more, indented. The command that failed first is the innermost one (curtin/commands/install.py and
+curtin ends a failed log with `curtin: Installation failed with exception: …` and the failed command, with its output
+repeated, indented. The command that failed first is the innermost one (curtin/commands/install.py and
 curtin/util.py of curtin).
 """
 

@@ -67,7 +67,7 @@ class Subnet:
 
 @dataclass(frozen=True, slots=True)
 class IpRange:
-    """A range of addresses. `dynamic`: DHCP hands them out; else they are reserved, and MAAS gives none of them."""
+    """A range of addresses. `dynamic`: DHCP leases them; else they are reserved, and MAAS gives none of them."""
 
     subnet: int
     dynamic: bool

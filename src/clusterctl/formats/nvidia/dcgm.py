@@ -54,7 +54,7 @@ class Severity(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Complaint:
+class DiagMessage:
     """A warning of a test; `code` is DCGM's (DCGM_FR_…), None where it has none."""
 
     text: str
@@ -72,7 +72,7 @@ class TestResult:
     status: DiagStatus
     gpu: int | None = None
     entity: str = ""
-    complaints: tuple[Complaint, ...] = ()
+    messages: tuple[DiagMessage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +169,10 @@ def _results(test: _Test) -> Iterator[TestResult]:
     """Yield the results of a test; its summary where it has none of its own."""
     results = [result for result in test.results if result is not None]
     for result in results or ([test.test_summary] if test.test_summary else []):
-        complaints = tuple(_complaints(result))
+        messages = tuple(_messages(result))
         status = _status(result.status)
         for gpu, entity in _entities(result):
-            yield TestResult(test.name, status, gpu, entity, complaints)
+            yield TestResult(test.name, status, gpu, entity, messages)
 
 
 def _entities(result: _Result) -> Iterator[tuple[int | None, str]]:
@@ -195,12 +195,12 @@ def _gpu_numbers(text: str) -> list[int]:
     return list(map(int, numbers))
 
 
-def _complaints(result: _Result) -> Iterator[Complaint]:
+def _messages(result: _Result) -> Iterator[DiagMessage]:
     for warning in [result.warnings] if isinstance(result.warnings, str) else result.warnings:
         if isinstance(warning, str):
-            yield Complaint(warning.strip(), Severity.UNSTATED)
+            yield DiagMessage(warning.strip(), Severity.UNSTATED)
         else:
-            yield Complaint(warning.warning.strip(), _severity(warning.error_severity), warning.error_id)
+            yield DiagMessage(warning.warning.strip(), _severity(warning.error_severity), warning.error_id)
 
 
 def _severity(number: int | None) -> Severity:

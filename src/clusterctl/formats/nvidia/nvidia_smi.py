@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -43,23 +43,12 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Section:
-    """One line of the tree. The lines indented below it become sections at the first look at one of them.
-
-    A listing has 250 lines for each GPU, and half of them are never looked at.
-    """
+    """One line of the tree, and the lines that are indented below it."""
 
     key: str
     value: str | None
-    lines: list[str] = field(default_factory=list)
-    _children: tuple[Section, ...] | None = None
-    by_key: Mapping[str, Section] = field(default_factory=dict)
-
-    @property
-    def children(self) -> tuple[Section, ...]:
-        if self._children is None:
-            self._children = tuple(_sections(self.lines))
-            self.by_key = {child.key: child for child in reversed(self._children)}
-        return self._children
+    children: list[Section] = field(default_factory=list)
+    by_key: dict[str, Section] | None = None
 
     def at(self, *path: str) -> Section | None:
         """Return the first section below this one under the keys of `path`; None where there is none."""
@@ -67,6 +56,8 @@ class Section:
         for key in path:
             if here is None or not here.children:
                 return None
+            if here.by_key is None:
+                here.by_key = {child.key: child for child in reversed(here.children)}
             here = here.by_key.get(key)
         return here
 
@@ -182,12 +173,34 @@ class SpareRows:
 
 
 @dataclass(frozen=True, slots=True)
+class PowerReading:
+    """Power that the GPU draws now, its limit, and the limit that it was made with, in W."""
+
+    draw: float | None
+    limit: float | None
+    limit_default: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FabricReading:
+    """The GPU's registration with its NVSwitches.
+
+    state, status   `Completed`, `Success` where it has joined them
+    health          the raw values of its health, by key
+    cluster         the UUID of the cluster of NVSwitches
+    """
+
+    state: str | None
+    status: str | None
+    health: Mapping[str, str] = field(hash=False)
+    cluster: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class GpuReading:
     """One GPU. `index` is its place in the listing (nvidia-smi's index); `pci` is `0000:1b:00.0`.
 
-    `fabric_state` and `fabric_status`: state of its NVSwitch registration (`Completed`, `Success`);
-    `fabric_health`: the raw values of its health, by key. Memory in MiB, temperatures in °C, power in W, PCIe width in
-    lanes.
+    Memory in MiB, temperatures in °C, PCIe width in lanes.
     `pcie_generation_max`: what GPU and slot reach together. None: the driver does not report it.
     """
 
@@ -219,18 +232,13 @@ class GpuReading:
     mig: str | None
     mig_after_reset: str | None
     compute_mode: str | None
-    power_draw: float | None
-    power_limit: float | None
-    power_limit_default: float | None
+    power: PowerReading
     processes: tuple[GpuProcess, ...] | None
     persistence: bool | None
     vbios: str | None
     inforom: str | None
     gsp_firmware: str | None
-    fabric_state: str | None
-    fabric_status: str | None
-    fabric_health: Mapping[str, str] = field(hash=False)
-    cluster: str | None
+    fabric: FabricReading
 
     @property
     def subject(self) -> str:
@@ -256,7 +264,7 @@ class GpuReading:
     @property
     def in_rack_fabric(self) -> bool:
         """Whether its NVSwitches are those of a rack, which another machine manages."""
-        return _RACK.search(self.model or "") is not None or self.cluster not in (None, NO_CLUSTER)
+        return _RACK.search(self.model or "") is not None or self.fabric.cluster not in (None, NO_CLUSTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,35 +297,29 @@ def tree(text: str) -> Section:
 
     It uses no regular expression: a fleet's listings have a million lines.
     """
-    return Section("", None, [line for line in text.splitlines() if line.strip(" ") and line[0] != "="])
-
-
-def _sections(lines: Iterable[str]) -> Iterator[Section]:
-    """Yield each line that is indented no more than the one before, with the lines below it."""
-    section, deeper = None, ""
-    for line in lines:
-        if section is not None and line.startswith(deeper):
-            section.lines.append(line)
-            continue
-        if section is not None:
-            yield section
+    root = Section("", None)
+    above, indents = [root], [-1]
+    for line in text.splitlines():
         rest = line.lstrip(" ")
-        deeper = line[: len(line) - len(rest)] + " "
+        if not rest or line[0] == "=":
+            continue
+        indent = len(line) - len(rest)
+        while indents[-1] >= indent:
+            indents.pop()
+            above.pop()
         key, colon, value = rest.partition(" : ")
         section = Section(key.rstrip(), value) if colon else Section(rest.removesuffix(" :").rstrip(), None)
-    if section is not None:
-        yield section
+        above[-1].children.append(section)
+        above.append(section)
+        indents.append(indent)
+    return root
 
 
 def _gpu(index: int, section: Section) -> GpuReading:
     match = _GPU.match(section.key)
     link = section.below("PCI", "GPU Link Info")
-    heat, errors, fabric = (section.below(key) for key in ("Temperature", "ECC Errors", "Fabric"))
-    ecc, volatile, aggregate = (
-        _either(section, "ECC Mode", "Ecc Mode"),
-        *(errors.below(key) for key in ("Volatile", "Aggregate")),
-    )
-    power = _either(section, "GPU Power Readings", "Power Readings")
+    heat, ecc = section.below("Temperature"), _either(section, "ECC Mode", "Ecc Mode")
+    volatile, aggregate = (section.below("ECC Errors", key) for key in ("Volatile", "Aggregate"))
     serial = section.text("Serial Number")
     return GpuReading(
         index=index,
@@ -348,19 +350,30 @@ def _gpu(index: int, section: Section) -> GpuReading:
         mig=section.text("MIG Mode", "Current"),
         mig_after_reset=section.text("MIG Mode", "Pending"),
         compute_mode=section.text("Compute Mode"),
-        power_draw=_first(
-            power.amount("Instantaneous Power Draw"), power.amount("Power Draw"), power.amount("Average Power Draw")
-        ),
-        power_limit=_first(power.amount("Current Power Limit"), power.amount("Enforced Power Limit")),
-        power_limit_default=power.amount("Default Power Limit"),
+        power=_power(_either(section, "GPU Power Readings", "Power Readings")),
         processes=_processes(section),
         persistence=section.flag("Persistence Mode", true="Enabled", false="Disabled"),
         vbios=section.text("VBIOS Version"),
         inforom=section.text("Inforom Version", "Image Version"),
         gsp_firmware=section.text("GSP Firmware Version"),
-        fabric_state=fabric.text("State"),
-        fabric_status=fabric.text("Status"),
-        fabric_health=fabric.below("Health").raw(),
+        fabric=_fabric(section.below("Fabric")),
+    )
+
+
+def _power(power: Section) -> PowerReading:
+    draws = ("Instantaneous Power Draw", "Power Draw", "Average Power Draw")
+    return PowerReading(
+        draw=_first(*map(power.amount, draws)),
+        limit=_first(power.amount("Current Power Limit"), power.amount("Enforced Power Limit")),
+        limit_default=power.amount("Default Power Limit"),
+    )
+
+
+def _fabric(fabric: Section) -> FabricReading:
+    return FabricReading(
+        state=fabric.text("State"),
+        status=fabric.text("Status"),
+        health=fabric.below("Health").raw(),
         cluster=fabric.text("ClusterUUID"),
     )
 

@@ -106,7 +106,7 @@ _ERRORS = "nvidia-smi nvlink -e"
 def parse_nvlink_errors(text: str) -> tuple[GpuLinkErrors, ...]:
     """Return the error counters of all GPUs.
 
-    Raises `ParseError` for text that is not understood, and for a link none of whose counters is known.
+    Raises `ParseError` for text that is not understood, and for a link without any known counter.
     """
     gpus: list[GpuLinkErrors] = []
     found: dict[int, dict[LinkError, int]] = {}

@@ -8,7 +8,7 @@ from clusterctl.formats.redfish.tree import ROOT, Answers, NotYetReadError, Read
 
 
 def read_account(answers: Answers, user: str) -> Account | ReadRequest:
-    """The one account with this name: ids differ from vendor to vendor, so all are looked through.
+    """Return the one account with this name: ids differ from vendor to vendor, so all are looked through.
 
     Raises `EdgeError` where there is none or more than one that is enabled.
     """
@@ -31,14 +31,14 @@ def read_account(answers: Answers, user: str) -> Account | ReadRequest:
 
 
 def own_account(path: str, user: str) -> Account:
-    """The account that a BMC names that tells nothing else before its password is changed; where it names none, by its
-    user's name, as OpenBMC has it.
+    """Return the account of a BMC that reports nothing else before its password is changed; where it names none, by
+    its user's name, as OpenBMC has it.
     """
     return Account(path.rstrip("/") or f"{ROOT}/AccountService/Accounts/{user}", user)
 
 
 def _limit(service: Resource, name: str) -> int | None:
-    """Some write zero where there is none, and some write nonsense, which is none."""
+    """Return the limit. Some BMCs write zero, and some nonsense, where there is none: both are none."""
     try:
         return service.whole(name) or None
     except ParseError:

@@ -39,7 +39,7 @@ class BiosControl:
     scheduled: bool = False
 
     def brings(self, wanted: Mapping[str, Value]) -> bool:
-        """Whether the next boot brings these, or they are there already, with what else they need."""
+        """Return whether the next boot brings these, or they are there already, with what else they need."""
         there = all(same(self.bios.current.get(name), value) for name, value in wanted.items())
         waits = all(
             same(self.bios.pending.get(name, self.bios.current.get(name)), value) for name, value in wanted.items()
@@ -47,20 +47,20 @@ class BiosControl:
         return waits and (there or not self.jobs or self.scheduled)
 
     def pends(self, wanted: Mapping[str, Value]) -> bool:
-        """Whether they wait, job or no job."""
+        """Return whether they wait, job or no job."""
         return all(
             same(self.bios.pending.get(name, self.bios.current.get(name)), value) for name, value in wanted.items()
         )
 
     def bodies(self, wanted: Mapping[str, Value]) -> tuple[Mapping[str, Any], ...]:
-        """What to PATCH, the likeliest first."""
+        """Return the bodies to PATCH, the likeliest first."""
         plain = {"Attributes": dict(wanted)}
         timed = {**plain, _APPLY_TIME: {"ApplyTime": _ON_RESET}}
         return (timed, plain) if self.on_reset else (plain,)
 
 
 def same(found: Value | None, wanted: Value) -> bool:
-    """True and 1 are two values."""
+    """Compare two values; True and 1 differ."""
     return type(found) is type(wanted) and found == wanted
 
 
@@ -74,7 +74,7 @@ def read_bios(answers: Answers) -> BiosControl | ReadRequest:
 
 
 def read_bios_thoroughly(answers: Answers) -> BiosControl | ReadRequest:
-    """The same with the registry, which takes some requests and has some hundred kilobytes."""
+    """Return the same with the registry, which takes some requests and has some hundred kilobytes."""
     tree = Tree(answers)
     try:
         found = _control(tree, None)
@@ -117,7 +117,7 @@ def attributes(resource: Resource) -> dict[str, Value]:
 
 
 def _scheduled(tree: Tree, settings: Resource) -> bool:
-    """Whether a job of Dell's queue will carry out what waits."""
+    """Return whether a job of Dell's queue will carry out what waits."""
     members = tree.members(settings, "Oem", "Dell", "Jobs")
     return any(job.text("JobType") == _JOB_KIND and job.text("JobState") not in _JOB_OVER for job in members)
 
@@ -134,7 +134,7 @@ def _read_only(tree: Tree, registry: str) -> frozenset[str] | None:
 
 
 def _registry(tree: Tree, registry: str) -> Resource | None:
-    """Return the registry by its entry in `Registries`, whose id is the registry's name, with or without its patch."""
+    """Return the registry by its entry in `Registries`: its id is the registry's name, with or without its patch."""
     if not registry or not tree.root.has("Registries"):
         return None
     collection = tree.follow(tree.root, "Registries")

@@ -45,7 +45,7 @@ class Override:
         )
 
     def gives(self, wish: BootOnce) -> bool:
-        """Whether the next boot will be the wished one. A mode that the BMC does not report is not wrong."""
+        """Return whether the next boot will be the wished one. A mode that the BMC does not report is not wrong."""
         right = self.target in TARGETS[wish.source] and self.enabled == ONCE and self.mode in (UEFI, "")
         return right and (not wish.uri or self.uri == wish.uri)
 
@@ -64,11 +64,11 @@ class BootControl:
     manager: str | None
 
     def gives(self, wish: BootOnce) -> bool:
-        """Whether the machine, or what it will take over at its next boot, shows what was wished."""
+        """Return whether the machine, or what it will take over at its next boot, shows what was wished."""
         return any(override.gives(wish) for override in self.shown)
 
     def target(self, source: BootSource) -> str:
-        """How this BMC calls the source; `EdgeError` where it has none."""
+        """Return the BMC's name of the source; raise `EdgeError` where it has none."""
         found = next((name for name in TARGETS[source] if not self.allowed or name in self.allowed), None)
         if found is None:
             raise EdgeError(
@@ -102,8 +102,8 @@ def read_boot(answers: Answers) -> BootControl | ReadRequest:
 
 
 def bodies(control: BootControl, wish: BootOnce, *, whole: bool) -> tuple[Mapping[str, Any], ...]:
-    """What to PATCH, the likeliest first: with its mode, for without it some fall back to Legacy; without, where the
-    mode cannot be written; and with all that `Boot` holds, first where `whole`.
+    """Return the bodies to PATCH, the likeliest first: with its mode, for without it some fall back to Legacy; without,
+    where the mode cannot be written; and with all that `Boot` holds, first where `whole`.
     """
     usual = {TARGET: control.target(wish.source), ENABLED: ONCE, MODE: UEFI}
     if wish.uri:
@@ -115,7 +115,7 @@ def bodies(control: BootControl, wish: BootOnce, *, whole: bool) -> tuple[Mappin
 
 
 def settings_of(tree: Tree, host: Resource) -> Resource | None:
-    """The settings object of the System (`@Redfish.Settings`), where it is there and takes a `Boot`."""
+    """Return the settings object of the System (`@Redfish.Settings`), where it exists and takes a `Boot`."""
     path = host.link("@Redfish.Settings", "SettingsObject")
     if path is None:
         return None
@@ -138,7 +138,7 @@ def _override(shown: Resource) -> Override:
 
 
 def _writable(boot: Mapping[str, Any]) -> dict[str, Any]:
-    """What is no annotation, no link and not null."""
+    """Return what is no annotation, no link and not null."""
     return {
         key: value
         for key, value in boot.items()
@@ -163,7 +163,7 @@ class Slot:
     eject: str
 
     def holds(self, uri: str) -> bool:
-        """Whether this image is inserted. Some BMCs report only the name of the file."""
+        """Return whether this image is inserted. Some BMCs report only the name of the file."""
         return self.inserted and (self.image == uri if self.image else self.name == uri.rsplit("/", 1)[-1])
 
     def __str__(self) -> str:
@@ -181,7 +181,7 @@ class Tray:
         return next((slot for slot in self.slots if slot.holds(uri)), None)
 
     def free(self) -> Slot:
-        """A drive with nothing in it; `EdgeError` naming what is in all of them."""
+        """Return a drive without a medium; raise `EdgeError` with the media of all of them."""
         found = next((slot for slot in self.slots if not slot.inserted), None)
         if found is None:
             slots = "; ".join(map(str, self.slots)) or "it has none"
@@ -193,7 +193,7 @@ class Tray:
 
 
 def read_tray(answers: Answers) -> Tray | ReadRequest:
-    """Virtual media hang below the System on newer BMCs and below its manager on others; the System's go first."""
+    """Read virtual media: below the System on newer BMCs, below its manager on others; the System's go first."""
     tree = Tree(answers)
     try:
         host = system.host_system(tree)
@@ -205,8 +205,8 @@ def read_tray(answers: Answers) -> Tray | ReadRequest:
 
 
 def insert_bodies(uri: str) -> tuple[Mapping[str, Any], ...]:
-    """The parameters of InsertMedia, the likeliest first: only `Image` is required, and some take nothing else; others
-    want to be told how to fetch it.
+    """Return the parameters of InsertMedia, the likeliest first: only `Image` is required, and some take nothing else;
+    others require the transfer method.
     """
     how = {"TransferProtocolType": uri.partition(":")[0].upper(), "TransferMethod": "Stream"}
     usual = {"Image": uri, "Inserted": True, "WriteProtected": True}
@@ -214,7 +214,7 @@ def insert_bodies(uri: str) -> tuple[Mapping[str, Any], ...]:
 
 
 def _found(tree: Tree, host: Resource) -> tuple[Resource, ...]:
-    """The drives for discs. Raises what kept the first from being known, where none is known: there may be one."""
+    """Return the drives for discs. Where none is known, raise what kept the first from being read: one may exist."""
     troubles: list[ParseError | EdgeError] = []
     found = _discs(tree, host, troubles) or _of_managers(tree, host, troubles)
     if troubles and not found:

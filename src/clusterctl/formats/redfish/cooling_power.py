@@ -72,7 +72,7 @@ def _supplies(tree: Tree) -> list[Resource]:
 
 
 def _older_supplies(tree: Tree, units: Iterable[Resource], reporting: set[str]) -> list[Resource]:
-    """Return the supplies of the Power resources of those chassis whose PowerSubsystem is none of the `reporting`."""
+    """Return the supplies of the Power resources of chassis with a PowerSubsystem that is none of the `reporting`."""
     silent = [one for one in units if one.link("PowerSubsystem") not in reporting]
     return [item for one in tree.readable_links(silent, "Power") for item in one.each("PowerSupplies")]
 

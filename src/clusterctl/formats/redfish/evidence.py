@@ -22,7 +22,7 @@ def simulated(root: Any) -> bool:
 
 
 def render(answers: Answers, problems: Sequence[str] = ()) -> bytes:
-    """JSON with `read`, `unread` and `problems`; where it grows too long the longest resources go, by name."""
+    """Return JSON with `read`, `unread` and `problems`; where it is too long the longest resources are left out."""
     read = {path: redact(body) for path, body in answers.items() if not isinstance(body, Unreadable)}
     unread = {path: body.reason for path, body in answers.items() if isinstance(body, Unreadable)}
     sizes = {path: len(_dump(body)) for path, body in read.items()}
@@ -38,12 +38,12 @@ def render(answers: Answers, problems: Sequence[str] = ()) -> bytes:
 
 
 def fits(answers: Answers) -> bool:
-    """Whether `render` leaves nothing out."""
+    """Return whether `render` leaves nothing out."""
     return sum(len(_dump(redact(body))) for body in answers.values() if not isinstance(body, Unreadable)) <= MAX_BYTES
 
 
 def redact(value: Any) -> Any:
-    """The same JSON with what its name calls a secret blanked out."""
+    """Return the same JSON without the values that are secret by their names."""
     if isinstance(value, Mapping):
         return {key: "<redacted>" if _blank(key, item) else redact(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -1,6 +1,6 @@
 """Which machine a BMC is in, from as few resources as possible: a sweep asks hundreds, and each request takes seconds.
 
-`next_path` says what to read next, `read_identity` what is known by then. Source: DMTF DSP2046 (ComputerSystem,
+`next_path` returns what to read next, `read_identity` what is known by then. Source: DMTF DSP2046 (ComputerSystem,
 Manager, Assembly).
 """
 
@@ -51,7 +51,7 @@ def _serial_or_none(text: str | None) -> str:
 
 
 def uuid(resource: Resource | None) -> str:
-    """Lower case; empty where it is one that boards have before anybody gave them theirs."""
+    """Return it in lower case; empty for a default of boards without a value of their own."""
     found = words(resource, "UUID").lower()
     return "" if _NO_UUID.fullmatch(found) else found
 
@@ -73,7 +73,7 @@ def links(resource: Resource | None, *keys: str) -> list[str]:
 
 
 def read(answers: Answers, path: str | None) -> Resource | None:
-    """What was read of a path; None where it was not, or could not be."""
+    """Return what was read of a path; None where it was not, or could not be."""
     found = answers.get(path) if path is not None else None
     return Resource(path or "", found) if isinstance(found, Mapping) else None
 
@@ -94,7 +94,7 @@ _VENDORS = {
 
 
 def is_service_root(root: Mapping[str, Any]) -> bool:
-    """Whether JSON that came back for `/redfish/v1/` is a Redfish service's."""
+    """Return whether JSON that came back for `/redfish/v1/` is a Redfish service's."""
     kind = root.get("@odata.type")
     return isinstance(root.get("RedfishVersion"), str) or (isinstance(kind, str) and kind.startswith("#ServiceRoot."))
 
@@ -123,7 +123,7 @@ _SWITCH, _SHELF = "mgx_nvswitch", "powershelf"
 _BOTH = frozenset({"P3809"})
 """Products of servers (GH200) and of switch trays alike."""
 _NO_NVIDIA = frozenset({"Dell", "HPE", "Lenovo", "Supermicro"})
-"""Vendors whose BMCs are in servers only: their chassis are not read for that."""
+"""Vendors with BMCs in servers only: their chassis are not read for that."""
 
 
 def _kind_of_root(root: Resource) -> str:
@@ -176,7 +176,7 @@ def _next_of_kind(answers: Answers, root: Resource) -> str | None:
 
 
 def known_vendor(text: str) -> str:
-    """`Dell Inc.` → `Dell`; empty where the vendor is not one that we know."""
+    """Return the vendor's short name (`Dell Inc.` → `Dell`); empty for an unknown vendor."""
     return _VENDORS.get(text.strip().split(" ", 1)[0].lower(), "")
 
 
@@ -189,7 +189,7 @@ def _vendor(root: Resource) -> str:
 
 
 def next_interface(answers: Answers, manager: Resource, address: str) -> str | None:
-    """What to read next: all interfaces in one request where the BMC can, else one by one until one has `address`."""
+    """Return what to read next: all interfaces in one request where the BMC can, else one by one up to `address`."""
     path = link(manager, "EthernetInterfaces")
     if path is None or _with_address(answers, manager, address):
         return None
@@ -202,7 +202,7 @@ def next_interface(answers: Answers, manager: Resource, address: str) -> str | N
 
 
 def port_mac(answers: Answers, manager: Resource | None, address: str) -> Mac | None:
-    """The MAC address of the interface with `address`; else of the first that is up and leads out of the machine."""
+    """Return the MAC address of the interface with `address`; else of the first that is up and leaves the machine."""
     if manager is None:
         return None
     up = [item for item in _interfaces(answers, manager) if not _inside(item)]
@@ -216,7 +216,7 @@ def _with_address(answers: Answers, manager: Resource, address: str) -> list[Res
 
 
 def _interfaces(answers: Answers, manager: Resource) -> list[Resource]:
-    """Those that were read, in the collection or one by one."""
+    """Return the interfaces that were read, in the collection or one by one."""
     path = link(manager, "EthernetInterfaces")
     if path is None:
         return []
@@ -227,7 +227,7 @@ def _interfaces(answers: Answers, manager: Resource) -> list[Resource]:
 
 
 def _expanded(answers: Answers, path: str) -> str | None:
-    """The path that gives the collection with its members in it, where the BMC offers that and has not refused it."""
+    """Return the path of the collection with its members in it, where the BMC offers that and has not refused it."""
     query = expansion(answers, path)
     return path + query if query and not isinstance(answers.get(path + query), Unreadable) else None
 
@@ -243,7 +243,7 @@ def _addresses(interface: Resource) -> list[str]:
 
 
 def _inside(interface: Resource) -> bool:
-    """A link between BMC and host has a link-local address only."""
+    """Return True for a link between BMC and host: it has a link-local address only."""
     found = [address for address in _addresses(interface) if "." in address]
     return bool(found) and all(address.startswith("169.254.") for address in found)
 
@@ -255,7 +255,7 @@ _BOARDS = ("HGX",)
 
 
 def next_path(answers: Answers, address: str) -> str | None:
-    """What to read next to know more; None where all is known that can be. `address` is the one that was called."""
+    """Return what to read next to know more; None where all is known that can be. `address`: the requested one."""
     root = read(answers, ROOT)
     if root is None:
         return None
@@ -311,7 +311,7 @@ def read_identity(answers: Answers, address: str) -> Identity:
 
 
 def _next_of_system(answers: Answers, root: Resource) -> str | None:
-    """Systems, then its members until one is the host."""
+    """Return the next path: Systems, then its members until one is the host."""
     systems = link(root, "Systems")
     if systems is None or systems not in answers:
         return systems
@@ -322,7 +322,7 @@ def _next_of_system(answers: Answers, root: Resource) -> str | None:
 
 
 def _next_of_serial(answers: Answers, root: Resource) -> str | None:
-    """Where the host does not know its serial, few other resources may."""
+    """Return the next resource that may give the serial of a host that does not know it."""
     system = _host(answers, root)
     tree = Tree(answers)
     if system is not None:
@@ -339,7 +339,7 @@ def _serial(tree: Tree, system: Resource) -> str:
 
 
 def _make(tree: Tree, system: Resource) -> tuple[str, str]:
-    """Manufacturer and model by what was read for the serial of a system that keeps silent (GB200)."""
+    """Return manufacturer and model from the resources of the serial, for a system without its own (GB200)."""
     try:
         maker, model = or_none(lambda: make_of(tree, system)) or ("", "")
     except NotYetReadError:
@@ -348,7 +348,7 @@ def _make(tree: Tree, system: Resource) -> tuple[str, str]:
 
 
 def _host(answers: Answers, root: Resource) -> Resource | None:
-    """The system that boots an OS, of those that were read."""
+    """Return the system that boots an OS, of those that were read."""
     return max(
         (found for path in _system_paths(answers, root) if (found := read(answers, path))), key=_is_host, default=None
     )
@@ -359,7 +359,7 @@ def _is_host(system: Resource) -> bool:
 
 
 def _system_paths(answers: Answers, root: Resource) -> list[str]:
-    """Boards inside the machine last."""
+    """Return the systems' paths, those of boards inside the machine last."""
     paths = links(read(answers, link(root, "Systems")), "Members")
     return sorted(paths, key=lambda path: path.rsplit("/", 1)[-1].startswith(_BOARDS))
 
@@ -370,7 +370,7 @@ def _manager(answers: Answers, root: Resource) -> Resource | None:
 
 
 def _manager_path(answers: Answers, root: Resource) -> str | None:
-    """The host's manager, else the first of all; the collection's path while its members are not known."""
+    """Return the host's manager, else the first of all; the collection's path while its members are not known."""
     linked = links(_host(answers, root), "Links", "ManagedBy")
     if linked:
         return linked[0]

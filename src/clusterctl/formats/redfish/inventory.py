@@ -47,7 +47,7 @@ class _Reader:
 
 
 def read_inventory(answers: Answers) -> Reading | ReadRequest:
-    """The inventory, or what must be read first.
+    """Return the inventory, or what must be read first.
 
     Raises `ParseError` or `EdgeError` where the BMC does not report which machine this is: without manufacturer, model
     and serial nothing else is of use. Everything else is None (or empty, for versions and health) when unmeasured; a

@@ -118,19 +118,19 @@ def _entry(item: Resource, service: Resource) -> LogEntry:
 
 
 def _cleared(item: Resource) -> bool:
-    """By IPMI's word, by DMTF's (`Resolved`), by HPE's."""
+    """Return whether it is cleared: by IPMI's key, by DMTF's (`Resolved`), or by HPE's."""
     return item.text("EntryCode") == "Deassert" or True in (item.flag("Resolved"), item.flag("Oem", "Hpe", "Repaired"))
 
 
 def _origin(item: Resource) -> str:
-    """The last part of the link to the part; an entry without a valid link is kept."""
+    """Return the last part of the link to the part; an entry without a valid link is kept."""
     link = item.value("Links", "OriginOfCondition")
     path = link.get("@odata.id") if isinstance(link, Mapping) else None
     return path.rstrip("/").rsplit("/", 1)[-1] if isinstance(path, str) else ""
 
 
 def _holder(service: Resource) -> str:
-    """The chassis whose own log it is: each GPU of an HGX board is one."""
+    """Return the chassis that owns the log: each GPU of an HGX board is one."""
     parts = service.path.split("/")
     return parts[4] if len(parts) > 4 and parts[3] == "Chassis" else ""
 
@@ -140,7 +140,7 @@ def _newest(entry: LogEntry) -> datetime:
 
 
 def _when(text: str) -> datetime:
-    """For sorting only: what cannot be read as a time counts as oldest."""
+    """Return the time, for sorting only: what cannot be read as a time counts as oldest."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
@@ -177,8 +177,8 @@ class EventLogs:
 
 
 def read_event_logs(answers: Answers) -> EventLogs | ReadRequest:
-    """The System's, else those of its managers (Dell). Raises `ParseError` or `EdgeError` where one of them could not
-    be read to its end, and where none can be cleared.
+    """Return the System's, else those of its managers (Dell). Raise `ParseError` or `EdgeError` where one of them could
+    not be read to its end, and where none can be cleared.
     """
     tree = Tree(answers)
     try:

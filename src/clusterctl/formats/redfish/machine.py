@@ -7,7 +7,7 @@
    is named as its chassis or product.
 
 A HGX board or a GPU that a BMC lists with the host never gives the machine its serial. Other serials are aliases:
-they show that a machine whose board was swapped is the same one. Nothing is left out here: a tray that cannot be read
+they show that a machine with a swapped board is the same one. Nothing is left out here: a tray that cannot be read
 now would make it another machine. Source: DMTF DSP2046 (Chassis, Assembly); GB200 and GH200 in tests/redfish_trees.
 """
 

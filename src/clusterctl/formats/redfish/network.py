@@ -1,7 +1,7 @@
 """Ethernet ports and InfiniBand adapters of the host.
 
 Ethernet ports are the union of the system's EthernetInterfaces and the adapters' device functions: some vendors list a
-card in one of them only. Health is not looked at: HPE and Dell leave it null on Mellanox ports. A function that speaks
+card in one of them only. Health is not looked at: HPE and Dell leave it null on Mellanox ports. A function of
 InfiniBand has a MAC too (for IPoIB), which is no Ethernet port.
 """
 
@@ -28,7 +28,7 @@ _MAC_SEPARATORS = re.compile(r"[:.\-]")
 
 
 _CX_ID = re.compile(r"CX([4-9])", re.IGNORECASE)
-"""`IO_Board_0_CX7_0`: ids of the adapters of a GB200 tray, whose models are those of the boards that they sit on."""
+"""`IO_Board_0_CX7_0`: ids of the adapters of a GB200 tray, with the models of the boards that they sit on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class _Function:
     def reported_model(self) -> str:
         dell = (self.resource.text("Oem", "Dell", name, "ProductName") for name in ("DellInfiniBand", "DellNIC"))
         products = (product.split(" - ")[0] for product in dell if product)
-        told = (self.adapter.text("Model"), next(products, ""), self.adapter.text("PartNumber"))
-        return next((text for text in told if text and not garbled(text)), "")
+        names = (self.adapter.text("Model"), next(products, ""), self.adapter.text("PartNumber"))
+        return next((text for text in names if text and not garbled(text)), "")
 
     @property
     def model(self) -> str:
@@ -121,7 +121,7 @@ _PORT_GUID_FIELDS = (("InfiniBand", "AssociatedPortGUIDs"), ("InfiniBand", "Asso
 
 
 def hcas(tree: Tree) -> tuple[Hca, ...]:
-    """Return every function that speaks InfiniBand, or that sits on a card which can."""
+    """Return every InfiniBand function, and every one on a card with an InfiniBand mode."""
     functions = _functions(tree)
     for function in functions:
         if function.unclear:
@@ -134,7 +134,7 @@ def hcas(tree: Tree) -> tuple[Hca, ...]:
 
 
 def ethernet_adapters(tree: Tree) -> tuple[Hca, ...]:
-    """Return every function of a card that speaks Ethernet only: in a RoCE fabric such cards are the compute adapters.
+    """Return every function of a card for Ethernet only: in a RoCE fabric such cards are the compute adapters.
 
     Storage functions (Fibre Channel, iSCSI) are left out. Empty where no chassis lists adapters.
     """
@@ -177,7 +177,7 @@ def _of_functions(tree: Tree, functions: Iterable[_Function], netboots: Abstract
 
 
 _LINKS = {"linkup": True, "up": True, "linkdown": False, "nolink": False, "down": False}
-"""LinkStatus of EthernetInterface, Port and NetworkPort; others, such as `Training`, say neither."""
+"""LinkStatus of EthernetInterface, Port and NetworkPort; others, such as `Training`, mean neither."""
 
 
 def _link(port: Resource) -> bool | None:
@@ -224,7 +224,7 @@ def _functions(tree: Tree) -> list[_Function]:
 
 
 def _present(function: _Function) -> _Function | None:
-    """Return a function that is there; `ParseError` where what tells of its kind is garbled."""
+    """Return a present function; `ParseError` where the fields of its kind are garbled."""
     resource = function.resource
     _ = (function.model, function.is_infiniband, function.capabilities, _maker_unclear(function.adapter))
     _ = (resource.text("BootMode"), resource.text("NetDevFuncType"), _slot(function))
@@ -361,7 +361,7 @@ def _as_mac(text: str, where: str) -> Mac | None:
 
 
 def _guid(text: str, where: str) -> Guid | None:
-    """16 hex digits, from `88e9:a4ff:ff80:9da2`, `0x88e9…` or pairs; None where absent or all zero."""
+    """Return 16 hex digits, from `88e9:a4ff:ff80:9da2`, `0x88e9…` or pairs; None where absent or all zero."""
     digits = _NOT_HEX.sub("", text.lower().removeprefix("0x"))
     if not digits.strip("0"):
         return None

@@ -63,7 +63,7 @@ def by_slot(parts: Iterable[P]) -> tuple[P, ...]:
 
 
 def comparable(item: Resource) -> Resource:
-    """Return the resource itself; `ParseError` where what tells it from others is garbled."""
+    """Return the resource itself; `ParseError` where what distinguishes it from others is garbled."""
     serial_number(item)
     _places(item)
     return item

@@ -124,7 +124,7 @@ def _kinds(tree: Tree, holder: Resource, name: str, action: Mapping[str, Any]) -
 
 
 def _ways(tree: Tree, holder: Resource) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Target and body of each action of this System or Chassis that takes all power."""
+    """Yield target and body of each action of this System or Chassis that takes all power."""
     for name, action in _actions(holder):
         target = action.get("target")
         if not isinstance(target, str):
@@ -138,7 +138,7 @@ def _ways(tree: Tree, holder: Resource) -> Iterator[tuple[str, Mapping[str, Any]
 
 
 def _actions(holder: Resource) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The standard ones and the vendors', wherever they keep them."""
+    """Yield the standard actions and the vendors', in any of their places."""
     oem = holder.value("Oem")
     places = [holder.value("Actions"), holder.value("Actions", "Oem")]
     places += (

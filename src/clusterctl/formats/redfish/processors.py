@@ -26,7 +26,7 @@ from clusterctl.formats.redfish.tree import GarbledError, Resource, Tree
 
 _GPU_TYPES = frozenset({"GPU", "Accelerator"})
 _TYPES = _GPU_TYPES | {"CPU", "Core", "DSP", "FPGA", "OEM", "Partition", "Thread"}
-"""Of DSP0268, Processor: a processor of another type says nothing of what it is."""
+"""Of DSP0268, Processor: a processor of another type does not identify its kind."""
 _GPU_CLASSES = frozenset({"DisplayController", "ProcessingAccelerators"})
 _GPU_VENDOR_IDS = frozenset({"0x10de", "10de", "4318", "0x1002", "4098"})  # NVIDIA, AMD; iLO 5 writes them in decimal
 _GPU_MAKER = re.compile(r"nvidia|advanced micro devices|\bamd\b", re.IGNORECASE)
@@ -120,7 +120,7 @@ def _processors(tree: Tree) -> list[list[Resource]]:
 
 
 def _processor(item: Resource) -> Resource | None:
-    """Return a processor whose type is reported; None for an empty socket."""
+    """Return a processor with a reported type; None for an empty socket."""
     if item.absent:
         return None
     if item.term("ProcessorType") not in _TYPES:

@@ -99,9 +99,9 @@ def _drive(part: Part, controllers: Mapping[str, str]) -> Drive:
 
 
 def _healthy_by_all(part: Part) -> bool | None:
-    """Return False where any resource says so; None where none tells."""
-    told = [found for one in part.resources if (found := _healthy(one)) is not None]
-    return all(told) if told else None
+    """Return False where any resource reports so; None where none reports it."""
+    reported = [found for one in part.resources if (found := _healthy(one)) is not None]
+    return all(reported) if reported else None
 
 
 def _model(part: Part) -> str:

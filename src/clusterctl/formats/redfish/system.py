@@ -188,7 +188,7 @@ def required(resource: Resource, name: str, valid: Callable[[str], bool] = progr
 
 
 def health(tree: Tree) -> str:
-    """The worse of the system's own health and its roll-up: OK, Warning, Critical."""
+    """Return the worse of the system's own health and its roll-up: OK, Warning, Critical."""
     system = host_system(tree)
     words = [system.term("Status", name) for name in ("Health", "HealthRollup")]
     known = [_HEALTH.index(word) for word in words if word in _HEALTH]
@@ -210,7 +210,7 @@ def bmc_firmware(tree: Tree) -> str:
 
 
 def _firmware(tree: Tree, name: str) -> str:
-    """The version that the firmware inventory has under this name, where the resource itself keeps silent."""
+    """Return the version of the firmware inventory under this name, where the resource itself reports none."""
     service = tree.follow(tree.root, "UpdateService")
     for item in tree.members(service, "FirmwareInventory", whole=False):
         if name in (item.id.upper(), item.text("Name").upper()) and item.text("Version"):
@@ -225,7 +225,7 @@ _WORDS = {"Degraded": "Warning", "Error": "Critical", "Warning": "Warning", "Cri
 
 
 def rollups(tree: Tree) -> tuple[Rollup, ...]:
-    """The kinds of parts that are not well, each once, by name."""
+    """Return the kinds of unhealthy parts, each once, by name."""
     host = host_system(tree)
     bad = {name: _WORDS[word] for name, word in _rollups(host) if isinstance(word, str) and word in _WORDS}
     return tuple(Rollup(name, bad[name]) for name in sorted(bad))

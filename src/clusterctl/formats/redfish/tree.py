@@ -41,7 +41,7 @@ class GarbledError(ParseError):
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """The BMC did not give this resource; `reason` in words (`HTTP 404`).
+    """The BMC did not give this resource; `reason` as text (`HTTP 404`).
 
     lacks  the privilege that the account lacks (DSP0266, Redfish privileges); empty where that is not the reason
     busy   the BMC answered that it is busy, as long as it was waited for
@@ -102,7 +102,7 @@ class Resource:
         return f"{self.path} {'.'.join(keys)}".strip()
 
     def value(self, *keys: str) -> Any:
-        """The raw value below `keys`; None where it, or an object on the way, is null or absent."""
+        """Return the raw value below `keys`; None where it, or an object on the way, is null or absent."""
         here: Any = self.body
         for depth, key in enumerate(keys):
             if here is None:
@@ -298,7 +298,7 @@ class Tree:
     """What was read so far.
 
     wanted  paths that are still missing
-    notes   what was left out on the way, in words
+    notes   what was left out on the way, as text
     kind    the field of the inventory that is read now
     unread  what the BMC lists but does not give, or garbles, by kind and place
     """
@@ -362,7 +362,7 @@ class Tree:
         """Return every member of a linked collection, page by page; never fewer than the collection counts.
 
         A BMC that offers it sends them with the collection (`$expand`): one request instead of many. Members that its
-        answer lacks are requested one by one. `only`: those whose path is wished. Not `whole`: what cannot be read is
+        answer lacks are requested one by one. `only`: those with a wished path. Not `whole`: what cannot be read is
         left out and kept in `unread`.
         """
         target = resource.link(*keys)

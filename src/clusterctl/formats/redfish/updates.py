@@ -33,7 +33,7 @@ _NAMELESS = frozenset({"software inventory", "firmware inventory", ""})
 
 
 def running_firmware(tree: Tree) -> tuple[Firmware, ...]:
-    """Component and version of all that runs, sorted, each once."""
+    """Return component and version of all that runs, sorted, each once."""
     service = tree.follow(tree.root, "UpdateService")
     running = [item for item in tree.members(service, "FirmwareInventory", whole=False) if _runs(item)]
     found = {Firmware(_component(item), item.text("Version")) for item in running}
@@ -120,7 +120,7 @@ def task_of(path: str, answer: Answer) -> Task:
 def accepted_task(body: Mapping[str, Any], location: str) -> str:
     """Return the path of the task of an accepted request; empty where the answer has none.
 
-    The body is the task; `Location` may be a task monitor, whose answers have less (DSP0266, "Task monitors").
+    The body is the task; `Location` may be a task monitor, with shorter answers (DSP0266, "Task monitors").
     """
     own = body.get("@odata.id")
     if isinstance(own, str) and str(body.get("@odata.type", "")).startswith("#Task."):
@@ -138,7 +138,7 @@ def _optional(tree: Tree) -> Any:
 
 
 def _tasks(tree: Tree) -> tuple[Task, ...]:
-    """All of its TaskService; a BMC without one has none. What cannot be read is no empty list."""
+    """Return all tasks of its TaskService; a BMC without one has none. What cannot be read is no empty list."""
     path = tree.root.link("Tasks")
     if path is None:
         return ()
@@ -176,11 +176,11 @@ def _service_task(service: Resource) -> tuple[Task, ...]:
 
 
 def _inside(uri: str) -> str:
-    """The path, where it can be reached as the rest is; HPE's `/cgi-bin/uploadFile` wants another protocol."""
+    """Return the path, where it can be reached as the rest is; HPE's `/cgi-bin/uploadFile` wants another protocol."""
     path = _path(uri)
     return path if path.startswith("/redfish/") else ""
 
 
 def _path(uri: str) -> str:
-    """Without the host that some write before it, and without a query."""
+    """Return the path without a host before it, and without a query."""
     return re.sub(r"^https?://[^/]*", "", uri.strip()).split("?", 1)[0]

@@ -38,7 +38,7 @@ class _File(_Strict):
 
 
 def parse_fabric_limits(text: str, *, where: str) -> FabricLimits:
-    """`where` names the file in errors. Raises UsageError."""
+    """Return the limits. `where` names the file in errors. Raise UsageError."""
     document = parse_yaml(text, where)
     file = validate(document, _File, _EXPLAINED)
     for name in sorted(UNITS.keys() - file.limits.keys()):

@@ -38,7 +38,7 @@ def _client_mac(text: str) -> Mac | None:
 
 
 def is_dhcpd(text: str) -> bool:
-    """Whether this is such a file; also one without leases yet, by the first line that the server writes."""
+    """Return whether this is such a file; also one without leases yet, by the first line that the server writes."""
     return bool(_BLOCK.search(text) or _EMPTY.search(text))
 
 
@@ -51,13 +51,13 @@ class _Block:
     statements: list[list[str]] = field(default_factory=list)
 
     def after(self, *head: str) -> str:
-        """The first word behind `head`, of the last statement that begins so; empty where there is none."""
+        """Return the first word behind `head`, of the last statement that begins so; empty where there is none."""
         found = [words for words in self.statements if words[: len(head)] == list(head) and len(words) > len(head)]
         return found[-1][len(head)] if found else ""
 
 
 def read_dhcpd(text: str, file: str) -> tuple[Lease, ...]:
-    """Active leases and hosts with a fixed address. Raises `UsageError` naming file and line."""
+    """Return active leases and hosts with a fixed address. Raise `UsageError` with file and line."""
     found: dict[str, Lease] = {}
     for block in _blocks(text):
         if block.words[:1] == ["lease"] and len(block.words) > 1:
@@ -94,7 +94,7 @@ def _lease(block: _Block, address: str, file: str) -> Lease | None:
 
 
 def _blocks(text: str) -> Iterator[_Block]:
-    """Each whole block of the outermost level."""
+    """Yield each whole block of the outermost level."""
     open_blocks: list[_Block] = []
     words: list[str] = []
     for sign, line in _tokens(text):
@@ -115,7 +115,7 @@ def _blocks(text: str) -> Iterator[_Block]:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, int]]:
-    """Words, strings without their quotation marks, and signs, each with its line; comments are left out."""
+    """Yield words, strings without their quotation marks, and signs, each with its line; comments are left out."""
     line, at = 1, 0
     for match in _TOKEN.finditer(text):
         line += text.count("\n", at, match.start())
@@ -131,13 +131,13 @@ _OTHER_KIND = re.compile(r"[0-9a-f]{2}-(?:[0-9a-f]{2}(?::[0-9a-f]{2})*)?", re.IG
 
 
 def is_dnsmasq(text: str) -> bool:
-    """Whether the first line is a lease of dnsmasq, or begins those of IPv6."""
+    """Return whether the first line is a lease of dnsmasq, or begins those of IPv6."""
     first = text.lstrip().split("\n", 1)[0].strip()
     return bool(_LINE.match(first)) or first.startswith("duid ")
 
 
 def read_dnsmasq(text: str, file: str) -> tuple[Lease, ...]:
-    """The IPv4 leases. Raises `UsageError` naming file and line."""
+    """Return the IPv4 leases. Raise `UsageError` with file and line."""
     found: dict[str, Lease] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("duid "):
@@ -167,25 +167,25 @@ _IN_USE = ("", "0")
 
 
 def is_kea(text: str) -> bool:
-    """Whether the first line is Kea's headings."""
+    """Return whether the first line is Kea's headings."""
     headings = text.split("\n", 1)[0].split(",")
     return headings[0].strip() == "address" and "valid_lifetime" in headings
 
 
 def read_kea(text: str, file: str) -> tuple[Lease, ...]:
-    """The leases in force that have a hardware address. Raises `UsageError` naming file, line and column."""
+    """Return the leases in force that have a hardware address. Raise `UsageError` with file, line and column."""
     table = read_table(text, file)
     for name in _NEEDED:
         if name not in table.headings:
             raise UsageError(f"has no column {name}", where=f"{file}:1", remedy="take the file that Kea itself writes")
     found: dict[str, Lease] = {}
     for line, cells in table.rows:
-        told = dict(zip(table.headings, (cell.strip() for cell in cells), strict=False))
-        address = told.get("address", "")
-        in_force = told.get("state", "") in _IN_USE and told.get("valid_lifetime") != "0"
-        mac = _mac(told["hwaddr"], file, line) if in_force and told.get("hwaddr") else None
+        row = dict(zip(table.headings, (cell.strip() for cell in cells), strict=False))
+        address = row.get("address", "")
+        in_force = row.get("state", "") in _IN_USE and row.get("valid_lifetime") != "0"
+        mac = _mac(row["hwaddr"], file, line) if in_force and row.get("hwaddr") else None
         if mac is not None:
-            hostname = told.get("hostname", "").replace("&#x2c", ",").rstrip(".")
+            hostname = row.get("hostname", "").replace("&#x2c", ",").rstrip(".")
             found[address] = Lease(address, mac, hostname)
         else:
             found.pop(address, None)

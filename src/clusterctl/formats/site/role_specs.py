@@ -34,7 +34,7 @@ class _Places(RootModel[dict[str, Place]]):
 
 
 def parse_placement(text: str, file: str) -> Mapping[str, Place]:
-    """By role. Raises `UsageError` with file and line."""
+    """Return the places by role. Raise `UsageError` with file and line."""
     return validate(parse_yaml(text, file), _Places, "the head of the file").root
 
 

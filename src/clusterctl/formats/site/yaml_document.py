@@ -28,7 +28,7 @@ class Document:
     lines: Mapping[PathKey, int]
 
     def where(self, *path: str | int) -> str:
-        """`site.yml:12 batch.install`; the nearest parent's line where the field itself is missing."""
+        """Return `site.yml:12 batch.install`; the nearest parent's line where the field itself is missing."""
         known = path
         while known and known not in self.lines:
             known = known[:-1]
@@ -52,7 +52,7 @@ def parse_yaml(text: str, file: str) -> Document:
 
 
 def validate(document: Document, model: type[M], explained_in: str) -> M:
-    """The document as `model`; every problem becomes one line of the error. `explained_in` is the page to read."""
+    """Return the document as `model`; every problem becomes one line of the error. `explained_in`: the page to read."""
     data = {} if document.data is None else document.data
     try:
         return TypeAdapter(model).validate_python(data)
@@ -64,7 +64,7 @@ def validate(document: Document, model: type[M], explained_in: str) -> M:
 
 
 def _constructed(loader: yaml.SafeLoader, root: yaml.Node) -> Any:
-    """The values; one that looks like a date or number and cannot be one (`2026-02-31`) is an error at its line."""
+    """Return the values. One that looks like a date or number and is none (`2026-02-31`) is an error at its line."""
     try:
         return loader.construct_document(root)
     except ValueError as error:

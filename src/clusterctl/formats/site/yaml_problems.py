@@ -1,4 +1,4 @@
-"""What Pydantic complains of, in words for who wrote the file: what is expected, what was found, what to do."""
+"""Pydantic's errors as messages for the file's author: what is expected, what was found, what to do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 UNSHOWN = "unshown"
-"""Type of a `PydanticCustomError` whose input may hold a secret: it is never repeated in the message."""
+"""Type of a `PydanticCustomError` with an input that may be a secret: it is never repeated in the message."""
 
 _FIELDS = "must hold fields, one `name: value` a line"
 _WORDS: Mapping[str, str] = {
@@ -48,7 +48,7 @@ _UNKNOWN = frozenset({"extra_forbidden", "invalid_key", "unexpected_keyword_argu
 """Errors for a field that the model does not have."""
 
 _SHAPES = frozenset({"dataclass_type", "dict_type", "model_attributes_type", "model_type", "missing", UNSHOWN})
-"""Errors whose input is not repeated: it is no single value, or may be a secret in the wrong place."""
+"""Errors without a repeated input: it is no single value, or may be a secret in the wrong place."""
 
 
 class FieldError(ValueError):
@@ -69,7 +69,7 @@ class Problem:
 
 
 def problems(error: ValidationError, model: type[Any], data: Any) -> tuple[Problem, ...]:
-    """At least one; `data` is what was validated.
+    """Return at least one; `data` is what was validated.
 
     A required field that is misspelt is one problem, not two; so is a list whose items are wrong.
     """
@@ -120,13 +120,13 @@ def first_in_words(error: ValidationError) -> tuple[str, str]:
 
 
 def _no_kind(path: tuple[str | int, ...], item: ErrorDetails) -> Problem:
-    """The field that says which kind of section it is says nothing, or nothing that is known."""
-    told = item.get("ctx", {})
-    field = (*path, str(told["discriminator"]).strip("'"))
+    """Return the problem of a section without its kind, or with an unknown one."""
+    context = item.get("ctx", {})
+    field = (*path, str(context["discriminator"]).strip("'"))
     if item["type"] == "union_tag_not_found":
         return Problem(field, _WORDS["missing"])
-    kinds = " or ".join(str(told["expected_tags"]).split(", "))
-    return Problem(field, f"must be {kinds}, found {_shown(told['tag'])}")
+    kinds = " or ".join(str(context["expected_tags"]).split(", "))
+    return Problem(field, f"must be {kinds}, found {_shown(context['tag'])}")
 
 
 def _unknown(path: tuple[str | int, ...], model: type[Any], data: Any) -> Problem:
@@ -145,7 +145,7 @@ def _nearest(problem: Problem, model: type[Any], data: Any) -> str:
 
 
 def _fields(model: type[Any], path: Iterable[str | int], data: Any) -> Mapping[str, Any]:
-    """The fields that may stand at a path: name as written in the file → type; empty where none are fixed."""
+    """Return the permitted fields at a path: name as written in the file → type; empty where none are fixed."""
     here: Mapping[str, Any] = _fields_of(model)
     kinds: list[type[Any]] = []
     for part in path:
@@ -203,7 +203,7 @@ def _shown(value: object) -> str:
 
 
 def _path(item: ErrorDetails, data: Any) -> tuple[str | int, ...]:
-    """Where it stands in the file: Pydantic also names which kind of a union was meant, a level that no file has."""
+    """Return the place in the file, without Pydantic's level for the kind of a union, which no file has."""
     path: list[str | int] = []
     for part in item["loc"]:
         if _is_in(data, part):

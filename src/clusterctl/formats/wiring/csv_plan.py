@@ -249,7 +249,7 @@ def _end(reader: _Reader, cells: Mapping[str, str], end: str) -> PortName:
         return PortName(device.host, device.adapter if name == "1" else f"{device.adapter}/{name}")
     if device.board and name.isdigit():
         return PortName(device.name, board_of(f"{device.board}/P{name}"))
-    if _is_host(reader, cells, end) and name.isdigit():
+    if _is_host(reader, cells, end) and name.isdecimal():
         return PortName(device.name, f"mlx5_{int(name) - 1}")  # NVIDIA's cable validation tool: port 1 is mlx5_0
     return PortName(device.name, name)
 
@@ -263,7 +263,7 @@ def _is_host(reader: _Reader, cells: Mapping[str, str], end: str) -> bool:
 
 
 def _check_kinds(reader: _Reader) -> None:
-    """Refuse a port that cannot be a switch's on a device whose other ports are a switch's."""
+    """Refuse a port that cannot be a switch's on a device with other ports that are a switch's."""
     named: dict[str, list[tuple[PortName, PlannedCable]]] = defaultdict(list)
     numbered: dict[str, int] = defaultdict(int)
     for cable in reader.cables:

@@ -29,7 +29,7 @@ _LENGTH = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,3})?)\s*m?$", re.IGNORECASE)
 
 
 def is_ndt(header: str) -> bool:
-    """Whether a file's first line is that of an NDT file."""
+    """Return whether a file's first line is that of an NDT file."""
     return "StartDevice" in header and "EndDevice" in header
 
 
@@ -47,7 +47,7 @@ class _Reader:
 
 
 def read_ndt(text: str, file: str) -> PlanDraft:
-    """Raises UsageError that names file, line and column."""
+    """Return the draft. Raise UsageError with file, line and column."""
     reader = _Reader(file)
     table = read_table(text, file)
     names = [_PREFIX.sub("", name) for name in table.headings]

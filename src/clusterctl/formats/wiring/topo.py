@@ -29,7 +29,7 @@ class _Reader:
 
 
 def read_topo(text: str, file: str) -> PlanDraft:
-    """Raises UsageError that names file and line. Devices that never have a line of their own are taken for hosts."""
+    """Return the draft. Raise UsageError with file and line. Devices without an own line are taken for hosts."""
     reader = _Reader(file)
     for number, raw in enumerate(text.splitlines(), start=1):
         line = raw.split("#", 1)[0].strip()
@@ -66,7 +66,7 @@ def _line(reader: _Reader, line: str, number: int) -> None:
 
 
 def _port(device: str, board: str, number: str) -> PortName:
-    """A switch's only board (`U1`) is the switch; any other one is an adapter, which with one port is its port."""
+    """Return the port. A switch's only board (`U1`) is the switch; another one is an adapter, or its only port."""
     name = board.rstrip("/")
     port = str(int(number))
     if chassis := board_of(f"{name}/P{port}"):

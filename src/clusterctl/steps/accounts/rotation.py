@@ -76,7 +76,7 @@ class RotationPolicy:
 
     user        the account; empty: the one that is logged in as
     password    the rule for new passwords
-    own_logins  nodes whose factory password is no other node's
+    own_logins  nodes with a factory password that no other node has
     """
 
     user: str
@@ -106,8 +106,8 @@ class PasswordRotation:
         last = self.vault.latest(node)
         if last is None:
             return False
-        told = self._rotation(node)
-        return not last.proven or _unwritten(last, node, told) or (told is not None and told.unfinished(node))
+        known = self._rotation(node)
+        return not last.proven or _unwritten(last, node, known) or (known is not None and known.unfinished(node))
 
     def one(self, node: NodeState, intents: IntentLog, deadline: Deadline) -> RotationResult:
         """Rotate the password of one node; return the result, whatever it is."""
@@ -133,12 +133,12 @@ class PasswordRotation:
     def _changed(self, node: NodeState, intents: IntentLog, deadline: Deadline) -> _Change:
         """Return the password that the BMC takes now."""
         last = self.vault.latest(node)
-        told = self._rotation(node)
+        known = self._rotation(node)
         if last is not None and last.proven:
-            if _unwritten(last, node, told):
+            if _unwritten(last, node, known):
                 self._write(node, last, "an earlier run changed it", intents)
                 return _Change(last, finished=True)
-            if told is not None and told.unfinished(node):
+            if known is not None and known.unfinished(node):
                 return _Change(last, finished=True)
         return self._change(node, last, intents, deadline)
 
@@ -221,7 +221,7 @@ class PasswordRotation:
     def _look(
         self, bmc: AccountClient, node: NodeState, generation: Generation, deadline: Deadline
     ) -> tuple[AccountSight | None, ClusterctlError | None]:
-        """Return whose machine it is, read right after the change, and what is wrong with it."""
+        """Return the machine that answers right after the change, and what is wrong with it."""
         try:
             sight = bmc.look(generation.user, deadline)
         except (EdgeError, ParseError) as error:
@@ -237,7 +237,7 @@ class PasswordRotation:
         return sight, None
 
     def _share(self, node: NodeState, generation: Generation, intents: IntentLog, deadline: Deadline) -> str:
-        """Give the installer the password. Return what it has now; empty for a machine whose serial is unknown."""
+        """Give the installer the password. Return what it has now; empty for a machine without a known serial."""
         serial = generation.serial or expected_serial(node)
         if not serial:
             return ""
@@ -287,6 +287,6 @@ class PasswordRotation:
         return node_event(node.id, ActObserved(act=act, result=result, message=message))
 
 
-def _unwritten(last: Generation, node: NodeState, told: Rotation | None) -> bool:
+def _unwritten(last: Generation, node: NodeState, known: Rotation | None) -> bool:
     """Return whether a run that verified it was killed before it recorded it."""
-    return last.node == node.id and (told is None or told.number < last.number)
+    return last.node == node.id and (known is None or known.number < last.number)

@@ -118,7 +118,7 @@ def _past(state: NodeState) -> Past:
 def _unread(state: NodeState, error: ClusterctlError) -> Finding:
     """Return the finding on a BMC that was not read: a warning where the machine is burned in again.
 
-    Such a machine has been gold with this BMC; that its BMC is silent says nothing against the machine.
+    Such a machine has been gold with this BMC; that its BMC is silent proves nothing against the machine.
     """
     again = state.revalidation is not None
     return Finding(

@@ -68,7 +68,7 @@ class CampaignLog:
     """Writes one campaign into the journal. Thread-safe, as the journal is."""
 
     def __init__(self, journal: CampaignJournal, subject: str, asked: int = 0) -> None:
-        """`asked`: so many rounds are in the journal already."""
+        """Begin a record. `asked`: number of rounds that are in the journal already."""
         self._journal = journal
         self._asked = asked
         self._subject = subject

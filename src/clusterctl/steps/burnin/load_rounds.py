@@ -123,11 +123,11 @@ class LoadRounds:
             for name, command in job.commands.items()
         }
         answers = {name: future.result()[0] for name, future in asked.items()}
-        said = {
+        readings = {
             name: answer.cause if isinstance(answer, SessionFailure) else answer for name, answer in answers.items()
         }
         try:
-            tried = read(job, said, self.plan.limits)
+            tried = read(job, readings, self.plan.limits)
         except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
             broken = peer_error(error, ", ".join(group))
             trial = Trial(one.campaign.load, tuple(group), Outcome.UNMEASURED, {}, detail=broken.message)

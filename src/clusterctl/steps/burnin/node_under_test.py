@@ -156,10 +156,10 @@ def read_probes(
         readings = parse_readings(ran.value.stdout)
     except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
         broken = peer_error(error, host.name)
-        said = ran.value.stderr.strip()[-200:]
+        printed = ran.value.stderr.strip()[-200:]
         words = "its answer did not come in time" if ran.value.exit_status is None else broken.message
-        return SessionFailure(f"{words}{f' ({said})' if said else ''}"), ran.evidence
-    origins = {item.origin for item in ran.evidence}  # simulated where the site or the host's marker says so
+        return SessionFailure(f"{words}{f' ({printed})' if printed else ''}"), ran.evidence
+    origins = {item.origin for item in ran.evidence}  # simulated by the site's setting or the host's marker
     return (replace(readings, origin=Origin.SIMULATED) if Origin.SIMULATED in origins else readings), ()
 
 

@@ -65,7 +65,7 @@ class PartnerPool:
         *,
         proven: bool,
     ) -> list[NodeUnderTest]:
-        """Return at most `wanted` partners beside those that the nodes have (`held`); wait for them while
+        """Return at most `wanted` partners in addition to those that the nodes have (`held`); wait for them while
         another batch may bring some.
 
         A batch that is `proven` waits for those that run; one that is not waits for proven batches that wait, too.

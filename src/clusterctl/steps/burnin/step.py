@@ -101,7 +101,7 @@ class Burnin:
                 self._partners.add(node)
 
     def _unfit(self, node: NodeUnderTest) -> Outcome:
-        """Return the outcome of a node whose findings keep it from all further loads."""
+        """Return the outcome of a node with findings that keep it from all further loads."""
         node.findings += self._not_run(node, {finding.check for finding in node.findings})
         return node.outcome(self._suite)
 
@@ -198,7 +198,7 @@ class Burnin:
 
 
 def _as_completed(futures: Mapping[Future[None], NodeUnderTest]) -> Iterator[NodeUnderTest]:
-    """Yield each node whose work is done; raise what its thread raised."""
+    """Yield each node when its work is done; raise what its thread raised."""
     for future in as_completed(futures):
         future.result()
         yield futures[future]

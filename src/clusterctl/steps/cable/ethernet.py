@@ -1,4 +1,4 @@
-"""The cable step of a site with an Ethernet plan: beside InfiniBand cables, the hosts' network cables by LLDP."""
+"""The cable step of a site with an Ethernet plan: in addition to InfiniBand, the hosts' network cables by LLDP."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ NodesByName = Callable[[Iterable[str]], Sequence[NodeState]]
 class CableWithEthernet:
     """`runner`, and to each of its outcomes the finding `ethernet_cable`.
 
-    Hosts whose cables are not right are read again after `settle_s`: a host that has just booted has received no LLDP
-    frame yet (lldpd and most switches send one every 30 s). Hosts that seem to have each other's cable are read then,
-    too, whatever their stage, so that a swap is recognised.
+    Hosts with cables that are not right are read again after `settle_s`: a host that has just booted has received no
+    LLDP frame yet (lldpd and most switches send one every 30 s). Hosts that seem to have each other's cable are read
+    then, too, whatever their stage, so that a swap is recognised.
     """
 
     runner: StepRunner
@@ -54,38 +54,38 @@ class CableWithEthernet:
         return self.runner.at_once
 
     def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
-        heard = self._read(nodes, deadline)
+        readings = self._read(nodes, deadline)
         settled = deadline.within(self.settle_s)
         names = {node.id: node.name for node in nodes}
-        first = self._judge(names.values(), heard)
+        first = self._judge(names.values(), readings)
         waiting = []
         for outcome in self.runner.run(nodes, intents, deadline):
             if first.right(names[outcome.node]):
-                yield first.joined_to(outcome, names[outcome.node], heard)
+                yield first.joined_to(outcome, names[outcome.node], readings)
             else:
                 waiting.append(outcome)
         if not waiting:
             return
         deadline.sleep(settled.remaining, "waiting for LLDP frames")
         again = [node for node in nodes if node.id in {outcome.node for outcome in waiting}]
-        heard = heard.updated(self._read([*again, *self._others(names.values(), first)], deadline))
-        second = self._judge((node.name for node in again), heard)
-        yield from (second.joined_to(outcome, names[outcome.node], heard) for outcome in waiting)
+        readings = readings.updated(self._read([*again, *self._others(names.values(), first)], deadline))
+        second = self._judge((node.name for node in again), readings)
+        yield from (second.joined_to(outcome, names[outcome.node], readings) for outcome in waiting)
 
     def _read(self, nodes: Sequence[NodeState], deadline: Deadline) -> LldpReadings:
         hosts, lost = self.reach.split(nodes, self.step)
-        heard = self.reader.read(hosts.values(), deadline)
+        readings = self.reader.read(hosts.values(), deadline)
         unknown = {outcome.node for outcome in lost}
         for node in nodes:
             if node.id in unknown:
-                heard.unheard[node.name] = MissingReport(
+                readings.unheard[node.name] = MissingReport(
                     "its address or host key is unknown", "run clusterctl install on it"
                 )
-        return heard
+        return readings
 
-    def _judge(self, names: Iterable[str], heard: LldpReadings) -> _Judgement:
-        verification = verify_ethernet(self.plan, heard.reports, heard.reasons)
-        findings = ethernet_findings(self.plan, verification, names, heard.unheard)
+    def _judge(self, names: Iterable[str], readings: LldpReadings) -> _Judgement:
+        verification = verify_ethernet(self.plan, readings.reports, readings.reasons)
+        findings = ethernet_findings(self.plan, verification, names, readings.unheard)
         return _Judgement(findings, tuple(explanation.nodes for explanation in verification.explanations))
 
     def _others(self, names: Iterable[str], first: _Judgement) -> Sequence[NodeState]:
@@ -105,9 +105,9 @@ class _Judgement:
     def right(self, name: str) -> bool:
         return all(finding.verdict.admits for finding in self.findings[name])
 
-    def joined_to(self, outcome: Outcome, name: str, heard: LldpReadings) -> Outcome:
+    def joined_to(self, outcome: Outcome, name: str, readings: LldpReadings) -> Outcome:
         """Return the outcome with the node's findings, and the evidence of all nodes that they rest on."""
         parties = dict.fromkeys([name, *(node for nodes in self.together if name in nodes for node in nodes)])
-        evidence = tuple(item for party in parties for item in heard.evidence.get(party, ()))
+        evidence = tuple(item for party in parties for item in readings.evidence.get(party, ()))
         findings = (*outcome.findings, *with_evidence(self.findings[name], evidence))
         return replace(outcome, findings=findings, evidence=(*outcome.evidence, *evidence))

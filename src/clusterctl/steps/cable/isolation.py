@@ -34,7 +34,7 @@ class Isolator:
     def disable(self, out: DisabledPort, deadline: Deadline) -> bool:
         """Disable the port; False where it was disabled. Raise `EdgeError` where another cable is there now."""
         fabric, proof = self.fabric(deadline)
-        lid, who = self._lid(fabric, out.port, deadline)
+        lid, identity = self._lid(fabric, out.port, deadline)
         if self._is_disabled(Act.PORT_DISABLE, lid, out, deadline):
             return False
         peer = peer_of(fabric, out.port)
@@ -42,19 +42,19 @@ class Isolator:
             found = f"{peer.guid} port {peer.number}" if peer else "nothing"
             message = f"it leads to {found}, not to {out.peer.guid} port {out.peer.number} as it did when it was judged"
             raise EdgeError(message, where=out.label, remedy=_MOVED)
-        self._set(Act.PORT_DISABLE, lid, out, (*proof, *who), deadline)
+        self._set(Act.PORT_DISABLE, lid, out, (*proof, *identity), deadline)
         return True
 
     def enable(self, out: DisabledPort, deadline: Deadline) -> None:
         """Enable the port, and wait until its link is up. A port with another peer than before is disabled again."""
         fabric, proof = self.fabric(deadline)
-        lid, who = self._lid(fabric, out.port, deadline)
+        lid, identity = self._lid(fabric, out.port, deadline)
         if self.admin.state(lid, out.port.number, deadline).value.disabled:
-            self._write(intended(Act.PORT_ENABLE, out, (*proof, *who)))
+            self._write(intended(Act.PORT_ENABLE, out, (*proof, *identity)))
             deadline.check("enabling a port")
             self.admin.set_disabled(lid, out.port.number, False, deadline)
         else:
-            self._write(intended(Act.PORT_ENABLE, out, (*proof, *who)))
+            self._write(intended(Act.PORT_ENABLE, out, (*proof, *identity)))
         while (peer := peer_of(self.fabric(deadline)[0], out.port)) is None:
             deadline.sleep(_REREAD_S, f"waiting for the link of {out.label}")
         if peer != out.peer:
@@ -77,9 +77,9 @@ class Isolator:
 
     def back_out(self, out: DisabledPort, deadline: Deadline) -> None:
         """Disable a port again that was enabled and does not work."""
-        lid, who = self._lid(self.fabric(deadline)[0], out.port, deadline)
+        lid, identity = self._lid(self.fabric(deadline)[0], out.port, deadline)
         if not self._is_disabled(Act.PORT_DISABLE, lid, out, deadline):
-            self._set(Act.PORT_DISABLE, lid, out, who, deadline)
+            self._set(Act.PORT_DISABLE, lid, out, identity, deadline)
 
     def _is_disabled(self, act: Act, lid: int, out: DisabledPort, deadline: Deadline) -> bool:
         """Return whether the port is disabled already, as after a killed run, and record it."""

@@ -95,11 +95,11 @@ def _report(host: str, readings: Readings) -> LldpReport | MissingReport:
             return _unanswered(host, probe, result)
         texts.append(result.stdout)
     try:
-        heard, own = (parse_lldpctl(text, file=f"{host} lldp") for text in texts)
+        received, own = (parse_lldpctl(text, file=f"{host} lldp") for text in texts)
     except ParseError as error:
         words = f"{error.where}: {error.message}"
         return MissingReport(words, f"run lldpctl -f json0 on {host} and see what it prints")
-    return LldpReport(heard.neighbours, own.interfaces)
+    return LldpReport(received.neighbours, own.interfaces)
 
 
 def _unanswered(host: str, probe: Probe, result: ProbeResult | None) -> MissingReport:

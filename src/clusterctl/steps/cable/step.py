@@ -39,7 +39,7 @@ class Wiring:
 
 
 class Cable:
-    """Reads the fabric, and again after `settle_s` for nodes whose links are not right yet: links take time to train.
+    """Reads the fabric, and again after `settle_s` for nodes with links that are not right: links take time to train.
 
     Faults between switches go into the fabric's history, and hold only nodes that they name.
     """

@@ -1,6 +1,6 @@
 """What a failed task may follow from: a GPU off the bus, an error in the kernel log, a fault that the BMC reports.
 
-A role fails where the part that it sets up is broken, and its message then speaks of packages. So the machine is looked
+A role fails where the part that it sets up is broken, and its message is then about packages. So the machine is looked
 at before the task is blamed. Only what fails for certain is a cause: a node that is not configured yet lacks tools.
 """
 
@@ -36,14 +36,14 @@ _RESEAT = "power the machine off and on; if it is still absent, reseat the {0}, 
 _REPORTED = frozenset(
     {Code.GPU_OFF_THE_BUS, Code.GPU_RESET_NEEDED, Code.GPU_MEMORY_UNREPAIRABLE, Code.GPU_REPAIR_PENDING}
 )
-"""What nvidia-smi says for certain, configured or not."""
+"""What nvidia-smi reports reliably, configured or not."""
 
 Look = tuple[tuple[Finding, ...], tuple[Evidence, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class HardwareProbe:
-    """Looks at the hardware of a node whose configuration failed.
+    """Reads the hardware of a node with a failed configuration.
 
     limits   by SKU; a node of another SKU is judged by what needs no SKU
     """

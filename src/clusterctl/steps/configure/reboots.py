@@ -47,7 +47,7 @@ def open_reboot(node: NodeState) -> Intent | None:
 
 
 def need(node: NodeState, boot_id: str) -> Need:
-    """`boot_id`: the boot in which the node asks. What another machine was rebooted for in its place is not its."""
+    """Return the need. `boot_id`: the boot in which the node asks. Reboots of its predecessor do not count."""
     intent = open_reboot(node)
     if intent is None or intent.target != _machine(node) or not isinstance(intent.details, RebootDetails):
         return Need.REBOOT
@@ -67,7 +67,7 @@ class Reboots:
     def run(
         self, asked: Sequence[RebootRequest], intents: IntentLog, deadline: Deadline
     ) -> Iterator[Observed[PlayOutcome]]:
-        """One outcome a node; well means that it runs another boot than the one in which it asked."""
+        """Yield one outcome for each node; done means that it runs another boot than the one that asked."""
         if not asked:
             return
         for one in asked:
@@ -81,7 +81,7 @@ class Reboots:
         yield from self._playbooks.run(PLAYBOOK, [one.host for one in asked], variables, fenced)
 
     def _intend(self, one: RebootRequest, intents: IntentLog) -> None:
-        """What came of an earlier intent is written down first: it is still the same boot."""
+        """Write down the result of an earlier intent first: it is still the same boot."""
         if open_reboot(one.node) is not None:
             message = "the boot that was to end still runs, or another machine stands there"
             intents.observed(one.node.id, Act.CONFIGURE_REBOOT, message, ActResult.FAILED)
@@ -96,7 +96,7 @@ def settle(node: NodeState, intents: IntentLog, words: str, *, rebooted: bool) -
 
 
 def in_vain(play: PlayOutcome) -> Finding:
-    """A role that asks for a reboot that the node has just had."""
+    """Return the finding for a role that requests a reboot that the node has just had."""
     roles = " and ".join(play.reboot_for)
     return Finding(
         check="configure",
@@ -106,14 +106,14 @@ def in_vain(play: PlayOutcome) -> Finding:
         cause=f"{roles} asks for a reboot again, though the node was rebooted for it",
         measured=f"boot {play.boot_id}",
         remedy=(
-            f"see what {roles} waits for (its README says what its reboot is for), correct that on the host, then run "
+            f"see what {roles} waits for (its README explains its reboot), correct that on the host, then run "
             "clusterctl release and configure on it"
         ),
     )
 
 
 def not_allowed(play: PlayOutcome) -> Finding:
-    """A reboot that the site leaves to a person."""
+    """Return the finding for a reboot that the site leaves to an operator."""
     return Finding(
         check="configure",
         verdict=Verdict.INCONCLUSIVE,
@@ -125,14 +125,14 @@ def not_allowed(play: PlayOutcome) -> Finding:
     )
 
 
-def not_back(play: PlayOutcome, roles: Sequence[str], said: str) -> Finding:
-    """Return that the node was told to reboot, and that it is unknown whether it did."""
+def not_back(play: PlayOutcome, roles: Sequence[str], state: str) -> Finding:
+    """Return that the node was ordered to reboot, and that it is unknown whether it did."""
     return Finding(
         check="configure",
         verdict=Verdict.FAIL,
         code=Code.REBOOT_FAILED,
         subject="reboot",
-        cause=f"it was to reboot for {' and '.join(roles)} and did not come back: {play.message}; {said}",
+        cause=f"it was to reboot for {' and '.join(roles)} and did not come back: {play.message}; {state}",
         remedy="attach a console and see where its boot stands, then run clusterctl configure on it",
         deterministic=False,
     )

@@ -29,19 +29,19 @@ from clusterctl.steps.executor.reachability import BmcProbe, SshAccess, host_unr
 from clusterctl.steps.executor.step import Outcome, with_evidence
 
 UNFINISHED = "configure_unfinished_on"
-"""Variable of `configure.yml`: the nodes whose services may run with older settings than those that were written."""
+"""Variable of `configure.yml`: the nodes with services that may run with older settings than the written ones."""
 Play = Observed[PlayOutcome]
 
 
 def plays_before(nodes: Iterable[NodeState]) -> Mapping[str, Sequence[str]]:
-    """What `configure.yml` is told of the plays before it: the names of those nodes of which no report says that the
-    last one ended well: it was killed, failed, or the node was revalidated since.
+    """Return the argument of `configure.yml` about earlier plays: the names of the nodes without a report of a last
+    play that ended well. That play was killed or failed, or the node was revalidated since.
     """
     return {UNFINISHED: [node.name for node in nodes if _is_unfinished(node)]}
 
 
 def _is_unfinished(node: NodeState) -> bool:
-    """Whether a play over it was begun that did not end well, as far as is known: what it wrote may not be in force."""
+    """Return whether a play over it was begun that did not end well: what it wrote may not be in force."""
     report = node.reports.get(Step.CONFIGURE.value)
     ended_well = report is not None and report.verdict is Verdict.PASS
     return (play := node.intent(Act.CONFIGURE_PLAY)) is not None and (play.open or not ended_well)
@@ -49,7 +49,7 @@ def _is_unfinished(node: NodeState) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ConfigureServices:
-    """What the step works with. `hardware`: looks at a node whose task failed; None: the task stands for itself."""
+    """What the step works with. `hardware`: reads a node with a failed task; None: the task alone is the finding."""
 
     playbooks: Playbooks
     access: SshAccess
@@ -60,8 +60,8 @@ class ConfigureServices:
 class Configure:
     """One play over a batch; each host's own result is its outcome.
 
-    Those whose roles need a reboot are rebooted together once the play is over for all, then the play runs once more
-    over them: that proves what the reboot was for.
+    Hosts with roles that need a reboot are rebooted together once the play is over for all. Then the play runs once
+    more over them: that proves what the reboot was for.
     """
 
     step = Step.CONFIGURE
@@ -77,7 +77,7 @@ class Configure:
         *,
         reboots: bool = True,
     ) -> None:
-        """`reboots`: whether nodes may be rebooted; else those that need it wait for a person."""
+        """Set up the step. `reboots`: whether nodes may be rebooted; else those that need it wait for an operator."""
         self._playbooks = services.playbooks
         self._playbook = playbook
         self._variables = variables
@@ -107,7 +107,7 @@ class Configure:
     def _play(
         self, nodes: Iterable[NodeState], hosts: Mapping[str, HostAddress], intents: IntentLog, deadline: Deadline
     ) -> Iterator[tuple[NodeState, Play]]:
-        """Each node with what the roles did to it."""
+        """Yield each node with its play."""
         by_name = {node.name: node for node in nodes}
         for node in by_name.values():
             intents.intend(node.id, Act.CONFIGURE_PLAY, node.serial or node.name)
@@ -145,7 +145,7 @@ class Configure:
                 yield _judged(node, _passed(changed, why), *earlier, play)
 
     def _lost(self, one: RebootRequest, boot: Play, deadline: Deadline) -> Outcome:
-        """It did not come back from its reboot."""
+        """Return the outcome of a node that did not come back from its reboot."""
         bmc = self._bmc_probe.read(one.node.name, deadline)
         finding = not_back(boot.value, one.play.value.reboot_for, bmc.summary)
         evidence = (*evidence_of(one.play, boot), *bmc.evidence)

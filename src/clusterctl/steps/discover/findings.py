@@ -65,7 +65,7 @@ def _kept_serial(node: NodeState, inventory: Inventory, owners: Mapping[str, str
 
 
 def _relabelled(node: NodeState, inventory: Inventory, expected: str, kept: str) -> Finding:
-    """Return that it is the machine by another of its serials: told by the sheet, or all that a board swap has left."""
+    """Return that it is the machine by another of its serials: the sheet's, or all that a board swap has left."""
     if node.serial is None:
         return passed("identity", f"serial {inventory.serial}, also {kept}", serial=inventory.serial)
     return Finding(
@@ -81,7 +81,7 @@ def _relabelled(node: NodeState, inventory: Inventory, expected: str, kept: str)
 
 
 def unread(inventory: Inventory, entries: Sequence[LogEntry]) -> tuple[Finding, ...]:
-    """Return one finding on all that the BMC lists and does not give; what the SKU needs of it, its own check says."""
+    """Return one finding on all that the BMC lists and does not give. Checks report what the SKU needs of it."""
     lost = list(dict.fromkeys(str(one) for one in inventory.unread))
     lost += [f"log: {entry.message}" for entry in entries if entry.message_id == UNREAD]
     if not lost:
@@ -130,7 +130,7 @@ def boot_ports(node: NodeState, inventory: Inventory) -> Finding:
 def _unplugged(node: NodeState, nics: Sequence[Nic]) -> Finding | None:
     """Return the finding on a boot port without a link, where another port has one; else None.
 
-    Many BMCs report every port as down, on running machines, too: a down port means something only beside one that is
+    Many BMCs report every port as down, on running machines, too: a down port means something only where another one is
     up. It is a warning: the BMC may report an earlier boot's link.
     """
     boot = [nic for nic in nics if (nic.mac == node.boot_mac if node.boot_mac else nic.boots)]

@@ -26,7 +26,7 @@ OFF_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class InventoryBoot:
-    """One machine whose inventory is to be read again."""
+    """One machine with an inventory that is to be read again."""
 
     bmc: BmcClient
     node: NodeState
@@ -34,7 +34,7 @@ class InventoryBoot:
     poll_s: float = POLL_S
 
     def read_again(self, first: Observed[Inventory], deadline: Deadline) -> Observed[Inventory]:
-        """Return the inventory after a boot with the evidence of both, else the first one, which says why it is stale.
+        """Return the inventory after a boot with the evidence of both, else the first one, with the reason for its age.
 
         Raise what reading, switching and the fence raise. The machine is switched off before, unless the run was
         stopped: then the next run finishes it by the journal.

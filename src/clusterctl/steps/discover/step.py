@@ -175,7 +175,7 @@ class Discover:
 
 
 def _event_log(bmc: BmcClient, inventory: Observed[Inventory], deadline: Deadline) -> Observed[tuple[LogEntry, ...]]:
-    """Return the machine's logs; where the BMC does not give any, an entry that says so. The inventory stays."""
+    """Return the machine's logs; where the BMC gives none, an entry about that. The inventory stays."""
     try:
         return bmc.event_log(deadline)
     except AuthenticationError:
@@ -186,7 +186,7 @@ def _event_log(bmc: BmcClient, inventory: Observed[Inventory], deadline: Deadlin
 
 
 _ON_THE_HOST = (Step.INSTALL, Step.CONFIGURE, Step.BURNIN)
-"""Steps whose report admits a node only after its host answered."""
+"""Steps with a report that admits a node only after its host answered."""
 
 
 def _past(node: NodeState) -> Past:
@@ -220,7 +220,7 @@ def _baseline_drift(
 
 
 def _identified(node: NodeState, inventory: Inventory, sku: Sku) -> tuple[NewEvent, ...]:
-    """Return the node's new attributes, and which parts came and went, of a machine whose identity is proven."""
+    """Return the node's new attributes, and its added and removed parts, for a machine with a proven identity."""
     rule = sku.root_disk
     try:
         disk = root_disk(inventory, rule, node.root_disk or "").serial

@@ -29,7 +29,7 @@ class IntentLog:
     def __init__(
         self, journal: Journal, claims: Mapping[NodeId, Claim], on_message: Callable[[NodeId, str], None] = _ignore
     ) -> None:
-        """`on_message` receives what a machine reports about itself during a step."""
+        """Open the log. `on_message` receives what a machine reports about itself during a step."""
         self._journal = journal
         self._on_message = on_message
         self.lease = Lease(journal, claims)

@@ -63,7 +63,7 @@ BMC_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class BmcState:
-    """What a BMC reports about its machine, `summary` in words; `error`: why it could not be read.
+    """What a BMC reports about its machine, `summary` as text; `error`: why it could not be read.
 
     `entries`: its event log, the newest first.
     """
@@ -77,7 +77,7 @@ class BmcState:
 
 @dataclass(frozen=True, slots=True)
 class BmcProbe:
-    """Reads the BMC of a node whose host does not answer; never raises for what the BMC does wrong."""
+    """Reads the BMC of a node with a silent host; never raises for what the BMC does wrong."""
 
     bmcs: Bmcs
     address_of: Callable[[str], BmcAddress]
@@ -92,8 +92,8 @@ class BmcProbe:
             broken = peer_error(error, name)
             return BmcState(f"its BMC could not be read ({broken.message})", error=broken)
         bad = [entry for entry in entries.value if entry.severity.lower() != "ok" and weighs(entry)]
-        said = f", its BMC logged: {bad[0].message}" if bad else ", its BMC logged no error"
-        words, evidence = f"power is {power.value.value}{said}", (*power.evidence, *entries.evidence)
+        logged = f", its BMC logged: {bad[0].message}" if bad else ", its BMC logged no error"
+        words, evidence = f"power is {power.value.value}{logged}", (*power.evidence, *entries.evidence)
         return BmcState(words, power.value, evidence, entries=tuple(entries.value))
 
 
@@ -163,7 +163,7 @@ _CODES = {
 _REMEDIES = {
     SshFailure.REFUSED: "attach a console, start sshd and see why it ended (systemctl status ssh)",
     SshFailure.NO_ANSWER: "check its management cable and switch port; attach a console and see that its address is up",
-    SshFailure.NO_GREETING: "attach a console, note what its kernel says, then power it off and on through its BMC",
+    SshFailure.NO_GREETING: "attach a console, note what its kernel prints, then power it off and on through its BMC",
     SshFailure.BROKEN: "attach a console: does it run, and does its management link come and go?",
     SshFailure.UNKNOWN: "attach a console: does it run, and does its sshd let clusterctl's key in?",
 }

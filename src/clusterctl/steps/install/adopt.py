@@ -40,16 +40,16 @@ def read_serial(shell: Shell, host: HostAddress, deadline: Deadline) -> Observed
     """Return the machine's serial as its host's firmware reports it. Raises `ParseError` where it reports none."""
     sudo = () if host.user == "root" else ("sudo", "-n")
     evidence: tuple[Evidence, ...] = ()
-    said = ""
+    printed = ""
     for argv in _SERIALS:
         ran = shell.run(host, (*sudo, *argv), b"", deadline.within(ANSWER_S))
         evidence += ran.evidence
         lines = [line.strip() for line in ran.value.stdout.splitlines() if line.strip() and not line.startswith("#")]
         if ran.value.exit_status == 0 and lines and lines[-1].casefold() not in _NO_SERIAL:
             return Observed(lines[-1], evidence)
-        said = said or (ran.value.stderr.strip().splitlines() or lines or ["no answer"])[-1][:200]
+        printed = printed or (ran.value.stderr.strip().splitlines() or lines or ["no answer"])[-1][:200]
     raise ParseError(
-        f"its host does not report the machine's serial ({said})",
+        f"its host does not report the machine's serial ({printed})",
         where=host.name,
         remedy=f"let {host.user} run sudo without a password there, and set the serial with the vendor's tool",
     )

@@ -74,7 +74,7 @@ class DiskProver:
     def prove(
         self, host: HostAddress, target: InstallTarget, status: InstallStatus, where: str, deadline: Deadline
     ) -> Proof:
-        """`where`: name and place of the host, for who has to go there."""
+        """Return the proof. `where`: name and place of the host, for the technician."""
         read = [drive for drive in status.drives or () if drive.fingerprint]
         contract = status.root or target.disk
         return _Asked(self.shell, host, contract, where, deadline).prove(status.drives if read else None)
@@ -98,7 +98,7 @@ class _Asked:
         self._evidence: tuple[Evidence, ...] = ()
 
     def prove(self, before: tuple[KernelDrive, ...] | None) -> Proof:
-        """`before`: the drives as the installer read them; None where it read none of them."""
+        """Return the proof. `before`: the drives as the installer read them; None where it read none of them."""
         try:
             devices = parse_lsblk(self._run(LSBLK))
         except CancelledError:
@@ -106,11 +106,11 @@ class _Asked:
         except ClusterctlError as error:
             found = unproven(ROOT, f"lsblk: {error.message}", str(self._contract))
             data = not_compared() if before is None else unproven(DATA, f"lsblk: {error.message}")
-            return self._told([found], [data])
+            return self._with_evidence([found], [data])
         root = self._root(devices)
-        return self._told([root], [not_compared()] if before is None else self._data(before, devices))
+        return self._with_evidence([root], [not_compared()] if before is None else self._data(before, devices))
 
-    def _told(self, root: list[Finding], data: list[Finding]) -> Proof:
+    def _with_evidence(self, root: list[Finding], data: list[Finding]) -> Proof:
         return Proof(with_evidence((*root, *data), self._evidence), self._evidence, self._root_disk)
 
     def _root(self, devices: tuple[BlockDevice, ...]) -> Finding:
@@ -149,15 +149,16 @@ class _Asked:
         return {path: one.digest for path, one in parse_fingerprints(answer).items()}
 
     def _run(self, argv: tuple[str, ...], stdin: bytes = b"", seconds: float = ANSWER_S) -> str:
-        """Its standard output; raises where it did not end well."""
+        """Return its standard output; raise where it failed."""
         ran: Observed[Ran] = self._shell.run(self._host, argv, stdin, self._deadline.within(seconds))
         self._evidence += ran.evidence
         if ran.value.exit_status == 0:
             return ran.value.stdout
-        said = (ran.value.stderr.strip() or ran.value.stdout.strip()).splitlines()
+        printed = (ran.value.stderr.strip() or ran.value.stdout.strip()).splitlines()
         if ran.value.exit_status is None:
             raise EdgeError(f"{argv[0]} did not answer within {seconds:.0f} s", where=self._host.name)
-        raise ParseError(f"exit code {ran.value.exit_status}: {said[-1] if said else 'no word'}", where=argv[0])
+        printed_last = printed[-1] if printed else "no output"
+        raise ParseError(f"exit code {ran.value.exit_status}: {printed_last}", where=argv[0])
 
 
 HOST_S = 20.0
@@ -189,7 +190,7 @@ class HostVerifier:
     access: HostAccess
 
     def confirm(self, job: Job, deadline: Deadline) -> Outcome | None:
-        """Installed means: it answers over SSH with the one key that it may hold. None while it still boots."""
+        """Return the outcome: installed where it answers over SSH with its one key; None while it still boots."""
         status = job.status
         if not status.value.addresses:
             return unnamed(job)
@@ -209,7 +210,7 @@ class HostVerifier:
         return self._proven(job, outcome, deadline)
 
     def boots_another(self, job: Job, deadline: Deadline) -> bool:
-        """Whether an OS with another host key answers: why the installer never heard of the one that it wrote."""
+        """Return whether an OS with another host key answers: then the installer had no report of the one it wrote."""
         if not job.ours or job.unreachable or not job.status.value.addresses or not job.host_key:
             return False
         try:
@@ -221,7 +222,7 @@ class HostVerifier:
         return False
 
     def _proven(self, job: Job, outcome: Outcome, deadline: Deadline) -> Outcome:
-        """With what the host says of its drives; one of another name is not asked."""
+        """Return the outcome with the host's report of its drives; a host of another name is not read."""
         if outcome.findings[0].verdict is not Verdict.PASS:
             return outcome
         where = f"{job.node.location}, {job.node.name}"

@@ -63,7 +63,7 @@ def foreign(job: Job) -> Outcome:
 
 
 def root_unclear(job: Job, cause: str, decide: str) -> Outcome:
-    """Nothing was written: which drive gets the OS is for an operator to decide, and the machine may be well."""
+    """Return the outcome of a machine without a clear root disk: nothing was written, and an operator must decide."""
     status = job.status
     finding = Finding(
         check="install",
@@ -99,7 +99,7 @@ def another_os(job: Job) -> Outcome:
 
 
 def unnamed(job: Job) -> Outcome:
-    """Return the outcome of a machine whose host has no known address."""
+    """Return the outcome of a machine without a known address of its host."""
     return _distrusted(
         job,
         "the installer names no address of the installed host",
@@ -108,7 +108,7 @@ def unnamed(job: Job) -> Outcome:
 
 
 def unreported_key(job: Job) -> Outcome:
-    """Return the outcome of a machine whose host cannot prove itself."""
+    """Return the outcome of a machine with a host that cannot prove itself."""
     return _distrusted(
         job,
         "installed, but its host key never reached the installer: clusterctl does not connect to it",
@@ -121,7 +121,7 @@ def untrusted(job: Job, error: EdgeError) -> Outcome:
 
 
 def stranger(job: Job, error: EdgeError, seen: tuple[Evidence, ...]) -> Outcome:
-    """Return the outcome of a machine that is not the one whose OS was to be replaced, or not as it was."""
+    """Return the outcome of a machine that is not the one to reinstall, or not as it was."""
     node, evidence = job.node, job.status.evidence + seen
     finding = Finding(
         check="install",
@@ -144,7 +144,7 @@ def _distrusted(job: Job, cause: str, what_to_do: str) -> Outcome:
         code=Code.HOST_NOT_TRUSTED,
         cause=cause,
         measured=job.status.value.state.value,
-        expected="a host that proves who it is",
+        expected="a host that proves its identity",
         remedy=what_to_do,
         serial=job.target.serial,
         deterministic=False,
@@ -153,7 +153,7 @@ def _distrusted(job: Job, cause: str, what_to_do: str) -> Outcome:
 
 
 def failed(job: Job, why: str, bmc: BmcState) -> Outcome:
-    """Return the outcome of an install that failed, with what the BMC reports beside it."""
+    """Return the outcome of an install that failed, with the BMC's report."""
     silent = bmc.error is not None and not job.unreachable
     power = job.status.value.failure is FailureKind.POWER
     evidence = job.status.evidence + bmc.evidence
@@ -174,7 +174,7 @@ def failed(job: Job, why: str, bmc: BmcState) -> Outcome:
 
 
 def login_refused(job: Job, why: str, bmc: BmcState) -> Outcome:
-    """Return the outcome of a machine whose BMC rejects the site's login, which we have tried ourselves."""
+    """Return the outcome of a machine with a BMC that rejects the site's login, which we have tried ourselves."""
     error = bmc.error or EdgeError("the BMC rejects the login")
     found = replace(bmc_unreadable(job.node, error), check="install", cause=f"{why}; {error.message}")
     evidence = job.status.evidence + bmc.evidence
@@ -224,7 +224,7 @@ def needs_operator(job: Job, why: str) -> Outcome:
 
 
 def installer_unavailable(job: Job, why: str, what_to_do: str) -> Outcome:
-    """Return the outcome of a machine whose installer cannot be used: nothing is known against the machine."""
+    """Return the outcome of a machine with an installer that cannot be used: nothing is known against the machine."""
     finding = Finding(
         check="install",
         verdict=Verdict.INCONCLUSIVE,

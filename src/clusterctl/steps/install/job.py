@@ -66,7 +66,7 @@ class Job:
     ours      an install was intended by us, now or before: what the installer finished may be ours to trust
     reinstall an operator wants it installed again, and that has not begun: what the installer finished is released
     stale     nothing was seen yet but what an earlier run began: where it has failed, or fails while we watch (its
-              power was cut, say), it is released and tried again, not reported
+              power was cut, for example), it is released and tried again, not reported
     away      why the installer cannot be asked about it; empty where it can
     attempts  how often each act has failed: the machine came back to where it was
     """
@@ -85,7 +85,7 @@ class Job:
         self.attempts: Counter[Act] = Counter()
         self._intents = intents
         self._pinned = node.host_key
-        self._told_at, self._told = node.progress_at, node.progress
+        self._reported_at, self._reported = node.progress_at, node.progress
         self._unanswered = {open_act.act for open_act in node.open_acts} & INSTALL_ACTS
         self._tried = next((act for act in BEGINS.values() if act in self._unanswered), None)
         self._unsettled = self._tried is not None
@@ -103,7 +103,7 @@ class Job:
         return status.host_key or ("" if status.makes_key else self.target.host_key_public)
 
     def look(self, status: Observed[InstallStatus]) -> None:
-        """Take the installer's present status. It is also the result of an act whose own answer was lost: that is
+        """Take the installer's present status. It is also the result of an act with a lost answer of its own: that is
         written down before anything is intended again.
         """
         for act in sorted(self._unanswered):
@@ -119,7 +119,7 @@ class Job:
             self._intents.progress(self.node.id, milestone.at, milestone.text)
 
     def settles(self) -> bool:
-        """Return whether one more look must show where the machine stays: a request whose answer was lost, or that an
+        """Return whether one more look must show where the machine stays: a request with a lost answer, or that an
         earlier run began, may still be at work in the installer.
         """
         unsettled, self._unsettled = self._unsettled and self._tried is not None, False
@@ -179,14 +179,14 @@ class Job:
     def _news(self, milestones: Sequence[Milestone]) -> Iterator[Milestone]:
         """Yield those that no run has written down yet: later ones, and others of the same instant as the last."""
         for one in milestones:
-            if self._told_at is not None and (one.at < self._told_at or (one.at, one.text) in self._of_then()):
+            if self._reported_at is not None and (one.at < self._reported_at or (one.at, one.text) in self._of_then()):
                 continue
-            self._told = (*self._told, one.text) if one.at == self._told_at else (one.text,)
-            self._told_at = one.at
+            self._reported = (*self._reported, one.text) if one.at == self._reported_at else (one.text,)
+            self._reported_at = one.at
             yield one
 
     def _of_then(self) -> set[tuple[object, str]]:
-        return {(self._told_at, words) for words in self._told}
+        return {(self._reported_at, words) for words in self._reported}
 
 
 def _words(status: Observed[InstallStatus]) -> str:

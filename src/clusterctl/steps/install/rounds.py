@@ -1,6 +1,6 @@
-"""The rounds of an install: one look at all machines, then what each needs, side by side; reports as they are known.
+"""The rounds of an install: one look at all machines, then what each needs, in parallel; reports as they are known.
 
-A machine whose act still runs is left out of the looks: its request may wait for its BMC for minutes, and holds up no
+A machine with a running act is left out of the looks: its request may wait for its BMC for minutes, and holds up no
 other machine. An installer that is away fails no machine: its time does not count.
 """
 
@@ -37,7 +37,7 @@ Statuses = Mapping[str, Observed[InstallStatus]]
 class Handlers:
     """What the step does in a round; each returns the machine's outcome, or None where it goes on.
 
-    advance  one machine, by its status: it may act, and runs beside the others
+    advance  one machine, by its status: it may act, and runs in parallel with the others
     trouble  a machine about which the installer could not be asked
     ended    a machine that has not come to its end in time
     """
@@ -140,7 +140,7 @@ class Rounds:
             self._announce(f"{error.message}: waiting until it answers ({error.remedy})")
 
     def _returned(self) -> None:
-        """The installer answers: the time of its absence does not count."""
+        """Take up an installer that answers again: the time of its absence does not count."""
         if self._away_since is not None:
             gone = self._deadline.timer.now() - self._away_since
             self._away_since = None

@@ -162,7 +162,7 @@ class Install:
         return None
 
     def _unsuccessful(self, job: Job, error: InstallError, deadline: Deadline) -> Outcome | None:
-        """An act failed, and the installer says of what."""
+        """Handle an act that failed, with the reason that the installer gives."""
         now = job.status
         status = InstallStatus(now.value.state, error.message, failure=error.failure, remedy=error.remedy)
         job.last = Observed(status, now.evidence)
@@ -188,7 +188,7 @@ class Install:
         return self._report(job, f"{job.attempts[act]} attempts failed; the last: {why}", deadline)
 
     def _trouble(self, job: Job, error: EdgeError, deadline: Deadline) -> Outcome | None:
-        """The installer is asked again, after a look at what it did: it may have lost its answer. Only trouble that
+        """Ask the installer again, after a look at what it did: it may have lost its answer. Only trouble that
         stays is a failure.
         """
         job.troubles += 1
@@ -198,9 +198,9 @@ class Install:
         return self._report(job, error.message, deadline)
 
     def _give_back(self, job: Job, deadline: Deadline) -> Outcome | None:
-        """Release the machine whose OS is replaced. Its identity is proven right before.
+        """Release the machine that gets a new OS. Its identity is proven right before.
 
-        The new OS gets a key of its own, which tells it from the old one.
+        The new OS gets a key of its own, which differs from the old one's.
         """
         limit = deadline.within(BMC_S)
         with self._bmcs.open(job.target.bmc, limit) as bmc:
@@ -216,7 +216,7 @@ class Install:
     # --- outcomes ---------------------------------------------------------------------------------------------------
 
     def _ended(self, job: Job, deadline: Deadline) -> Outcome:
-        """Return the outcome of a machine whose time is over."""
+        """Return the outcome of a machine that has used up its time."""
         if job.away:
             return installer_unavailable(
                 job, job.away, "start the installer's service, then run clusterctl install again"
@@ -224,7 +224,7 @@ class Install:
         return self._report(job, "the installer did not finish in time", deadline)
 
     def _report(self, job: Job, why: str, deadline: Deadline) -> Outcome:
-        """Return the outcome of a failure, by what the installer says that it is about."""
+        """Return the outcome of a failure, by the part that the installer reports it for."""
         if job.status.value.decide:
             return root_unclear(job, why, job.status.value.decide)
         match job.status.value.failure:
@@ -238,7 +238,7 @@ class Install:
                 return self._failed(job, why, deadline)
 
     def _failed(self, job: Job, why: str, deadline: Deadline) -> Outcome:
-        """Return the failure with what the BMC reports beside it: is the machine on, and did it log anything?"""
+        """Return the failure with the BMC's report: is the machine on, and did it log anything?"""
         if self._verifier.boots_another(job, deadline):
             return another_os(job)
         bmc: BmcState = self._probe.read(job.node.name, deadline)

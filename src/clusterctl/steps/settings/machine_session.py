@@ -1,4 +1,4 @@
-"""The session with one machine whose settings change: its BMC, however often that restarts, and its intents."""
+"""The session with one machine in a change of settings: its BMC, however often that restarts, and its intents."""
 
 from __future__ import annotations
 

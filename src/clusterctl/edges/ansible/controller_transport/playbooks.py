@@ -94,7 +94,7 @@ class ControllerPlaybooks:
 
 
 def _require_finished(end: Mapping[str, Any], transcript: Transcript, path: Path) -> None:
-    """Raise if a host has no result when Ansible ends: the play itself is wrong, and Ansible's output says why."""
+    """Raise if a host has no result when Ansible ends: the play itself is wrong. Ansible's output has the reason."""
     if not transcript.unfinished:
         return
     if end["full"]:
@@ -107,10 +107,10 @@ def _require_finished(end: Mapping[str, Any], transcript: Transcript, path: Path
         raise EnvironmentBrokenError(
             "ansible-playbook was not found", where=str(path), remedy="install clusterctl with its dependencies"
         )
-    said = transcript.redact(str(end["output"]))[-KEPT:].strip() or "no output"
+    printed = transcript.redact(str(end["output"]))[-KEPT:].strip() or "no output"
     left = ", ".join(transcript.unfinished)
     raise EdgeError(
-        f"Ansible ended ({end['status']}, exit code {end['rc']}) without a result for {left}: {said}",
+        f"Ansible ended ({end['status']}, exit code {end['rc']}) without a result for {left}: {printed}",
         where=str(path),
         remedy="read Ansible's message; `ansible-playbook --syntax-check` shows mistakes in a playbook",
     )

@@ -1,6 +1,6 @@
 """Ansible for hosts: the controller's ansible-core and ansible-runner as one archive without machine code.
 
-It is packed once per set of versions and kept beside the folders of the runs; a host keeps it unpacked, by its digest.
+It is packed once per set of versions and kept next to the folders of the runs; a host keeps it unpacked, by its digest.
 Left out: compiled extensions (PyYAML and MarkupSafe work without them), cryptography (only vaults need it, and no vault
 is sent) and resolvelib (only ansible-galaxy needs it).
 """
@@ -36,7 +36,7 @@ DISTRIBUTIONS = (
 TAKEN = {"ansible", "ansible_runner", "jinja2", "markupsafe", "packaging", "pexpect", "ptyprocess", "yaml"}
 NOT_TAKEN = frozenset({".c", ".pyc", ".pyd", ".pyi", ".pyx", ".so"})
 OLDEST_PYTHON = (3, 11)
-"""Of ansible-core 2.19, where the package does not say it itself; see the support matrix in Ansible's documentation:
+"""Of ansible-core 2.19, where the package does not name it; see the support matrix in Ansible's documentation:
 https://docs.ansible.com/ansible/latest/reference_appendices/release_and_maintenance.html
 """
 PRESET = 3  # 1.5 MB; the highest one saves a tenth and takes five times as long
@@ -97,8 +97,8 @@ def ensure_bundle(folder: Path) -> Bundle:
 
 def oldest_python() -> tuple[int, int]:
     """Return the oldest Python that this ansible-core supports, by its metadata (`>=3.11`)."""
-    said = re.search(r">=\s*(\d+)\.(\d+)", str(importlib.metadata.metadata("ansible-core")["Requires-Python"]))
-    return (int(said[1]), int(said[2])) if said else OLDEST_PYTHON
+    required = re.search(r">=\s*(\d+)\.(\d+)", str(importlib.metadata.metadata("ansible-core")["Requires-Python"]))
+    return (int(required[1]), int(required[2])) if required else OLDEST_PYTHON
 
 
 def pack() -> bytes:

@@ -24,8 +24,8 @@ def pack(
     A secret variable is included only if the playbook or one of its roles names it.
     """
     files = dict(_files(playbook, portable, roles_dir))
-    told = {**variables, **named(secrets, files)}
-    files["env/extravars"] = json.dumps(told).encode()
+    given = {**variables, **named(secrets, files)}
+    files["env/extravars"] = json.dumps(given).encode()
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         for name, content in sorted(files.items()):
@@ -36,7 +36,7 @@ def pack(
 
 
 def named(secrets: Mapping[str, str], files: Mapping[str, bytes]) -> dict[str, str]:
-    """Return the secrets whose names are words in one of the files."""
+    """Return the secrets with names that are words in one of the files."""
     words = {word for content in files.values() for word in re.findall(rb"\w+", content)}
     return {name: value for name, value in secrets.items() if name.encode() in words}
 

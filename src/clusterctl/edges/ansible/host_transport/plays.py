@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 SSH_FAILED = 255
 TRIES = 3
 LOCK_SILENCES = 3
-"""How many silences a host waits for its lock. A play whose controller has died ends after one silence."""
+"""How many silences a host waits for its lock. A play without its controller ends after one silence."""
 TEXTS = ("host", "role", "task", "action")
 
 
@@ -163,29 +163,29 @@ class HostPlays:
         yield from play.transcript.add(message)
 
     def _ended(self, host: HostAddress, play: _Play, end: Message) -> Iterator[Answer]:
-        """The play on the host has ended. If no task began, Ansible cannot run there."""
+        """Finish a play that has ended on the host. If no task began, Ansible cannot run there."""
         if not play.transcript.unfinished:
             return
         full = f"no room left in {end['full']}: " if end.get("full") else ""
-        said = full + (self.redact(str(end.get("output", "")))[-KEPT:].strip() or "no output")
+        printed = full + (self.redact(str(end.get("output", "")))[-KEPT:].strip() or "no output")
         if play.started:
-            yield from play.transcript.lost(f"Ansible ended on the host: {said}", unreachable=False)
+            yield from play.transcript.lost(f"Ansible ended on the host: {printed}", unreachable=False)
         else:
-            yield Declined(host, f"Ansible does not run there: {said}")
+            yield Declined(host, f"Ansible does not run there: {printed}")
 
     def _closed(self, sessions: Sessions, host: HostAddress, play: _Play, closed: Message) -> Iterator[Answer]:
         if not play.transcript.unfinished:
             return
-        said = self.redact(str(closed["error"])) or "no reason given"
+        reason = self.redact(str(closed["error"])) or "no reason given"
         if closed["status"] == SSH_FAILED and not play.started and play.tries < TRIES:
             play.tries += 1
             sessions.retry(host)
         elif closed["status"] == SSH_FAILED:
-            yield from play.transcript.lost(f"Failed to connect to the host via ssh: {said}", unreachable=True)
+            yield from play.transcript.lost(f"Failed to connect to the host via ssh: {reason}", unreachable=True)
         elif play.started:
-            yield from play.transcript.lost(f"the play was ended on the host: {said}", unreachable=False)
+            yield from play.transcript.lost(f"the play was ended on the host: {reason}", unreachable=False)
         else:
-            yield Declined(host, said.rpartition("\n")[2])
+            yield Declined(host, reason.rpartition("\n")[2])
 
 
 def _is_valid(message: Message, host: str) -> bool:

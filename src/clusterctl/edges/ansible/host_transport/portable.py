@@ -100,7 +100,7 @@ FOLDERS = ("defaults", "vars", "tasks", "handlers", "meta")
 
 @dataclass(frozen=True, slots=True)
 class Portable:
-    """`roles` and `files` (the playbook and files beside it) are what a host needs; `obstacles` forbid it."""
+    """`roles` and `files` (the playbook and files in its folder) are what a host needs; `obstacles` forbid it."""
 
     roles: tuple[str, ...]
     files: tuple[Path, ...]
@@ -129,7 +129,7 @@ def examine(playbook: Path, roles_dir: Path, chosen: Collection[str] | None = No
     found = _Found(chosen=chosen)
     for name in ("group_vars", "host_vars", "library", "action_plugins", "filter_plugins", "lookup_plugins"):
         if (playbook.parent / name).exists():
-            found.obstacles.append(f"{name} is beside the playbook")
+            found.obstacles.append(f"{name} is in the playbook's folder")
     files = tuple(_files(playbook, found))
     found.in_role = True
     done: list[str] = []
@@ -280,7 +280,7 @@ def _literal(value: Any, names: Sequence[str], into: list[str], found: _Found) -
 
 
 def _include(value: Any, found: _Found) -> None:
-    """Take an included file. All files of a role are sent; beside a playbook, only those that are named."""
+    """Take an included file. All files of a role are sent; of a playbook's folder, only those that are named."""
     if not found.in_role:
         _literal(value, ("file",), found.includes, found)
     elif ".." in str(value):

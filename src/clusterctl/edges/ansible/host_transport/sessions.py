@@ -46,8 +46,8 @@ class ProtocolError(Exception):
 
 def ssh_argv(host: HostAddress, options: Sequence[str]) -> list[str]:
     """Return the command of the client that starts `bootstrap.py` on the host."""
-    who = ("-i", host.key_file, "-p", str(host.port), "-l", host.user, "-T")
-    return ["ssh", *options, *who, "--", host.address, COMMAND]
+    identity = ("-i", host.key_file, "-p", str(host.port), "-l", host.user, "-T")
+    return ["ssh", *options, *identity, "--", host.address, COMMAND]
 
 
 class Session:
@@ -252,8 +252,8 @@ class Sessions:
             invalid = f"the host sent no valid message: {error}"
         else:
             return
-        code, said = self.dismiss(session)
-        yield session, {"event": "closed", "status": code, "error": invalid or said}
+        code, reason = self.dismiss(session)
+        yield session, {"event": "closed", "status": code, "error": invalid or reason}
 
     def _receive(self, session: Session) -> Iterator[Message]:
         return session.receive()

@@ -1,4 +1,4 @@
-"""Alembic's entry: runs the revisions on the connection that the journal hands over."""
+"""Alembic's entry: runs the revisions on the journal's connection."""
 
 from alembic import context
 

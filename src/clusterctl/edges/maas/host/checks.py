@@ -20,7 +20,7 @@ REGION_SERVES_IMAGES = (3, 5)
 (src/maasserver/api/rackcontrollers.py).
 """
 CLOCK_WARN_S, CLOCK_BROKEN_S = 5.0, 240.0
-"""MAAS refuses requests whose time is 300 s off."""
+"""MAAS refuses requests that are 300 s off."""
 DEFAULT_NODE_TIMEOUT = 30
 """Minutes. A server with eight GPUs and 2 TB needs 10 for its POST alone, and boots twice."""
 CONNECTED = ("running", "degraded")
@@ -36,7 +36,7 @@ def _key(host: HostFacts) -> Diagnosis:
         return ok(name, f"{host.where} accepts our key, of administrator {host.user}")
     return broken(
         name,
-        f"our key belongs to {host.user}, who is no administrator",
+        f"our key belongs to {host.user}, which is no administrator",
         "use an administrator's key: only administrators commission, lay out drives and tag",
     )
 

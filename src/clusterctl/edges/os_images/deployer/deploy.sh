@@ -5,7 +5,7 @@ set -u
 [ -e /etc/clusterctl-deployer ] || exit 1
 cd /deploy || exit 1
 
-. ./words.sh
+. ./messages.sh
 . ./http.sh
 . ./machine.sh
 . ./disk.sh
@@ -39,4 +39,4 @@ make_bootable
 progress "the disk is ready to boot"
 post_log
 post_done
-say "done: restarting from $root"
+message "done: restarting from $root"

@@ -34,7 +34,7 @@ mount_target() {
     mount -t ext4 -o noatime "$filesystem" "$TARGET" || fail "the new root file system could not be mounted"
 }
 
-# make_filesystem KIND OPTION… PARTITION; what its tool says is only worth reading where it failed.
+# make_filesystem KIND OPTION… PARTITION; the output of its tool is shown only where it failed.
 make_filesystem() {
     kind=$1
     shift
@@ -43,7 +43,7 @@ make_filesystem() {
     fail "no file system $kind could be made: $*"
 }
 
-# Where it fails the rest is read all the same, so that the checksum tells whether the image or the disk is to blame.
+# Where it fails the rest is read all the same, so that the checksum shows whether the image or the disk is wrong.
 unpack() {
     {
         /usr/bin/zstd --decompress --stdout --quiet |

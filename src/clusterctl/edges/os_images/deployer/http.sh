@@ -5,10 +5,10 @@ RUN=${DEPLOYER_RUN:-/run} # elsewhere when it is tried without a machine
 ANSWER=$RUN/answer
 PATIENCE=120 # tries, 5 s apart
 PAUSE=5
-QUEUE=1440 # tries while the installer says that it is busy
+QUEUE=1440 # tries while the installer reports that it is busy
 
-# ask NAME [CURL OPTION…]: its body goes to $ANSWER. 0: taken; 1: refused; 2: nobody answered.
-# `unsure` is set where an earlier try may have been heard without our hearing the answer.
+# ask NAME [CURL OPTION…]: its body goes to $ANSWER. 0: taken; 1: refused; 2: no answer.
+# `unsure` is set where an earlier try may have arrived although its answer did not.
 ask() {
     name=$1
     shift
@@ -30,15 +30,15 @@ ask() {
     return 2
 }
 
-ask_words() {
-    printf '%s\n' "$2" > "$RUN/words"
-    ask "$1" --data-binary "@$RUN/words" --header 'Content-Type: text/plain; charset=utf-8'
+ask_text() {
+    printf '%s\n' "$2" > "$RUN/text"
+    ask "$1" --data-binary "@$RUN/text" --header 'Content-Type: text/plain; charset=utf-8'
 }
 
 # One short try.
 post_text() {
-    printf '%s\n' "$2" > "$RUN/words"
-    curl --silent --max-time 10 --data-binary "@$RUN/words" --header 'Content-Type: text/plain; charset=utf-8' \
+    printf '%s\n' "$2" > "$RUN/text"
+    curl --silent --max-time 10 --data-binary "@$RUN/text" --header 'Content-Type: text/plain; charset=utf-8' \
         "$server/t/$token/$1"
 }
 
@@ -46,7 +46,7 @@ refusal() {
     if [ -s "$ANSWER" ]; then
         head -c 500 "$ANSWER" | tr '\n' ' '
     else
-        echo "no words, HTTP status $code"
+        echo "no message, HTTP status $code"
     fi
 }
 
@@ -58,9 +58,9 @@ post_log() {
 
 # A lost answer to `done` cannot be asked for again, since the token dies with it.
 post_done() {
-    ask_words "done" "the OS is on the disk" && return
+    ask_text "done" "the OS is on the disk" && return
     [ "$code" = 404 ] && [ -n "$unsure" ] && return
-    fail "the controller did not take the word that the OS is on the disk: $(refusal)"
+    fail "the controller did not take the message that the OS is on the disk: $(refusal)"
 }
 
 # The bytes of $image on descriptor 3, begun again where a broken connection left off. The installer lets so many at
@@ -70,13 +70,13 @@ stream() {
     tries=0
     waited=0
     while [ "$offset" -lt "$size" ] && [ "$tries" -lt "$PATIENCE" ]; do
-        told=$(curl --silent --fail --output /dev/fd/3 --write-out '%{http_code} %{size_download}' --range "$offset-" \
+        transfer=$(curl --silent --fail --output /dev/fd/3 --write-out '%{http_code} %{size_download}' --range "$offset-" \
             --connect-timeout 10 --speed-limit 1000 --speed-time 60 "$server$image")
-        case $told in
-            206\ *) arrived=${told#* } ;;
+        case $transfer in
+            206\ *) arrived=${transfer#* } ;;
             200\ *)
-                [ "$offset" -eq 0 ] || return 1 # it began anew: what went down the pipe is spoilt
-                arrived=${told#* }
+                [ "$offset" -eq 0 ] || return 1 # it began again from the start: the bytes in the pipe are wrong
+                arrived=${transfer#* }
                 ;;
             503\ *)
                 waited=$((waited + 1))
@@ -92,7 +92,7 @@ stream() {
             tries=0
         fi
         tries=$((tries + 1))
-        say "the image's stream broke off at $offset of $size bytes (curl: ${told:-nothing}); it goes on in $PAUSE s" >&2
+        message "the image's stream broke off at $offset of $size bytes (curl: ${transfer:-nothing}); it goes on in $PAUSE s" >&2
         sleep "$PAUSE"
     done
     [ "$offset" -ge "$size" ]

@@ -1,7 +1,7 @@
 #!/bin/sh
 # The machine itself: drivers, network, disks, clock, and the report of what it is.
 
-# Every device says what driver it wants; what a driver brings to light may want another one.
+# Every device names the driver that it wants; a driver may find devices that want another one.
 load_drivers() {
     known=
     for _ in 1 2 3 4 5; do
@@ -40,7 +40,7 @@ bring_up_network() {
     until udhcpc -i "$interface" -f -n -q -t 5 -T 2 -s /deploy/udhcpc.sh > "$RUN/dhcp.log" 2>&1; do
         tries=$((tries + 1))
         [ "$tries" -lt 30 ] || fail "no address by DHCP on $interface ($1) in five minutes"
-        say "no address on $interface yet"
+        message "no address on $interface yet"
     done
     address_known=yes
 }
@@ -72,7 +72,7 @@ settle_disks() {
     done
 }
 
-# Tell what the machine is; the answer says which disk to write, with what. Nothing is written before it.
+# Report the machine; the answer names the disk to write, and its content. Nothing is written before it.
 report() {
     ask probe.sh || fail "the probe could not be fetched: $(refusal)"
     mv "$ANSWER" "$RUN/probe.sh"
@@ -82,48 +82,48 @@ report() {
     case $? in
         0) ;;
         1)
-            say "REFUSED: $(refusal)"
-            say "nothing was written to this machine"
+            message "REFUSED: $(refusal)"
+            message "nothing was written to this machine"
             exit 1
             ;;
-        *) fail "nobody took the report" ;;
+        *) fail "the controller did not take the report" ;;
     esac
-    mv "$ANSWER" "$RUN/orders"
-    root=$(order root)
-    image=$(order image)
-    sha256=$(order sha256)
-    size=$(order size)
-    time=$(order time)
-    hostname=$(order hostname)
-    check_orders
+    mv "$ANSWER" "$RUN/install"
+    root=$(field root)
+    image=$(field image)
+    sha256=$(field sha256)
+    size=$(field size)
+    time=$(field time)
+    hostname=$(field hostname)
+    check_answer
 }
 
-order() {
-    sed -n "s/^$1=//p" "$RUN/orders" | tail -n 1
+field() {
+    sed -n "s/^$1=//p" "$RUN/install" | tail -n 1
 }
 
-# Take only what is whole and fits what we told ourselves.
-check_orders() {
-    echo "$root" | grep -Eqx '/dev/[a-z0-9]+' || fail "told to write no disk"
-    grep -q "^disk=$root$(printf '\t')" "$RUN/report" || fail "told to write $root, which this machine has not reported"
+# Take only an answer that is whole and matches our report.
+check_answer() {
+    echo "$root" | grep -Eqx '/dev/[a-z0-9]+' || fail "the answer names no disk to write"
+    grep -q "^disk=$root$(printf '\t')" "$RUN/report" || fail "the answer names $root, which this machine has not reported"
     [ -b "$root" ] || fail "$root is no disk here"
     grep -q "^$root" /proc/mounts && fail "$root is in use"
     case $image in
         /files/* | /t/*/files/*) ;;
-        *) fail "told to write an image from somewhere else: $image" ;;
+        *) fail "the answer names an image from another server: $image" ;;
     esac
     case $size in
-        '' | *[!0-9]*) fail "told no size of the image" ;;
+        '' | *[!0-9]*) fail "the answer has no size of the image" ;;
     esac
-    echo "$sha256" | grep -Eqx '[0-9a-f]{64}' || fail "told no checksum of the image"
-    echo "$hostname" | grep -Eqx '[A-Za-z0-9]([A-Za-z0-9.-]{0,62})' || fail "told no host name"
+    echo "$sha256" | grep -Eqx '[0-9a-f]{64}' || fail "the answer has no checksum of the image"
+    echo "$hostname" | grep -Eqx '[A-Za-z0-9]([A-Za-z0-9.-]{0,62})' || fail "the answer has no host name"
 }
 
 # Before anything that needs it; the hardware's clock too, so that the OS starts with the right time.
 set_clock() {
     case $time in
-        '' | *[!0-9]*) fail "told no time" ;;
+        '' | *[!0-9]*) fail "the answer has no time" ;;
     esac
     date -u -s "@$time" > /dev/null || fail "the clock could not be set"
-    hwclock -u -w 2> /dev/null || say "the hardware's clock could not be set"
+    hwclock -u -w 2> /dev/null || message "the hardware's clock could not be set"
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Says on standard output what this machine is: a line each of serial, uuid, manufacturer, product, mac, disk and clock.
+# Prints on standard output what this machine is: a line each of serial, uuid, manufacturer, product, mac, disk and clock.
 # It reads sysfs and the disks and changes nothing. Runs under busybox ash, debian-installer's shell and dash.
 # PROBE_ROOT stands before /sys and /dev, so that it can be tried on a made-up machine.
 set -u
@@ -48,7 +48,7 @@ macs() {
     done
 }
 
-# A member of a bond shows the bond's address; the kernel keeps its own one beside it.
+# A member of a bond shows the bond's address; the kernel keeps its own one, too.
 permanent_mac() {
     first_attribute "$1/bonding_slave/perm_hwaddr" "$1/address"
 }
@@ -87,13 +87,13 @@ disk() {
 }
 
 # SHA-256 over the first and the last MiB and 14 pieces between; over all of a disk of at most 32 MiB.
-# Nothing where the disk cannot be read through: descriptor 4 carries the word of it past the sum.
+# Nothing where the disk cannot be read through: descriptor 4 carries that past the sum.
 fingerprint() {
     [ -r "$1" ] || return
-    told=$({ { pieces "$1" "$2" 2> /dev/null || echo unread >&4; } | sha256sum; } 4>&1)
-    case $told in
+    digest=$({ { pieces "$1" "$2" 2> /dev/null || echo unread >&4; } | sha256sum; } 4>&1)
+    case $digest in
         *unread*) ;;
-        *) printf '%s' "${told%% *}" ;;
+        *) printf '%s' "${digest%% *}" ;;
     esac
 }
 

@@ -1,4 +1,4 @@
-"""Debian 12's preseed for debian-installer's netboot image. docs/reference/pxe-answers.md tells why each answer."""
+"""Debian 12's preseed for debian-installer's netboot image. docs/reference/pxe-answers.md explains each answer."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ LOOPBACK_ONLY = "auto lo\niface lo inet loopback\n"
 
 
 def kernel_arguments(job: AnswerJob) -> str:
-    """What follows the kernel on iPXE's line, `{mac}` for the booting card. Here stands what is asked before the
-    preseed file is there.
+    """Return the arguments of the kernel on iPXE's line, `{mac}` for the booting card. They hold the answers that are
+    needed before the preseed file is there.
     """
     return (
         f"auto=true priority=critical url={job.attempt}/preseed.cfg interface={{mac}} "
@@ -36,14 +36,14 @@ def kernel_arguments(job: AnswerJob) -> str:
 
 
 def preseed(job: AnswerJob) -> str:
-    """The whole file: debconf's answers, then the shell program as comments, which the first command takes out."""
+    """Return the whole file: debconf's answers, then the shell program as comments. The first command extracts it."""
     answers = "".join(f"d-i {question} {kind} {value}".rstrip() + "\n" for question, kind, value in _answers(job))
     carried = "".join(f"{CARRIED}{line}".rstrip() + "\n" for line in program(job).splitlines())
     return f"{answers}\n{carried}"
 
 
 def program(job: AnswerJob) -> str:
-    """The shell program that the commands run."""
+    """Return the shell program that the commands run."""
     settings = {"T": job.attempt, "WORK": WORK, "NOW": str(job.epoch)}
     return shell(settings, [_lay_files(job)], "talk", "accept", "debian")
 
@@ -68,7 +68,7 @@ def _commands(job: AnswerJob) -> Iterable[Answer]:
 
 
 def _manners(job: AnswerJob) -> Iterable[Answer]:
-    """Language, network, clock. The clock is set by the service, which is asked before any package is trusted."""
+    """Return language, network, clock. The service sets the clock before any package is trusted."""
     return (
         ("debian-installer/locale", "string", "en_US.UTF-8"),
         ("keyboard-configuration/xkb-keymap", "select", "us"),
@@ -83,7 +83,7 @@ def _manners(job: AnswerJob) -> Iterable[Answer]:
 
 
 def _packages(job: AnswerJob) -> Iterable[Answer]:
-    """From the site's mirror where it has one, through its cache; then security's own host is not asked."""
+    """Return the package sources: the site's mirror through its cache, then without security's own host."""
     mirror = urlsplit(job.mirror or "http://deb.debian.org/debian")
     kind = mirror.scheme
     services = "updates" if job.mirror else "security, updates"
@@ -104,7 +104,7 @@ def _packages(job: AnswerJob) -> Iterable[Answer]:
 
 
 def _users(job: AnswerJob) -> Iterable[Answer]:
-    """`!` is a password that nothing fits."""
+    """Return the answers about users. `!` is a password that nothing fits."""
     if job.user == "root":
         return (
             ("passwd/root-login", "boolean", "true"),
@@ -121,7 +121,7 @@ def _users(job: AnswerJob) -> Iterable[Answer]:
 
 
 def _disk() -> Iterable[Answer]:
-    """The service names the drive to `partman/early_command`; without it partman asks, and writes nothing."""
+    """Leave the drive open: the service names it to `partman/early_command`. Without it partman writes nothing."""
     return (
         ("partman-auto/method", "string", "regular"),
         ("partman-auto/expert_recipe", "string", RECIPE),
@@ -148,7 +148,7 @@ def _boot() -> Iterable[Answer]:
 
 
 def _lay_files(job: AnswerJob) -> str:
-    """Who may log in, and the host's network by networkd in place of the installer's ifupdown."""
+    """Return the lines for logins, and for the host's network by networkd in place of the installer's ifupdown."""
     lines = [put("/etc/ssh/sshd_config.d/90-clusterctl.conf", KEYS_ONLY), *_login(job)]
     if job.time_servers:
         servers = f"[Time]\nNTP={' '.join(job.time_servers)}\n"

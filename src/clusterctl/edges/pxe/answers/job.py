@@ -41,7 +41,7 @@ class AnswerJob:
     user           logs in with `authorized_key` and may become root; no password is set
     time           now, UTC: Debian's installer compares its clock with it before it trusts a package
     iso            Ubuntu's live server below the service's `/files/`, of the same release as the kernel that is booted
-    console        besides the screen, with its speed where that is not the firmware's: `ttyS1,115200n8`
+    console        in addition to the screen, with its speed where that is not the firmware's: `ttyS1,115200n8`
     mirror         an apt mirror's URL, `http://mirror.example/ubuntu`; empty: the distribution's own
     proxy          an apt cache's URL; empty: none
     time_servers   NTP servers of the host; empty: those of the distribution

@@ -9,7 +9,7 @@ from importlib.resources import files
 
 
 def shell(settings: Mapping[str, str], functions: Iterable[str], *names: str) -> str:
-    """A POSIX shell program: `settings` as variables, `functions`, then the named files of `shell/`."""
+    """Return a POSIX shell program: `settings` as variables, `functions`, then the named files of `shell/`."""
     variables = [f"{name}={shlex.quote(value)}\n" for name, value in settings.items()]
     folder = files(__package__) / "shell"
     texts = [(folder / f"{name}.sh").read_text(encoding="utf-8") for name in names]
@@ -17,12 +17,12 @@ def shell(settings: Mapping[str, str], functions: Iterable[str], *names: str) ->
 
 
 def function(name: str, *lines: str) -> str:
-    """A shell function of the given lines; each may hold several, here-documents too."""
+    """Return a shell function of the given lines; each may hold several, here-documents too."""
     return f"{name}() {{\n" + "".join(f"{line.rstrip()}\n" for line in lines or (":",)) + "}\n"
 
 
 def put(path: str, text: str, mode: str = "0644") -> str:
-    """The line that writes a file of the new system (`put` of `shell/accept.sh`): `text` comes out as it is.
+    """Return the line that writes a file of the new system (`put` of `shell/accept.sh`): `text` comes out as it is.
 
     netplan's own files are for root only, or netplan warns at each boot.
     """
@@ -31,7 +31,7 @@ def put(path: str, text: str, mode: str = "0644") -> str:
 
 
 def here(text: str) -> str:
-    """`text` as a here-document, in which the shell changes nothing."""
+    """Return `text` as a here-document, in which the shell changes nothing."""
     end = "END"
     while re.search(rf"^{end}$", text, re.MULTILINE):
         end += "_"

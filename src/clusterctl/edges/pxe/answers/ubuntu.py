@@ -20,7 +20,7 @@ PROGRAM = f"{WORK}/install.sh"
 
 
 def kernel_arguments(job: AnswerJob) -> str:
-    """What follows the kernel on iPXE's line, `{bootif}` for the booting card (`01-aa-bb-…`).
+    """Return the arguments of the kernel on iPXE's line, `{bootif}` for the booting card (`01-aa-bb-…`).
 
     `cloud-config-url` keeps cloud-init from reading the ISO as its own configuration. The seed's URL ends with a slash.
     cloud-init before 24.1 takes a seed over HTTP only as `nocloud-net`, which later ones call deprecated.
@@ -33,7 +33,7 @@ def kernel_arguments(job: AnswerJob) -> str:
 
 
 def meta_data(job: AnswerJob) -> str:
-    """cloud-init refuses a seed without it."""
+    """Return the meta-data: cloud-init refuses a seed without it."""
     return _yaml({"instance-id": f"clusterctl-{job.name}", "local-hostname": job.name})
 
 
@@ -42,7 +42,7 @@ def user_data(job: AnswerJob) -> str:
 
 
 def autoinstall(job: AnswerJob) -> dict[str, Any]:
-    """The value of `autoinstall`, as subiquity validates it."""
+    """Return the value of `autoinstall`, as subiquity validates it."""
     return {
         "version": 1,
         "locale": "en_US.UTF-8",
@@ -66,16 +66,18 @@ def autoinstall(job: AnswerJob) -> dict[str, Any]:
 
 
 def _network(job: AnswerJob) -> dict[str, Any]:
-    """While it installs, the port that booted and no other: the site's own network, applied at once, could cut it off
-    from the service.
+    """Return the network during the install: the port that booted and no other. The site's own network, applied at
+    once, could cut it off from the service.
     """
     port = {"match": {"macaddress": job.boot_mac}, "dhcp4": True, "dhcp-identifier": "mac"}
     return {"version": 2, "ethernets": {"boot": port}}
 
 
 def _apt(job: AnswerJob) -> dict[str, Any]:
-    """Through the site's mirror and cache, security updates too. `http_proxy` here and not the key `proxy`, which would
-    also be subiquity's own: its reports would go to the cache. 22.04's first installers know no `mirror-selection`.
+    """Return apt's settings: the site's mirror and cache, security updates too.
+
+    `http_proxy` here and not the key `proxy`, which would also be subiquity's own: its reports would go to the cache.
+    22.04's first installers know no `mirror-selection`.
     """
     apt: dict[str, Any] = {"geoip": False, "fallback": "offline-install"}
     if job.proxy:
@@ -89,7 +91,7 @@ def _apt(job: AnswerJob) -> dict[str, Any]:
 
 
 def _storage() -> dict[str, Any]:
-    """GPT, an ESP and one ext4 root on the one drive; guided layouts would take the largest. UEFI only."""
+    """Return GPT, an ESP and one ext4 root on the one drive; guided layouts would take the largest. UEFI only."""
     ours = {"preserve": False}
     return {
         "swap": {"size": 0},
@@ -117,7 +119,7 @@ def _storage() -> dict[str, Any]:
 
 
 def _first_boot(job: AnswerJob) -> dict[str, Any]:
-    """cloud-init's part, at the first boot. It would make new SSH host keys, other than the one that was pinned."""
+    """Return the user-data of the first boot. By default cloud-init makes new SSH host keys, which are not pinned."""
     ntp = {"ntp": {"enabled": True, "ntp_client": "systemd-timesyncd", "servers": list(job.time_servers)}}
     return {
         "hostname": job.name,
@@ -143,13 +145,13 @@ def _user(job: AnswerJob) -> dict[str, Any]:
 
 
 def program(job: AnswerJob) -> str:
-    """The shell program that the commands run."""
+    """Return the shell program that the commands run."""
     settings = {"T": job.attempt, "WORK": WORK, "UNRESOLVED": UNRESOLVED}
     return shell(settings, [_lay_files(job)], "talk", "accept", "ubuntu")
 
 
 def _lay_files(job: AnswerJob) -> str:
-    """The host's own network in place of the installer's, where the site has one for it."""
+    """Return the lines that replace the installer's network by the host's own, where the site has one for it."""
     if not job.files:
         return function("lay_files")
     return function("lay_files", 'rm -f "$TARGET"/etc/netplan/*.yaml', *(put(*file) for file in job.files.items()))

@@ -29,9 +29,9 @@ class Quirks:
     login_tries              tries of a login that is answered 401: more than one where the vendor is known for wrong
                              rejections, and always below the BMC's lock-out limit
     later                    keys of messages that refuse for now
-    later_texts              parts of messages that refuse for now under a key that says nothing
+    later_texts              parts of messages that refuse for now under a key without meaning
     remedies                 key of a message → remedy
-    remedy_texts             part of a message, in lower case → remedy, where its key says nothing
+    remedy_texts             part of a message, in lower case → remedy, where its key has no meaning
     whole_boot               a PATCH of `Boot` must repeat all its properties
     attributes_boot          the manager's attributes that choose a device for one boot, by source
     """

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from clusterctl.edges.redfish.pins import KnownBmcs, presented
 from clusterctl.edges.redfish.session import Access, Session
 from clusterctl.edges.redfish.timing import Timing
-from clusterctl.fleet.bmc.observation import Greeting, Identity, Outcome, Sighting
+from clusterctl.fleet.bmc.observation import BmcObservation, Greeting, Identity, Outcome
 from clusterctl.fleet.errors import (
     AuthenticationError,
     CancelledError,
@@ -95,7 +95,7 @@ class CandidateProbe:
         self._access = Access(timing, read_only=True)
         self._limiter = LoginLimiter()
 
-    def __call__(self, host: str, deadline: Deadline) -> Sighting:
+    def __call__(self, host: str, deadline: Deadline) -> BmcObservation:
         """Return what is there. What fails with one BMC, our own defects among it, is its outcome.
 
         Raises `CancelledError`, and `EnvironmentBrokenError` where this controller cannot go on.
@@ -112,8 +112,8 @@ class CandidateProbe:
             remedy = "leave it out with --exclude, and report this with the output on stderr"
             return candidate.result(Outcome.FAILED, f"clusterctl itself failed: {type(error).__name__}", remedy)
 
-    def _probe(self, host: str, candidate: _Candidate) -> Sighting:
-        """Return what is there. A device that is no machine gets no login where its service root says so."""
+    def _probe(self, host: str, candidate: _Candidate) -> BmcObservation:
+        """Return what is there. A device that its service root shows to be no machine gets no login."""
         address = candidate.greet(self._address_of(host), self._known)
         if candidate.greeting.kind:
             return candidate.other_device(candidate.greeting.kind)
@@ -190,7 +190,7 @@ class _Candidate:
         finally:
             self.requests = before + session.requests
 
-    def identified(self) -> Sighting:
+    def identified(self) -> BmcObservation:
         """Return the observation after the login."""
         if self.identity.kind:
             return self.other_device(self.identity.kind)
@@ -199,14 +199,14 @@ class _Candidate:
             return self.result(Outcome.FAILED, "; ".join(self.identity.problems), remedy)
         return self.result(Outcome.IDENTIFIED)
 
-    def other_device(self, kind: str) -> Sighting:
+    def other_device(self, kind: str) -> BmcObservation:
         """Return the observation of what is no machine of a fleet: it is in no sheet, and no node."""
         remedy = "nothing has to be done; leave it out of later sweeps with --exclude"
         return self.result(Outcome.OTHER_DEVICE, f"a {kind} answers", remedy)
 
-    def result(self, outcome: Outcome, cause: str = "", remedy: str = "") -> Sighting:
+    def result(self, outcome: Outcome, cause: str = "", remedy: str = "") -> BmcObservation:
         """Return the observation with this outcome."""
-        return Sighting(
+        return BmcObservation(
             self.host,
             outcome,
             self.greeting,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from clusterctl.edges.redfish.sweep.port_scan import TcpState, scan_ports
-from clusterctl.fleet.bmc.observation import Sighting
+from clusterctl.fleet.bmc.observation import BmcObservation
 from clusterctl.ports import Deadline
 
 PROBES_AT_ONCE = 64
@@ -30,7 +30,7 @@ class Progress:
 class ScanResult:
     """The observation of each address that answers, by address, and the state of every port that was scanned."""
 
-    sightings: tuple[Sighting, ...]
+    observations: tuple[BmcObservation, ...]
     ports: Mapping[str, TcpState]
 
     def count(self, state: TcpState) -> int:
@@ -38,7 +38,7 @@ class ScanResult:
         return sum(found is state for found in self.ports.values())
 
 
-Probe = Callable[[str, Deadline], Sighting]
+Probe = Callable[[str, Deadline], BmcObservation]
 Watch = Callable[[Progress], None]
 
 
@@ -56,8 +56,8 @@ def sweep(
     Raises as `Deadline.check` and `probe`, once every session is closed.
     """
     ports: dict[str, TcpState] = {}
-    probes: list[Future[Sighting]] = []
-    over: list[Future[Sighting]] = []
+    probes: list[Future[BmcObservation]] = []
+    over: list[Future[BmcObservation]] = []
 
     def report() -> None:
         watch(Progress(len(ports), len(probes), len(over)))

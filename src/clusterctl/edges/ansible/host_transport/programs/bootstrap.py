@@ -80,14 +80,14 @@ def lock(wait_s: float) -> None:
     The lock belongs to this process; the play's processes do not inherit it.
     """
     descriptor = os.open(CACHE / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    until, told = time.monotonic() + wait_s, False
+    until, reported = time.monotonic() + wait_s, False
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if not told:
+            if not reported:
                 report("waiting", pid=os.pread(descriptor, 32, 0).decode().strip())
-                told = True
+                reported = True
             if time.monotonic() > until:
                 report("busy", pid=os.pread(descriptor, 32, 0).decode().strip())
                 sys.exit(1)

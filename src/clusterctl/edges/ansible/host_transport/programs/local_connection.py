@@ -66,12 +66,12 @@ def run_in_server(server: socket.socket, module: bytes) -> tuple[int, bytes, byt
         umask = os.umask(0o077)
         os.umask(umask)
         environment = {name: value for name, value in os.environ.items() if name != SERVER}
-        told = {"environment": environment, "folder": str(Path.cwd()), "umask": umask}
-        socket.send_fds(server, [json.dumps(told).encode()], streams)
-        said = server.recv(64)
-        if not said:
+        request = {"environment": environment, "folder": str(Path.cwd()), "umask": umask}
+        socket.send_fds(server, [json.dumps(request).encode()], streams)
+        reply = server.recv(64)
+        if not reply:
             return 1, b"", b"the module server ended"
-        return int(said), _content(streams[1]), _content(streams[2])
+        return int(reply), _content(streams[1]), _content(streams[2])
     finally:
         for stream in streams:
             os.close(stream)

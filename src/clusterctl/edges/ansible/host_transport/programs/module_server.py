@@ -44,23 +44,23 @@ def start(home: Path, address: str) -> int:
 
     `home` is the bundle. Ansible must not be loaded yet: a fork of this process becomes the server.
     """
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    listening.bind(address)
-    listening.listen(64)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(address)
+    listener.listen(64)
     ended, alive = os.pipe()
     if os.fork() == 0:
         os.close(alive)
-        _serve(home, listening, ended)
+        _serve(home, listener, ended)
     os.close(ended)
-    listening.close()
+    listener.close()
     return alive
 
 
-def _serve(home: Path, listening: socket.socket, ended: int) -> NoReturn:
+def _serve(home: Path, listener: socket.socket, ended: int) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         load(home)
-        Server(listening, ended).run()
+        Server(listener, ended).run()
     except Exception:  # noqa: BLE001 — another Ansible may need other modules
         traceback.print_exc()
     finally:
@@ -95,26 +95,26 @@ def _part(folder: Path, name: str) -> importlib.machinery.ModuleSpec:
 class Server:
     """Forks one process for each module, and sends its exit code to the caller."""
 
-    def __init__(self, listening: socket.socket, ended: int) -> None:
-        self._listening = listening
+    def __init__(self, listener: socket.socket, ended: int) -> None:
+        self._listener = listener
         self._ended = ended
         self._waiting = selectors.DefaultSelector()
 
     def run(self) -> None:
         """Serve until no possible caller is left."""
-        self._waiting.register(self._listening, selectors.EVENT_READ)
+        self._waiting.register(self._listener, selectors.EVENT_READ)
         self._waiting.register(self._ended, selectors.EVENT_READ)
         while True:
             for key, _ in self._waiting.select():
                 if key.fd == self._ended:
                     return
-                if key.fd == self._listening.fileno():
+                if key.fd == self._listener.fileno():
                     self._begin()
                 else:
                     self._finish(key.fd, *key.data)
 
     def _begin(self) -> None:
-        caller, _ = self._listening.accept()
+        caller, _ = self._listener.accept()
         message, streams, _, _ = socket.recv_fds(caller, MESSAGE_BYTES, len(STREAMS))
         if len(streams) == len(STREAMS):
             pid = os.fork()
@@ -134,11 +134,11 @@ class Server:
             caller.send(b"%d" % os.waitstatus_to_exitcode(status))
 
 
-def run_module(told: dict[str, Any], streams: list[int]) -> NoReturn:
+def run_module(request: dict[str, Any], streams: list[int]) -> NoReturn:
     """Run the module of stdin in this fork, as a Python that the caller had started."""
     status = 1
     try:
-        take_over(told, streams)
+        take_over(request, streams)
         main = types.ModuleType("__main__")
         sys.modules["__main__"] = main
         exec(compile(sys.stdin.buffer.read(), "<stdin>", "exec", dont_inherit=True), main.__dict__)  # noqa: S102
@@ -156,15 +156,15 @@ def run_module(told: dict[str, Any], streams: list[int]) -> NoReturn:
         os._exit(status)
 
 
-def take_over(told: dict[str, Any], streams: list[int]) -> None:
+def take_over(request: dict[str, Any], streams: list[int]) -> None:
     """Set the caller's environment, folder, umask and streams."""
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     os.closerange(len(streams), max(streams) + 64)
     os.environ.clear()
-    os.environ.update(told["environment"])
-    os.umask(told["umask"])
-    os.chdir(told["folder"])
+    os.environ.update(request["environment"])
+    os.umask(request["umask"])
+    os.chdir(request["folder"])
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, name in enumerate(STREAMS):
         raw = io.FileIO(number, "r" if number == 0 else "w", closefd=False)

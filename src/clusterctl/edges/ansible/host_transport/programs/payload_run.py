@@ -58,7 +58,7 @@ def run(payload: bytes, job: Mapping[str, Any], surroundings: Surroundings, sile
         }
     )
     os.environ.setdefault("LC_CTYPE", "C.UTF-8")  # as Python does where none is set (PEP 538)
-    told = {
+    settings = {
         "private_dir": str(root),
         "project_dir": str(root / "playbooks"),
         "playbook": str(root / "playbooks" / job["playbook"]),
@@ -67,7 +67,7 @@ def run(payload: bytes, job: Mapping[str, Any], surroundings: Surroundings, sile
         "flags": job["flags"],
         "silence_s": silence_s,
     }
-    serve(told, wind_down=end_without_package_managers, keep_children=True)
+    serve(settings, wind_down=end_without_package_managers, keep_children=True)
 
 
 def inventory(job: Mapping[str, Any]) -> dict[str, Any]:

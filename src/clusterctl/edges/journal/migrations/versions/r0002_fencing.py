@@ -1,4 +1,4 @@
-"""Events carry a key of their own, so that none is written twice; claims say whose they are, to parts of a second."""
+"""Events carry a key of their own, so that none is written twice; claims name their owner, to parts of a second."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,5 +1,5 @@
 # What debian-installer runs: `begin` before it fetches packages, `accept` before it looks for partitions, `finish` with the
-# new system at /target. Each has a folder of its own: `begin` leaves somebody behind who tells how it goes.
+# new system at /target. Each has a folder of its own: `begin` leaves a process behind that reports progress.
 : "${SYSLOG:=/var/log/syslog}" "${TARGET:=/target}" "${IN_TARGET:=in-target}"
 : "${QUIET:=450}"
 WORK=$WORK/$1
@@ -9,13 +9,13 @@ stop() {
     echo "clusterctl: $1" >&2
     tail -c 4000000 "$SYSLOG" > "$WORK/log"
     post log "$WORK/log"
-    tell failed "$1"
+    send failed "$1"
     "$POWER_OFF"
     exit 1
 }
 
-# The menu's steps are the progress. One that failed, or a question that nobody foresaw, would wait for somebody at the
-# console: whoever waits writes nothing into the log, QUIET looks long.
+# The menu's steps are the progress. One that failed, or an unexpected question, would wait for an answer at the
+# console. An installer that waits writes nothing into the log, QUIET looks long.
 watch() {
     seen=0
     quiet=0
@@ -24,13 +24,13 @@ watch() {
         seen=$((seen + $(wc -l < "$WORK/new")))
         sed -n "s/.*main-menu.*Menu item '\(.*\)' selected.*/\1/p" "$WORK/new" > "$WORK/items"
         while read -r item; do
-            tell progress "debian-installer: $item"
+            send progress "debian-installer: $item"
         done < "$WORK/items"
         failure=$(sed -n "s/.*main-menu.*\(Menu item '.*' failed\).*/\1/p" "$WORK/new" | head -n 1)
         [ -z "$failure" ] || stop "debian-installer: $failure"
         quiet=$((quiet + 1))
         [ ! -s "$WORK/new" ] || quiet=0
-        [ "$quiet" -lt "$QUIET" ] || stop "debian-installer waits, its last word: $(tail -n 1 "$SYSLOG" | cut -c 1-250)"
+        [ "$quiet" -lt "$QUIET" ] || stop "debian-installer waits, its last message: $(tail -n 1 "$SYSLOG" | cut -c 1-250)"
         sleep "$PAUSE"
     done
 }
@@ -45,11 +45,11 @@ forget_partitions() {
 }
 
 # NOW is when the answers were written, some minutes ago: a clock that is right within a day of it may well be the better
-# one, and the service tells the time to the second before anything is installed.
+# one, and the service sends the time to the second before anything is installed.
 check_clock() {
     ahead=$(($(date +%s) - NOW))
     if [ "$ahead" -lt 0 ] || [ "$ahead" -gt 86400 ]; then
-        "$SET_CLOCK" "$NOW" || tell progress "cannot set the clock"
+        "$SET_CLOCK" "$NOW" || send progress "cannot set the clock"
     fi
 }
 

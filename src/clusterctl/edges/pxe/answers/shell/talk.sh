@@ -7,7 +7,7 @@ mkdir -p "$WORK"
 TAB=$(printf '\t')
 
 # get PATH, post PATH FILE: 0 done, 1 refused for good, 2 no answer in all that time. The answer is in $WORK/answer;
-# $unsure where an earlier attempt may have been heard although its answer was not.
+# $unsure where an earlier attempt may have arrived although its answer did not.
 get() { call get_once "$1"; }
 post() { call post_once "$1" "$2"; }
 
@@ -28,10 +28,10 @@ call() {
     done
 }
 
-# tell PATH WORDS: says it once, and goes on whether or not it was heard.
-tell() {
-    printf '%s\n' "$2" > "$WORK/words"
-    post_once "$1" "$WORK/words" > /dev/null
+# send PATH TEXT: posts it once, and goes on whether or not it arrived.
+send() {
+    printf '%s\n' "$2" > "$WORK/text"
+    post_once "$1" "$WORK/text" > /dev/null
 }
 
 # Both print the status of the answer, or 000 where there was none.
@@ -53,12 +53,12 @@ with_curl() {
     cat "$WORK/status"
 }
 
-# GNU's wget, which tells the status of a failure in its words only.
+# GNU's wget, which reports the status of a failure in its message only.
 with_wget() {
-    if wget -T 60 -t 1 --content-on-error -O "$WORK/answer" "$@" 2> "$WORK/said"; then
+    if wget -T 60 -t 1 --content-on-error -O "$WORK/answer" "$@" 2> "$WORK/errors"; then
         echo 200
     else
-        status=$(sed -n 's/.*ERROR \([0-9][0-9][0-9]\):.*/\1/p' "$WORK/said")
+        status=$(sed -n 's/.*ERROR \([0-9][0-9][0-9]\):.*/\1/p' "$WORK/errors")
         echo "${status:-000}"
     fi
 }

@@ -30,7 +30,7 @@ why() {
         cat "$WORK/why"
     else
         last=$(grep -h -e ERROR "$LOGS/subiquity-server-debug.log" 2> /dev/null | tail -n 1 | cut -c 1-300)
-        echo "subiquity stopped: ${last:-its log does not say why}"
+        echo "subiquity stopped: ${last:-its log has no reason}"
     fi
 }
 
@@ -47,7 +47,7 @@ case $1 in
     failed)
         pack_logs
         post log "$WORK/log"
-        tell failed "$(why)"
+        send failed "$(why)"
         "$POWER_OFF"
         ;;
 esac

@@ -1,22 +1,22 @@
 #!/bin/sh
-# What is said to the person at the console and to the controller, and how the work ends badly.
+# Messages to the console and to the controller, and the end after a failure.
 
-say() {
+message() {
     echo "clusterctl: $*"
 }
 
 # Best effort: a controller that is away for a moment misses a line and nothing else.
 progress() {
-    say "$1"
+    message "$1"
     post_text progress "$1" > /dev/null 2>&1
 }
 
-# Tell everyone why, and end: init switches the machine off.
+# Report the cause, and end: init switches the machine off.
 fail() {
-    say "FAILED: $*"
+    message "FAILED: $*"
     if [ -n "${address_known:-}" ]; then
         post_log
-        ask_words failed "$*" || say "the controller could not be told"
+        ask_text failed "$*" || message "the controller did not take the failure"
     fi
     exit 1
 }

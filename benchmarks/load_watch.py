@@ -1,0 +1,90 @@
+"""What the watch of a load costs: processor time on the node for one reading, and on the controller for one judgement.
+
+    python -m benchmarks.load_watch [--gpus 8] [--readings 20]
+
+The node's program runs on this machine with the watch's probes, whose tools are replaced by `cat` of recorded output
+for so many GPUs and adapters. The figures are thus our own cost, and that of starting the programs; what nvidia-smi,
+perfquery and dmesg take themselves can only be measured on a GPU host. A load has one reading after it; the one before
+it is mostly that of the load before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from clusterctl_burnin.check import Expected
+from clusterctl_burnin.limits.reading import shipped_limits
+from clusterctl_burnin.probe import Readings, parse_readings, script
+from clusterctl_burnin.registry import CHECKS
+from clusterctl_burnin.watch import LoadRun, judge, probes, watched
+from tests.burnin.kit import HEALTHY, expected
+
+LOADS_S = (10, 30, 60, 900)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gpus", type=int, default=8)
+    parser.add_argument("--readings", type=int, default=20)
+    options = parser.parse_args()
+    node, answer = _reading(options.gpus, options.readings)
+    controller = _judgement(answer, options.gpus, options.readings)
+    print(f"node: {1000 * node:.0f} ms of processor time for a reading of {options.gpus} GPUs and adapters")
+    for seconds in LOADS_S:
+        print(f"  {100 * node / seconds:6.3f} % of a core over a load of {seconds} s")
+    print(f"controller: {1000 * controller:.1f} ms of processor time for a judgement")
+
+
+def _texts(gpus: int) -> dict[str, str]:
+    """The recorded output of the watch's probes, for as many parts."""
+    texts = {probe.name: (HEALTHY / f"{probe.name}.txt").read_text() for probe in probes(CHECKS.values())}
+    listing = texts["nvidia_smi"].replace("Attached GPUs                             : 2", f"Attached GPUs : {gpus}")
+    head, *parts = listing.split("\nGPU 0000")
+    texts["nvidia_smi"] = "\nGPU 0000".join([head, *(parts * gpus)[:gpus]])
+    links = texts["nvlink_errors_once"].split("GPU ")
+    texts["nvlink_errors_once"] = "GPU ".join(["", *(links[1:] * gpus)[:gpus]])
+    up, *ports = texts["port_counters_once"].split("=== mlx5")
+    texts["port_counters_once"] = "=== mlx5".join([up, *(ports * gpus)[:gpus]])
+    return texts
+
+
+def _reading(gpus: int, count: int) -> tuple[float, Readings]:
+    """Return the processor seconds of the whole process tree, and the last answer."""
+    with tempfile.TemporaryDirectory() as folder:
+        texts = _texts(gpus)
+        files = {name: Path(folder, name) for name in texts}
+        for name, file in files.items():
+            file.write_text(texts[name])
+        asked = [replace(probe, argv=("cat", str(files[probe.name]))) for probe in probes(CHECKS.values())]
+        text, used = script(asked), _children()
+        for _ in range(count):
+            done = subprocess.run([sys.executable, "-"], input=text, capture_output=True, check=True)
+    return (_children() - used) / count, parse_readings(done.stdout.decode())
+
+
+def _children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _judgement(answer: Readings, gpus: int, count: int) -> float:
+    node: Expected = expected(limits=shipped_limits("h100-sxm-ndr400"))
+    node = replace(node, sku=replace(node.sku, gpu_count=gpus, hca_count=2))
+    later = {name: replace(one, started=one.started + timedelta(seconds=60)) for name, one in answer.probes.items()}
+    run, checks = LoadRun("gpu_load", datetime.now(UTC), 60.0), watched(CHECKS.values())
+    began = time.process_time()
+    for _ in range(count):
+        judge(checks, replace(answer), replace(answer, probes=later), node, run)
+    return (time.process_time() - began) / count
+
+
+if __name__ == "__main__":
+    main()
