@@ -265,6 +265,7 @@ class System:
     cpu_disabled     its firmware has switched its last processor off
     is_another       another machine than the site believes answers at its address
     sums_wrong       what it gives to a sum over many nodes is wrong
+    ethernet_errors  its Ethernet port receives packets with CRC errors
     starts_fail      each third start of a collective over its own GPUs fails
     sums_stop        amid a long sum over many nodes its GPUs stop, and nothing says so
     nvswitch_slow    its GPUs reach each other slowly, over links that are all up
@@ -300,6 +301,7 @@ class System:
     sums_wrong: bool = False
     sums_stop: bool = False
     starts_fail: bool = False
+    ethernet_errors: bool = False
     nvswitch_slow: bool = False
 
 

@@ -126,6 +126,7 @@ def _json(text: str) -> Any:
 
 
 OTHERS: Mapping[str, Any] = {
+    "count": 2,
     "file": "file",
     "where": "where",
     "fabric": Fabric({}, ()),

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterctl.edges.journal import Holder, open_journal
-from clusterctl.edges.pxe.app import MAX_BYTES
 from clusterctl.edges.pxe.attempt import Attempt
-from clusterctl.edges.pxe.attempt_store import AttemptStore, new_token
+from clusterctl.edges.pxe.attempt_store import AttemptStore, new_token, start_ticket
 from clusterctl.edges.pxe.boot_handlers import BootHandlers
+from clusterctl.edges.pxe.channel import POST_BYTES
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Verdict, worst
 from clusterctl.fleet.node import NodeId, Serial
@@ -183,25 +183,26 @@ class Install:
         body = poison.encode("utf-8", "surrogatepass")
         text = body.decode("utf-8", "replace")
         for mac in (*self.bad.macs, *self.good.macs):
-            self.handlers.boot("http://192.0.2.1", mac, text)
+            self.handlers.boot(mac, text)
         for token in (text, self.bad.token):
-            self.handlers.start_script("http://192.0.2.1", token, self.bad.macs[0], text)
+            self.handlers.start_script(start_ticket(token), self.bad.macs[0], text)
+            self.handlers.start_script(token, self.bad.macs[0], text)
             self.handlers.image_requested(token)
             self.handlers.document(token, text)
-            for name, most in MAX_BYTES.items():
+            for name, most in POST_BYTES.items():
                 if self.handlers.may_post(token):
                     self.handlers.post(token, name, body[:most], text)
 
     def untouched(self) -> bool:
         """Return whether the other machine can still be installed, and nothing of it has changed."""
         same = self.store.find(self.good.node) == self.good
-        led = self.good.token in self.handlers.boot("http://192.0.2.1", self.good.macs[0], self.good.serial)
+        led = start_ticket(self.good.token) in self.handlers.boot(self.good.macs[0], self.good.serial)
         return same and led
 
     def finish(self) -> str:
         """Install the other machine to its end."""
         token, mac = self.good.token, self.good.macs[0]
-        self.handlers.start_script("http://192.0.2.1", token, mac, self.good.serial)
+        self.handlers.start_script(start_ticket(token), mac, self.good.serial)
         said = report(self.good.serial).replace(str(self.bad.macs[0]), str(mac)).encode()
         assert self.handlers.post(token, "report", said, "192.0.2.9").status == 200
         assert self.handlers.post(token, "done", b"", "192.0.2.9").status == 200
@@ -216,7 +217,9 @@ def installing(folder: Path) -> Install:
     other = armed(
         "node002", serial=Serial("SN0002"), macs=(read_mac("02:00:00:00:00:02"),), id="1b2c3d4e", token=new_token()
     )
-    return Install(store, BootHandlers(store, TickingClock()), bad, store.put(other, {"overlay.tar": b"a tar"}))
+    return Install(
+        store, BootHandlers("http://192.0.2.1", store, TickingClock()), bad, store.put(other, {"overlay.tar": b"a tar"})
+    )
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ from clusterctl_burnin.probe import Readings, parse_readings
 from clusterctl_burnin.sweep import judge, sweep, unmeasured
 
 CONTENT = "node_check.json"
-"""The file next to this module that the build writes."""
+"""The file of this package that the build writes."""
 HARD_S = 55.0
 """Seconds after which the probes are ended: Slurm ends a health check after 60 s."""
 UNMEASURED = 4

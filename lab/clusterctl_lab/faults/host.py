@@ -119,6 +119,12 @@ FAULTS = (
         change=lambda system: replace(system, inodes_used=True),
     ),
     system_fault(
+        "ethernet-errors",
+        does="the host's Ethernet port receives 20 packets a second with CRC errors",
+        shows="/sys/class/net: rx_crc_errors grow",
+        change=lambda system: replace(system, ethernet_errors=True),
+    ),
+    system_fault(
         "nccl-starts-fail",
         does="each third start of a collective over the node's own GPUs fails",
         shows="the load nccl_init: NCCL WARN Cuda failure; nothing in one all-reduce",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from clusterctl.edges.os_images.ensure import LOADERS, place_loaders
 from clusterctl.edges.os_images.store import BootFolder, DeployerManifest, ImageManifest, OsImage
+from clusterctl.edges.pxe.accounts import Account, require_readable
 from clusterctl.fleet.errors import EnvironmentBrokenError, ParseError, UsageError
 
 BUILT = datetime(2026, 11, 22, 10, tzinfo=UTC)
@@ -39,6 +42,22 @@ def test_a_published_image_is_found_by_its_name(tmp_path: Path) -> None:
     assert published.path_below_files == f"images/debian-12/{'ab' * 32}/rootfs.tar.zst"
     assert (store.path / published.path_below_files).read_bytes() == b"tar"
     assert (store.path / published.path_below_files).stat().st_mode & 0o777 == 0o644
+
+
+def test_a_build_under_a_closed_umask_is_open_to_the_http_service(tmp_path: Path) -> None:
+    """Umask 077: folders, images and loaders can be read by a user who owns none of them."""
+    packaged = tmp_path / "packaged"
+    packaged.mkdir()
+    for name in LOADERS:
+        (packaged / name).write_bytes(b"a loader")
+    before = os.umask(0o077)
+    try:
+        store = BootFolder(tmp_path / "boot")
+        put(store, manifest())
+        place_loaders(store.tftp, packaged)
+    finally:
+        os.umask(before)
+    require_readable(store.path, Account("clusterctl-pxe", 990, 990))
 
 
 def test_a_name_stands_for_the_newest_and_the_old_one_stays(tmp_path: Path) -> None:

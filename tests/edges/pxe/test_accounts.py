@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import pwd
 import re
+from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.pxe.accounts import DHCP_USER, HTTP_USER, SHARED, Account, account, judge
+from clusterctl.edges.pxe.accounts import DHCP_USER, HTTP_USER, SHARED, Account, account, judge, require_readable
 from clusterctl.fleet.diagnosis import Health
+from clusterctl.fleet.errors import EnvironmentBrokenError
 
 HTTP, DHCP, NOBODY = Account(HTTP_USER, 990, 990), Account(DHCP_USER, 991, 991), Account(SHARED, 65534, 65534)
 
@@ -40,3 +42,23 @@ def test_a_missing_account_is_replaced_by_nobody(monkeypatch: pytest.MonkeyPatch
     assert account("root") == account("no-such-user")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert account(SHARED) is None
+
+
+def test_what_the_account_may_not_read_is_named(tmp_path: Path) -> None:
+    """A kernel that was copied with mode 0600, a closed folder; links and unfinished work are no matter."""
+    (tmp_path / "images" / "x").mkdir(parents=True)
+    (tmp_path / ".unfinished").mkdir(mode=0o700)
+    (tmp_path / ".unfinished" / "part").touch(mode=0o600)
+    (tmp_path / "current").symlink_to("images")
+    kernel = tmp_path / "vmlinuz"
+    kernel.touch(mode=0o600)
+    tmp_path.chmod(0o755)
+    with pytest.raises(EnvironmentBrokenError, match=r"vmlinuz: user clusterctl-pxe.*chmod -R o\+rX"):
+        require_readable(tmp_path, HTTP)
+    kernel.chmod(0o644)
+    require_readable(tmp_path, HTTP)
+    (tmp_path / "images").chmod(0o750)
+    with pytest.raises(EnvironmentBrokenError, match="images: user clusterctl-pxe"):
+        require_readable(tmp_path, HTTP)
+    require_readable(tmp_path, Account(HTTP_USER, 990, (tmp_path / "images").stat().st_gid))
+    require_readable(tmp_path, None)

@@ -164,6 +164,7 @@ def _facts(machine: Machine) -> dict[str, Any]:
         "sums_wrong": machine.system.sums_wrong,
         "sums_stop": machine.system.sums_stop,
         "starts_fail": machine.system.starts_fail,
+        "ethernet_errors": machine.system.ethernet_errors,
         "nvswitch_slow": machine.system.nvswitch_slow,
         "iommu": "DMA-FQ" if machine.system.iommu_translates else "identity",
         "gpus": [{**asdict(gpu), "index": index} for index, gpu in enumerate(machine.gpus)],

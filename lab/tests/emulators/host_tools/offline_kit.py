@@ -99,7 +99,8 @@ def expected(machine: Machine) -> Expected:
 
 
 def _argv(probe: Probe) -> tuple[str, ...]:
-    return ("port-counters", WATCHED_S) if probe.argv[0] == "port-counters" else probe.argv
+    watches = probe.argv[0] in ("port-counters", "ethernet-links")
+    return (probe.argv[0], WATCHED_S) if watches else probe.argv
 
 
 def _answers(machine: Machine, folder: Path, commands: list[tuple[str, ...]]) -> list[tuple[int, str, str]]:

@@ -13,7 +13,7 @@ from clusterctl.edges.os_images.bootstrap import require_tools
 from clusterctl.edges.os_images.initramfs import build_deployer, own_content
 from clusterctl.edges.os_images.recipe import Recipe, default_name
 from clusterctl.edges.os_images.rootfs import build_rootfs
-from clusterctl.edges.os_images.store import BootFolder, OsImage
+from clusterctl.edges.os_images.store import BootFolder, OsImage, make_open
 from clusterctl.fleet.errors import EnvironmentBrokenError
 
 _PACKAGED = Path("/usr/lib/ipxe")
@@ -29,9 +29,10 @@ def place_loaders(tftp: Path, packaged: Path = _PACKAGED) -> None:
             where=str(packaged),
             remedy="Install them: apt-get install ipxe.",
         )
-    tftp.mkdir(mode=0o755, parents=True, exist_ok=True)
+    make_open(tftp)
     for name in LOADERS:
         write_whole(tftp / name, (packaged / name).read_bytes(), mode=0o644, over=True)
+        (tftp / name).chmod(0o644)
 
 
 DEFAULT_BOOT_FOLDER = Path("/var/lib/clusterctl/boot")

@@ -166,7 +166,7 @@ class BootFolder:
     def writing(self) -> Iterator[None]:
         """Admit one writer at a time, after the one before; remove what a killed one left."""
         with disk_explained("the boot folder cannot be written", self.path):
-            self.path.mkdir(mode=0o755, parents=True, exist_ok=True)
+            make_open(self.path)
             lock = (self.path / ".lock").open("w")
         with lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -209,13 +209,21 @@ class BootFolder:
                 leftover.unlink()
 
 
+def make_open(folder: Path) -> None:
+    """Make the folder readable for all users, whatever the umask is: the HTTP service has an account of its own."""
+    if not folder.is_dir():
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        folder.chmod(0o755)
+
+
 def _publish(finished: Path, manifest: bytes, shelf: Path, digest: str) -> None:
     """Publish the whole folder under its digest, then the link: a reader sees the old one or the new one."""
     (finished / MANIFEST).write_bytes(manifest)
     for path in (*finished.iterdir(), finished):
         path.chmod(0o755 if path.is_dir() else 0o644)
         _sync(path)
-    shelf.mkdir(mode=0o755, parents=True, exist_ok=True)
+    make_open(shelf.parent)
+    make_open(shelf)
     place = shelf / digest
     if place.is_dir():  # the same bytes were built before
         shutil.rmtree(finished)

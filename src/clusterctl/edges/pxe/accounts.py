@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import pwd
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from clusterctl.edges.disk import disk_explained
 from clusterctl.fleet.diagnosis import Diagnosis, ok, warn
+from clusterctl.fleet.errors import EnvironmentBrokenError
 
 HTTP_USER, DHCP_USER, SHARED = "clusterctl-pxe", "dnsmasq", "nobody"
 NAME = "service_accounts"
@@ -34,6 +38,30 @@ def account(wanted: str) -> Account | None:
         if found.pw_uid != 0 and found.pw_gid != 0:
             return Account(name, found.pw_uid, found.pw_gid)
     return None
+
+
+def require_readable(folder: Path, reader: Account | None) -> None:
+    """Raise `EnvironmentBrokenError` where the account may not read all of the boot folder.
+
+    Hidden files are left out.
+    """
+    if reader is None:
+        return
+    with disk_explained("cannot be read", folder):
+        for path in (folder, *sorted(folder.rglob("[!.]*"))):
+            if any(part.startswith(".") for part in path.relative_to(folder).parts) or path.is_symlink():
+                continue
+            if not _permits(path.stat(), reader, stat.S_IROTH | (stat.S_IXOTH if path.is_dir() else 0)):
+                raise EnvironmentBrokenError(
+                    f"user {reader.name}, who serves it, may not read it",
+                    where=str(path),
+                    remedy=f"chmod -R o+rX {folder}",
+                )
+
+
+def _permits(found: os.stat_result, reader: Account, wanted: int) -> bool:
+    shift = 6 if found.st_uid == reader.user else 3 if found.st_gid == reader.group else 0
+    return (found.st_mode >> shift) & wanted == wanted
 
 
 def diagnose() -> Diagnosis:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from clusterctl.edges.pxe.accounts import diagnose
+from clusterctl.edges.pxe.accounts import HTTP_USER, account, diagnose, require_readable
 from clusterctl.edges.pxe.addresses import listen, network_of
 from clusterctl.edges.pxe.dnsmasq import PATH
 from clusterctl.edges.pxe.install_profiles import AttemptFactory
@@ -145,6 +145,7 @@ def _service(settings: PxeSettings, service: PxeService) -> str:
 
 def _install(factory: AttemptFactory) -> str:
     factory.check()
+    require_readable(factory.settings.boot_folder, account(HTTP_USER))
     what = factory.settings.image or factory.settings.series
     return f"{factory.settings.method.value} {what} is in {factory.settings.boot_folder}"
 

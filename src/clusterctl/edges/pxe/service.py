@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 
 from clusterctl.edges.disk import disk_explained, write_whole
-from clusterctl.edges.pxe.accounts import DHCP_USER, HTTP_USER, account, diagnose
+from clusterctl.edges.pxe.accounts import DHCP_USER, HTTP_USER, account, diagnose, require_readable
 from clusterctl.edges.pxe.addresses import listen, network_of
 from clusterctl.edges.pxe.attempt_store import AttemptStore
 from clusterctl.edges.pxe.boot_handlers import BootHandlers
@@ -191,6 +191,7 @@ class PxeService:
                 "there is no such folder", where=str(boot_folder), remedy="run clusterctl image build"
             )
         own = account(HTTP_USER)
+        require_readable(boot_folder, own)
         setup = Setup(
             self._settings.base,
             str(boot_folder),

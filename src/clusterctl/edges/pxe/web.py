@@ -47,6 +47,8 @@ from clusterctl.edges.pxe.server import ConnectionLimits, server
 USUAL = ConnectionLimits()
 ASK_S = 60.0
 ASKED_AT_ONCE = 64
+OPEN_FILES = 2 * USUAL.at_once
+"""A connection and a file for each machine that loads one."""
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 """linux/prctl.h"""
@@ -140,6 +142,8 @@ def confine(setup: Setup) -> Setup:
         for name in dir(module):
             getattr(module, name)  # imports what is imported at first use
     os.umask(0o077)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, OPEN_FILES), most))
     for limit in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE):
         resource.setrlimit(limit, (0, 0))
     _prctl(PR_SET_NO_NEW_PRIVS, 1)

@@ -149,6 +149,7 @@ class Facts(_Record):
     swap        a partition is used as swap
     sums_wrong  its contribution to a sum over many nodes is wrong
     sums_stop   it stops during a long sum
+    ethernet_errors  its Ethernet port receives broken packets
     starts_fail each third start of a short sum over its own GPUs fails
     nvswitch_slow   traffic between its GPUs is slow
     """
@@ -175,6 +176,7 @@ class Facts(_Record):
     sums_wrong: bool
     sums_stop: bool
     starts_fail: bool
+    ethernet_errors: bool
     nvswitch_slow: bool
     gpus: tuple[Gpu, ...]
     hcas: tuple[Hca, ...]
