@@ -12,7 +12,11 @@ say "building the wheel and installing it in $folder/venv"
 "$venv/bin/python" -m venv "$folder/venv"
 "$folder/venv/bin/pip" install --quiet -r requirements.txt -r requirements-dev.txt
 "$folder/venv/bin/pip" install --quiet --no-deps "$folder"/clusterctl-*.whl "$folder"/clusterctl_lab-*.whl
+# benchmarks make fleets and recordings for tests, record-compat the recorded output
 cp -r tests "$folder/tests"
+cp -r benchmarks "$folder/benchmarks"
+mkdir "$folder/scripts"
+cp scripts/record-compat "$folder/scripts/"
 mkdir "$folder/lab"
 cp -r lab/tests "$folder/lab/tests"
 "$venv/bin/python" - >"$folder/pytest.ini" <<'SETTINGS'

@@ -91,7 +91,11 @@ def _encoded(text: str) -> bytes:
 
 
 KNOWN = Redaction()
-"""What this process has read from the site's secret places: for its log and its last words."""
+"""All secrets that this process has read. There is one for the whole process, on purpose: a secret must not be shown
+wherever it surfaces, also in the log, which is the process's, and in the traceback of an uncaught error, where no
+object of a site is at hand. Secrets are only added: one that another site of the same process has read is hidden, too.
+Where the secrets of one peer are enough (a BMC, MAAS, a play), a `Redaction` of its own is passed along.
+"""
 
 
 def forms(secret: str) -> Iterator[str]:

@@ -19,12 +19,10 @@ def link(path: str) -> dict[str, str]:
 
 def small() -> dict[str, dict[str, Any]]:
     """One machine with two MACs that follow each other, a GUID made of the first, a part's serial in a path."""
-    entries = f"{LOG}/Entries"
-    clear = {"#LogService.ClearLog": {"target": f"{LOG}/Actions/LogService.ClearLog"}}
-    reset = {
-        "target": f"{SYSTEM}/Actions/ComputerSystem.Reset",
-        "ResetType@Redfish.AllowableValues": ["On", "ForceOff"],
-    }
+    return {**_service(), **_system(), **_event_log()}
+
+
+def _service() -> dict[str, dict[str, Any]]:
     return {
         ROOT: {
             **link(ROOT),
@@ -41,6 +39,15 @@ def small() -> dict[str, dict[str, Any]]:
         },
         f"{ROOT}/SessionService/Sessions/old": {"UserName": "somebody"},
         f"{ROOT}/Systems": {"Members": [link(SYSTEM)], "Members@odata.count": 1},
+    }
+
+
+def _system() -> dict[str, dict[str, Any]]:
+    reset = {
+        "target": f"{SYSTEM}/Actions/ComputerSystem.Reset",
+        "ResetType@Redfish.AllowableValues": ["On", "ForceOff"],
+    }
+    return {
         SYSTEM: {
             "@odata.id": SYSTEM,
             "@odata.etag": '"1"',
@@ -59,6 +66,13 @@ def small() -> dict[str, dict[str, Any]]:
             "Drive": link(f"{SYSTEM}/Drives/DRV0099"),
         },
         f"{SYSTEM}/Drives/DRV0099": {**link(f"{SYSTEM}/Drives/DRV0099"), "SerialNumber": "DRV0099"},
+    }
+
+
+def _event_log() -> dict[str, dict[str, Any]]:
+    entries = f"{LOG}/Entries"
+    clear = {"#LogService.ClearLog": {"target": f"{LOG}/Actions/LogService.ClearLog"}}
+    return {
         f"{ROOT}/Managers/M1": {**link(f"{ROOT}/Managers/M1"), "LogServices": link(f"{ROOT}/Managers/M1/LogServices")},
         f"{ROOT}/Managers/M1/LogServices": {"Members": [link(LOG)]},
         LOG: {**link(LOG), "Entries": link(entries), "Actions": clear},
