@@ -30,6 +30,7 @@ def modules(*versions: str | None, cable: str = "Optical Module (separated)", pa
     for port, version in zip(document["ports"], versions, strict=True):
         info = port["answer"]["result"]["output"]["Module Info"]
         info |= {"Cable Type": cable, "Vendor Part Number": f"{part}          "}
+        info.pop("FW Version", None)
         if version is not None:
             info["FW Version"] = version
     return json.dumps(document)

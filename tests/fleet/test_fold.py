@@ -10,6 +10,7 @@ import pytest
 
 from clusterctl.fleet.acts import Act, ActResult, Intent, RebootDetails
 from clusterctl.fleet.decisions.waiver import Waiver
+from clusterctl.fleet.errors import ConflictError
 from clusterctl.fleet.event import Payload, node_event
 from clusterctl.fleet.finding import Origin, Report, Verdict
 from clusterctl.fleet.fold import apply, fold
@@ -334,6 +335,26 @@ def test_an_event_changes_these_fields(name: str) -> None:
     wanted = replace(before, **{**case.changes, "events": 8, "last_seq": SEQ})
     changed = {field.name: getattr(state, field.name) for field in fields(NodeState)}
     assert changed == {field.name: getattr(wanted, field.name) for field in fields(NodeState)}
+
+
+MOVES = (
+    "advanced",
+    "stopped",
+    "quarantined by the gate",
+    "released",
+    "merged",
+    "to be reinstalled",
+    "to be revalidated from burn-in on",
+    "retired",
+)
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_a_retired_node_does_not_move(name: str) -> None:
+    """The event was decided for a stage that the node has left."""
+    retired = replace(FULL, stage=Stage.RETIRED)
+    with pytest.raises(ConflictError, match="its stage has changed meanwhile"):
+        apply(retired, written(node_event(retired.id, CASES[name].payload), SEQ, NOW))
 
 
 def test_the_fold_of_a_stream_is_one_event_after_the_other() -> None:

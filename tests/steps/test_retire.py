@@ -148,8 +148,9 @@ def test_only_what_the_installer_can_erase(world: World, state: InstallState) ->
     """A machine that it has not installed, has given back, or is busy with is left as it is."""
     world.eraser.state = state
     world.eraser.left = [state]
-    with pytest.raises(EdgeError, match=r"was not seen to erase this one|busy with it"):
+    with pytest.raises(EdgeError, match=r"was not seen to erase this one|busy with it") as caught:
         world.wipe()
+    assert ("wait until it has finished" in caught.value.remedy) is (state not in (S.ABSENT, S.READY))
     assert (world.eraser.erased, world.told()) == ([], [])
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.os_images import BootFolder
 from clusterctl.edges.os_images.initramfs import PROBE, script
+from clusterctl.edges.pxe.accounts import diagnose
 from clusterctl.edges.pxe.attempt_store import AttemptStore
 from clusterctl.edges.pxe.checks import examine
 from clusterctl.edges.pxe.install_profiles import AnswerProfile, AttemptFactory, ImageProfile
@@ -90,13 +91,16 @@ class PxeCheck:
 
 
 def serve(folder: Path, control: Control) -> None:
-    """Serve until cancelled. Raises where dnsmasq ends: systemd starts it again."""
+    """Serve until cancelled, and report as which users where those are not the services' own."""
     site = load_site(folder)
     settings = pxe_settings(site)
     service = pxe_service(site, settings, AttemptStore(state_dir(site) / "pxe" / "machines"))
     with contextlib.closing(service):
         service.serve()
         control.on_event(Event(text=f"serving {site.settings.name} at {settings.base} on {settings.interface}"))
+        accounts = diagnose()
+        if accounts.health is not Health.OK:
+            control.on_event(Event(text=f"{accounts.found}: {accounts.remedy}"))
         lost = ""
         while not control.cancelled.wait(LOOK_S):
             lost = _looked(service, control, lost)

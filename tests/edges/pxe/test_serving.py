@@ -157,6 +157,8 @@ def test_served_to_our_machines_alone(tmp_path: Path) -> None:
         fetch = "import urllib.request as u; print(u.urlopen('http://192.0.2.1:8080/boot.ipxe', timeout=60).read().decode())"
         served.machine_runs("ip", "address", "add", "192.0.2.18/24", "dev", "peer0")
         assert served.machine_runs(sys.executable, "-c", fetch).startswith("#!ipxe\n")
+        served.machine_runs("busybox", "tftp", "-g", "-r", "snponly.efi", "-l", "loader", "192.0.2.1")
+        assert (tmp_path / "loader").read_bytes() == b"a loader"
         assert run(["pxe", "serve", "--site", str(served.site)]) == 3
         http, dnsmasq = int(served.told()["pid"]), int(served.told()["dnsmasq"])
         os.kill(http, signal.SIGTERM)

@@ -175,8 +175,8 @@ def _legible_chassis(unit: Resource) -> Resource:
 
 
 def chassis_type(unit: Resource) -> str:
-    """Return the type, empty where the BMC leaves it out; `GarbledError` for an empty text, which is no type."""
-    if unit.value("ChassisType") == "":
+    """Return the type, empty where the BMC leaves it out; `GarbledError` for null and an empty text, which are none."""
+    if unit.body.get("ChassisType", "left out") in (None, ""):
         raise GarbledError("the type of the chassis is empty", where=unit.where("ChassisType"))
     return unit.term("ChassisType")
 
