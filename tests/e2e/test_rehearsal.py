@@ -1,24 +1,34 @@
-"""The rehearsal: eight machines, three of them broken, from BMC addresses to gold or quarantine; mended, all to gold."""
+"""The rehearsal, begun as README.md and the tutorial have it typed: eight machines, three of them broken, from BMC
+addresses to gold or quarantine; repaired, all to gold.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import stat
+import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import pexpect
 import pytest
 
 from clusterctl.fleet.finding import Origin
-from lab.tests.lab_kit import needs_lab, running_lab
+from lab.tests.lab_kit import RunningLab, clusterctl, needs_lab, running_lab
+from tests.docs.pages import DOCS, PAGES, lines, with_docs
 from tests.e2e.leaks import Search, Watch, journal_contents, secrets_of
 from tests.e2e.promises import broken_promises
-from tests.e2e.site_kit import Controller, Site
+from tests.e2e.site_kit import RUN_S, Site
+from tests.paths import ROOT
 
 pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(1800)]
 
 HOSTS = [f"node{number:03d}" for number in range(1, 9)]
+LAB, NETWORK = "e2er", "10.152.0.0/16"
 FAULTS = ("missing-gpu:node003", "never-boots:node005", "swapped-cable:node007")
 KEYS = {"name", "stage", "verdict", "since", "cause", "remedy"}
 
@@ -41,30 +51,132 @@ EXPECTED = {
 
 
 @dataclass(frozen=True)
+class Typist:
+    """Types the commands of the pages into a folder that looks like the checkout, and answers their questions with yes.
+
+    The lab has a name and addresses of its own, so that a rehearsal of this checkout's is left alone.
+    """
+
+    folder: Path
+    typed: list[str] = field(default_factory=list)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "CLUSTERCTL_LAB": LAB, "CLUSTERCTL_LAB_SUBNET": NETWORK}
+
+    def plainly(self, line: str, **more: str) -> tuple[int, str]:
+        """Run a command without a terminal; return its exit code and output."""
+        self.typed.append(line)
+        ran = subprocess.run(
+            ["bash", "-c", line],
+            cwd=self.folder,
+            env={**self.environment, **more},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=RUN_S,
+        )
+        return ran.returncode, ran.stdout
+
+    def on_a_terminal(self, line: str) -> tuple[int, str]:
+        """Run a command on a terminal of 80 columns; return its exit code and output."""
+        self.typed.append(line)
+        output, code = pexpect.run(
+            f"bash -c '{line.removeprefix('sudo ')}'",  # the tests are root, and sudo would forget the lab's name
+            cwd=str(self.folder),
+            env=self.environment,
+            events={r"\[y/N\]: ": "y\n"},
+            withexitstatus=True,
+            timeout=RUN_S,
+            dimensions=(24, 80),
+        )
+        return int(code), output.decode(errors="replace")
+
+
+def section(heading: str) -> list[str]:
+    """Return the commands of one section of the tutorial."""
+    found: list[str] = []
+    now = ""
+    for _, line, code in lines(DOCS / "tutorial/rehearsal.md"):
+        if line.startswith("## "):
+            now = line.removeprefix("## ")
+        if code and now == heading and line.strip():
+            found.append(line.strip())
+    assert found, heading
+    return found
+
+
+@dataclass(frozen=True)
 class Rehearsal:
-    """A finished bootstrap: what it said, and what was seen on the machine meanwhile."""
+    """A finished bootstrap: what it printed, and what was seen on the machine meanwhile. `typist`: none in a wheel."""
 
     site: Site
-    run: Controller
-    code: int
+    output: str
     watch: Watch
+    typist: Typist | None
 
 
 @pytest.fixture(scope="module")
 def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
-    """Run with `-vv`: even the most talkative log may hold no secret."""
+    """Log in detail: even the most talkative log may hold no secret."""
     folder = tmp_path_factory.mktemp("e")
+    with _typed(folder) if PAGES else _started(folder) as found:
+        yield found
+
+
+@contextmanager
+def _typed(folder: Path) -> Iterator[Rehearsal]:
+    checkout = _checkout(folder / "checkout")
+    typist, site = Typist(checkout), checkout / "rehearsal"
+    (command,) = section("1. Run it")
+    try:
+        with Watch(site / "state/ansible") as watch:
+            code, output = typist.plainly(command, CLUSTERCTL_VERBOSE="2")
+        assert code == 0, output
+        yield Rehearsal(Site(RunningLab(LAB, site), folder / "runs"), output, watch, typist)
+    finally:
+        clusterctl("lab", "down", "--name", LAB, timeout_s=600)
+
+
+def _checkout(folder: Path) -> Path:
+    """Return a folder that looks like the checkout, and counts as set up: the environment of the tests is left alone."""
+    (folder / ".venv").mkdir(parents=True)
+    for entry in [*ROOT.iterdir(), *(ROOT / ".venv").iterdir()]:
+        if entry.name not in ("rehearsal", ".git", ".venv") and not entry.name.startswith(".stamp"):
+            (folder / entry.relative_to(ROOT)).symlink_to(entry)
+    pins = ("requirements.txt", "requirements-dev.txt", "pyproject.toml", "lab/pyproject.toml")
+    stamp = subprocess.run(["sha256sum", *pins], cwd=ROOT, capture_output=True, check=True).stdout
+    (folder / ".venv/.stamp").write_bytes(stamp)
+    return folder
+
+
+@contextmanager
+def _started(folder: Path) -> Iterator[Rehearsal]:
+    """The same without a checkout."""
     options = ("--hosts", "8", *(f"--fault={fault}" for fault in FAULTS))
-    with running_lab("e2er", "10.152.0.0/16", folder, *options) as lab:
+    with running_lab(LAB, NETWORK, folder, *options) as lab:
         site = Site(lab, folder / "runs")
         with Watch(lab.site / "state/ansible") as watch, site.start("bootstrap", "--yes", "-vv") as run:
-            code = run.wait()
-        yield Rehearsal(site, run, code, watch)
+            assert run.wait() == 1, run.stderr
+        yield Rehearsal(site, run.stdout + run.stderr, watch, None)
+
+
+@with_docs
+def test_it_prints_its_verdict_and_where_the_time_went(rehearsal: Rehearsal) -> None:
+    """The last lines of `make rehearse`."""
+    assert "as it should be: 5 gold, 3 in quarantine" in rehearsal.output
+    assert re.search(
+        r"^time: \d+ min \d+ s: set-up \d+ s, start of the lab \d+ s, bootstrap \d+ s, reports \d+ s$",
+        rehearsal.output,
+        re.MULTILINE,
+    )
 
 
 def test_the_broken_ones_and_only_they_are_quarantined(rehearsal: Rehearsal) -> None:
-    """Exit code 1, five gold, three in quarantine, and the fleet's JSON has the keys that others build on."""
-    assert rehearsal.code == 1, rehearsal.run.stderr
+    """Five gold, three in quarantine, and the fleet's JSON has the keys that others build on."""
     nodes = rehearsal.site.ask("nodes")["nodes"]
     assert all(node.keys() >= KEYS for node in nodes)
     expected = {name: "quarantined" if name in EXPECTED else "gold" for name in HOSTS}
@@ -109,13 +221,12 @@ def test_no_secret_leaves_its_place(rehearsal: Rehearsal) -> None:
     """Not in the journal, Ansible's files, the lab's log, any output, or any process's arguments."""
     site, watch = rehearsal.site, rehearsal.watch
     search = Search(secrets_of(site.folder))
-    outputs = {"stdout": rehearsal.run.stdout, "stderr": rehearsal.run.stderr}
     contents = [
-        *((name, text.encode()) for name, text in outputs.items()),
+        ("the output", rehearsal.output.encode()),
         *((command[:80], command.encode()) for command in watch.commands),
         *((str(path), content) for path, content in watch.files.items()),
         *journal_contents(site.journal_file),
-        ("the lab's log", Path("/var/lib/clusterctl-lab/e2er/daemon.log").read_bytes()),
+        ("the lab's log", Path(f"/var/lib/clusterctl-lab/{LAB}/daemon.log").read_bytes()),
     ]
     assert sum("ansible-playbook" in command for command in watch.commands)
     assert sum(path.name == "known_hosts" for path in watch.files)  # of a play, whichever way it went
@@ -145,13 +256,22 @@ def test_private_files_are_private(rehearsal: Rehearsal) -> None:
     assert not open_to_others
 
 
-def test_mended_machines_become_gold(rehearsal: Rehearsal) -> None:
+def test_why_names_the_cause_on_a_terminal(rehearsal: Rehearsal) -> None:
+    """Section 2 of the tutorial, and README: the cause has its remedy."""
+    if rehearsal.typist is None:
+        pytest.skip("an installed wheel has no tutorial")
+    nodes, why = (rehearsal.typist.on_a_terminal(line) for line in section("2. Ask why a node is not gold"))
+    assert nodes[0] == 0, nodes[1]
+    assert why[0] == 0, why[1]
+    assert "swap the cables in mlx5_0 and mlx5_1" in " ".join(why[1].split())
+
+
+def test_repaired_machines_become_gold(rehearsal: Rehearsal) -> None:
     """Healed and released, each goes on from the step that stopped it; then the whole fleet is gold."""
     site = rehearsal.site
     site.lab("heal")
-    for name in EXPECTED:
-        released = site.run("release", name, "--reason", "mended", "--yes")
-        assert released.wait() == 0, released.stderr
+    released = site.run("release", *EXPECTED, "--reason", "repaired", "--yes")
+    assert released.wait() == 0, released.stderr
     again = site.run("bootstrap", "--yes")
     assert again.wait() == 0, again.stderr + again.stdout
     assert site.stages() == dict.fromkeys(HOSTS, "gold")

@@ -1,4 +1,4 @@
-"""Keeps every processor busy for a while and tells which do not reach their clock; read by the role from stdin.
+"""Keeps every processor busy for a while and reports those that do not reach their clock; read by the role from stdin.
 
 Source of the files: Documentation/admin-guide/pm/{cpufreq,cpuidle,intel_pstate}.rst and Documentation/admin-guide/acpi/
 cppc_sysfs.rst of the Linux kernel. Exit code 0 and nothing printed: all is well. 1: one complaint a line.
@@ -63,7 +63,7 @@ def of_settings(sysfs: Path, cpus: list[int], governor: str, latency_us: int) ->
 
 
 def of_clocks(clocks: dict[int, int], base: dict[int, int | None], percent: float) -> list[str]:
-    """Who stays low: against its own base clock, or against the others where no base clock is told."""
+    """Return the slow ones: against their own base clock, or against the others where that is unknown."""
     if not clocks:
         return ["no processor's clock could be read"]
     usual = int(median(clocks.values()))
@@ -122,7 +122,7 @@ def _khz(folder: Path, name: str) -> int:
 
 
 def read(path: Path) -> str | None:
-    """A file of sysfs; None where the kernel has none, or cannot tell."""
+    """Return a file of sysfs; None where the kernel has none, or cannot read it."""
     try:
         return path.read_text(encoding="ascii").strip()
     except OSError:

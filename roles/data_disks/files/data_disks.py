@@ -54,7 +54,7 @@ def holds_system(device: Device) -> bool:
 
 
 def by_rule(devices: Sequence[Device]) -> list[Device]:
-    """Every whole solid-state disk that tells a serial number, stays in its place and has no part of the system."""
+    """Return every whole, fixed solid-state disk that has a serial number and no part of the system."""
     fixed = (one for one in devices if is_disk(one) and not one["rota"] and not one["rm"] and not one["ro"])
     return [one for one in fixed if not holds_system(one)]
 
@@ -73,11 +73,11 @@ def by_serial(devices: Sequence[Device], serials: Sequence[str], refused: list[s
 
 
 def unique(disks: list[Device], refused: list[str]) -> list[Device]:
-    """A serial number that two disks tell proves nothing."""
+    """Refuse a serial number that two disks report: it proves nothing."""
     for serial in sorted({serial_of(one) for one in disks}):
         same = [one["path"] for one in disks if serial_of(one) == serial]
         if len(same) > 1:
-            refused.append(f"{serial}: {' and '.join(same)} tell this serial number, which proves nothing")
+            refused.append(f"{serial}: {' and '.join(same)} report this serial number, which proves nothing")
     return disks
 
 
@@ -91,7 +91,7 @@ def stable_name(disk: Device, links: Mapping[str, str]) -> str:
 def contents(disk: Device, signatures: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """What is on the disk and on its partitions: (kind, label) of each signature, partition tables among them.
 
-    wipefs(8) was given paths and tells names.
+    wipefs(8) was given paths and prints names.
     """
     names = {os.path.basename(one["path"]) for one in tree(disk)}
     rows = [row for row in signatures if os.path.basename(row["device"]) in names]

@@ -1,6 +1,6 @@
 #!/bin/sh
 # pcie-acs off|check: PCIe Access Control Services of all bridges, the Control register of their ACS capability.
-# "off" writes zero where it is not; both say what they found and fail where a bridge still redirects.
+# "off" writes zero where it is not; both print what they found and fail where a bridge still redirects.
 set -u
 
 ACS_CONTROL=ECAP_ACS+0x6.w

@@ -2,7 +2,7 @@
 
 `vars.yml` is what a site sets; `golden/` holds what each template of the role becomes with it. `lab.yml` says how the
 role is applied on a lab host: `variables`, and `after`, roles that have to be there first; or `not_here`, why it cannot
-run on a host that shares this machine's kernel. For docs/reference/roles.md it says `really`, what of it is real there and what is
+run on a host that shares this machine's kernel; or `elsewhere`, the test that applies it. For docs/reference/roles.md it says `really`, what of it is real there and what is
 a stand-in, and `metal`, what virtual metal saw of it. Beside it may lie `prepare.yml`, tasks that make the role's host
 ready, and `helper.yml`, tasks for a second lab host, whose address the role's variables find in `lab_helpers`.
 """
@@ -97,6 +97,7 @@ class LabCase:
     variables: Mapping[str, Any] = field(default_factory=dict)
     after: tuple[str, ...] = ()
     not_here: str = ""
+    elsewhere: str = ""
     really: str = ""
     metal: str = ""
 

@@ -45,6 +45,8 @@ def _row(role: str) -> str:
 def _on_namespaces(case: LabCase) -> str:
     if case.not_here:
         return f"never: {case.not_here}"
+    if case.elsewhere:
+        return f"applied by {case.elsewhere}: {case.really}"
     return f"applied: {case.really}" if case.really else "applied"
 
 
