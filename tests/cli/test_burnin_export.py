@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import stat
 from collections.abc import Mapping
 from datetime import timedelta
@@ -19,9 +20,11 @@ from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin, Report
 from clusterctl.operations.context import open_site
 from clusterctl.operations.judging import Judge
+from clusterctl_burnin import watch
 from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status
 from clusterctl_burnin.recordings.export import result_in
 from clusterctl_burnin.recordings.session import session_evidence
+from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_burnin.sweep import judge
 from clusterctl_cli.main import run as command
@@ -34,6 +37,8 @@ SKU = "dell-xe9680-h100"
 LOAD = Evidence("ib_write_bw -d mlx5_0 -p 18515", "node001", kit.START, Origin.REAL, b"[ok, exit code 0, 1 s]\n396")
 LOADS = tuple(load.name for load in shipped_suite().solo)
 """Of one node, which these recordings have no answers of."""
+WATCHING = [p for p in watch.probes(CHECKS.values()) if p not in {q for check in CHECKS.values() for q in check.probes}]
+"""Probes that only the watch of a load asks."""
 DEAF = kit.result("swapon", "", rc=None, status=Status.TIMEOUT)
 LOUD = kit.result("docker_root", "", rc=1, stderr="permission denied")
 
@@ -111,7 +116,9 @@ def test_who_has_nothing_recorded_is_named(tmp_path: Path) -> None:
     result = run(site, "burnin", "export", str(out), "--json")
     output = json.loads(result.stdout)
     assert result.return_value == 1
-    assert [(node["name"], node["lost"], node["left_out"]) for node in output["nodes"]] == [("n1", 0, [LOAD.source])]
+    (node,) = output["nodes"]
+    assert (node["name"], node["lost"]) == ("n1", 0)
+    assert set(node["left_out"]) == {LOAD.source, *(shlex.join(probe.argv) for probe in WATCHING)}
     assert {node["name"] for node in output["not_exported"]} == {"n2", "n3"}
     assert [file.name for file in out.iterdir()] == ["n1.json"]
 

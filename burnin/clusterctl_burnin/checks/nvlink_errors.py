@@ -43,7 +43,8 @@ ERRORS = Probe(
     again_after=WATCHED_S,
     role="nvidia_driver",
 )
-ERRORS_ONCE = Probe("nvlink_errors_once", ERRORS.argv, timeout=20.0, role=ERRORS.role)
+ERRORS_ONCE = Probe("nvlink_errors_once", ("nvidia-smi", "nvlink", "--errorcounters"), timeout=20.0, role=ERRORS.role)
+"""The same counters by a command line of its own: evidence is distinguished by its command."""
 _NAME = "nvlink_errors"
 _REPAIRED = frozenset({LinkError.CRC, LinkError.RECOVERY_SUCCESSFUL})
 """The link itself repaired what these count."""

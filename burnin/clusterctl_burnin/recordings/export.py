@@ -41,7 +41,10 @@ def export(node: NodeState, evidence: Sequence[Evidence], probes: Iterable[Probe
     asked = {command: Probe(name, tuple(shlex.split(command))) for command, name in loaded.items()}
     asked |= {shlex.join(probe.argv): probe for probe in probes}
     sessions = [session for session in kept if not session.load]
-    answers = {item.source: item for item in evidence if item.source in asked}
+    answers: dict[str, Evidence] = {}
+    for item in sorted(evidence, key=lambda one: one.at):  # the checks come first; the loads' watch asks some again
+        if item.source in asked:
+            answers.setdefault(item.source, item)
     results = {
         source: result for source, item in answers.items() if (result := result_in(asked[source], item)) is not None
     }

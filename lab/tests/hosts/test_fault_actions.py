@@ -30,6 +30,7 @@ ILLS = (
     System(names_lost=True),
     System(other_release=True),
     System(unit_failed=True),
+    System(inodes_used=True),
 )
 WORST = System(True, True, True, True, True, "/var", True, 3600, 10, None, True)
 
@@ -39,6 +40,7 @@ def test_every_ill_of_the_model_has_a_plan() -> None:
     shown = {
         *("fixed_mhz", "container_gpus_lost", "container_unhealthy", "peermem_lost", "iommu_translates", "weak_power"),
         *("driver_lost", "swap_on", "cpu_disabled", "is_another", "sums_wrong", "sums_stop", "nvswitch_slow"),
+        *("time_lost", "starts_fail", "ethernet_errors"),
     }
     changed = {
         name for ill in ILLS for name in (f.name for f in fields(ill)) if getattr(ill, name) != getattr(WELL, name)

@@ -234,7 +234,7 @@ def test_another_serial_stops_everything(lab, deadline):
     until(installer, target, InstallState.READY)
     stranger = replace(target, serial=Serial("OTHER1"))
     for act in (installer.prepare, installer.start, installer.release):
-        with pytest.raises(EdgeError, match="has serial LAB0001, the BMC says OTHER1"):
+        with pytest.raises(EdgeError, match="has serial LAB0001, the BMC reports OTHER1"):
             act(stranger, deadline)
     status = installer.observe([stranger], deadline)["node001"].value
     assert status.state is InstallState.FAILED

@@ -58,8 +58,8 @@ def test_who_works_is_not_touched(slurm: SlurmCluster) -> None:
     slurm.update("c2", "State=DRAIN", "Reason=fan")
     refused = scheduler().take(["c1", "c2", "c3", "c9"], REASON, soon())
     assert refused == {
-        "c1": "Slurm says allocated",
-        "c2": "Slurm says drained: fan",
+        "c1": "Slurm reports allocated",
+        "c2": "Slurm reports drained: fan",
         "c9": "Slurm does not know it",
     }
     assert slurm.states() == {"c1": "allocated", "c2": "drained", "c3": "drained"}

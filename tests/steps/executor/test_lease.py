@@ -171,7 +171,7 @@ def test_a_sole_claim_that_is_lost_is_reported_once(tmp_path: Path) -> None:
     lost, book = threading.Event(), open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), Holder("r1", lease_s=0.02))
     with sole_claim(book, N1, "r1") as claim:
         book.release([claim])
-        with kept(book, claim, lost.set):
+        with kept(book, {N1: claim}, lost.set):
             assert lost.wait(60)
     book.close()
 
@@ -180,7 +180,7 @@ def test_a_sole_claim_is_kept_past_its_lease(tmp_path: Path) -> None:
     """It is renewed in the background; the end of the block releases it."""
     book = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), Holder("r1", lease_s=0.04))
     counting, lost = Counting(book, HandClock()), threading.Event()
-    with sole_claim(book, N1, "r1") as claim, kept(counting, claim, lost.set):  # type: ignore[arg-type]
+    with sole_claim(book, N1, "r1") as claim, kept(counting, {N1: claim}, lost.set):  # type: ignore[arg-type]
         for _ in range(5):
             assert counting.renewed.acquire(timeout=60)
         assert not lost.is_set()

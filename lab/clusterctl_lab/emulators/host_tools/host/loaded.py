@@ -1,4 +1,4 @@
-"""Whether this host has run a load since its boot and since its machine last changed: some faults show only then."""
+"""How many loads this host has run since its boot, once its machine has changed: some faults show only under load."""
 
 from __future__ import annotations
 
@@ -16,13 +16,20 @@ def mark(what: str) -> None:
     """Note that a load of the GPUs or the fabric has begun; a host whose file systems are full has no such note."""
     path = f"{FOLDER}/clusterctl-lab-{what}"
     with contextlib.suppress(OSError):
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o644))
-        os.utime(path)
+        note = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        os.write(note, b".")
+        os.close(note)
+
+
+def loads(what: str) -> int:
+    """Return how many such loads have begun since the boot; 0 where none has since the machine last changed."""
+    try:
+        note = os.stat(f"{FOLDER}/clusterctl-lab-{what}")  # noqa: PTH116
+        return note.st_size if note.st_mtime > os.stat(FACTS).st_mtime else 0  # noqa: PTH116
+    except OSError:
+        return 0
 
 
 def loaded(what: str) -> bool:
     """Return whether such a load has begun since the machine last changed."""
-    try:
-        return os.stat(f"{FOLDER}/clusterctl-lab-{what}").st_mtime > os.stat(FACTS).st_mtime  # noqa: PTH116
-    except OSError:
-        return False
+    return loads(what) > 0

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from clusterctl_lab.emulators.host_tools.host.facts import Gpu
+from clusterctl_lab.emulators.host_tools.host.loaded import GPUS, loads
 
 CUDA = "12.2"
 HOTTEST_C = 85  # an H100 begins to throttle at this temperature: `T.Limit` is the distance to it
@@ -112,8 +113,8 @@ def _reasons(gpu: Gpu) -> Iterator[str]:
 
 
 def _slowed(gpu: Gpu) -> Iterator[str]:
-    """Yield the times of lowered clocks, in the layout of driver 570; an idle GPU with that fault lost 20 s to heat."""
-    heat = 20_000_000 * gpu.shows("heat")
+    """Yield the times of lowered clocks, as driver 570 does; a GPU with that fault loses 20 s to heat in each load."""
+    heat = 20_000_000 * loads(GPUS) * gpu.shows("heat")
     times = {"SW Power Capping": 85032, "Sync Boost": 0, "SW Thermal Slowdown": 0, "HW Thermal Slowdown": heat}
     yield from _section("Clocks Event Reasons Counters", **{key: f"{us} us" for key, us in times.items()})
     yield _line(2, "HW Power Braking", "0 us")
