@@ -22,7 +22,7 @@ HOSTS = 3
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Hosts that run with keys of their own; the site names no installer."""
     folder = tmp_path_factory.mktemp("adopt")
-    with running_lab("e2ea", "10.157.0.0/16", folder, "--hosts", str(HOSTS), "--installed") as lab:
+    with running_lab("e2ea", "10.221.0.0/16", folder, "--hosts", str(HOSTS), "--installed") as lab:
         by_hand(lab.site)
         yield Site(lab, folder / "runs")
 

@@ -63,7 +63,7 @@ def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]
 
     with (
         tempfile.TemporaryDirectory(prefix="co", dir="/var/tmp") as state,
-        rehearsal(Path(state), lab="rolesc", network="10.117.0.0/16", count=1, also=also) as lab,
+        rehearsal(Path(state), lab="rolesc", network="10.222.0.0/16", count=1, also=also) as lab,
     ):
         yield Controller(lab, wheel.name)
 
