@@ -23,13 +23,18 @@ PERIOD_S = 0.1
 
 
 def secrets_of(site: Path) -> dict[str, str]:
-    """What it is → the secret: passwords, the parts of MAAS's key, every line of private keys."""
+    """What it is → the secret: passwords, the parts of MAAS's key, every line of private keys but the first.
+
+    The first is the format's head, which all of them share.
+    """
     found = {"BMC password": (site / "secrets/bmc-password").read_text().strip()}
     parts = (site / "secrets/maas-api-key").read_text().strip().split(":")
     found |= {f"MAAS key, part {number}": part for number, part in enumerate(parts, start=1)}
     for file in (site / "secrets/ssh_ed25519", *sorted((site / "state/host_keys").iterdir())):
         lines = (line for line in file.read_text().splitlines() if KEY_LINE.match(line))
-        found |= {f"private key {file.name}, line {number}": line for number, line in enumerate(lines, start=1)}
+        found |= {
+            f"private key {file.name}, line {number}": line for number, line in enumerate(lines, start=1) if number > 1
+        }
     assert all(len(secret) >= SHORTEST for secret in found.values())
     return found
 
