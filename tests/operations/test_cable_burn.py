@@ -13,6 +13,7 @@ from clusterctl.edges.site import Site
 from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent, Stream
+from clusterctl.fleet.node import Hca
 from clusterctl.fleet.payloads.runs import BurnEnded, BurnStarted
 from clusterctl.operations import cable_burn as operation
 from clusterctl.operations.cable_burn import CableBurnRequest
@@ -109,6 +110,18 @@ def test_a_named_node_takes_part_at_any_stage(context, world):
     taking_part, skipped = previewed(connected(context, world), "node6", "node1")
     assert taking_part == ["node1", "node6"]
     assert skipped == {}
+
+
+def test_a_host_that_reports_the_adapter_of_another_host_takes_no_part(context, world):
+    """node2 reports node1's adapter, which node1's BMC has too: node1 and all others take part."""
+    (guid,) = world.hosts()["node1"].rails
+    world.reports_of["node2"] = "node1"
+    known = replace(inventory("SN-node1"), hcas=(Hca(slot="Slot 1", model="ConnectX-7", guid=guid),))
+    data = {"inventory": inventory_to_data(known), "sku": SKU, "root_disk": "D-node1"}
+    context.journal.append([new_event("node", "id-node1", Kind.NODE_IDENTIFIED, data)])
+    taking_part, skipped = previewed(connected(context, world))
+    assert taking_part == ["node0", "node1", "node3", "node4", "node5"]
+    assert "so does another host" in skipped["node2"]
 
 
 def test_one_host_is_too_few(context, world):

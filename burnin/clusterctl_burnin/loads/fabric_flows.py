@@ -74,12 +74,8 @@ def commands(flows: Iterable[AdapterFlow], method: PairMethod, seconds: int, use
     }
 
 
-def results(flows: Iterable[AdapterFlow], method: PairMethod, answers: Mapping[str, Answer]) -> tuple[FlowResult, ...]:
-    """Return the result of each flow, by what its hosts answered."""
-    return tuple(_result(flow, method, answers) for flow in flows)
-
-
-def _result(flow: AdapterFlow, method: PairMethod, answers: Mapping[str, Answer]) -> FlowResult:
+def result(flow: AdapterFlow, method: PairMethod, answers: Mapping[str, Answer]) -> FlowResult:
+    """Return the result of a flow, by what its hosts answered."""
     lacking = list(_lacking(flow, method))
     if lacking:
         return FlowResult(flow, None, f"no GPU is known to be near the adapter of {', '.join(lacking)}")

@@ -6,6 +6,7 @@ goes on where the journal has its last stage.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -255,6 +256,7 @@ def _look(
         found = {state.name: answer for state, answer in zip(states, answers, strict=True)}
     hosts = {name: one for name, one in found.items() if isinstance(one, BurnHost)}
     skipped |= {name: one for name, one in found.items() if isinstance(one, str)}
+    _drop_claimed_twice(hosts, states, skipped)
     if len(hosts) < FEWEST:
         why = "; ".join(f"{name}: {reason}" for name, reason in list(skipped.items())[:5])
         raise UsageError(
@@ -263,6 +265,17 @@ def _look(
             remedy="bring more hosts to the stage configured, or wait until their jobs have ended",
         )
     return hosts
+
+
+def _drop_claimed_twice(hosts: dict[str, BurnHost], states: Sequence[NodeState], skipped: dict[str, str]) -> None:
+    """Leave out hosts that report an adapter of another host as theirs; the one whose BMC has it as well stays."""
+    claims = Counter(guid for one in hosts.values() for guid in one.rails)
+    by_bmc = {state.name: {hca.guid for hca in state.inventory.hcas or ()} for state in states if state.inventory}
+    for name, one in list(hosts.items()):
+        foreign = [guid for guid in one.rails if claims[guid] > 1 and guid not in by_bmc.get(name, ())]
+        if foreign:
+            skipped[name] = f"it reports the adapter {foreign[0]}, and so does another host"
+            del hosts[name]
 
 
 @contextmanager

@@ -40,7 +40,7 @@ from clusterctl_burnin.checks.host_network import ADDRESSES
 from clusterctl_burnin.limits.methods import PairMethod
 from clusterctl_burnin.loads import fabric_flows
 from clusterctl_burnin.loads.fabric_flows import AdapterFlow, FlowEnd, FlowResult
-from clusterctl_burnin.loads.model import Member
+from clusterctl_burnin.loads.model import Answer, Member
 from clusterctl_burnin.loads.rank_placement import seat
 from clusterctl_burnin.probe import script
 from clusterctl_burnin.probes.ibstat import IBSTAT
@@ -127,11 +127,11 @@ def look_at(services: BurnServices, node: NodeState, deadline: Deadline) -> Burn
     try:
         member = seat(answer, host.address, profile.sku).member(host.name, host.address)
         guids = {adapter.name: guid_of(adapter.node_guid) for adapter in parse_ibstat(answer.text(IBSTAT))}
+        rails = {guids[device]: rail for rail, device in enumerate(member.devices)}
     except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
         return peer_error(error, host.name).message
     if not member.devices:
         return "it shows no InfiniBand adapter of its SKU"
-    rails = {guids[device]: rail for rail, device in enumerate(member.devices)}
     return BurnHost(host, member, rails, profile.limits.methods.ib_write_bw)
 
 
@@ -298,7 +298,7 @@ class FabricBurn:
             early, late = self._readings(deadline)
             answers = {name: future.result()[0] for name, future in asked.items()}
         words = {name: one.cause if isinstance(one, SessionFailure) else one for name, one in answers.items()}
-        found = fabric_flows.results(flows, method, words)
+        found = tuple(_result(flow, method, words) for flow in flows)
         self._drop_lost(answers)
         after = self.services.fabric.ibnetdiscover(deadline.within(READ_S))
         ways = _way_names(ready.plan.routes, stage)
@@ -386,6 +386,14 @@ class _Reading:
 def _snapshot(fabric: str, counters: str) -> Snapshot:
     found = parse_ibnetdiscover(fabric, file="ibnetdiscover")
     return Snapshot(found, decode_telemetry(counters.encode(), found, file="ibqueryerrors"))
+
+
+def _result(flow: AdapterFlow, method: PairMethod, answers: Mapping[str, Answer]) -> FlowResult:
+    """Return the result of a flow; what its hosts answer can spoil no other flow."""
+    try:
+        return fabric_flows.result(flow, method, answers)
+    except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
+        return FlowResult(flow, None, peer_error(error, f"{flow.source} → {flow.target}").message)
 
 
 def _way_names(routes: Routes, stage: Stage) -> str:

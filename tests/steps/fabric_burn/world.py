@@ -45,12 +45,16 @@ class Bad:
 
 @dataclass
 class FabricWorld:
-    """Meets the ports of a burn: shell, fabric, tables and counters. `dead`: hosts that answer no session."""
+    """Meets the ports of a burn: shell, fabric, tables and counters. `dead`: hosts that answer no session.
+
+    reports_of  host → the host whose adapters it reports as its own
+    """
 
     fabric: Fabric
     tables_: ForwardingTables
     bad: Sequence[Bad] = ()
     dead: set[str] = field(default_factory=set)
+    reports_of: dict[str, str] = field(default_factory=dict)
     timer: FakeTimer = field(default_factory=FakeTimer)
     sessions: int = 0
 
@@ -112,7 +116,7 @@ class FabricWorld:
         options = dict(zip(argv[1::2], argv[2::2], strict=False))
         answer = {"argv": argv, "status": "ok", "rc": 0, "stdout": "", "stderr": "", "started": 0.0, "seconds": 1.0}
         if argv == ["ibstat"]:
-            return answer | {"stdout": "".join(map(ibstat, self._devices(host)))}
+            return answer | {"stdout": "".join(map(ibstat, self._devices(self.reports_of.get(host, host))))}
         if argv[-1] not in self.names:
             return answer
         source = next(e for e in self.routes.endpoints if (e.host, e.name.port) == (host, options["-d"]))
