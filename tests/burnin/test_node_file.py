@@ -191,7 +191,7 @@ def test_probes_that_do_not_end_are_unmeasured(program: Path) -> None:
 
 
 def test_only_a_failure_is_exit_code_1() -> None:
-    """A warning is 0, unmeasured alone is 4, unmeasured beside a failure is 1."""
+    """A warning is 0, unmeasured alone is 4, unmeasured together with a failure is 1."""
     (one,) = (finding for finding in on_the_controller(readings()) if finding.check == "swap_off")
     made = {verdict: replace(one, verdict=verdict) for verdict in Verdict}
     assert exit_code([made[Verdict.PASS], made[Verdict.WARN]]) == 0

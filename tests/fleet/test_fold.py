@@ -122,7 +122,7 @@ def old_reports(*steps: Step) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Case:
-    """At `stage` the event changes these fields, beside the counters of events."""
+    """At `stage` the event changes these fields, apart from the counters of events."""
 
     payload: Payload
     changes: dict[str, Any]
@@ -337,7 +337,7 @@ CASES: dict[str, Case] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_an_event_changes_these_fields(name: str) -> None:
-    """Beside the number of events and the last one."""
+    """Apart from the number of events and the last one."""
     case = CASES[name]
     before = replace(case.before, stage=case.stage)
     state = apply(before, written(node_event(before.id, case.payload), SEQ, NOW, "alice"))

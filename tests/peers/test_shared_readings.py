@@ -76,7 +76,7 @@ FORGED = (
 
 @listed
 def test_a_description_in_a_fabric(poison: str) -> None:
-    """The other nodes' cables are judged as beside an honest host."""
+    """The other nodes' cables are judged as next to an honest host."""
     assert cabled(described(poison)) == OTHERS
 
 

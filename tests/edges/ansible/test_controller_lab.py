@@ -76,8 +76,8 @@ def test_a_bare_host_becomes_a_controller(controller: Controller) -> None:
     shipped = resource("playbooks")
     ready = controller.play("controller_prepare.yml", DATA)
     assert ready.ok, ready.message
-    foretold = controller.play("controller.yml", shipped, check=True)
-    assert foretold.ok, foretold.message
+    checked = controller.play("controller.yml", shipped, check=True)
+    assert checked.ok, checked.message
     first = controller.play("controller.yml", shipped)
     assert first.ok, first.message
     assert INSTALLS in first.changes
