@@ -30,7 +30,7 @@ class Hearing(BaseHTTPRequestHandler):
     def _reply(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        self.heard.append((self.command, self.path, headers, body))
+        self.requests.append((self.command, self.path, headers, body))
         answer = (DATA / "machine.json").read_bytes()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
@@ -51,7 +51,7 @@ def hearing() -> Iterator[tuple[Machines, list[tuple[str, str, dict[str, str], b
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_address[1]}/MAAS"
     settings = MaasSettings(url, API_KEY, "jammy", allow_plain_http=True)
-    yield Machines(MaasApi(settings, UtcClock())), handler.heard
+    yield Machines(MaasApi(settings, UtcClock())), handler.requests
     server.shutdown()
     server.server_close()
 
