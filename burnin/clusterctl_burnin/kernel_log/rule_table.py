@@ -31,11 +31,12 @@ NAMES = {
     "nvme": r"(?P<part>nvme\d+)(?:c\d+)?n\d+(?:p\d+)?\b",
     "disk": r"(?P<part>(?:sd|vd|xvd|hd|dasd)[a-z]{1,3}|md\d+|dm-\d+|mmcblk\d+)(?:p?\d+)?\b",
     "nic": r"(?:bnxt_en|bnx2x?|tg3|be2net|ice|i40e|ixgbe(?:vf)?|igb|igc|iavf|idpf|e1000e?|qede?|qlcnic|netxen|ena|ionic|sfc|cxgb[34]|atlantic|hinic|enic|nfp|fm10k|efa|irdma|mana|gve|hns3|liquidio)",
-    "hba": r"(?:mpt[23]?sas(?:_cm)?\d*|megaraid_sas|megasas|hpsa|smartpqi|aacraid|AAC\d+|qla2xxx|lpfc|mvsas|pm80\d\d|isci|arcmsr|3w-\w+|ahci)",
+    "hba": r"(?:mpt[23]?sas(?:_cm)?\d*|megaraid_sas|megasas|hpsa|smartpqi|aacraid|AAC\d+|qla2xxx|lpfc|mvsas|mvumi|mpi3mr\d*|pm80\w+:?|hisi_sas\w*|isci|arcmsr|3w-\w+|ahci|bfa|fnic|snic|csiostor|qed[if]|qla4xxx|mpt(?:base|sas|scsih|spi)|stex|hptiop|esas2r)",
     "place": r"(?: \[?%pci%\]?[\w-]*)?",
-    "side": r"(?!.*(?i:\b(?:vfs?|vlans?|mac filter|filters?|fdir|tc|flower|ddp|ptp|phc|gnss|dcb\w*|ets|sr-?iov|devlink\w*|sysfs|debugfs|thermal zone|hwmon|leds?|wol|macsec|tls|ipsec|lldp|rss|eswitch|lag|bond|xdp|umem|coalesc\w*|ethtool|timestamp\w*|trace|tracer|trigger pg\d|diag buffer|smp_affinity|affinity|tx timeout|tx_timeout|tx hang|change channels|direct firmware load|max timeout|aq command config|overflow promiscuous|taskabort|crash dump|self test not|autoneg\w*|qos|mtu|workqueue|cqe compression|psample|hairpin)\b|\b(?:rc|err|error|status|ret)[ =:(]*-(?:22|95)\b))",
+    "side": r"(?!.*(?i:\b(?:vfs?|vlans?|mac filter|filters?|fdir|tc|flower|ddp|ptp|phc|gnss|dcb\w*|ets|sr-?iov|devlink\w*|sysfs|debugfs|thermal zone|hwmon|leds?|wol|macsec|tls|ipsec|lldp|rss|eswitch|lag|bond|xdp|umem|coalesc\w*|ethtool|timestamp\w*|trace|tracer|trigger pg\d|diag buffer|smp_affinity|affinity|tx timeout|tx_timeout|tx hang|change channels|direct firmware load|max timeout|aq command config|overflow promiscuous|taskabort|crash dump|self test not|autoneg\w*|qos|mtu|workqueue|cqe compression|psample|hairpin|vpd|serial number|board id|xdp|xsk|eee|ulp|recovered after|flow (?:rule|post|act)\w*|post action|offloads?|[fp]logi|prli|adisc|els|nameserver|rscn|nvme-fc|panic handler)\b|(?<!not )(?<!un)\bsuccess(?:ful(?:ly)?)?\b|\bfirmware: failed to load\b|\badapter.s dsn\b|\b(?:rc|err|error|status|ret)[ =:(]*-(?:22|95)\b))",
     "dead": r"(?i:(?<!non-)(?<!non)(?<!no )\b(?:fatal|catastrophic|unrecover\w*|irrecoverable|non.?recoverable|uncorrect(?:ed|able))\b|\b(?:hardware|hw|internal|critical|permanent|persistent internal|system) (?:error|fault|failure|malfunction)|parity error|\b(?:double|multi)[- ]bit|\becc (?:data )?error|\b(?:(?:hung|hang)(?! task)|halted|lock(?:ed)?[- ]?up|crash(?:ed)?(?! dump)|panic\S*|assert(?:ion|ed)?|dead|died|stuck|unresponsive|inoperable|wedged)\b|\bnon-operational|\bnot (?:responsive|responding|operational|running|alive|ready)\b|\b(?:no|isn.t|not) respon\w+|\b(?:fw|firmware|adapter|device|controller) is (?:gone|down|unavailable)\b|\b(?:adapter|controller|device|hba|ioc)\b.{0,12}\b(?:offline|unavailable|removed|gone|lost|fault(?:ed)?\b)|\bin fault\b|\boffline\b|power.?cycle|replace the adapter|over ?heat|\bcritical (?:thermal|temperature)|temperature threshold|\bfan (?:failure|has stopped)|\bpower fault|checksum (?:is )?(?:not valid|invalid|error|mismatch)|\bgiving up\b|0xffffffff\b|no firmware running|image is corrupt\w*|watchdog timeout|\b(?:pci )?disconnect(?:ed)?\.|cannot proceed|\bfault (?:info|code)|\bBUG!|failed to respond|\bintr err\b)",
     "start": r"(?i:(?:\b|_)(?:\w*init\w*|\w*reset|recover\w*|\w*probe\w*|re-?initiali[sz]\w*|boot|handshake|adminq|mailbox|firmware|fw\w*|command\w*|cmd\w*|mc|nvm|eeprom|doorbell\w*|operation\w*|hwrm|hca|ioc|register|post|dmae|block|hw|core|queues?|pages|rebuild|task|page|resource\w*)\b.{0,60}\b(?:fail\w*|timed? ?out|timeout|error|aborting)\b|\b(?:fail\w*|unable|cannot|can not|could not|couldn.t|timed? ?out|timeout)\b.{0,24}\b(?:re-?)?(?:init\w*|reset\w*|start\w*|recover\w*|communicat\w*|map\w*|bring|enabl\w*|ready|read\w*|command\w*|exit|alloc\w* (?:init|unit|vectors?)|reserve|reclaim\w*|enter|identify|enter|operational|hca|firmware|fw))",
+    "fails": r"(?i:\bfail(?:ed|ure|s|ing)?\b)",
     "driver": r"(?:nvme\w*|mlx[45]\w*|ib\d+|infiniband|i40e|ice|iavf|ixgbe|igb|bnxt\w*|bnx2x|tg3|cxgb4|qede?|be2net|ionic|sfc|hfi1\w*|irdma|efa|ena|megaraid\w*|megasas|mpt[23]?sas\w*|hpsa|smartpqi|aacraid|ahci|ata\d+|sd|block|md\d*|dm-\d+|device-mapper|nvidia(?!-modeset)[\w-]*|NVRM|pcieport|pciehp|EDAC|mce|DMAR|AMD-Vi|arm-smmu\S*|amdgpu|zio|zfs|xfs|ext4\S*|btrfs|jbd2)",
     "failure": r"\b(?:fail(?:ed|ure|s|ing)?|error|time(?:d|s)? ?out|fault(?:ed|s)?|dead|died|lost|h[au]ng|abort(?:ed|ing)|not respond\w*|unresponsive|offline|could ?n.t|unable to|cannot|refused|giving up|timing out)\b",
 }
@@ -45,13 +46,13 @@ SUSPICIOUS = (
     r"(?i)\bparity error|\b(?:double|multi)[- ]bit|\becc error|\bmedium error|\blockup\b|\bdata (?:is )?lost\b|\bdata loss\b",
     r"(?i)\b(?:firmware|fw|microcode|adapter|controller|device) (?:is |has |was |in )?(?:hung|hang|crash(?:ed)?|assert|dead|lost|unresponsive|not responding|stuck|fault(?:ed)? state)\b",
     r"(?i)\bfallen off the bus|\bover[- ]?heat|\bover[- ]?temp(?:erature)?\b|\bcritical temperature|\bdevice inaccessible",
-    r"(?i)^(?:message repeated \d+ times: \[)?%driver%\b.*%failure%",
+    r"(?i)^(?:message repeated \d+ times: \[)?(?:(?=nvidia)|%side%)%driver%\b.*%failure%",
 )
 """Words of an unknown message that reports an error of the hardware, or a driver of a part that training needs fails:
 an operator must look at it.
 """
 NEEDED = (
-    r"^(?:nvme\d* |mlx[45]_core |%hba%\b|EDAC MC|mce: |pcieport |md/raid|device-mapper: (?:raid|multipath)|%nic% %pci%|AMD-Vi: |arm-smmu)",
+    r"^%side%(?:nvme\d* |mlx[45]_core |%hba%\b|EDAC MC|mce: |pcieport |md/raid|device-mapper: (?:raid|multipath)|%nic% %pci%|AMD-Vi: |arm-smmu)",
 )
 """A message at level err of a driver of a part that training needs, which no rule and no table knows: an operator must
 look.
@@ -188,9 +189,9 @@ RULES = (
         patterns=(
             r"\[(?P<part>sd[a-z]+)\] (?:tag#\d+ )?Sense Key : (?:Medium Error|Hardware Error|0x[34]\b)",
             r"\[(?P<part>sd[a-z]+)\] (?:tag#\d+ )?Add\. Sense: (?:Unrecovered (?:read|write) error|Write error|Read error|Internal target failure|Logical unit failure|Mechanical positioning error|Hardware impending failure|Failure prediction threshold|Data path failure|Peripheral device write fault|No seek complete|Track following error|Record not found|Random positioning error|Defect list error|Power-on (?:failure|or self-test failure)|Logical unit (?:failed|does not respond|has not self-configured)|Warning - specified temperature exceeded|Spindle)",
-            r"\[(?P<part>sd[a-z]+)\] Read Capacity\(\d+\) failed: Result: ",
-            r"\[(?P<part>sd[a-z]+)\] (?:tag#\d+ )?FAILED Result: hostbyte=(?!DID_OK\b|0x00\b)",
-            r"\[(?P<part>sd[a-z]+)\] (?:tag#\d+ )?Result: hostbyte=(?!DID_OK\b|0x00\b)",
+            r"\[(?P<part>sd[a-z]+)\] Read Capacity\(\d+\) failed: Result: hostbyte=(?:DID_OK|0x00)",
+            r"\[(?P<part>sd[a-z]+)\]\s+(?:tag#\d+ )?FAILED Result: hostbyte=(?!DID_OK\b|0x00\b)",
+            r"\[(?P<part>sd[a-z]+)\]\s+(?:tag#\d+ )?(?:[\w ()]+ failed: )?Result: hostbyte=(?!DID_OK\b|0x00\b)",
             r"sd (?P<part>[\d:]+): .*timing out command, waited",
             r"sd (?P<part>[\d:]+): (?:Device not ready|Illegal state transition)",
             r"sd (?P<part>[\d:]+): (?:\[\w+\] )?Device offlined",
@@ -256,6 +257,7 @@ RULES = (
             r"device-mapper: multipath: .*Failing path",
             r"device-mapper: raid: .*(?:has failed|faulty|Failed to read superblock)",
             r"device-mapper: (?:thin|cache|space map|btree).*(?:abort|failed|error|read-only)",
+            r"device-mapper: (?:verity|integrity|crypt|era|writecache|mirror|raid1|snapshots?)\b.*(?i:corrupt\w*|i/o error|aead error|checksum|mismatch|fail\w*|invalidat\w*)",
         ),
         cause="a volume has lost a drive",
         remedy="read dmsetup status and lsblk on the node; look for errors of the drive below the volume",
@@ -269,8 +271,8 @@ RULES = (
             r"EXT[234]-fs error \(device (?!loop)",
             r"Remounting filesystem read-only",
             r"EXT[234]-fs \(.*\): .*(?:potential data loss|[Dd]ata will be lost|Delayed block allocation failed|previous I/O error|I/O error while)",
-            r"EXT[234]-fs warning \(device .*I/O error",
-            r"EXT[234]-fs \(.*\): (?:warning: mounting fs with errors|error count since last fsck|(?:initial|last) error at time|can.t read group descriptor|ext4_check_descriptors|group descriptors corrupted|.*orphan list check failed|.*[Cc]hecksum (?:failed|invalid))",
+            r"EXT[234]-fs warning \(device (?!loop).*I/O error",
+            r"EXT[234]-fs \(.*\): (?:warning: mounting fs with errors|error count since last fsck|(?:initial|last) error at time|bad (?:geometry|block|inode|magic)|mount failed|shut ?down requested|can.t read group descriptor|ext4_check_descriptors|group descriptors corrupted|.*orphan list check failed|.*[Cc]hecksum (?:failed|invalid))",
             r"(?:Aborting journal on device|JBD2: (?:Detected IO errors|Error -?\d+ detected))",
         ),
         cause="a file system is damaged, or the drive below it does not write",
@@ -295,7 +297,7 @@ RULES = (
         patterns=(
             r"BTRFS error \(device (?!loop)(?!.*errs: wr 0, rd 0, flush 0, corrupt 0, gen 0$)",
             r"BTRFS critical|BTRFS: error \(device",
-            r"BTRFS .*(?:forced readonly|csum (?:failed|mismatch)|checksum error|parent transid verify failed|open_ctree failed|checksum verify failed|bad tree block)",
+            r"BTRFS .*(?:forced readonly|csum (?:failed|mismatch)|checksum error|parent transid verify failed|open_ctree failed|checksum verify failed|bad tree block|(?:has|have|had) bad \w+)",
         ),
         cause="a file system is damaged, or the drive below it fails",
         remedy="look for errors of the drive below it; install the node again",
@@ -303,9 +305,10 @@ RULES = (
     Rule(
         "node",
         Verdict.FAIL,
-        words=("Pool '", "zio pool=", "PANIC", "VERIFY", "SPLError"),
+        words=("ool '", "zio pool=", "PANIC", "VERIFY", "SPLError"),
         patterns=(
-            r"WARNING: Pool '[^']+' has encountered an uncorrectable I/O failure",
+            r"WARNING: (?:.* )?[Pp]ool '[^']+' has(?: encountered an uncorrectable I/O failure|.*suspend| not| been)",
+            r"WARNING: (?:.* )?[Pp]ool '[^']+'.*(?:suspend|fault|uncorrectable)",
             r"zio pool=\S+ vdev=\S+ error=\d+",
             r"^PANIC: zfs|\bPANIC at \S+\.c:\d+|^VERIFY\d?S?\(.*\) failed|SPLError: ",
         ),
@@ -476,7 +479,7 @@ RULES = (
         "pci",
         Verdict.FAIL,
         words=(
-            "Slot(",
+            "lot(",
             "retrain",
             "Link Active not set",
             "change power state",
@@ -485,7 +488,7 @@ RULES = (
             "PCIe link lost",
         ),
         patterns=(
-            r"(?:pcieport|pciehp) %pci%:.*Slot\([^)]*\): (?:Link Down|Card not present|Cannot train link|Power fault|Failed to check link|No link|Link Training Error)",
+            r"(?:pcieport|pciehp) %pci%:.*[Ss]lot\([^)]*\): (?:Link Down|Card not present|Cannot train link|Power fault|Failed to check link|No link|Link Training Error)",
             r"%pci%: (?:broken device, retraining|retraining failed|Data Link Layer Link Active not set)",
             r"%pci%: .*(?:device inaccessible|config space inaccessible|Refused to change power state)",
             r"%pci%.*: PCIe link lost",
@@ -718,11 +721,11 @@ RULES = (
     Rule(
         "gpu",
         Verdict.FAIL,
-        words=("NVRM: ", "nvidia: probe", "driver nvidia"),
+        words=("NVRM", "nvidia: probe", "driver nvidia"),
         patterns=(
             r"NVRM: (?:GPU )?%pci%: .*(?:RmInitAdapter|rm_init_adapter) failed",
-            r"NVRM: .*(?:RmInitAdapter|rm_init_adapter)(?:: Cannot|(?:\(\d+\))? failed)|NV_ERR_RESET_REQUIRED",
-            r"^NVRM: .*(?i:fail\w* to (?:copy|read|load|fetch|get|map) (?:the )?(?:vbios|video bios|rom)\b)",
+            r"NVRM:? .*(?:RmInitAdapter|rm_init_adapter)(?:: Cannot|(?:\(\d+\))? failed)|NV_ERR_RESET_REQUIRED",
+            r"^NVRM:? .*(?i:fail\w* to (?:copy|read|load|fetch|get|map) (?:the )?(?:vbios|video bios|rom)\b)",
             r"NVRM: GPU %pci%: (?:Failed to |GPU is lost)",
             r"NVRM: Device start failed for %pci%",
             r"NVRM: (?:The NVIDIA probe routine failed|None of the NVIDIA devices were initialized|No NVIDIA (?:GPU|PCI devices) found|Can.t find an IRQ|FATAL: |Fatal Error|pci_enable_device failed|failed to map registers|request_mem_region failed|This PCI I/O region assigned|BAR\d is \d+M @ 0x0 )",
@@ -735,9 +738,9 @@ RULES = (
     Rule(
         "gpu",
         Verdict.FAIL,
-        words=("NVRM: ",),
+        words=("NVRM",),
         patterns=(
-            r"^NVRM: .*(?i:requires use of the nvidia (?:open|proprietary) kernel modules|is not supported by (?:the|this) .{0,60}(?:driver|release))",
+            r"^NVRM:? .*(?i:requires use of the nvidia (?:open|proprietary) kernel modules|is not supported by (?:the|this) .{0,60}(?:driver|release))",
         ),
         cause="the installed driver does not serve a GPU",
         remedy="install the driver, and its open or proprietary kernel modules, that NVIDIA lists for this GPU (role nvidia_driver)",
@@ -745,10 +748,12 @@ RULES = (
     Rule(
         "gpu",
         Verdict.FAIL,
-        words=("uvm", "NVRM: "),
+        words=("uvm", "NVRM"),
         patterns=(
             r"(?i)nvidia-uvm: .*global fatal error",
-            r"NVRM: .*(?:GPU is probably locked|Cannot attach gpu|bailing out of RmInitAdapter|for critical error|GSP Timeout|GSP RM heartbeat|Memory Subsystem Error detected|timeout error waiting|_threadNodeCheckTimeout|GPU crash dump has been created|GSP-CrashCat Report|[Hh]eartbeat ?[Tt]imed ?[Oo]ut|NV_ERR_GPU_IS_LOST|(?i:gpu is (?:likely |probably )?in a bad state)|NV_ERR_ECC_ERROR)",
+            r"NVRM:? .*(?:GPU is probably locked|Cannot attach gpu|bailing out of RmInitAdapter|for critical error|GSP Timeout|GSP RM heartbeat|Memory Subsystem Error detected|timeout error waiting|_threadNodeCheckTimeout|GPU crash dump has been created|GSP-CrashCat Report|[Hh]eartbeat ?[Tt]imed ?[Oo]ut|NV_ERR_GPU_IS_LOST|(?i:gpu is (?:likely |probably )?in a bad state)|(?<!== )NV_ERR_(?:ECC_ERROR|GPU_IN_FULLCHIP_RESET|GPU_NOT_FULL_POWER|RISCV_ERROR|NVLINK_\w+_ERROR|NVLINK_FABRIC_FAILURE|NVSWITCH_FABRIC_FAILURE|GPU_MEMORY_ONLINING_FAILURE))",
+            r"^NVRM:? .*(?i:\bstatus:? (?:0x)?0*(?:f|62)\b)",
+            r"^NVRM:? (?:GPU\d+ )?nvAssert\w+: .*returned from _?(?:kgsp|kfsp|kpmu|ksec2|gpu|knvlink)\w*(?:WaitFor|Init|Boot|Bootstrap|PowerOn|StateLoad|Train)\w*\(",
         ),
         cause="a GPU or its firmware has stopped",
         remedy="power the node off and on; if it comes back within 30 days, replace the GPU",
@@ -756,13 +761,13 @@ RULES = (
     Rule(
         "gpu",
         Verdict.FAIL,
-        words=("NVRM: ",),
+        words=("NVRM",),
         patterns=(
-            r"^NVRM: (?:GPU\d+ )?knvlink\w+: .*(?i:fail\w* .*(?:train|ALI|to active)|train\w* .*fail|marked degraded)",
-            r"^NVRM: (?:GPU\d+ )?(?!nvAssert|nvCheck)\w+: .*(?i:\bback on (?:the )?bus|\w*fatal_error\w*|stuck interrupt|pmu has halted)",
-            r"^NVRM: (?:GPU\d+ )?(?!nvAssert|nvCheck|kbif|Rate limiting)\w+: %side%.*(?i:timed out|time-?out (?:waiting|while|error)|\bfatal\b|uncorr(?:ected)?_?err|ecc_status\w*|not back on the bus|probably locked|lockdown|unexpected wpr2|degraded mode)",
-            r"^NVRM: (?:GPU\d+ )?(?!nvAssert|nvCheck|kbif|Rate limiting)\w+: (?i:(?!.*\b(?:unload\w*|deinit\w*|free|unmap|suspend|resume|hibernat\w*|vgpu|mig)\b).*\b(?:\w*boot\w*|reset\w*|train\w*|fwsec|fsp|sec2|falcon|riscv|bootrom|wpr2|booter)\b.*\b(?:fail\w*|cannot|halt\w*)\b)",
-            r"^NVRM: (?:GPU\d+ )?(?!nvAssert|nvCheck|kbif|Rate limiting)\w+: (?i:(?!.*\b(?:unload\w*|deinit\w*|free|unmap|suspend|resume|hibernat\w*|vgpu|mig)\b).*\b(?:fail\w*|cannot|unable)\b.*\b(?:boot\w*|halt|reset|train|fwsec|falcon|gfw\w*|gsp-?rm|booter)\b)",
+            r"^NVRM:? (?:GPU\d+ )?knvlink\w+: .*(?i:fail\w* .*(?:train|ALI|to active)|train\w* .*fail|marked degraded)",
+            r"^NVRM:? (?:GPU\d+ )?(?!nvAssert|nvCheck)\w+: .*(?i:\bback on (?:the )?bus|\w*fatal_error\w*|stuck interrupt|pmu has halted)",
+            r"^NVRM:? (?:GPU\d+ )?(?!nvAssert|nvCheck|kbif|Rate limiting)\w+: %side%.*(?i:timed out|time-?out (?:waiting|while|error)|\bfatal\b|uncorr(?:ected)?_?err|ecc_status\w*|not back on the bus|probably locked|lockdown|unexpected wpr2|degraded mode)",
+            r"^NVRM:? (?:GPU\d+ )?(?!nvAssert|nvCheck|kbif|Rate limiting)\w+: (?i:(?!.*\b(?:unload\w*|deinit\w*|free|unmap|suspend|resume|hibernat\w*|vgpu|mig)\b).*\b(?:\w*boot\w*|reset\w*|train\w*|fwsec|fsp|sec2|falcon|riscv|bootrom|wpr2|booter)\b.*\b(?:fail\w*|cannot|halt\w*)\b)",
+            r"^NVRM:? (?:GPU\d+ )?(?!nvAssert|nvCheck|kbif|Rate limiting)\w+: (?i:(?!.*\b(?:unload\w*|deinit\w*|free|unmap|suspend|resume|hibernat\w*|vgpu|mig)\b).*\b(?:fail\w*|cannot|unable)\b.*\b(?:boot\w*|halt|reset|train|fwsec|falcon|gfw\w*|gsp-?rm|booter)\b)",
         ),
         cause="a GPU or its firmware does not start or has stopped",
         remedy="power the node off and on; if it comes back within 30 days, replace the GPU",
@@ -786,8 +791,13 @@ RULES = (
     Rule(
         "gpu",
         Verdict.INCONCLUSIVE,
-        words=("NVRM: The NVIDIA probe routine was not called", "NVRM: Xid", "SXid"),
-        patterns=(r"NVRM: The NVIDIA probe routine was not called", r"NVRM: Xid\b", r"nvidia-nvswitch\d*: SXid"),
+        words=("NVRM: The NVIDIA probe routine was not called", "NVRM: Xid", "SXid", "nv_drm"),
+        patterns=(
+            r"\[drm:nv_drm_(?:load|probe|register|dev)\w* \[nvidia_drm\]\] \*ERROR\*",
+            r"NVRM: The NVIDIA probe routine was not called",
+            r"NVRM: Xid\b",
+            r"nvidia-nvswitch\d*: SXid",
+        ),
         cause="the driver reports a GPU or NVSwitch in a way that the tables do not know",
         remedy="look the message up with NVIDIA",
     ),
@@ -823,8 +833,9 @@ RULES = (
         Verdict.FAIL,
         words=("mlx5", "mlx4", "hfi1", "infiniband ", "bnxt_re"),
         patterns=(
-            r"\b(?:mlx[45]_(?:core|en|ib)|hfi1) %pci%\b.*: %side%.*%dead%",
-            r"\b(?:mlx[45]_(?:core|en|ib)|hfi1) %pci%\b.*: %side%.*%start%",
+            r"^(?=mlx|hfi1)%side%(?:mlx[45]_(?:core|en|ib)|hfi1) %pci%\b.*: .*%dead%",
+            r"^(?=mlx|hfi1)%side%(?:mlx[45]_(?:core|en|ib)|hfi1) %pci%\b.*: .*%start%",
+            r"^(?=mlx|hfi1)%side%(?:mlx[45]_(?:core|en|ib)|hfi1) %pci%\b.*: .*%fails%",
             r"\b(?:mlx[45]_(?:core|en|ib)|hfi1) %pci%\b.*: .*(?:starting health recovery flow|enable hca failed|Internal error mark)",
             r"\binfiniband (?P<part>\w+): %side%.*%start%",
         ),
@@ -834,19 +845,20 @@ RULES = (
     Rule(
         "nic",
         Verdict.FAIL,
-        words=(" 0000:", " 0001:", ":", "qed"),
+        words=(":", "qed"),
         patterns=(
-            r"^%nic% %pci%\b.*: %side%.*%dead%",
-            r"^%nic% %pci%\b.*: %side%.*%start%",
+            r"^(?=%nic%)%side%%nic% %pci%\b.*: .*%dead%",
+            r"^(?=%nic%)%side%%nic% %pci%\b.*: .*%start%",
+            r"^(?=%nic%)%side%%nic% %pci%\b.*: .*%fails%",
             r"^%nic% %pci%.*: .*(?:hwrm req_type .* error|Hardware Error|UE (?:LOW|HIGH): |Error \(timeout: )",
             r"^%nic% %pci%.*recovery unsuccessful",
-            r"^%nic% %pci%.*: %side%.*(?i:[a-z)] time(?:d )?out)[.!]?(?: \(|$)",
-            r"^%nic% %pci%.*: %side%.*\b(?:Failed|Unable|Couldn.t) .*\bHW\b",
+            r"^(?=%nic%)%side%%nic% %pci%.*: .*(?i:[a-z)] time(?:d )?out)[.!]?(?: \(|$)",
+            r"^(?=%nic%)%side%%nic% %pci%.*: .*\b(?:Failed|Unable|Couldn.t) .*\bHW\b",
             r"^(?:%nic%|%hba%): probe of %pci% failed with error",
             r"^(?:%nic%|%hba%) %pci%: probe with driver \S+ failed",
-            r"^%nic%: %side%.*%dead%",
-            r"^%nic%: %side%.*%start%",
-            r"^\[qed\w*:\d+\([^)]*\)\].*(?:%dead%|%start%)",
+            r"^(?=%nic%)%side%%nic%: .*%dead%",
+            r"^(?=%nic%)%side%%nic%: .*%start%",
+            r"^\[qed\w*:\d+\([^)]*\)\].*(?:%dead%|%start%|%fails%)",
         ),
         cause="a network adapter's driver reports that the adapter fails",
         remedy="power the node off and on; if it comes back, update the adapter's firmware, then replace it",
@@ -870,8 +882,9 @@ RULES = (
             "pm80",
         ),
         patterns=(
-            r"^%hba%%place%: .*%side%.*%dead%",
-            r"^%hba%%place%: .*%side%.*%start%",
+            r"^(?=%hba%)%side%%hba%%place%: .*%dead%",
+            r"^(?=%hba%)%side%%hba%%place%: .*%start%",
+            r"^(?=%hba%)%side%%hba%%place%: .*(?:%fails%|\berroneous completion\b|(?i:(?<!devloss )\btime(?:d )?-?out\b|\bresetting (?:\w+ )?(?:adapter|controller|host|ioc|firmware)\b))",
             r"^%hba%%place%: .*(?i:timed out|CISS_\w+|kill(?:ing)? adapter|attempting task abort|waiting \d+ seconds for .*reset)",
             r"^qla2xxx \[%pci%\]\S* .*(?:%dead%|%start%)",
             r"^mpt[23]sas\S*: (?:removing handle|failure at|issue target reset)",
@@ -887,7 +900,8 @@ RULES = (
         Verdict.FAIL,
         words=("ata", "sd ", "scsi "),
         patterns=(
-            r"\b(?P<part>ata\d+)(?:\.\d\d)?: (?:(?:soft|hard)reset failed|SRST failed|reset failed|exception Emask|failed to (?:read SCR|recover|clear SError)|link offline, giving up|error=0x[0-9a-f]*[1-9a-f])",
+            r"^(?:sd|scsi) (?P<part>[\d:]+): (?:\[\w+\] )?(?:tag#\d+ )?(?:attempting (?:task|device|target|bus|host|controller) (?:abort|reset)|(?:task abort|(?:device|target|bus|host|controller) reset):? FAILED)",
+            r"\b(?P<part>ata\d+)(?:\.\d\d)?: (?:(?:soft|hard)reset failed|SRST failed|reset failed|exception Emask|illegal \w+ transition|failed to (?:read SCR|recover|clear SError)|link offline, giving up|error=0x[0-9a-f]*[1-9a-f])",
             r"^(?:sd|scsi) (?P<part>[\d:]+): .*(?:not responding|(?i:offlin(?:e|ed|ing)\b)|(?i:access timeout))",
         ),
         cause="a drive or its cable fails",
