@@ -36,6 +36,7 @@ class LoadedGpu:
                     memory_temperature_max_c (°C), power_max_w (W), sm_clock_min_mhz (MHz)
     not_measured    phase → reason
     repeats, mismatches, digest   repetitions of one product, results different from the first, SHA-256 of the first
+    others          processes of others that used the GPU under load, by name and number
     samples, reasons   readings of nvidia-smi under load, and their number by mask of clock event reasons
     """
 
@@ -58,6 +59,7 @@ class LoadedGpu:
     digest: str
     samples: int
     reasons: Mapping[int, int]
+    others: tuple[str, ...] = ()
 
     @property
     def subject(self) -> str:
@@ -112,6 +114,7 @@ class _Gpu(pydantic.BaseModel):
     digest: str = ""
     samples: Count
     reasons: dict[str, Count]
+    others: tuple[str, ...] = ()
     gemm_bf16_tflops: Figure | None = None
     gemm_fp8_tflops: Figure | None = None
     memory_gb_per_s: Figure | None = None
@@ -161,6 +164,7 @@ def _gpu(gpu: _Gpu) -> LoadedGpu:
         digest=gpu.digest,
         samples=gpu.samples,
         reasons=MappingProxyType({_mask(mask, gpu.index): count for mask, count in gpu.reasons.items()}),
+        others=gpu.others,
     )
 
 
