@@ -105,10 +105,11 @@ def _decoded(text: str) -> Any:
             json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair is no text
     except RecursionError:
         raise MisfitError("it nests too deep") from None
-    except ValueError as error:
-        known = isinstance(error, json.JSONDecodeError)
-        reason = f"{error.msg}, line {error.lineno} column {error.colno}" if known else type(error).__name__
+    except json.JSONDecodeError as error:
+        reason = f"{error.msg}, line {error.lineno} column {error.colno}"
         raise MisfitError(f"it is no JSON document: {reason}") from None
+    except ValueError as error:
+        raise MisfitError(f"it is no JSON document: {type(error).__name__}") from None
     return value
 
 
