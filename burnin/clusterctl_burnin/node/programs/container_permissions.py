@@ -23,7 +23,7 @@ ACL = "system.posix_acl_access"
 
 
 def described(path: Path, root: Path) -> dict[str, Any]:
-    """Return the path with mode, group and whether an access list (acl(5)) says more."""
+    """Return the path with mode, group and whether an access list (acl(5)) grants more."""
     found = path.stat()
     try:
         group = grp.getgrgid(found.st_gid).gr_name
