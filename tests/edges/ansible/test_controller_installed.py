@@ -1,4 +1,4 @@
-"""The role clusterctl_controller knows which wheel is installed, by what pip of any version wrote: PEP 610."""
+"""The role clusterctl_controller knows which wheel is installed, by what pip wrote (PEP 610)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from clusterctl.edges.resources import resource
 
 DIGEST = "5c" * 32
 ARCHIVES = {
-    "pip 23.0, Debian 12": ({"hash": f"sha256={DIGEST}"}, DIGEST),
-    "pip 23.1 and newer": ({"hash": f"sha256={DIGEST}", "hashes": {"sha256": DIGEST}}, DIGEST),
-    "hashes alone": ({"hashes": {"sha256": DIGEST}}, DIGEST),
-    "without a digest": ({}, "-"),
+    "the older form": ({"hash": f"sha256={DIGEST}"}, DIGEST),
+    "both forms, as pip 23.0.1 writes them": ({"hash": f"sha256={DIGEST}", "hashes": {"sha256": DIGEST}}, DIGEST),
+    "the newer form": ({"hashes": {"sha256": DIGEST}}, DIGEST),
+    "none, as pip 23.0.1 writes it for a path without a digest": ({}, "-"),
 }
 
 
