@@ -86,6 +86,12 @@ def test_a_bad_gpu_fails_by_name(changes: dict[str, Any], cause: str, measured: 
         ),
         ({"ended": "hung", "began": False, "phase": "start"}, "got no further than start", "what else"),
         ({"ended": "failed", "error": "CUDA out of memory", "out_of_memory": True}, "out of memory", "what else uses"),
+        (
+            {"others": ["/tmp/bad (process 5695)"], "gemm_bf16_tflops": 290.2},
+            "/tmp/bad (process 5695)",
+            "drain the node",
+        ),
+        ({"ended": "failed", "exit_code": -9, "phase": "bf16"}, "killed from outside in bf16", "OOM killer"),
         ({"gemm_bf16_tflops": None}, "BF16 product was not measured", ""),
         ({"memory_gb_per_s": None}, "copy inside its memory was not measured", ""),
         ({"peer_gb_per_s": None, "not_measured": {"peer": "no direct access"}}, "no direct access", "NVLinks"),
@@ -99,6 +105,20 @@ def test_what_was_not_measured_is_inconclusive(changes: dict[str, Any], cause: s
     assert (finding.verdict, finding.subject) == (Verdict.INCONCLUSIVE, "gpu 2")
     assert cause in finding.cause
     assert remedy in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("recorded", "verdict", "cause"),
+    [
+        ("h100-torch-2.11.0", Verdict.PASS, "none was throttled"),
+        ("h100-stopped-process", Verdict.INCONCLUSIVE, "got no further than bf16"),
+    ],
+)
+def test_one_real_h100(recorded: str, verdict: Verdict, cause: str) -> None:
+    """The program's output on one H100 80GB HBM3 at its power limit: healthy, and with a process stopped by SIGSTOP."""
+    (finding,) = judged(RECORDED.with_name(f"{recorded}.json").read_text(), gpu_count=1)
+    assert finding.verdict is verdict
+    assert cause in finding.cause
 
 
 def test_gpus_that_the_server_brakes_together_are_one_finding() -> None:
