@@ -75,7 +75,10 @@ def test_a_path_that_cannot_exist_is_wrong_usage(tmp_path: Path, below: str) -> 
     """The operator named it: another path helps, and no right or space."""
     (tmp_path / "file").write_text("")
     path = tmp_path / below
-    with pytest.raises(UsageError, match="cannot be written: ") as caught, named_path_explained("cannot be written", path):
+    with (
+        pytest.raises(UsageError, match="cannot be written: ") as caught,
+        named_path_explained("cannot be written", path),
+    ):
         path.write_text("")
     assert (caught.value.where, caught.value.exit_code) == (str(path), 2)
     assert "name another path" in caught.value.remedy
