@@ -114,8 +114,8 @@ async def serve(folder: Path, count: int, scale: float) -> None:
     world.on_power(maas.service.boot.power_changed)
     print("ready", flush=True)
     while await asyncio.to_thread(sys.stdin.readline):
-        print(json.dumps({"heard": maas.heard, "cpu_s": time.process_time()}), flush=True)
-        maas.heard.clear()
+        print(json.dumps({"heard": maas.requests, "cpu_s": time.process_time()}), flush=True)
+        maas.requests.clear()
     await maas.close()
 
 

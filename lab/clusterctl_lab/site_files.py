@@ -75,7 +75,7 @@ pair_seconds: null
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The lab's secrets, made anew at each `lab up`, and of no use elsewhere."""
+    """The lab's secrets, made again at each `lab up`, and of no use elsewhere."""
 
     bmc_password: str = field(repr=False)
     maas_api_key: str = field(repr=False)

@@ -73,7 +73,7 @@ FAULTS = (
     system_fault(
         "docker-down",
         does="stops docker.service",
-        shows="docker info cannot connect to the daemon; systemctl says inactive",
+        shows="docker info cannot connect to the daemon; systemctl prints inactive",
         change=lambda system: replace(system, docker_stopped=True),
     ),
     system_fault(
@@ -85,13 +85,13 @@ FAULTS = (
     system_fault(
         "exporter-down",
         does="stops prometheus-node-exporter",
-        shows="port 9100 refuses connections; systemctl says inactive",
+        shows="port 9100 refuses connections; systemctl prints inactive",
         change=lambda system: replace(system, exporter_stopped=True),
     ),
     system_fault(
         "fabric-manager-down",
         does="stops nvidia-fabricmanager.service",
-        shows="systemctl says inactive",
+        shows="systemctl prints inactive",
         change=lambda system: replace(system, fabric_manager_stopped=True),
     ),
     system_fault(
@@ -109,7 +109,7 @@ FAULTS = (
     system_fault(
         "hung-host",
         does="freezes every process of the host",
-        shows="TCP connects to port 22, and no banner comes; the BMC says that power is on",
+        shows="TCP connects to port 22, and no banner comes; the BMC reports that power is on",
         change=lambda system: replace(system, frozen=True),
     ),
     system_fault(
@@ -145,7 +145,7 @@ FAULTS = (
     system_fault(
         "network-lost",
         does="takes the link of the management interface down",
-        shows="connections to the host time out; the BMC says that power is on",
+        shows="connections to the host time out; the BMC reports that power is on",
         change=lambda system: replace(system, network_lost=True),
     ),
     system_fault(
@@ -168,7 +168,7 @@ FAULTS = (
     ),
     system_fault(
         "other-release",
-        does="the host's /etc/os-release says Debian 10",
+        does="the host's /etc/os-release names Debian 10",
         shows="/etc/os-release",
         change=lambda system: replace(system, other_release=True),
     ),
@@ -181,7 +181,7 @@ FAULTS = (
     system_fault(
         "sshd-stopped",
         does="stops the SSH server with all its sessions",
-        shows="port 22 refuses connections; the BMC says that power is on",
+        shows="port 22 refuses connections; the BMC reports that power is on",
         change=lambda system: replace(system, sshd_stopped=True),
     ),
     system_fault(

@@ -208,7 +208,7 @@ def test_an_array_is_known_by_its_name_whatever_host_made_it() -> None:
         ((disk(1),), {"serials": ["S9"]}, "S9: this host has no disk with this serial number"),
         ((disk(1),), {"serials": ["S0"]}, "S0: /dev/nvme0n1 holds the operating system"),
         ((disk(1), {**disk(2), "serial": "S1"}), {}, "S1: /dev/nvme1n1 and /dev/nvme2n1 report this serial number"),
-        ((), {}, "this host has no solid-state disk besides those of the operating system"),
+        ((), {}, "this host has no solid-state disk apart from those of the operating system"),
         ((disk(1),), {"links": {}}, "S1: /dev/nvme1n1 has no name in /dev/disk/by-id"),
     ],
 )

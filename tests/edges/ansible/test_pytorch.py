@@ -34,7 +34,7 @@ class Node:
             "pytorch_index_url": self.index,
             "pytorch_folder": str(self.folder),
             "__pytorch_nvidia_smi": str(self.root / "nvidia-smi"),
-            **({} if os.geteuid() == 0 else {"__pytorch_as_anybody": []}),
+            **({} if os.geteuid() == 0 else {"__pytorch_unprivileged": []}),
             **more,
         }
         player = playbooks(self.root / "runs", check=check)

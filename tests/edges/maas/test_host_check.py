@@ -64,13 +64,13 @@ def one(lab: Lab, name: str, **changes: Any) -> Diagnosis:
 
 def test_a_maas_that_is_ready(lab):
     """All well, but for what is not tried; and each thing is asked once."""
-    lab.maas.heard.clear()
+    lab.maas.requests.clear()
     report = look(lab)
     assert report.reached
     assert {item.name: item.health for item in report.found if item.health is not Health.OK} == {
         "maas_power": Health.NOT_MEASURED
     }
-    assert lab.maas.heard.total() < 30
+    assert lab.maas.requests.total() < 30
     assert all(not item.remedy for item in report.found)
 
 
@@ -133,13 +133,13 @@ def test_what_the_site_wants_is_compared_with_what_is_there(lab, changes, name, 
 
 def test_racks_of_old_maas_keep_their_own_images_those_of_new_do_not(lab):
     """From 3.5 on `list_boot_images` says nothing any more, and is not asked."""
-    lab.maas.heard.clear()
+    lab.maas.requests.clear()
     look(lab)
-    assert lab.maas.heard["GET rackcontrollers list_boot_images"] == 2
+    assert lab.maas.requests["GET rackcontrollers list_boot_images"] == 2
     lab.maas.faults.version = "3.6.2"
-    lab.maas.heard.clear()
+    lab.maas.requests.clear()
     look(lab)
-    assert lab.maas.heard["GET rackcontrollers list_boot_images"] == 0
+    assert lab.maas.requests["GET rackcontrollers list_boot_images"] == 0
 
 
 def test_a_rack_that_has_not_the_image_yet_is_named(lab):

@@ -146,7 +146,7 @@ def test_killed_inside_a_slow_request_it_is_waited_for_and_not_repeated(
     outcome = run(lab, book, node, Fuse(10_000), Deadline.after(120))
     assert outcome is not None
     assert outcome.findings[0].verdict is Verdict.PASS, outcome.findings[0]
-    assert lab.maas.heard[f"POST machines {operation}"] == 1
+    assert lab.maas.requests[f"POST machines {operation}"] == 1
     deployed_once(lab)
 
 
@@ -160,7 +160,7 @@ def test_killed_inside_a_request_that_fails_later_the_attempt_counts(lab: Lab, b
     assert outcome is not None
     assert outcome.findings[0].verdict is Verdict.FAIL
     assert "3 attempts" in outcome.findings[0].cause
-    assert lab.maas.heard["POST machines deploy"] == 3
+    assert lab.maas.requests["POST machines deploy"] == 3
 
 
 @pytest.mark.parametrize("point", range(3, POINTS, 4))
@@ -178,12 +178,12 @@ def test_what_another_user_has_taken_meanwhile_is_left_alone(
     assert eventually(lambda: known.status not in UNDER_WAY, 60)  # MAAS ends what the killed run had ordered
     lab.run(lab.maas.service.lifecycle.background.settle())
     known.status, known.owner = status, "alice"
-    lab.maas.heard.clear()
+    lab.maas.requests.clear()
     outcome = run(lab, book, node, Fuse(10_000), Deadline.after(120))
     assert outcome is not None
     assert outcome.findings[0].verdict is Verdict.FAIL
     assert "alice" in outcome.findings[0].cause
-    assert not [words for words in lab.maas.heard if not words.startswith("GET")]
+    assert not [words for words in lab.maas.requests if not words.startswith("GET")]
     assert (known.status, known.owner) == (status, "alice")
 
 
@@ -193,7 +193,7 @@ def stop_while_heard(lab: Lab, book: SqlJournal, node: NodeId, operation: str) -
 
     def watch() -> None:
         until = time.monotonic() + 120
-        while not lab.maas.heard[f"POST machines {operation}"] and time.monotonic() < until:
+        while not lab.maas.requests[f"POST machines {operation}"] and time.monotonic() < until:
             time.sleep(0.005)
         cancelled.set()
 

@@ -206,13 +206,13 @@ def _dimm(dimm: Dimm) -> dict[str, Any]:
 
 
 def _network(machine: Machine) -> dict[str, Any]:
-    heard = ethernet.neighbour(machine)
+    neighbour = ethernet.neighbour(machine)
     switch = None
-    if heard is not None:
+    if neighbour is not None:
         switch = {
-            "name": heard.switch,
-            "mac": ethernet.chassis_mac(heard.switch),
-            "port": ethernet.port_name(heard),
+            "name": neighbour.switch,
+            "mac": ethernet.chassis_mac(neighbour.switch),
+            "port": ethernet.port_name(neighbour),
         }
     return {"interface": ethernet.INTERFACE, "mac": machine.boot_mac, "switch": switch}
 

@@ -66,7 +66,7 @@ def readings(machine: Machine, folder: Path) -> Readings:
 
 
 def loaded(machine: Machine, folder: Path, load: NodeLoad) -> tuple[Finding, ...]:
-    """What a load of one node says of it, all of whose tools have stand-ins."""
+    """Return what a load of one node reports, with stand-ins for all of the node's tools."""
     check = load.check(lab_limits())
     message = _answers(machine, folder, [probe.argv for probe in check.probes])
     results = {
@@ -78,7 +78,7 @@ def loaded(machine: Machine, folder: Path, load: NodeLoad) -> tuple[Finding, ...
 
 
 def expected(machine: Machine) -> Expected:
-    """What the site says of the machine, and what its BMC told."""
+    """Return what the site expects of the machine, and what its BMC reported."""
     inventory = Inventory(
         machine.manufacturer,
         machine.model,
