@@ -20,6 +20,7 @@ from clusterctl.cabling.mass_failure import FEWEST
 from clusterctl.fleet.errors import EdgeError, ParseError, UsageError
 from clusterctl.fleet.event import NewEvent, Payload, Stream
 from clusterctl.fleet.fabric.limits import FabricLimits
+from clusterctl.fleet.fabric.telemetry import Transceiver
 from clusterctl.fleet.fabric.topology import Fabric, PortId
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.finding import Observed
@@ -94,6 +95,7 @@ class BurnSettings:
     adaptive   the switches route adaptively
     limits     by which loads and counters are judged
     plan       for the names and places of ports
+    modules    cables and transceivers as the fabric's history has them, for their serials
     """
 
     rails: frozenset[int]
@@ -102,6 +104,7 @@ class BurnSettings:
     adaptive: bool
     limits: FabricLimits
     plan: WiringPlan
+    modules: Mapping[PortId, Transceiver] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,7 +369,9 @@ class FabricBurn:
     def report(self) -> BurnReport | None:
         """Return what is proven so far; None before the first stage."""
         fabric = self.coverage.fabric
-        return self.coverage.report(fabric_labels(fabric, self.settings.plan)) if fabric is not None else None
+        if fabric is None:
+            return None
+        return self.coverage.report(fabric_labels(fabric, self.settings.plan), self.settings.modules)
 
     def _append(self, payload: Payload) -> None:
         self.services.journal.append([NewEvent(Stream.CAMPAIGN, self.subject, payload)], claim=self.claim)
