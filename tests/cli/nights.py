@@ -115,6 +115,7 @@ class SilentOutside:
     playbooks: NoPlaybooks = field(default_factory=NoPlaybooks)
     fabric: DarkFabric = field(default_factory=DarkFabric)
     counters: DarkFabric = field(default_factory=DarkFabric)
+    telemetry: None = None
     closed: int = 0
     scheduler: FakeScheduler | None = None
 
