@@ -99,13 +99,14 @@ class Site:
         return event.payload
 
     def end_of(self, host: str) -> PortId:
-        """The switch port of a host's first link."""
-        fabric = addressed(self.fabric.bench.fabric())
-        for link in fabric.links:
-            for own, far in ((link.a, link.b), (link.b, link.a)):
-                if fabric.devices[own.guid].description.startswith(host + " "):
-                    return far
-        raise AssertionError(host)
+        return end_of(self.fabric, host)
+
+
+def end_of(fabric: FakeFabric, host: str) -> PortId:
+    """The switch port of a host's first link."""
+    seen = addressed(fabric.bench.fabric())
+    ends = {a: b for link in seen.links for a, b in ((link.a, link.b), (link.b, link.a))}
+    return next(far for own, far in ends.items() if seen.devices[own.guid].description.startswith(f"{host} "))
 
 
 @pytest.fixture

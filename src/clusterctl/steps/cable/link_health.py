@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from clusterctl.cabling.health.days import thinned, window_over
-from clusterctl.cabling.health.findings import HealthFinding, fabric_labels
+from clusterctl.cabling.health.findings import HealthFinding, PortRate, fabric_labels, port_rates
 from clusterctl.cabling.health.groups import HealthGroup, ungrouped
 from clusterctl.cabling.health.judge import Health, judge_health
 from clusterctl.fleet.errors import EdgeError, ParseError, UsageError
@@ -71,9 +71,9 @@ class LinkCollector:
         both = (fabric.evidence[0], read.evidence[0])
         self.journal.store(both)
         self.journal.append([counters_read(both, both[1].at, len(telemetry.counters))])
-        health = judge_period(self.journal, seen, self.limits, self.plan, both[1].at - self.period)
-        self._write(judgement(health) if health is not None else _unmeasured(_FIRST), both)
-        return health
+        found = judge_period(self.journal, seen, self.limits, self.plan, both[1].at - self.period)
+        self._write(judgement(found.health) if found is not None else _unmeasured(_FIRST), both)
+        return found.health if found is not None else None
 
     def _unread(self, reason: str) -> FabricLinksJudged:
         found = _unmeasured(reason)
@@ -92,17 +92,32 @@ def counters_read(evidence: Sequence[Evidence], at: datetime, ports: int) -> New
     return NewEvent(Stream.FABRIC, COUNTERS, payload, tuple(dict.fromkeys((first, last))))
 
 
+@dataclass(frozen=True, slots=True)
+class PeriodHealth:
+    """The health of all links over the readings of a time, and the mean rates of their ports."""
+
+    health: Health
+    rates: tuple[PortRate, ...]
+
+
 def judge_period(
-    journal: Journal, fabric: Fabric, limits: FabricLimits, plan: WiringPlan, since: datetime
-) -> Health | None:
-    """Return the health of the links over the readings since then; None where there are fewer than two."""
-    events = list(journal.recent((Kind.FABRIC_COUNTERS_READ,), since))
+    journal: Journal, fabric: Fabric | None, limits: FabricLimits, plan: WiringPlan, since: datetime
+) -> PeriodHealth | None:
+    """Judge the links over the readings since then; return None where there are fewer than two.
+
+    fabric  as it is now; None: as the last reading had it
+    """
+    read = list(_readings(journal, list(journal.recent((Kind.FABRIC_COUNTERS_READ,), since))))
     modules = known_modules(journal.latest(Stream.FABRIC, Kind.FABRIC_TRANSCEIVER_SEEN))
-    window = window_over(list(_readings(journal, events)), limits, modules)
-    return None if window is None else judge_health(fabric, window, fabric_labels(fabric, plan))
+    window = window_over([telemetry for _, telemetry in read], limits, modules)
+    if window is None:
+        return None
+    now = fabric or read[-1][0]
+    labels = fabric_labels(now, plan)
+    return PeriodHealth(judge_health(now, window, labels), tuple(port_rates(now, window, labels)))
 
 
-def _readings(journal: Journal, events: Sequence[Event]) -> Iterator[Telemetry]:
+def _readings(journal: Journal, events: Sequence[Event]) -> Iterator[tuple[Fabric, Telemetry]]:
     """Yield the readings whose evidence can be read, in order of their times."""
     payloads = [event.payload for event in events if isinstance(event.payload, FabricCountersRead)]
     parsed: dict[Digest, Fabric] = {}
@@ -113,10 +128,11 @@ def _readings(journal: Journal, events: Sequence[Event]) -> Iterator[Telemetry]:
         try:
             if payload.fabric not in parsed:
                 parsed[payload.fabric] = decode_fabric(kept[payload.fabric].content, file=COUNTERS)
-            found = decode_telemetry(kept[payload.counters].content, parsed[payload.fabric], file=COUNTERS)
+            fabric = parsed[payload.fabric]
+            found = decode_telemetry(kept[payload.counters].content, fabric, file=COUNTERS)
         except (ParseError, UsageError):
             continue
-        yield replace(found, at=payload.at)
+        yield fabric, replace(found, at=payload.at)
 
 
 def judgement(health: Health) -> FabricLinksJudged:
