@@ -3,9 +3,9 @@
     python -m benchmarks.bmc_sweep [--latency 0.05-0.3] [--recording TREE …]
 
 511 BMCs over TLS on addresses of 127.78.0.0/22, served by `clusterctl lab replay` in a process of its own: minimal
-trees in four vendors' shapes, or copies of recordings. Beside it: one plain `requests.get` of each service root, as
-many at a time, and what the sweep's requests would take one after another. Server and client share this machine's
-processors, so what the server took is told as well.
+trees in four vendors' shapes, or copies of recordings. For comparison: one plain `requests.get` of each service root,
+as many at a time, and what the sweep's requests would take one after another. Server and client share this machine's
+processors, so the server's share is printed as well.
 """
 
 from __future__ import annotations
@@ -86,14 +86,14 @@ def served(trees: Sequence[Path], copies: int, latency: str, out: Path, port: in
         try:
             if server.stderr is None:
                 raise RuntimeError("the server's words cannot be read")
-            said = ""
+            output = ""
             for line in server.stderr:
-                said += line
+                output += line
                 ready = READY.match(line)
                 if ready:
                     yield int(ready[1]), server.pid
                     return
-            raise RuntimeError(said)
+            raise RuntimeError(output)
         finally:
             server.terminate()
 

@@ -1,4 +1,4 @@
-"""Folders that tests read besides their own."""
+"""Folders that tests read in addition to their own."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 """The checkout."""
 SHARED = ROOT.parent / "shared"
-"""Facts and recordings beside the checkout; absent in a plain clone."""
+"""Facts and recordings next to the checkout; absent in a plain clone."""
