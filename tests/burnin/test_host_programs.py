@@ -21,7 +21,7 @@ from clusterctl_burnin.node.programs import container_gpus, containers, gpu_shar
 from clusterctl_burnin.probe import Probe, Status, UnmeasuredError, parse_readings, script
 from clusterctl_burnin.registry import CHECKS
 from tests.burnin.kit import PROBES, expected, readings, result
-from tests.paths import ROOT
+from tests.paths import ROOT, needs_checkout
 
 
 def test_requirements_travel_with_the_probes() -> None:
@@ -242,6 +242,7 @@ def test_a_missing_tool_is_reported_with_its_package(probe: str, words: str) -> 
     assert words in caught.value.remedy
 
 
+@needs_checkout
 def test_the_roles_that_bring_tools_are_there() -> None:
     """None was renamed, and all probes that run one tool name one role."""
     roles: dict[str, set[str]] = {}

@@ -12,8 +12,9 @@ from clusterctl.fleet.errors import ParseError, UsageError
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.quantity import Quantity
 from clusterctl.formats.host.kernel_log import Xid, parse_dmesg, read_kernel_log, template, xids
-from clusterctl_burnin.kernel_log.known_lines import KnownLines, parse_known_lines, shipped_patterns
-from clusterctl_burnin.kernel_log.rules import shipped_rules
+from clusterctl_burnin.kernel_log.known_lines import KnownLines, shipped_patterns
+from clusterctl_burnin.kernel_log.rule_table import shipped_rules
+from clusterctl_burnin.kernel_log.site_lines import parse_known_lines
 from clusterctl_burnin.kernel_log.xids import gpu_errors
 from clusterctl_burnin.probe import ProbeResult
 from clusterctl_burnin.registry import CHECKS

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
 from clusterctl.fleet.finding import Origin, Verdict
 from clusterctl_burnin.campaign import GroupTrials, from_data, read, to_data
@@ -31,8 +32,8 @@ LIMITS = shipped_limits("h100-sxm-ndr400")
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 DEVICES = ("mlx5_0", "mlx5_1")
 A, B, C, D = (Member(name, f"10.0.0.{i}", DEVICES, (0, 1), "eth0") for i, name in enumerate("abcd", 1))
-GPU_PAIR = LIMITS.methods.ib_write_bw.model_copy(update={"gpu_memory": "dmabuf"})
-GPU_LIMITS = replace(LIMITS, methods=LIMITS.methods.model_copy(update={"ib_write_bw": GPU_PAIR}))
+GPU_PAIR = replace(LIMITS.methods.ib_write_bw, gpu_memory="dmabuf")
+GPU_LIMITS = replace(LIMITS, methods=replace(LIMITS.methods, ib_write_bw=GPU_PAIR))
 WITHOUT_CUDA = (Path(__file__).parent / "data/perftest/without_cuda.stderr").read_text()
 """perftest 4.5+0.17 of Debian 12, asked for --use_cuda=0: recorded by us. It exits 1."""
 
@@ -165,7 +166,7 @@ def test_nccls_own_warning_is_the_reason() -> None:
 )
 def test_gpu_memory_is_that_of_the_nearest_gpu(memory: str, words: list[str]) -> None:
     """Perftest wants the GPU before the way to it."""
-    method = PairMethod.model_validate({**LIMITS.methods.ib_write_bw.model_dump(), "gpu_memory": memory})
+    method = TypeAdapter(PairMethod).validate_python({**asdict(LIMITS.methods.ib_write_bw), "gpu_memory": memory})
     argv = argvs(pair(A, B, method, "ops"), "b")["ib_write_bw_rail1"]
     assert [word for word in argv if word.startswith("--use")] == words
 

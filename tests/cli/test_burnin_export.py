@@ -142,6 +142,16 @@ def test_old_and_new_recordings_are_not_mixed(tmp_path: Path) -> None:
         run(site, "burnin", "export", str(tmp_path / "out"))
 
 
+def test_a_folder_below_a_file_is_wrong_usage(tmp_path: Path) -> None:
+    """Exit code 2, and nothing is written."""
+    site = write(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="the folder cannot be made: Not a directory"):
+        run(site, "burnin", "export", str(tmp_path / "file" / "out"))
+    with pytest.raises(UsageError, match="the program cannot be written: "):
+        run(site, "burnin", "script", "--output", str(tmp_path / "file" / "program"))
+
+
 @given(
     stdout=st.text(max_size=60),
     stderr=st.text(max_size=60).filter(lambda text: "[stderr]" not in text),

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT, needs_checkout
+
+pytestmark = needs_checkout
 RULES = yaml.safe_load((Path(__file__).parent / "data" / "words.yml").read_text())
 FOLDERS = RULES["folders"]
 BANNED = re.compile(rf"\b(?:{'|'.join(RULES['banned'])})\b", re.IGNORECASE)

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.disk import disk_explained, require_room, write_whole
+from clusterctl.edges.disk import disk_explained, named_path_explained, require_room, write_whole
 from clusterctl.edges.hostkeys import HostKeys
 from clusterctl.edges.pool import FilePool
-from clusterctl.fleet.errors import EnvironmentBrokenError
+from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
 from tests.steps.fakes import FixedClock
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
@@ -68,6 +68,25 @@ def test_errors_have_what_and_where_and_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentBrokenError) as denied, disk_explained("cannot be kept", tmp_path):
         raise PermissionError(errno.EACCES, "Permission denied")
     assert "writable" in denied.value.remedy
+
+
+@pytest.mark.parametrize("below", ["missing/file", "file/below", "n" * 300])
+def test_a_path_that_cannot_exist_is_wrong_usage(tmp_path: Path, below: str) -> None:
+    """The operator named it: another path helps, and no right or space."""
+    (tmp_path / "file").write_text("")
+    path = tmp_path / below
+    with (
+        pytest.raises(UsageError, match="cannot be written: ") as caught,
+        named_path_explained("cannot be written", path),
+    ):
+        path.write_text("")
+    assert (caught.value.where, caught.value.exit_code) == (str(path), 2)
+    assert "name another path" in caught.value.remedy
+
+
+def test_a_named_path_without_a_right_is_no_wrong_usage(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentBrokenError, match="denied"), named_path_explained("cannot be written", tmp_path):
+        raise PermissionError(errno.EACCES, "Permission denied")
 
 
 @needs_root

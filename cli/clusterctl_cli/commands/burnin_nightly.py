@@ -66,9 +66,11 @@ def _print_document(result: NightResult) -> None:
     from clusterctl.operations.operation import current_time
     from clusterctl_cli.formats import print_document
     from clusterctl_cli.render import node_json
+    from clusterctl_cli.render_fabric import links_json
 
     failed = [node_json(node, current_time()) for node in result.failed]
-    document = {"tested": list(result.tested), "failed": failed, "overdue": list(result.overdue)}
+    document: dict[str, object] = {"tested": list(result.tested), "failed": failed, "overdue": list(result.overdue)}
+    document["links"] = links_json(result.links)
     print_document({**document, "passed_over": result.passed_over, "stuck": result.stuck, "ended": result.ended})
 
 
@@ -78,6 +80,10 @@ def _print_text(result: NightResult) -> None:
     echo(f"nightly: {counted}; {result.ended}")
     for node in result.failed:
         echo(f"\n{node.name} ({node.location}) is {node.stage.value}: {node.cause}\n  {node.remedy}")
+    if result.links is not None:
+        from clusterctl_cli.render_fabric import links_text
+
+        echo(links_text(result.links))
     for name, why in result.stuck.items():
         echo(f"\n{name} could not be given back: {why}")
     if result.overdue:

@@ -15,6 +15,7 @@ from clusterctl_cli.options import FILE, gathered
 
 if TYPE_CHECKING:
     from clusterctl.cabling.health.findings import HealthFinding, PortRate
+    from clusterctl.cabling.health.groups import HealthGroup
     from clusterctl.cabling.health.judge import Health
     from clusterctl.operations.link_health import LimitsUsed
 
@@ -86,7 +87,8 @@ def health_document(found: Health) -> dict[str, object]:
         "proven_ber": found.proven_ber,
         "stop": found.stop.reason if found.stop else "",
         "not_measured": list(found.not_measured),
-        "findings": [_as_json(finding) for finding in found.findings],
+        "groups": [_group_as_json(one) for one in found.groups],
+        "findings": [_as_json(finding, found) for finding in found.findings],
     }
 
 
@@ -108,7 +110,24 @@ def _print_document(found: Health, limits: LimitsUsed, rates: Iterable[PortRate]
     print_document(document | ({"ports": ports} if ports else {}))
 
 
-def _as_json(finding: HealthFinding) -> dict[str, object]:
+def _group_as_json(group: HealthGroup) -> dict[str, object]:
+    return {
+        "kind": group.kind.value,
+        "verdict": group.verdict.value,
+        "shared": group.shared.value,
+        "value": group.value,
+        "count": group.count,
+        "population": group.population,
+        "of": "modules" if group.modules else "links",
+        "cause": group.cause,
+        "action": group.action,
+        "rack": group.rack,
+        "members": [list(member.subjects) for member in group.members],
+    }
+
+
+def _as_json(finding: HealthFinding, found: Health) -> dict[str, object]:
+    hours = found.seconds / 3600
     return {
         "kind": finding.kind.value,
         "verdict": finding.verdict.value,
@@ -119,22 +138,35 @@ def _as_json(finding: HealthFinding) -> dict[str, object]:
         "ports": [{"device": end.device, "port": end.port} for end in finding.ends],
         "rack": finding.rack,
         "counters": [
-            {"device": end.device, "port": end.port, "counter": counter, "added": added}
+            {"device": end.device, "port": end.port, "counter": counter, "added": added, "per_hour": added / hours}
             for end, counter, added in finding.counters
         ],
+        "modules": [
+            {"device": end.device, "port": end.port, "part": part, "serial": serial}
+            for end, part, serial in finding.modules
+        ],
+        "group": next((group.value for group in found.groups if any(one is finding for one in group.members)), ""),
     }
 
 
 def print_health(found: Health) -> None:
-    """Print the findings by rack, then the counts."""
+    """Print the groups, then the other findings by rack, then the counts."""
     from itertools import groupby
 
     from rich.text import Text
 
+    from clusterctl.cabling.health.groups import ungrouped
+    from clusterctl.cabling.labels import shortened
     from clusterctl_cli.cabling_face import wide_console
 
     console = wide_console()
-    for rack, findings in groupby(found.findings, key=lambda finding: finding.rack):
+    for group in found.groups:
+        console.print(Text(f"{group.verdict.name} {group.kind.value.replace('_', ' ')}: {group.cause}", style="bold"))
+        console.print(Text(f"  → {group.action}", style="yellow"))
+        links = shortened(" – ".join(member.subjects) for member in group.members)
+        console.print(Text(f"  links: {links}"))
+    single = list(ungrouped(found.findings, found.groups))
+    for rack, findings in groupby(single, key=lambda finding: finding.rack):
         console.print(Text(f"rack {rack}" if rack else "rack unknown", style="bold"))
         for finding in findings:
             console.print(Text(f"  {finding.verdict.name} {finding.kind.value.replace('_', ' ')}: {finding.cause}"))

@@ -126,6 +126,7 @@ class Code(enum.Enum):
     CABLING_NAMES_UNPROVEN = "cabling_names_unproven", "Unknown whether the names or the cables are exchanged."
     CABLING_NO_RULE = "cabling_no_rule", "No rule defines how a port is cabled."
     NOT_PLANNED = "not_planned", "The wiring plan has no cable of the node."
+    LINK_ERRORS = "link_errors", "The counters of a link's ports show errors over the last day."
     LINKS_UNPROVEN = "links_unproven", "Not every planned link is proven right."
     RATE_UNPROVEN = "rate_unproven", "The rate of planned links was not measured."
     FABRIC_BROKEN = "fabric_broken", "So much of the fabric is broken that no node is judged."

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 
 from tests.edges.ansible.role_cases import CASES, ROLES, LabCase, lab_case
 from tests.edges.ansible.roles_page import PAGE, page
+from tests.paths import needs_checkout
 
 
+@needs_checkout
 def test_the_page_follows_the_cases() -> None:
     """Written where CLUSTERCTL_WRITE_PAGES is set; never edited by hand."""
     text = page(ROLES)

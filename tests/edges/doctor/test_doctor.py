@@ -31,7 +31,7 @@ from tests.cli.conftest import log_levels
 from tests.cli.inputs.test_wrong_inputs import snapshot
 from tests.edges.doctor.bmc_server import bmc
 from tests.edges.site.ready import SECRETS, write_ready_site
-from tests.paths import ROOT
+from tests.paths import ROOT, needs_checkout
 
 __all__ = ["log_levels"]
 CLOSED = 9
@@ -189,6 +189,7 @@ def test_a_bmc_that_sends_slowly_delays_no_other_check() -> None:
     assert all(answer.error is not None for answer in answers.values())
 
 
+@needs_checkout
 def test_the_page_names_every_check(site: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """docs/reference/doctor.md has each check that there is, and no other."""
     page = (ROOT / "docs/reference/doctor.md").read_text()

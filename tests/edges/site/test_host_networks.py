@@ -10,7 +10,7 @@ from clusterctl.fleet.network.host_network import Addressing, Bond, HostNetwork,
 from clusterctl.fleet.node import Guid, Hca, Inventory, Mac, Nic, NodeId, Serial
 from clusterctl.fleet.state import NodeState
 from tests.edges.site.ready import write_ready_site
-from tests.paths import ROOT
+from tests.paths import ROOT, needs_checkout
 
 NETWORK = """
 network:
@@ -112,6 +112,7 @@ network:
     )
 
 
+@needs_checkout
 def test_the_example_of_the_page_is_right(tmp_path: Path) -> None:
     """What docs/how-to/host-network.md shows can be copied; its bond carries the storage network, its rails count from 0."""
     page = (ROOT / "docs/how-to/host-network.md").read_text()

@@ -42,11 +42,11 @@ class FakeReader:
 
     def ibnetdiscover(self, deadline: Deadline) -> Observed[str]:
         self.readings += 1
-        text = printers.ibnetdiscover(_addressed(self.bench.fabric())) if self.text is None else self.text
+        text = printers.ibnetdiscover(addressed(self.bench.fabric())) if self.text is None else self.text
         return Observed(text, (Evidence("ibnetdiscover", "controller", NOW, Origin.REAL, text.encode()),))
 
 
-def _addressed(fabric: Fabric) -> Fabric:
+def addressed(fabric: Fabric) -> Fabric:
     """With LIDs and port GUIDs, which the tool prints."""
     devices = {
         guid: replace(device, lids=(lid,), port_guids=(guid,))
@@ -162,7 +162,7 @@ def test_hosts_that_are_off_break_no_fabric(site: Site) -> None:
 
 def test_what_is_not_understood_is_not_written(site: Site) -> None:
     """A reading cut short proves nothing: the nodes are held, and the fabric's history stays as it was."""
-    text = printers.ibnetdiscover(_addressed(site.reader.bench.fabric()))
+    text = printers.ibnetdiscover(addressed(site.reader.bench.fabric()))
     site.reader.text = text[: text.index("4xNDR")]
     states = site.run()
     assert {state.stage for state in states.values()} == {Stage.CONFIGURED}

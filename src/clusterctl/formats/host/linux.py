@@ -6,10 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Annotated
 
-import pydantic
-
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.documents import read_document
+from clusterctl.formats.documents import Within, read_document
 
 _DF = re.compile(
     r"^(?P<source>\S.*?)(?<=\S)\s+(?P<size>\d+)\s+(?P<used>\d+)\s+(?P<free>\d+)\s+(?:\d+%|-)\s+(?P<mount>/.*)$"
@@ -149,16 +147,18 @@ class StuckProcess:
     seconds: float
 
 
-class _Stuck(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Stuck:
     pid: int
     name: str
     kernel: bool
     waits_in: str
 
 
-class _Document(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Document:
     seconds: float
-    looked_at: Annotated[int, pydantic.Field(gt=0)]
+    looked_at: Annotated[int, Within(gt=0)]
     stuck: tuple[_Stuck, ...]
 
 

@@ -6,12 +6,10 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Annotated, Literal
-
-import pydantic
+from typing import Literal
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.documents import read_document
+from clusterctl.formats.documents import Count, Figure, read_document
 from clusterctl.formats.host.pci import normal_address
 
 _WHERE = "gpu-load"
@@ -79,8 +77,6 @@ class GpuLoad:
     gpus: tuple[LoadedGpu, ...]
 
 
-Count = Annotated[int, pydantic.Field(ge=0)]
-Figure = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
 FIGURES = (
     "gemm_bf16_tflops",
     "gemm_fp8_tflops",
@@ -95,7 +91,8 @@ FIGURES = (
 )
 
 
-class _Gpu(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Gpu:
     index: Count
     uuid: str
     serial: str
@@ -127,7 +124,8 @@ class _Gpu(pydantic.BaseModel):
     sm_clock_min_mhz: Figure | None = None
 
 
-class _Document(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Document:
     version: Literal[1]
     trouble: str
     python_absent: bool = False
