@@ -30,8 +30,8 @@ import requests
 
 from clusterctl.edges.redfish.sweep.scan import PROBES_AT_ONCE
 from tests.edges.site.ready import write_ready_site
-from tests.edges.sweep.kit import free_port
 from tests.edges.sweep.shapes import dell, hpe, openbmc, supermicro
+from tests.ports import reserve_port
 
 NETWORK, FIRST = "127.78.0.0/22", "127.78.0.1"
 PORT = 28443
@@ -154,7 +154,7 @@ def main() -> None:
         trees = options.recording or write_trees(folder / "trees")
         copies = COPIES if not options.recording else -(-511 // len(trees))
         print(f"{os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f}")
-        port = free_port(FIRST)
+        port = reserve_port(FIRST)
         with served(trees, copies, options.latency, folder / "replay", port) as (count, server):
             site = write_site(folder, folder / "replay", port)
             argv = [*CLI, "discover", "--sweep", NETWORK, "--site", str(site), "--json"]
