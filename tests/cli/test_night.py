@@ -26,6 +26,7 @@ from clusterctl.operations.operation import Control
 from clusterctl.operations.partners import PartnerLender
 from clusterctl.ports import Deadline
 from clusterctl.steps.executor.lease import sole_claim
+from clusterctl_cli.commands.burnin_nightly import print_night
 from tests.cli.nights import NAMES, SETTINGS, WINDOW, FakeScheduler, SilentOutside, write
 from tests.cli.site_of_three import append, run, seq
 from tests.events import advances, new_event
@@ -279,3 +280,17 @@ def test_a_dry_run_lists_the_nodes_that_would_be_first(site: Path) -> None:
     result = json.loads(run(site, "burnin", "nightly", "--dry-run", "--json", "--budget", "100").stdout)
     assert [effect["node"] for effect in result["effects"]] == list(NAMES)
     assert seq(site) == before
+
+
+def test_a_night_without_access_to_the_fabric_ends_and_claims_no_healthy_link(site: Path, capsys) -> None:
+    """Its nodes are judged as ever; the links are inconclusive, in the text and as data."""
+    context = replace(open_site(site), connect=lambda of, _access: SilentOutside(of, scheduler=FakeScheduler()))
+    result = nightly.run(context, NightRequest(), Control())
+    assert result.tested
+    assert result.links is not None
+    assert (result.links.verdict, result.links.links) == ("inconclusive", 0)
+    print_night(result, as_json=False)
+    assert "link health inconclusive: the fabric could not be read: no InfiniBand port" in capsys.readouterr().out
+    print_night(result, as_json=True)
+    links = json.loads(capsys.readouterr().out)["links"]
+    assert (links["verdict"], links["proven"], links["causes"]) == ("inconclusive", 0, [])

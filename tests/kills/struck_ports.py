@@ -39,6 +39,7 @@ from clusterctl.ports import (
     Ran,
     Shell,
     TableReader,
+    TelemetryReader,
 )
 from clusterctl.ports.accounts import AccountBmcs, PowerLogins
 from tests.events import data_of
@@ -275,6 +276,10 @@ class StruckOutside:
     @property
     def fabric_ports(self) -> PortAdmin:
         return self._inner.fabric_ports
+
+    @property
+    def telemetry(self) -> TelemetryReader | None:
+        return self._inner.telemetry
 
     @property
     def images(self) -> Images:

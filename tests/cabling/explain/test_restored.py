@@ -133,6 +133,21 @@ def restored(shape: Shape, count: int, seed: int, faults=FAULTS) -> None:
     assert done <= made or murky
 
 
+@pytest.mark.parametrize(
+    ("shape", "count", "seed"),
+    [
+        (Shape(groups=2, rails=2, hosts=5, spines=3, cores=0, trunks=2), 11, 4206590332),
+        (Shape(groups=2, rails=2, hosts=4, spines=4, cores=0, trunks=1), 9, 272167093),
+        (Shape(groups=3, rails=2, hosts=6, spines=4, cores=0, trunks=2), 11, 3362848498),
+        (Shape(groups=3, rails=2, hosts=5, spines=4, cores=0, trunks=2), 8, 497963008),
+        (Shape(groups=3, rails=2, hosts=6, spines=3, cores=2, trunks=1), 13, 631355987),
+    ],
+)
+def test_few_votes_do_not_rename_adapters(shape, count, seed):
+    """Some hosts show one adapter only, and few of their cables a rail: these are exchanged, and no names differ."""
+    restored(shape, count, seed)
+
+
 @settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(SHAPES, st.integers(0, 50), st.integers(0, 2**32))
 def test_any_faults_are_undone(shape, count, seed):
