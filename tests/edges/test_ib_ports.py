@@ -57,7 +57,7 @@ def test_any_text(text):
 
 
 def test_a_tool_that_fails():
-    """No state is made up where the tool could not tell."""
+    """No state is invented where the tool had none."""
     ports = IbPorts(Clock(), Origin.SIMULATED, ibportstate=("/bin/sh", "-c", "echo no route >&2; exit 1"))
     with pytest.raises(EdgeError, match="no route"):
         ports.state(2, 3, Deadline.after(60))
