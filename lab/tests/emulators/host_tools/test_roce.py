@@ -25,18 +25,18 @@ def test_all_checks_pass_but_for_the_addresses_that_only_a_running_host_has(tmp_
     assert len(found) == len(MACHINE.hcas)
 
 
-def test_each_adapter_hears_its_switch(tmp_path: Path) -> None:
+def test_each_adapter_receives_its_switch(tmp_path: Path) -> None:
     """The first NIC its management switch, each adapter the switch and the port of its cable."""
     box = ToolBox(tmp_path, MACHINE)
     interfaces = json.loads(box.run("lldpctl", "-f", "json0").stdout)["lldp"][0]["interface"]
-    heard = {
+    received = {
         one["name"]: (one["chassis"][0]["name"][0]["value"], one["port"][0]["id"][0]["value"]) for one in interfaces
     }
     cables = {f"ib{hca.rail}": hca.cable for hca in MACHINE.hcas}
-    assert {name: heard[name] for name in cables} == {
+    assert {name: received[name] for name in cables} == {
         name: (cable.switch, f"swp{cable.port}") for name, cable in cables.items() if cable
     }
-    assert heard["eth0"][0].startswith("mgmt-")
+    assert received["eth0"][0].startswith("mgmt-")
 
 
 def test_the_ports_are_those_of_the_adapters(tmp_path: Path) -> None:
