@@ -117,7 +117,8 @@ def test_what_was_not_measured_is_inconclusive(changes: dict[str, Any], cause: s
 )
 def test_one_real_h100(recorded: str, verdict: Verdict, cause: str) -> None:
     """The program's output on one H100 80GB HBM3 at its power limit: healthy, with a process stopped by SIGSTOP, and with a
-    second program on it (290 instead of 686 TFLOP/s)."""
+    second program on it (290 instead of 686 TFLOP/s).
+    """
     (finding,) = judged(RECORDED.with_name(f"{recorded}.json").read_text(), gpu_count=1)
     assert finding.verdict is verdict
     assert cause in finding.cause
