@@ -35,6 +35,7 @@ from clusterctl.formats.infiniband.opensm import parse_dump_fts
 from clusterctl.ports import Claim, CounterReader, Deadline, FabricReader, HostAddress, Journal, Shell, TableReader
 from clusterctl.ports.isolation import peer_error
 from clusterctl.steps.burnin.node_under_test import SessionFailure, SkuLimits, read_probes
+from clusterctl.steps.cable.link_health import counters_read
 from clusterctl.steps.executor.reachability import SshAccess
 from clusterctl_burnin.checks.gpu_topology import TOPOLOGY
 from clusterctl_burnin.checks.host_network import ADDRESSES
@@ -352,6 +353,9 @@ class FabricBurn:
         if failed[_NAMED:]:
             self.on_event(f"{len(failed) - _NAMED} more flows failed")
         digests = [one.digest for one in kept]
+        for fabric, counters in ((kept[0], kept[1]), (kept[2], kept[3])):
+            read = counters_read((fabric, counters), counters.at, len(reading.after.telemetry.counters))
+            self.services.journal.append([read], claim=self.claim)
         self._append(
             BurnStageMeasured(
                 cycle=self.cycle,

@@ -17,6 +17,7 @@ from clusterctl.fleet.fabric.topology import PortId
 from clusterctl.fleet.fabric.wiring import WiringPlan
 from clusterctl.fleet.finding import Digest, Evidence, Verdict
 from clusterctl.fleet.node import NodeId
+from clusterctl.fleet.payloads.hardware import FabricCountersRead
 from clusterctl.fleet.payloads.runs import BurnEnded, BurnStageMeasured, BurnStarted
 from clusterctl.ports import Claim, Deadline
 from clusterctl.steps.burnin.node_under_test import SkuLimits
@@ -100,7 +101,10 @@ def test_every_link_of_a_healthy_fabric_is_proven():
     assert report.health.proven_ber is not None
     assert isinstance(diary.events[0].payload, BurnStarted)
     assert isinstance(diary.events[-1].payload, BurnEnded)
-    assert {event.stream for event in diary.events} == {Stream.CAMPAIGN}
+    assert {event.stream for event in diary.events} == {Stream.CAMPAIGN, Stream.FABRIC}
+    read = [event.payload for event in diary.events if isinstance(event.payload, FabricCountersRead)]
+    assert len(read) == 2 * len(diary.stages), "each reading is one of the fabric's history, too"
+    assert all({one.fabric, one.counters} <= diary.kept.keys() for one in read)
 
 
 def test_each_kind_of_bad_link_is_named_and_no_other():

@@ -45,6 +45,7 @@ class Window:
     """Two readings of one fabric, `seconds` apart, and the limits that they are judged by.
 
     modules  cable ends and transceivers by port as an earlier reading had them, where these readings have none
+    grown    growth by port over further readings in between; none: only these two are compared
     """
 
     before: Telemetry
@@ -52,6 +53,7 @@ class Window:
     seconds: float
     limits: FabricLimits
     modules: Mapping[PortId, Transceiver] = field(default_factory=dict)
+    grown: Mapping[PortId, Growth] = field(default_factory=dict)
 
     def module(self, port: PortId) -> Transceiver | None:
         """Return the cable end or transceiver in a port; None where it is unknown."""
@@ -59,7 +61,8 @@ class Window:
 
     def growth(self, port: PortId) -> Growth:
         """Return the growth of a port's counters."""
-        return growth(self.before.counters.get(port), self.after.counters.get(port))
+        known = self.grown.get(port)
+        return known if known is not None else growth(self.before.counters.get(port), self.after.counters.get(port))
 
 
 Label = Callable[[PortId], str]

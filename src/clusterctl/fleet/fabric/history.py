@@ -23,6 +23,8 @@ from clusterctl.fleet.payloads.hardware import (
     FabricTransceiverSeen,
 )
 
+COUNTERS, LINKS = "counters", "links"
+"""Subjects of the readings of counters, and of the judgements of links."""
 Key = tuple[Kind, str]
 """Kind and subject."""
 Known = Mapping[Key, FabricSeen]
