@@ -117,10 +117,11 @@ said, word for word; tests/e2e/test_faults.py holds it in place. `part` is what 
 FAULT NODE:PART`. Machines were broken as delivered, amid configure, or while they ran, in batches, each mended after its
 batch. The last batch had the loads that the suite bootstrap leaves out (tests/e2e/data/every_load.yml).
 
-Every check and load finds a fault here but for three, which hosts of a lab have nothing to show for: `roce` (a lab has no
+Every check and load finds a fault here but for four. Hosts of a lab have nothing to show for three of them: `roce` (a lab has no
 adapters in Ethernet mode: tests/burnin/test_roce.py), `zpool` (a disk drawn
 from a real pool on virtual metal: tests/metal/test_roles_on_metal.py) and `host_network` (virtual metal whose MTU
-is changed while it runs: tests/metal/test_pxe_install.py, and networkd's own reading: tests/formats/host/test_networkd.py).
+is changed while it runs: tests/metal/test_pxe_install.py, and networkd's own reading: tests/formats/host/test_networkd.py). `ethernet_pairs` is in no suite of the lab: tests/burnin/test_on_lab_hosts.py
+shapes the port of a lab host.
 
 """
 
