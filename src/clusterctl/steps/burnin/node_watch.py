@@ -60,7 +60,7 @@ class NodeWatch:
         return self._clock.now()
 
     def _sample(self, node: NodeUnderTest, deadline: Deadline) -> None:
-        """Run the sampler until the reading after the load ends it. Where its session fails, that reading says so.
+        """Run the sampler until the reading after the load ends it. Where its session fails, that reading is INCONCLUSIVE.
 
         A host that has stopped answering keeps this thread until its connection is closed at the end of the run.
         """
