@@ -119,6 +119,7 @@ class Hca:
     configured       the subnet manager has made its port active
     gpu_path_slow    it reads and writes GPU memory slowly, and the host's at its full rate
     load_hot         its chip gets too hot once the fabric has been loaded
+    ethernet         its link layer is Ethernet (RoCE)
     """
 
     name: str
@@ -128,6 +129,7 @@ class Hca:
     pci: str
     cable: SwitchPort | None
     model: str = "NVIDIA ConnectX-7 NDR400 OSFP"
+    ethernet: bool = False
     firmware: str = "28.39.1002"
     psid: str = "MT_0000000838"
     rate_gbps: int = 400
@@ -142,6 +144,12 @@ class Hca:
     load_hot: bool = False
     errors: PortErrors = PortErrors()
     shaping: Shaping | None = None
+
+    @property
+    def mac(self) -> str:
+        """The MAC address of its port in Ethernet mode: the GUID without its middle."""
+        digits = self.guid[:6] + self.guid[-6:]
+        return ":".join(digits[place : place + 2] for place in range(0, 12, 2))
 
 
 @dataclass(frozen=True, slots=True)
