@@ -102,12 +102,12 @@ class DarkFabric:
 
 class NoPlaybooks:
     def run(self, *_: object) -> Iterator[Observed[object]]:
-        raise AssertionError("nobody answers, so nobody is introduced")
+        raise AssertionError("no host answers, so none is introduced")
 
 
 @dataclass
 class SilentOutside:
-    """Meets `Adapters` as far as a burn-in needs it: nobody answers."""
+    """Meets `Adapters` as far as a burn-in needs it: no host answers."""
 
     site: Site
     shell: Silence = field(default_factory=Silence)
@@ -115,6 +115,7 @@ class SilentOutside:
     playbooks: NoPlaybooks = field(default_factory=NoPlaybooks)
     fabric: DarkFabric = field(default_factory=DarkFabric)
     counters: DarkFabric = field(default_factory=DarkFabric)
+    telemetry: None = None
     closed: int = 0
     scheduler: FakeScheduler | None = None
 

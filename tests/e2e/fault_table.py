@@ -57,7 +57,7 @@ class Expectation(pydantic.BaseModel, frozen=True, extra="forbid"):
 
 @dataclass(frozen=True)
 class Row:
-    """A fault's line of the table: `answer` is what `clusterctl why NODE --json` said."""
+    """A fault's line of the table: `answer` is the output of `clusterctl why NODE --json`."""
 
     expected: Expectation
     node: str
@@ -80,7 +80,7 @@ class Row:
         if not is_subject(wanted.subject, found.get("subject", "")):
             yield f"found on {found.get('subject')!r}, expected {wanted.subject!r}"
         if wanted.remedy not in found.get("remedy", ""):
-            yield f"the remedy {found.get('remedy')!r} does not say {wanted.remedy!r}"
+            yield f"the remedy {found.get('remedy')!r} does not contain {wanted.remedy!r}"
         others = [f"{other['check']} on {other['subject']}" for other in self.answer["findings"][1:]]
         if others:
             yield f"further roots: {', '.join(others)}"
@@ -117,10 +117,11 @@ literal output of a run, and tests/e2e/test_faults.py checks it. `part` is what 
 FAULT NODE:PART`. Machines were broken as delivered, during configure, or while they ran, in batches; each batch was
 repaired before the next. The last batch ran the loads that the suite bootstrap omits (tests/e2e/data/every_load.yml).
 
-Each check and each load finds a fault here, except three that a lab cannot show: `roce` (a lab has no adapters in
-Ethernet mode: tests/burnin/test_roce.py), `zpool` (a disk pulled from a real pool on virtual metal:
-tests/metal/test_roles_on_metal.py) and `host_network` (virtual metal with an MTU that changes while it runs:
-tests/metal/test_pxe_install.py; networkd's own output: tests/formats/host/test_networkd.py).
+Each check and each load finds a fault here, except four that a lab cannot show: `roce` (its adapters are in InfiniBand mode:
+tests/burnin/test_roce.py), `zpool` (a disk pulled from a real pool on virtual metal:
+tests/metal/test_roles_on_metal.py), `host_network` (virtual metal with an MTU that changes while it runs:
+tests/metal/test_pxe_install.py; networkd's own output: tests/formats/host/test_networkd.py) and `ethernet_pairs` (in no
+suite of a lab; real iperf3 between hosts, one of them shaped: tests/burnin/test_on_lab_hosts.py).
 
 """
 

@@ -23,7 +23,7 @@ SHAPES = st.builds(
     cores=st.sampled_from((0, 2, 3)),
     trunks=st.integers(1, 2),
 )
-"""28 to 536 cables. Smaller ones would not outlast 50 faults: nothing would be left to tell who is who."""
+"""28 to 536 cables. Smaller ones would not outlast 50 faults: nothing would be left to identify a device by."""
 
 
 def swap(world: World, chance: random.Random) -> int:
@@ -113,10 +113,10 @@ FAULTS: tuple[Callable[[World, random.Random], int], ...] = (
 
 
 def restored(shape: Shape, count: int, seed: int, faults=FAULTS) -> None:
-    """Break, then look and obey in turn until nothing is left to say.
+    """Break, then read and follow the explanations in turn until none is left.
 
     The work is not bounded where a dark switch's name is borne by another, or it bears another's: what is not seen
-    cannot be told from what is misnamed.
+    cannot be distinguished from what is misnamed.
     """
     chance = random.Random(seed)
     world = World(shape.plan())

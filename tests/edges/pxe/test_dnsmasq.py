@@ -1,4 +1,4 @@
-"""dnsmasq: what it is told, that it understands it, and that it answers our machines alone."""
+"""dnsmasq: its configuration, that it understands it, and that it answers our machines alone."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_machine_is_known_by_all_its_cards() -> None:
     assert reservation("n1", (MAC, MAC), "") == "02:00:00:00:00:01,02:00:00:00:00:01,n1\n"
 
 
-def test_that_it_cannot_start_is_said_in_its_words(tmp_path: Path) -> None:
+def test_a_failed_start_is_reported_in_its_words(tmp_path: Path) -> None:
     """An interface that is not there, or a folder that is not: the controller's trouble, exit code 3."""
     file = tmp_path / "dnsmasq.conf"
     file.write_text(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,14 +10,14 @@ import pytest
 
 from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.fleet.finding import Report, Verdict
-from clusterctl.fleet.hardware.sku import RootDisk
+from clusterctl.fleet.hardware.sku import RootDisk, Sku
 from clusterctl.fleet.hardware.temperatures import judge_temperatures
 from clusterctl.fleet.node import Inventory, Location, NodeId, Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, Power
 from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
 from clusterctl_lab.faults import inject
-from clusterctl_lab.healthy import build
+from clusterctl_lab.healthy import build, with_roce
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.server_models import MAKES
 from clusterctl_lab.vendor import Vendor
@@ -25,7 +26,7 @@ from tests.edges.redfish.test_faults_of_lab import NO_ACTS
 from tests.fleet.skus import H100_X8
 
 HCA_MODELS = {Vendor.SUPERMICRO: "MCX75310AAS", Vendor.HPE: "MCX75310AAS"}
-"""What the BMC calls a ConnectX-7, where it does not say so."""
+"""The BMC's name of a ConnectX-7, where it does not name it so."""
 SKUS = [
     replace(
         H100_X8,
@@ -38,7 +39,7 @@ SKUS = [
     for vendor, make in MAKES.items()
 ]
 UNSEEN = {Vendor.OPENBMC: {"hca_count"}}
-"""What a vendor's BMC cannot tell on a sound machine: the DGX's tells no model of an HCA."""
+"""What a vendor's BMC cannot report on a healthy machine: the DGX's has no model of an HCA."""
 
 
 def whole(vendor: Vendor) -> Machine:
@@ -53,14 +54,23 @@ def read(bmcs: RedfishBmcs, machine: Machine, tmp_path: Path) -> Inventory:
             return bmc.inventory(Deadline.after(60)).value
 
 
-def discover(bmcs: RedfishBmcs, machine: Machine, tmp_path: Path) -> Report:
+def discover(bmcs: RedfishBmcs, machine: Machine, tmp_path: Path, skus: Sequence[Sku] = SKUS) -> Report:
     node = NodeState(
         NodeId("id1"), machine.name, bmc=machine.bmc.address, location=Location(machine.rack, machine.unit)
     )
     with lab([machine], tmp_path) as site:
-        step = Discover(DiscoverServices(bmcs, site.__getitem__, dict), DiscoverPlan(SKUS, workers=1))
+        step = Discover(DiscoverServices(bmcs, site.__getitem__, dict), DiscoverPlan(skus, workers=1))
         (outcome,) = step.run([node], NO_ACTS, Deadline.after(60))
     return Report("discover", "", outcome.findings)
+
+
+def test_a_machine_with_roce_adapters_passes(bmcs: RedfishBmcs, tmp_path: Path) -> None:
+    """Its adapters are counted as what they are, and its first NIC is still the port that boots."""
+    machine = with_roce(whole(Vendor.DELL))
+    roce = [replace(sku, hca_link_layer="Ethernet") for sku in SKUS]
+    report = discover(bmcs, machine, tmp_path, roce)
+    assert [str(one) for one in report.findings if one.verdict not in (Verdict.PASS, Verdict.NOT_APPLICABLE)] == []
+    assert machine.boot_mac in {nic.mac for nic in read(bmcs, machine, tmp_path).nics or ()}
 
 
 @pytest.mark.parametrize("vendor", list(Vendor))
@@ -83,7 +93,7 @@ def test_a_sound_machine_is_read_whole(bmcs: RedfishBmcs, tmp_path: Path, vendor
 
 @pytest.mark.parametrize("vendor", list(Vendor))
 def test_a_sound_machine_passes(bmcs: RedfishBmcs, tmp_path: Path, vendor: Vendor) -> None:
-    """The step finds nothing wrong, and says of what a vendor's BMC cannot see that it is not seen."""
+    """The step finds nothing wrong, and its findings name what a vendor's BMC cannot see."""
     report = discover(bmcs, whole(vendor), tmp_path)
     assert [finding for finding in report.findings if finding.verdict is Verdict.FAIL] == []
     unseen = {finding.check for finding in report.findings if finding.verdict is Verdict.INCONCLUSIVE}
@@ -146,7 +156,7 @@ def test_hot_air_is_one_cause(bmcs: RedfishBmcs, tmp_path: Path, vendor: Vendor)
 
 
 def test_one_hot_gpu_is_not_the_air(bmcs: RedfishBmcs, tmp_path: Path) -> None:
-    """On a DGX too: the sensor of that GPU is the root, and nobody is sent to the cooling unit."""
+    """On a DGX too: the sensor of that GPU is the root, and no work on the cooling unit is ordered."""
     machine = whole(Vendor.OPENBMC)
     third = replace(machine.gpus[2], temperature_c=93)
     found = read(bmcs, replace(machine, gpus=(*machine.gpus[:2], third, *machine.gpus[3:])), tmp_path)

@@ -12,7 +12,7 @@ from typing import Any
 from clusterctl_lab import ethernet
 from clusterctl_lab.disk_names import kernel_names
 from clusterctl_lab.emulators.host_tools.host import mstflint
-from clusterctl_lab.machine import Dimm, Drive, Hca, Machine
+from clusterctl_lab.machine import Dimm, Drive, Hca, Machine, SwitchPort
 
 _DOCKER = """\
 [Unit]
@@ -59,6 +59,8 @@ NEWER_FIRMWARE = "28.99.1000"
 
 CONTAINER = "dcgm-exporter"
 """The container of the lab's hosts, as the stand-in for Docker reports it."""
+EXPORTER = "http://127.0.0.1:9400/metrics"
+"""Where the stand-in for dcgm-exporter would answer."""
 GPU_IMAGE = "clusterctl-lab/cuda:12.4.1-base"
 """An image that exists on every host."""
 SERIAL_OF_ANOTHER = "LAB9999"
@@ -165,6 +167,10 @@ def _facts(machine: Machine) -> dict[str, Any]:
         "sums_stop": machine.system.sums_stop,
         "starts_fail": machine.system.starts_fail,
         "ethernet_errors": machine.system.ethernet_errors,
+        "cpu_busy": machine.system.cpu_busy,
+        "docker_open": machine.system.docker_open,
+        "exporter_blind": machine.system.exporter_blind,
+        "ofed_mixed": machine.system.ofed_mixed,
         "nvswitch_slow": machine.system.nvswitch_slow,
         "iommu": "DMA-FQ" if machine.system.iommu_translates else "identity",
         "gpus": [{**asdict(gpu), "index": index} for index, gpu in enumerate(machine.gpus)],
@@ -207,14 +213,18 @@ def _dimm(dimm: Dimm) -> dict[str, Any]:
 
 def _network(machine: Machine) -> dict[str, Any]:
     neighbour = ethernet.neighbour(machine)
-    switch = None
-    if neighbour is not None:
-        switch = {
-            "name": neighbour.switch,
-            "mac": ethernet.chassis_mac(neighbour.switch),
-            "port": ethernet.port_name(neighbour),
-        }
-    return {"interface": ethernet.INTERFACE, "mac": machine.boot_mac, "switch": switch}
+    return {"interface": ethernet.INTERFACE, "mac": machine.boot_mac, "switch": _lldp(neighbour)}
+
+
+def _lldp(neighbour: SwitchPort | None) -> dict[str, str] | None:
+    """Return what the switch at the other end sends by LLDP; None where no switch is there."""
+    if neighbour is None:
+        return None
+    return {
+        "name": neighbour.switch,
+        "mac": ethernet.chassis_mac(neighbour.switch),
+        "port": ethernet.port_name(neighbour),
+    }
 
 
 def _hca(machine: Machine, hca: Hca) -> dict[str, Any]:
@@ -233,7 +243,11 @@ def _hca(machine: Machine, hca: Hca) -> dict[str, Any]:
         **asdict(hca.errors),
         "configured": hca.configured,
         "gpu_path_slow": hca.gpu_path_slow,
+        "load_hot": hca.load_hot,
         "plugged": hca.cable is not None,
         "interface": f"ib{hca.rail}",
         "lid": 8 * machine.index + hca.rail + 16,
+        "ethernet": hca.ethernet,
+        "mac": hca.mac,
+        "switch": _lldp(hca.cable) if hca.ethernet else None,
     }

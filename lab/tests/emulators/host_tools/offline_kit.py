@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_burnin.sweep import judge
-from clusterctl_lab.emulators.host_tools import CONTAINER, GPU_IMAGE, machine_files, programs
+from clusterctl_lab.emulators.host_tools import CONTAINER, EXPORTER, GPU_IMAGE, machine_files, programs
 from clusterctl_lab.machine import Machine
 from tests.burnin.kit import healthy_text
 from tests.fleet.skus import H100_X8
@@ -37,7 +38,7 @@ OF_TOOLS = frozenset(
 )
 """Built-in programs that ask tools which have stand-ins."""
 STAND_INS = (frozenset(name.replace("_", "-") for name in programs()) | OF_TOOLS) - OF_THE_HOST
-REQUIREMENTS = HostRequirements(gpu_image=GPU_IMAGE, containers=(CONTAINER,))
+REQUIREMENTS = HostRequirements(gpu_image=GPU_IMAGE, containers=(CONTAINER,), dcgm_exporter=EXPORTER)
 SOLO = tuple(load.check(lab_limits()) for load in shipped_suite().solo)
 PROBES = tuple({probe.name: probe for check in (*CHECKS.values(), *SOLO) for probe in check.probes}.values())
 
@@ -45,6 +46,13 @@ PROBES = tuple({probe.name: probe for check in (*CHECKS.values(), *SOLO) for pro
 def findings(machine: Machine, folder: Path) -> tuple[Finding, ...]:
     """The whole suite's judgement of the machine, and that of every load of one node."""
     return judge((*shipped_suite().checks, *SOLO), readings(machine, folder), expected(machine)).findings
+
+
+def roce_findings(machine: Machine, folder: Path) -> tuple[Finding, ...]:
+    """Return the same judgement of a machine whose SKU has adapters in Ethernet mode."""
+    wanted = expected(machine)
+    roce = replace(wanted, sku=replace(wanted.sku, hca_link_layer="Ethernet"))
+    return judge((*shipped_suite().checks, *SOLO), readings(machine, folder), roce).findings
 
 
 def readings(machine: Machine, folder: Path) -> Readings:
