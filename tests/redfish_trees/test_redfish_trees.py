@@ -173,7 +173,7 @@ def without_drives(name: str) -> Tree:
 
 
 @pytest.mark.parametrize("name", ["nvidia-dgx-h100", "dell-r750-h100"])
-def test_a_machine_whose_drive_list_is_empty_is_held(name: str, tmp_path: Path) -> None:
+def test_a_machine_with_an_empty_drive_list_is_held(name: str, tmp_path: Path) -> None:
     """No drive is missing for certain, and none is chosen as the root disk: INCONCLUSIVE, with what to do."""
     read = Read(name, tmp_path, without_drives(name))
     found = {one.check: one for one in read.findings if not one.verdict.admits and one.verdict is not Verdict.PASS}
