@@ -60,7 +60,7 @@ def lines(load: GpuLoad) -> Iterator[str]:
             yield f"    {phase:26} not measured: {why}"
         reasons = ", ".join(f"{mask:#x} {count} times" for mask, count in gpu.reasons.items())
         yield f"    repeated products          {gpu.repeats}, {gpu.mismatches} of them wrong; digest {gpu.digest[:12]}"
-        yield f"    clock event reasons        {reasons or 'nobody looked'}"
+        yield f"    clock event reasons        {reasons or 'not read'}"
     yield f"results of {len(load.gpus)} devices: {'equal' if sound(load) else 'not equal, or not there'}"
 
 

@@ -67,7 +67,7 @@ def _limit(key: LimitKey) -> str:
 
 @needs_checkout
 def test_the_page_is_what_the_checks_declare() -> None:
-    """The page is written where CLUSTERCTL_WRITE_PAGES is set; nobody edits it by hand."""
+    """The page is written where CLUSTERCTL_WRITE_PAGES is set; it is never edited by hand."""
     text = page()
     if os.environ.get("CLUSTERCTL_WRITE_PAGES"):
         PAGE.write_text(text, encoding="utf-8")

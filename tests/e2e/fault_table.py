@@ -57,7 +57,7 @@ class Expectation(pydantic.BaseModel, frozen=True, extra="forbid"):
 
 @dataclass(frozen=True)
 class Row:
-    """A fault's line of the table: `answer` is what `clusterctl why NODE --json` said."""
+    """A fault's line of the table: `answer` is the output of `clusterctl why NODE --json`."""
 
     expected: Expectation
     node: str
@@ -80,7 +80,7 @@ class Row:
         if not is_subject(wanted.subject, found.get("subject", "")):
             yield f"found on {found.get('subject')!r}, expected {wanted.subject!r}"
         if wanted.remedy not in found.get("remedy", ""):
-            yield f"the remedy {found.get('remedy')!r} does not say {wanted.remedy!r}"
+            yield f"the remedy {found.get('remedy')!r} does not contain {wanted.remedy!r}"
         others = [f"{other['check']} on {other['subject']}" for other in self.answer["findings"][1:]]
         if others:
             yield f"further roots: {', '.join(others)}"

@@ -57,7 +57,7 @@ def test_what_is_there_is_kept_where_it_must_be(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_errors_say_what_and_where_and_what_to_do(tmp_path: Path) -> None:
+def test_errors_have_what_and_where_and_what_to_do(tmp_path: Path) -> None:
     """A full disk asks for room, anything else for permission."""
     with (
         pytest.raises(EnvironmentBrokenError, match="cannot be kept: No space left") as full,
@@ -90,7 +90,7 @@ def test_a_named_path_without_a_right_is_no_wrong_usage(tmp_path: Path) -> None:
 
 
 @needs_root
-def test_a_full_disk_is_said_and_leaves_nothing_half_written(full_disk: Path) -> None:
+def test_a_full_disk_is_reported_and_leaves_nothing_half_written(full_disk: Path) -> None:
     """Neither a host key nor the pool is there afterwards, nor a part of them that could be taken for one."""
     with pytest.raises(EnvironmentBrokenError, match="No space left"):
         require_room(full_disk)

@@ -99,7 +99,7 @@ def target(payload: Payload, stage: Stage) -> Stage:
 
 @given(st.data())
 def test_the_fold_follows_the_table_and_nothing_else(data: st.DataObject) -> None:
-    """Any sequence of events: a move that the table has leads where it says; any other is refused and changes nothing."""
+    """Any sequence of events: a move that the table has leads where it shows; any other is refused and changes nothing."""
     state = node(Stage.SEEN)
     for _ in range(data.draw(st.integers(1, 25))):
         payload = data.draw(likely(state.stage) | ANY)

@@ -47,12 +47,12 @@ def nightly(*, folder: Path, window: str | None, budget: int | None, yes: bool, 
         approved = preview.digest
     with logged(context) as log, stoppable() as cancelled, ProgressView(table_only=True) as view:
         result = operation.run(context, request, Control(approved, view.on_event, cancelled))
-    _print(result, as_json=as_json)
+    print_night(result, as_json=as_json)
     log.print_path(result.exit_code)
     return result.exit_code
 
 
-def _print(result: NightResult, *, as_json: bool) -> None:
+def print_night(result: NightResult, *, as_json: bool) -> None:
     """Print the result as JSON with the keys of `NightResult`, as one line where all is well, or as a report."""
     if result.spares is not None and result.spares.missing:
         echo(f"too few spares: {result.spares}", err=as_json)

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from clusterctl.fleet.errors import UsageError
 from clusterctl_cli.cabling_options import plan_option, sheet_option
 from clusterctl_cli.formats import DOCUMENTS, format_option
-from clusterctl_cli.options import FILE, gathered
+from clusterctl_cli.options import FILE, duration_seconds, gathered, site_option
 
 if TYPE_CHECKING:
     from clusterctl.cabling.health.findings import HealthFinding, PortRate
     from clusterctl.cabling.health.groups import HealthGroup
     from clusterctl.cabling.health.judge import Health
-    from clusterctl.operations.link_health import LimitsUsed
+    from clusterctl.operations.link_health import HealthResult, LimitsUsed
 
+_READINGS = "give --before and --after, or --since SPAN for the site's history"
 _FABRIC_HELP = "Output of ibnetdiscover or iblinkinfo; a db_csv holds it itself."
 
 
@@ -26,8 +28,10 @@ _FABRIC_HELP = "Output of ibnetdiscover or iblinkinfo; a db_csv holds it itself.
 class HealthOptions:
     """The options of `health`."""
 
-    before: Path
-    after: Path
+    folder: Path
+    before: Path | None
+    after: Path | None
+    since: float | None
     fabric: Path | None
     plan: tuple[Path, ...]
     sheet: str
@@ -38,8 +42,10 @@ class HealthOptions:
 
 
 @click.command("health")
-@click.option("--before", type=FILE, required=True, help="The first reading: ibqueryerrors, perfquery -x or db_csv.")
-@click.option("--after", type=FILE, required=True, help="The second reading, likewise.")
+@click.option("--before", type=FILE, help="The first reading: ibqueryerrors, perfquery -x or db_csv.")
+@click.option("--after", type=FILE, help="The second reading, likewise.")
+@click.option("--since", callback=duration_seconds, metavar="SPAN", help="Judge the site's history of so long, as 7d.")
+@site_option
 @click.option("--fabric", type=FILE, help=_FABRIC_HELP)
 @plan_option
 @sheet_option
@@ -50,8 +56,9 @@ class HealthOptions:
 @click.pass_context
 @gathered(HealthOptions)
 def health(ctx: click.Context, options: HealthOptions) -> None:
-    """Judge links by what their counters gathered between two readings.
+    """Judge links by what their counters gathered between two readings, or over the site's history.
 
+    With --since the readings are those that steps, nights and burns have kept in the journal of --site.
     The time in between comes from --seconds, or from a comment with the time in both files, as
     `(date -u +'# %Y-%m-%dT%H:%M:%SZ'; ibqueryerrors) > before` writes it.
 
@@ -60,6 +67,15 @@ def health(ctx: click.Context, options: HealthOptions) -> None:
     from clusterctl.operations import link_health
     from clusterctl.operations.fabric_files import PlanFiles
 
+    if options.since is not None:
+        from clusterctl_cli.context import open_context
+
+        _require_no_files(options)
+        result = link_health.run_history(open_context(options.folder), options.since, options.limits)
+        _print(result, options)
+        ctx.exit(result.exit_code)
+    if options.before is None or options.after is None:
+        raise UsageError("no readings are named", where="cable health", remedy=_READINGS)
     request = link_health.ReadingsRequest(
         before=options.before,
         after=options.after,
@@ -69,11 +85,28 @@ def health(ctx: click.Context, options: HealthOptions) -> None:
         limits=options.limits,
     )
     result = link_health.run_health(request)
+    _print(result, options)
+    ctx.exit(result.exit_code)
+
+
+def _require_no_files(options: HealthOptions) -> None:
+    given: dict[str, object] = {
+        "--before": options.before,
+        "--after": options.after,
+        "--fabric": options.fabric,
+        "--plan": options.plan,
+        "--seconds": options.seconds,
+    }
+    for name, value in given.items():
+        if value:
+            raise UsageError("--since reads the site's history, not files", where=name, remedy=f"leave {name} out")
+
+
+def _print(result: HealthResult, options: HealthOptions) -> None:
     if options.as_json:
         _print_document(result.health, result.limits, result.rates if options.rates else ())
     else:
         print_health(result.health)
-    ctx.exit(result.exit_code)
 
 
 def health_document(found: Health) -> dict[str, object]:

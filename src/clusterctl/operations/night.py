@@ -192,7 +192,7 @@ def _links(context: SiteContext, adapters: Adapters, control: Control) -> Fabric
     if not any(sku.hca_link_layer == "InfiniBand" for sku in context.site.skus) or control.cancelled.is_set():
         return None
     collector = StepFactory(context, adapters, control.cancelled).link_collector()
-    return collector.look(Deadline.after(LINKS_S, control.cancelled))
+    return collector.look(Deadline.after(LINKS_S, control.cancelled), adapters.telemetry)
 
 
 def _policy_and_window(context: SiteContext, request: NightRequest) -> tuple[NightPolicy, Window]:

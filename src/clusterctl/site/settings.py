@@ -48,6 +48,7 @@ class FabricSettings:
     smpquery: Annotated[tuple[Words, ...], Field(min_length=1)] = ("smpquery",)
     ibqueryerrors: Annotated[tuple[Words, ...], Field(min_length=1)] = ("ibqueryerrors",)
     dump_fts: Annotated[tuple[Words, ...], Field(min_length=1)] = ("dump_fts",)
+    telemetry: tuple[Words, ...] = ()
 
 
 @section

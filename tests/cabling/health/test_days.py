@@ -60,6 +60,20 @@ def test_a_wide_counter_wraps_and_is_not_cleared():
     assert (window.growth(PORT).of(SYMBOLS), window.growth(PORT).doubts.get(SYMBOLS)) == (15, None)
 
 
+@pytest.mark.parametrize(
+    ("narrow", "wide", "added", "doubt"),
+    [(5, 9, 4, None), (0xFFFF, 70000, 0, Doubt.STOPPED), (3, 70000, 0, Doubt.STOPPED)],
+)
+def test_of_two_tools_one_may_stop_where_the_other_goes_on(narrow, wide, added, doubt):
+    """Ibqueryerrors reads 16 bits of the symbol errors, a db_csv 64."""
+    first = readings(narrow)[0]
+    last = Telemetry({PORT: PortCounters({SYMBOLS: wide}, narrow=False)}, at=AT + timedelta(hours=1))
+    window = window_over([first, last], LIMITS, {})
+    assert window is not None
+    grown = window.growth(PORT)
+    assert (grown.of(SYMBOLS), grown.doubts.get(SYMBOLS)) == (added, doubt)
+
+
 def test_readings_count_by_their_times_and_one_is_too_few():
     first, last = readings(3, 9)
     window = window_over([last, first], LIMITS, {})

@@ -1,4 +1,4 @@
-"""docs/reference/roles.md, made of what the roles and their cases say: nothing on it is written by hand."""
+"""docs/reference/roles.md, generated from the roles and their cases: nothing on it is written by hand."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_tags_are_made_where_they_lack_and_put_on_once(lab, deadline):
     assert not [words for words in lab.maas.requests if "tags" in words]
 
 
-def test_a_tag_that_maas_says_it_put_on_and_did_not_is_noticed(lab, deadline):
+def test_a_tag_that_maas_confirms_and_does_not_set_is_noticed(lab, deadline):
     """The answer is 200 with `added: 0`, as for a machine that MAAS does not know: the machine itself is asked."""
     lab.maas.faults.deaf_tags.add("gpu")
     with pytest.raises(EdgeError, match="did not put the tag gpu on node001"):

@@ -21,7 +21,7 @@ from tests.edges.maas.kit import PUBLIC, Lab, until
 
 @dataclass
 class Firmware:
-    """Meets `Metal`. What boots from the network does as the deployer does; what boots from a disk tells MAAS so, unless
+    """Meets `Metal`. What boots from the network does as the deployer does; what boots from a disk reports it to MAAS, unless
     it is `dead`. `booted`: machine and device of each boot.
     """
 
@@ -44,7 +44,7 @@ class Firmware:
         """Nothing of it runs."""
 
     async def press_power_button(self, machine: Machine) -> None:
-        """Nobody listens."""
+        """No server listens."""
 
     async def _boot(self, machine: Machine, device: str) -> None:
         world = self.lab.world

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.journal import Holder, SqlJournal, open_journal
-from clusterctl.fleet.errors import EdgeError
+from clusterctl.fleet.errors import ClusterctlError, EdgeError, EnvironmentBrokenError
 from clusterctl.fleet.event import Kind, NewEvent, Stream
+from clusterctl.fleet.fabric.history import known_modules
+from clusterctl.fleet.fabric.telemetry import HIGHEST
 from clusterctl.fleet.fabric.topology import PortId
 from clusterctl.fleet.finding import Evidence, Observed, Origin, Verdict
 from clusterctl.fleet.finding_code import Code
@@ -52,7 +54,7 @@ class FakeFabric:
     clock: Clock
     bench: Bench = field(default_factory=Bench)
     counts: dict[PortId, Mapping[str, int]] = field(default_factory=dict)
-    broken: dict[str, EdgeError] = field(default_factory=dict)
+    broken: dict[str, ClusterctlError] = field(default_factory=dict)
 
     def ibnetdiscover(self, deadline: Deadline) -> Observed[str]:
         return self._read("ibnetdiscover", printers.ibnetdiscover(addressed(self.bench.fabric())))
@@ -99,13 +101,14 @@ class Site:
         return event.payload
 
     def end_of(self, host: str) -> PortId:
-        """The switch port of a host's first link."""
-        fabric = addressed(self.fabric.bench.fabric())
-        for link in fabric.links:
-            for own, far in ((link.a, link.b), (link.b, link.a)):
-                if fabric.devices[own.guid].description.startswith(host + " "):
-                    return far
-        raise AssertionError(host)
+        return end_of(self.fabric, host)
+
+
+def end_of(fabric: FakeFabric, host: str) -> PortId:
+    """The switch port of a host's first link."""
+    seen = addressed(fabric.bench.fabric())
+    ends = {a: b for link in seen.links for a, b in ((link.a, link.b), (link.b, link.a))}
+    return next(far for own, far in ends.items() if seen.devices[own.guid].description.startswith(f"{host} "))
 
 
 @pytest.fixture
@@ -198,12 +201,20 @@ def test_without_access_to_the_fabric_the_links_are_inconclusive(site, source):
     assert site.judged() == found
 
 
-def test_a_step_goes_on_where_the_counters_cannot_be_read(site):
+@pytest.mark.parametrize(
+    "error",
+    [
+        EdgeError("no summary", where="ibqueryerrors", remedy="look"),
+        EnvironmentBrokenError("there is no such program", where="ibqueryerrors", remedy="install it"),
+    ],
+    ids=["it read no port", "it is not installed"],
+)
+def test_a_step_goes_on_where_the_counters_cannot_be_read(site, error):
     """The cabling is proven without counters; that the links were not measured stands in the journal."""
-    site.fabric.broken["ibqueryerrors"] = EdgeError("no summary", where="ibqueryerrors", remedy="look")
+    site.fabric.broken["ibqueryerrors"] = error
     assert site.cable().stage is Stage.CABLED
     assert site.judged().verdict == "inconclusive"
-    assert "no summary" in site.judged().reason
+    assert error.message in site.judged().reason
 
 
 def test_what_the_tool_prints_is_not_trusted(site):
@@ -215,3 +226,46 @@ def test_what_the_tool_prints_is_not_trusted(site):
     site.fabric._read = whole  # type: ignore[method-assign]
     site.clock.at += HOUR
     assert site.collector.look(Deadline.after(60)).verdict == "pass"
+
+
+@dataclass
+class FakeTelemetry:
+    """Meets `TelemetryReader`: what ibdiagnet prints of the fabric. `hot`: °C of each port's transceiver, else 45."""
+
+    fabric: FakeFabric
+    hot: dict[PortId, float] = field(default_factory=dict)
+
+    def db_csv(self, deadline: Deadline) -> Observed[str]:
+        seen = addressed(self.fabric.bench.fabric())
+        ports = [end for link in seen.links for end in (link.a, link.b)]
+        names = [name for name in HIGHEST if name not in ("PortRcvSwitchRelayErrors", "VL15Dropped")]
+        rows = "".join(f"0x{p.guid},0x{p.guid},{p.number}{',0' * len(names)}\n" for p in ports)
+        text = f"START_PM_INFO\nNodeGUID,PortGUID,PortNumber,{','.join(names)}\n{rows}END_PM_INFO\n"
+        cables = "".join(
+            f'0x{p.guid},0x{p.guid},{p.number},"V","MMA4Z00","MT2243VS{at:05}","46.120","{self.hot.get(p, 45):g}C"\n'
+            for at, p in enumerate(ports)
+        )
+        text += (
+            f"START_CABLE_INFO\nNodeGuid,PortGuid,PortNum,Vendor,PN,SN,FWVersion,Temperature\n{cables}END_CABLE_INFO\n"
+        )
+        return self.fabric._read("db_csv", printers.db_csv(seen, text))
+
+
+def test_a_night_with_telemetry_finds_the_hot_modules_of_a_switch_and_keeps_the_serials(site):
+    """All transceivers of a switch are hot, no counter rises: one group, and the serials are in the history."""
+    telemetry = FakeTelemetry(site.fabric)
+    site.collector.look(Deadline.after(60), telemetry)
+    site.clock.at += HOUR
+    seen = addressed(site.fabric.bench.fabric())
+    leaf = next(device for device in seen.devices.values() if "leaf-0" in device.description)
+    telemetry.hot = {end: 78.0 for link in seen.links for end in (link.a, link.b) if end.guid == leaf.guid}
+    assert len(telemetry.hot) >= 3
+    found = site.collector.look(Deadline.after(60), telemetry)
+    count = len(telemetry.hot)
+    assert f"{count} of {count} modules" in found.causes[0]
+    assert "above 70 °C" in found.causes[0]
+    kept = known_modules(site.book.latest(Stream.FABRIC, Kind.FABRIC_TRANSCEIVER_SEEN))
+    assert {kept[port].part for port in telemetry.hot} == {"MMA4Z00"}
+    site.fabric.broken["db_csv"] = EdgeError("exit status 1", where="ibdiagnet", remedy="look")
+    site.clock.at += HOUR
+    assert site.collector.look(Deadline.after(60), telemetry).verdict == "inconclusive"

@@ -141,7 +141,7 @@ def test_killed_inside_a_slow_request_it_is_waited_for_and_not_repeated(
     """MAAS goes on with the request; the next run looks at it."""
     lab.run(lab.world.replace(inject_all(lab.world.machines, MAAS_QUIRKS, f"{FIRST}:slow-requests")[0]))
     (node,) = discovered(book, lab)
-    stop_while_heard(lab, book, node, operation)
+    stop_once_received(lab, book, node, operation)
     assert book.state(node).open_acts
     outcome = run(lab, book, node, Fuse(10_000), Deadline.after(120))
     assert outcome is not None
@@ -155,7 +155,7 @@ def test_killed_inside_a_request_that_fails_later_the_attempt_counts(lab: Lab, b
     bring_there(lab, {"status": "Ready"})
     (node,) = discovered(book, lab)
     lab.run(lab.world.replace(inject_all(lab.world.machines, MAAS_QUIRKS, f"{FIRST}:late-500")[0]))
-    stop_while_heard(lab, book, node, "deploy")
+    stop_once_received(lab, book, node, "deploy")
     outcome = run(lab, book, node, Fuse(10_000), Deadline.after(120))
     assert outcome is not None
     assert outcome.findings[0].verdict is Verdict.FAIL
@@ -187,8 +187,8 @@ def test_what_another_user_has_taken_meanwhile_is_left_alone(
     assert (known.status, known.owner) == (status, "alice")
 
 
-def stop_while_heard(lab: Lab, book: SqlJournal, node: NodeId, operation: str) -> None:
-    """Run until MAAS has heard the operation, and stop there: nothing of its answer reaches the journal."""
+def stop_once_received(lab: Lab, book: SqlJournal, node: NodeId, operation: str) -> None:
+    """Run until MAAS has received the operation, and stop there: nothing of its answer reaches the journal."""
     cancelled = threading.Event()
 
     def watch() -> None:

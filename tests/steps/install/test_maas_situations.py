@@ -92,7 +92,7 @@ def node_of(lab: Lab, name: str = FIRST) -> Node | None:
 
 
 def bring_there(lab: Lab, before: Mapping[str, Any]) -> None:
-    """Have MAAS hold the first machine as `before` says."""
+    """Have MAAS hold the first machine as `before` has it."""
     installer, target, deadline = lab.installer(), lab.target(), Deadline.after(120)
     installer.prepare(target, deadline)
     until(installer, target, InstallState.READY)

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from clusterctl.cabling.health.days import thinned, window_over
-from clusterctl.cabling.health.findings import HealthFinding, fabric_labels
+from clusterctl.cabling.health.findings import HealthFinding, PortRate, fabric_labels, port_rates
 from clusterctl.cabling.health.groups import HealthGroup, ungrouped
 from clusterctl.cabling.health.judge import Health, judge_health
-from clusterctl.fleet.errors import EdgeError, ParseError, UsageError
+from clusterctl.fleet.errors import EdgeError, EnvironmentBrokenError, ParseError, UsageError
 from clusterctl.fleet.event import Event, Kind, NewEvent, Stream
-from clusterctl.fleet.fabric.history import COUNTERS, LINKS, known_modules
+from clusterctl.fleet.fabric.history import COUNTERS, LINKS, FabricReading, known_modules
 from clusterctl.fleet.fabric.limits import FabricLimits
 from clusterctl.fleet.fabric.telemetry import Telemetry
 from clusterctl.fleet.fabric.topology import Fabric
@@ -25,11 +25,14 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.payloads.hardware import FabricCountersRead, FabricLinksJudged
 from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
-from clusterctl.ports import CounterReader, Deadline, FabricReader, Journal
+from clusterctl.ports import CounterReader, Deadline, FabricReader, Journal, TelemetryReader
+from clusterctl.steps.cable.fabric_record import FabricRecord
 
 CHECK = "link_health"
 DAY = timedelta(days=1)
 READ_S = 300.0
+UNREADABLE = (EdgeError, EnvironmentBrokenError, ParseError, UsageError)
+"""A tool that fails, that is not installed, or that prints what is not understood."""
 _CAUSES = 20
 """Causes that the journal keeps of a judgement; its evidence has all."""
 _FIRST = "the counters were read for the first time: no rate is known yet"
@@ -46,34 +49,56 @@ class LinkCollector:
     plan: WiringPlan
     period: timedelta = DAY
 
-    def look(self, deadline: Deadline) -> FabricLinksJudged:
-        """Read fabric and counters, and judge the links; never raises for a fabric that cannot be read."""
+    def look(self, deadline: Deadline, telemetry: TelemetryReader | None = None) -> FabricLinksJudged:
+        """Read fabric and counters, and judge the links; never raises for a fabric that cannot be read.
+
+        `telemetry`: reads all at once, with temperatures and transceivers.
+        """
         try:
+            if telemetry is not None:
+                return self._look_at_all(telemetry.db_csv(deadline.within(READ_S)))
             read = self.fabric.ibnetdiscover(deadline.within(READ_S))
             seen = parse_ibnetdiscover(read.value, file="ibnetdiscover")
-        except (EdgeError, ParseError) as error:
+        except UNREADABLE as error:
             return self._unread(f"the fabric could not be read: {error.message}")
         self.collect(seen, read, deadline)
         judged = [event.payload for event in self.journal.latest(Stream.FABRIC, Kind.FABRIC_LINKS_JUDGED)]
         return next(one for one in reversed(judged) if isinstance(one, FabricLinksJudged))
 
+    def _look_at_all(self, read: Observed[str]) -> FabricLinksJudged:
+        """Keep and judge a reading that has all in one text. Raises `ParseError`."""
+        data = read.value.encode()
+        seen = decode_fabric(data, file="db_csv")
+        telemetry = decode_telemetry(data, seen, file="db_csv")
+        if not telemetry.counters:
+            return self._unread("the counters of the ports could not be read: the db_csv has none")
+        FabricRecord(self.journal).write(FabricReading(seen, telemetry), read.evidence)
+        self.journal.append([counters_read(read.evidence, read.evidence[0].at, len(telemetry.counters))])
+        return self._judge(seen, read.evidence)[1]
+
     def collect(self, seen: Fabric, fabric: Observed[str], deadline: Deadline) -> Health | None:
         """Read the counters of the fabric that was just read, and return the health of its links.
 
         None where they could not be read, or were read for the first time. The journal has the judgement in any case.
+        A tool that hangs takes a third of the time that is left: the step has its own work.
         """
         try:
-            read = self.counters.ibqueryerrors(deadline.within(READ_S))
+            read = self.counters.ibqueryerrors(deadline.within(min(READ_S, deadline.remaining / 3)))
             telemetry = decode_telemetry(read.value.encode(), seen, file="ibqueryerrors")
-        except (EdgeError, ParseError) as error:
+        except UNREADABLE as error:
             self._unread(f"the counters of the ports could not be read: {error.message}")
             return None
         both = (fabric.evidence[0], read.evidence[0])
         self.journal.store(both)
         self.journal.append([counters_read(both, both[1].at, len(telemetry.counters))])
-        health = judge_period(self.journal, seen, self.limits, self.plan, both[1].at - self.period)
-        self._write(judgement(health) if health is not None else _unmeasured(_FIRST), both)
-        return health
+        return self._judge(seen, both)[0]
+
+    def _judge(self, seen: Fabric, evidence: Sequence[Evidence]) -> tuple[Health | None, FabricLinksJudged]:
+        """Judge the links over the period that ends with this reading, and write it."""
+        found = judge_period(self.journal, seen, self.limits, self.plan, evidence[-1].at - self.period)
+        judged = judgement(found.health) if found is not None else _unmeasured(_FIRST)
+        self._write(judged, evidence)
+        return found.health if found is not None else None, judged
 
     def _unread(self, reason: str) -> FabricLinksJudged:
         found = _unmeasured(reason)
@@ -92,17 +117,32 @@ def counters_read(evidence: Sequence[Evidence], at: datetime, ports: int) -> New
     return NewEvent(Stream.FABRIC, COUNTERS, payload, tuple(dict.fromkeys((first, last))))
 
 
+@dataclass(frozen=True, slots=True)
+class PeriodHealth:
+    """The health of all links over the readings of a time, and the mean rates of their ports."""
+
+    health: Health
+    rates: tuple[PortRate, ...]
+
+
 def judge_period(
-    journal: Journal, fabric: Fabric, limits: FabricLimits, plan: WiringPlan, since: datetime
-) -> Health | None:
-    """Return the health of the links over the readings since then; None where there are fewer than two."""
-    events = list(journal.recent((Kind.FABRIC_COUNTERS_READ,), since))
+    journal: Journal, fabric: Fabric | None, limits: FabricLimits, plan: WiringPlan, since: datetime
+) -> PeriodHealth | None:
+    """Judge the links over the readings since then; return None where there are fewer than two.
+
+    fabric  as it is now; None: as the last reading had it
+    """
+    read = list(_readings(journal, list(journal.recent((Kind.FABRIC_COUNTERS_READ,), since))))
     modules = known_modules(journal.latest(Stream.FABRIC, Kind.FABRIC_TRANSCEIVER_SEEN))
-    window = window_over(list(_readings(journal, events)), limits, modules)
-    return None if window is None else judge_health(fabric, window, fabric_labels(fabric, plan))
+    window = window_over([telemetry for _, telemetry in read], limits, modules)
+    if window is None:
+        return None
+    now = fabric or read[-1][0]
+    labels = fabric_labels(now, plan)
+    return PeriodHealth(judge_health(now, window, labels), tuple(port_rates(now, window, labels)))
 
 
-def _readings(journal: Journal, events: Sequence[Event]) -> Iterator[Telemetry]:
+def _readings(journal: Journal, events: Sequence[Event]) -> Iterator[tuple[Fabric, Telemetry]]:
     """Yield the readings whose evidence can be read, in order of their times."""
     payloads = [event.payload for event in events if isinstance(event.payload, FabricCountersRead)]
     parsed: dict[Digest, Fabric] = {}
@@ -113,10 +153,11 @@ def _readings(journal: Journal, events: Sequence[Event]) -> Iterator[Telemetry]:
         try:
             if payload.fabric not in parsed:
                 parsed[payload.fabric] = decode_fabric(kept[payload.fabric].content, file=COUNTERS)
-            found = decode_telemetry(kept[payload.counters].content, parsed[payload.fabric], file=COUNTERS)
+            fabric = parsed[payload.fabric]
+            found = decode_telemetry(kept[payload.counters].content, fabric, file=COUNTERS)
         except (ParseError, UsageError):
             continue
-        yield replace(found, at=payload.at)
+        yield fabric, replace(found, at=payload.at)
 
 
 def judgement(health: Health) -> FabricLinksJudged:
