@@ -101,7 +101,7 @@ def test_no_alert_fires_on_healthy_series(tmp_path: Path) -> None:
 def test_promtool_finds_a_rule_that_does_not_fire(tmp_path: Path) -> None:
     """What is expected is compared: with a healthy series the same expectation fails, with the alert's name."""
     (xid,) = [case for case in CASES["faults"] if case["alert"] == "GpuXid"]
-    healthy = {**xid, "series": {name: "0+0x20" for name in xid["series"]}}
+    healthy = {**xid, "series": dict.fromkeys(xid["series"], "0+0x20")}
     with pytest.raises(AssertionError, match="alertname: GpuXid"):
         evaluate(tmp_path, [(healthy, firing(xid))])
 
@@ -123,7 +123,9 @@ def test_each_alert_has_a_severity_and_a_place_in_the_documentation() -> None:
 
 def test_an_xid_alert_leaves_out_what_the_table_takes_for_harmless() -> None:
     """The burn-in and the monitoring judge an Xid alike; a code that the table does not know is an alert."""
-    left_out = {int(code) for part in re.findall(r'"([0-9|]+)"', alerts()["GpuXid"]["expr"]) for code in part.split("|")}
+    left_out = {
+        int(code) for part in re.findall(r'"([0-9|]+)"', alerts()["GpuXid"]["expr"]) for code in part.split("|")
+    }
     assert left_out == {0} | {code for code, row in xid_table().items() if row.action.verdict is Verdict.WARN}
 
 

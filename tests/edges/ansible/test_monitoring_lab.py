@@ -147,9 +147,7 @@ def test_an_alert_about_a_scraped_node_reaches_the_webhook(monitoring: Monitorin
 
     expected = {("prometheus", "127.0.0.1:9090"), ("alertmanager", "127.0.0.1:9093"), ("hosts", "127.0.0.1:9100")}
     expected.add(("node_exporter", "n1"))
-    await_true(
-        "all are up", lambda: {(row["job"], row["instance"]) for row in monitoring.query("up == 1")} == expected
-    )
+    await_true("all are up", lambda: {(row["job"], row["instance"]) for row in monitoring.query("up == 1")} == expected)
     (stopped,) = monitoring.query("clusterctl_nodes_stopped")
     assert (stopped["code"], stopped["value"]) == ("gpu_ecc_uncorrectable", "1")
     assert monitoring.query("node_boot_time_seconds{node='n1'}")[0]["rack"] == "A01"
