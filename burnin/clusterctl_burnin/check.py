@@ -149,7 +149,7 @@ class Check:
             found = [inconclusive(self.name, UnmeasuredError(f"{self.name} found nothing to judge"))]
         judged = without_figure(self.name, self.limits, expected.limits, found)
         evidence = readings.digests(self.probes)
-        return tuple(replace(f, evidence=f.evidence or evidence, limits=expected.limits.digest) for f in judged)
+        return tuple(finding.judged_by(expected.limits.digest, evidence) for finding in judged)
 
     def found_during(self, before: Readings, after: Readings, expected: Expected) -> tuple[Finding, ...]:
         """Judge the time between two readings; empty where nothing was added, or where the check has no `watch`.

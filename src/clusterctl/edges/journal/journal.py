@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Select, func, insert, select
 
@@ -25,6 +25,9 @@ from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.ports import Claim, Claims, Clock
+
+
+T = TypeVar("T")
 
 
 def open_journal(
@@ -89,10 +92,10 @@ class SqlJournal:
         return None if row is None else unpacked(row)
 
     def evidences(self, digests: Iterable[Digest]) -> Mapping[Digest, Evidence]:
-        wanted = list(dict.fromkeys(digests))
+        wanted = dict.fromkeys(digests)
         found: dict[Digest, Evidence] = {}
-        for start in range(0, len(wanted), _AT_ONCE):
-            found |= self._evidences(wanted[start : start + _AT_ONCE])
+        for part in _parts(wanted):
+            found |= self._evidences(part)
         return {digest: found[digest] for digest in wanted if digest in found}
 
     def _evidences(self, digests: Sequence[Digest]) -> Mapping[Digest, Evidence]:
@@ -125,6 +128,12 @@ class SqlJournal:
             last = last.where(events_table.c.kind == kind.value)
         last = last.group_by(events_table.c.subject, events_table.c.kind)
         return self._events(select(events_table).where(events_table.c.seq.in_(last)))
+
+    def histories(self, nodes: Collection[NodeId], kinds: Collection[Kind]) -> Iterator[Event]:
+        of_kind = events_table.c.kind.in_([kind.value for kind in kinds])
+        for part in _parts(nodes):
+            mine = (events_table.c.stream == Stream.NODE.value) & events_table.c.subject.in_(part)
+            yield from self._events(select(events_table).where(mine & of_kind))
 
     def recent(self, kinds: Collection[Kind], since: datetime) -> Iterator[Event]:
         late = events_table.c.kind.in_([kind.value for kind in kinds]) & (events_table.c.at >= since.isoformat())
@@ -175,6 +184,13 @@ class SqlJournal:
             "evidence": json.dumps(list(new.evidence)),
             "idempotency_key": key,
         }
+
+
+def _parts(items: Iterable[T]) -> Iterator[list[T]]:
+    """Yield the items in lists that one query can take."""
+    left = list(items)
+    for start in range(0, len(left), _AT_ONCE):
+        yield left[start : start + _AT_ONCE]
 
 
 def _inserted(connection: Connection, row: Mapping[str, Any]) -> Mapping[str, Any]:
