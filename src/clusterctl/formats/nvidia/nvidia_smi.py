@@ -64,7 +64,7 @@ class Section:
 
     def below(self, *path: str) -> Section:
         """Return the same; an empty section where there is none."""
-        return self.at(*path) or Section("", None)
+        return self.at(*path) or _ABSENT
 
     def text(self, *path: str) -> str | None:
         """Return the value; None where it is absent or was not readable."""
@@ -105,6 +105,9 @@ class Section:
         for child in self.children:
             yield child
             yield from child.walk()
+
+
+_ABSENT = Section("", None)
 
 
 @dataclass(frozen=True, slots=True)
