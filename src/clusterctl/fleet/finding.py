@@ -163,7 +163,7 @@ class Finding:
             object.__setattr__(self, name, visible(getattr(self, name)))
 
     def __reduce__(self) -> tuple[Callable[..., Finding], tuple[object, ...]]:
-        """Pickle the values only: a fleet's findings pass between processes, and dataclasses pickle ten times slower."""
+        """Pickle the values only: a fleet's findings pass between processes, and dataclasses pickle slowly."""
         return _restored, _values(self)
 
     def judged_by(self, limits: str, evidence: tuple[Digest, ...]) -> Finding:

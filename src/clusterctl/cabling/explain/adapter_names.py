@@ -96,13 +96,19 @@ def _join_incomplete(groups: dict[_Key, _Group]) -> None:
             groups[like].hosts |= groups.pop(key).hosts
 
 
+def _elected(votes: Mapping[str, Counter[str]]) -> dict[str, str]:
+    """Return the planned name that more than half of the cables of a name suggest."""
+    names: dict[str, str] = {}
+    for name, of_name in votes.items():
+        best, count = max(of_name.items(), key=lambda vote: vote[1], default=("", 0))
+        if count * 2 > of_name.total():
+            names[name] = best
+    return names
+
+
 def _map_of(group: _Group, of_plan: frozenset[str]) -> NameMap | None:
     """Return the map of one group; None where its names are the plan's, or where the cables suggest none."""
-    names: dict[str, str] = {}
-    for name, votes in group.votes.items():
-        best, count = max(votes.items(), key=lambda vote: vote[1], default=("", 0))
-        if count * 2 > votes.total():
-            names[name] = best
+    names = _elected(group.votes)
     if len(set(names.values())) < len(names) or all(name == planned for name, planned in names.items()):
         return None
     strange = group.votes.keys() - of_plan

@@ -26,7 +26,6 @@ from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.ports import Claim, Claims, Clock
 
-
 T = TypeVar("T")
 
 
