@@ -1,5 +1,5 @@
 # Everything that one does with a checkout. `make setup` first prints what it installs; the other targets run it.
-.PHONY: help setup check format test test-wheel audit sbom soak fault-table quirk-table operations-table first-day-page roles-table docs rehearse rehearse-down wheel requirements clean
+.PHONY: help setup check format test test-wheel mutants audit sbom soak fault-table quirk-table operations-table first-day-page roles-table docs rehearse rehearse-down wheel requirements clean
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
@@ -29,6 +29,9 @@ test: setup ## all tests but the soak ones; removes its labs
 
 test-wheel: setup ## the same tests against an installed wheel, outside the checkout
 	@scripts/test-wheel.sh
+
+mutants: setup ## mutation tests of listed modules that differ from the commit SINCE (HEAD^), for about a minute; soak runs all
+	@nice $(BIN)/python -m tests.mutation --seconds 60 --changed-since $(or $(SINCE),HEAD^)
 
 soak: setup ## the long campaigns; what they said stands in docs/soak/
 	@scripts/soak.sh

@@ -1,11 +1,11 @@
-"""What sushy and redfish_utilities read of the Redfish trees in tests/redfish_trees, beside what discover reads.
+"""What sushy and redfish_utilities read of the Redfish trees in tests/redfish_trees, compared with what discover reads.
 
     pip install sushy redfish_utilities
     python -m benchmarks.bmc_peers [CASE …]
 
 Each reads the same BMC over HTTP. For each case and peer: the parts that the peer gives with a serial (processors,
 memory modules, drives, network adapters that are there), and those of them that are not in our inventory. Ends with
-status 1 where there are any. Memory of GPUs and adapters that speak Ethernet only are no parts of our inventory by
+status 1 where there are any. Memory of GPUs and adapters with Ethernet only are no parts of our inventory by
 serial, and do not count. A resource that sushy rejects is left out of its figures.
 """
 
@@ -90,8 +90,8 @@ def _each(read: Callable[[], Any]) -> Iterator[Any]:
 
 def _serial(one: Any) -> set[str]:
     state = one.json.get("Status") or {}
-    told = one.json.get("SerialNumber") or ""
-    return {told.strip()} if told and state.get("State") != "Absent" else set()
+    reported = one.json.get("SerialNumber") or ""
+    return {reported.strip()} if reported and state.get("State") != "Absent" else set()
 
 
 def compare(name: str, directory: Path) -> int:
@@ -112,8 +112,8 @@ def compare(name: str, directory: Path) -> int:
             theirs = {kind: {one for one in found if programmed(one)} for kind, found in theirs.items()}
             lost = {kind: theirs[kind] - mine[kind] - _others(tree) for kind in KINDS}
             missed += sum(map(len, lost.values()))
-            told = ", ".join(f"{kind} {len(theirs[kind])}" for kind in KINDS)
-            print(f"    {peer}: {told}; not ours: { ({kind: one for kind, one in lost.items() if one} or 'none') }")
+            counts = ", ".join(f"{kind} {len(theirs[kind])}" for kind in KINDS)
+            print(f"    {peer}: {counts}; not ours: { ({kind: one for kind, one in lost.items() if one} or 'none') }")
     return missed
 
 

@@ -3,9 +3,9 @@
     python -m benchmarks.bmc_sweep [--latency 0.05-0.3] [--recording TREE …]
 
 511 BMCs over TLS on addresses of 127.78.0.0/22, served by `clusterctl lab replay` in a process of its own: minimal
-trees in four vendors' shapes, or copies of recordings. Beside it: one plain `requests.get` of each service root, as
-many at a time, and what the sweep's requests would take one after another. Server and client share this machine's
-processors, so what the server took is told as well.
+trees in four vendors' shapes, or copies of recordings. For comparison: one plain `requests.get` of each service root,
+as many at a time, and what the sweep's requests would take one after another. Server and client share this machine's
+processors, so the server's share is printed as well.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ import requests
 
 from clusterctl.edges.redfish.sweep.scan import PROBES_AT_ONCE
 from tests.edges.site.ready import write_ready_site
-from tests.edges.sweep.kit import free_port
 from tests.edges.sweep.shapes import dell, hpe, openbmc, supermicro
+from tests.ports import reserve_port
 
 NETWORK, FIRST = "127.78.0.0/22", "127.78.0.1"
 PORT = 28443
@@ -86,14 +86,14 @@ def served(trees: Sequence[Path], copies: int, latency: str, out: Path, port: in
         try:
             if server.stderr is None:
                 raise RuntimeError("the server's words cannot be read")
-            said = ""
+            output = ""
             for line in server.stderr:
-                said += line
+                output += line
                 ready = READY.match(line)
                 if ready:
                     yield int(ready[1]), server.pid
                     return
-            raise RuntimeError(said)
+            raise RuntimeError(output)
         finally:
             server.terminate()
 
@@ -154,7 +154,7 @@ def main() -> None:
         trees = options.recording or write_trees(folder / "trees")
         copies = COPIES if not options.recording else -(-511 // len(trees))
         print(f"{os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f}")
-        port = free_port(FIRST)
+        port = reserve_port(FIRST)
         with served(trees, copies, options.latency, folder / "replay", port) as (count, server):
             site = write_site(folder, folder / "replay", port)
             argv = [*CLI, "discover", "--sweep", NETWORK, "--site", str(site), "--json"]

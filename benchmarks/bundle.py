@@ -3,7 +3,7 @@
     sudo python -m benchmarks.bundle [--suite bootstrap]
 
 Prints the wall time of the whole, the probes that took longest, and the sum of all: what they would take one after
-another. Where a machine has no GPU and no adapter, and most tools are missing, the figures tell of what waits by its
+another. Where a machine has no GPU and no adapter, and most tools are missing, the figures show what waits by its
 nature (port counters, processes that may hang) and of starting some forty programs, not of a real node's slow tools.
 """
 

@@ -32,7 +32,7 @@ from clusterctl_cli.main import run
 run(sys.argv[1:])
 print(*(line for line in open("/proc/self/status") if line.startswith("VmHWM")), file=sys.stderr)
 """
-"""The command, which tells at its end how large it was (kB): getrusage would count what its parent was as well."""
+"""The command, which prints at its end how large it was (kB): getrusage would count what its parent was as well."""
 
 
 def planned(hosts: int, cut: int) -> WiringPlan:
@@ -55,9 +55,9 @@ def measured(folder: Path) -> tuple[float, float, int]:
     argv = (sys.executable, "-c", CHILD, "cable", "burnplan", *files, "--window=999d", "--json")
     began, before = time.monotonic(), cpu_s()
     with (folder / "plan.json").open("wb") as out:
-        said = subprocess.run(argv, stdout=out, stderr=subprocess.PIPE, text=True, check=True).stderr
+        output = subprocess.run(argv, stdout=out, stderr=subprocess.PIPE, text=True, check=True).stderr
     wall = time.monotonic() - began
-    return wall, cpu_s() - before, int(said.split()[-2]) >> 10
+    return wall, cpu_s() - before, int(output.split()[-2]) >> 10
 
 
 def cpu_s() -> float:

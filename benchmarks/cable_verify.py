@@ -1,4 +1,4 @@
-"""What `clusterctl cable verify` costs, whole process from start to exit, beside `ibnetdiscover --diff`.
+"""What `clusterctl cable verify` costs, whole process from start to exit, compared with `ibnetdiscover --diff`.
 
     python -m benchmarks.cable_verify [--hosts 512 --hosts 4096]
 
@@ -122,12 +122,12 @@ def _wait_ready(process: subprocess.Popen[bytes]) -> None:
     if process.stdin is None or process.stdout is None:
         raise RuntimeError("ibsim has no console")
     process.stdin.write(b"?\n")
-    said = b""
-    while b"sim>" not in said:
+    output = b""
+    while b"sim>" not in output:
         chunk = process.stdout.read(65536)
         if not chunk:
-            raise RuntimeError(said.decode(errors="replace"))
-        said += chunk
+            raise RuntimeError(output.decode(errors="replace"))
+        output += chunk
 
 
 def against_diff(folder: Path, good: Sequence[Cable], bad: Sequence[Cable]) -> Cost:

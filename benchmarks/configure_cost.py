@@ -6,7 +6,7 @@ Each way configures the same hosts once more, after one run that is not measured
 any more, so that all ways do the same. The controller is a process of its own for each way. Counted is user and system
 time of it and of all that it started, ssh's detached masters included, which it adopts and reaps
 (`PR_SET_CHILD_SUBREAPER`); the hosts are no children of it. What needs a reboot is taken out of configure.yml first,
-as lab hosts share this machine's kernel. Says at the end whether every way had as many tasks ok and skipped on
+as lab hosts share this machine's kernel. Prints at the end whether every way had as many tasks ok and skipped on
 each host; that they are the same ones is held by `tests/edges/ansible/test_transports_lab.py`.
 """
 
@@ -111,7 +111,7 @@ def _count(tasks: Sequence[Mapping[str, Any]], status: str) -> int:
 
 
 def plain(job: Job, hosts: Sequence[HostAddress]) -> Mapping[str, str]:
-    """By ansible-playbook alone: what its summary says of each host."""
+    """By ansible-playbook alone: its summary for each host."""
     strategy, forks, settings = PLAIN[job.way]
     folder = Path(job.folder) / job.way
     book = playbook(folder, strategy, job.roles) / "configure.yml"
@@ -131,21 +131,21 @@ def plain(job: Job, hosts: Sequence[HostAddress]) -> Mapping[str, str]:
         "ANSIBLE_CACHE_PLUGIN_CONNECTION": str(folder / "facts"),
     }
     names = ("-i", str(folder / "inventory.json"), "-e", f"@{folder}/variables.json", "-f", str(forks), str(book))
-    said = subprocess.run(["ansible-playbook", *names], env=environment, capture_output=True, text=True, check=False)
+    output = subprocess.run(["ansible-playbook", *names], env=environment, capture_output=True, text=True, check=False)
     kill_descendants()
     shutil.rmtree(environment["ANSIBLE_SSH_CONTROL_PATH_DIR"])
-    assert said.returncode == 0, said.stdout[-3000:] + said.stderr[-3000:]
-    return recap(said.stdout)
+    assert output.returncode == 0, output.stdout[-3000:] + output.stderr[-3000:]
+    return recap(output.stdout)
 
 
-def recap(said: str) -> Mapping[str, str]:
+def recap(output: str) -> Mapping[str, str]:
     """Each host's counts of the last lines, where a looped include_role counts once for each role but is one task."""
     included: Counter[str] = Counter()
-    for line in said.splitlines():
+    for line in output.splitlines():
         if line.startswith("included: "):
             included.update(line.partition(" for ")[2].partition(" => ")[0].split(", "))
     found = {}
-    for line in said.rpartition("PLAY RECAP")[2].splitlines()[1:]:
+    for line in output.rpartition("PLAY RECAP")[2].splitlines()[1:]:
         host, _, counts = (part.strip() for part in line.partition(" : "))
         if counts:
             count = dict(word.split("=") for word in counts.split())
@@ -160,7 +160,7 @@ def controller(job: Job) -> None:
     hosts = [HostAddress(**host) for host in job.hosts]
     found = ours(job, hosts) if job.way in OURS else plain(job, hosts)
     kill_descendants()
-    usages = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
+    usages = [getrusage(scope) for scope in (RUSAGE_SELF, RUSAGE_CHILDREN)]
     cpu_s = sum(usage.ru_utime + usage.ru_stime for usage in usages)
     print(json.dumps({"cpu_s": cpu_s, "found": found, "memory_kib": sum(usage.ru_maxrss for usage in usages)}))
 
@@ -170,8 +170,8 @@ def measured(job: Job) -> Mapping[str, Any]:
     file.write_text(json.dumps(asdict(job)))
     argv = [sys.executable, "-m", "benchmarks.configure_cost", "--controller", str(file)]
     began = time.monotonic()
-    said = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True).stdout
-    return {**json.loads(said.splitlines()[-1]), "wall_s": time.monotonic() - began}
+    output = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return {**json.loads(output.splitlines()[-1]), "wall_s": time.monotonic() - began}
 
 
 def compare(
@@ -181,7 +181,7 @@ def compare(
     variables: Mapping[str, Any],
     roles: Sequence[str],
 ) -> None:
-    """The first run converges; then each way, beside the first of them."""
+    """The first run converges; then each way, compared with the first of them."""
     jobs = {way: Job(way, folder, [asdict(host) for host in hosts], variables, roles) for way in ways}
     converge(jobs[ways[0]])
     print(f"{os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f}; {len(hosts)} hosts", flush=True)

@@ -137,7 +137,7 @@ def _findings(chance: random.Random, slowest: float, pairs: Sequence[Digest]) ->
         verdict=Verdict.FAIL if fails else Verdict.PASS,
         code=Code.LOAD_SLOW,
         subject="mlx5_3" if fails else "node",
-        cause="ib_write_bw goes wrong with this node, whoever it is measured with" if fails else "fast enough",
+        cause="ib_write_bw goes wrong with this node, whichever partner it has" if fails else "fast enough",
         measured=Quantity(slowest, "Gb/s"),
         expected=at_least(FLOOR, "Gb/s"),
         remedy=(
@@ -184,8 +184,8 @@ def _events(number: int, report: Report) -> Iterator[NewEvent]:
         yield new_event("node", node, Kind.STAGE_ADVANCED, {"to": "gold", "verdict": "pass"})
         return
     first = roots[0]
-    told = {"check": first.check, "subject": first.subject, "serial": first.serial}
-    stop = {"step": "burnin", "cause": first.cause, "remedy": first.remedy, "verdict": "fail", **told}
+    subject = {"check": first.check, "subject": first.subject, "serial": first.serial}
+    stop = {"step": "burnin", "cause": first.cause, "remedy": first.remedy, "verdict": "fail", **subject}
     yield new_event("node", node, Kind.NODE_QUARANTINED, stop)
 
 

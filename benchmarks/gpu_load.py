@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from clusterctl.formats.nvidia.gpu_load import Ended, GpuLoad, LoadedGpu, parse_gpu_load
-from clusterctl_burnin.probe import programs
+from clusterctl_burnin.probe import loader, programs
 
 CEILINGS: Mapping[str, Mapping[str, float]] = {
     "H100 80GB HBM3": {"gemm_bf16_tflops": 989.4, "gemm_fp8_tflops": 1978.9, "memory_gb_per_s": 3350.0},
@@ -37,7 +37,7 @@ def measured(options: argparse.Namespace) -> GpuLoad:
         "--buffer-mib": options.buffer_mib,
         "--limit": limit,
     }
-    argv = [sys.executable, "-I", "-c", *programs()["gpu-load"]]
+    argv = [sys.executable, "-I", "-c", *loader(), *programs()["gpu-load"]]
     argv += [str(word) for pair in words.items() for word in pair]
     done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True, timeout=limit + 60)
     return parse_gpu_load(done.stdout)
@@ -60,7 +60,7 @@ def lines(load: GpuLoad) -> Iterator[str]:
             yield f"    {phase:26} not measured: {why}"
         reasons = ", ".join(f"{mask:#x} {count} times" for mask, count in gpu.reasons.items())
         yield f"    repeated products          {gpu.repeats}, {gpu.mismatches} of them wrong; digest {gpu.digest[:12]}"
-        yield f"    clock event reasons        {reasons or 'nobody looked'}"
+        yield f"    clock event reasons        {reasons or 'not read'}"
     yield f"results of {len(load.gpus)} devices: {'equal' if sound(load) else 'not equal, or not there'}"
 
 

@@ -37,7 +37,7 @@ NOISE = 0.001
 BURST_NOISE, BURST_SECONDS, BURST_BEGINS = 0.5, 60.0, 40.0
 """Each run that touches the burst fails with this probability; it begins in the first seconds of the hunt."""
 RAILS = 2
-"""Simulated rails of a load that tells of them. A host's fault shows on one, that of a leaf on all, or on one."""
+"""Simulated rails of a load that reports them. A host's fault shows on one, that of a leaf on all, or on one."""
 ADAPTER_GBIT, GPU_BUSBW, RAIL_BUSBW = 392e9, 367e9, 47e9
 START_SECONDS = {"ib_write_bw": 2.0, "all_reduce": 8.0, "all_reduce_rail": 8.0}
 """Assumed, not measured: log in, start the processes, connect."""

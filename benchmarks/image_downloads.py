@@ -2,9 +2,9 @@
 
     python -m benchmarks.image_downloads [--mebibytes 512] [--rounds 3]
 
-One server in a process of its own, clients in threads of this one, over loopback, the file in the page cache. Beside
-it, in the same minute: `python -m http.server`, which sends a file with the standard library alone. Clients take
-processor time of the same machine, so the server's own is told as well.
+One server in a process of its own, clients in threads of this one, over loopback, the file in the page cache. For
+comparison, in the same minute: `python -m http.server`, which sends a file with the standard library alone. Clients
+take processor time of the same machine, so the server's own is printed as well.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class Nothing:
 
 
 def ours(folder: Path, _state: Path, pipe: Connection) -> None:
-    """The installer service's server, until the other end speaks."""
+    """The installer service's server, until the other end sends a line."""
     settings = AppSettings(f"http://{ADDRESS}", folder, "", downloads_at_once=max(CLIENTS))
     web, listener = server(build(settings, Nothing())), listen(ADDRESS, 0)
     thread = threading.Thread(target=web.run, args=([listener],))
     thread.start()
-    _told(pipe, listener.getsockname()[1])
+    _measured(pipe, listener.getsockname()[1])
     web.should_exit = True
     thread.join()
 
@@ -72,12 +72,12 @@ def plain(folder: Path, _state: Path, pipe: Connection) -> None:
     server = ThreadingHTTPServer((ADDRESS, 0), partial(_Quiet, directory=str(folder)))
     with ThreadPoolExecutor(1) as pool:
         pool.submit(server.serve_forever)
-        _told(pipe, server.server_address[1])
+        _measured(pipe, server.server_address[1])
         server.shutdown()
 
 
-def _told(pipe: Connection, port: int) -> None:
-    """Say the port, then the processor time so far at each question, until told to end."""
+def _measured(pipe: Connection, port: int) -> None:
+    """Print the port, then the processor time so far at each question, until the end of input."""
     pipe.send(port)
     while pipe.recv():
         used = resource.getrusage(resource.RUSAGE_SELF)
@@ -88,7 +88,7 @@ def _told(pipe: Connection, port: int) -> None:
 def served(
     by: Callable[[Path, Path, Connection], None], folder: Path, state: Path
 ) -> Iterator[tuple[int, Callable[[], float]]]:
-    """The port, and what tells the server's processor seconds."""
+    """The port, and a function that reads the server's processor seconds."""
     here, there = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(target=by, args=(folder, state, there))
     process.start()

@@ -4,8 +4,8 @@
 
 The install step, wave after wave, against the lab's MAAS over TLS in a process of its own, with machines that take the
 time of GPU servers (each boot a POST of 5 minutes), all of it and the step's 15 s between two looks divided by
-`--scale`. What follows an install (SSH, the proof of the drives) is answered at once: it is not MAAS's. Beside it, in
-the same run: a look at 32 and at all machines by one filtered list, and by one request for each machine.
+`--scale`. What follows an install (SSH, the proof of the drives) is answered at once: it is not MAAS's. For comparison,
+in the same run: a look at 32 and at all machines by one filtered list, and by one request for each machine.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ SELF = (sys.executable, "-m", "benchmarks.install_waves")
 
 
 def machines(count: int) -> list[Machine]:
-    """Each with a root disk of the serial that the fake host tells."""
+    """Each with a root disk of the serial that the fake host reports."""
     built = [build(index, LAYOUT, "of-no-use-elsewhere") for index in range(1, count + 1)]
     return [
         replace(item, drives=(replace(item.drives[0], serial=f"DISK-SN-{item.name}"), *item.drives[1:]))
@@ -114,8 +114,8 @@ async def serve(folder: Path, count: int, scale: float) -> None:
     world.on_power(maas.service.boot.power_changed)
     print("ready", flush=True)
     while await asyncio.to_thread(sys.stdin.readline):
-        print(json.dumps({"heard": maas.heard, "cpu_s": time.process_time()}), flush=True)
-        maas.heard.clear()
+        print(json.dumps({"requests": maas.requests, "cpu_s": time.process_time()}), flush=True)
+        maas.requests.clear()
     await maas.close()
 
 
@@ -125,13 +125,13 @@ class Server:
 
     process: subprocess.Popen[str]
 
-    def heard(self) -> tuple[Counter[str], float]:
+    def requests(self) -> tuple[Counter[str], float]:
         """What was asked since the last time, and the CPU seconds that it has taken in all."""
         stdin, stdout = self._pipes()
         stdin.write("count\n")
         stdin.flush()
-        told = json.loads(stdout.readline())
-        return Counter(told["heard"]), float(told["cpu_s"])
+        result = json.loads(stdout.readline())
+        return Counter(result["requests"]), float(result["cpu_s"])
 
     def _pipes(self) -> tuple[IO[str], IO[str]]:
         if self.process.stdin is None or self.process.stdout is None:
@@ -235,14 +235,14 @@ def look(name: str, server: Server, times: int, looking: Callable[[], Seen]) -> 
     """Print what one look costs, of so many; its CPU seconds. The first one, which learns the ids, is not counted."""
     seen = looking()
     size = sum(len(item.content) for part in seen for one in part.values() for item in one.evidence)
-    _, before = server.heard()
+    _, before = server.requests()
     cpu, begin = time.process_time(), time.monotonic()
     for _ in range(times):
         looking()
     spent, wall = (time.process_time() - cpu) / times, (time.monotonic() - begin) / times
-    heard, after = server.heard()
+    requests, after = server.requests()
     print(
-        f"{name:<34} {heard.total() / times:5.0f} requests  {size / 1e6:6.2f} MB  {wall * 1000:7.0f} ms wall  "
+        f"{name:<34} {requests.total() / times:5.0f} requests  {size / 1e6:6.2f} MB  {wall * 1000:7.0f} ms wall  "
         f"{spent * 1000:7.1f} ms CPU  (lab's MAAS {(after - before) / times * 1000:.0f} ms)"
     )
     return spent
@@ -288,16 +288,16 @@ def benchmark(count: int, size: int, scale: float) -> None:
         folder = Path(name)
         with served(folder, count, scale) as server:
             words = ["--drive", name, "--machines", str(count), "--wave", str(size), "--scale", str(scale)]
-            told = json.loads(subprocess.run([*SELF, *words], check=True, capture_output=True, text=True).stdout)
-            heard, maas_cpu = server.heard()
-            minutes = told["wall_s"] * scale / 60
-            cpu, peak, kept = told["cpu_s"], told["peak_mib"], told["evidence_bytes"] / count / 1000
-            print(f"{count} machines, {size} at a time: {told['verdicts']}")
-            print(f"time         {told['wall_s']:.0f} s wall, {minutes:.0f} minutes at true speed")
+            result = json.loads(subprocess.run([*SELF, *words], check=True, capture_output=True, text=True).stdout)
+            requests, maas_cpu = server.requests()
+            minutes = result["wall_s"] * scale / 60
+            cpu, peak, kept = result["cpu_s"], result["peak_mib"], result["evidence_bytes"] / count / 1000
+            print(f"{count} machines, {size} at a time: {result['verdicts']}")
+            print(f"time         {result['wall_s']:.0f} s wall, {minutes:.0f} minutes at true speed")
             print(f"controller   {cpu:.1f} s CPU, {peak:.0f} MiB, {kept:.1f} kB of evidence a node")
             print(f"lab's MAAS   {maas_cpu:.1f} s CPU")
-            print(f"requests     {heard.total()} in all, {heard.total() / minutes:.1f} a minute at true speed:")
-            for words_of, number in heard.most_common():
+            print(f"requests     {requests.total()} in all, {requests.total() / minutes:.1f} a minute at true speed:")
+            for words_of, number in requests.most_common():
                 print(f"             {number:6d} {words_of}")
             looks(folder, server, count)
 

@@ -3,8 +3,8 @@
     python -m benchmarks.inventory [--bmcs 511] [--latency 1-3] [--at-once 256] TREE…
 
 TREE: recordings of BMCs (folders or archives), served by `clusterctl lab replay` in a process of its own, each copy
-with its own serials, over TLS. Beside it: the same requests one after another. Server and client share this machine's
-processors. The defaults ask what the project promises: 511 BMCs that take 1 to 3 s a request, in 10 minutes.
+with its own serials, over TLS. For comparison: the same requests one after another. Server and client share this
+machine's processors. The defaults ask what the project promises: 511 BMCs that take 1 to 3 s a request, in 10 minutes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from clusterctl.fleet.node import Inventory
 from clusterctl.ports import BmcAddress, Deadline
 
 SESSION = 3
-"""Requests of each BMC beside what is read: the service root, log in, log out."""
+"""Requests of each BMC in addition to what is read: the service root, log in, log out."""
 PARTS = ("gpus", "hcas", "nics", "drives", "psus", "dimms", "fans", "firmware")
 LIMIT_S = 3600.0
 
@@ -43,7 +43,7 @@ class Now:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One BMC: what it told, and what that took."""
+    """One BMC: its report, and what that took."""
 
     inventory: Inventory
     entries: int
@@ -68,8 +68,8 @@ def read(bmcs: RedfishBmcs, address: BmcAddress) -> Read:
 
 
 def _resources(evidence: Evidence) -> int:
-    told = json.loads(evidence.content)
-    return len(told["read"]) + len(told["unread"]) + len(told["omitted_bytes"])
+    document = json.loads(evidence.content)
+    return len(document["read"]) + len(document["unread"]) + len(document["omitted_bytes"])
 
 
 def tell(found: Sequence[Read], wall: float, cpu: float, mean_s: float) -> None:
@@ -82,7 +82,7 @@ def tell(found: Sequence[Read], wall: float, cpu: float, mean_s: float) -> None:
     print(f"requests     {sum(asked)} in all, {min(asked)} to {max(asked)} for a BMC, logs included")
     print(f"one BMC      {times[len(times) // 2]:.0f} s median, {times[-1]:.0f} s the slowest")
     print(f"one by one   {sum(asked) * mean_s:.0f} s of waiting alone: {sum(asked) * mean_s / wall:.0f} times as long")
-    print(f"not told     {', '.join(f'{name} by {count}' for name, count in unread.items() if count) or 'nothing'}")
+    print(f"unreported   {', '.join(f'{name} by {count}' for name, count in unread.items() if count) or 'nothing'}")
 
 
 def main() -> None:

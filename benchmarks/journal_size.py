@@ -1,4 +1,4 @@
-"""How long `clusterctl nodes` and `plan` take on a big journal, beside `python -c pass` and `--help`.
+"""How long `clusterctl nodes` and `plan` take on a big journal, compared with `python -c pass` and `--help`.
 
     python benchmarks/journal_size.py [--nodes 4096] [--events 200]
 
@@ -99,10 +99,10 @@ def build(folder: Path, nodes: int, count: int) -> Path:
     engine = create_engine(url)
     for i in range(nodes):
         node = f"id{i:04d}"
-        told = story(node, f"node{i:04d}", count, i * count + 1)
-        state = fold(told, NodeId(node))
+        written = story(node, f"node{i:04d}", count, i * count + 1)
+        state = fold(written, NodeId(node))
         with engine.begin() as connection:
-            connection.execute(insert(events), [row(event) for event in told])
+            connection.execute(insert(events), [row(event) for event in written])
             connection.execute(
                 insert(node_state).values(
                     node=node,

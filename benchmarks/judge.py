@@ -2,8 +2,8 @@
 
     python -m benchmarks.judge [--nodes 511] [--lspci FILE] [--nvidia-smi FILE]
 
-A real server of eight GPUs says more than those probes: `lspci -D -vvv` of its 500 functions is 1 MB, `nvidia-smi -q`
-70 kB. What a real one said may be named (plain or .gz); each node says it in words of its own. Each node has eight GPUs
+A real server of eight GPUs prints more than those probes: `lspci -D -vvv` of its 500 functions is 1 MB, `nvidia-smi -q`
+70 kB. A real server's output may be named (plain or .gz); each node has a variant of its own. Each node has eight GPUs
 with temperatures of their own; one GPU is 25 °C hotter than its fleet and within the limit.
 """
 
@@ -53,11 +53,11 @@ def spoken(file: Path) -> str:
 def recording(
     name: str, chance: random.Random, hotter: int = 0, words: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """One node, as docs/how-to/burnin-judge.md lays it out. `words`: by probe, a healthy node's unless told."""
-    said = {**HEALTHY_WORDS, **(words or {})}
+    """One node, as docs/how-to/burnin-judge.md lays it out. `words`: by probe, a healthy node's by default."""
+    outputs = {**HEALTHY_WORDS, **(words or {})}
     probes = {}
     for probe in PROBES.values():
-        text = said[probe.name]
+        text = outputs[probe.name]
         if probe.name == "nvidia_smi":
             text = eight_gpus(text, chance, hotter)
         probes[probe.name] = {
@@ -77,8 +77,8 @@ def recording(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=511)
-    parser.add_argument("--lspci", type=Path, help="what lspci -D -vvv said on a real server")
-    parser.add_argument("--nvidia-smi", type=Path, help="what nvidia-smi -q said there")
+    parser.add_argument("--lspci", type=Path, help="the output of lspci -D -vvv on a real server")
+    parser.add_argument("--nvidia-smi", type=Path, help="the output of nvidia-smi -q there")
     options = parser.parse_args()
     count = options.nodes
     real = {"lspci": options.lspci, "nvidia_smi": options.nvidia_smi}

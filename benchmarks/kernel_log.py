@@ -1,4 +1,4 @@
-"""How fast the check kernel_log judges a log, beside `grep -c` over the same file.
+"""How fast the check kernel_log judges a log, compared with `grep -c` over the same file.
 
     python -m benchmarks.kernel_log [--mib 12]
 
@@ -69,7 +69,7 @@ def best(work: Callable[[], object]) -> float:
 
 def used() -> float:
     """Return the processor time of this process and its children, in seconds."""
-    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    usages = [resource.getrusage(scope) for scope in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 

@@ -1,4 +1,4 @@
-"""What it costs to lint a wiring plan, beside merely reading the same plan.
+"""What it costs to lint a wiring plan, compared with merely reading the same plan.
 
     python -m benchmarks.plan_lint [--hosts 512 --hosts 4096]
 

@@ -1,4 +1,4 @@
-"""What it costs to keep a fleet's passwords out of one log line, beside looking for them one after the other.
+"""What it costs to keep a fleet's passwords out of one log line, compared with looking for them one after the other.
 
     python -m benchmarks.redaction [--secrets 4096]
 

@@ -4,7 +4,7 @@
 
 Prints wall time and the controller's own processor time per host (user + system of this process, which does nothing
 else), for a sweep that opens its connections, for the next one that finds them open, and for OpenSSH's `ssh` that sends
-the same to the same hosts, as many at once; beside `python -c pass` of the same minute. The hosts run on the same
+the same to the same hosts, as many at once; and for `python -c pass` of the same minute. The hosts run on the same
 machine, so the wall time is theirs as much as the controller's.
 """
 

@@ -1,4 +1,4 @@
-"""How long `clusterctl report --work-orders` takes on a big fleet, and how much memory, beside `python -c pass`.
+"""How long `clusterctl report --work-orders` takes on a big fleet, and how much memory, compared with `python -c pass`.
 
     python -m benchmarks.work_orders [--nodes 4096] [--events 20]
 

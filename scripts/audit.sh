@@ -21,7 +21,7 @@ if [ "${1:-}" = sbom ]; then
     mkdir -p "$(dirname "$bill")"
     "$tools/bin/cyclonedx-py" requirements requirements.txt --pyproject pyproject.toml --output-reproducible \
         --spec-version 1.6 --output-format JSON --output-file "$bill"
-    say "$bill"
+    log "$bill"
     exit
 fi
 

@@ -1,4 +1,4 @@
-# Shared by the scripts beside it; sourced, not run. Works from the repository's root.
+# Shared by the scripts of this folder; sourced, not run. Works from the repository's root.
 # shellcheck shell=bash disable=SC2034
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -7,10 +7,10 @@ readonly venv=.venv
 readonly environment_broken=3
 readonly rehearsal=rehearsal
 
-say() { printf '%s\n' "$*" >&2; }
+log() { printf '%s\n' "$*" >&2; }
 
 fail() {
-    say "$1"
+    log "$1"
     exit "$environment_broken"
 }
 

@@ -9,7 +9,7 @@ readonly faults=(missing-gpu:node003 never-boots:node005 swapped-cable:node007)
 
 clusterctl() { as_root "$venv/bin/clusterctl" "$@"; }
 
-# Exit code 1 says that nodes are held or failed: the verdict below judges which.
+# Exit code 1 means that nodes are held or failed: the verdict below judges which.
 some_may_fail() {
     local status=0
     "$@" || status=$?
@@ -31,20 +31,20 @@ clusterctl lab up --hosts "$machines" --site "$rehearsal" "${faults[@]/#/--fault
 ended "start of the lab"
 some_may_fail clusterctl bootstrap --site "$rehearsal" --yes
 ended "bootstrap"
-say ""
+log ""
 some_may_fail clusterctl nodes --site "$rehearsal"
 
 broken=()
 for fault in "${faults[@]}"; do
     broken+=("${fault#*:}")
-    say ""
+    log ""
     some_may_fail clusterctl why "${fault#*:}" --site "$rehearsal"
 done
 
 ended "reports"
 printf -v parts ', %s' "${spent[@]}"
-say ""
-say "time: $((SECONDS / 60)) min $((SECONDS % 60)) s: ${parts#, }"
+log ""
+log "time: $((SECONDS / 60)) min $((SECONDS % 60)) s: ${parts#, }"
 some_may_fail clusterctl nodes --site "$rehearsal" --json |
     "$venv/bin/python" scripts/rehearse_verdict.py --machines "$machines" --broken "${broken[@]}"
-say "the lab is up to look around in: $venv/bin/clusterctl lab status; make rehearse-down removes it"
+log "the lab is up to look around in: $venv/bin/clusterctl lab status; make rehearse-down removes it"

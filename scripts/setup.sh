@@ -55,7 +55,7 @@ install_packages() (
     for pair in "${unwanted_services[@]}"; do
         read -r package service <<<"$pair"
         case " $* " in
-            *" $package "*) as_root systemctl disable --quiet "$service" 2>/dev/null || say "no $service to disable" ;;
+            *" $package "*) as_root systemctl disable --quiet "$service" 2>/dev/null || log "no $service to disable" ;;
         esac
     done
 )
@@ -97,14 +97,14 @@ $(grep -v '^#' scripts/debian-packages)"
 mapfile -t missing < <(missing_packages)
 
 if [ "${#missing[@]}" -eq 0 ] && up_to_date; then
-    say "set-up: nothing to do"
+    log "set-up: nothing to do"
     exit 0
 fi
-say "set-up changes on this machine:"
+log "set-up changes on this machine:"
 if [ "${#missing[@]}" -gt 0 ]; then
-    say "  Debian packages, by apt-get, none of their services started: ${missing[*]}"
+    log "  Debian packages, by apt-get, none of their services started: ${missing[*]}"
 fi
-say "  $PWD/$venv: Python packages as pinned in $pins; the command clusterctl"
+log "  $PWD/$venv: Python packages as pinned in $pins; the command clusterctl"
 
 if [ "${#missing[@]}" -gt 0 ]; then
     install_packages "${missing[@]}"
@@ -112,4 +112,4 @@ fi
 python=$(find_python)
 [ -n "$python" ] || fail "Python 3.11 or newer with venv is needed; $(python3 --version) is too old"
 make_venv "$python"
-say "set-up: done; $venv/bin/clusterctl --help"
+log "set-up: done; $venv/bin/clusterctl --help"

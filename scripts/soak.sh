@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the long campaigns and keeps what they said, dated, in docs/soak/. Arguments go to pytest.
+# Runs the long campaigns and keeps their output, dated, in docs/soak/. Arguments go to pytest.
 # shellcheck source=scripts/common.sh
 source "$(dirname "$0")/common.sh"
 
@@ -16,5 +16,5 @@ status=0
     printf '```\n'
     exit "$status"
 } | tee "$report" || status=$?
-say "what it said is kept in $report"
+log "its output is kept in $report"
 exit "$status"

@@ -6,7 +6,7 @@ source "$(dirname "$0")/common.sh"
 
 folder=$(mktemp -d)
 trap 'as_root rm -rf "$folder"' EXIT
-say "building the wheel and installing it in $folder/venv"
+log "building the wheel and installing it in $folder/venv"
 "$venv/bin/python" -m build --wheel --no-isolation --outdir "$folder" . >/dev/null
 "$venv/bin/python" -m build --wheel --no-isolation --outdir "$folder" lab >/dev/null
 "$venv/bin/python" -m venv "$folder/venv"

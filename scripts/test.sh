@@ -35,7 +35,7 @@ clean_up() {
     local status=$? name
     for name in $(comm -13 <(echo "$before") <(labs)); do
         is_ours "$name" || continue
-        say "removing lab $name, which the tests left"
+        log "removing lab $name, which the tests left"
         as_root "$venv/bin/clusterctl" lab down --name "$name" || status=1
     done
     as_root rm -rf "$state"

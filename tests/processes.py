@@ -1,4 +1,4 @@
-"""Processes as /proc tells of them: whose descendants, whose site, and whether they still live."""
+"""Processes as /proc shows them: their ancestors, their site, and whether they still live."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Process:
-    """Told apart from a later one with the same id by when it started (clock ticks since boot)."""
+    """Distinguished from a later one with the same id by when it started (clock ticks since boot)."""
 
     pid: int
     started: str
@@ -19,7 +19,7 @@ class Process:
 
     @property
     def lives(self) -> bool:
-        """False once it has ended, whether or not somebody has reaped it."""
+        """False once it has ended, whether or not it has been reaped."""
         stat = _stat(self.pid)
         return stat is not None and stat[19] == self.started and stat[0] not in "ZX"
 

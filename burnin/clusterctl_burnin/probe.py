@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-import pydantic
-
 from clusterctl.fleet.errors import ClusterctlError, ParseError
 from clusterctl.fleet.finding import Digest, Evidence, Origin
 from clusterctl.fleet.finding_code import Code
+from clusterctl.formats.documents import MisfitError, read_json
 from clusterctl_burnin.host_requirements import HostRequirements
 from clusterctl_burnin.package_data import names_in, text_of
 from clusterctl_burnin.tools import installation
@@ -242,7 +241,8 @@ def seconds_between(before: Readings, after: Readings, probe: Probe) -> float:
     return max(1.0, (after.result(probe).started - before.result(probe).started).total_seconds())
 
 
-class _ProbeDocument(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _ProbeDocument:
     argv: tuple[str, ...]
     status: Status
     rc: int | None
@@ -252,7 +252,8 @@ class _ProbeDocument(pydantic.BaseModel):
     seconds: float
 
 
-class ReadingsDocument(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class ReadingsDocument:
     """The document that the script prints, as it stands in recordings, too."""
 
     version: Literal[1]
@@ -322,14 +323,13 @@ def _script(probes: tuple[Probe, ...], parallel: int, requirements: HostRequirem
 
 def parse_readings(stdout: str) -> Readings:
     """Read the document that the script printed; `ParseError` when it is none."""
+    wrong = "the node's answer is not a probe document"
     try:
-        return ReadingsDocument.model_validate_json(stdout).readings()
-    except (OSError, OverflowError, ValueError) as error:
-        if not isinstance(error, pydantic.ValidationError):  # a time beyond the calendar
-            raise ParseError(f"the node's answer is not a probe document: {type(error).__name__}") from None
-        first = error.errors(include_input=False, include_url=False)[0]
-        at = ".".join(str(part) for part in first["loc"])
-        raise ParseError(f"the node's answer is not a probe document: {first['msg']}", where=at) from None
+        return read_json(ReadingsDocument, stdout).readings()
+    except MisfitError as error:
+        raise ParseError(f"{wrong}: {error.message}", where=error.field) from None
+    except (OSError, OverflowError, ValueError) as error:  # a time beyond the calendar
+        raise ParseError(f"{wrong}: {type(error).__name__}") from None
 
 
 def _result(name: str, probe: _ProbeDocument) -> ProbeResult:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from clusterctl.fleet.durations import parse_duration
 from clusterctl_cli.completion import complete_nodes, complete_selectors
 from clusterctl_cli.formats import format_option
 from clusterctl_cli.text import echo
@@ -32,6 +33,16 @@ def gathered(options: Callable[..., Any]) -> Callable[[Callable[..., T]], Callab
         return call
 
     return decorate
+
+
+def duration_seconds(_ctx: click.Context, _param: click.Parameter, value: str | None) -> float | None:
+    """Return the seconds of a duration that is above zero; None for none. A callback of options."""
+    if value is None:
+        return None
+    found = parse_duration(value)
+    if not found:
+        raise click.BadParameter(f"{value!r} is no duration: give one like 90s, 10min, 4h or 1d")
+    return found.total_seconds()
 
 
 site_option = click.option(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
 from clusterctl.operations.operation import Event, Failure, Outcome, Preview, Result, current_time
 from clusterctl.operations.serial import to_data
 from clusterctl_cli.formats import print_document
-from clusterctl_cli.text import ago, columns, echo
+from clusterctl_cli.text import ago, columns, echo, terminal_width
 
 UNCHANGED = "Nothing was changed."
 
@@ -46,13 +46,21 @@ def print_result(result: Result, *, as_json: bool) -> None:
         del document["outcomes"]
         print_document({**document, "dry_run": False, "nodes": [outcome_json(outcome) for outcome in result.outcomes]})
         return
-    rows = [(item.node, item.text, item.failure.message if item.failure else "") for item in result.outcomes]
-    if rows:
-        echo(columns(("NODE", "RESULT", "ERROR"), rows))
+    if result.outcomes:
+        echo(outcomes_table(result.outcomes, terminal_width()))
     for name, reason in result.skipped.items():
         echo(f"left alone: {name}: {reason}")
     if result.stopped:
         echo(result.stopped)
+
+
+def outcomes_table(outcomes: Sequence[Outcome], width: int | None) -> str:
+    """Return a line per node; on a terminal of this width the error stands behind the text, wrapped, in one column."""
+    rows = [(item.node, item.text, item.failure.message if item.failure else "") for item in outcomes]
+    if width is None:
+        return columns(("NODE", "RESULT", "ERROR"), rows)
+    joined = [(node, ": ".join(part for part in (text, error) if part)) for node, text, error in rows]
+    return columns(("NODE", "RESULT"), joined, width=width)
 
 
 def outcome_json(outcome: Outcome) -> dict[str, Any]:

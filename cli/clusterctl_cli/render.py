@@ -17,7 +17,7 @@ from clusterctl.fleet.quantity import Bound, Quantity
 from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.operations.operation import current_time
 from clusterctl_cli.formats import Format, asked, print_document
-from clusterctl_cli.render_fabric import fault_json, faults_text
+from clusterctl_cli.render_fabric import fault_json, faults_text, links_json, links_text
 from clusterctl_cli.render_people import hold_json, people_text, standing, waiver_json, waivers_brief
 from clusterctl_cli.text import ago, columns, echo, terminal_width
 
@@ -145,14 +145,15 @@ def plan_text(plan: PlanResult) -> str:
 
 
 def print_run(context: SiteContext, result: RunResult, *, as_json: bool) -> None:
-    """Print where the nodes stand after a run: `{"nodes", "left_alone", "fabric"}`."""
+    """Print where the nodes stand after a run: `{"nodes", "left_alone", "fabric", "links"}`."""
     now = current_time()
     for line in left_alone(dict(result.skipped)):
         echo(line, err=True)
     if as_json:
         nodes = [node_json(node, now) for node in result.nodes]
         fabric = [fault_json(fault) for fault in result.faults]
-        print_document({"nodes": nodes, "left_alone": dict(result.skipped), "fabric": fabric})
+        links = links_json(result.links)
+        print_document({"nodes": nodes, "left_alone": dict(result.skipped), "fabric": fabric, "links": links})
         return
     if not result.nodes:
         echo("no node stands before this step; clusterctl nodes shows where they are", err=True)
@@ -164,6 +165,8 @@ def print_run(context: SiteContext, result: RunResult, *, as_json: bool) -> None
         echo(f"clusterctl why {stopped[0]} shows why, and what to do.")
     if result.faults:
         echo(f"\n{faults_text(result.faults)}")
+    if result.links is not None:
+        echo(f"\n{links_text(result.links)}")
 
 
 def lab_note(simulated: bool) -> str:

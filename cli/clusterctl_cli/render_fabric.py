@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from clusterctl.fleet.payloads.hardware import FabricFault
+from clusterctl.fleet.payloads.hardware import FabricFault, FabricLinksJudged
 
 _NAMED = 10
 
@@ -54,3 +54,26 @@ def _count(faults: Sequence[FabricFault]) -> str:
     links = sum(fault.links for fault in faults)
     things = f"{len(faults)} thing{'s' if len(faults) != 1 else ''} to repair"
     return f"{things} on {links} link{'s' if links != 1 else ''}, no node's fault"
+
+
+def links_json(judged: FabricLinksJudged | None) -> dict[str, object] | None:
+    """Return the health of the links as data; None where it was not read."""
+    if judged is None:
+        return None
+    return {
+        "verdict": judged.verdict,
+        "links": judged.links,
+        "proven": judged.proven,
+        "bad": judged.bad,
+        "seconds": judged.seconds,
+        "causes": list(judged.causes),
+        "more": judged.more,
+        "reason": judged.reason,
+    }
+
+
+def links_text(judged: FabricLinksJudged) -> str:
+    """Return the health of the links: one line, then the first groups and links that are bad or not proven."""
+    named = judged.causes[:_NAMED]
+    left = len(judged.causes) - len(named) + judged.more
+    return "\n".join((str(judged), *(f"  {cause}" for cause in named), *([f"  and {left} more"] if left else [])))

@@ -1,7 +1,7 @@
 """The process of a lab: `python -m clusterctl_lab.daemon`, started by `lab up` in its own session.
 
-It inherits the lab's lock and a pipe, and writes one JSON message per line to the pipe: `{"say": …}` during start, then
-`{"ready": true}` or `{"error": …}`.
+It inherits the lab's lock and a pipe, and writes one JSON message per line to the pipe: `{"progress": …}` while it
+starts, then `{"ready": true}` or `{"error": …}`.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ class Starter:
     def __init__(self, pipe: BinaryIO) -> None:
         self._pipe = pipe
 
-    def tell(self, message: Message) -> None:
+    def send(self, message: Message) -> None:
         try:
             self._pipe.write(encode(message))
             self._pipe.flush()
         except BrokenPipeError:
-            log.warning("nobody hears %s", message)
+            log.warning("no command reads %s", message)
 
-    def say(self, words: str) -> None:
+    def progress(self, words: str) -> None:
         log.info("%s", words)
-        self.tell({"say": words})
+        self.send({"progress": words})
 
 
 def main() -> int:
@@ -66,18 +66,18 @@ async def _run(settings: LabSettings, starter: Starter) -> int:
     error = life.exception()
     if isinstance(error, Exception):
         log.error("the lab could not start, or broke", exc_info=error)
-        starter.tell(error_message(error))
+        starter.send(error_message(error))
         return 1
     log.info("ended")
     return 0
 
 
 async def _live(settings: LabSettings, starter: Starter) -> None:
-    async with RunningLab(settings, starter.say) as cluster:
+    async with RunningLab(settings, starter.progress) as cluster:
         operations = Requests(cluster)
         server = await control.serve(settings.paths.control, operations.handle)
         log.info("ready: %d machines", len(cluster.world.machines))
-        starter.tell({"ready": True})
+        starter.send({"ready": True})
         await operations.stop.wait()
         log.info("closing")
         server.close()

@@ -27,7 +27,7 @@ def bmc_port(index: int) -> SwitchPort:
 
 
 def port_name(port: SwitchPort) -> str:
-    """What a switch that runs Linux calls it, and says by LLDP."""
+    """Return the name that a switch with Linux has for the port and sends by LLDP."""
     return f"swp{port.port}"
 
 
@@ -38,7 +38,7 @@ def chassis_mac(switch: str) -> str:
 
 
 def neighbour(machine: Machine) -> SwitchPort | None:
-    """What its first NIC hears; None where nothing is plugged in, or the cable carries nothing."""
+    """Return the neighbour that its first NIC receives; None where nothing is plugged in or the cable is dead."""
     return None if machine.system.network_lost else machine.network
 
 

@@ -47,7 +47,7 @@ MOUNT = "/etc/clusterctl-lab"
 _SERVICE = "/etc/systemd/system/clusterctl-lab.service"
 _MOUNTS = f"""\
 [Unit]
-Description=What the rehearsal lab tells of this machine
+Description=Files of the rehearsal lab that describe this machine
 Before=ssh.service
 
 [Service]
@@ -76,7 +76,7 @@ def on_disk(packages: Path, layout: Layout) -> Callable[[Machine], Lay]:
 
 
 def in_share(machine: Machine) -> Skeleton:
-    """What the tools on a machine tell; by file name."""
+    """The output of the tools on a machine, by file name."""
     files = machine_files(machine, own_kernel=True)
     return {PurePosixPath(path).name: content for path, content in files.items()}
 

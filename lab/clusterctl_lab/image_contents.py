@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 RECIPE_VERSION = 4
-"""Raise it when `furnish` changes: the cached image is then built anew."""
+"""Raise it when `furnish` changes: the cached image is then built again."""
 
 PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "openssh-server", "sudo", "less"),

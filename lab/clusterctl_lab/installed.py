@@ -19,8 +19,8 @@ RETRY_SECONDS = 0.1
 
 
 async def install_all(world: World, authorized_key: str) -> str:
-    """Install, power on, and wait until each SSH server says who it is; machines that never boot are left out, and
-    those that a fault keeps silent are not waited for.
+    """Install, power on, and wait until each SSH server answers; machines that never boot are left out, and
+    hosts that a fault keeps silent are not waited for.
 
     Returns the hosts' keys as known_hosts(5).
     """
@@ -71,7 +71,7 @@ async def _answers(machine: Machine) -> None:
 
 
 async def _banner(address: str) -> bytes:
-    """The first line that the server says; empty while no server listens."""
+    """Return the first line that the server sends; empty while no server listens."""
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             reader, writer = await asyncio.open_connection(address, SSH_PORT)

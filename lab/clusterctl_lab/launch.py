@@ -25,7 +25,7 @@ LOG_LINES = 15
 Progress = Callable[[str], None]
 
 
-def up(settings: LabSettings, say: Progress) -> None:
+def up(settings: LabSettings, progress: Progress) -> None:
     """Start the lab and return when every service of it answers. Whatever fails, or Ctrl-C, leaves nothing behind.
 
     Raises `UsageError` if a lab of that name runs, or if another lab uses the network or the site directory.
@@ -42,8 +42,8 @@ def up(settings: LabSettings, say: Progress) -> None:
         )
     try:
         for leftover in sweep(paths):
-            say(f"removed what an earlier lab of this name left: {leftover}")
-        _start(settings, lock, say)
+            progress(f"removed what an earlier lab of this name left: {leftover}")
+        _start(settings, lock, progress)
     except BaseException:
         sweep(paths)
         lock.remove()
@@ -51,24 +51,24 @@ def up(settings: LabSettings, say: Progress) -> None:
     lock.close()
 
 
-def _start(settings: LabSettings, lock: LabLock, say: Progress) -> None:
+def _start(settings: LabSettings, lock: LabLock, progress: Progress) -> None:
     paths = settings.paths
     paths.run.mkdir(mode=0o700, parents=True)
     paths.state.mkdir(mode=0o755, parents=True)
     settings.save()
     with _daemon(settings, lock) as (process, messages):
         try:
-            _wait_until_ready(process, messages, say)
+            _wait_until_ready(process, messages, progress)
         except BaseException as error:
             _kill(process)
             if isinstance(error, EnvironmentBrokenError):
-                say(f"the last lines of its log:\n{_tail(paths.log)}")  # the log goes with the lab
+                progress(f"the last lines of its log:\n{_tail(paths.log)}")  # the log goes with the lab
             raise
 
 
 @contextlib.contextmanager
 def _daemon(settings: LabSettings, lock: LabLock) -> Iterator[tuple[subprocess.Popen[bytes], BinaryIO]]:
-    """The daemon's process, and the pipe on which it speaks."""
+    """The daemon's process, and the pipe on which it reports."""
     paths = settings.paths
     reading, writing = os.pipe()
     argv = (
@@ -95,12 +95,12 @@ def _daemon(settings: LabSettings, lock: LabLock) -> Iterator[tuple[subprocess.P
         yield process, messages
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], messages: BinaryIO, say: Progress) -> None:
+def _wait_until_ready(process: subprocess.Popen[bytes], messages: BinaryIO, progress: Progress) -> None:
     for line in messages:
         message = decode(line)
         raise_error(message)
-        if "say" in message:
-            say(message["say"])
+        if "progress" in message:
+            progress(message["progress"])
         if message.get("ready"):
             return
     raise EnvironmentBrokenError(

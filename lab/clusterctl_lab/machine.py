@@ -25,8 +25,8 @@ class Gpu:
     remap_failed   a row could not be remapped any more
     persistence    its driver stays loaded while no process uses it
     fabric_state   how far it has joined the NVSwitches: Completed, or In Progress
-    speed_percent  of what a sound one multiplies
-    computes_wrong now and then a product comes out wrong, and nothing tells of it
+    speed_percent  of the multiplications of a healthy one
+    computes_wrong now and then a product is wrong, and nothing reports it
     load_c         its temperature when it works; at 87 and above its hardware halves its clock
     fails_diag     the test of DCGM's diagnosis that it fails; empty for none
     ecc            its memory is corrected
@@ -144,7 +144,7 @@ class Hca:
 
 @dataclass(frozen=True, slots=True)
 class Drive:
-    """`boot` marks the drive that the SKU calls its root disk; `failed`: it answers, and says that it is dead.
+    """`boot` marks the drive that the SKU calls its root disk; `failed`: it answers, and reports that it has failed.
 
     on_bus  False: it fell off the PCI bus since the BMC looked, which still lists it; only virtual metal lacks it
     used_percent  of the endurance that its maker warrants
@@ -254,7 +254,7 @@ class System:
     hung_process    a process sleeps in the kernel and does not wake up
     names_lost       its name server is unreachable
     time_lost        its time server is unreachable
-    other_release    it says of itself that it is another release than was installed
+    other_release    it reports another release than the installed one
     container_gpus_lost   no container is given GPUs
     container_unhealthy    one of its containers is unhealthy
     peermem_lost     nvidia-peermem is not loaded, and the driver's kernel modules are not the open ones
@@ -266,8 +266,12 @@ class System:
     is_another       another machine than the site believes answers at its address
     sums_wrong       what it gives to a sum over many nodes is wrong
     ethernet_errors  its Ethernet port receives packets with CRC errors
+    cpu_busy         a user's processes use its processors
+    docker_open      every user can write to Docker's socket
+    exporter_blind   dcgm-exporter does not report one of its GPUs
+    ofed_mixed       NVIDIA's OFED is installed in part: the kernel runs its own module
     starts_fail      each third start of a collective over its own GPUs fails
-    sums_stop        amid a long sum over many nodes its GPUs stop, and nothing says so
+    sums_stop        in the middle of a long sum over many nodes its GPUs stop, and nothing reports it
     nvswitch_slow    its GPUs reach each other slowly, over links that are all up
     """
 
@@ -302,6 +306,10 @@ class System:
     sums_stop: bool = False
     starts_fail: bool = False
     ethernet_errors: bool = False
+    cpu_busy: bool = False
+    docker_open: bool = False
+    exporter_blind: bool = False
+    ofed_mixed: bool = False
     nvswitch_slow: bool = False
 
 
@@ -319,7 +327,7 @@ class Machine:
 
     network     where the management cable of its first NIC goes: a port of its rack's switch
     boots       False: power comes on, POST never ends
-    boots_from  the serial of a drive with somebody's older OS that its firmware prefers; empty: it boots what was
+    boots_from  the serial of a drive with another owner's older OS that its firmware prefers; empty: it boots what was
                 installed
     bios        the BIOS attributes that are not as its vendor delivers them
     busy_mhz    the clock of its processors when all are busy
@@ -327,7 +335,7 @@ class Machine:
     logged      entries that its faults have left in the BMC's event log
     kernel_log  harmless lines that its kernel has logged
     seed        what its healthy values were drawn from (`lab/noise.py`)
-    told_serial what virtual metal's firmware tells its OS for a serial; empty: its own
+    smbios_serial the serial that virtual metal's firmware gives to its OS; empty: its own
     maas_quirks how the lab's MAAS misbehaves with it
     """
 
@@ -360,7 +368,7 @@ class Machine:
     logged: tuple[LogLine, ...] = ()
     kernel_log: tuple[str, ...] = ()
     seed: int = 0
-    told_serial: str = ""
+    smbios_serial: str = ""
     maas_quirks: frozenset[MaasQuirk] = frozenset()
     faults: tuple[str, ...] = ()
 
@@ -371,7 +379,7 @@ class Machine:
 
     @property
     def foreign_disk(self) -> Drive | None:
-        """The drive with somebody's older OS that it boots; None where it boots what was installed."""
+        """Return the drive with another owner's older OS that it boots; None where it boots the installed one."""
         return next((drive for drive in self.drives if drive.serial == self.boots_from), None)
 
     def with_fault(self, name: str) -> Machine:

@@ -1,4 +1,4 @@
-"""How the lab marks what it emulates: whoever collects evidence from it sees that the evidence is simulated."""
+"""The marker of everything that the lab emulates: its evidence is recognised as simulated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What daemon and command line say to each other: one JSON object a line; errors travel as errors."""
+"""The messages between daemon and command line: one JSON object per line; errors are messages too."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def decode(line: bytes) -> Message:
 
 
 def error_message(error: Exception) -> Message:
-    """An error as a message; what was not raised on purpose says what it is, its traceback stays in the log."""
+    """Return an error as a message; an unexpected one is described, its traceback stays in the log."""
     if isinstance(error, ClusterctlError):
         body = {"kind": error.kind, "message": error.message, "where": error.where, "remedy": error.remedy}
         return {"error": body}

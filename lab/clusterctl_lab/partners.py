@@ -1,4 +1,4 @@
-"""Protocols of what acts on the world's machines besides their BMCs.
+"""Protocols of what acts on the world's machines in addition to their BMCs.
 
 A provisioner answers a network boot and a host emulator runs the installed OS; virtual machines have firmware of their
 own and need only power.

@@ -1,4 +1,4 @@
-"""What a machine must have to carry a lab, and what a lab will change on it, said before it does."""
+"""What a machine must have to carry a lab, and what a lab will change on it, reported before the change."""
 
 from __future__ import annotations
 

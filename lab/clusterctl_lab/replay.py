@@ -24,7 +24,7 @@ from clusterctl_lab.emulators.redfish.replay import (
     vendor_of,
 )
 
-Say = Callable[[str], None]
+Progress = Callable[[str], None]
 _UNITS = 40
 """Machines in each of the racks that the list puts them into; where they stood was not recorded."""
 CA, PASSWORD, BMCS = "lab-ca.pem", "bmc-password", "bmcs.csv"
@@ -44,35 +44,35 @@ class ReplayOrder:
     seed: int = 0
 
 
-def replay(order: ReplayOrder, say: Say) -> None:
+def replay(order: ReplayOrder, progress: Progress) -> None:
     """Serve until interrupted. Raises `UsageError` for what is no recording, before anything is made."""
-    machines = [machine for tree in order.trees for machine in _machines(tree, order, say)]
+    machines = [machine for tree in order.trees for machine in _machines(tree, order, progress)]
     if order.folder.exists():
         raise UsageError("is there already", where=str(order.folder), remedy="name a new folder: --out DIR")
     try:
-        asyncio.run(_serve(order, machines, say))
+        asyncio.run(_serve(order, machines, progress))
     finally:
         if order.folder.exists():
             shutil.rmtree(order.folder)
 
 
-def _machines(tree: Path, order: ReplayOrder, say: Say) -> Sequence[Copy]:
+def _machines(tree: Path, order: ReplayOrder, progress: Progress) -> Sequence[Copy]:
     """The copies of one recording, and a word on what it lacks."""
     recording = load_recording(tree)
     copies = make_copies(recording, order.copies, order.seed)
     marks = find_landmarks(copies[0])
     vendor = vendor_of(marks.maker)
     words = vendor.value if vendor else "the DMTF"
-    say(f"{recording.name}: {len(recording.resources)} resources; errors are worded as {words} has them")
+    progress(f"{recording.name}: {len(recording.resources)} resources; errors are worded as {words} has them")
     for gap in marks.gaps:
-        say(f"{recording.name}: {gap}")
+        progress(f"{recording.name}: {gap}")
     missing = dangling(copies[0])
     if missing:
-        say(f"{recording.name}: {missing} links lead to resources that were not recorded: 404")
+        progress(f"{recording.name}: {missing} links lead to resources that were not recorded: 404")
     return copies
 
 
-async def _serve(order: ReplayOrder, machines: Sequence[Copy], say: Say) -> None:
+async def _serve(order: ReplayOrder, machines: Sequence[Copy], progress: Progress) -> None:
     settings = order.settings
     order.folder.mkdir(mode=0o700, parents=True)
     addresses = [settings.address(number) for number in range(len(machines))]
@@ -82,8 +82,8 @@ async def _serve(order: ReplayOrder, machines: Sequence[Copy], say: Say) -> None
     served = await serve_replay(machines, settings, lambda _: tls)
     try:
         first, last = addresses[0], addresses[-1]
-        say(f"{len(machines)} BMCs at {first}{f' to {last}' if last != first else ''}, port {settings.port}")
-        say(f"user {settings.user}; password, authority and a list of them in {order.folder}; Ctrl-C ends it")
+        progress(f"{len(machines)} BMCs at {first}{f' to {last}' if last != first else ''}, port {settings.port}")
+        progress(f"user {settings.user}; password, authority and a list of them in {order.folder}; Ctrl-C ends it")
         await _until_interrupted()
     finally:
         await served.close()

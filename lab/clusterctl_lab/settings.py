@@ -117,7 +117,7 @@ class LabSettings:
 
 @dataclass(frozen=True, slots=True)
 class LabPaths:
-    """`run` is gone after a reboot of the machine, `state` is not. The lock lies beside `run`: it outlives a sweep."""
+    """`run` is gone after a reboot of the machine, `state` is not. The lock lies next to `run`: no sweep removes it."""
 
     name: str
 

@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from clusterctl_lab import ethernet
 from clusterctl_lab.emulators.apt import DRIVER_VERSION, vendor_repository
-from clusterctl_lab.emulators.host_tools import CONTAINER, GPU_IMAGE
+from clusterctl_lab.emulators.host_tools import CONTAINER, EXPORTER, GPU_IMAGE
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine, SwitchPort
 from clusterctl_lab.metal.packages import MPI
@@ -64,9 +64,18 @@ PLACES = ("source_rack", "source_unit", "destination_rack", "destination_unit", 
 SWITCH_UNIT = 42
 
 
+_SUITE = """\
+# The shipped suite, with pairs that write as many messages as limits/lab.yml sets, not for 15 minutes.
+version: 1
+name: bootstrap
+extends: bootstrap
+pair_seconds: null
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The lab's secrets, made anew at each `lab up`, and of no use elsewhere."""
+    """The lab's secrets, made again at each `lab up`, and of no use elsewhere."""
 
     bmc_password: str = field(repr=False)
     maas_api_key: str = field(repr=False)
@@ -109,6 +118,7 @@ def render(facts: SiteFacts) -> Files:
         "wiring.csv": _wiring(facts),
         "ethernet.csv": _ethernet(facts.machines),
         "lab-ca.pem": facts.ca.decode(),
+        "suites/bootstrap.yml": _SUITE,
         ".gitignore": "*\n",
         "secrets/ssh_ed25519.pub": f"{keys.ssh_public}\n",
     }
@@ -149,6 +159,7 @@ def _site(facts: SiteFacts) -> str:
         release=facts.release,
         gpu_image=GPU_IMAGE,
         container=CONTAINER,
+        exporter=EXPORTER,
         at_once=2 * (os.cpu_count() or 1),
     )
 

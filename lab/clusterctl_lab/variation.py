@@ -5,9 +5,9 @@ for. Pure: the same seed and name give the same machine. The spreads and where t
 
 GPU temperature 24–38 °C, memory 8–14 °C above   recorded on an idle XE9680 (leptonai/gpud): 29 and 39; other idle
                                                  air-cooled H100 at 25 to 40
-GPU memory in use 0–6 MiB                        recorded 0; other drivers tell 1 to 4 of an idle H100
+GPU memory in use 0–6 MiB                        recorded 0; other drivers report 1 to 4 of an idle H100
 GPU temperature under load 56–76 °C              air-cooled H100 at 700 W, below the 87 at which they slow down (the
-                                                 maximum operating temperature that nvidia-smi tells)
+                                                 maximum operating temperature that nvidia-smi reports)
 GPU speed ±2 %                                   chips differ in the clock that their power limit allows them
 PCIe replays 0–120                               recorded 67 since the reset on a GPU without any complaint
 correctable ECC errors, rows remapped for them   few GPUs, few rows: what ECC and spare rows are for
@@ -42,7 +42,7 @@ HARMLESS = (
 
 
 def healthy(machine: Machine, seed: int) -> Machine:
-    """The machine with every value that is measured drawn anew; its parts and its faults stay as they are."""
+    """Return the machine with all measured values drawn again; its parts and its faults stay as they are."""
     random = Random(f"{seed}:{machine.name}")  # noqa: S311 — noise, not a secret
     at_work = Random(f"{seed}:{machine.name}:load")  # noqa: S311
     return replace(

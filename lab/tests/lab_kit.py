@@ -109,7 +109,7 @@ def leftovers(lab: RunningLab) -> list[str]:
 
 
 def eventually(probe: Callable[[], bool], seconds: float = 120.0) -> bool:
-    """True as soon as `probe` says so; False after `seconds`."""
+    """Return True as soon as `probe` does; False after `seconds`."""
     give_up = time.monotonic() + seconds
     while not probe():
         if time.monotonic() > give_up:

@@ -1,4 +1,4 @@
-"""An asyncio loop beside a test that is none."""
+"""An asyncio loop in a thread of its own, for a test without asyncio."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ async def echo(request: Message) -> Message:
         raise UsageError("no", where="here", remedy="do not")
     if request["do"] == "break":
         raise KeyError("inside")
-    return {"heard": request["do"]}
+    return {"received": request["do"]}
 
 
 def answer(folder: Path, *requests: Message) -> list[Message | ClusterctlError]:
@@ -59,15 +59,15 @@ def answer(folder: Path, *requests: Message) -> list[Message | ClusterctlError]:
 
 def test_answers_and_errors_cross_the_socket(tmp_path: Path) -> None:
     """An error arrives in its own class with all its words, and the lab goes on answering after it."""
-    heard, refused, broke, again = answer(tmp_path, {"do": "a"}, {"do": "fail"}, {"do": "break"}, {"do": "b"})
-    assert (heard, again) == ({"heard": "a"}, {"heard": "b"})
+    received, refused, broke, again = answer(tmp_path, {"do": "a"}, {"do": "fail"}, {"do": "break"}, {"do": "b"})
+    assert (received, again) == ({"received": "a"}, {"received": "b"})
     assert isinstance(refused, UsageError)
     assert (refused.message, refused.where, refused.remedy) == ("no", "here", "do not")
     assert isinstance(broke, ClusterctlError)
     assert "KeyError" in broke.message
 
 
-def test_lab_that_does_not_run_is_said_so(tmp_path: Path) -> None:
+def test_a_lab_that_does_not_run_is_reported(tmp_path: Path) -> None:
     """Neither a missing socket nor a dead one is taken for an answer."""
     for _ in range(2):
         with pytest.raises(UsageError, match="no lab named lab is running"):
@@ -172,7 +172,7 @@ def test_name_that_cannot_prefix_an_interface_is_refused(name: str) -> None:
 
 
 def test_namespaces_have_no_other_installer_than_maas() -> None:
-    """Nothing of them boots from a network; virtual metal has the choice, and our own PXE where nothing is said."""
+    """Hosts in namespaces boot nothing from a network; virtual metal has the choice, and by default our own PXE."""
     with pytest.raises(UsageError) as caught:
         LabSettings("lab", "/tmp/x", installer="pxe")
     assert caught.value.where == "--installer"
@@ -195,8 +195,8 @@ def machine() -> Machine:
     return build(1, Layout(settings().layout.network), "secret")
 
 
-def test_boot_stage_tells_how_far_a_machine_came() -> None:
-    """From the world's state alone; a hung POST is told from a machine without an OS."""
+def test_boot_stage_shows_how_far_a_machine_came() -> None:
+    """From the world's state alone; a hung POST differs from a machine without an OS."""
     it = machine()
     assert boot_stage(it, MachineState()) == "off"
     assert boot_stage(it, MachineState(power=True, running=True)) == "running"
@@ -206,7 +206,7 @@ def test_boot_stage_tells_how_far_a_machine_came() -> None:
 
 
 def test_quirks_are_injected_and_healed_and_what_was_written_stays() -> None:
-    """Over the control socket and by `lab up --fault`; a healed machine keeps the password that somebody gave its BMC."""
+    """Over the control socket and by `lab up --fault`; a healed machine keeps the password that its BMC was given."""
     cluster = RunningLab(settings("bmc-quirks:node002:slow=0.1-0.2"), print)
     operations, world = Requests(cluster), cluster.world
 
@@ -224,7 +224,7 @@ def test_quirks_are_injected_and_healed_and_what_was_written_stays() -> None:
 
 
 def test_faults_of_the_command_line_are_there_from_the_start_and_heal() -> None:
-    """A fault of `lab up --fault` is like an injected one: listeners hear of its repair, and the machine is as built."""
+    """A fault of `lab up --fault` is like an injected one: listeners are called on repair, and the machine is as built."""
     cluster = RunningLab(settings("missing-gpu:node001:gpu2", "never-boots:node002"), print)
     operations = Requests(cluster)
     reported: list[Machine] = []

@@ -1,4 +1,4 @@
-"""The lab's network cables: hosts hear by LLDP what the model says, and the site's Ethernet plan is of the same model."""
+"""The lab's network cables: hosts receive by LLDP what the model has; the site's Ethernet plan is of the same model."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ def fleet() -> dict[str, Machine]:
 def report(folder: Path, machine: Machine) -> LldpReport:
     """What the host's stand-ins print, read as a site's hosts are."""
     box = ToolBox(folder / machine.name, machine)
-    heard = parse_lldpctl(box.run("lldpctl", "-f", "json0").stdout)
+    received = parse_lldpctl(box.run("lldpctl", "-f", "json0").stdout)
     return LldpReport(
-        heard.neighbours, parse_lldpctl(box.run("lldpcli", "-f", "json0", "show", "interfaces").stdout).interfaces
+        received.neighbours, parse_lldpctl(box.run("lldpcli", "-f", "json0", "show", "interfaces").stdout).interfaces
     )
 
 
 def test_what_a_host_hears(tmp_path: Path) -> None:
     """Its rack's switch, by name, chassis and port; and its own NIC's MAC address."""
-    heard = report(tmp_path, fleet()["node005"])
-    assert heard.neighbours == (Neighbour("eth0", "mgmt-a02", ("swp1",), None, "02:1a:5c:00:00:02"),)
-    assert heard.interfaces == {"eth0": MAC}
+    received = report(tmp_path, fleet()["node005"])
+    assert received.neighbours == (Neighbour("eth0", "mgmt-a02", ("swp1",), None, "02:1a:5c:00:00:02"),)
+    assert received.interfaces == {"eth0": MAC}
 
 
-def test_a_cable_that_carries_nothing_lets_nobody_be_heard(tmp_path: Path) -> None:
-    """As lldpd says it: no error, and no neighbour."""
+def test_no_neighbour_is_seen_over_a_cable_that_carries_nothing(tmp_path: Path) -> None:
+    """As lldpd reports it: no error, and no neighbour."""
     machine = fleet()["node005"]
     cut = replace(machine, system=replace(machine.system, network_lost=True))
     assert report(tmp_path, cut).neighbours == ()
@@ -64,7 +64,7 @@ def test_unknown_options_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_healthy_lab_is_as_planned(tmp_path: Path) -> None:
-    """Every host's NIC is heard where the plan has it; the BMCs' cables are planned and cannot be heard."""
+    """Every host's NIC is seen where the plan has it; the BMCs' cables are planned and cannot be seen."""
     machines = fleet()
     reports = {name: report(tmp_path, machine) for name, machine in machines.items()}
     found = verify_ethernet(PLAN, reports)
@@ -73,7 +73,7 @@ def test_a_healthy_lab_is_as_planned(tmp_path: Path) -> None:
 
 
 def test_swapped_cables(tmp_path: Path) -> None:
-    """Both machines are broken by one injection, and told with one line to do."""
+    """Both machines are broken by one injection, and repaired with one command."""
     machines = fleet()
     machines |= {m.name: m for m in inject_all(machines, "swapped-ethernet-cable", "node005")}
     assert machines["node005"].faults == ("swapped-ethernet-cable:node006",)
@@ -85,7 +85,7 @@ def test_swapped_cables(tmp_path: Path) -> None:
     assert findings["node005"][0].remedy == "rack A02 U42 mgmt-a02: swap the cables in swp1 and swp2"
 
 
-def test_who_is_mended_with_it() -> None:
+def test_the_machine_that_is_repaired_with_it() -> None:
     """Each machine remembers whose cable it has; other faults have no partner."""
     machines = fleet()
     broken, other = inject_all(machines, "swapped-ethernet-cable", "node001:node003")

@@ -56,7 +56,7 @@ def test_device_template_holds_no_device(tmp_path: Path) -> None:
 @needs_builder
 @pytest.mark.lab
 def test_image_is_built_once() -> None:
-    """The second call finds the first one's image and says nothing; the image has what hosts need, and no keys."""
+    """The second call finds the first one's image and prints nothing; the image has what hosts need, and no keys."""
     image = ensure_image(print)
     messages: list[str] = []
     assert ensure_image(messages.append) == image

@@ -97,7 +97,7 @@ def test_reboot_from_within_is_a_reboot_of_the_machine(installed: RunningLab) ->
     assert eventually(lambda: installed.ssh("node001", *boot_id) not in ("", before))
 
 
-def test_second_lab_is_refused_or_runs_beside(installed: RunningLab, tmp_path: Path) -> None:
+def test_a_second_lab_is_refused_or_runs_in_parallel(installed: RunningLab, tmp_path: Path) -> None:
     """Same name or same network: refused with words and without harm. Another name and network: both run."""
     same_name = clusterctl("lab", "up", "--name", "tlab", "--site", str(tmp_path / "x"))
     assert same_name.returncode == 2
@@ -106,10 +106,10 @@ def test_second_lab_is_refused_or_runs_beside(installed: RunningLab, tmp_path: P
     assert same_net.returncode == 2
     assert "overlaps 10.216.0.0/16, which lab tlab uses" in same_net.stderr
     assert not leftovers(RunningLab("tlab2", tmp_path / "y"))
-    with running_lab("tlab2", "10.217.0.0/16", tmp_path, "--hosts", "1") as beside:
-        assert beside.machine("node001")["power"] == "off"
+    with running_lab("tlab2", "10.217.0.0/16", tmp_path, "--hosts", "1") as second:
+        assert second.machine("node001")["power"] == "off"
         assert installed.ssh("node001", "hostname") == "node001"
-    assert not leftovers(beside)
+    assert not leftovers(second)
     assert installed.ssh("node001", "hostname") == "node001"
 
 
@@ -131,7 +131,7 @@ def test_down_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_killed_lab_is_cleaned_by_the_next(tmp_path: Path) -> None:
-    """After `kill -9` of the daemon nothing of it answers, and `up` begins anew, saying what it removed."""
+    """After `kill -9` of the daemon nothing of it answers; `up` starts again and prints what it removed."""
     options = ("--hosts", "2", "--installed")
     with running_lab("tlab3", "10.218.0.0/16", tmp_path, *options) as lab:
         killed = lab.daemon
@@ -144,7 +144,7 @@ def test_killed_lab_is_cleaned_by_the_next(tmp_path: Path) -> None:
 
 
 def test_interrupted_up_leaves_nothing(tmp_path: Path) -> None:
-    """Ctrl-C while hosts boot. It is heard also where these tests run in the background of a shell, which ignores it."""
+    """Ctrl-C while hosts boot. It arrives also where these tests run in the background of a shell, which ignores it."""
     lab = RunningLab("tlab3", tmp_path / "site")
     argv = ("lab", "up", "--name", "tlab3", "--subnet", "10.218.0.0/16", "--site", str(lab.site), "--installed")
     command = ["env", "--default-signal=INT", sys.executable, "-m", "clusterctl_cli.main", *argv]
@@ -159,7 +159,7 @@ def test_interrupted_up_leaves_nothing(tmp_path: Path) -> None:
     assert not leftovers(lab)
 
 
-def test_lab_that_cannot_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_lab_that_cannot_start_gives_the_reason_and_leaves_nothing(tmp_path: Path) -> None:
     """An impossible fault is refused before any machine exists."""
     lab = RunningLab("tlab3", tmp_path / "site")
     argv = ("--name", "tlab3", "--subnet", "10.218.0.0/16", "--site", str(lab.site), "--fault", "melted-gpu:node001")

@@ -141,14 +141,14 @@ def test_remove_leaves_nothing_of_the_lab(tmp_path: Path) -> None:
 
 
 def test_file_that_the_new_lab_does_not_write_goes(tmp_path: Path) -> None:
-    """Nothing stale (a known_hosts of dead hosts) lies beside the new files."""
+    """Nothing stale (a known_hosts of dead hosts) is left with the new files."""
     site = SiteDirectory(tmp_path / "site", "lab")
     site.write({**FILES, "known_hosts": (b"old", 0o644)})
     site.write(FILES)
     assert sorted(path.name for path in site.path.iterdir()) == [MANIFEST, "secrets", "site.yml"]
 
 
-def test_site_file_says_what_it_is() -> None:
+def test_the_site_file_has_a_header_that_explains_it() -> None:
     """A reader who finds it later learns that its cluster was simulated, and by which lab."""
     text = render(facts(1))["site.yml"][0].decode()
     assert 'rehearsal lab "lab"' in text.splitlines()[0]

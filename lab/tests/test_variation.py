@@ -56,8 +56,8 @@ def test_nothing_is_found_with_any_seed(seed: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", ALL)
 def test_no_healthy_fleet_has_an_outlier(seed: int) -> None:
-    """Sixty-four machines, held against each other by all that limits files compare: nobody fails, and nobody's heat or
-    clocks are even warned of. A share of processors cannot exceed 100 %, so that its noise has one side only, the bad
+    """Sixty-four machines, compared with each other by all limits that compare: no machine fails, and no heat or
+    clock warns. A share of processors cannot exceed 100 %, so that its noise has one side only, the bad
     one: about one such fleet in twenty has a node that is warned of, as too little to matter.
     """
     compared = compare(sample for machine in machines(seed, FLEET) for sample in samples_of(machine))
@@ -69,7 +69,7 @@ def test_no_healthy_fleet_has_an_outlier(seed: int) -> None:
 
 
 def samples_of(machine: Machine) -> Iterator[Sample]:
-    """As its probes would tell it; the share of its processors varies as on hosts that nobody else uses."""
+    """As its probes would report it; the share of its processors varies as on hosts without other load."""
     for gpu in machine.gpus:
         yield Sample(machine.name, GPU_TEMPERATURE, gpu.temperature_c, "h100", f"gpu {gpu.index}")
         yield Sample(machine.name, GPU_MEMORY_TEMPERATURE, gpu.memory_temperature_c, "h100", f"gpu {gpu.index}")
@@ -80,7 +80,7 @@ def samples_of(machine: Machine) -> Iterator[Sample]:
 
 
 def test_the_same_seed_gives_the_same_machine() -> None:
-    """A lab is reproducible; another seed, and another machine, are drawn anew."""
+    """A lab is reproducible; another seed, and another machine, are drawn again."""
     assert machines(7) == machines(7)
     first, other = machines(7)[0], machines(8)[0]
     assert first.gpus != other.gpus

@@ -45,7 +45,7 @@ def test_an_install_counts_even_if_it_fails() -> None:
 
 
 def test_no_install_without_hosts() -> None:
-    """A world that has nothing to run an OS on says so, and counts nothing."""
+    """A world that has nothing to run an OS on reports it, and counts nothing."""
     world = world_of_one()
     with pytest.raises(EdgeError, match="nothing to run its OS on"):
         asyncio.run(world.install("node001", "BOSS0001", b""))

@@ -1,4 +1,4 @@
-"""Campaigns over simulated nodes: who fails with whom is given, and what the loads then say is asked."""
+"""Campaigns over simulated nodes: the failing pairs are given, and the loads' results are checked."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def trial(group: Sequence[str], outcome: Outcome, load: str = PAIRS, rail: int |
     return Trial(load, tuple(group), outcome, lane, rail=rail, value=None if outcome is Outcome.HUNG else 1.0)
 
 
-def told(asked: Round, fails: Fails, load: str = PAIRS, rails: Sequence[int] = (0,)) -> list[GroupTrials]:
+def reported(asked: Round, fails: Fails, load: str = PAIRS, rails: Sequence[int] = (0,)) -> list[GroupTrials]:
     def of(group: Group) -> tuple[Trial, ...]:
         outcome = Outcome.SLOW if fails(group) else Outcome.PASSED
         return tuple(trial(group, outcome, load, rail) for rail in (rails if load == PAIRS else (None,)))
@@ -37,7 +37,7 @@ def run(campaign: Campaign, fails: Fails) -> int:
     """To its end; the number of rounds."""
     rounds = 0
     while (asked := campaign.next()) is not None:
-        for one in told(asked, fails, campaign.load):
+        for one in reported(asked, fails, campaign.load):
             campaign.add(one)
         rounds += 1
     return rounds

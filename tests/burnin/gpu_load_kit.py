@@ -1,4 +1,4 @@
-"""A node's GPUs under load, as the program tells of them: healthy, and ways to break one."""
+"""A node's GPUs under load, as the program reports them: healthy, and ways to break one."""
 
 from __future__ import annotations
 
@@ -63,6 +63,6 @@ def answer(text: str, rc: int = 0, status: Status = Status.OK) -> Readings:
 
 
 def judged(text: str, gpu_count: int = 4) -> tuple[Finding, ...]:
-    """What the load says of a node that should have so many GPUs."""
+    """Return what the load reports of a node that should have so many GPUs."""
     check = LOAD.check(LIMITS)
     return check.findings(answer(text), expected(sku=dataclasses.replace(SKU, gpu_count=gpu_count)))

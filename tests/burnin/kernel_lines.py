@@ -48,7 +48,7 @@ class Case:
 
 
 def cases(file: Path) -> Iterator[Case]:
-    """Yield the cases of a file; the README beside it explains the layout."""
+    """Yield the cases of a file; the README of the folder explains the layout."""
     header: list[str] = []
     messages: list[str] = []
     for line in [*file.read_text().splitlines(), "@"]:

@@ -1,4 +1,4 @@
-"""A node with two GPUs and two adapters, healthy as its data files say, and ways to break it."""
+"""A node with two GPUs and two adapters, healthy by its data files, and ways to break it."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def package(number: int, recorded: str = "stress_ng_well", code: int | None = 0)
 
 
 def counted(corrected: int = 0, uncorrected: int = 0, throttled: int = 0, machine_checks: int = 0) -> Document:
-    """Counters of one module and two packages; the second package's alone are told."""
+    """Counters of one module and two packages; only the second package's are reported."""
     module = {"name": "A3", "location": "channel 1 slot 0", "corrected": corrected, "uncorrected": uncorrected}
     still = {"package": 0, "throttled": 5, "machine_checks": 0}
     other = {"package": 1, "throttled": 5 + throttled, "machine_checks": machine_checks}

@@ -50,7 +50,7 @@ def test_all_well_is_one_finding() -> None:
 
 
 def test_its_probes_are_its_own_and_run_together() -> None:
-    """Nobody mixes them up with those of the loads alone; GPUs work for as long as the others."""
+    """They are kept apart from those of the loads alone; GPUs work for as long as the others."""
     probes = {probe.name: probe.argv for probe in LOAD.probes(LIMITS, 120)}
     assert set(probes) == {"all_at_once.gpu_load", "all_at_once.stress_ng", "all_at_once.nvme_read"}
     assert probes["all_at_once.stress_ng"][1] == "120"
@@ -71,7 +71,7 @@ def test_a_rate_is_no_fault_here() -> None:
     assert found.verdict is Verdict.PASS
 
 
-def test_wrong_results_are_told_with_their_evidence() -> None:
+def test_wrong_results_are_reported_with_their_evidence() -> None:
     """By the load that had them; the evidence is that load's output alone."""
     (found,) = findings(stress_ng=json.dumps(loaded(package(0), package(1, "stress_ng_wrong", 2))))
     (alone,) = findings()
@@ -87,7 +87,7 @@ def test_a_warning_does_not_hide_that_the_rest_passed() -> None:
 
 @pytest.mark.parametrize("load", sorted(WELL))
 def test_a_part_that_did_not_answer_is_inconclusive(load: str) -> None:
-    """Then nobody knows whether all of it ran at the same time."""
+    """Then it is unknown whether all of it ran at the same time."""
     (found,) = findings(**{load: "nothing"})
     assert found.verdict is Verdict.INCONCLUSIVE
     assert f"{load}: " in found.cause

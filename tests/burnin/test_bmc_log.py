@@ -45,7 +45,7 @@ MACHINE = Inventory(
     ),
     temperatures=(Temperature("Inlet Temp", 22, 42, "OK", intake=True),),
 )
-"""PS3 fails, PS4, Fan 2A and drive 1 tell nothing of themselves, all else is well."""
+"""PS3 fails, PS4, Fan 2A and drive 1 report no health, all else is healthy."""
 
 
 def labelled_entries() -> Iterator[tuple[list[str], str]]:
@@ -82,7 +82,7 @@ def test_each_labelled_entry_has_its_weight() -> None:
 
 
 def with_slots(dimms: Sequence[str] = (), fans: Sequence[str] = ()) -> Inventory:
-    """The machine with modules and fans in these slots in place of its own, none of which tells how it is."""
+    """The machine with modules and fans in these slots in place of its own; none of them reports its health."""
     modules = tuple(Dimm(slot, 65536, "x", Serial(f"M-{slot}"), None) for slot in dimms)
     return replace(MACHINE, dimms=modules or MACHINE.dimms, fans=tuple(Fan(slot) for slot in fans) or MACHINE.fans)
 
@@ -124,7 +124,7 @@ def test_entries_of_vendors(case: dict[str, Any]) -> None:
 
 
 def test_a_part_has_its_serial() -> None:
-    """The technician is told which one, by slot and serial."""
+    """The finding names the part by slot and serial."""
     found, _ = judged(entry("Multi-bit memory errors detected on a memory device at location(s) DIMM_A2."))
     assert found.serial == "M2"
     assert found.remedy.startswith("replace memory module DIMM A2 (serial M2); ")
@@ -138,7 +138,7 @@ def test_a_part_has_its_serial() -> None:
         entry("PS4 Status, Power Supply Installed", 0.5, "OK"),
         entry("", 0.5, "OK", message_id="Power.1.0.PowerSupplyOk"),
     ],
-    ids=["deasserted", "said-well", "replaced", "registry"],
+    ids=["deasserted", "reported-healthy", "replaced", "registry"],
 )
 def test_what_was_mended_is_history(after: LogEntry) -> None:
     """By the log's own word; what fails again after that counts again."""
@@ -157,13 +157,13 @@ def test_slots_that_count_from_0() -> None:
 
 
 def test_mending_one_part_mends_no_other() -> None:
-    """Power supply 1 is well: that says nothing of the fourth."""
+    """Power supply 1 is healthy: that proves nothing about the fourth."""
     entries = (entry("Power supply 4 failed."), entry("The power supply 1 is operating normally.", 0.5, "OK"))
     assert own(*entries) == [(Verdict.FAIL, "PS4")]
 
 
 def test_repeated_entries_are_one_finding() -> None:
-    """The newest is quoted, and how often it was said."""
+    """The newest is quoted, and how often it was logged."""
     found = judged(*(entry("CPU 2 has an internal error (IERR).", days) for days in (5, 4, 3)))
     assert len(found) == 2
     assert "3 times" in found[0].cause
@@ -180,7 +180,7 @@ def test_a_failing_part_and_its_entry_are_one_cause() -> None:
 
 
 def test_an_entry_that_names_no_part_follows_from_any_of_its_kind() -> None:
-    """A log that says no more than that a drive failed, beside a drive that fails."""
+    """A log that has only that a drive failed, and a drive that fails."""
     failed = Finding(check="drives", verdict=Verdict.FAIL, code=Code.PART_UNHEALTHY, subject="Disk.Bay.1:Enclosure")
     machine = replace(MACHINE, drives=(replace((MACHINE.drives or ())[1], healthy=False),))
     found = judged(entry("a drive of the array has failed"), machine=machine, found=(failed,))
@@ -194,7 +194,7 @@ def test_a_roll_up_that_only_the_log_explains() -> None:
     assert [root.key for root in report.roots()] == ["event_log:system"]
 
 
-def test_a_bmc_whose_clock_was_never_set() -> None:
+def test_a_bmc_with_a_clock_that_was_never_set() -> None:
     """An entry of 1970 may be of today: what lasts counts, what may have passed since does not stop a node."""
     lasting = replace(entry("CPU 2 has an internal error (IERR)."), at="1970-01-01T00:01:38Z")
     passing = replace(entry("Power supply 4 failed."), at="no time")
@@ -202,15 +202,15 @@ def test_a_bmc_whose_clock_was_never_set() -> None:
     assert own(passing) == [(Verdict.WARN, "PS4")]
 
 
-def test_an_unread_log_is_told() -> None:
+def test_an_unread_log_is_reported() -> None:
     """It is not an empty one."""
     found = judged(LogEntry("", "Warning", "this log could not be read: HTTP 500", message_id=UNREAD))
     assert found[-1].verdict is Verdict.WARN
     assert "could not be read" in found[-1].cause
 
 
-def test_what_a_person_is_told_of() -> None:
-    """Failures and what nobody knows; not logins, nor that a log could not be read."""
+def test_the_part_that_a_finding_names() -> None:
+    """Failures and unknown entries; not logins, and not that a log could not be read."""
     reported = ("Power supply 4 failed.", "something new")
     untold = ("Successfully logged in using root, from 192.0.2.9 and REDFISH.", "PS1 Status, Power Supply Installed")
     assert all(weighs(entry(message)) for message in reported)
@@ -219,7 +219,7 @@ def test_what_a_person_is_told_of() -> None:
 
 
 def test_an_empty_log() -> None:
-    """Nothing is said, and nothing stands."""
+    """Nothing is reported, and nothing stays open."""
     assert [one.verdict for one in judged()] == [Verdict.PASS]
 
 
@@ -241,7 +241,7 @@ def test_an_empty_log() -> None:
     )
 )
 def test_any_entries(entries: list[LogEntry]) -> None:
-    """Nobody's words break it, and nothing that nobody has written down stops a node without naming its part."""
+    """No text breaks it, and no unknown text stops a node without naming its part."""
     for found in judge_log(entries, MACHINE, (), NOW):
         assert found.verdict is not Verdict.FAIL or found.subject != "bmc"
 

@@ -1,4 +1,4 @@
-"""A new module is not blamed for what the log said of the one that it replaced."""
+"""A new module is not blamed for the log entries of the module that it replaced."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def entry(days: float) -> LogEntry:
     return LogEntry(at, "Critical", WORDS, message_id="MEM0001")
 
 
-def told(entries: Sequence[LogEntry], serial: str, before: Sequence[Finding] = ()) -> Finding:
-    """What is said of A2."""
+def reported(entries: Sequence[LogEntry], serial: str, before: Sequence[Finding] = ()) -> Finding:
+    """The findings about A2."""
     findings = judge_log(entries, machine(serial), (), NOW, past=Past(before))
     return next(finding for finding in findings if finding.subject == "DIMM A2")
 
 
-def test_what_was_said_of_the_old_module_is_a_warning_about_it() -> None:
+def test_an_entry_about_the_old_module_is_a_warning_about_that_module() -> None:
     """It names the old one, and how to be rid of the entry."""
-    old = told([entry(3)], "M2")
+    old = reported([entry(3)], "M2")
     assert (old.verdict, old.serial) == (Verdict.FAIL, "M2")
-    new = told([entry(3)], "M9", before=[old])
+    new = reported([entry(3)], "M9", before=[old])
     assert (new.verdict, new.serial) == (Verdict.WARN, "M2")
     assert "the part before it, serial M2" in new.cause
     assert "clear-log" in new.remedy
@@ -45,33 +45,33 @@ def test_what_was_said_of_the_old_module_is_a_warning_about_it() -> None:
 
 def test_it_stays_so_at_every_later_look() -> None:
     """The report before the last may be forgotten: the last one still names the old module."""
-    before = told([entry(3)], "M2")
+    before = reported([entry(3)], "M2")
     for _ in range(3):
-        before = told([entry(3)], "M9", before=[before])
+        before = reported([entry(3)], "M9", before=[before])
         assert (before.verdict, before.serial) == (Verdict.WARN, "M2")
 
 
 def test_one_entry_more_is_the_new_modules() -> None:
-    """Whatever the BMC's clock says: something was written since the old one was judged."""
-    old = told([entry(3)], "M2")
+    """Whatever the BMC's clock shows: an entry was written since the old one was judged."""
+    old = reported([entry(3)], "M2")
     for more in (0.1, 400 / 1440, 2.9):
-        blamed = told([entry(more), entry(3)], "M9", before=[old])
+        blamed = reported([entry(more), entry(3)], "M9", before=[old])
         assert (blamed.verdict, blamed.serial) == (Verdict.FAIL, "M9")
 
 
 def test_the_same_module_stays_to_blame() -> None:
     """Looking twice mends nothing, nor does moving the remedy to its rack."""
-    old = told([entry(3)], "M2")
+    old = reported([entry(3)], "M2")
     placed = replace(old, remedy=f"rack R1 U4, n1: {old.remedy}")
-    assert told([entry(3)], "M2", before=[placed]).verdict is Verdict.FAIL
-    assert told([entry(3)], "M9", before=[placed]).verdict is Verdict.WARN
+    assert reported([entry(3)], "M2", before=[placed]).verdict is Verdict.FAIL
+    assert reported([entry(3)], "M9", before=[placed]).verdict is Verdict.WARN
 
 
-def test_a_module_that_nobody_judged_before_is_to_blame() -> None:
+def test_a_module_without_earlier_judgement_is_to_blame() -> None:
     """Without a last report, or with one that could not be read, nothing is known of a predecessor."""
-    assert told([entry(3)], "M9").verdict is Verdict.FAIL
+    assert reported([entry(3)], "M9").verdict is Verdict.FAIL
     assert (
-        told(
+        reported(
             [entry(3)],
             "M9",
             before=[Finding(check="bmc", verdict=Verdict.FAIL, code=Code.BMC_UNREACHABLE, subject="bmc")],

@@ -45,7 +45,7 @@ def hang(entries: list[LogEntry], posted: str | None = None, host_at: datetime |
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_each_sequence_has_its_verdict(case: dict[str, Any]) -> None:
-    """A hang that stops the node says how a repaired one goes on."""
+    """A hang that stops the node has a remedy that describes how a repaired node goes on."""
     booted = case.get("booted")
     posted = None if booted is None else "" if booted == "now" else ago(booted).isoformat()
     found = hang(log_of(case["events"]), posted, ago(case["host"]) if "host" in case else None)

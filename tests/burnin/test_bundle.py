@@ -44,7 +44,7 @@ def sh(name: str, text: str, **rest: object) -> Probe:
     return Probe(name, ("sh", "-c", text), **{"timeout": 120.0, **rest})
 
 
-def test_the_document_tells_what_each_probe_did() -> None:
+def test_the_document_has_the_result_of_each_probe() -> None:
     """Status, exit code, both outputs, times; and the host, its boot and where the evidence comes from."""
     readings = run(sh("good", "echo out; echo err >&2"), sh("bad", "exit 3"), Probe("none", ("no-such-tool",)))
     good, bad, none = (readings.probes[name] for name in ("good", "bad", "none"))
@@ -57,14 +57,14 @@ def test_the_document_tells_what_each_probe_did() -> None:
     assert readings.started <= good.started <= readings.finished
 
 
-def test_the_programs_know_how_patient_to_be() -> None:
+def test_the_programs_get_the_factor_of_their_time_limits() -> None:
     """What a built-in program itself waits for is given as many times as long as the probe."""
-    readings = run(sh("told", "echo $CLUSTERCTL_PATIENCE"), patience=20.0)
-    assert float(readings.probes["told"].stdout) == 20.0
+    readings = run(sh("factor", "echo $CLUSTERCTL_PATIENCE"), patience=20.0)
+    assert float(readings.probes["factor"].stdout) == 20.0
 
 
 def test_a_hanging_probe_costs_its_own_timeout_only() -> None:
-    """The others answer; what it had said so far is kept; its children and grandchildren are gone."""
+    """The others answer; its output so far is kept; its children and grandchildren are gone."""
     began = time.monotonic()
     hang = sh("hang", f"echo before; setsid sleep {HUNG} & sleep {HUNG} & (sleep {HUNG}); wait", timeout=4.0)
     readings = run(hang, sh("good", "echo fine"))
@@ -111,7 +111,7 @@ def test_probes_run_side_by_side_within_bounds() -> None:
     assert max(at_once) == 2
 
 
-def test_a_probe_is_repeated_while_it_says_so(tmp_path: Path) -> None:
+def test_a_probe_is_repeated_while_it_asks_for_it(tmp_path: Path) -> None:
     """`retry_on`: again while it fails with that text; another failure ends it at once."""
     count = f"echo x >> {tmp_path}/tries; [ $(wc -l < {tmp_path}/tries) -ge 3 ] || {{ echo 'not yet' >&2; exit 1; }}"
     readings = run(sh("later", count, retry_on="not yet"), sh("never", "echo other >&2; exit 1", retry_on="not yet"))
@@ -215,7 +215,7 @@ def test_evidence_of_each_probe_is_its_raw_output() -> None:
     assert readings.digests([probe, Probe("absent", ("x",))]) == (evidence.digest,)
 
 
-def test_a_probe_that_did_not_measure_says_why() -> None:
+def test_a_probe_that_did_not_measure_gives_the_reason() -> None:
     """Not run, not installed, out of time, failed: each with its own words."""
     missing, failed, late = (
         Probe("a", ("nothing",)),

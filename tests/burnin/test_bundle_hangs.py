@@ -1,4 +1,4 @@
-"""The program that runs on the node, against real processes that hang in every way we can make: it ends, and tells."""
+"""The program that runs on the node, against real processes that hang in every way we can make: it ends and reports."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_probe_that_hangs_is_a_timeout_and_the_others_answer(way: str) -> None:
-    """What it had said is kept; nothing of it is left; the neighbour's result is whole."""
+    """Its output so far is kept; nothing of it is left; the neighbour's result is whole."""
     readings = run(hanging(WAYS[way]), GOOD)
     hang = readings.probes["hang"]
     assert (hang.status, hang.rc, hang.stdout) == (Status.TIMEOUT, None, "before\n")
@@ -77,7 +77,7 @@ def test_both_pipes_may_be_flooded_at_once() -> None:
     assert (found.status, found.stdout, found.stderr) == (Status.OK, "last\n", "e" * 1000)
 
 
-def test_what_floods_after_the_probe_is_over_keeps_nobody() -> None:
+def test_output_after_the_end_of_a_probe_delays_no_other_probe() -> None:
     """The probe has ended: a child that never stops writing into its pipe does not use up the time-out."""
     found = run(hanging("setsid yes & echo over; exit 3", timeout=250.0), GOOD).probes["hang"]
     assert (found.status, found.rc) == (Status.OK, 3)
@@ -101,7 +101,7 @@ print("held", flush=True)
 signal.pause()
 signal.pause()
 """
-"""Holds a write lease (fcntl(2)): whoever opens the file, be it to run it, waits in the kernel, for 45 seconds."""
+"""Holds a write lease (fcntl(2)): a process that opens or runs the file waits in the kernel for 45 seconds."""
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def unreachable(tmp_path: Path) -> Iterator[Path]:
         holder.kill()
 
 
-def test_a_tool_whose_file_hangs_stops_nobody_else(unreachable: Path) -> None:
+def test_a_tool_with_a_hanging_file_stops_no_other_probe(unreachable: Path) -> None:
     """Starting it hangs in the kernel: it is a time-out like any other, and the rest of the sweep goes on meanwhile."""
     began = time.monotonic()
     readings = run(Probe("hang", (str(unreachable),), timeout=2.0), GOOD)
@@ -145,7 +145,7 @@ def probe(name: str, timeout: float, *, waits: bool = False) -> dict[str, Any]:
     return {"name": name, "argv": [name], "timeout": timeout, "max_bytes": 100, "waits": waits}
 
 
-def test_who_only_waits_keeps_no_place() -> None:
+def test_a_probe_that_only_waits_keeps_no_place() -> None:
     """It is begun first, also where it stands last, and one place is enough for all the others meanwhile."""
     begun: list[str] = []
     others_are_over = threading.Event()
@@ -184,7 +184,7 @@ def test_a_probe_that_holds_its_thread_is_given_up() -> None:
     assert results["next"]["stdout"] == "fine"
 
 
-def test_a_probe_that_cannot_be_started_says_so() -> None:
+def test_a_probe_that_cannot_be_started_is_reported() -> None:
     """It is not "not installed"; and no other result is lost for it."""
     readings = run(Probe("odd", ("sh", "-c", "echo \0")), GOOD)
     with pytest.raises(UnmeasuredError, match=r"could not be started: ValueError"):

@@ -1,4 +1,4 @@
-"""A load over a batch of nodes: the bad one is told from its partners, in simulated batches with known faults, and none."""
+"""A load over a batch of nodes: the bad node is distinguished from its partners, in simulated batches with known faults."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from clusterctl_burnin.hunting.record import Dropped
 from clusterctl_burnin.loads.model import Member, Outcome
 from clusterctl_burnin.loads.report import findings
 from clusterctl_burnin.suites.suite import shipped_suite
-from tests.burnin.campaign_kit import GROUPS, PAIRS, PLAN, Fails, names, run, told, trial
+from tests.burnin.campaign_kit import GROUPS, PAIRS, PLAN, Fails, names, reported, run, trial
 
 
 def statuses(campaign: Campaign) -> dict[str, NodeStatus]:
@@ -61,7 +61,7 @@ def test_two_bad_nodes_are_found(bad: tuple[str, str]) -> None:
     assert {status for name, status in found.items() if name not in bad} == {NodeStatus.PROVEN}
 
 
-def test_two_that_fail_accuse_nobody_until_others_come() -> None:
+def test_two_nodes_that_fail_together_are_not_accused_until_others_come() -> None:
     """They run once, ask for others, and where none come three times more; then they are in doubt."""
     alone = Campaign(PLAN, PAIRS, names(2))
     assert run(alone, lambda _: True) == 1
@@ -76,13 +76,13 @@ def test_two_that_fail_accuse_nobody_until_others_come() -> None:
     assert {status for name, status in statuses(alone).items() if name != "node002"} == {NodeStatus.PROVEN}
 
 
-def test_when_everything_fails_nobody_is_blamed() -> None:
+def test_when_everything_fails_no_node_is_blamed() -> None:
     """A dead switch or a broken test is not the fault of eight nodes; it is called common."""
     assert set(after(8, lambda _: True).values()) == {NodeStatus.COMMON}
 
 
 def test_a_bad_path_between_two_good_nodes_is_not_a_nodes_fault() -> None:
-    """Both pass with everyone else: neither is bad, neither is passed, and each is told of the other."""
+    """Both pass with every other node: neither is bad, neither is passed, and each finding names the other."""
     path = frozenset({"node001", "node008"})
     campaign = Campaign(PLAN, PAIRS, names(8))
     run(campaign, lambda group: path == {*group})
@@ -113,7 +113,7 @@ def test_what_happens_once_and_never_again_is_kept_as_chance() -> None:
     assert rounds > 4
 
 
-def test_a_bad_rail_is_told_from_the_others() -> None:
+def test_a_bad_rail_is_separated_from_the_others() -> None:
     """Rails are judged each by itself."""
     campaign = Campaign(PLAN, PAIRS, names(8))
     while (asked := campaign.next()) is not None:
@@ -125,7 +125,7 @@ def test_a_bad_rail_is_told_from_the_others() -> None:
     assert by_rail == {0: NodeStatus.PROVEN, 1: NodeStatus.BAD}
 
 
-def test_what_could_not_be_measured_accuses_nobody() -> None:
+def test_an_unmeasured_group_accuses_no_node() -> None:
     """A session that broke is not a slow node; it is asked again with others, and stays unmeasured if it stays so."""
     campaign = Campaign(PLAN, PAIRS, names(6))
     while (asked := campaign.next()) is not None:
@@ -139,7 +139,7 @@ def test_what_could_not_be_measured_accuses_nobody() -> None:
 
 @pytest.mark.parametrize("bad", ["node001", "node006", "node008"])
 def test_a_failing_group_is_halved_and_the_bad_node_remains(bad: str) -> None:
-    """all_reduce over eight: halves, then the suspects beside proven partners."""
+    """all_reduce over eight: halves, then the suspects with proven partners."""
     found = after(8, lambda group: bad in group, GROUPS)
     assert {name for name, status in found.items() if status is NodeStatus.BAD} == {bad}
     assert {status for name, status in found.items() if name != bad} == {NodeStatus.PROVEN}
@@ -148,13 +148,13 @@ def test_a_failing_group_is_halved_and_the_bad_node_remains(bad: str) -> None:
 @pytest.mark.parametrize("load", [PAIRS, GROUPS])
 @pytest.mark.parametrize("count", [0, 1])
 def test_there_is_no_round_for_a_node_alone(load: str, count: int) -> None:
-    """The findings then say that there was nobody to measure with."""
+    """The findings then report that there was no partner to measure with."""
     assert Campaign(PLAN, load, names(count)).next() is None
 
 
 @given(st.integers(2, 24))
 def test_groups_have_the_size_that_the_limit_is_meant_for(count: int) -> None:
-    """Eight here, where there are as many; everyone is in one, and nobody in two."""
+    """Groups of eight where there are enough nodes; each node is in exactly one group."""
     asked = Campaign(PLAN, GROUPS, names(count)).next()
     assert asked is not None
     seated = [name for group in asked.groups for name in group]
@@ -163,11 +163,11 @@ def test_groups_have_the_size_that_the_limit_is_meant_for(count: int) -> None:
     assert len(asked.groups) <= -(-count // 8) + 1
 
 
-def test_who_falls_silent_is_asked_no_more_and_its_mates_are_not_blamed() -> None:
+def test_a_node_that_falls_silent_is_left_out_and_its_partners_are_not_blamed() -> None:
     campaign = Campaign(PLAN, PAIRS, names(6))
     asked = campaign.next()
     assert asked is not None
-    for one in told(asked, lambda group: "node001" in group):
+    for one in reported(asked, lambda group: "node001" in group):
         campaign.add(one)
     assert campaign.drop("node001") == Dropped("node001", 1)
     run(campaign, lambda _: False)
@@ -178,7 +178,7 @@ def test_who_falls_silent_is_asked_no_more_and_its_mates_are_not_blamed() -> Non
 @settings(max_examples=30, deadline=None)
 @given(st.integers(2, 12), st.integers(0, 12), st.integers(0, 40))
 def test_killed_anywhere_it_goes_on_and_ends_alike(count: int, bad: int, kill: int) -> None:
-    """What was asked and told is not asked again; from JSON as from memory."""
+    """Known questions and answers are not asked again; from JSON as from memory."""
 
     def fails(group: Sequence[str]) -> bool:
         return f"node{bad:03d}" in group
@@ -191,7 +191,7 @@ def test_killed_anywhere_it_goes_on_and_ends_alike(count: int, bad: int, kill: i
     while left and (asked := killed.next()) is not None:
         if asked not in events and not any(isinstance(e, Round) and e.number == asked.number for e in events):
             events.append(asked)
-        for one in told(asked, fails)[:left]:
+        for one in reported(asked, fails)[:left]:
             killed.add(one)
             events.append(one)
             left -= 1
@@ -203,13 +203,13 @@ def test_killed_anywhere_it_goes_on_and_ends_alike(count: int, bad: int, kill: i
 
 
 def test_two_killed_campaigns_go_on_as_one() -> None:
-    """Their rounds are numbered anew; who is not here any more is gone, and nobody is measured twice for it."""
+    """Their rounds are numbered again; a node that left is gone, and no node is measured twice for it."""
     first, second = Campaign(PLAN, PAIRS, names(8)[:4]), Campaign(PLAN, PAIRS, names(8)[4:])
     histories = []
     for one in (first, second):
         asked = one.next()
         assert asked is not None
-        histories.append([asked, *told(asked, lambda group: "node005" in group)])
+        histories.append([asked, *reported(asked, lambda group: "node005" in group)])
     history = one_after_the_other(histories)
     assert [event.number for event in history if isinstance(event, Round)] == [1, 2]
     both = Campaign(PLAN, PAIRS, names(7), history)
@@ -228,10 +228,11 @@ def test_what_is_no_event_of_a_campaign_is_refused(nonsense: dict[str, object]) 
         from_data(nonsense)
 
 
-def test_a_suite_says_how_long_its_loads_last() -> None:
+def test_a_suite_sets_how_long_its_loads_last() -> None:
     """A pair for so many seconds at both ends, a group so many times; the time-outs grow with it, the rest stays."""
     members = tuple(Member(name, "10.0.0.1", ("mlx5_0",)) for name in names(2))
-    plain, longer = PLAN, Plan(replace(PLAN.suite, pair_seconds=900, group_iterations=50), PLAN.limits, "ops")
+    plain = Plan(replace(PLAN.suite, pair_seconds=None), PLAN.limits, "ops")
+    longer = Plan(replace(PLAN.suite, pair_seconds=900, group_iterations=50), PLAN.limits, "ops")
 
     def sent(plan: Plan, load: str, member: Member) -> str:
         return plan.job(load, members).commands[member.name].stdin.decode().replace("\\", "")
@@ -252,7 +253,7 @@ def test_the_hunts_suite_has_a_known_bad_part_and_leads_each_node_through_many_g
     assert set(statuses(campaign).values()) == {NodeStatus.PROVEN}
 
 
-def said(campaign: Campaign, count: int) -> dict[str, Finding]:
+def findings_of(campaign: Campaign, count: int) -> dict[str, Finding]:
     """The one finding of each node."""
     members = [Member(name, "10.0.0.1", ("mlx5_0",)) for name in names(count)]
     found = findings([campaign.measured()], members, PLAN.limits)
@@ -260,7 +261,7 @@ def said(campaign: Campaign, count: int) -> dict[str, Finding]:
 
 
 def test_what_only_chance_explains_is_a_warning_with_its_mate() -> None:
-    """The two nodes of the one failure are warned of, each with the other's name; nobody else is."""
+    """The two nodes of the one failure get a warning, each with the other's name; no other node does."""
     campaign, ran = Campaign(PLAN, PAIRS, names(8)), []
 
     def once(group: Sequence[str]) -> bool:
@@ -268,7 +269,7 @@ def test_what_only_chance_explains_is_a_warning_with_its_mate() -> None:
         return len(ran) == 1
 
     run(campaign, once)
-    found = said(campaign, 8)
+    found = findings_of(campaign, 8)
     one, other = ran[0]
     assert {name for name, finding in found.items() if finding.verdict is Verdict.WARN} == {one, other}
     assert {finding.verdict for name, finding in found.items() if name not in ran[0]} == {Verdict.PASS}
@@ -276,14 +277,14 @@ def test_what_only_chance_explains_is_a_warning_with_its_mate() -> None:
     assert found[one].remedy
 
 
-def test_a_paths_two_ends_are_held_and_told_of_each_other() -> None:
+def test_the_two_ends_of_a_bad_path_are_held_and_each_finding_names_the_other() -> None:
     """INCONCLUSIVE: neither node is to be sent to repair for what lies between them."""
     campaign = Campaign(PLAN, PAIRS, names(2))
     path = ("node001", "node002")
     run(campaign, path.__eq__)
     campaign.join(names(8))
     run(campaign, path.__eq__)
-    found = said(campaign, 8)
+    found = findings_of(campaign, 8)
     assert {name for name, finding in found.items() if finding.verdict is not Verdict.PASS} == set(path)
     assert {found[name].verdict for name in path} == {Verdict.INCONCLUSIVE}
     assert "between this node and node002" in found["node001"].cause
@@ -299,7 +300,7 @@ def test_a_bad_leaf_holds_its_nodes_and_sends_people_to_the_switch() -> None:
     leaves = on_leaves(24, 6)
     campaign = Campaign(replace(PLAN, topology=leaves), PAIRS, names(24))
     run(campaign, lambda group: any(leaves[name] == "leaf-2" for name in group))
-    found = said(campaign, 24)
+    found = findings_of(campaign, 24)
     assert {name for name, one in found.items() if one.verdict is not Verdict.PASS} == set(names(24)[6:12])
     for name in names(24)[6:12]:
         assert (found[name].verdict, found[name].code) == (Verdict.INCONCLUSIVE, Code.LOAD_SHARED)
@@ -307,7 +308,7 @@ def test_a_bad_leaf_holds_its_nodes_and_sends_people_to_the_switch() -> None:
         assert "leaf switch" in found[name].remedy
 
 
-def test_slow_uplinks_are_told_from_a_bad_leaf() -> None:
+def test_slow_uplinks_are_separated_from_a_bad_leaf() -> None:
     """Nodes of the leaf pass among themselves; what fails with others is the uplinks' fault, and no other leaf's."""
     leaves = on_leaves(24, 6)
 
@@ -324,6 +325,6 @@ def test_slow_uplinks_are_told_from_a_bad_leaf() -> None:
 def test_what_goes_wrong_everywhere_sends_people_to_the_switches_and_the_test() -> None:
     campaign = Campaign(PLAN, PAIRS, names(8))
     run(campaign, lambda _: True)
-    found = said(campaign, 8)
+    found = findings_of(campaign, 8)
     assert {finding.verdict for finding in found.values()} == {Verdict.INCONCLUSIVE}
     assert all("with every node" in f.cause and "its limits" in f.remedy for f in found.values())

@@ -19,14 +19,14 @@ def roots(*findings: Finding) -> list[str]:
 
 
 def test_a_lost_gpu_without_a_word_in_the_log_is_one_root() -> None:
-    """nvidia-smi tells nothing of any GPU while one is lost: all that it leaves unmeasured points at that one."""
+    """nvidia-smi reports no GPU while one is lost: all findings that are unmeasured by it point at the lost one."""
     lost = {name: result(name, LOST, rc=15) for name in ("nvidia_smi", "nvlink")}
     judged = judge(shipped_suite().checks, readings(**lost), expected())
     assert roots(*judged.findings) == ["gpu_count:gpu 0000:43:00.0"]
 
 
 def test_a_lost_gpu_is_named_by_the_driver() -> None:
-    """The serial in the kernel log, beside the Xid 79 that is the root of all."""
+    """The serial in the kernel log, with the Xid 79 that is the root of all."""
     lost = {name: result(name, LOST, rc=15) for name in ("nvidia_smi", "nvlink")}
     log = (
         "[9.1] NVRM: GPU at PCI:0000:43:00: GPU-1\n[9.1] NVRM: GPU Board Serial Number: 165000010001\n"
@@ -38,7 +38,7 @@ def test_a_lost_gpu_is_named_by_the_driver() -> None:
 
 
 def test_serials_of_the_log_stay_with_their_gpu() -> None:
-    """Two spellings of the driver's introduction; a serial before any GPU is nobody's."""
+    """Two spellings of the driver's introduction; a serial before any GPU belongs to no GPU."""
     log = (
         "[1] NVRM: GPU Board Serial Number: 1\n[1] NVRM: GPU at PCI:0000:1b:00: GPU-1\n"
         "[1] NVRM: GPU Board Serial Number: 2\n[2] NVRM: GPU 0000:43:00.0: GPU serial number is 3.\n"

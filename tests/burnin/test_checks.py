@@ -77,7 +77,7 @@ def acs(port: str) -> Edit:
 
 @dataclass(frozen=True)
 class Case:
-    """A broken node and the one bad finding that its check must tell."""
+    """A broken node and the one bad finding that its check must report."""
 
     check: str
     verdict: Verdict
@@ -522,7 +522,7 @@ CASES = [
 
 @pytest.mark.parametrize("check", sorted(CHECKS))
 def test_a_healthy_node_passes_with_one_finding(check: str) -> None:
-    """One PASS that names the limits and the evidence it rests on, and asks nobody to do anything."""
+    """One PASS that names the limits and the evidence it rests on, and has no remedy."""
     (finding,) = CHECKS[check].findings(readings(), expected())
     assert (finding.verdict, finding.check, finding.remedy) == (Verdict.PASS, check, "")
     assert finding.limits == expected().limits.digest
@@ -530,7 +530,7 @@ def test_a_healthy_node_passes_with_one_finding(check: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.check}-{case.cause}".replace(" ", "_"))
-def test_a_broken_node_is_told_with_cause_and_remedy(case: Case) -> None:
+def test_a_broken_node_is_reported_with_cause_and_remedy(case: Case) -> None:
     """The right verdict on the right part, in words, with something to do; and nothing else passes for it."""
     found = CHECKS[case.check].findings(readings(**case.broken), case.expected)
     bad = [finding for finding in found if finding.verdict is not Verdict.PASS]
@@ -544,7 +544,7 @@ def test_a_broken_node_is_told_with_cause_and_remedy(case: Case) -> None:
 @pytest.mark.parametrize(("check", "probe"), [(c.name, p.name) for c in CHECKS.values() for p in c.probes])
 @pytest.mark.parametrize("how", ["missing", "timeout", "garbage", "silent", "absent", "crashed"])
 def test_what_was_not_measured_never_passes(check: str, probe: str, how: str) -> None:
-    """Tool missing, hung, talking nonsense, saying nothing, failing, or the probe not run at all: INCONCLUSIVE."""
+    """Tool missing, hung, printing nonsense, printing nothing, failing, or the probe not run at all: INCONCLUSIVE."""
     answers = {
         "missing": result(probe, "", rc=None, status=Status.MISSING),
         "timeout": result(probe, healthy_text(probe)[:40], rc=None, status=Status.TIMEOUT),
@@ -578,8 +578,8 @@ def is_an_answer(probe: str, how: str) -> bool:
     return (probe, how) in {("node_exporter", "crashed"), ("system_serial", "garbage")}
 
 
-def test_a_gpu_that_the_bmc_never_told_of_is_still_counted() -> None:
-    """Without an inventory the count is judged all the same, only nobody can be named."""
+def test_a_gpu_that_the_bmc_never_reported_is_still_counted() -> None:
+    """Without an inventory the count is judged all the same, but no part can be named."""
     found = CHECKS["gpu_count"].findings(readings(nvidia_smi=without_second_gpu), expected(inventory=None))
     assert [(f.verdict, "absent" in f.cause) for f in found] == [(Verdict.FAIL, False)]
 
@@ -593,7 +593,7 @@ def test_findings_of_a_gpu_carry_its_serial() -> None:
 
 
 def test_a_part_number_names_the_family() -> None:
-    """Where a BMC tells HCAs by their part number, and so does the SKU, the check knows them by their family."""
+    """Where a BMC identifies HCAs by part number, and the SKU does too, the check knows them by their family."""
     known = expected()
     by_number = dataclasses.replace(known, sku=dataclasses.replace(known.sku, hca_model="MCX75310AAS-NEAT"))
     findings = CHECKS["pcie_width"].findings(readings(), by_number)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from clusterctl_burnin.check import EVERY_SUITE, Check
 from clusterctl_burnin.limits.limit import LimitKey
 from clusterctl_burnin.registry import CHECKS
-from tests.paths import ROOT
+from tests.paths import ROOT, needs_checkout
 
 PAGE = ROOT / "docs/reference/checks.md"
 HEAD = """# Which checks are there?
@@ -65,8 +65,9 @@ def _limit(key: LimitKey) -> str:
     return f"`{key.name}`: {key.default:g} {key.unit} ({key.source})"
 
 
+@needs_checkout
 def test_the_page_is_what_the_checks_declare() -> None:
-    """The page is written where CLUSTERCTL_WRITE_PAGES is set; nobody edits it by hand."""
+    """The page is written where CLUSTERCTL_WRITE_PAGES is set; it is never edited by hand."""
     text = page()
     if os.environ.get("CLUSTERCTL_WRITE_PAGES"):
         PAGE.write_text(text, encoding="utf-8")

@@ -44,7 +44,7 @@ def ports(*samples: Mapping[str, int], up: float = 3600.0) -> ProbeResult:
 
 @dataclass(frozen=True)
 class Case:
-    """A broken node and the one bad finding that its check must tell."""
+    """A broken node and the one bad finding that its check must report."""
 
     check: str
     verdict: Verdict
@@ -202,7 +202,7 @@ CASES = (
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.check}-{case.cause}".replace(" ", "_"))
-def test_a_broken_node_is_told_with_cause_and_remedy(case: Case) -> None:
+def test_a_broken_node_is_reported_with_cause_and_remedy(case: Case) -> None:
     """The right verdict on the right part, in words, with something to do; and nothing else passes for it."""
     found = CHECKS[case.check].findings(readings(**case.broken), expected())
     findings = [f for f in found if f.subject == case.subject and case.cause in f.cause]
@@ -273,8 +273,8 @@ def test_counters_of_64_bits_go_on() -> None:
     assert stopped.stopped("LinkDownedCounter")
 
 
-def test_the_load_ends_by_itself_and_leaves_nobody_busy() -> None:
-    """Turbostat hands its command's exit code on: the load must end with 0, and its loops with it."""
+def test_the_load_ends_by_itself_and_leaves_no_process() -> None:
+    """Turbostat returns its command's exit code: the load must end with 0, and its loops with it."""
     *_, shell, option, busy = TURBOSTAT.argv
     assert "sleep 2" in busy
     short = (shell, option, busy.replace("sleep 2", "sleep 0.1"))

@@ -35,7 +35,7 @@ def test_a_clock_has_its_verdict(case: dict[str, Any]) -> None:
     """One finding, with its cause, and what to do unless it passes."""
     (finding,) = CHECKS["clock_sync"].findings(readings(clock_sync=lambda _: document(case)), expected())
     assert finding.verdict.name.lower() == case["verdict"], str(finding)
-    assert case["says"] in finding.cause
+    assert case["text"] in finding.cause
     assert bool(finding.remedy) == (case["verdict"] != "pass")
 
 

@@ -64,7 +64,7 @@ def three(*tests: tuple[str, list[Result]]) -> str:
 
 
 def judged(text: str, rc: int = 0, seconds: int | None = None, status: Status = Status.OK) -> tuple[Finding, ...]:
-    """Of a node with two GPUs, whose serial numbers nvidia-smi tells, too."""
+    """The output for a node with two GPUs, with their serial numbers from nvidia-smi."""
     diag, smi = LOAD.probes(LIMITS, seconds)
     reported = {
         diag.name: ProbeResult(diag.name, diag.argv, status, rc, text, "", START, 90.0),
@@ -109,7 +109,7 @@ def test_a_failed_test_names_its_gpu(severity: int, remedy: str) -> None:
     assert not finding.deterministic
 
 
-def test_dcgm_three_tells_no_serial_number_but_nvidia_smi_does() -> None:
+def test_dcgm_three_prints_no_serial_number_but_nvidia_smi_does() -> None:
     """A failure of a GPU that DCGM only counts."""
     each = [{"gpu_ids": "0", "status": "PASS"}, {"gpu_ids": "1", "status": "FAIL", "warnings": ["Memory is bad"]}]
     (finding,) = judged(three(("GPU Memory", each), ("PCIe", [{"gpu_ids": "0,1", "status": "PASS"}])), rc=226)
@@ -137,12 +137,12 @@ def test_persistence_mode_is_a_setting(text: str) -> None:
 
 
 def test_a_setting_does_not_hide_a_defect() -> None:
-    """Both failed on one GPU: the defect is told."""
+    """Both failed on one GPU: the defect is reported."""
     text = four(("software", PASS, fails(PERSISTENCE, 5)), ("memory", PASS, fails("bad", 2)), ("pcie", PASS, PASS))
     assert [(f.verdict, "bad" in f.cause) for f in judged(text, rc=226)] == [(Verdict.FAIL, True)]
 
 
-def test_a_level_whose_tests_were_skipped_was_not_run() -> None:
+def test_a_level_with_skipped_tests_was_not_run() -> None:
     """As on a GPU where persistence mode is off and DCGM then skips the hardware tests."""
     text = four(("software", PASS, fails(PERSISTENCE, 5)), ("memory", PASS, SKIP), ("pcie", PASS, SKIP))
     (finding,) = judged(text, rc=226)
@@ -165,8 +165,8 @@ def test_a_pass_with_a_warning_is_a_warning() -> None:
     assert (finding.verdict, finding.subject) == (Verdict.WARN, "gpu 1")
 
 
-def test_a_word_that_nobody_knows_is_no_pass() -> None:
-    """A new spelling of DCGM's is not run, until somebody says what it means."""
+def test_an_unknown_word_is_no_pass() -> None:
+    """An unknown spelling of DCGM's is not run until its meaning is added to the table."""
     assert parse_diagnosis(four(("memory", PASS, {"status": "Mostly fine"}))).results[1].status is DiagStatus.NOT_RUN
     (finding,) = judged(four(SOUND[0], ("memory", PASS, {"status": "Mostly fine"}), SOUND[2]))
     assert finding.verdict is Verdict.INCONCLUSIVE
@@ -193,7 +193,7 @@ def test_what_was_not_diagnosed_does_not_pass(text: str, rc: int, cause: str) ->
 
 @pytest.mark.parametrize("status", [Status.MISSING, Status.TIMEOUT])
 def test_a_missing_or_hanging_dcgmi_is_inconclusive(status: Status) -> None:
-    """Nobody was diagnosed."""
+    """No GPU was diagnosed."""
     assert [finding.verdict for finding in judged("", status=status)] == [Verdict.INCONCLUSIVE]
 
 

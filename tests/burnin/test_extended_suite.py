@@ -14,7 +14,7 @@ def of_site(**texts: str) -> dict[str, SuiteText]:
     return {name: SuiteText(text, f"suites/{name}.yml") for name, text in texts.items()}
 
 
-def test_what_is_not_said_is_taken_over() -> None:
+def test_missing_fields_are_taken_over() -> None:
     """Checks, loads and rounds; the name is its own."""
     mine = parse_suite(HEAD + "extends: nightly\ngroup_rounds: 3\n", where="s.yml")
     theirs = shipped_suite("nightly")
@@ -50,7 +50,7 @@ def test_a_file_may_stand_before_the_shipped_one_that_it_extends() -> None:
         assert suite.required == shipped_suite("nightly").required - {"docker"}
 
 
-def test_all_that_was_asked_for_is_told() -> None:
+def test_everything_asked_for_is_reported() -> None:
     """By names, whole, with what was taken over: evidence outlives the file."""
     reported = parse_suite(HEAD + "extends: hunt\ndrop: [docker]\n", where="s.yml").as_dict()
     assert reported["name"] == "mine"

@@ -1,4 +1,4 @@
-"""fan_speed: fans that stand, that the BMC calls critical, and that are slow beside their like; empty sockets are normal."""
+"""fan_speed: fans that stand, that the BMC calls critical, and that are slower than their peers; empty sockets are normal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fingerprints of drives: the parts that both sides agreed on, of all drives at once, and never later than told."""
+"""Fingerprints of drives: the parts that both sides agreed on, of all drives at once, within the time limit."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_small_drive_is_read_whole(tmp_path: Path, size: int) -> None:
 
 
 def test_many_drives_and_one_that_is_gone(tmp_path: Path) -> None:
-    """Each has its answer; what cannot be read says why."""
+    """Each has its answer; a drive that cannot be read has the reason."""
     paths = [drive(tmp_path / f"disk{n}", SIZE + n) for n in range(4)]
     result = run([*paths, tmp_path / "gone"])
     assert [result[str(path)] for path in paths] == [{"fingerprint": fingerprint(str(path))} for path in paths]
@@ -91,7 +91,7 @@ def test_many_drives_and_one_that_is_gone(tmp_path: Path) -> None:
 
 
 def test_a_drive_that_does_not_answer_is_left_behind(tmp_path: Path) -> None:
-    """The others are told in time (a pipe without a writer never opens)."""
+    """The others are reported in time (a pipe without a writer never opens)."""
     os.mkfifo(tmp_path / "stuck")
     path = drive(tmp_path / "disk", MIB)
     began = time.monotonic()

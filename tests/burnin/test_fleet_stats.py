@@ -30,7 +30,7 @@ def noise(chance: random.Random, kind: int) -> float:
 
 def fleet(seed: int, nodes: int, metrics: int) -> list[Sample]:
     chance = random.Random(seed)
-    kinds = [Metric(f"m{i:02d}", "u", Bad.LOW if i % 2 else Bad.HIGH, 0.05, 0.0, "mend it") for i in range(metrics)]
+    kinds = [Metric(f"m{i:02d}", "u", Bad.LOW if i % 2 else Bad.HIGH, 0.05, 0.0, "repair it") for i in range(metrics)]
     return [
         Sample(f"n{node:03d}", metric, noise(chance, index), "one")
         for node in range(nodes)
@@ -47,7 +47,7 @@ def failed(compared: Compared) -> set[str]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_healthy_noise_fails_nobody(seed: int) -> None:
+def test_healthy_noise_fails_no_node(seed: int) -> None:
     """511 nodes, 40 metrics of five shapes: no FAIL in twenty fleets."""
     compared = compare(fleet(seed, 511, 40))
     assert compared.judged == 511 * 40
@@ -56,7 +56,7 @@ def test_healthy_noise_fails_nobody(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_one_gpu_ten_percent_slow_is_found(seed: int) -> None:
-    """Of 4,088, among forty other metrics; the finding tells the distribution."""
+    """Of 4,088, among forty other metrics; the finding contains the distribution."""
     chance = random.Random(seed)
     gpus = [
         Sample(f"n{i // 8:03d}", RATE, chance.gauss(790, 8), "one", f"gpu {i % 8}", f"S{i}") for i in range(511 * 8)
@@ -115,7 +115,7 @@ def test_where_all_are_equal_any_difference_is_unlikely() -> None:
 
 
 def test_populations_are_kept_apart() -> None:
-    """Two SKUs, one half as fast: nobody stands out; in one population they are said to be another kind."""
+    """Two SKUs, one half as fast: no node is an outlier; in one population they are reported as another kind."""
     chance = random.Random(5)
     quick, slow = ([chance.gauss(mean, 1) for _ in range(40)] for mean in (100, 50))
     assert not compare([*plain(quick, population="a"), *plain(slow, population="b")]).findings
@@ -125,7 +125,7 @@ def test_populations_are_kept_apart() -> None:
     assert all("another kind" in f.cause for found in mixed.findings.values() for f in found)
 
 
-def test_too_few_are_not_judged_and_it_is_said() -> None:
+def test_too_few_nodes_are_not_judged_and_that_is_reported() -> None:
     """Nineteen nodes have no usual value; not-a-number is no value."""
     compared = compare(plain([*[100.0] * 18, 1.0]))
     assert (compared.findings, compared.judged) == ({}, 0)

@@ -1,4 +1,4 @@
-"""gpu_load: wrong results, brakes, slowness, silence: each told of the GPU whose it is, and nothing unmeasured passes."""
+"""gpu_load: wrong results, throttling, slowness, silence: each is reported for its GPU, and nothing unmeasured passes."""
 
 from __future__ import annotations
 
@@ -86,6 +86,12 @@ def test_a_bad_gpu_fails_by_name(changes: dict[str, Any], cause: str, measured: 
         ),
         ({"ended": "hung", "began": False, "phase": "start"}, "got no further than start", "what else"),
         ({"ended": "failed", "error": "CUDA out of memory", "out_of_memory": True}, "out of memory", "what else uses"),
+        (
+            {"others": ["/tmp/bad (process 5695)"], "gemm_bf16_tflops": 290.2},
+            "/tmp/bad (process 5695)",
+            "drain the node",
+        ),
+        ({"ended": "failed", "exit_code": -9, "phase": "bf16"}, "killed from outside in bf16", "OOM killer"),
         ({"gemm_bf16_tflops": None}, "BF16 product was not measured", ""),
         ({"memory_gb_per_s": None}, "copy inside its memory was not measured", ""),
         ({"peer_gb_per_s": None, "not_measured": {"peer": "no direct access"}}, "no direct access", "NVLinks"),
@@ -101,8 +107,22 @@ def test_what_was_not_measured_is_inconclusive(changes: dict[str, Any], cause: s
     assert remedy in finding.remedy
 
 
+@pytest.mark.parametrize(
+    ("recorded", "verdict", "cause"),
+    [
+        ("h100-torch-2.11.0", Verdict.PASS, "none was throttled"),
+        ("h100-stopped-process", Verdict.INCONCLUSIVE, "got no further than bf16"),
+    ],
+)
+def test_one_real_h100(recorded: str, verdict: Verdict, cause: str) -> None:
+    """The program's output on one H100 80GB HBM3 at its power limit: healthy, and with a process stopped by SIGSTOP."""
+    (finding,) = judged(RECORDED.with_name(f"{recorded}.json").read_text(), gpu_count=1)
+    assert finding.verdict is verdict
+    assert cause in finding.cause
+
+
 def test_gpus_that_the_server_brakes_together_are_one_finding() -> None:
-    """Of what feeds them; one that computes wrong results is told beside it."""
+    """Of what feeds them; a GPU that computes wrong results is reported as well."""
     braked = {"reasons": {BRAKE: 2}, "gemm_bf16_tflops": 380.0}
     found = judged(document([gpu(0, **braked), gpu(1, **braked, mismatches=3), gpu(2), gpu(3)]))
     assert [(one.subject, one.verdict) for one in found] == [("node", Verdict.FAIL), ("gpu 1", Verdict.FAIL)]
@@ -129,13 +149,13 @@ def test_gpus_of_two_models_are_not_compared_bit_by_bit() -> None:
 
 
 def test_when_all_hang_none_is_blamed() -> None:
-    """A driver that stands still says nothing of a single GPU."""
+    """A hanging driver reports nothing about any GPU."""
     found = judged(document(gpu(index, ended="hung", phase="bf16") for index in range(4)))
     assert {finding.verdict for finding in found} == {Verdict.INCONCLUSIVE}
 
 
 def test_missing_fp8_is_a_warning_with_its_reason() -> None:
-    """The rest was measured; what was not is said."""
+    """The rest was measured; the findings name what was not."""
     why = {"fp8": "RuntimeError: torch 1.13.1 knows no FP8 product"}
     (finding,) = judged(document(gpu(i, gemm_fp8_tflops=None, not_measured=why) for i in range(4)))
     assert finding.verdict is Verdict.WARN
@@ -143,7 +163,7 @@ def test_missing_fp8_is_a_warning_with_its_reason() -> None:
 
 
 def test_an_absent_gpu_is_not_passed_over() -> None:
-    """Fewer than the SKU has: those that are there say nothing of the others."""
+    """Fewer than the SKU has: the present ones prove nothing about the others."""
     (finding,) = judged(document(gpu(index) for index in range(3)))
     assert finding.verdict is Verdict.INCONCLUSIVE
     assert "3 of 4 GPUs" in finding.cause
@@ -156,7 +176,7 @@ def test_an_absent_gpu_is_not_passed_over() -> None:
         ("nvidia-smi ended with 9", False, "driver"),
     ],
 )
-def test_without_pytorch_or_driver_the_remedy_says_which(trouble: str, absent: bool, remedy: str) -> None:
+def test_without_pytorch_or_driver_the_remedy_names_the_missing_one(trouble: str, absent: bool, remedy: str) -> None:
     """Nothing was begun: inconclusive for the node."""
     (finding,) = judged(document([], trouble=trouble, python_absent=absent))
     assert finding.verdict is Verdict.INCONCLUSIVE
@@ -183,7 +203,7 @@ def test_what_is_not_understood_is_named(text: str, field: str) -> None:
 
 
 def test_a_hardware_slowdown_seen_once_is_no_fault() -> None:
-    """NVIDIA: it may be told while a clock changes."""
+    """NVIDIA: the reason may be reported while a clock changes."""
     assert faulty_reasons({0x8: 1, 0x4: 20}) == ()
     assert [reason.mask for reason in faulty_reasons({0x8 | 0x40: 1})] == [0x40]
 
@@ -199,13 +219,13 @@ def test_the_recorded_run_on_processors_is_read_and_never_passes() -> None:
 
 
 def test_a_program_that_had_to_be_killed_is_inconclusive() -> None:
-    """Its own time-out comes before ours; both are said in seconds."""
+    """Its own time-out comes before ours; the finding has both in seconds."""
     found = LOAD.check(LIMITS).findings(answer("", status=Status.TIMEOUT), expected())
     assert [finding.verdict for finding in found] == [Verdict.INCONCLUSIVE]
 
 
 @pytest.mark.parametrize(("seconds", "reported", "limit"), [(None, "10", "330"), (60, "60", "480")])
-def test_the_suite_says_how_long(seconds: int | None, reported: str, limit: str) -> None:
+def test_the_suite_sets_the_duration(seconds: int | None, reported: str, limit: str) -> None:
     """The program gets a limit of its own that is shorter than the probe's."""
     (probe,) = LOAD.probes(LIMITS, seconds)
     words = dict(zip(probe.argv[1::2], probe.argv[2::2], strict=True))

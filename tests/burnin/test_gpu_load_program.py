@@ -16,25 +16,28 @@ import pytest
 
 from clusterctl.formats.nvidia.gpu_load import Ended, parse_gpu_load
 from clusterctl_burnin.node.programs import gpu_load
-from clusterctl_burnin.probe import programs
+from clusterctl_burnin.probe import loader, programs
 
 TORCH = os.environ.get("CLUSTERCTL_TORCH_PYTHON", "")
 QUIET = "import json, sys\nspec = json.loads(sys.argv[1])\n"
-SAY = "def say(**told):\n    print(json.dumps(told), flush=True)\n"
+REPORT = "def report(**values):\n    print(json.dumps(values), flush=True)\n"
 GOOD = (
-    f"{QUIET}{SAY}say(phase='start')\nsay(ready=True)\nsys.stdin.readline()\nprint('a library prints', flush=True)\n"
-    "say(phase='bf16')\nsay(gemm_bf16_tflops=1.5)\nsay(loaded=True)\nsys.stdin.readline()\n"
-    "say(not_measured={'peer': 'alone'})\nsay(done=True)\n"
+    f"{QUIET}{REPORT}report(phase='start')\nreport(ready=True)\nsys.stdin.readline()\nprint('a library prints', flush=True)\n"
+    "report(phase='bf16')\nreport(gemm_bf16_tflops=1.5)\nreport(loaded=True)\nsys.stdin.readline()\n"
+    "report(not_measured={'peer': 'alone'})\nreport(done=True)\n"
 )
-HANGS = f"{QUIET}{SAY}say(ready=True)\nsys.stdin.readline()\nsay(phase='bf16')\nsay(gemm_bf16_tflops=1.5)\nsys.stdin.read()\n"
-DIES = f"{QUIET}{SAY}say(ready=True)\nsys.stdin.readline()\nsay(phase='repeats')\nimport os\nos._exit(9)\n"
-NO_TORCH = f"{QUIET}{SAY}say(phase='import')\nsay(error='ModuleNotFoundError: no torch')\nsys.exit(1)\n"
+HANGS = f"{QUIET}{REPORT}report(ready=True)\nsys.stdin.readline()\nreport(phase='bf16')\nreport(gemm_bf16_tflops=1.5)\nsys.stdin.read()\n"
+KILLED = f"{QUIET}{REPORT}report(ready=True)\nsys.stdin.readline()\nimport os\nos.kill(os.getpid(), 9)\n"
+DIES = f"{QUIET}{REPORT}report(ready=True)\nsys.stdin.readline()\nreport(phase='repeats')\nimport os\nos._exit(9)\n"
+NO_TORCH = f"{QUIET}{REPORT}report(phase='import')\nreport(error='ModuleNotFoundError: no torch')\nsys.exit(1)\n"
 
 
 def smi(fields: str) -> tuple[int, str]:
     """Two GPUs at work, of a driver that knows only the older name of the reasons."""
     if fields == gpu_load.IDENTITY:
         return 0, "0, GPU-0, 165, 00000000:1B:00.0, H100\n1, GPU-1, [N/A], 00000000:1C:00.0, H100\n"
+    if fields == gpu_load.USERS:
+        return 0, f"GPU-0, {os.getpid()}, python3\n"
     if "clocks_event_reasons" in fields:
         return 2, 'Field "clocks_event_reasons.active" is not a valid field to query.\n'
     return 0, "GPU-0, 61, 80, 690.5, 1400, 0x0000000000000004\nGPU-1, 62, [N/A], 691, 1410, 0x0000000000000001\n"
@@ -80,13 +83,30 @@ def test_it_watches_while_gpus_work() -> None:
     ("work", "ended", "phase"), [(HANGS, Ended.HUNG, "bf16"), (DIES, Ended.FAILED, "repeats")], ids=["hangs", "dies"]
 )
 def test_what_hangs_or_dies_keeps_its_figures(work: str, ended: Ended, phase: str) -> None:
-    """The limit holds for all together; how far each came is told."""
+    """The limit holds for all together; the document has how far each came."""
     load = parse_gpu_load(json.dumps(run(work, limit="2")))
     assert {(one.ended, one.phase, one.began) for one in load.gpus} == {(ended, phase, True)}
     assert [one.figures.get("gemm_bf16_tflops") for one in load.gpus] == [1.5 if work is HANGS else None] * 2
 
 
-def test_a_python_without_torch_is_told() -> None:
+def test_a_process_that_was_killed_reports_the_signal() -> None:
+    """A process leaves its GPU after it has closed its stdout: the program waits for it."""
+    load = parse_gpu_load(json.dumps(run(KILLED)))
+    assert [(one.ended, one.exit_code) for one in load.gpus] == [(Ended.FAILED, -9)] * 2
+
+
+def test_processes_of_others_on_a_gpu_are_reported() -> None:
+    """By name and number, each once; the program's own are not; a name with a comma is kept."""
+    watch = gpu_load.Watch(smi)
+    with subprocess.Popen(["sleep", "60"]) as child:
+        for _ in range(2):
+            watch.see_users(0, f"GPU-0, {child.pid}, sleep\nGPU-1, 1, train, a.py\nGPU-1, [N/A], x\n")
+        child.kill()
+    assert "GPU-0" not in watch.seen
+    assert watch.seen["GPU-1"]["others"] == ["train, a.py (process 1)"]
+
+
+def test_a_python_without_torch_is_reported() -> None:
     """It never began, and in which phase it stopped."""
     load = parse_gpu_load(json.dumps(run(NO_TORCH)))
     assert [(one.began, one.phase, one.error) for one in load.gpus] == [
@@ -103,7 +123,7 @@ def test_a_python_without_torch_is_told() -> None:
     ],
 )
 def test_nothing_is_begun_without_gpus_or_python(answer: tuple[int, str], python: str, trouble: str) -> None:
-    """The document says why."""
+    """The document has the reason."""
     document = run(GOOD, lambda _: answer, python=python)
     assert document["gpus"] == []
     assert trouble in document["trouble"]
@@ -112,7 +132,7 @@ def test_nothing_is_begun_without_gpus_or_python(answer: tuple[int, str], python
 
 def test_each_process_sees_its_gpu_and_the_neighbour() -> None:
     """By UUID, which no other numbering changes; the last one's neighbour is the first."""
-    reported = QUIET + SAY + "import os\nsay(digest=os.environ['CUDA_VISIBLE_DEVICES'])\nsay(ready=True)\n"
+    reported = QUIET + REPORT + "import os\nreport(digest=os.environ['CUDA_VISIBLE_DEVICES'])\nreport(ready=True)\n"
     assert [gpu["digest"] for gpu in run(reported)["gpus"]] == ["GPU-0,GPU-1", "GPU-1,GPU-0"]
 
 
@@ -124,10 +144,10 @@ def test_the_worker_travels_with_the_program() -> None:
 
 @pytest.mark.skipif(not TORCH, reason="CLUSTERCTL_TORCH_PYTHON names no Python that has PyTorch")
 def test_real_pytorch_on_processors() -> None:
-    """The program as a node runs it: two processes compute the same bits, and say what processors cannot."""
+    """The program as a node runs it: two processes compute the same bits, and report what processors cannot do."""
     argv = ["--python", TORCH, "--device", "cpu:2", "--seconds", "0.5", "--matrix-size", "128"]
     argv += ["--buffer-mib", "16", "--limit", "100"]
-    command = [sys.executable, "-I", "-c", *programs()["gpu-load"], *argv]
+    command = [sys.executable, "-I", "-c", *loader(), *programs()["gpu-load"], *argv]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120, cwd=Path("/"))
     load = parse_gpu_load(done.stdout)
     assert [(one.ended, one.mismatches) for one in load.gpus] == [(Ended.OK, 0)] * 2

@@ -24,7 +24,7 @@ LAB = lab_limits()
 
 @dataclass(frozen=True)
 class Case:
-    """A broken node and the one finding that its check must tell."""
+    """A broken node and the one finding that its check must report."""
 
     check: str
     verdict: Verdict
@@ -103,7 +103,7 @@ def judged(case: Case) -> tuple[Finding, ...]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.check}: {case.cause}"[:60])
-def test_each_broken_node_is_told(case: Case) -> None:
+def test_each_broken_node_is_reported(case: Case) -> None:
     """One finding, about the node, with cause and remedy."""
     (finding,) = judged(case)
     assert (finding.verdict, finding.subject) == (case.verdict, "node")

@@ -1,4 +1,4 @@
-"""The programs that ask for what a site wants of its hosts: what they tell, of this machine and of made-up ones."""
+"""The programs that read what a site wants of its hosts: their reports, of this machine and of invented ones."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from clusterctl_burnin.node.programs import container_gpus, containers, gpu_shar
 from clusterctl_burnin.probe import Probe, Status, UnmeasuredError, parse_readings, script
 from clusterctl_burnin.registry import CHECKS
 from tests.burnin.kit import PROBES, expected, readings, result
-from tests.paths import ROOT
+from tests.paths import ROOT, needs_checkout
 
 
 def test_requirements_travel_with_the_probes() -> None:
-    """The program on the node hands them to what came with it: its answer holds them, for judging it again."""
+    """The program on the node passes them its settings: its answer holds them, for judging it again."""
     requirements = HostRequirements(release="bookworm", kernel="6.1.0-28-amd64")
     ran = subprocess.run(
         [sys.executable, "-"],
@@ -53,7 +53,7 @@ def test_the_next_kernel_is_where_the_link_points(tmp_path: Path, capsys: pytest
     assert output.next_boot == "5.15.0-94-generic"
 
 
-def test_a_host_without_boot_files_tells_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_host_without_boot_files_reports_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is made up."""
     host_os.main({}, tmp_path, "6.1")
     output = parse_host_os(capsys.readouterr().out)
@@ -102,7 +102,7 @@ def server() -> Iterator[tuple[str, int]]:
 @pytest.mark.parametrize(
     ("name", "outcome"), [("four", "address"), ("six", "address"), ("bare", "none"), ("gone", "nxdomain")]
 )
-def test_what_a_name_server_says_is_understood(name: str, outcome: str, server: tuple[str, int]) -> None:
+def test_the_answer_of_a_name_server_is_understood(name: str, outcome: str, server: tuple[str, int]) -> None:
     """An address of either family, also behind an alias; a name without one, and no such name."""
 
     def one(_server: str, asked: str, kind: int) -> str:
@@ -115,8 +115,8 @@ def test_what_a_name_server_says_is_understood(name: str, outcome: str, server: 
     assert resolve_names.look_up("x", f"{name}.example", one) == outcome
 
 
-def test_a_server_that_refuses_or_is_out_of_reach_is_told_in_words() -> None:
-    """Nobody listens on this machine's port 53 at an address of its own."""
+def test_a_server_that_refuses_or_is_out_of_reach_is_reported_in_words() -> None:
+    """No server listens on this machine's port 53 at an address of its own."""
     assert resolve_names.ask("127.0.0.99", "mirror.example", 1) not in ("address", "none", "nxdomain")
 
 
@@ -151,10 +151,10 @@ def test_a_container_that_hangs_is_removed(capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize(
     ("inspected", "daemon", "absent"), [(1, 0, True), (0, 0, False), (1, 1, False), (124, 0, False)]
 )
-def test_an_absent_image_is_told_apart(
+def test_an_absent_image_is_a_case_of_its_own(
     inspected: int, daemon: int, absent: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By Docker's exit codes, whatever its complaint says: only a running daemon can lack the image."""
+    """By Docker's exit codes, whatever its error output is: only a running daemon can lack the image."""
 
     def ask(*argv: str, seconds: float) -> tuple[int, str, str]:
         assert seconds > 0
@@ -164,7 +164,7 @@ def test_an_absent_image_is_told_apart(
     assert parse_container_gpus(capsys.readouterr().out).image_absent is absent
 
 
-def test_docker_is_not_asked_for_what_nobody_wants(capsys: pytest.CaptureFixture[str]) -> None:
+def test_docker_is_not_asked_for_unwanted_containers(capsys: pytest.CaptureFixture[str]) -> None:
     """A site without containers and image needs no Docker for that."""
     container_gpus.main({}, 5.0, never)
     assert parse_container_gpus(capsys.readouterr().out).image == ""
@@ -176,7 +176,7 @@ def never(*argv: str, **_more: float) -> tuple[int, str, str]:
     raise AssertionError(argv)
 
 
-def test_only_the_wanted_containers_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_wanted_containers_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     """Others are the users' own; what Docker complains of is passed on."""
     rows = [{"Names": name, "State": "running", "Status": "Up 3 hours", "Labels": "secret"} for name in ("a", "b")]
     message = "".join(f"{json.dumps(row)}\n" for row in rows)
@@ -187,7 +187,7 @@ def test_only_the_wanted_containers_are_told(capsys: pytest.CaptureFixture[str])
     assert containers.main({"containers": ["b"]}, lambda *_: (1, "", "no daemon")) == 1
 
 
-def test_the_driver_and_the_iommu_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_driver_and_the_iommu_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The file as it is, and one line for each group."""
     (tmp_path / "proc/driver/nvidia").mkdir(parents=True)
     (tmp_path / "proc/driver/nvidia/version").write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550\n")
@@ -211,13 +211,13 @@ def test_the_driver_and_the_iommu_are_told(tmp_path: Path, capsys: pytest.Captur
     ],
 )
 def test_what_the_site_does_not_want_is_not_applicable(check: str, probe: str, text: str) -> None:
-    """And it is said, not passed."""
+    """The finding reports it; it does not pass."""
     (finding,) = CHECKS[check].findings(readings(**{probe: result(probe, text)}), expected())
     assert finding.verdict is Verdict.NOT_APPLICABLE
     assert finding.cause
 
 
-def test_a_host_unlike_most_of_its_batch_is_told() -> None:
+def test_a_host_unlike_most_of_its_batch_is_reported() -> None:
     """From three hosts on, and only where more than half agree."""
     same = {"release": "Ubuntu 22.04", "kernel": "5.15"}
     hosts = {"a": same, "b": same, "c": {**same, "kernel": "6.8"}}
@@ -228,13 +228,14 @@ def test_a_host_unlike_most_of_its_batch_is_told() -> None:
 
 
 def test_what_was_not_measured_is_not_compared() -> None:
-    """The check says that it is missing."""
+    """The check reports that it is missing."""
     assert traits(readings())["kernel"] == "6.1.0-28-amd64"
-    assert traits(readings(host_os=result("host_os", "oops"))) == {}
+    assert set(traits(readings(host_os=result("host_os", "oops")))) == {"RDMA drivers"}
+    assert traits(readings(host_os=result("host_os", "oops"), rdma_stack=result("rdma_stack", "oops"))) == {}
 
 
 @pytest.mark.parametrize(("probe", "words"), [("ibstat", "role ib_tools"), ("turbostat", "role burnin_tools")])
-def test_a_missing_tool_is_told_with_what_brings_it(probe: str, words: str) -> None:
+def test_a_missing_tool_is_reported_with_its_package(probe: str, words: str) -> None:
     """The role that does."""
     without = readings(**{probe: result(probe, "", rc=None, status=Status.MISSING)})
     with pytest.raises(UnmeasuredError, match="not installed on the node") as caught:
@@ -242,6 +243,7 @@ def test_a_missing_tool_is_told_with_what_brings_it(probe: str, words: str) -> N
     assert words in caught.value.remedy
 
 
+@needs_checkout
 def test_the_roles_that_bring_tools_are_there() -> None:
     """None was renamed, and all probes that run one tool name one role."""
     roles: dict[str, set[str]] = {}

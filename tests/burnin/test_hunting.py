@@ -1,4 +1,4 @@
-"""The hunt: who is bad is found in few rounds, whatever is unmeasured, late, killed or noisy; nobody good is accused."""
+"""The hunt finds the bad hosts in few rounds, whatever is unmeasured, late, killed or noisy; it accuses no good host."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_no_host_is_accused_where_nothing_fails_though_a_part_is_known_to_be_bad
 
 @given(st.integers(2, 20), st.sets(st.integers(0, 19), max_size=3), st.integers(1, 3))
 def test_a_load_of_pairs_is_never_run_by_three(count: int, bad: set[int], screening: int) -> None:
-    """Whoever is bad, and however many there are; everyone is measured."""
+    """Whichever hosts are bad, and however many there are; every host is measured."""
     culprits = {f"n{index:04d}" for index in bad}
     hunt = Hunt(names(count), Rules(most=2, screening=screening, rounds=12))
     while (asked := hunt.next()) is not None:
@@ -166,7 +166,7 @@ def test_a_load_of_pairs_is_never_run_by_three(count: int, bad: set[int], screen
 
 
 def test_a_pair_alone_is_not_asked_for_ever() -> None:
-    """As often as the rules say; then only further hosts tell more, and with them it goes on."""
+    """As often as the rules allow; then only further hosts add information, and with them it goes on."""
     hunt = Hunt(names(2), Rules(most=2, alone=1))
     assert run(hunt, lambda _: True) == 1
     joined = Hunt(names(5), Rules(most=2, alone=1), hunt.events)
@@ -184,7 +184,7 @@ def test_a_path_between_two_is_found_by_pairs() -> None:
 
 
 def test_a_job_that_could_not_be_started_is_no_rail() -> None:
-    """Nobody is unmeasured on a rail that does not exist."""
+    """No host is unmeasured on a rail that does not exist."""
     hunt = Hunt(names(6), Rules(most=2, screening=2))
     while (asked := hunt.next()) is not None:
         first = asked.number == 1
@@ -196,8 +196,8 @@ def test_a_job_that_could_not_be_started_is_no_rail() -> None:
     assert hunt.answer().unmeasured == ()
 
 
-def test_when_everything_fails_nobody_is_accused() -> None:
-    """A dead switch, a broken test, a wrong limit: it is called common, and said what to look at."""
+def test_when_everything_fails_no_host_is_accused() -> None:
+    """A dead switch, a broken test, a wrong limit: the result is a common cause, with the part to check."""
     hunt = Hunt(names(64))
     run(hunt, lambda _: True)
     answer = hunt.answer()
@@ -205,8 +205,8 @@ def test_when_everything_fails_nobody_is_accused() -> None:
     assert "all runs fail" in answer.advice
 
 
-def test_two_alone_cannot_be_told_apart_and_it_is_said() -> None:
-    """Two hosts that fail together: both suspects, neither accused, with what would tell."""
+def test_two_hosts_alone_cannot_be_separated_and_that_is_reported() -> None:
+    """Two hosts that fail together: both suspects, neither accused, with the run that would decide."""
     hunt = Hunt(names(2), Rules(rounds=4))
     run(hunt, lambda _: True)
     answer = hunt.answer()
@@ -215,7 +215,7 @@ def test_two_alone_cannot_be_told_apart_and_it_is_said() -> None:
     assert answer.advice
 
 
-def test_rails_are_told_apart() -> None:
+def test_rails_are_separated() -> None:
     """A host bad on one rail, another rail that fails as a whole: the host with its rail, the rail by itself."""
     hunt = Hunt(names(48), Rules(screening=2))
     while (asked := hunt.next()) is not None:
@@ -241,7 +241,7 @@ def test_a_hang_is_evidence_like_any_failure(outcome: Outcome) -> None:
 
 
 def test_unmeasured_is_not_good() -> None:
-    """A host whose jobs never tell anything is asked a few times more, then called unmeasured, and nothing is settled."""
+    """A host with jobs that never report is asked a few times more, then called unmeasured, and nothing is decided."""
     hunt = Hunt(names(12), Rules(most=4))
     while (asked := hunt.next()) is not None:
         hunt.add(Result(asked.number, g, Outcome.UNMEASURED if "n0002" in g else Outcome.PASSED) for g in asked.groups)
@@ -252,7 +252,7 @@ def test_unmeasured_is_not_good() -> None:
     assert set(answer.proven) == set(names(12)) - {"n0002"}
 
 
-def test_who_drops_out_explains_its_round_and_is_asked_no_more() -> None:
+def test_a_host_that_drops_out_explains_its_round_and_is_left_out() -> None:
     """Its partners are not suspected for the round in which it went."""
     hunt = Hunt(names(16), Rules())
     first = hunt.next()
@@ -267,7 +267,7 @@ def test_who_drops_out_explains_its_round_and_is_asked_no_more() -> None:
     assert set(answer.proven) == set(names(16)) - {"n0005"}
 
 
-def test_a_killed_hunt_goes_on_with_what_was_not_told() -> None:
+def test_a_killed_hunt_goes_on_with_the_missing_answers() -> None:
     """Rebuilt from its events in the middle of a round, it asks for the rest of that round, and ends alike."""
 
     def fails(group: Group) -> bool:
@@ -301,9 +301,9 @@ def test_events_survive_a_journal() -> None:
     assert (again.events, again.next()) == (hunt.events, hunt.next())
     for nonsense in (
         {},
-        {"told": 1},
+        {"reported": 1},
         {"asked": 1, "groups": None},
-        {"told": 1, "group": [], "outcome": "x", "rail": 0},
+        {"reported": 1, "group": [], "outcome": "x", "rail": 0},
     ):
         with pytest.raises(ParseError, match="no event of a hunt"):
             event_from_data(nonsense)
@@ -312,7 +312,7 @@ def test_events_survive_a_journal() -> None:
 @settings(max_examples=20, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_the_order_of_arrival_changes_nothing(chance: random.Random) -> None:
-    """Results shuffled within their round, told in parts, and twice: the same rounds, events and answer."""
+    """Results shuffled within their round, given in parts, and twice: the same rounds, events and answer."""
 
     def hunted(shuffled: bool) -> Hunt:
         hunt = Hunt(names(30), Rules(screening=2))

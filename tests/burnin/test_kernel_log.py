@@ -1,4 +1,4 @@
-"""Every message of a kernel log is judged, known, or told as new; and Xids are judged together."""
+"""Every message of a kernel log is judged, known, or reported as new; and Xids are judged together."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from clusterctl.fleet.errors import ParseError, UsageError
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.quantity import Quantity
 from clusterctl.formats.host.kernel_log import Xid, parse_dmesg, read_kernel_log, template, xids
-from clusterctl_burnin.kernel_log.known_lines import KnownLines, parse_known_lines, shipped_patterns
-from clusterctl_burnin.kernel_log.rules import shipped_rules
+from clusterctl_burnin.kernel_log.known_lines import KnownLines, shipped_patterns
+from clusterctl_burnin.kernel_log.rule_table import shipped_rules
+from clusterctl_burnin.kernel_log.site_lines import parse_known_lines
 from clusterctl_burnin.kernel_log.xids import gpu_errors
 from clusterctl_burnin.probe import ProbeResult
 from clusterctl_burnin.registry import CHECKS
@@ -34,12 +35,12 @@ def append(*lines: str, level: str = "warn") -> Edit:
 
 
 def test_a_harmless_log_has_no_finding() -> None:
-    """What every fleet's kernels say at level warn or above, and notices that nobody has seen before."""
+    """Messages of every fleet's kernels at level warn or above, and unknown notices."""
     harmless = (CASES / "harmless.txt").read_text()
     assert [f.verdict for f in found(lambda healthy: healthy + harmless)] == [Verdict.PASS]
 
 
-def test_a_message_nobody_knows_is_told_once() -> None:
+def test_an_unknown_message_is_reported_once() -> None:
     """With what differs taken out, and how often; it keeps no node back."""
     lines = [f"frob 0000:{bus:02x}:00.0: lost {bus} of 64 widgets in nvme{bus}n1" for bus in (3, 17, 200)]
     (new,) = found(append(*lines))
@@ -118,7 +119,7 @@ def test_rare_messages_are_found_wherever_they_stand() -> None:
 
 
 def test_a_message_of_several_lines_is_one() -> None:
-    """A line without a stamp belongs to the one before, also where only the whole says what happened."""
+    """A line without a stamp belongs to the one before, also where only the whole has the meaning."""
     text = f"{STAMP}NVRM: The NVIDIA GPU 0000:1b:00.0\nNVRM: has\nNVRM: fallen off the bus\n{STAMP}x 1\n{STAMP}x 2\n"
     log = read_kernel_log(text)
     assert sorted(log.counts(log.kinds).values()) == [1, 2]
@@ -220,7 +221,7 @@ CLUSTER = "pid={}, name=python3, Graphics SM Warp Exception on (GPC {}, TPC 1, S
     ],
 )
 def test_xids_are_judged_together(seen: list[Xid], verdicts: dict[int, str], words: str) -> None:
-    """The driver's own word outranks the table, 45 is nobody's cause, memory's two lines are one event."""
+    """The driver's own text outranks the table, 45 is no cause, memory's two lines are one event."""
     errors = gpu_errors(seen)
     assert {error.first.code: error.verdict for error in errors} == {c: Verdict(v) for c, v in verdicts.items()}
     assert any(words in error.meaning for error in errors)

@@ -1,4 +1,4 @@
-"""What the loads run, how their answers are read, and what they say of each node."""
+"""What the loads run, how their answers are read, and what they report for each node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from clusterctl_burnin.loads.multi_node.ib_write_bw import pair
 from clusterctl_burnin.loads.report import findings
 from clusterctl_burnin.probe import ProbeResult, Readings, Status
 from tests.burnin.campaign_kit import PLAN
-from tests.burnin.campaign_kit import measured as said
+from tests.burnin.campaign_kit import measured as results
 
 LIMITS = shipped_limits("h100-sxm-ndr400")
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -133,14 +133,14 @@ def test_each_rail_of_a_pair_has_its_outcome(
 
 
 def test_a_broken_session_measures_nothing() -> None:
-    """The reason is kept; nobody is slow for it."""
+    """The reason is kept; no node is slow for it."""
     trials = measured(together(A, B), "no SSH: refused", rails(table(1))).trials
     assert {t.outcome for t in trials} == {Outcome.UNMEASURED}
     assert "a: no SSH: refused" in trials[0].detail
 
 
-def test_a_member_without_devices_is_not_its_mates_fault() -> None:
-    """Only the bare one is told of."""
+def test_a_member_without_devices_is_not_its_partners_fault() -> None:
+    """Only the bare one is reported."""
     bare = replace(A, devices=())
     (trial,) = measured(together(bare, B), answer(), answer()).trials
     assert (trial.members, trial.outcome) == (("a",), Outcome.UNMEASURED)
@@ -179,7 +179,7 @@ def of(load: str, name: str, found: dict[str, tuple[Finding, ...]]) -> list[Find
 
 
 def test_every_member_has_a_finding_of_every_load() -> None:
-    """Measured or not: a load that nobody ran is INCONCLUSIVE, not silently passed."""
+    """Measured or not: a load that never ran is INCONCLUSIVE, not silently passed."""
     found = findings([Campaign(PLAN, load, []).measured() for load in LOADS], [A], LIMITS)
     assert [(f.check, f.verdict) for f in found["a"]] == [(load, Verdict.INCONCLUSIVE) for load in LOADS]
     assert all(f.remedy for f in found["a"])
@@ -188,14 +188,14 @@ def test_every_member_has_a_finding_of_every_load() -> None:
 def test_good_nodes_pass_with_their_slowest_figure() -> None:
     """One PASS for all rails, with unit, limit and evidence."""
     trials = measured(together(A, B), rails(table(395)), rails(table(391.25), table(396))).trials
-    (finding,) = of("ib_write_bw", "a", dict(findings([said(LOADS[0], trials)], [A, B], LIMITS)))
+    (finding,) = of("ib_write_bw", "a", dict(findings([results(LOADS[0], trials)], [A, B], LIMITS)))
     assert (finding.verdict, finding.measured) == (Verdict.PASS, Quantity(391.25, "Gb/s"))
     assert finding.expected == at_least(380, "Gb/s")
     assert finding.limits == LIMITS.digest
     assert len(finding.evidence) == 4
 
 
-def test_the_bad_nodes_device_is_named_and_its_mates_pass() -> None:
+def test_the_bad_nodes_device_is_named_and_its_partners_pass() -> None:
     """A is slow on rail 1 with each other node, all of which are fast with each other."""
     slow, fast = rails(table(395), table(120)), rails(table(395))
     trials = [
@@ -206,7 +206,7 @@ def test_the_bad_nodes_device_is_named_and_its_mates_pass() -> None:
         *measured(together(A, D), fast, slow).trials,
         *measured(together(B, C), fast, fast).trials,
     ]
-    found = dict(findings([said(LOADS[0], trials)], [A, B, C, D], LIMITS))
+    found = dict(findings([results(LOADS[0], trials)], [A, B, C, D], LIMITS))
     (bad,) = of("ib_write_bw", "a", found)
     assert (bad.verdict, bad.subject, bad.measured, bad.deterministic) == (
         *(Verdict.FAIL, "mlx5_3"),
@@ -218,7 +218,7 @@ def test_the_bad_nodes_device_is_named_and_its_mates_pass() -> None:
 
 
 def test_a_hang_is_a_failure_that_may_not_repeat() -> None:
-    """The node is named with whom it hung; one confirming run precedes a quarantine."""
+    """The node is named with the partner that it hung with; one confirming run precedes a quarantine."""
     hung, fast = rails(ended("x", rc=None, status=Status.TIMEOUT)), rails(table(395))
     trials = [
         *measured(together(A, B), hung, hung).trials,
@@ -228,7 +228,7 @@ def test_a_hang_is_a_failure_that_may_not_repeat() -> None:
         *measured(together(A, D), hung, hung).trials,
         *measured(together(B, C), fast, fast).trials,
     ]
-    (bad,) = of("ib_write_bw", "a", dict(findings([said(LOADS[0], trials)], [A, B, C, D], LIMITS)))
+    (bad,) = of("ib_write_bw", "a", dict(findings([results(LOADS[0], trials)], [A, B, C, D], LIMITS)))
     assert (bad.verdict, bad.deterministic) == (Verdict.FAIL, False)
     assert "hung with b" in bad.cause
 
@@ -237,7 +237,7 @@ def test_one_failing_group_is_inconclusive_for_all() -> None:
     """Whose fault it is, is not known."""
     one = group([A, B, C, D], LIMITS.methods.all_reduce, "ops")
     trials = read(one, {"a": answer(all_reduce=ended("all_reduce", rc=1, stderr="boom"))}, LIMITS).trials
-    found = findings([said(LOADS[1], trials)], [A, B, C, D], LIMITS)
+    found = findings([results(LOADS[1], trials)], [A, B, C, D], LIMITS)
     assert {f.verdict for fs in found.values() for f in fs} == {Verdict.INCONCLUSIVE}
     assert "the faulty node is unknown" in found["c"][0].cause
 
@@ -246,6 +246,6 @@ def test_a_device_that_no_mate_could_measure_is_inconclusive() -> None:
     """Eight rails here and one there: seven were not measured."""
     lone = replace(B, devices=("mlx5_0",))
     trials = measured(together(A, lone), rails(table(395)), rails(table(395))).trials
-    found = findings([said(LOADS[0], trials)], [A, lone], LIMITS)
+    found = findings([results(LOADS[0], trials)], [A, lone], LIMITS)
     assert [(f.verdict, "mlx5_3" in f.cause) for f in found["a"]] == [(Verdict.INCONCLUSIVE, True)]
     assert [f.verdict for f in found["b"]] == [Verdict.PASS]

@@ -39,7 +39,7 @@ WHOLE = (
 )
 NEEDED = yaml.safe_load((HEALTHY.parent / "needed.yml").read_text())
 SILENCE_IS_GOOD = frozenset({("swap_off", "swapon"), ("failed_units", "failed_units")})
-"""These tools say "none" by printing nothing."""
+"""These tools print nothing where there is nothing to report."""
 ONLY_NAMES = frozenset({("kernel_log", "nvidia_smi"), ("nvlink", "nvidia_smi"), ("nvlink_errors", "nvidia_smi")})
 """The check reads only the GPUs' serials there, to name them."""
 

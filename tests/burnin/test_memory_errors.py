@@ -48,7 +48,7 @@ def counted(corrected: int = 0, uncorrected: int = 0, controller: int = 0) -> Ch
     ],
 )
 def test_a_bad_module_is_named_by_its_label(change: Change, verdict: Verdict, subject: str, cause: str) -> None:
-    """One finding on it. Corrected errors fail where chance alone does not explain them; fewer are told as a warning."""
+    """One finding on it. Corrected errors fail where chance alone does not explain them; fewer are a warning."""
     (finding,) = found(change)
     assert (finding.verdict, finding.subject) == (verdict, subject)
     assert cause in finding.cause
@@ -61,7 +61,7 @@ def test_lost_data_and_a_high_rate_are_two_findings() -> None:
 
 
 def test_errors_of_no_known_module_are_the_controllers() -> None:
-    """What the hardware could not place is told all the same."""
+    """Errors that the hardware could not place are reported all the same."""
 
     def change(document: dict[str, Any]) -> None:
         document["controllers"][1]["uncorrected_nowhere"] = 2
@@ -73,7 +73,7 @@ def test_errors_of_no_known_module_are_the_controllers() -> None:
 @pytest.mark.parametrize(
     ("left", "cause"), [(0, "no driver counts memory errors"), (1, "counts the errors of 2 of 4 memory modules")]
 )
-def test_what_nobody_counts_is_not_healthy(left: int, cause: str) -> None:
+def test_uncounted_errors_are_not_healthy(left: int, cause: str) -> None:
     """No EDAC driver, or one for the first socket only: INCONCLUSIVE, with what to load."""
     (finding,) = found(lambda document: document.update(controllers=document["controllers"][:left]))
     assert finding.verdict is Verdict.INCONCLUSIVE
@@ -101,7 +101,7 @@ def tree(root: Path, **files: str) -> Path:
     return root
 
 
-def test_the_program_tells_what_sysfs_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_program_reports_what_sysfs_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Counts, label and place of the module, and since when; the parser reads it."""
     edac_counters.main(tree(tmp_path))
     module, nowhere = parse_edac_counters(capsys.readouterr().out)
@@ -118,7 +118,7 @@ def test_a_count_that_cannot_be_read_is_no_zero(tmp_path: Path, capsys: pytest.C
     assert error.value.where == "edac-counters controllers.0.modules.0.uncorrected"
 
 
-def test_a_node_without_edac_tells_of_no_controller(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_node_without_edac_reports_no_controller(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An empty answer, which the check does not take for health."""
     edac_counters.main(tmp_path / "absent")
     assert parse_edac_counters(capsys.readouterr().out) == ()

@@ -1,4 +1,4 @@
-"""mounts: what fstab asks for is there, and for writing; what it does not ask for is nobody's business."""
+"""mounts: each mount of fstab is there and writable; mounts that fstab does not have are ignored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def without(word: str) -> Edit:
     return lambda text: "".join(line for line in text.splitlines(keepends=True) if word not in line)
 
 
-def test_a_file_system_that_is_not_mounted_is_told_by_its_place() -> None:
+def test_a_file_system_that_is_not_mounted_is_reported_by_its_place() -> None:
     """`nofail` kept the boot quiet."""
     (finding,) = found(mounts=without("/scratch"))
     assert (finding.verdict, finding.subject) == (Verdict.FAIL, "/scratch")
@@ -27,7 +27,7 @@ def test_a_file_system_that_is_not_mounted_is_told_by_its_place() -> None:
     assert "mount /scratch" in finding.remedy
 
 
-def test_a_file_system_that_became_read_only_is_told() -> None:
+def test_a_file_system_that_became_read_only_is_reported() -> None:
     """Unless fstab asks for that."""
     turned: Edit = lambda text: text.replace("/scratch xfs rw", "/scratch xfs ro")  # noqa: E731
     (finding,) = found(mounts=turned)

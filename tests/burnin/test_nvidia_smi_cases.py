@@ -1,4 +1,4 @@
-"""Every check that reads nvidia-smi -q says what the truth table of data/nvidia_smi/cases.yml says."""
+"""Every check that reads nvidia-smi -q gives the verdicts of the truth table data/nvidia_smi/cases.yml."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MACHINES: Mapping[str, Mapping[str, Any]] = TABLE["machines"]
 CASES: Mapping[str, Mapping[str, Any]] = TABLE["cases"]
 JUDGED = tuple(name for name, check in CHECKS.items() if "nvidia_smi" in {probe.name for probe in check.probes})
 EDGE = ("gpudirect_rdma", "docker_gpu", "gpu_topology", "nvlink", "nvlink_errors", "site_firmware")
-"""They read other tools beside it, which the healthy node of the kit answers for."""
+"""They read other tools as well, which the healthy node of the kit answers for."""
 
 
 def _indent(line: str) -> int:
@@ -103,7 +103,7 @@ def _differences(found: Mapping[str, tuple[Finding, ...]], wanted: Mapping[str, 
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_a_healthy_machine_of_each_generation_passes(machine: str) -> None:
-    """Drivers R470 to R580, Volta to Blackwell: no check fails, and what is not measured is said."""
+    """Drivers R470 to R580, Volta to Blackwell: no check fails, and unmeasured values are reported."""
     text = (DATA / f"{machine}.txt").read_text()
     assert len(parse_query(text).gpus) == text.count("Product Name")
     assert _differences(_judged(machine, text), MACHINES[machine].get("expect", {}), lax=False) == []

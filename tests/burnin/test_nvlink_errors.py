@@ -118,9 +118,7 @@ def test_links_without_counters_are_unmeasured() -> None:
 
 def test_only_the_sku_excuses_from_nvlink() -> None:
     """Its limits name no NVLink: not applicable, whatever nvidia-smi prints."""
-    none = replace(
-        LIMITS, limits={**LIMITS.limits, "nvlink_count": LIMITS["nvlink_count"].model_copy(update={"value": 0})}
-    )
+    none = replace(LIMITS, limits={**LIMITS.limits, "nvlink_count": replace(LIMITS["nvlink_count"], value=0)})
     (finding,) = CHECKS["nvlink_errors"].findings(readings(nvlink_errors=lambda _: ""), expected(limits=none))
     assert finding.verdict is Verdict.NOT_APPLICABLE
 

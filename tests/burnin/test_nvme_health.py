@@ -22,7 +22,7 @@ SECOND = "S64FNE0R500002"
 
 
 def found(**log: object) -> tuple[Finding, ...]:
-    """With the second drive's log changed; `said` makes it one that does not answer."""
+    """With the second drive's log changed; with `output` that drive does not answer."""
 
     def edit(text: str) -> str:
         document = json.loads(text)
@@ -50,7 +50,9 @@ def found(**log: object) -> tuple[Finding, ...]:
         ({"output": "nvme: No such file or directory"}, Verdict.INCONCLUSIVE, "No such file", "nvme-cli"),
     ],
 )
-def test_a_bad_drive_is_told_by_its_serial(log: dict[str, object], verdict: Verdict, cause: str, remedy: str) -> None:
+def test_a_bad_drive_is_reported_by_its_serial(
+    log: dict[str, object], verdict: Verdict, cause: str, remedy: str
+) -> None:
     """One finding, on the drive, with what to do about it."""
     (finding,) = found(**log)
     assert (finding.verdict, finding.serial) == (verdict, SECOND)
@@ -85,7 +87,7 @@ LSBLK = {
 
 
 class Host:
-    """A host whose drives answer as told."""
+    """A host with drives that give these answers."""
 
     def __init__(self, answers: Mapping[str, str | threading.Event], lsblk: int = 0) -> None:
         self.answers, self.lsblk = answers, lsblk
@@ -103,8 +105,8 @@ class Host:
 LOG = '{"critical_warning": 0, "avail_spare": 100, "spare_thresh": 10, "percent_used": 7, "media_errors": 0}'
 
 
-def test_each_drive_is_asked_once_and_a_dead_one_holds_up_nobody(capsys: pytest.CaptureFixture[str]) -> None:
-    """Not once for each namespace; what does not answer is told as such, and the others' answers are whole."""
+def test_each_drive_is_asked_once_and_a_dead_one_delays_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+    """Not once for each namespace; a drive without an answer is reported as such, and the others' answers are whole."""
     dead = threading.Event()
     began = time.monotonic()
     host = Host({"/dev/nvme0n1": LOG, "/dev/nvme1n1": dead})
@@ -117,14 +119,16 @@ def test_each_drive_is_asked_once_and_a_dead_one_holds_up_nobody(capsys: pytest.
     assert (second.health, second.output) == (None, "it did not answer in time")
 
 
-@pytest.mark.parametrize(("answer", "said"), [("", "NVMe status: Internal Error"), ("Smart Log for", "no JSON: Smart")])
-def test_a_drive_that_answers_with_an_error(answer: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("answer", "output"), [("", "NVMe status: Internal Error"), ("Smart Log for", "no JSON: Smart")]
+)
+def test_a_drive_that_answers_with_an_error(answer: str, output: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Its words are kept."""
     host = Host({"/dev/nvme0n1": LOG, "/dev/nvme1n1": answer})
     nvme_health.main(host.ask, partial(ask_all, seconds=20))
     _, second = parse_nvme_health(capsys.readouterr().out)
     assert second.health is None
-    assert second.output.startswith(said)
+    assert second.output.startswith(output)
 
 
 def test_without_a_list_of_drives_there_is_no_answer(capsys: pytest.CaptureFixture[str]) -> None:

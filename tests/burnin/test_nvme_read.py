@@ -65,14 +65,14 @@ def test_a_read_that_fails_is_the_drives_fault() -> None:
     "message", [fio("fio_no_device"), LATE, (0, "no JSON", ""), (0, '{"jobs"', ""), (1, "", "fio: bad option")]
 )
 def test_a_drive_that_was_not_read_is_not_well(message: nvme_read.Result) -> None:
-    """Whatever fio says instead of figures: the drive is unmeasured, beside one that passed."""
+    """Whatever fio prints instead of figures: the drive is unmeasured, and another one passed."""
     document = fast(drives(nvme0n1=fio("fio_read")))
     document["drives"] += drives(nvme1n1=message)["drives"]
     (found,) = findings("nvme_read", document)
     assert (found.verdict, found.serial) == (Verdict.INCONCLUSIVE, "S-nvme1n1")
 
 
-def test_without_fio_it_is_said_what_to_install() -> None:
+def test_without_fio_the_remedy_names_the_package() -> None:
     """Once for the node, not once a drive."""
     missing = (127, "", "fio: No such file or directory")
     (found,) = findings("nvme_read", drives(nvme0n1=missing, nvme1n1=missing))
@@ -106,7 +106,7 @@ def test_each_drive_is_compared_with_the_fleets() -> None:
 
 
 def test_the_command_only_reads() -> None:
-    """Fio itself is told to refuse anything else, whatever numbers the caller gives."""
+    """Fio itself is ordered to refuse anything else, whatever numbers the caller gives."""
     argv = nvme_read.command("/dev/nvme0n1", 30, 5, 16, 16)
     assert argv[:2] == ["fio", "--readonly"]
     assert [word for word in argv if word.startswith("--rw")] == ["--rw=randread"]

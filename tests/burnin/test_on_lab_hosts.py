@@ -49,7 +49,7 @@ def swept(hosts: Hosts, name: str) -> tuple[Readings, Judged]:
 
 
 def test_a_sweep_of_a_healthy_host(hosts: Hosts) -> None:
-    """All checks pass, but for node_exporter, which nobody installed here; the evidence is marked simulated."""
+    """All checks pass, except node_exporter, which is not installed here; the evidence is marked simulated."""
     readings, judged = swept(hosts, "node001")
     bad = [f for f in judged.findings if not f.verdict.admits]
     assert [(f.check, f.verdict) for f in bad] == [("node_exporter", Verdict.FAIL)], bad
@@ -66,7 +66,7 @@ def test_every_command_on_a_host_is_simulated_evidence(hosts: Hosts) -> None:
 
 
 def test_a_gpu_taken_out_is_the_one_root(hosts: Hosts) -> None:
-    """The model changes, the tools tell it, the checks find it, and it is one root."""
+    """The model changes, the tools report it, the checks find it, and it is one root."""
     healthy = hosts.machines["node002"]
     hosts.loop.run(hosts.faces.refresh(replace(healthy, gpus=healthy.gpus[:5] + healthy.gpus[6:])))
     try:
@@ -108,9 +108,9 @@ def test_loads_move_bytes_and_prove_every_node(hosts: Hosts) -> None:
 
 
 def test_a_rail_without_carrier_is_found(hosts: Hosts) -> None:
-    """The host is told that its port is up, but no byte passes: hung or failed with two mates, who pass with others."""
-    pair = LIMITS.methods.ib_write_bw.model_copy(update={"timeout_seconds": 6})
-    quick = replace(LIMITS, methods=LIMITS.methods.model_copy(update={"ib_write_bw": pair}))
+    """The host sees its port up, but no byte passes: hung or failed with two partners, who pass with others."""
+    pair = replace(LIMITS.methods.ib_write_bw, timeout_seconds=6)
+    quick = replace(LIMITS, methods=replace(LIMITS.methods, ib_write_bw=pair))
     everyone = [replace(member, devices=member.devices[:2]) for member in members(hosts)]
     hosts.sh("node003", "ip link set ib1 down")
     try:

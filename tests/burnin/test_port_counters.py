@@ -18,7 +18,7 @@ ERRORS = (
 
 
 class Host:
-    """A host whose adapters answer as told: extended, plain only, or not at all."""
+    """A host with adapters that give these answers: extended, plain only, or not at all."""
 
     def __init__(self, **adapters: str) -> None:
         self.adapters = adapters
@@ -35,7 +35,7 @@ class Host:
 
 
 def test_each_adapter_is_read_twice_as_exactly_as_it_can_be(capsys: pytest.CaptureFixture[str]) -> None:
-    """Extended counters where there are some of errors, plain ones else; one that cannot be read says why."""
+    """Extended counters where there are some of errors, plain ones else; an adapter that cannot be read has the reason."""
     assert port_counters.main(0.05, Host(mlx5_0="extended", mlx5_1="plain", mlx5_2="silent").ask) == 0
     ports = parse_port_counters(capsys.readouterr().out).ports
     assert ports["mlx5_2"].complaint == "perfquery: can't open UMAD port"
@@ -53,14 +53,14 @@ def test_without_ibstat_it_fails_in_its_words(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr() == ("", "ibstat: No such file or directory\n")
 
 
-def test_a_tool_that_is_missing_or_hangs_is_told() -> None:
+def test_a_tool_that_is_missing_or_hangs_is_reported() -> None:
     """Exit codes as a shell gives them."""
     assert port_counters.run("/nonexistent/tool") == (127, "/nonexistent/tool: No such file or directory\n")
     assert port_counters.run("sh", "-c", "echo out; echo err >&2; exit 3") == (3, "out\nerr\n")
 
 
 def test_programs_travel_with_the_script() -> None:
-    """The node needs nothing but Python: what a probe names is in what is sent, beside what is built in."""
+    """The node needs nothing but Python: what a probe names is sent, together with what is built in."""
     assert not programs().keys() & BUILT_IN.keys()
     words = b"the error counters of all its InfiniBand ports"
     assert words in script([Probe("ports", ("port-counters", "5"))])

@@ -1,14 +1,15 @@
-"""Rails, the GPUs beside them, and what NCCL and perftest are told of both."""
+"""Rails, the GPUs next to them, and the arguments that NCCL and perftest get for both."""
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
 from clusterctl.fleet.finding import Origin, Verdict
 from clusterctl_burnin.campaign import GroupTrials, from_data, read, to_data
@@ -31,8 +32,8 @@ LIMITS = shipped_limits("h100-sxm-ndr400")
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 DEVICES = ("mlx5_0", "mlx5_1")
 A, B, C, D = (Member(name, f"10.0.0.{i}", DEVICES, (0, 1), "eth0") for i, name in enumerate("abcd", 1))
-GPU_PAIR = LIMITS.methods.ib_write_bw.model_copy(update={"gpu_memory": "dmabuf"})
-GPU_LIMITS = replace(LIMITS, methods=LIMITS.methods.model_copy(update={"ib_write_bw": GPU_PAIR}))
+GPU_PAIR = replace(LIMITS.methods.ib_write_bw, gpu_memory="dmabuf")
+GPU_LIMITS = replace(LIMITS, methods=replace(LIMITS.methods, ib_write_bw=GPU_PAIR))
 WITHOUT_CUDA = (Path(__file__).parent / "data/perftest/without_cuda.stderr").read_text()
 """perftest 4.5+0.17 of Debian 12, asked for --use_cuda=0: recorded by us. It exits 1."""
 
@@ -79,14 +80,14 @@ def test_a_seat_is_read_from_the_checks_answers() -> None:
     assert found.interface == name
 
 
-def test_what_is_not_told_is_left_out() -> None:
-    """No answer, no seat: each load says what it lacks."""
+def test_missing_values_are_left_out() -> None:
+    """No answer, no rank placement: each load reports what it lacks."""
     assert seat(readings(), "10.0.0.1", SKU) == Seat((), (), "")
     only = readings(result(IBSTAT.name, healthy_text(IBSTAT.name)))
     assert set(seat(only, "10.0.0.1", SKU).gpus) == {None}
 
 
-def test_nccl_is_told_exactly_which_adapters_and_interface() -> None:
+def test_nccl_gets_exactly_the_adapters_and_the_interface() -> None:
     """The names with a leading =, lest mlx5_1 be mlx5_10, too; warnings are kept."""
     (argv,) = argvs(group([A, B, C, D], LIMITS.methods.all_reduce, "ops"), "a").values()
     message = variables(argv)
@@ -95,12 +96,12 @@ def test_nccl_is_told_exactly_which_adapters_and_interface() -> None:
 
 
 def test_two_nodes_are_held_to_rings() -> None:
-    """NVLSTree over two nodes tells nothing of the fabric."""
+    """NVLSTree over two nodes measures nothing of the fabric."""
     (argv,) = argvs(group([A, B], LIMITS.methods.all_reduce, "ops"), "a").values()
     assert variables(argv)["NCCL_ALGO"] == "Ring"
 
 
-def test_members_that_differ_are_told_so_each_by_itself() -> None:
+def test_members_that_differ_get_their_own_arguments() -> None:
     """One application context per member, and as many ranks in all."""
     odd = replace(B, devices=("mlx5_0", "mlx5_7"))
     (argv,) = argvs(group([A, odd, C], LIMITS.methods.all_reduce, "ops"), "a").values()
@@ -109,7 +110,7 @@ def test_members_that_differ_are_told_so_each_by_itself() -> None:
     assert all("-np 8 " in context and "all_reduce_perf" in context for context in contexts)
 
 
-def test_each_rail_sums_by_itself_with_the_gpu_beside_it() -> None:
+def test_each_rail_sums_by_itself_with_the_gpu_next_to_it() -> None:
     """One rank a node, one adapter, the nearest GPU; the others are not seen."""
     one = rails([A, B, C, D], LIMITS.methods.all_reduce_rail, "", "ops")
     found = argvs(one, "a")
@@ -121,7 +122,7 @@ def test_each_rail_sums_by_itself_with_the_gpu_beside_it() -> None:
     assert all(argv[argv.index("-np") + 1] == "4" for argv in found.values())
 
 
-def test_a_slow_rail_is_told_from_the_others() -> None:
+def test_a_slow_rail_is_separated_from_the_others() -> None:
     """Its devices are in its trial, with what each adapter carried."""
     one = rails([A, B, C, D], LIMITS.methods.all_reduce_rail, "", "ops")
     reported = readings(result("all_reduce_rail0", table(46, 4)), result("all_reduce_rail1", table(20, 4)))
@@ -151,7 +152,7 @@ def test_a_rail_without_a_known_gpu_is_not_measured() -> None:
 
 
 def test_nccls_own_warning_is_the_reason() -> None:
-    """It says more than mpirun's advice."""
+    """The finding has more than mpirun's advice."""
     one = group([A, B, C, D], LIMITS.methods.all_reduce, "ops")
     warned = "h:1:2 [0] misc/ibvwrap.cc:300 NCCL WARN Call to ibv_modify_qp failed with error No such device\n"
     failed = result("all_reduce", warned, rc=3, stderr="Primary job terminated normally\n")
@@ -165,13 +166,13 @@ def test_nccls_own_warning_is_the_reason() -> None:
 )
 def test_gpu_memory_is_that_of_the_nearest_gpu(memory: str, words: list[str]) -> None:
     """Perftest wants the GPU before the way to it."""
-    method = PairMethod.model_validate({**LIMITS.methods.ib_write_bw.model_dump(), "gpu_memory": memory})
+    method = TypeAdapter(PairMethod).validate_python({**asdict(LIMITS.methods.ib_write_bw), "gpu_memory": memory})
     argv = argvs(pair(A, B, method, "ops"), "b")["ib_write_bw_rail1"]
     assert [word for word in argv if word.startswith("--use")] == words
 
 
-def test_a_perftest_without_cuda_measures_nothing_and_says_what_to_install() -> None:
-    """Nobody is slow for it; the finding's remedy is the one that helps."""
+def test_a_perftest_without_cuda_measures_nothing_and_names_the_package() -> None:
+    """No node is slow for it; the finding's remedy is the one that helps."""
     one = pair(A, B, GPU_PAIR, "ops")
     names = ("ib_write_bw_rail0", "ib_write_bw_rail1")
     refused = readings(*(result(name, "Usage:\n", rc=1, stderr=WITHOUT_CUDA) for name in names))
@@ -182,7 +183,7 @@ def test_a_perftest_without_cuda_measures_nothing_and_says_what_to_install() -> 
     assert all("built with CUDA" in finding.remedy for finding in found)
 
 
-def test_newer_perftests_say_it_otherwise() -> None:
+def test_newer_perftests_have_another_option() -> None:
     """Those know the option and refuse the memory: printed to stdout (perftest_parameters.c)."""
     one = pair(A, B, GPU_PAIR, "ops")
     refused = readings(

@@ -1,4 +1,4 @@
-"""No false finding on a recorded server of 8 x H100: its PCI tree, and all that nvidia-smi says of its GPUs."""
+"""No false finding on a recorded server of 8 x H100: its PCI tree, and nvidia-smi's output about its GPUs."""
 
 from __future__ import annotations
 

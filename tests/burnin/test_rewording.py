@@ -1,6 +1,6 @@
 """No verdict, root, figure or decision depends on wording: each cause and remedy is replaced and all is judged again.
 
-Findings are reworded where one part of the product hands them to another: from the checks to root-cause linking, from
+Findings are reworded where one part of the product passes them to another: from the checks to root-cause linking, from
 the report to the gate, the figures and the work orders, from the last report of a BMC's log to the next, from the
 trials of a load to the nodes that it blames, from the explanation of a fabric to the nodes that it holds.
 """
@@ -44,7 +44,7 @@ from tests.fleet.test_match import SKU, WHOLE
 
 Reword = Callable[[], str]
 SAMPLED = 60
-"""Pairs of faults on one node, beside every fault alone."""
+"""Pairs of faults on one node, in addition to every fault alone."""
 
 
 def one_word() -> Reword:
@@ -153,11 +153,11 @@ def test_inventories(wording: Callable[[], Reword]) -> None:
 @pytest.mark.parametrize("wording", WORDINGS)
 def test_a_part_that_was_replaced(wording: Callable[[], Reword]) -> None:
     """The log's entry belongs to the predecessor however the last report worded it; one entry more does not."""
-    (old,) = reworded([log.told([log.entry(3)], "M2")], wording())
+    (old,) = reworded([log.reported([log.entry(3)], "M2")], wording())
     for _ in range(2):
-        (old,) = reworded([log.told([log.entry(3)], "M9", before=[old])], wording())
+        (old,) = reworded([log.reported([log.entry(3)], "M9", before=[old])], wording())
         assert (old.code, old.serial) == (Code.LOG_ENTRY_OF_PREDECESSOR, "M2")
-    assert log.told([log.entry(0.1), log.entry(3)], "M9", before=[old]).serial == "M9"
+    assert log.reported([log.entry(0.1), log.entry(3)], "M9", before=[old]).serial == "M9"
 
 
 def benches() -> list[Bench]:
@@ -221,7 +221,7 @@ def hunted(fails: campaign_kit.Fails, load: str, word: Reword) -> list[tuple[obj
     names = campaign_kit.names(8)
     campaign = Campaign(campaign_kit.PLAN, load, names)
     while (asked := campaign.next()) is not None:
-        for one in campaign_kit.told(asked, fails, load):
+        for one in campaign_kit.reported(asked, fails, load):
             trials = tuple(replace(trial, detail=word(), remedy=word()) for trial in one.trials)
             campaign.add(GroupTrials(one.number, one.group, trials))
     members = [Member(name, f"192.0.2.{number}", ("mlx5_0",)) for number, name in enumerate(names)]

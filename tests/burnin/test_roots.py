@@ -100,7 +100,7 @@ def test_a_slow_rail_is_the_cables_fault() -> None:
     assert [f.root for f in linked] == ["", cable.key, "", cable.key]
 
 
-def test_when_the_node_does_not_answer_every_check_says_so_once() -> None:
+def test_when_the_node_does_not_answer_every_check_reports_it_once() -> None:
     """All of the suite INCONCLUSIVE, one root, one remedy."""
     findings = unmeasured(SUITE.checks, "no SSH: timed out", "see that the host is up")
     assert {f.check for f in findings} == set(CHECKS)

@@ -65,7 +65,7 @@ def test_listings_of_all_drivers(listing: Path) -> None:
         assert gpu.power.draw is not None
         assert 1 <= gpu.power.draw < 200
         assert gpu.temperature is not None
-        assert (gpu.slowed is not None) == (listing.stem in ("r570-h200", "r580-b200", "r580-gb200"))
+        assert (gpu.slowed is not None) == (listing.stem in ("r570-h200", "r580-b200", "r580-gb200", "r580-h100"))
 
 
 def test_the_healthy_node_passes() -> None:

@@ -1,4 +1,4 @@
-"""site_firmware: what the limits' list says is what counts; and the list itself is read strictly."""
+"""site_firmware: the list of the limits decides; and the list itself is read strictly."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def test_any_listed_version_is_right() -> None:
 
 
 def test_without_a_list_nothing_is_passed() -> None:
-    """NOT_APPLICABLE, and it says what is missing."""
+    """NOT_APPLICABLE, with what is missing."""
     (finding,) = found("")
     assert (finding.verdict, finding.cause) == (Verdict.NOT_APPLICABLE, "the limits name no firmware")
 
 
-def test_another_version_is_what_the_list_says() -> None:
+def test_another_version_is_judged_by_the_list() -> None:
     """A failure here, a warning there; each names the part."""
     (hca,) = found(HCA, ibstat=lambda text: text.replace("28.39.1002", "28.45.1200", 1))
     assert (hca.verdict, hca.subject, hca.measured) == (Verdict.FAIL, "mlx5_0", "28.45.1200")
@@ -74,7 +74,7 @@ def test_another_version_is_what_the_list_says() -> None:
     assert (gpu.verdict, gpu.subject, gpu.measured) == (Verdict.WARN, "gpu 0", "96.00.30.00.01")
 
 
-def test_a_part_that_the_list_does_not_know_is_told() -> None:
+def test_a_part_that_the_list_does_not_know_is_reported() -> None:
     """A board of another make, and a GPU of another product."""
     (hca,) = found(HCA, adapter_boards=boards("MT_0000000838", "DEL0000000036"))
     assert (hca.verdict, hca.subject, hca.measured) == (Verdict.WARN, "mlx5_1", "DEL0000000036")
@@ -84,12 +84,12 @@ def test_a_part_that_the_list_does_not_know_is_told() -> None:
 
 @pytest.mark.parametrize("psids", [("MT_0000000838", None), ("MT_0000000838",)])
 def test_an_unknown_psid_is_not_right(psids: tuple[str | None, ...]) -> None:
-    """The driver does not tell it, or the adapter has none."""
+    """The driver does not report it, or the adapter has none."""
     (finding,) = found(HCA, adapter_boards=boards(*psids))
     assert (finding.verdict, finding.subject) == (Verdict.INCONCLUSIVE, "mlx5_1")
 
 
-def test_what_the_other_checks_say_of_the_part_is_the_root() -> None:
+def test_the_other_checks_finding_about_the_part_is_the_root() -> None:
     """Firmware that is too old for any site is one finding, not two."""
     broken = readings(ibstat=lambda text: text.replace("28.39.1002", "28.35.2000", 1))
     names = ("hca_firmware", "site_firmware")
@@ -118,14 +118,14 @@ def test_a_wrong_list_is_refused_with_its_place(old: str, new: str, message: str
 
 
 def test_a_list_is_a_part_of_the_limits_digest() -> None:
-    """A verdict tells by which list it was reached; files without one keep the digest that they had."""
+    """A verdict names the list that it was reached by; files without one keep the digest that they had."""
     assert limits(HCA).digest != limits("").digest != limits(GPU).digest
     before = text_of("limits/h100-sxm-ndr400.yml")
     assert shipped_limits("h100-sxm-ndr400").digest == parse_limits(before, where="x").digest
     assert not limits("").firmware
 
 
-def test_the_driver_tells_each_board(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_driver_reports_each_board(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As the mlx5 driver lays it out; an adapter of another driver has no such file."""
     for name, psid in (("mlx5_0", "MT_0000000838\n"), ("irdma0", "")):
         (tmp_path / name).mkdir()

@@ -40,7 +40,7 @@ def test_the_loads_own_answers_are_read() -> None:
 
 @pytest.mark.parametrize("role", ["server", "client"])
 def test_the_real_table_is_read(role: str) -> None:
-    """GIDs and an Ethernet link layer change nothing; both sides tell the same row."""
+    """GIDs and an Ethernet link layer change nothing; both sides report the same row."""
     (row,) = parse_bandwidth((TABLES / f"ib_write_bw-4.5-rxe-{role}.txt").read_text())
     assert (row.message_bytes, row.iterations) == (65536, 50)
     assert (row.peak, row.average) == (pytest.approx(0.016741), pytest.approx(0.015166))

@@ -55,7 +55,7 @@ def test_wrong_results_name_the_package() -> None:
 
 @pytest.mark.parametrize("errors", [{"uncorrected": 1}, {"corrected": 3}])
 def test_wrong_results_are_the_modules_that_had_errors(errors: dict[str, int]) -> None:
-    """One root: the memory module that EDAC saw in trouble meanwhile, not the package beside it."""
+    """One root: the memory module that EDAC saw in trouble meanwhile, not the package next to it."""
     found = only(loaded(package(0), package(1, "stress_ng_wrong", 2), after=counted(**errors)))
     assert (found.subject, found.verdict) == ("A3 (channel 1 slot 0)", FAIL)
     assert "wrong results" in found.cause
@@ -90,7 +90,7 @@ def test_machine_checks_fail_and_heat_warns() -> None:
     ],
 )
 def test_a_load_that_did_no_work_proves_nothing(reported: Document, why: str) -> None:
-    """Unmeasured, whatever stress-ng's exit code says of itself."""
+    """Unmeasured, whatever stress-ng's exit code is."""
     found = only(loaded(reported))
     assert found.verdict is Verdict.INCONCLUSIVE
     assert why in found.cause
@@ -101,7 +101,7 @@ def test_no_package_at_all_is_unmeasured() -> None:
     assert only(loaded()).verdict is Verdict.INCONCLUSIVE
 
 
-def test_without_stress_ng_it_is_said_what_to_install() -> None:
+def test_without_stress_ng_the_remedy_names_the_package() -> None:
     """The program's exit code 127."""
     (found,) = findings("stress_ng", "", rc=127, stderr="stress-ng: No such file or directory\n")
     assert found.verdict is Verdict.INCONCLUSIVE
@@ -109,7 +109,7 @@ def test_without_stress_ng_it_is_said_what_to_install() -> None:
 
 
 def test_a_counter_that_goes_back_is_not_understood() -> None:
-    """Somebody reset it: what was added is not known."""
+    """The counter was reset: what was added is not known."""
     document = loaded(package(0))
     document["before"] = counted(corrected=9)
     with pytest.raises(ParseError, match="decreased from 9 to 0"):
@@ -131,8 +131,8 @@ def tree(root: Path, **files: str) -> Path:
     return root
 
 
-def test_cpus_are_told_by_package_and_cores_once(tmp_path: Path) -> None:
-    """Siblings of a core show one counter; a package's own is added. Without the files nothing is told."""
+def test_cpus_are_reported_by_package_and_cores_once(tmp_path: Path) -> None:
+    """Siblings of a core show one counter; a package's own is added. Without the files nothing is reported."""
     files = {}
     for cpu, (package_of, core, count) in enumerate([(0, 0, 3), (0, 1, 4), (1, 0, 9), (0, 0, 3)]):
         files[f"cpu__cpu{cpu}__topology__physical_package_id"] = f"{package_of}\n"

@@ -1,4 +1,4 @@
-"""stuck_processes and the program that it reads: only who never runs is stuck, and it is told where."""
+"""stuck_processes and the program that it reads: only a process that never runs is stuck; the finding has the place."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_thread_of_the_kernel_is_a_warning() -> None:
     assert [finding.verdict for finding in found(("nv_queue", True, "nv_wait"))] == [Verdict.WARN]
 
 
-def test_a_look_that_saw_nobody_is_no_look() -> None:
+def test_a_reading_without_any_process_is_no_reading() -> None:
     """There is always a process: the one that looks."""
     assert [finding.verdict for finding in found(looked_at=0)] == [Verdict.INCONCLUSIVE]
 
@@ -105,7 +105,7 @@ def test_the_second_look_decides(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert (second.pid, second.kernel) == (13, True)
 
 
-def test_who_ran_in_between_is_not_stuck(tmp_path: Path) -> None:
+def test_a_process_that_ran_in_between_is_not_stuck(tmp_path: Path) -> None:
     """Busy with a slow drive is in state D at every look, and works."""
     process(tmp_path, 11)
     process(tmp_path, 12)
@@ -114,15 +114,15 @@ def test_who_ran_in_between_is_not_stuck(tmp_path: Path) -> None:
     assert [one.pid for one in stuck_processes.watch(before, 0.0, tmp_path)] == [12]
 
 
-def test_nobody_waits_where_nobody_sleeps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_program_does_not_wait_where_no_process_sleeps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """On a sound node the probe is over after its first look; a day would be too long for this test."""
     process(tmp_path, 11, state="S")
     stuck_processes.main(86_400.0, tmp_path)
     assert parse_stuck_processes(capsys.readouterr().out) == ()
 
 
-def test_who_wakes_up_ends_the_watch(tmp_path: Path) -> None:
-    """It need not be watched to the end of the time, and nobody else is."""
+def test_a_process_that_wakes_up_ends_the_watch(tmp_path: Path) -> None:
+    """It need not be watched to the end of the time, and no other process is."""
     process(tmp_path, 11)
     before = stuck_processes.look(tmp_path)
     process(tmp_path, 11, switches=6)

@@ -48,8 +48,10 @@ STALLED = (RECORDED / "stopped.txt").read_text()
         ([(0, 0.5), None, (0, 9.0)], [(1, "it never came")]),
     ],
 )
-def test_who_keeps_the_others_waiting(pulses: list[torch_group_worker.Pulse], named: list[tuple[int, str]]) -> None:
-    """Who never came, else who is silent, else who is behind; where all stand in one step, nobody."""
+def test_the_rank_that_keeps_the_others_waiting(
+    pulses: list[torch_group_worker.Pulse], named: list[tuple[int, str]]
+) -> None:
+    """The rank that never came, else the silent one, else the one behind; where all stand in one step, none."""
     assert torch_group_worker.missing(pulses) == named
 
 
@@ -117,7 +119,7 @@ def test_the_recorded_table_is_read_as_nccl_tests() -> None:
         ("# Out of bounds values : 0 OK\n", (), (), False),
     ],
 )
-def test_what_a_stopped_group_says(
+def test_the_report_of_a_stopped_group(
     text: str, missing: tuple[tuple[int, str], ...], failed: tuple[tuple[int, str], ...], stalled: bool
 ) -> None:
     """Who is missing, who failed, whether it hung."""
@@ -125,7 +127,7 @@ def test_what_a_stopped_group_says(
     assert (found.missing, found.failed, found.stalled) == (missing, failed, stalled)
 
 
-def told(stdout: str, rc: int | None = 0, status: Status = Status.OK, stderr: str = "") -> Readings:
+def reading(stdout: str, rc: int | None = 0, status: Status = Status.OK, stderr: str = "") -> Readings:
     result = ProbeResult("hang_hunt", ("torch-group",), status, rc, stdout, stderr, NOW, 1.0)
     return Readings("h", "b", Origin.REAL, NOW, NOW, {"hang_hunt": result})
 
@@ -143,17 +145,17 @@ def test_every_member_runs_its_own_ranks() -> None:
 @pytest.mark.parametrize(
     ("head", "outcome", "missing", "words"),
     [
-        (told((RECORDED / "three_ranks.txt").read_text()), Outcome.PASSED, (), ""),
-        (told(STALLED, rc=3), Outcome.HUNG, ("n1",), "rank 1 on n1: it is silent"),
-        (told("", rc=None, status=Status.TIMEOUT), Outcome.HUNG, (), ""),
-        (told("# Failed rank 2: RuntimeError: closed\n", rc=4), Outcome.FAILED, (), "rank 2 on n2: RuntimeError"),
-        (told("", rc=6, stderr="this Python has no PyTorch: x"), Outcome.UNMEASURED, (), "no PyTorch"),
-        (told("", rc=0), Outcome.UNMEASURED, (), "no row"),
+        (reading((RECORDED / "three_ranks.txt").read_text()), Outcome.PASSED, (), ""),
+        (reading(STALLED, rc=3), Outcome.HUNG, ("n1",), "rank 1 on n1: it is silent"),
+        (reading("", rc=None, status=Status.TIMEOUT), Outcome.HUNG, (), ""),
+        (reading("# Failed rank 2: RuntimeError: closed\n", rc=4), Outcome.FAILED, (), "rank 2 on n2: RuntimeError"),
+        (reading("", rc=6, stderr="this Python has no PyTorch: x"), Outcome.UNMEASURED, (), "no PyTorch"),
+        (reading("", rc=0), Outcome.UNMEASURED, (), "no row"),
     ],
 )
 def test_a_group_has_its_outcome(head: Readings, outcome: Outcome, missing: tuple[str, ...], words: str) -> None:
-    """A hang names the node of the missing rank; a failure names nobody; without PyTorch nothing was measured."""
-    (trial,) = read(job(), {"n0": head, "n1": told("", rc=7), "n2": told("", rc=7)}, LAB).trials
+    """A hang names the node of the missing rank; a failure names no node; without PyTorch nothing was measured."""
+    (trial,) = read(job(), {"n0": head, "n1": reading("", rc=7), "n2": reading("", rc=7)}, LAB).trials
     assert (trial.outcome, trial.missing) == (outcome, missing)
     assert words in trial.detail
     assert ("role pytorch" in trial.remedy) == bool(trial.remedy) == (words == "no PyTorch")
@@ -229,7 +231,7 @@ def _rank_under(parent: int, rank: int) -> int:
         time.sleep(0.5)
 
 
-def test_a_python_that_is_not_there_is_said() -> None:
+def test_a_missing_python_is_reported() -> None:
     """Nothing is started."""
     messages = ["worker", "--python", "/nowhere/python", "--nodes", "1", "--node", "0", "--ranks", "1"]
     more = ["--head", "127.0.0.1", "--port", "1", "--bytes", "4", "--stall", "1", "--limit", "1"]

@@ -43,7 +43,7 @@ def module(**fields: str) -> dict[str, object]:
         ({HEAT: "76 [-5..75]"}, "is too hot", "76 °C", "air passes"),
     ],
 )
-def test_a_bad_module_is_told_by_port_and_serial(
+def test_a_bad_module_is_reported_by_port_and_serial(
     fields: dict[str, str], cause: str, measured: str, remedy: str
 ) -> None:
     """With the value and the range that its maker allows."""
@@ -78,7 +78,7 @@ def test_a_port_that_was_not_asked_is_missed() -> None:
 
 
 def test_dark_and_dirty_ports_have_one_root() -> None:
-    """Weak light explains the errors of its port; a port without a cable explains that nothing is told of a module."""
+    """Weak light explains the errors of its port; a port without a cable explains that its module reports nothing."""
     weak, errors = (
         Finding(check="transceivers", verdict=Verdict.FAIL, code=Code.TRANSCEIVER_LIGHT_RECEIVED, subject="mlx5_1"),
         Finding(check="hca_errors", verdict=Verdict.FAIL, code=Code.HCA_ERRORS, subject="mlx5_1"),
@@ -108,7 +108,7 @@ def test_the_program_asks_each_adapter(capsys: pytest.CaptureFixture[str]) -> No
     assert (second.part, second.output) == ("", "-E- Failed to open device")
 
 
-def test_a_missing_tool_is_told_with_the_role_that_brings_it() -> None:
+def test_a_missing_tool_is_reported_with_the_role_that_installs_it() -> None:
     """Not "run transceivers on the node": there is no such program."""
     complaint = "neither mlxlink (MFT) nor mstlink (package mstflint) is installed\n"
     missing = result("transceivers", "", rc=127, stderr=complaint)
@@ -118,7 +118,7 @@ def test_a_missing_tool_is_told_with_the_role_that_brings_it() -> None:
     assert "role ib_tools" in finding.remedy
 
 
-def test_without_a_tool_it_says_which_are_missing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_tool_the_finding_names_the_missing_ones(capsys: pytest.CaptureFixture[str]) -> None:
     """Both names, and where they come from."""
     assert transceivers.main(ask, None) == 127
     assert "mlxlink (MFT) nor mstlink (package mstflint)" in capsys.readouterr().err

@@ -191,7 +191,7 @@ def test_time_lost_to_heat_or_a_brake(heat: int, brake: int, verdict: Verdict, c
 
 
 def test_a_driver_that_counts_no_lost_time_is_named() -> None:
-    """Drivers before R570 have no such counters: the watch's own finding says what did not watch."""
+    """Drivers before R570 have no such counters: the watch's own finding names what it did not watch."""
     (only,) = found(readings(), after())
     assert "gpu_slowdown did not: the driver does not count" in only.cause
 
@@ -228,7 +228,7 @@ def test_a_malformed_answer_is_no_pass(probe: str) -> None:
 
 
 def test_a_gpu_that_is_gone_after_the_load() -> None:
-    """nvidia-smi lists one GPU fewer: each check of GPUs says that it could not compare all."""
+    """nvidia-smi lists one GPU fewer: each check of GPUs reports that it could not compare all."""
 
     def one_fewer(text: str) -> str:
         head = text[: text.index("\nGPU 00000000:", 1000)]

@@ -30,7 +30,7 @@ def edit(old: str, new: str) -> Edit:
 
 @dataclass(frozen=True)
 class Case:
-    """A broken node and the one finding that the check must tell."""
+    """A broken node and the one finding that the check must report."""
 
     verdict: Verdict
     subject: str
@@ -119,7 +119,7 @@ def judged(**broken: ProbeResult | Edit) -> tuple[Finding, ...]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.verdict.value}: {case.cause}"[:60])
-def test_each_broken_pool_is_told(case: Case) -> None:
+def test_each_broken_pool_is_reported(case: Case) -> None:
     """One bad finding, about the part that a person can find, with a remedy."""
     found = [finding for finding in judged(**case.broken) if finding.verdict is not Verdict.PASS]
     (finding,) = found
@@ -128,7 +128,7 @@ def test_each_broken_pool_is_told(case: Case) -> None:
     assert finding.remedy
 
 
-def test_a_pool_that_is_not_mounted_is_told_with_where_docker_writes_then() -> None:
+def test_a_pool_that_is_not_mounted_is_reported_with_where_docker_writes_then() -> None:
     """Docker's data lies on the root disk as soon as the pool is gone from its place."""
     found = judged(zfs_mounts=edit('"target": "/data"', '"target": "/mnt"'))
     assert [(one.verdict, one.subject) for one in found] == [(FAIL, "data"), (WARN, "docker")]
@@ -142,7 +142,7 @@ def test_a_healthy_pool_passes() -> None:
 
 
 def test_a_host_without_the_role_is_held_to_nothing() -> None:
-    """Also where no tool of ZFS is there; the finding says why."""
+    """Also where no tool of ZFS is there; the finding has the reason."""
     missing = result("zpool_status", "", status=Status.MISSING, rc=None)
     (finding,) = judged(zpool_record=lambda _: "null\n", zpool_status=missing)
     assert finding.verdict is Verdict.NOT_APPLICABLE
@@ -150,7 +150,7 @@ def test_a_host_without_the_role_is_held_to_nothing() -> None:
 
 
 def test_no_docker_is_the_root_of_not_knowing_where_it_writes() -> None:
-    """A daemon that does not run is one finding; what the pool cannot tell for that points at it."""
+    """A daemon that does not run is one finding; what the pool cannot report for that points at it."""
     down = Finding(check="docker", verdict=FAIL, code=Code.GPU_ECC_UNCORRECTABLE, cause="docker.service is inactive")
     unknown = judged(docker_root=result("docker_root", "", rc=1, stderr="no daemon\n"))
     linked = {one.check: one for one in link_roots((down, *(f for f in unknown if f.verdict is INCONCLUSIVE)))}

@@ -95,7 +95,7 @@ def test_absent_host_and_cut_trunks():
 
 def test_counters_of_the_broken_fabric():
     """The two ports whose counters were set are one bad link, named at both ends; discards of what was unplugged are
-    nobody's fault.
+    no device's fault.
     """
     name = "big.faults.ibnetdiscover.gz"
     fabric = parse_ibnetdiscover(_read(name).decode(), file=name)
@@ -140,7 +140,7 @@ def test_explained_from_any_tool():
 
 @pytest.mark.parametrize("name", ["big.dupguid.ibnetdiscover.stderr", "big.dupguid.opensm.log"])
 def test_duplicate_guids_as_tools_complain_of_them(name):
-    """What the tools say where two devices have the same GUID is refused, and the reason is told."""
+    """Output in which two devices have the same GUID is refused with the reason."""
     with pytest.raises(ParseError, match="two devices have the same GUID"):
         decode_fabric((SAMPLES / name).read_bytes(), file=name)
 

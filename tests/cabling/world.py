@@ -1,4 +1,4 @@
-"""A data centre to play in: devices that have power and a name, cables with two plugs, and hands that do as told.
+"""A data centre to play in: devices that have power and a name, cables with two plugs, and a technician's moves.
 
 It shares nothing with the code under test but the types: what is plugged in is known here by GUID and port number.
 """

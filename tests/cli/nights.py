@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from clusterctl.edges.site import Site
-from clusterctl.fleet.errors import UnreachableError
+from clusterctl.fleet.errors import NoFabricPortError, UnreachableError
 from clusterctl.fleet.finding import Observed
 from clusterctl.operations.context import open_site
 from clusterctl.operations.gold_pool import gold_pool
@@ -91,19 +91,31 @@ class Silence:
         raise UnreachableError("no route", where=address.host)
 
 
+class DarkFabric:
+    """A controller without a link to the fabric. Meets `FabricReader` and `CounterReader`."""
+
+    def ibnetdiscover(self, deadline: Deadline) -> Observed[str]:
+        raise NoFabricPortError("no InfiniBand port can be opened", where="ibnetdiscover", remedy="load ib_umad")
+
+    ibqueryerrors = traffic = ibnetdiscover
+
+
 class NoPlaybooks:
     def run(self, *_: object) -> Iterator[Observed[object]]:
-        raise AssertionError("nobody answers, so nobody is introduced")
+        raise AssertionError("no host answers, so none is introduced")
 
 
 @dataclass
 class SilentOutside:
-    """Meets `Adapters` as far as a burn-in needs it: nobody answers."""
+    """Meets `Adapters` as far as a burn-in needs it: no host answers."""
 
     site: Site
     shell: Silence = field(default_factory=Silence)
     bmcs: Silence = field(default_factory=Silence)
     playbooks: NoPlaybooks = field(default_factory=NoPlaybooks)
+    fabric: DarkFabric = field(default_factory=DarkFabric)
+    counters: DarkFabric = field(default_factory=DarkFabric)
+    telemetry: None = None
     closed: int = 0
     scheduler: FakeScheduler | None = None
 
@@ -115,7 +127,7 @@ class SilentOutside:
     def accounts(self) -> NoReturn:
         raise AssertionError("no account may be changed")
 
-    power_logins = installer = fabric = accounts
+    power_logins = installer = accounts
 
     def close(self) -> None:
         self.closed += 1

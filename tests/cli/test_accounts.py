@@ -42,7 +42,7 @@ class Place:
         bmc = replace(self.machine(name).bmc, quirks=frozenset(quirks), password=password)
         self.lab.run(self.lab.world.replace(replace(self.machine(name), bmc=bmc)))
 
-    def say(self, old: str, new: str) -> None:
+    def edit(self, old: str, new: str) -> None:
         text = (self.site / "site.yml").read_text()
         assert old in text
         (self.site / "site.yml").write_text(text.replace(old, new, 1))
@@ -74,7 +74,7 @@ class Place:
     def run(self, *words: str, typed: str = "") -> Result:
         return run(self.site, *words, typed=typed)
 
-    def told(self, *words: str) -> tuple[int, Any]:
+    def report(self, *words: str) -> tuple[int, Any]:
         done = self.run(*words, "--json")
         return done.return_value, {item["name"]: item for item in json.loads(done.stdout)["nodes"]}
 
@@ -100,26 +100,26 @@ def place(lab: Lab, tmp_path: Path) -> Place:
         assert found.machine(name).name == name
     (site / "secrets" / "bmc-password").write_text(BMC_PASSWORD)
     (site / "secrets" / "maas-api-key").write_text(API_KEY)
-    found.say("  ca_file: bmc-ca.pem", f"  ca_file: {lab.ca.file}\n  port: {BMC_PORT}\n{RULE}")
-    found.say("  ca_file: maas-ca.pem", f"  ca_file: {lab.ca.file}")
-    found.say("https://maas.example:5443/MAAS", f"https://{lab.world.layout.maas}:{MAAS_PORT}/MAAS")
+    found.edit("  ca_file: bmc-ca.pem", f"  ca_file: {lab.ca.file}\n  port: {BMC_PORT}\n{RULE}")
+    found.edit("  ca_file: maas-ca.pem", f"  ca_file: {lab.ca.file}")
+    found.edit("https://maas.example:5443/MAAS", f"https://{lab.world.layout.maas}:{MAAS_PORT}/MAAS")
     found.sheet()
     return found
 
 
 def test_rotated_checked_and_seen(place: Place) -> None:
-    """Each machine has a password of its own, 18 characters long; check, node and why say so; no word has a secret."""
-    assert place.told("accounts", "check")[1]["node001"]["takes"] == "given"
-    code, told = place.told("accounts", "rotate", "--all", "--yes")
+    """Each machine has a password of its own, 18 characters long; check, node and why report it; no output has a secret."""
+    assert place.report("accounts", "check")[1]["node001"]["takes"] == "given"
+    code, report = place.report("accounts", "rotate", "--all", "--yes")
     assert code == 0
-    assert {(item["number"], item["finished"]) for item in told.values()} == {(1, False)}
+    assert {(item["number"], item["finished"]) for item in report.values()} == {(1, False)}
     assert len(place.passwords()) == 3
     assert {len(password) for password in place.passwords()} == {18}
-    code, told = place.told("accounts", "check")
+    code, report = place.report("accounts", "check")
     assert code == 0
-    assert {item["takes"] for item in told.values()} == {"rotated"}
-    assert told["node001"]["max_length"] == 40
-    assert told["node001"]["since"]
+    assert {item["takes"] for item in report.values()} == {"rotated"}
+    assert report["node001"]["max_length"] == 40
+    assert report["node001"]["since"]
     shown = [place.run(*words).stdout for words in (("nodes", "node001"), ("why", "node001"), ("accounts", "check"))]
     assert "about to password.change on /redfish/v1/AccountService/Accounts/2" in shown[0]
     assert "BMC: password 1 of root is in use" in shown[0]
@@ -143,45 +143,45 @@ def test_a_dry_run_and_a_no(place: Place) -> None:
 def test_a_bmc_that_wants_it(place: Place) -> None:
     """Check and discover name the command; a shared default password is no proof without TLS, an authority is one."""
     place.behave("node001", BmcQuirk.MUST_CHANGE_PASSWORD)
-    code, told = place.told("accounts", "check", "node001")
+    code, report = place.report("accounts", "check", "node001")
     assert code == 1
-    assert told["node001"]["error"]["remedy"] == "clusterctl accounts rotate node001"
+    assert report["node001"]["error"]["remedy"] == "clusterctl accounts rotate node001"
     assert place.run("discover", "--limit", "node001", "--yes").return_value == 1
     assert "clusterctl accounts rotate node001" in " ".join(place.run("why", "node001").stdout.split())
-    code, told = place.told("accounts", "rotate", "node001", "--yes")
-    assert (code, told["node001"]["error"]) == (0, None)
+    code, report = place.report("accounts", "rotate", "node001", "--yes")
+    assert (code, report["node001"]["error"]) == (0, None)
     assert place.machine().bmc.password != BMC_PASSWORD
 
 
 def test_neither_and_unknown(place: Place) -> None:
-    """One that somebody else has changed, and one that does not answer: said, and exit code 1."""
-    place.behave("node002", password="somebody-elses")
+    """One that was changed by someone else, and one that does not answer: reported, with exit code 1."""
+    place.behave("node002", password="another-password")
     text = (place.site / "bmcs.csv").read_text()
     (place.site / "bmcs.csv").write_text(text.replace(place.machine("node003").bmc.address, "127.179.200.200"))
-    code, told = place.told("accounts", "check")
+    code, report = place.report("accounts", "check")
     assert code == 1
-    assert [told[name]["takes"] for name in NAMES] == ["given", "neither", "unknown"]
-    assert [(told[name]["error"] or {}).get("kind") for name in NAMES] == [None, "authentication", "unreachable"]
+    assert [report[name]["takes"] for name in NAMES] == ["given", "neither", "unknown"]
+    assert [(report[name]["error"] or {}).get("kind") for name in NAMES] == [None, "authentication", "unreachable"]
 
 
 def test_nothing_proves_which_machine_it_is(place: Place) -> None:
-    """Believed on first use, and the factory password is everybody's: refused, and nothing is changed; with one of its
+    """Trusted on first use, and the factory password is public: refused, and nothing is changed; with one of its
     own it is.
     """
-    place.say(f"  ca_file: {place.lab.ca.file}\n  port", "  first_use: pin\n  port")
+    place.edit(f"  ca_file: {place.lab.ca.file}\n  port", "  first_use: pin\n  port")
     place.behave("node001", BmcQuirk.MUST_CHANGE_PASSWORD)
-    code, told = place.told("accounts", "rotate", "node001", "--yes")
+    code, report = place.report("accounts", "rotate", "node001", "--yes")
     assert code == 1
-    assert "nothing proves which machine this is" in told["node001"]["error"]["message"]
+    assert "nothing proves which machine this is" in report["node001"]["error"]["message"]
     assert place.passwords() == {BMC_PASSWORD}
     place.sheet(("label-of-one-7",))
     place.behave("node001", BmcQuirk.MUST_CHANGE_PASSWORD, password="label-of-one-7")
-    assert place.told("accounts", "rotate", "node001", "--yes")[0] == 0
+    assert place.report("accounts", "rotate", "node001", "--yes")[0] == 0
 
 
-def test_at_discovery_where_the_site_says_so(place: Place) -> None:
+def test_at_discovery_where_the_site_asks_for_it(place: Place) -> None:
     """`when: discover`: changed by the run itself, and then read."""
-    place.say("rotation: {length: 18}", "rotation: {when: discover}")
+    place.edit("rotation: {length: 18}", "rotation: {when: discover}")
     place.behave("node001", BmcQuirk.MUST_CHANGE_PASSWORD)
     place.run("discover", "--limit", "node001", "--yes")
     assert place.machine().bmc.password != BMC_PASSWORD
@@ -193,9 +193,9 @@ def test_at_discovery_where_the_site_says_so(place: Place) -> None:
 def test_what_was_begun_is_finished_by_the_next_run(place: Place) -> None:
     """A password that MAAS does not have, and one that is in doubt: settled before anything else is done."""
     (place.site / "secrets" / "maas-api-key").write_text("consumerkey:tokenkey:not-the-one")
-    code, told = place.told("accounts", "rotate", "node001", "--yes")
-    assert (code, told["node001"]["number"]) == (1, 1)
-    assert told["node001"]["error"]["kind"] == "authentication"
+    code, report = place.report("accounts", "rotate", "node001", "--yes")
+    assert (code, report["node001"]["number"]) == (1, 1)
+    assert report["node001"]["error"]["kind"] == "authentication"
     assert "the installer does not have it yet" in " ".join(place.run("why", "node001").stdout.split())
     (place.site / "secrets" / "maas-api-key").write_text(API_KEY)
     place.begin("node002", "DoubtfuK4722abcdef")
@@ -208,7 +208,7 @@ def test_what_was_begun_is_finished_by_the_next_run(place: Place) -> None:
 
 def test_without_a_rule(place: Place) -> None:
     """Nothing is changed by a guess."""
-    place.say(RULE, "")
+    place.edit(RULE, "")
     with pytest.raises(UsageError, match="no rule") as caught:
         place.run("accounts", "rotate", "--all", "--yes")
     assert "site.yml" in caught.value.where
@@ -230,5 +230,5 @@ def test_one_that_a_run_works_with(place: Place) -> None:
     [(8, 20, "8 to 20"), (None, 40, "at most 40"), (8, None, "at least 8"), (0, 0, "")],
 )
 def test_limits_in_words(shortest: int | None, longest: int | None, words: str) -> None:
-    """A limit that the BMC does not tell is left out, and leaves no sign that reads like another number."""
+    """A limit that the BMC does not report is left out, and leaves no sign that reads like another number."""
     assert length_limits(shortest, longest) == words

@@ -64,7 +64,7 @@ def recorded(site: Path, readings: Readings, *, session: bool = True) -> tuple[F
 
 
 def plain(finding: Mapping[str, Any] | Finding) -> tuple[Any, ...]:
-    """What a verdict says, of a finding or of its JSON."""
+    """Return the content of a verdict, of a finding or of its JSON."""
     keys = ("check", "code", "subject", "cause", "measured", "expected", "remedy", "root", "serial")
     data = finding_json(finding) if isinstance(finding, Finding) else finding
     return (data["verdict"], *(data[key] for key in keys))
@@ -91,7 +91,7 @@ def test_there_and_back_the_verdicts_are_the_same(
 
 
 def test_a_journal_without_sessions_leaves_the_clock_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Times of the session that nobody kept are not made up."""
+    """Unrecorded times of the session are not invented."""
     site, out = write(tmp_path), tmp_path / "out"
     recorded(site, kit.readings(), session=False)
     run(site, "burnin", "export", str(out), "--limit", "n1")
@@ -109,7 +109,7 @@ def test_only_the_owner_may_read_it(tmp_path: Path) -> None:
     assert [(file.name, stat.S_IMODE(file.stat().st_mode)) for file in out.iterdir()] == [("n1.json", 0o600)]
 
 
-def test_who_has_nothing_recorded_is_named(tmp_path: Path) -> None:
+def test_a_node_without_records_is_named(tmp_path: Path) -> None:
     """n2's report names no evidence, n3 never got so far: exit code 1, and no empty recordings."""
     site, out = write(tmp_path), tmp_path / "out"
     recorded(site, kit.readings())
@@ -124,7 +124,7 @@ def test_who_has_nothing_recorded_is_named(tmp_path: Path) -> None:
 
 
 def test_evidence_that_the_journal_lacks_is_counted(tmp_path: Path) -> None:
-    """A digest without its evidence: what is left is written, and it is said that it is not all."""
+    """A digest without its evidence: the rest is written, with a message that it is not all."""
     site, out = write(tmp_path), tmp_path / "out"
     recorded(site, kit.readings())
     (last,) = [e for e in open_site(site).journal.history(Stream.NODE, "id-n1") if e.kind is Kind.REPORT_RECORDED]
@@ -140,6 +140,16 @@ def test_old_and_new_recordings_are_not_mixed(tmp_path: Path) -> None:
     (tmp_path / "out" / "n9.json").write_text("{}")
     with pytest.raises(UsageError, match="not empty"):
         run(site, "burnin", "export", str(tmp_path / "out"))
+
+
+def test_a_folder_below_a_file_is_wrong_usage(tmp_path: Path) -> None:
+    """Exit code 2, and nothing is written."""
+    site = write(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="the folder cannot be made: Not a directory"):
+        run(site, "burnin", "export", str(tmp_path / "file" / "out"))
+    with pytest.raises(UsageError, match="the program cannot be written: "):
+        run(site, "burnin", "script", "--output", str(tmp_path / "file" / "program"))
 
 
 @given(

@@ -31,7 +31,7 @@ def write(folder: Path, name: str, **changes: Any) -> dict[str, Any]:
 
 
 def test_the_contract_of_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every node, every finding with its keys; what recordings do not keep is told and not passed."""
+    """Every node, every finding with its keys; what recordings do not keep is reported and not passed."""
     write(tmp_path, "node001")
     _, found = judged(tmp_path, capsys)
     (node,) = found["nodes"]

@@ -40,7 +40,7 @@ def judged(folder: Path, site: Path, capsys: pytest.CaptureFixture[str]) -> tupl
 
 
 def test_the_program_asks_every_probe(tmp_path: Path) -> None:
-    """Without a site, too: run here, each probe of the shipped checks has an answer, or says that its tool is missing."""
+    """Without a site, too: run here, each probe of the shipped checks has an answer, or reports that its tool is missing."""
     file = tmp_path / "ask.py"
     assert command(["burnin", "script", "--output", str(file), "--site", str(tmp_path)]) == 0
     ran = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=240, check=True)
@@ -48,7 +48,7 @@ def test_the_program_asks_every_probe(tmp_path: Path) -> None:
 
 
 def test_no_file_is_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It may be what somebody is about to run."""
+    """An operator may be about to run it."""
     file = tmp_path / "ask.py"
     file.write_text("mine")
     assert command(["burnin", "script", "--output", str(file), "--site", str(tmp_path)]) == 2
@@ -61,7 +61,7 @@ def test_a_bare_answer_is_held_to_what_the_journal_knows(tmp_path: Path, capsys:
     site = write(tmp_path)
     known = {"inventory": inventory_to_data(kit.INVENTORY), "sku": SKU, "root_disk": "D"}
     append(site, [new_event("node", f"id-{name}", Kind.NODE_IDENTIFIED, known) for name in ("n1", "n2")], ())
-    code, out, _ = judged(bare(tmp_path / "told", "n1"), site, capsys)
+    code, out, _ = judged(bare(tmp_path / "named", "n1"), site, capsys)
     (node,) = json.loads(out)["nodes"]
     identity = [finding["verdict"] for finding in node["findings"] if finding["check"] == "identity"]
     assert kit.INVENTORY.serial == Serial(SERIAL)
@@ -69,17 +69,17 @@ def test_a_bare_answer_is_held_to_what_the_journal_knows(tmp_path: Path, capsys:
 
 
 @pytest.mark.parametrize("name", ["n3", "stranger"])
-def test_an_answer_of_nobody_known_is_refused(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_answer_of_an_unknown_node_is_refused(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One that the journal has not discovered, one that the site does not name: exit code 2, and the name."""
-    code, out, err = judged(bare(tmp_path / "told", name), write(tmp_path), capsys)
+    code, out, err = judged(bare(tmp_path / "named", name), write(tmp_path), capsys)
     assert (code, out) == (2, "") or name in out
     assert code == 2
     assert name in out + err
 
 
 def test_a_bare_answer_needs_a_site(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing else says whose it is."""
-    code, out, err = judged(bare(tmp_path / "told", "n1"), tmp_path / "told", capsys)
+    """Nothing else identifies the node."""
+    code, out, err = judged(bare(tmp_path / "named", "n1"), tmp_path / "named", capsys)
     assert code == 2
     assert "--site" in out + err
     assert "n1.json" in out + err

@@ -148,8 +148,8 @@ def test_enabled_once_proven(site):
 
 @pytest.mark.parametrize("known", [True, False])
 def test_slower_than_before(site, known):
-    """A link that comes back at half its rate is disabled again at once, and it says so; where a journal does not tell
-    the rate from before, what most of its like have counts.
+    """A link that comes back at half its rate is disabled again at once, and that is reported; where a journal lacks
+    the rate from before, the rate of most similar links counts.
     """
     if known:
         run(site, "--port", "leaf-1:5", "--yes")
@@ -172,7 +172,7 @@ def test_slower_than_before(site, known):
 
 
 def test_disabled_again(site):
-    """Errors that come while the link is watched take it out again, and say why."""
+    """Errors that come while the link is watched disable it again, with the reason."""
     run(site, "--port", "leaf-1:5", "--yes")
     (site.parent / "next").write_text(printers.ibqueryerrors(FABRIC, {UPLINK.a: {"SymbolErrorCounter": 90000}}))
     args = ["--site", str(site), "--limits", str(site.parent / "quick.yml"), "--yes"]

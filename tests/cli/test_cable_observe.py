@@ -61,7 +61,7 @@ def test_only_changes(site):
 
 
 def test_a_cable_between_switches_that_is_missing(site):
-    """It is told by nodes and report, no node's fault, until a look finds it again."""
+    """It is reported by nodes and report, no node's fault, until a reading finds it again."""
     cut = printers.ibnetdiscover(Fabric(FABRIC.devices, FABRIC.links[:-1]))
     answers = [change for change in observe(site, cut)["changes"] if change["event"] == "fabric.fault_seen"]
     assert [(change["fault"]["kind"], change["fault"]["nodes"]) for change in answers] == [("missing_link", [])]

@@ -21,7 +21,7 @@ from tests.steps.fakes import identified
 SYSTEM = "/redfish/v1/Systems/1"
 SEL = f"{SYSTEM}/LogServices/SEL"
 CLEAR = f"{SEL}/Actions/LogService.ClearLog"
-WHY = ("--reason", "the fan is mended")
+WHY = ("--reason", "the fan is repaired")
 Place = tuple[Path, Bmc]
 
 
@@ -68,14 +68,14 @@ def asked_to_clear(server: Bmc) -> int:
 
 
 def test_kept_and_cleared(place: Place) -> None:
-    """Told, and in the node's history with the reason; what stood there can be read from the journal. Again: nothing."""
+    """Reported, and in the node's history with the reason; the old entries can be read from the journal. Again: nothing."""
     site, server = place
     code, reported = as_json(site, "bmc", "clear-log", "n1", *WHY, "--yes")
     assert code == 0
     (log,) = reported["nodes"]
     assert (log["name"], log["entries"], log["error"]) == ("n1", 1, None)
     history = run(site, "nodes", "n1").stdout
-    assert "about to log.clear on EX00042: the fan is mended" in history
+    assert "about to log.clear on EX00042: the fan is repaired" in history
     journal = open_site(site).journal
     kept = journal.evidence(log["evidence"][0])
     assert kept is not None
@@ -111,7 +111,7 @@ def test_another_machine_at_the_address(place: Place) -> None:
 
 
 def test_without_a_reason_worth_reading(place: Place) -> None:
-    """Refused before anybody is asked."""
+    """Refused before any BMC is asked."""
     site, server = place
     with pytest.raises(UsageError):
         run(site, "bmc", "clear-log", "n1", "--reason", " ", "--yes")

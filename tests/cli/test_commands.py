@@ -1,4 +1,4 @@
-"""What a person types and reads: the fleet, one node, why, release, report; and what is said of wrong input."""
+"""The commands of every day: the fleet, one node, why, release, report; and the messages for wrong input."""
 
 from __future__ import annotations
 
@@ -98,13 +98,13 @@ def test_evidence_comes_back_raw(site: Path) -> None:
     assert run(site, "nodes", "n1", "--evidence", PROOF.digest[:12]).stdout_bytes == PROOF.content
 
 
-def test_node_tells_its_history(site: Path) -> None:
+def test_node_prints_its_history(site: Path) -> None:
     """One line an event, in order, in words."""
     text = run(site, "nodes", "n1").stdout
     assert text.index("in the site: n1") < text.index("QUARANTINED at burnin: 7 of 8 GPUs")
 
 
-def test_plan_says_what_would_be_destroyed(site: Path) -> None:
+def test_plan_prints_what_would_be_destroyed(site: Path) -> None:
     """Each node's way, and the disk that would be overwritten; a quarantined node is left alone."""
     rows = {row["name"]: row for row in json.loads(run(site, "plan", "--json").stdout)["nodes"]}
     assert rows["n1"]["would"].startswith("nothing")
@@ -113,7 +113,7 @@ def test_plan_says_what_would_be_destroyed(site: Path) -> None:
 
 
 def test_release_sends_a_node_back_with_a_reason(site: Path) -> None:
-    """The released node stands before the step that stopped it; who said so and why is in its history."""
+    """The released node stands before the step that stopped it; its history has the operator and the reason."""
     assert run(site, "release", "n1", "--reason", "GPU 3 reseated", "--yes").exit_code == 0
     assert json.loads(run(site, "nodes", "n1", "--json").stdout)["nodes"][0]["stage"] == "cabled"
     assert "released to cabled: GPU 3 reseated" in run(site, "nodes", "n1").stdout

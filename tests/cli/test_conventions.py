@@ -40,7 +40,7 @@ READS = {
     *("cable plan", "cable lint", "cable verify", "cable recheck", "cable report", "cable counters", "cable health"),
     *("cable burnplan", "cable coverage", "sku calibrate", "journal verify", "journal backup"),
 }
-"""Commands that change nothing outside of a file that they are told to write."""
+"""Commands that change nothing except a file that they are ordered to write."""
 UNASKED = {
     "init": "writes into a new or empty folder only",
     "sku new": "writes a new file only",

@@ -19,6 +19,6 @@ def test_a_group_goes_before_the_site(node: str, wanted: RequestedRoles, driver:
     assert driver_of(wanted, NodeState(NodeId("x"), node)) == driver
 
 
-def test_nobody_said() -> None:
+def test_no_driver_was_named() -> None:
     """Then the check has nothing to hold the node to."""
     assert driver_of(RequestedRoles(()), NodeState(NodeId("x"), "node001")) == ""

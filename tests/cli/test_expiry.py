@@ -1,4 +1,4 @@
-"""Gold expires: `nodes` and `report` say when, and of whom it has."""
+"""Gold expires: `nodes` and `report` print when, and which nodes have expired."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def row(days: int, expiry: timedelta | None) -> str:
         (20, None, ""),
     ],
 )
-def test_a_report_says_until_when_gold_holds(days: int, expiry: timedelta | None, until: str) -> None:
+def test_a_report_has_the_end_of_each_gold(days: int, expiry: timedelta | None, until: str) -> None:
     """And by which suite and limits it was given; a site without nights has no expiry."""
     cells = [cell.strip() for cell in row(days, expiry).split("|")]
     assert cells[6 + 1] == until
@@ -55,8 +55,8 @@ def admitted(name: str, days: int, stage: Stage = Stage.GOLD) -> NodeSummary:
     return summarise(NodeState(NodeId(name), name, stage, NOW - timedelta(days=days)))
 
 
-def test_nodes_names_those_whose_gold_has_expired() -> None:
-    """Gold ones only; where the site does not say how old evidence may become, nothing expires."""
+def test_nodes_lists_expired_gold() -> None:
+    """Gold ones only; where the site has no limit for the age of evidence, nothing expires."""
     fleet = [admitted("n1", 3), admitted("n2", 20), admitted("n3", 20, Stage.CABLED), admitted("n4", 15)]
     two_weeks = timedelta(days=14)
     assert expired_note(fleet, two_weeks, NOW) == "expired: 2 gold nodes were admitted more than 14 days ago: n2, n4"

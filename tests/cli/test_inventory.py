@@ -20,7 +20,7 @@ from tests.cli.site_of_three import append, run, write
 from tests.edges.site.ready import SECRETS
 from tests.edges.ssh.sshd import SSHD, Sshd
 from tests.events import new_event
-from tests.paths import ROOT
+from tests.paths import ROOT, needs_checkout
 from tests.steps.fakes import inventory as hardware
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPinnedKeyOfTheHost"
@@ -94,6 +94,7 @@ def test_wrong_words(site: Path, words: tuple[str, ...]) -> None:
     assert caught.value.remedy
 
 
+@needs_checkout
 def test_ansible_reads_it(site: Path) -> None:
     """The real ansible-inventory lists groups and variables through the script in inventory/."""
     programs = Path(sys.executable).parent

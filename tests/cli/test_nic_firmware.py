@@ -1,4 +1,4 @@
-"""`clusterctl firmware` without --yes: whom it would touch, whom it leaves alone and why."""
+"""`clusterctl firmware` without --yes: the nodes that it would touch, those that it leaves alone, and why."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def name_images(site: Path) -> None:
 
 
 def waves(reported: dict[str, Any]) -> list[list[str]]:
-    """The nodes of each wave, as the preview says them."""
+    """Return the nodes of each wave, as the preview prints them."""
     found: dict[str, list[str]] = {}
     for effect in reported["effects"]:
         found.setdefault(effect["text"].split(":")[0], []).append(effect["node"])
     return list(found.values())
 
 
-def test_without_images_it_says_where_to_name_them(site: Path) -> None:
+def test_without_images_the_message_has_the_place_to_name_them(site: Path) -> None:
     """The site has to decide on versions: there is no default."""
     with pytest.raises(UsageError) as caught:
         run(site, "firmware", *WHY)

@@ -1,4 +1,4 @@
-"""A night takes idle gold nodes, burns them in and gives them back; what fails stays out, and is said."""
+"""A night takes idle gold nodes, burns them in and gives them back; a node that fails stays out and is reported."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from clusterctl.operations.operation import Control
 from clusterctl.operations.partners import PartnerLender
 from clusterctl.ports import Deadline
 from clusterctl.steps.executor.lease import sole_claim
+from clusterctl_cli.commands.burnin_nightly import print_night
 from tests.cli.nights import NAMES, SETTINGS, WINDOW, FakeScheduler, SilentOutside, write
 from tests.cli.site_of_three import append, run, seq
 from tests.events import advances, new_event
@@ -49,9 +50,9 @@ def stages(context: SiteContext) -> dict[str, tuple[Stage, str]]:
     return {node.name: (node.stage, node.stopped_at.value if node.stopped_at else "") for node in context.nodes()}
 
 
-def test_who_does_not_pass_stays_out_and_half_of_the_pool_goes_on_working(site: Path) -> None:
+def test_a_node_that_fails_stays_out_and_half_of_the_pool_goes_on_working(site: Path) -> None:
     """Two of four are taken, both are silent: they are no longer gold, no longer published, drained with the check's
-    name; as long as they are out nobody else is taken.
+    name; as long as they are out no other node is taken.
     """
     context, scheduler = open_site(site), FakeScheduler()
     done = night(context, scheduler)
@@ -66,7 +67,7 @@ def test_who_does_not_pass_stays_out_and_half_of_the_pool_goes_on_working(site: 
 
 
 def test_the_journal_has_the_order_before_anything_is_run(site: Path) -> None:
-    """And says who ordered it: the night's run."""
+    """The record names the run of the night that ordered it."""
     context = open_site(site)
     night(context, FakeScheduler())
     kinds = [event.kind for event in context.journal.history(Stream.NODE, NodeId("id-n1"))]
@@ -76,7 +77,7 @@ def test_the_journal_has_the_order_before_anything_is_run(site: Path) -> None:
 
 
 def test_a_node_that_gets_work_meanwhile_is_passed_over(site: Path) -> None:
-    """Its mate would be alone: it is given back untested, and both had their turn for tonight."""
+    """Its partner would be alone: it is given back untested, and both had their turn for tonight."""
     context, scheduler = open_site(site), FakeScheduler(gets_work={"n1", "n3", "n4"})
     done = night(context, scheduler)
     assert done.tested == []
@@ -87,7 +88,7 @@ def test_a_node_that_gets_work_meanwhile_is_passed_over(site: Path) -> None:
 
 
 def test_a_node_that_another_run_holds_is_given_back(site: Path) -> None:
-    """Nothing is written about it, nor about its mate; the others have their turn without it."""
+    """Nothing is written about it, nor about its partner; the others have their turn without it."""
     context, scheduler = open_site(site), FakeScheduler()
     other = open_site(site).journal.claim([NodeId("id-n1")], "20260101T000000-beef")
     assert other.granted
@@ -99,7 +100,7 @@ def test_a_node_that_another_run_holds_is_given_back(site: Path) -> None:
 
 
 def test_what_a_killed_night_left_is_finished_first(site: Path) -> None:
-    """n3 was ordered and is drained still: it has its turn first, beside an idle gold node, which is lent for that time.
+    """n3 was ordered and is drained still: it has its turn first, with an idle gold node as partner for that time.
     n4 was drained and never ordered: it is given back.
     """
     append(
@@ -129,8 +130,8 @@ def test_a_night_does_not_finish_a_revalidation_that_an_operator_ordered(site: P
     assert context.node("n3").stage is Stage.CABLED
 
 
-def test_who_is_gold_again_gets_its_work_back(site: Path) -> None:
-    """n4 failed some night, was mended and burned in by day. n3 is lent to a run that holds it: it stays where it is."""
+def test_a_node_that_is_gold_again_gets_its_work_back(site: Path) -> None:
+    """n4 failed some night, was repaired and burned in by day. n3 is lent to a run that holds it: it stays where it is."""
     lent = open_site(site).journal.claim([NodeId("id-n3")], "20260101T000000-beef")
     assert lent.granted
     out = {"n3": "clusterctl:revalidate:20260101T000000-beef", "n4": "clusterctl:gpu_ecc:7"}
@@ -149,7 +150,7 @@ def test_nothing_is_begun_when_the_window_is_about_to_close(site: Path) -> None:
 
 
 def test_a_held_gold_node_is_left_alone(site: Path) -> None:
-    """It is in nobody's pool."""
+    """It is in no pool."""
     append(site, [new_event("node", "id-n1", Kind.HOLD_SET, {"reason": "mine", "until": None})])
     done = night(open_site(site), FakeScheduler())
     assert "n1" not in done.tested
@@ -157,7 +158,7 @@ def test_a_held_gold_node_is_left_alone(site: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "says"),
+    ("settings", "expected"),
     [
         ("", "the site has no nightly burn-in"),
         (f'\nnightly: {{window: "{WINDOW}", percent: 50, node_minutes: 10}}\n', "it is unknown which nodes are idle"),
@@ -173,13 +174,13 @@ def test_a_held_gold_node_is_left_alone(site: Path) -> None:
         (SETTINGS.replace("percent: 50", "percent: 50, time_zone: Mars/Base"), "must be a time zone"),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_is_touched(tmp_path: Path, settings: str, says: str) -> None:
+def test_what_cannot_be_is_refused_before_anything_is_touched(tmp_path: Path, settings: str, expected: str) -> None:
     """Exit code 2, with what to do."""
     site = write(tmp_path)
     before = seq(site)
     sound = (site / "site.yml").read_text()
     (site / "site.yml").write_text(sound.replace(SETTINGS, settings))
-    with pytest.raises(UsageError, match=re.escape(says)) as caught:
+    with pytest.raises(UsageError, match=re.escape(expected)) as caught:
         run(site, "burnin", "nightly", "--yes")
     assert caught.value.remedy
     (site / "site.yml").write_text(sound)
@@ -188,27 +189,27 @@ def test_what_cannot_be_is_refused_before_anything_is_touched(tmp_path: Path, se
 
 @dataclass(frozen=True, slots=True)
 class _Scripted(NightRun):
-    """n1 fails in its turn, and n2 cannot be measured without it; beside a mate it passes."""
+    """n1 fails in its turn, and n2 cannot be measured without it; with a partner it passes."""
 
     turns: list[tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=list)
 
-    def _turn(self, names: Sequence[str], night: Night, mates: Collection[str] = ()) -> None:
-        self.turns.append((tuple(names), tuple(mates)))
+    def _turn(self, names: Sequence[str], night: Night, partners: Collection[str] = ()) -> None:
+        self.turns.append((tuple(names), tuple(partners)))
         night.tested += names
         for name in names:
-            self.context.journal.append(self._end(name, mates))
+            self.context.journal.append(self._end(name, partners))
 
-    def _end(self, name: str, mates: Collection[str]) -> list[NewEvent]:
-        stop = {"step": "burnin", "cause": "seen", "remedy": "mend"}
+    def _end(self, name: str, partners: Collection[str]) -> list[NewEvent]:
+        stop = {"step": "burnin", "cause": "seen", "remedy": "repair"}
         if name == "n1":
             return [new_event("node", "id-n1", Kind.NODE_QUARANTINED, {**stop, "verdict": "fail"})]
-        if not mates:
+        if not partners:
             return [new_event("node", f"id-{name}", Kind.NODE_HELD, {**stop, "verdict": "inconclusive"})]
         return advances(f"id-{name}", Stage.GOLD, Stage.CABLED)
 
 
-def test_a_sound_node_whose_mate_failed_is_measured_beside_a_lent_one(site: Path) -> None:
-    """It is no less gold for its mate's fault; the lent node has its work again."""
+def test_a_healthy_node_with_a_failed_partner_is_measured_with_a_lent_one(site: Path) -> None:
+    """It is no less gold for its partner's fault; the lent node has its work again."""
     context, scheduler, closes = open_site(site), FakeScheduler(), CLOCK.now() + timedelta(hours=3)
     lender = PartnerLender(context, scheduler, NIGHTLY)
     watch = _Scripted(lender, SilentOutside(context.site), POLICY, closes, Control())
@@ -222,11 +223,11 @@ class _Mute(FakeScheduler):
     """Looks once, and is gone."""
 
     def take(self, nodes: Sequence[str], reason: str, deadline: Deadline) -> Mapping[str, str]:
-        raise EdgeError("exit status 1: Unable to contact slurm controller", where="scontrol", remedy="mend it")
+        raise EdgeError("exit status 1: Unable to contact slurm controller", where="scontrol", remedy="repair it")
 
 
 def test_a_night_that_breaks_off_is_none(site: Path) -> None:
-    """Exit code 3, so that no timer takes it for an end; the record says when it began, and no end."""
+    """Exit code 3, so that no timer takes it for an end; the record has its beginning, and no end."""
     context = open_site(site)
     mute = replace(context, connect=lambda of, _access: SilentOutside(of, scheduler=_Mute()))
     with pytest.raises(EnvironmentBrokenError, match="Unable to contact") as caught:
@@ -261,7 +262,7 @@ def test_a_second_night_is_refused_while_one_runs(site: Path) -> None:
 
 
 def test_outside_of_its_window_nothing_is_done(site: Path) -> None:
-    """The error says what time it is there."""
+    """The error contains the time of the site."""
     now = CLOCK.now()
     window = f"{now + timedelta(hours=2):%H:%M}-{now + timedelta(hours=4):%H:%M}"
     before = seq(site)
@@ -270,7 +271,7 @@ def test_outside_of_its_window_nothing_is_done(site: Path) -> None:
     assert seq(site) == before
 
 
-def test_a_dry_run_says_who_would_be_first(site: Path) -> None:
+def test_a_dry_run_lists_the_nodes_that_would_be_first(site: Path) -> None:
     """And touches nothing."""
     before = seq(site)
     result = run(site, "burnin", "nightly", "--dry-run").stdout
@@ -279,3 +280,17 @@ def test_a_dry_run_says_who_would_be_first(site: Path) -> None:
     result = json.loads(run(site, "burnin", "nightly", "--dry-run", "--json", "--budget", "100").stdout)
     assert [effect["node"] for effect in result["effects"]] == list(NAMES)
     assert seq(site) == before
+
+
+def test_a_night_without_access_to_the_fabric_ends_and_claims_no_healthy_link(site: Path, capsys) -> None:
+    """Its nodes are judged as ever; the links are inconclusive, in the text and as data."""
+    context = replace(open_site(site), connect=lambda of, _access: SilentOutside(of, scheduler=FakeScheduler()))
+    result = nightly.run(context, NightRequest(), Control())
+    assert result.tested
+    assert result.links is not None
+    assert (result.links.verdict, result.links.links) == ("inconclusive", 0)
+    print_night(result, as_json=False)
+    assert "link health inconclusive: the fabric could not be read: no InfiniBand port" in capsys.readouterr().out
+    print_night(result, as_json=True)
+    links = json.loads(capsys.readouterr().out)["links"]
+    assert (links["verdict"], links["proven"], links["causes"]) == ("inconclusive", 0, [])

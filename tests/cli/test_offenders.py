@@ -1,4 +1,4 @@
-"""Who fails again and again: told by `report` and by `why`, from the journal."""
+"""Repeat offenders: listed by `report` and by `why`, from the journal."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_report_names_them(site: Path) -> None:
     assert [[one["name"] for one in part["offences"]] for part in output["parts"]] == [["n2", "n1"]]
 
 
-def test_why_says_that_it_happened_before(site: Path) -> None:
+def test_why_reports_that_it_happened_before(site: Path) -> None:
     """Of the machine and of its part; n1 is no offender, its part is one."""
     assert "Again: quarantined 2 times in 28 days" in run(site, "why", "n2").stdout
     output = json.loads(run(site, "why", "n1", "--json").stdout)["nodes"][0]["repeated"]
@@ -47,7 +47,7 @@ def test_why_says_that_it_happened_before(site: Path) -> None:
 
 
 def test_a_part_is_known_again_in_another_machine() -> None:
-    """It failed in two machines and is fitted in a third, which never failed: by its serial it is told of that, too."""
+    """It failed in two machines and is fitted in a third, which never failed: by its serial that one lists it, too."""
     at = datetime(2026, 11, 20, tzinfo=UTC)
     part = BadPart("1650", tuple(Offence(NodeId(node), at, "gpu_ecc", "gpu 3", "1650", "") for node in ("a", "b")))
     found = Offenders(parts=(part,))
@@ -55,7 +55,7 @@ def test_a_part_is_known_again_in_another_machine() -> None:
     assert found.parts_in(NodeId("c"), {"1651"}) == ()
 
 
-def test_a_fleet_without_them_is_told_nothing(tmp_path: Path) -> None:
+def test_a_fleet_without_them_has_no_such_lines(tmp_path: Path) -> None:
     site = write(tmp_path)
     assert "Repeat offenders" not in run(site, "report").stdout
     assert "Again" not in run(site, "why", "n2").stdout

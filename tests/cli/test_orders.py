@@ -1,4 +1,4 @@
-"""hold, release, quarantine, waive, merge, retire, as a person types them: what is written, said, and refused."""
+"""hold, release, quarantine, waive, merge, retire: what is written, printed, and refused."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def pool(site: Path) -> list[str]:
 
 
 def test_a_hold_is_journaled_with_actor_and_reason(site: Path) -> None:
-    """Everybody sees who holds it, why, until when; what would be done is nothing."""
+    """Every operator sees the holder, the reason and the end; no work is left to do."""
     assert run(site, "hold", "n2", "--until", "2w", *WHY).return_value == 0
     node = shown(site, "n2")
     me = node["hold"]["by"]
@@ -74,7 +74,7 @@ def test_a_node_that_nothing_has_happened_to_can_be_held(site: Path) -> None:
     assert shown(site, "n3")["hold"]["reason"] == "ticket 7"
 
 
-def test_bootstrap_leaves_held_nodes_alone_and_says_so(site: Path) -> None:
+def test_bootstrap_leaves_held_nodes_alone_and_reports_it(site: Path) -> None:
     """No step, no claim; exit code 1, as for all that is held."""
     run(site, "release", "n2", *WHY)
     run(site, "hold", "n*", *WHY)
@@ -106,7 +106,7 @@ def test_patterns_mean_all_or_none(site: Path) -> None:
 
 
 def test_a_node_that_a_run_works_on_is_not_decided_about(site: Path) -> None:
-    """The refusal says who holds it, nothing is written about any node, and the others' claims are given back."""
+    """The refusal names the holder, nothing is written about any node, and the others' claims are given back."""
     context = open_site(site)
     other = context.journal.claim([NodeId("id-n2")], "20260101T000000-beef")
     before = seq(site)
@@ -119,7 +119,7 @@ def test_a_node_that_a_run_works_on_is_not_decided_about(site: Path) -> None:
 
 
 def test_a_dry_run_decides_nothing(site: Path) -> None:
-    """It says what would be, and checks it as the real thing does."""
+    """It prints what would be done, and checks it as the real order does."""
     before = seq(site)
     result = run(site, "quarantine", "n1", "--reason", "smells", "--dry-run").stdout
     assert "n1: quarantined; a release leads back to burnin; it leaves the gold pool" in result
@@ -140,7 +140,7 @@ def test_it_asks_first(site: Path) -> None:
 
 
 def test_a_persons_quarantine(site: Path) -> None:
-    """A gold node leaves the pool; why says whose word it is, on which part, and a release leads back."""
+    """A gold node leaves the pool; why names the operator and the part, and a release leads back."""
     document = json.loads(run(site, "quarantine", "n1", "--part", "0", "--reason", "dying", "--yes", "--json").stdout)
     assert document["dry_run"] is False
     node = document["nodes"][0]
@@ -156,8 +156,8 @@ def test_a_persons_quarantine(site: Path) -> None:
     assert shown(site, "n1")["stage"] == "cabled"
 
 
-def test_a_waiver_stands_beside_the_finding(site: Path) -> None:
-    """The finding keeps its verdict everywhere, and everywhere it is said who answers for it until when."""
+def test_a_waiver_is_shown_with_the_finding(site: Path) -> None:
+    """The finding keeps its verdict everywhere, with the operator who answers for it and the end."""
     assert "counts as a warning until" in run(site, *WAIVE).stdout
     finding = json.loads(run(site, "why", "n2", "--json").stdout)["nodes"][0]["findings"][0]
     assert (finding["verdict"], finding["waived"].split(" until ")[0][:10]) == ("fail", "waived by ")
@@ -220,7 +220,7 @@ def test_retired_is_final(site: Path) -> None:
     assert "nothing: retired by" in run(site, "plan", "--limit", "n1").stdout
     assert "## Retired" in run(site, "report").stdout
     done = run(site, "bootstrap", "--limit", "n1", "--yes", "--json")
-    assert json.loads(done.stdout) == {"nodes": [], "left_alone": {}, "fabric": []}
+    assert json.loads(done.stdout) == {"nodes": [], "left_alone": {}, "fabric": [], "links": None}
     with pytest.raises(UsageError, match="retired for good"):
         run(site, "release", "n1", *WHY)
 
@@ -238,7 +238,7 @@ def test_a_wipe_shows_the_drives_first(site: Path) -> None:
 
 
 def test_a_wipe_takes_the_right_serial(site: Path) -> None:
-    """Typed or given; another one, and none, end it before anything is asked of anybody."""
+    """Typed or given; another one, and none, end it before any peer is asked."""
     before = seq(site)
     with pytest.raises(UsageError, match="S2 is not the serial of n1: nothing was done"):
         run(site, "retire", "n1", "--wipe", "--reason", "sold", typed="S2\n")

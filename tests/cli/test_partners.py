@@ -1,4 +1,4 @@
-"""Whom a resumed run may measure its nodes with: only who is certainly idle."""
+"""The partners that a resumed run may measure its nodes with: only nodes that are certainly idle."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def pool(folder: Path, *published: str) -> FilePool:
 
 
 def test_what_a_dead_run_never_published_is_company(book: SqlJournal, url: str, tmp_path: Path) -> None:
-    """Its nodes are gold and nobody can have put a job on them: the one that it left behind is not measured alone."""
+    """Its nodes are gold and no job can have started on them: the one that it left behind is not measured alone."""
     golden(url, "killed", ["n1", "n2"], ended=False)
     assert partners(book, pool(tmp_path)) == ["n1", "n2"]
     assert partners(book, pool(tmp_path, "n1")) == ["n2"]
 
 
-def test_who_may_be_at_work_is_left_alone(book: SqlJournal, url: str, tmp_path: Path) -> None:
+def test_a_node_that_may_have_jobs_is_left_alone(book: SqlJournal, url: str, tmp_path: Path) -> None:
     """One witness is not enough: neither a lost pool file nor an unreadable one makes a node idle."""
     golden(url, "ended", ["n1"], ended=True)
     golden(url, "killed", ["n2"], ended=False)
@@ -74,7 +74,7 @@ def test_who_may_be_at_work_is_left_alone(book: SqlJournal, url: str, tmp_path: 
     assert partners(book, published) == ["n2"]
 
 
-def test_nobody_is_troubled_without_need(book: SqlJournal, url: str, tmp_path: Path) -> None:
+def test_no_partner_is_taken_without_need(book: SqlJournal, url: str, tmp_path: Path) -> None:
     """Only where a node is on its way to its burn-in, and then a few."""
     golden(url, "killed", [f"g{number}" for number in range(ENOUGH + 3)], ended=False)
     assert partners(book, pool(tmp_path), (Step.DISCOVER, Step.INSTALL)) == []

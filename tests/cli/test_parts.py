@@ -54,12 +54,12 @@ def test_as_json(site: Path) -> None:
     assert node["inventory"]["drives"][0]["serial"] == DISK
 
 
-def test_the_node_tells_what_was_replaced(site: Path) -> None:
+def test_node_prints_what_was_replaced(site: Path) -> None:
     """In its own history."""
     assert "drive 0: DISK-S1 for X" in run(site, "nodes", "n1").stdout
 
 
 def test_a_part_without_serial(site: Path) -> None:
-    """It has no history, and the person is told why."""
+    """It has no history, and the message has the reason."""
     with pytest.raises(UsageError, match="no reading names the serial of fan 3"):
         run(site, "nodes", "n1", "--part", "fan 3")

@@ -41,7 +41,7 @@ def test_the_lab_an_unknown_command_and_the_list_read_them(argv: tuple[str, ...]
     assert PLUGINS in read.groups
 
 
-def test_without_the_lab_its_command_says_how_to_install_it(
+def test_without_the_lab_its_command_prints_how_to_install_it(
     read: EntryPoints, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Exit code 2, like every wrong input."""

@@ -65,7 +65,7 @@ def test_status_of_those_that_answer_and_those_that_do_not(place: Place) -> None
 
 
 def test_off_on_and_history(place: Place) -> None:
-    """Done, seen, told; what was done stands in the node's history with the reason."""
+    """Done, seen, reported; the node's history has the act and the reason."""
     site, server = place
     code, reported = as_json(site, "power", "off", "n1", *WHY, "--yes")
     assert (code, reported["nodes"]) == (0, [{"name": "n1", "text": "off", "power": "off", "error": None}])
@@ -84,7 +84,7 @@ def test_it_asks(place: Place) -> None:
 
 
 def test_a_dry_run(place: Place) -> None:
-    """Says what it would do; asks no BMC."""
+    """Prints what it would do; asks no BMC."""
     site, server = place
     assert "Nothing was changed" in run(site, "power", "off", "n1", *WHY, "--dry-run").stdout
     assert server.asked == []
@@ -101,7 +101,7 @@ def test_the_budget(place: Place) -> None:
 
 
 def test_another_machine_at_the_address(place: Place) -> None:
-    """It is not touched; exit code 1, and the history says why."""
+    """It is not touched; exit code 1, and the history has the reason."""
     site, server = place
     server.tree[SYSTEM]["SerialNumber"] = "EX77777"
     code, reported = as_json(site, "power", "off", "n1", *WHY, "--yes")
@@ -149,7 +149,7 @@ def test_booted_once_from_an_image_and_ejected(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "expected"),
     [
         (("n1", "--iso", "file:///root/x.iso"), "no http or https"),
         (("n1", "--iso", "https://user:word@images.example.net/x.iso"), "login"),
@@ -157,14 +157,14 @@ def test_booted_once_from_an_image_and_ejected(place: Place) -> None:
         (("--iso", ISO), "no node is named"),
     ],
 )
-def test_an_image_that_is_refused(place: Place, words: tuple[str, ...], says: str) -> None:
+def test_an_image_that_is_refused(place: Place, words: tuple[str, ...], expected: str) -> None:
     """A wrong URL or node is wrong usage; no BMC is asked, and a preview changes nothing."""
     site, server = place
     with pytest.raises(UsageError) as caught:
         run(site, "power", "boot", *words, *WHY, "--yes")
     assert caught.value.remedy
     assert "word@" not in str(caught.value)
-    assert says in str(caught.value)
+    assert expected in str(caught.value)
     shown = run(site, "power", "boot", "n1", "--iso", ISO, *WHY, "--dry-run").stdout
     assert f"n1: power cycle, boot once from {ISO}" in shown
     assert server.asked == []

@@ -1,4 +1,4 @@
-"""How gold is told beside the pool's file: an Ansible inventory, and whether there are spares enough."""
+"""How gold is published in addition to the pool's file: an Ansible inventory, and whether there are enough spares."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def site(tmp_path: Path) -> Path:
 
 
 def test_ansible_reads_the_gold_group(site: Path) -> None:
-    """By its own program; a node that a person holds is not in it, nor is anybody once all are held."""
+    """By its own program; a node that an operator holds is not in it; it is empty once all are held."""
     run(site, "hold", "n1", "--reason", "ticket 7", "--yes")
     argv = [INVENTORY, "--inventory", site / "gold.yml", "--list"]
     output = json.loads(subprocess.run(argv, capture_output=True, check=True, cwd=site).stdout)
@@ -37,8 +37,8 @@ def test_ansible_reads_the_gold_group(site: Path) -> None:
     assert not output.get("gold", {}).get("hosts")
 
 
-def test_a_pool_without_spares_says_so(site: Path) -> None:
-    """Four gold nodes, four needed, a fifth asked for; with fewer needed nothing is said."""
+def test_a_pool_without_spares_is_reported(site: Path) -> None:
+    """Four gold nodes, four needed, a fifth asked for; with fewer needed nothing is printed."""
     assert (
         "too few spares: 4 gold, 4 needed, 1 spares asked for (20 %), 0 there: 1 missing" in run(site, "nodes").stdout
     )
@@ -47,7 +47,7 @@ def test_a_pool_without_spares_says_so(site: Path) -> None:
 
 
 def test_a_night_refuses_before_it_publishes(site: Path) -> None:
-    """What cannot be kept is told first."""
+    """What cannot be kept is reported first."""
     with pytest.raises(UsageError):
         night.run(open_site(site), NightRequest(budget=10), Control())
     assert not (site / "gold.yml").exists()

@@ -26,7 +26,7 @@ def site(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "expected"),
     [
         (ANEW, "it may run a job"),
         (("install", "--reinstall", "n2"), "never installed it"),
@@ -36,16 +36,16 @@ def site(tmp_path: Path) -> Path:
         ((*ANEW, "--from-pool", "--limit", "n2"), "both choose nodes"),
     ],
 )
-def test_what_is_refused(site: Path, words: tuple[str, ...], says: str) -> None:
+def test_what_is_refused(site: Path, words: tuple[str, ...], expected: str) -> None:
     """In words, with a remedy, and nothing is written."""
     before = seq(site)
-    with pytest.raises(UsageError, match=says) as caught:
+    with pytest.raises(UsageError, match=expected) as caught:
         run(site, *words, "--yes")
     assert caught.value.remedy
     assert seq(site) == before
 
 
-def test_a_dry_run_says_what_would_be_overwritten(site: Path) -> None:
+def test_a_dry_run_prints_what_would_be_overwritten(site: Path) -> None:
     """Machine, disk, pool; nothing is asked of any BMC, and nothing is written."""
     before = seq(site)
     result = run(site, *ANEW, "--from-pool", "--dry-run").output

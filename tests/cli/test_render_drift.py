@@ -22,7 +22,7 @@ def test_a_hundred_hosts_are_a_line_a_task() -> None:
 
 
 def test_what_was_not_reached_is_not_clean() -> None:
-    """Nor is one whose check broke off, whatever it said before, or one that needs a reboot."""
+    """Nor is one whose check broke off, whatever it printed before, or one that needs a reboot."""
     away = NodeDrift.of(PlayOutcome("n1", ok=False, changed=0, message="timed out", unreachable=True))
     broken = NodeDrift.of(PlayOutcome("n2", ok=False, changed=1, failed_task="T", message="no", changes=(SYSCTL,)))
     reboot = NodeDrift.of(PlayOutcome("n3", ok=True, changed=0, reboot_for=("ofed",), boot_id="b"))

@@ -32,7 +32,7 @@ def proven_anew(context: SiteContext, scheduler: FakeScheduler, *parts: str, nod
 
 
 def test_partners_are_lent_and_given_back_the_node_only_once_it_is_gold(site: Path) -> None:
-    """Nobody answers here, so it is stopped: it stays out of work, with our reason; its partners have theirs again."""
+    """No host answers here, so it is stopped: it stays out of work, with our reason; its partners have theirs again."""
     context, scheduler = open_site(site), FakeScheduler()
     assert proven_anew(context, scheduler) == 1
     assert scheduler.calls[0] == ("take", ("n2", "n3", "n4"))
@@ -55,8 +55,8 @@ def test_several_nodes_are_ordered_together(site: Path) -> None:
     assert [context.node(name).stopped_at for name in ("n1", "n2")] == [Step.BURNIN, Step.BURNIN]
 
 
-def test_who_works_is_not_revalidated(site: Path) -> None:
-    """Neither is anybody who works lent."""
+def test_a_node_with_jobs_is_not_revalidated(site: Path) -> None:
+    """No node with jobs is lent either."""
     before = seq(site)
     with pytest.raises(UsageError, match="a job runs on it: the scheduler reports allocated"):
         proven_anew(open_site(site), FakeScheduler(busy={"n1"}))
@@ -70,7 +70,7 @@ def test_who_works_is_not_revalidated(site: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "expected"),
     [
         (("revalidate", "n9"), "n9"),
         (("revalidate", "n1", "--repaired", "board"), "another machine"),
@@ -78,10 +78,10 @@ def test_who_works_is_not_revalidated(site: Path) -> None:
         (("revalidate", "n1", "--reason", "…"), "your own words"),
     ],
 )
-def test_what_is_refused(site: Path, words: tuple[str, ...], says: str) -> None:
+def test_what_is_refused(site: Path, words: tuple[str, ...], expected: str) -> None:
     """In words, with a remedy, and nothing is written."""
     before = seq(site)
-    with pytest.raises(UsageError, match=says) as caught:
+    with pytest.raises(UsageError, match=expected) as caught:
         run(site, *words, "--yes")
     assert caught.value.remedy
     assert seq(site) == before
@@ -100,8 +100,8 @@ def test_without_a_scheduler_a_person_answers_for_idleness(site: Path) -> None:
     assert "measured with n2" in result
 
 
-def test_a_dry_run_says_what_is_proven_anew(site: Path) -> None:
-    """And beside whom."""
+def test_a_dry_run_prints_what_would_be_proven_again(site: Path) -> None:
+    """The report names the partners as well."""
     before = seq(site)
     result = run(site, "revalidate", "n1", "--repaired", "gpu3,cable 5", "--dry-run").stdout
     assert "gpu3, cable 5 repaired, and the chassis was open: revalidated by discover, install, configure" in result
@@ -118,7 +118,7 @@ def offends(site: Path, node: str, times: int) -> None:
 
 
 def test_a_repeat_offender_is_proven_by_the_longer_suite(site: Path) -> None:
-    """It is said before anything is done, and stays in its history; who failed once has the site's suite."""
+    """It is printed before anything is done, and stays in its history; a node that failed once has the site's suite."""
     offends(site, "n1", 2)
     offends(site, "n2", 1)
     result = run(site, "revalidate", "n1", "--dry-run").stdout
@@ -146,8 +146,8 @@ def test_the_longer_suite_must_fit_into_the_deadline(site: Path) -> None:
     """Else it is refused before the node leaves the pool, with what to allow."""
     offends(site, "n1", 2)
     with (site / "site.yml").open("a") as file:
-        file.write("suite: {pair_seconds: 1200}\n")  # the loads of bootstrap take 6150 s, of 7200 s
+        file.write("suite: {pair_seconds: 4000}\n")  # the loads of bootstrap take 20150 s, of 21600 s
     before = seq(site)
-    with pytest.raises(UsageError, match="the loads of the suite revalidate take 7860 s"):
+    with pytest.raises(UsageError, match="the loads of the suite revalidate take 21860 s"):
         run(site, "revalidate", "n1", "--yes")
     assert seq(site) == before

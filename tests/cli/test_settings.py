@@ -126,7 +126,7 @@ def write(folder: Path, lab: Site, machines: list[Machine]) -> Path:
     return site
 
 
-def test_check_tells_drift_and_who_differs(place: Place) -> None:
+def test_check_reports_drift_and_the_nodes_that_differ(place: Place) -> None:
     """All that is not as wanted, with what is; one of four that runs something else is named; nothing is written."""
     place.lab.world.rewrite(place.of("n2").name, Firmware(Component.BIOS, "1.0").flashed)
     code, reported = place("check")
@@ -143,7 +143,7 @@ def test_check_tells_drift_and_who_differs(place: Place) -> None:
     assert "0 of 4 nodes are as their baseline has them" in run(place.site, "settings", "check").stdout
 
 
-def test_one_that_nobody_has_asked_is_not_right(place: Place) -> None:
+def test_a_node_that_was_not_read_is_not_right(place: Place) -> None:
     """A machine that was never discovered has nothing to be held against: that is no good answer."""
     with (place.site / "bmcs.csv").open("a") as sheet:
         sheet.write("n5,192.0.2.5,A01\n")
@@ -152,16 +152,16 @@ def test_one_that_nobody_has_asked_is_not_right(place: Place) -> None:
 
 
 def waves(reported: dict[str, Any]) -> list[list[str]]:
-    """The nodes of each wave, as the preview says them."""
+    """Return the nodes of each wave, as the preview prints them."""
     found: dict[str, list[str]] = {}
     for effect in reported["effects"]:
         found.setdefault(effect["text"].split(":")[0], []).append(effect["node"])
     return list(found.values())
 
 
-def test_apply_first_only_tells(place: Place) -> None:
+def test_apply_first_prints_only_a_preview(place: Place) -> None:
     """With --dry-run a plan by waves, and who is left alone and why; nothing happens to any machine. Without --yes it
-    asks, and where there is nobody to ask nothing happens either.
+    asks, and without a terminal nothing happens either.
     """
     code, reported = place("apply", *WHY, "--dry-run")
     assert (code, reported["dry_run"], waves(reported)) == (0, True, [["n1"], ["n2"]])
@@ -176,7 +176,7 @@ def test_apply_first_only_tells(place: Place) -> None:
 
 
 def test_apply(place: Place) -> None:
-    """BMC, BIOS and attributes with one boot each, told and journaled; a gold node is held first; then all is right."""
+    """BMC, BIOS and attributes with one boot each, reported and journaled; a gold node is held first; then all is right."""
     code, reported = place("apply", "n1", "n3", *WHY, "--yes", "--from-pool")
     assert code == 0, reported
     assert sorted((one["name"], one["error"]) for one in reported["nodes"]) == [("n1", None), ("n3", None)]
@@ -216,7 +216,7 @@ def test_an_image_that_was_changed(place: Place) -> None:
 
 
 def test_one_that_another_run_holds(place: Place) -> None:
-    """Is left alone, and said so."""
+    """It is left alone, and reported."""
     other = open_site(place.site)
     claims = other.journal.claim(["id-n1"], "another")
     try:

@@ -29,7 +29,7 @@ n5,192.0.2.5,,
     ],
 )
 def test_groups(tmp_path: Path, per: str, groups: list[set[str]]) -> None:
-    """Those of one rack, of one PDU, or all; whom nobody has placed are one group, the careful way."""
+    """Those of one rack, of one PDU, or all; nodes without a known place are one group, the careful way."""
     folder = write_ready_site(tmp_path / "site")
     (folder / "bmcs.csv").write_text(SHEET)
     with (folder / "site.yml").open("a") as file:

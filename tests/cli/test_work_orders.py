@@ -92,8 +92,8 @@ def test_the_cable_at_the_part(site: Path) -> None:
     assert (row["part"], row["cables"]) == ("mlx5_0", "")
 
 
-def test_who_is_held_by_a_person_is_not_forgotten(site: Path) -> None:
-    """Nothing is to be done there, and it says who holds it and why."""
+def test_a_node_that_an_operator_holds_is_not_forgotten(site: Path) -> None:
+    """No work is to be done there; the holder and the reason are listed."""
     run(site, "hold", "n1", "--reason", "for the vendor", "--yes")
     text = run(site, "report", "--work-orders").output
     assert "## Held by operators, nothing to do" in text
@@ -103,7 +103,7 @@ def test_who_is_held_by_a_person_is_not_forgotten(site: Path) -> None:
 
 
 def test_a_fleet_of_which_nothing_is_known(tmp_path: Path) -> None:
-    """It says so; CSV has its headings only, and says it beside them."""
+    """A message reports it; CSV has its headings only, and the message goes to standard error."""
     write_ready_site(tmp_path / "site")
     (tmp_path / "site/bmcs.csv").write_text(SHEET)
     nothing = "No work orders: nothing is known of 3 nodes yet. clusterctl discover reads them."

@@ -10,7 +10,7 @@ from tests.docs.pages import with_docs
 
 @with_docs
 def test_the_page_has_every_code() -> None:
-    """Written anew where `CLUSTERCTL_WRITE_PAGES` is set, and compared otherwise."""
+    """Written where `CLUSTERCTL_WRITE_PAGES` is set, and compared otherwise."""
     wanted = page()
     if os.environ.get("CLUSTERCTL_WRITE_PAGES"):
         PAGE.write_text(wanted, encoding="utf-8")

@@ -10,7 +10,7 @@ from tests.docs.pages import with_docs
 
 @with_docs
 def test_the_command_reference_is_that_of_the_command_line() -> None:
-    """The page is written anew where `CLUSTERCTL_WRITE_PAGES` is set, and compared otherwise."""
+    """The page is written where `CLUSTERCTL_WRITE_PAGES` is set, and compared otherwise."""
     wanted = page()
     if os.environ.get("CLUSTERCTL_WRITE_PAGES"):
         PAGE.write_text(wanted, encoding="utf-8")

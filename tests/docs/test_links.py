@@ -42,6 +42,6 @@ def test_every_page_named_in_the_code_exists() -> None:
 
 
 def test_pages_lie_in_four_parts() -> None:
-    """A page is a tutorial, a how-to, reference or explanation; beside them lie the decisions and the soak runs."""
+    """A page is a tutorial, a how-to, reference or explanation; decisions and soak runs have folders of their own."""
     parts = {page.relative_to(DOCS).parts[0] for page in PAGES}
     assert parts <= {"index.md", "tutorial", "how-to", "reference", "explanation", "adr", "soak"}

@@ -57,7 +57,7 @@ class Expectation(pydantic.BaseModel, frozen=True, extra="forbid"):
 
 @dataclass(frozen=True)
 class Row:
-    """A fault's line of the table: `answer` is what `clusterctl why NODE --json` said."""
+    """A fault's line of the table: `answer` is the output of `clusterctl why NODE --json`."""
 
     expected: Expectation
     node: str
@@ -80,7 +80,7 @@ class Row:
         if not is_subject(wanted.subject, found.get("subject", "")):
             yield f"found on {found.get('subject')!r}, expected {wanted.subject!r}"
         if wanted.remedy not in found.get("remedy", ""):
-            yield f"the remedy {found.get('remedy')!r} does not say {wanted.remedy!r}"
+            yield f"the remedy {found.get('remedy')!r} does not contain {wanted.remedy!r}"
         others = [f"{other['check']} on {other['subject']}" for other in self.answer["findings"][1:]]
         if others:
             yield f"further roots: {', '.join(others)}"
@@ -100,8 +100,8 @@ class Row:
         )
 
 
-_BROKEN = {"delivered": "as delivered", "configure": "amid configure", "running": "while running"}
-HEAD = ("fault", "part", "broken", "found at", "check and part", "cause", "remedy", "the look comes from")
+_BROKEN = {"delivered": "as delivered", "configure": "during configure", "running": "while running"}
+HEAD = ("fault", "part", "broken", "found at", "check and part", "cause", "remedy", "source of the output")
 
 
 def expectations() -> tuple[Expectation, ...]:
@@ -112,15 +112,15 @@ def expectations() -> tuple[Expectation, ...]:
 PAGE = ROOT / "docs/reference/faults.md"
 PREFACE = """# Faults, and what is found of them
 
-Faults in one lab, and `clusterctl bootstrap` over all of it: written by `make fault-table`. Every line is what a run
-said, word for word; tests/e2e/test_faults.py holds it in place. `part` is what follows `NODE:` in `clusterctl lab inject
-FAULT NODE:PART`. Machines were broken as delivered, amid configure, or while they ran, in batches, each mended after its
-batch. The last batch had the loads that the suite bootstrap leaves out (tests/e2e/data/every_load.yml).
+The faults of one lab and what `clusterctl bootstrap` finds of them; `make fault-table` writes this page. Each line is the
+literal output of a run, and tests/e2e/test_faults.py checks it. `part` is what follows `NODE:` in `clusterctl lab inject
+FAULT NODE:PART`. Machines were broken as delivered, during configure, or while they ran, in batches; each batch was
+repaired before the next. The last batch ran the loads that the suite bootstrap omits (tests/e2e/data/every_load.yml).
 
-Every check and load finds a fault here but for three, which hosts of a lab have nothing to show for: `roce` (a lab has no
-adapters in Ethernet mode: tests/burnin/test_roce.py), `zpool` (a disk drawn
-from a real pool on virtual metal: tests/metal/test_roles_on_metal.py) and `host_network` (virtual metal whose MTU
-is changed while it runs: tests/metal/test_pxe_install.py, and networkd's own reading: tests/formats/host/test_networkd.py).
+Each check and each load finds a fault here, except three that a lab cannot show: `roce` (a lab has no adapters in
+Ethernet mode: tests/burnin/test_roce.py), `zpool` (a disk pulled from a real pool on virtual metal:
+tests/metal/test_roles_on_metal.py) and `host_network` (virtual metal with an MTU that changes while it runs:
+tests/metal/test_pxe_install.py; networkd's own output: tests/formats/host/test_networkd.py).
 
 """
 

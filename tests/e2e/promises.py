@@ -15,7 +15,7 @@ from tests.processes import mentioning
 
 STOPS = (Kind.NODE_HELD, Kind.NODE_QUARANTINED)
 NOT_ASKED = frozenset({("install", "data_disks"), ("burnin", "dns"), ("burnin", "host_network"), ("burnin", "zpool")})
-"""What the lab's site does not ask: its MAAS reads no drives, its hosts have no name server, nothing is said of their
+"""What the lab's site does not ask: its MAAS reads no drives, its hosts have no name server, nothing is set for their
 network, no pool is wanted.
 """
 
@@ -68,7 +68,7 @@ def _installs(site: Site, nodes: int) -> Iterator[str]:
 
 
 def unfolded(site: Site) -> Iterator[str]:
-    """The stored states are the fold of the events: written anew, they stay what they are."""
+    """The stored states are the fold of the events: written again, they stay the same."""
     before = _rows(site, "SELECT * FROM node_state ORDER BY node")
     with site.journal() as journal:
         journal.rebuild()

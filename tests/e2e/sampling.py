@@ -1,4 +1,4 @@
-"""Looks again and again, beside what a test does meanwhile."""
+"""Reads a state again and again while a test runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rehearsal site under test: its commands run as a person would run them, its journal read beside them."""
+"""A rehearsal site under test: its commands run as an operator runs them, and its journal is read."""
 
 from __future__ import annotations
 

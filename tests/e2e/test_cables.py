@@ -1,4 +1,4 @@
-"""Cables of a running lab, by the tools a site has: an uplink taken out and back, network cables heard live."""
+"""Cables of a running lab, by the tools of a site: an uplink taken out and back, network cables seen by LLDP."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_links_are_read_judged_and_a_burn_is_planned(site: Site, tmp_path: Path)
     assert {one["reason"] for one in plan["unreached"]} == {"no route between two hosts uses it"}
 
 
-def test_network_cables_are_heard_live(site: Site) -> None:
+def test_network_cables_are_seen_by_lldp(site: Site) -> None:
     """A swap is one line to do; a host that cannot be asked is inconclusive, not missing; the evidence is kept."""
     site.lab("inject", "swapped-ethernet-cable", "node001")
     site.lab("inject", "sshd-stopped", "node003")

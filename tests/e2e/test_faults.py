@@ -36,9 +36,9 @@ pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(2400)]
 
 WHOLE = bool(os.environ.get("CLUSTERCTL_WHOLE_TABLE") or os.environ.get("CLUSTERCTL_WRITE_PAGES"))
 BATCHES = 2 if WHOLE else 1
-"""So often each of the hosts that run is broken, found out, mended and released."""
+"""How many times each of the hosts that run is broken, found, repaired and released."""
 HEALTHY = 4
-"""Company for those whose loads must be measured beside somebody."""
+"""Partners for hosts with loads that need a second host."""
 ELSEWHERE = {"host_network", "roce", "zpool"}
 """Checks of what hosts of a lab have not: a network of their own, adapters in Ethernet mode, disks."""
 DATA = Path(__file__).with_name("data")
@@ -51,7 +51,7 @@ EXPECTED = tuple(
 
 @dataclass(frozen=True)
 class Cast:
-    """Who gets which fault: a node of its own for what is delivered broken or breaks amid configure; those that run are
+    """Who gets which fault: a node of its own for what is delivered broken or breaks during configure; those that run are
     used again in each batch.
     """
 
@@ -157,7 +157,7 @@ def test_every_fault_is_expected() -> None:
 
 
 def test_every_check_and_load_finds_a_fault() -> None:
-    """But for what hosts of a lab have none of; the page says where those are shown."""
+    """Except for checks that hosts of a lab cannot fail; the page names where those are shown."""
     found = {each.check for each in TABLE}
     assert {*CHECKS, *NODE_LOADS, *GROUP_LOADS} - found == ELSEWHERE
     assert all(f"`{name}`" in PREFACE for name in ELSEWHERE)
@@ -190,8 +190,8 @@ def test_it_is_found(play: Play, expected: Expectation) -> None:
     assert not list(row.wrong()), f"{row.node}: {list(row.wrong())}; {row.found}"
 
 
-def test_nobody_else_is_suspected(play: Play) -> None:
-    """The sound ones beside all that are gold, and nothing worse than a warning was ever found on them."""
+def test_no_other_node_is_suspected(play: Play) -> None:
+    """All healthy nodes are gold, and nothing worse than a warning was ever found on them."""
     states = {state.name: state for state in play.site.states()}
     assert {name: states[name].stage.value for name in CAST.sound} == dict.fromkeys(CAST.sound, "gold")
     ids = {states[name].id for name in CAST.sound}
@@ -206,7 +206,7 @@ def test_nobody_else_is_suspected(play: Play) -> None:
 
 
 def test_the_page(play: Play) -> None:
-    """docs/reference/faults.md is written anew where `CLUSTERCTL_WRITE_PAGES` is set; each row has a cause and a remedy."""
+    """docs/reference/faults.md is written where `CLUSTERCTL_WRITE_PAGES` is set; each row has a cause and a remedy."""
     rows = play.rows.values()
     assert all(row.found.get("cause") and row.found.get("remedy") for row in rows)
     if os.environ.get("CLUSTERCTL_WRITE_PAGES"):

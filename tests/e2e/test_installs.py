@@ -1,4 +1,4 @@
-"""Installs as such, in a lab: the disks that hosts tell, waves that stop by themselves, an OS replaced by order."""
+"""Installs as such, in a lab: the disks that hosts report, waves that stop by themselves, an OS replaced by order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ANEW = ("install", "--reinstall", GOOD, "--reason", "another kernel", "--yes")
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """Four machines, the first two of which boot somebody's older OS; the site's waves are strict."""
+    """Four machines, the first two of which boot an older OS; the site's waves are strict."""
     folder = tmp_path_factory.mktemp("installs")
     with running_lab("stinst", "10.175.0.0/16", folder, "--hosts", "4") as lab:
         for name in BROKEN:
@@ -60,7 +60,7 @@ def test_two_bad_canaries_and_no_more(site: Site) -> None:
 
 
 def test_the_next_run_begins_again(site: Site) -> None:
-    """With a canary, and takes them all; each host has told which disk it runs from."""
+    """With a canary, and takes them all; each host has reported the disk that it runs from."""
     again = site.run("install", "--yes", "--limit", "node00[34]")
     assert again.wait() == 0, again.stderr
     assert list(stages(site).values()).count("installed") == 2
@@ -76,7 +76,7 @@ def test_the_next_run_begins_again(site: Site) -> None:
 
 
 def test_installed_is_left_as_it_is(site: Site) -> None:
-    """The step alone finds nothing to do; a dry run of --reinstall says what it would, and changes nothing."""
+    """The step alone finds nothing to do; a dry run of --reinstall prints what it would do, and changes nothing."""
     events = len(kinds(site, GOOD))
     assert site.run("install", "--yes", "--limit", GOOD).wait() == 0
     plan = site.run(*ANEW, "--dry-run")

@@ -35,7 +35,7 @@ KEYS = {"name", "stage", "verdict", "since", "cause", "remedy"}
 
 @dataclass(frozen=True)
 class Cause:
-    """Where a fault must stop its machine, and what must be said of it."""
+    """Where a fault must stop its machine, and the text that its finding must contain."""
 
     step: str
     check: str
@@ -200,7 +200,7 @@ def test_why_names_cause_part_and_remedy(rehearsal: Rehearsal, name: str) -> Non
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_quarantine_rests_on_evidence_of_the_rehearsal(rehearsal: Rehearsal, name: str) -> None:
-    """What a finding points at is in the journal, is not empty, and says that it is simulated."""
+    """The evidence of a finding is in the journal, is not empty, and is marked as simulated."""
     (finding,) = rehearsal.site.ask("why", name)["nodes"][0]["findings"]
     assert finding["evidence"]
     with rehearsal.site.journal() as journal:
@@ -210,7 +210,7 @@ def test_a_quarantine_rests_on_evidence_of_the_rehearsal(rehearsal: Rehearsal, n
 
 
 def test_the_pool_lists_the_gold_ones(rehearsal: Rehearsal) -> None:
-    """And says that it is a rehearsal's."""
+    """The report has a note that it is a rehearsal's."""
     pool = json.loads((rehearsal.site.folder / "gold.json").read_text())
     assert pool["simulated"] is True
     assert [node["name"] for node in pool["gold"]] == [name for name in HOSTS if name not in EXPECTED]

@@ -56,7 +56,7 @@ def erasing(site: Site) -> bool:
 
 
 def test_the_plan_names_the_drives_and_touches_nothing(site: Site) -> None:
-    """As the BMC has told them: the BOSS root disk and the data drives, by serial and size."""
+    """As the BMC has reported them: the BOSS root disk and the data drives, by serial and size."""
     effects = [effect["text"] for effect in site.ask(*WIPE, "--dry-run")["effects"]]
     assert all(f"serial {serial(site, NAME)}: erase" in text for text in effects)
     assert any("serial BOSS0001" in text for text in effects)
@@ -97,8 +97,8 @@ def test_it_is_not_selected_again(site: Site) -> None:
     assert json.loads(site.lab("status", "--json"))["machines"][1]["installed"] is True
 
 
-def test_no_secret_is_told_on_the_way(site: Site) -> None:
-    """What was said and written while erasing repeats no password and no key."""
+def test_no_secret_is_printed_on_the_way(site: Site) -> None:
+    """The output and the files of erasing contain no password and no key."""
     secrets = [(site.folder / "secrets" / name).read_text().strip() for name in ("bmc-password", "maas-api-key")]
     output = "".join(path.read_text(errors="replace") for path in Path(site.scratch).rglob("*") if path.is_file())
     assert len(output) > 1000

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.disk import disk_explained, require_room, write_whole
+from clusterctl.edges.disk import disk_explained, named_path_explained, require_room, write_whole
 from clusterctl.edges.hostkeys import HostKeys
 from clusterctl.edges.pool import FilePool
-from clusterctl.fleet.errors import EnvironmentBrokenError
+from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
 from tests.steps.fakes import FixedClock
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
@@ -57,7 +57,7 @@ def test_what_is_there_is_kept_where_it_must_be(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_errors_say_what_and_where_and_what_to_do(tmp_path: Path) -> None:
+def test_errors_have_what_and_where_and_what_to_do(tmp_path: Path) -> None:
     """A full disk asks for room, anything else for permission."""
     with (
         pytest.raises(EnvironmentBrokenError, match="cannot be kept: No space left") as full,
@@ -70,8 +70,27 @@ def test_errors_say_what_and_where_and_what_to_do(tmp_path: Path) -> None:
     assert "writable" in denied.value.remedy
 
 
+@pytest.mark.parametrize("below", ["missing/file", "file/below", "n" * 300])
+def test_a_path_that_cannot_exist_is_wrong_usage(tmp_path: Path, below: str) -> None:
+    """The operator named it: another path helps, and no right or space."""
+    (tmp_path / "file").write_text("")
+    path = tmp_path / below
+    with (
+        pytest.raises(UsageError, match="cannot be written: ") as caught,
+        named_path_explained("cannot be written", path),
+    ):
+        path.write_text("")
+    assert (caught.value.where, caught.value.exit_code) == (str(path), 2)
+    assert "name another path" in caught.value.remedy
+
+
+def test_a_named_path_without_a_right_is_no_wrong_usage(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentBrokenError, match="denied"), named_path_explained("cannot be written", tmp_path):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+
 @needs_root
-def test_a_full_disk_is_said_and_leaves_nothing_half_written(full_disk: Path) -> None:
+def test_a_full_disk_is_reported_and_leaves_nothing_half_written(full_disk: Path) -> None:
     """Neither a host key nor the pool is there afterwards, nor a part of them that could be taken for one."""
     with pytest.raises(EnvironmentBrokenError, match="No space left"):
         require_room(full_disk)

@@ -14,14 +14,17 @@ from hypothesis import strategies as st
 from clusterctl.cabling.generate.fat_tree import PortNaming, generate
 from clusterctl.cabling.generate.racks import RackLayout
 from clusterctl.cabling.generate.shape import FabricSize, shape_of
-from clusterctl.edges.infiniband import IbnetdiscoverReader, IbPorts
+from clusterctl.edges.infiniband import IbnetdiscoverReader, IbPorts, TelemetryReader
 from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.fabric.topology import DeviceKind, PortState
 from clusterctl.fleet.finding import Origin
+from clusterctl.formats.infiniband.fabric_file import decode_fabric
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.formats.infiniband.port_queries import parse_ibportstate, parse_nodeinfo_guid
 from clusterctl.ports import Deadline
+from clusterctl.steps.cable.link_health import UNREADABLE
 from tests.cabling.generate.subnet import MISSING, _ibsim, _netfile, preload
+from tests.formats.infiniband import printers
 
 NOW = datetime(2026, 1, 31, 8, tzinfo=UTC)
 DOWN = "Switch PortInfo:\n# Port info: Lid 2 port 3\nLinkState:.......................Down\nPhysLinkState:...................Disabled\n"
@@ -54,7 +57,7 @@ def test_any_text(text):
 
 
 def test_a_tool_that_fails():
-    """No state is made up where the tool could not tell."""
+    """No state is invented where the tool had none."""
     ports = IbPorts(Clock(), Origin.SIMULATED, ibportstate=("/bin/sh", "-c", "echo no route >&2; exit 1"))
     with pytest.raises(EdgeError, match="no route"):
         ports.state(2, 3, Deadline.after(60))
@@ -83,3 +86,26 @@ def test_the_real_tools(tmp_path: Path):
 
 
 SWEEP = "OSM_TMP_DIR={0} OSM_CACHE_DIR={0} /usr/sbin/opensm -o -e -f {0}/osm.log >/dev/null 2>&1; exec ibnetdiscover"
+
+
+def test_a_db_csv_is_read_without_the_keys_of_the_fabric(tmp_path):
+    """Nothing that is stored holds the M_Key."""
+    text = printers.db_csv(printers.two_switches())
+    assert "0x5ec4e7" in text
+    (tmp_path / "db.csv").write_text(text)
+    reader = TelemetryReader(Clock(), Origin.REAL, ("cat", str(tmp_path / "db.csv")))
+    found = reader.db_csv(Deadline.after(60))
+    assert len(decode_fabric(found.value.encode(), file="x").links) == len(printers.two_switches().links)
+    assert "0x5ec4e7" not in found.value
+    assert b"0x5ec4e7" not in found.evidence[0].content
+    assert found.evidence[0].at == NOW
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [(("echo", "-I- done"), "no db_csv"), (("false",), "exit"), (("no-such-ibdiagnet",), "no-such-ibdiagnet")],
+)
+def test_a_command_that_prints_no_db_csv_is_an_error(command, message):
+    with pytest.raises(UNREADABLE) as caught:
+        TelemetryReader(Clock(), Origin.REAL, command).db_csv(Deadline.after(60))
+    assert message in f"{caught.value.where} {caught.value.message}"

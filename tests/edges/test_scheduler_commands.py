@@ -55,21 +55,21 @@ def test_a_sites_commands_take_and_give_back(tmp_path: Path) -> None:
 
 
 def test_another_exit_code_is_trouble_not_an_answer(tmp_path: Path) -> None:
-    """Nobody knows what was done: the error names the command."""
+    """The result is unknown: the error names the command."""
     with pytest.raises(EdgeError, match="exit status 4") as caught:
         scheduler(tmp_path).take(["odd"], REASON, soon())
     assert caught.value.where.endswith("take odd clusterctl:nightly:r1")
 
 
 @pytest.mark.parametrize("idle", ["exit 3", "echo 'n1 n2'"])
-def test_who_is_idle_must_be_understood(tmp_path: Path, idle: str) -> None:
-    """A command that fails, or prints something else than names, makes nobody idle."""
+def test_the_list_of_idle_nodes_must_be_understood(tmp_path: Path, idle: str) -> None:
+    """A command that fails, or prints something else than names, makes no node idle."""
     with pytest.raises(EdgeError):
         scheduler(tmp_path, idle).look(soon())
 
 
 def test_a_lists_nodes_are_idle_and_no_others() -> None:
-    """By the site's word; there is nobody to take them from."""
+    """By the site's setting; there is no scheduler to take them from."""
     listed = ListedScheduler(frozenset({"n1"}))
     assert listed.look(soon()).value["n1"].use is Use.IDLE
     assert listed.take(["n1", "n2"], REASON, soon()) == {"n2": "the site does not list it as idle"}

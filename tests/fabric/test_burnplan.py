@@ -81,7 +81,7 @@ def test_document(whole):
 
 
 def test_cut_cables(tmp_path):
-    """Two cables between switches cut: OpenSM falls back without a word in its state; it is said, with and without its
+    """Two cables between switches cut: OpenSM falls back without a sign in its state; it is reported, with and without its
     log, and every link without a route is named.
     """
     plan = tree()

@@ -41,7 +41,7 @@ def run(files: Path, before: str, after: str, *more: object, fabric: str = "fabr
 
 
 def test_healthy_is_0(files):
-    """All links proven: exit code 0, the counts, and by which limits; what was not measured is said."""
+    """All links proven: exit code 0, the counts, and the limits; what was not measured is reported."""
     result = run(files, "before", "after", "--json")
     assert result.exit_code == 0
     document = json.loads(result.stdout)
@@ -49,6 +49,7 @@ def test_healthy_is_0(files):
     assert "temperatures of transceivers" in document.pop("not_measured")
     assert document == {
         "verdict": "pass",
+        "groups": [],
         "links": 6,
         "proven": 6,
         "bad": 0,
@@ -111,13 +112,13 @@ def test_bad_input_is_2(files, before, after, fabric, why):
 
 
 def test_db_csv_needs_no_fabric(files):
-    """A db_csv tells its links itself; without counters in it nothing is proven."""
+    """A db_csv has its links itself; without counters in it nothing is proven."""
     result = run(files, "csv", "csv", "--seconds", 900, "--json", fabric="")
     assert (result.exit_code, json.loads(result.stdout)["verdict"]) == (1, "inconclusive")
 
 
 def test_limits_of_ones_own(files):
-    """A file beside the shipped ones is taken; an unknown name is refused with those that there are."""
+    """A file next to the shipped ones is taken; an unknown name is refused with the list of known ones."""
     own = files / "own.yml"
     own.write_text(text_of("limits/fabric/ndr.yml").replace("name: ndr", "name: own").replace("1.0e-14", "1.0e-10"))
     result = run(files, "before", "ill", "--limits", own, "--json")

@@ -107,7 +107,7 @@ def test_missing_file_is_2(tmp_path):
     assert run("--plan", tmp_path / "none", "--fabric", FABRIC).exit_code == 2
 
 
-def test_without_a_plan_the_rule_is_inferred_or_said_to_be_missing(as_planned):
+def test_without_a_plan_the_rule_is_inferred_or_reported_as_missing(as_planned):
     """No --plan: the answer names the inferred rules, and two hosts, too few for any, are not passed as right."""
     result = run("--fabric", as_planned, "--json")
     document = json.loads(result.stdout)
@@ -117,7 +117,7 @@ def test_without_a_plan_the_rule_is_inferred_or_said_to_be_missing(as_planned):
     assert "no --plan" in run("--fabric", as_planned).stdout
 
 
-def test_guids_say_who_is_who(tmp_path, as_planned):
+def test_guids_identify_the_devices(tmp_path, as_planned):
     """An adapter without a useful description is known by its GUID, given as a CSV."""
     text = as_planned.read_text()
     guid = text.split('"H-')[1][:16]

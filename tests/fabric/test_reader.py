@@ -67,7 +67,7 @@ TIMED_OUT = "src/query_smp.c:197; umad (DR path slid 0; dlid 0; 0,1,2 Attr 0x11:
 
 @pytest.mark.parametrize(("times", "readings", "reported"), [(0, 1, False), (1, 2, False), (2, 3, False), (9, 3, True)])
 def test_a_device_that_was_too_slow_is_asked_again(tmp_path: Path, times: int, readings: int, reported: bool) -> None:
-    """The tool leaves it out and ends with 0: so the fabric is read again, three times at most, and what was said of
+    """The tool leaves it out and ends with 0: so the fabric is read again, three times at most, and the messages about
     the last reading stands in the evidence.
     """
     count = tmp_path / "count"

@@ -1,4 +1,4 @@
-"""What tests expect of a machine; a case that differs says where, with `dataclasses.replace`."""
+"""What tests expect of a machine; a case that differs replaces fields with `dataclasses.replace`."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_decisions_come_back_whole() -> None:
 
 
 def test_an_inventory_comes_back_whole() -> None:
-    """What the BMC did not tell is still unmeasured."""
+    """What the BMC did not report is still unmeasured."""
     found = Inventory(
         "Example Inc.",
         "GX-8000",

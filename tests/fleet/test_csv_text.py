@@ -16,7 +16,7 @@ from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 from clusterctl.formats.site.table import read_table
 from clusterctl.formats.wiring.csv_plan import wiring_csv
 from clusterctl.formats.wiring.plan import parse_wiring_csv
-from tests.paths import ROOT
+from tests.paths import ROOT, needs_checkout
 
 CELLS = st.text(alphabet="=+-@\t\r\n;,'\" \uff1da1.", max_size=12) | st.text(max_size=12)
 FORMULA = re.compile(r"[=+\-@\t\r\n\uff0b\uff0d\uff1d\uff20]")
@@ -78,6 +78,7 @@ def test_a_wiring_plan_with_hostile_names_is_read_back_as_it_was() -> None:
     )
 
 
+@needs_checkout
 def test_one_place_writes_csv() -> None:
     """No other module of the product has a writer of its own; ibdiagnet's is for comparing lines and writes no file."""
     writers = {

@@ -18,7 +18,7 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 REAL = frozenset({Origin.REAL})
 FINE = Finding(check="bmc", verdict=Verdict.PASS, code=Code.PASSED)
 NONE_LISTED = for_the_host("gpu_count", "the BMC lists no GPU at all", certain=True)
-NOT_TOLD = for_the_host("gpu_count", "the BMC does not tell its GPUs", certain=False)
+NOT_TOLD = for_the_host("gpu_count", "the BMC does not report its GPUs", certain=False)
 ALL_THERE = Finding(check="gpu_count", verdict=Verdict.PASS, code=Code.PASSED)
 STEPS = ("install", "configure", "cable")
 
@@ -42,13 +42,13 @@ def admitted(*burnin: Finding, asked: datetime = NOW - timedelta(hours=2)) -> De
     )
 
 
-def test_a_machine_whose_bmc_lists_no_gpu_goes_on() -> None:
+def test_a_machine_with_a_bmc_that_lists_no_gpu_goes_on() -> None:
     """With a warning, at once: asking such a BMC again is of no use."""
     assert discovered(FINE, NONE_LISTED) == Advance(Stage.DISCOVERED, Verdict.WARN)
 
 
 def test_what_could_not_be_read_is_asked_for_again_first() -> None:
-    """A BMC that stumbled may tell the second time; one that does not then, does not stop the node."""
+    """A BMC that stumbled may report the second time; one that does not then does not stop the node."""
     assert discovered(FINE, NOT_TOLD) == Confirm(NOT_TOLD.cause)
     assert discovered(FINE, NOT_TOLD, attempts=2) == Advance(Stage.DISCOVERED, Verdict.WARN)
 
@@ -78,7 +78,7 @@ def test_gold_once_the_host_has_shown_them_all() -> None:
     ids=["nothing", "another-check", "not-applicable"],
 )
 def test_never_gold_where_neither_saw_them(burnin: tuple[Finding, ...]) -> None:
-    """The node is held, and told what is missing."""
+    """The node is held, and the finding has what is missing."""
     decision = admitted(*burnin)
     assert isinstance(decision, Hold)
     assert decision.cause == "the BMC lists no GPU at all, and burnin has not measured it since"

@@ -40,7 +40,7 @@ def test_none_or_several_are_refused_with_all_that_there_is(drives: list[KernelD
     assert "reseat or replace" in caught.value.remedy
 
 
-def test_what_is_not_told_is_equal_to_nothing() -> None:
+def test_what_is_missing_is_equal_to_nothing() -> None:
     """A drive without a serial never fits a contract without one."""
     mute = KernelDrive("/dev/sda", "")
     assert not DiskContract("").fits(mute)

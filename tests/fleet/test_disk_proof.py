@@ -28,7 +28,7 @@ WHERE = "rack A01 U4, n1"
 
 
 def test_the_root_disk_by_serial_or_wwn() -> None:
-    """One disk that says who it is, and is the one: by either name."""
+    """One disk with an identity, and it is the right one: by either name."""
     for disk in (ROOT, replace(ROOT, serial=""), replace(ROOT, wwn="")):
         finding = judge_root(CONTRACT, "/dev/nvme1n1p2", [disk], WHERE)
         assert finding.verdict is Verdict.PASS, finding
@@ -45,7 +45,7 @@ def test_another_disk_or_one_more_is_a_failure(disks: list[KernelDrive]) -> None
 
 
 @pytest.mark.parametrize("disks", [[], [KernelDrive("/dev/vda", "")], [ROOT, KernelDrive("/dev/vda", "")]])
-def test_a_disk_that_says_nothing_proves_nothing(disks: list[KernelDrive]) -> None:
+def test_a_disk_without_identity_proves_nothing(disks: list[KernelDrive]) -> None:
     """No disk found, or one without serial and WWN: unmeasured, and the step may be repeated."""
     finding = judge_root(CONTRACT, "overlay", disks, WHERE)
     assert (finding.verdict, finding.deterministic) == (Verdict.INCONCLUSIVE, False)
@@ -86,7 +86,7 @@ def test_what_cannot_be_compared_is_not_proven(
 
 
 def test_a_drive_without_a_name_is_known_by_path_and_size() -> None:
-    """Nothing better is told of it; a drive with a name is never taken for it."""
+    """Nothing better is known of it; a drive with a name is never taken for it."""
     mute = KernelDrive("/dev/vdb", "", "", "", 1000, "a" * 64)
     (same,) = judge_data(CONTRACT, (mute,), (mute,), WHERE)
     assert same.verdict is Verdict.PASS
@@ -94,21 +94,21 @@ def test_a_drive_without_a_name_is_known_by_path_and_size() -> None:
     assert other.verdict is Verdict.INCONCLUSIVE
 
 
-def test_an_installer_that_tells_nothing_blocks_nobody() -> None:
-    """Said in words that nothing is proven; it admits, and is never called a pass."""
+def test_an_installer_without_a_report_blocks_no_node() -> None:
+    """The text states that nothing is proven; it admits, and is never called a pass."""
     assert not_compared().verdict is Verdict.NOT_APPLICABLE
     assert "not proven" in not_compared().cause
 
 
 def test_no_other_drive_at_all() -> None:
-    """A machine with nothing but its root disk passes, and says so."""
+    """A machine with only its root disk passes, and the finding has that."""
     (finding,) = judge_data(CONTRACT, (ROOT,), (ROOT,), WHERE)
     assert (finding.verdict, finding.measured) == (Verdict.PASS, "0 as before")
 
 
 @pytest.mark.parametrize("before", [(ROOT,), (ROOT, DATA[0])])
-def test_a_drive_that_the_installer_did_not_see_is_told(before: tuple[KernelDrive, ...]) -> None:
-    """It may have been written to, for all that anybody knows: a warning with its name, never a pass."""
+def test_a_drive_that_the_installer_did_not_see_is_reported(before: tuple[KernelDrive, ...]) -> None:
+    """It may have been written to: a warning with its name, never a pass."""
     now = (*before, DATA[1], KernelDrive("/dev/sr9", ""), KernelDrive("/dev/zram0", "", "", "", 1 << 30))
     (finding,) = judge_data(CONTRACT, before, now, WHERE)
     assert finding.verdict is Verdict.WARN

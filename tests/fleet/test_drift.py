@@ -1,4 +1,4 @@
-"""Baseline × machine: what differs is told, what nobody told is no match, and nothing is guessed."""
+"""Baseline × machine: differences are reported, a missing value is no match, and nothing is guessed."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_registries() -> None:
     assert bios(None, Turbo="Enabled") == [("Turbo", Stand.UNKNOWN, "the BMC does not report the BIOS settings")]
 
 
-def test_read_only_attributes_are_told_and_not_tried() -> None:
+def test_read_only_attributes_are_reported_and_not_tried() -> None:
     """By the registry's word; right ones are right all the same."""
     fixed = replace(BIOS, read_only=frozenset({"Turbo"}))
     wanted = Baseline("b", (BiosWish({"Turbo": "Disabled", "Cores": 32}),))

@@ -28,7 +28,7 @@ def written(new: Iterable[NewEvent]) -> list[Event]:
 
 
 def test_first_look_and_again():
-    """At first everything is new; the same fabric again says nothing."""
+    """At first everything is new; the same fabric again adds nothing."""
     first = changes({}, FabricReading(FABRIC))
     assert len(first) == len(FABRIC.devices) + len(FABRIC.links)
     assert {event.stream for event in first} == {"fabric"}
@@ -36,7 +36,7 @@ def test_first_look_and_again():
 
 
 def test_a_link_goes_slower_goes_and_comes_back():
-    """Each change of a link is one event of its own subject; gone is said once."""
+    """Each change of a link is one event of its own subject; a lost link is reported once."""
     events = written(changes({}, FabricReading(FABRIC)))
     slow = Fabric(FABRIC.devices, (replace(FABRIC.links[0], width=1), *FABRIC.links[1:]))
     cut = Fabric(FABRIC.devices, FABRIC.links[1:])
@@ -69,7 +69,7 @@ def test_transceivers_by_serial():
 
 
 def test_a_fault_stands_until_a_look_does_not_find_it():
-    """It is written once, in words that a person can act on; a look without a plan says nothing of it."""
+    """It is written once, with a clear instruction; a reading without a plan has none of it."""
     cut = FabricFault("missing_link", ("a port 1", "b port 2"), "a – b is not up", "plug it in", "B12", 1)
     dead = FabricFault("island", ("leaf-1",), "leaf-1 is not seen", "check power", "A01", 9, ("n1", "n2"))
     events = written(changes({}, FabricReading(FABRIC, faults=(cut, dead))))
@@ -87,7 +87,7 @@ def test_a_fault_stands_until_a_look_does_not_find_it():
 @settings(deadline=None)
 @given(st.lists(st.sets(st.sampled_from(FABRIC.links), min_size=1), min_size=1, max_size=6))
 def test_the_fold_is_the_fabric(looks):
-    """After any looks, what the history says is there is what the last look saw."""
+    """After any readings, the links of the history are those of the last reading."""
     events: list[Event] = []
     for links in looks:
         events += written(changes(known(events), FabricReading(Fabric(FABRIC.devices, tuple(links)))))

@@ -39,7 +39,7 @@ def test_verdicts_are_ordered_so_that_unmeasured_is_worse_than_a_warning() -> No
 
 
 def test_a_pass_or_a_warning_advances() -> None:
-    """A node goes on with everything passed, a warning said along."""
+    """A node goes on with everything passed, and with a warning."""
     assert judged(FINE) == Advance(Stage.BURNED_IN, Verdict.PASS)
     assert judged(FINE, replace(FINE, check="x", verdict=Verdict.WARN)) == Advance(Stage.BURNED_IN, Verdict.WARN)
 
@@ -74,7 +74,7 @@ def test_a_missing_required_check_becomes_inconclusive() -> None:
 
 
 def test_a_silent_check_is_asked_again_and_the_report_stays_its_own() -> None:
-    """What is added says its code, and that another run may come out otherwise; step, suite and origins stay."""
+    """The addition has its code, and that another run may come out otherwise; step, suite and origins stay."""
     report = complete(Report("burnin", "bootstrap", (FINE,), REAL), frozenset({"bmc", "nvlink"}))
     (silent,) = report.roots()
     assert (silent.code, silent.deterministic, silent.root) == (Code.DID_NOT_REPORT, False, "")
@@ -120,7 +120,7 @@ def test_what_a_later_step_confirms(verdict: Verdict, gold: bool, later_s: int) 
     assert held.remedy == waits.remedy
 
 
-def test_each_hold_says_what_to_do() -> None:
+def test_each_hold_has_a_remedy() -> None:
     """Cause and remedy of every reason that keeps a node from gold."""
     real = full()
     burnin = real.reports["burnin"]

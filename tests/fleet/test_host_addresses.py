@@ -35,7 +35,7 @@ ONE = GivenAddress("node001", "mgmt0", "10.20.0.11", "addresses.csv:2", Mac("5c:
 
 
 def test_addresses_come_from_sheets_and_rules() -> None:
-    """By a line of the sheet of addresses, by the machines' own sheet, by the number of the name; MACs beside them."""
+    """By a line of the sheet of addresses, by the machines' own sheet, by the number of the name; with MACs."""
     assert assign(RULES, NODES, [ONE]) == HostAddresses(
         interfaces={
             "node001": {"mgmt0": "10.20.0.11/16", "storage": "10.30.0.101/24"},
@@ -83,10 +83,10 @@ def test_links_of_two_hosts_have_no_edges() -> None:
 
 @dataclass(frozen=True)
 class Wrong:
-    """Lines of the sheet beside ONE (or instead of it), and what must be said where."""
+    """Lines of the sheet in addition to ONE (or instead of it), and the expected message with its place."""
 
     where: str
-    says: str
+    expected: str
     given: tuple[GivenAddress, ...] = (ONE,)
     nodes: tuple[Addressee, ...] = NODES
     rules: NetworkRules = RULES
@@ -162,7 +162,7 @@ def test_what_is_wrong_names_its_place(name: str) -> None:
     case = WRONG[name]
     with pytest.raises(UsageError) as caught:
         assign(case.rules, case.nodes, case.given)
-    assert case.says in caught.value.message
+    assert case.expected in caught.value.message
     assert caught.value.where == case.where
     assert caught.value.remedy
 

@@ -1,4 +1,4 @@
-"""A host's network, judged: each thing that the site says and the host does not have is told with what to do."""
+"""A host's network, judged: each setting of the site that the host lacks is reported with what to do."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ON_RAIL = Interface("rail0", "00:00:10:49:fe:80", 65520, True, ("10.100.0.7/16",
 
 
 def recorded() -> ObservedNetwork:
-    """What a host said whose two ports are in an LACP bond that no switch answers (virtual machine, Debian 12)."""
+    """The output of a host with two ports in an LACP bond that no switch answers (virtual machine, Debian 12)."""
     route = '[{"dst":"default","gateway":"10.20.0.1","dev":"mgmt0","protocol":"static","flags":[]}]'
     return ObservedNetwork(parse_ip_addr(RECORDED.read_text()), parse_default_routes(route), ("10.20.0.2",))
 
@@ -59,14 +59,14 @@ def bad(wanted: HostNetwork, seen: ObservedNetwork) -> list[tuple[str, str, Verd
     return [(f.subject, f.cause, f.verdict) for f in judge_network(wanted, seen) if f.verdict is not Verdict.PASS]
 
 
-def test_a_host_that_has_what_the_site_says_passes() -> None:
+def test_a_host_with_the_network_of_the_site_passes() -> None:
     """One finding for all of it."""
     (finding,) = judge_network(BONDED, healthy())
     assert (finding.check, finding.verdict, finding.remedy) == ("host_network", Verdict.PASS, "")
 
 
-def test_a_recorded_bond_without_a_partner_is_told() -> None:
-    """As the kernel told it; addresses and MTU over it are right all the same."""
+def test_a_recorded_bond_without_a_partner_is_reported() -> None:
+    """As the kernel reported it; addresses and MTU over it are right all the same."""
     assert bad(BONDED, recorded()) == [("bond0", "no switch uses LACP with the bond", FAIL)]
 
 
@@ -74,7 +74,7 @@ def test_a_recorded_bond_without_a_partner_is_told() -> None:
 class Case:
     change: Callable[[ObservedNetwork], ObservedNetwork]
     subject: str
-    says: str
+    expected: str
     verdict: Verdict = FAIL
     measured: str = ""
 
@@ -115,14 +115,14 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_differs_is_told_once_with_a_remedy(name: str) -> None:
+def test_each_difference_is_reported_once_with_a_remedy(name: str) -> None:
     """One finding on the right part, in words, with what is and what should be."""
     case = CASES[name]
     findings = judge_network(BONDED, case.change(healthy()))
-    (told,) = [finding for finding in findings if case.says in finding.cause]
-    assert (told.subject, told.verdict) == (case.subject, case.verdict)
-    assert case.measured in str(told.measured)
-    assert told.remedy
+    (found,) = [finding for finding in findings if case.expected in finding.cause]
+    assert (found.subject, found.verdict) == (case.subject, case.verdict)
+    assert case.measured in str(found.measured)
+    assert found.remedy
     assert not any(finding.verdict is Verdict.PASS for finding in findings)
 
 
@@ -131,7 +131,7 @@ def test_a_cable_may_be_plugged_in_again_an_address_may_not() -> None:
 
     def repeats(name: str) -> bool:
         findings: list[Finding] = [*judge_network(BONDED, CASES[name].change(healthy()))]
-        return next(f for f in findings if CASES[name].says in f.cause).deterministic
+        return next(f for f in findings if CASES[name].expected in f.cause).deterministic
 
     assert not repeats("cable out of a member")
     assert repeats("another prefix")
@@ -142,26 +142,26 @@ def test_dhcp_gives_address_and_route() -> None:
     port = Interface("eno1", BOOT, 1500, True, ("10.20.3.4/16",))
     seen = ObservedNetwork((port,), (DefaultRoute("10.20.0.1", "eno1"),), ("10.20.0.2",))
     assert bad(DHCP, seen) == []
-    (told,) = bad(DHCP, replace(seen, interfaces=(replace(port, addresses=("fd00::4/64",)),)))
-    assert told == ("eno1", "DHCP has given no address", FAIL)
+    (found,) = bad(DHCP, replace(seen, interfaces=(replace(port, addresses=("fd00::4/64",)),)))
+    assert found == ("eno1", "DHCP has given no address", FAIL)
 
 
 def test_rails_have_mode_link_and_address() -> None:
-    """A mode that the host does not tell is not taken for the right one."""
+    """A mode that the host does not report is not taken for the right one."""
     wanted = HostNetwork(ipoib=(RAIL,))
 
-    def told(**changes: object) -> list[tuple[str, str, Verdict]]:
+    def found(**changes: object) -> list[tuple[str, str, Verdict]]:
         return bad(wanted, ObservedNetwork((replace(ON_RAIL, **changes),), ()))
 
-    assert told() == []
-    assert told(ipoib_mode="datagram") == [("rail0", "the IPoIB interface is in another mode", FAIL)]
-    assert told(ipoib_mode="") == [("rail0", "the host does not report the mode", INCONCLUSIVE)]
-    assert told(carrier=False) == [("rail0", "the IPoIB interface has no link", FAIL)]
+    assert found() == []
+    assert found(ipoib_mode="datagram") == [("rail0", "the IPoIB interface is in another mode", FAIL)]
+    assert found(ipoib_mode="") == [("rail0", "the host does not report the mode", INCONCLUSIVE)]
+    assert found(carrier=False) == [("rail0", "the IPoIB interface has no link", FAIL)]
     assert bad(wanted, ObservedNetwork((), ()))[0][1] == "the host has no IPoIB interface rail0"
 
 
 def test_what_the_site_does_not_name_is_not_judged() -> None:
-    """Other ports, their addresses, and containers' bridges are nobody's business here."""
+    """Other ports, their addresses, and containers' bridges are ignored."""
     wanted = HostNetwork(ports=(Port(BOOT, "mgmt0", Addressing(("10.20.0.17/16",))),))
     docker = Interface("docker0", "02:42:00:00:00:01", 1500, False, ("172.17.0.1/16",))
     seen = replace(recorded(), interfaces=(*recorded().interfaces, docker), routes=(), servers=("9.9.9.9",))

@@ -1,4 +1,4 @@
-"""One host's network: the site's rule on the ports that its BMC tells; a port that is not known is said, not guessed."""
+"""One host's network: the site's rule on the ports that its BMC reports; an unknown port is an error, not guessed."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_node_that_no_rule_fits_keeps_its_installers_way() -> None:
 
 
 def test_the_sites_word_on_a_mac_goes_before_the_bmcs() -> None:
-    """Where a BMC tells none, or the wrong one, a sheet does: per interface, or as `boot_mac`."""
+    """Where a BMC reports none, or the wrong one, a sheet does: per interface, or as `boot_mac`."""
     reported = {"mgmt0": Mac("02:00:00:00:00:01"), "data0": Mac("02:00:00:00:00:02")}
     assert [port.mac for port in plan_network(RULES, replace(PARTS, macs=reported)).ports] == [*reported.values(), TWO]
     by_boot_mac = plan_network(RULES, replace(PARTS, boot_mac=Mac("02:00:00:00:00:09")))
@@ -88,7 +88,7 @@ def test_the_sites_word_on_a_mac_goes_before_the_bmcs() -> None:
 
 
 def test_an_only_port_is_the_one_that_boots() -> None:
-    """Also where the BMC does not say that it does."""
+    """Also where the BMC does not report that it does."""
     rules = NetworkRules((HostRule(("*",), RULE.ports[:1]),))
     alone = replace(INVENTORY, nics=(Nic("1", ONE),))
     assert plan_network(rules, replace(PARTS, inventory=alone)).ports[0].mac == ONE
@@ -119,11 +119,11 @@ UNKNOWN: dict[str, tuple[Callable[[], HostParts], str]] = {
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
-def test_a_part_that_is_not_known_is_said(name: str) -> None:
-    """With the node, what its BMC tells instead, and what to do."""
-    parts, says = UNKNOWN[name]
+def test_an_unknown_part_is_reported(name: str) -> None:
+    """With the node, what its BMC reports instead, and what to do."""
+    parts, expected = UNKNOWN[name]
     with pytest.raises(UsageError) as caught:
         plan_network(RULES, parts())
-    assert says in caught.value.message
+    assert expected in caught.value.message
     assert caught.value.where == "gpu007"
     assert caught.value.remedy

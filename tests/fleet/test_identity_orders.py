@@ -59,7 +59,7 @@ def test_what_was_not_seen_is_not_believed(state: NodeState, words: str) -> None
 
 
 def test_one_machine_is_not_two_nodes() -> None:
-    """A serial that another node has is taken over only when the person says that it is that node's machine."""
+    """A serial that another node has is taken over only when the operator confirms that it is that node's machine."""
     other = node(Stage.GOLD, "n2", "S2")
     with pytest.raises(UsageError, match=r"serial S2 is n2's \(gold\)") as caught:
         merge(swapped(), NEW, "moved", [summarise(other)], None)
@@ -72,7 +72,7 @@ def test_one_machine_is_not_two_nodes() -> None:
 
 
 def test_a_retired_machine_comes_back_only_so() -> None:
-    """Its serial stays its own, until a person says which node it is now."""
+    """Its serial stays its own, until an operator decides which node it is now."""
     gone = after(node(Stage.GOLD, "n2", "S2"), retire(node(Stage.GOLD, "n2", "S2"), "sold").events)
     assert gone.serial == "S2"
     with pytest.raises(UsageError, match=r"n2's \(retired\)"):
@@ -100,12 +100,12 @@ def test_the_other_node_must_be_the_machines() -> None:
     ],
 )
 def test_a_node_that_is_being_erased_is_out_of_use(state: NodeState, back: str) -> None:
-    """Released, it would be installed anew: nothing of its OS is left."""
+    """Released, it would be installed again: nothing of its OS is left."""
     out = after(state, [leaving(state, "sold")])
     assert (out.stage, out.stopped_at and out.stopped_at.value) == (Stage.QUARANTINED, back)
 
 
-def test_a_wiped_node_says_so() -> None:
+def test_a_wiped_node_reports_it() -> None:
     """And points at the proof."""
     event = retired(node(), "sold", (PROOF,))
     assert event.evidence == (PROOF,)

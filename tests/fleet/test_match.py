@@ -94,8 +94,8 @@ def test_a_whole_machine_passes() -> None:
     assert {one.remedy for one in found} == {""}
 
 
-def test_nothing_told_passes_nothing() -> None:
-    """A BMC that tells its make only leaves every aspect but that one unmeasured, each with a remedy."""
+def test_a_bmc_that_reports_nothing_passes_nothing() -> None:
+    """A BMC that reports its make only leaves every aspect but that one unmeasured, each with a remedy."""
     found = match(Inventory("Example", "GX-8000", Serial("EX1")), SKU)
     assert [one.check for one in found] == [check for check in CHECKS if check != "drives"]
     assert [one.verdict for one in found] == [Verdict.PASS] + [Verdict.INCONCLUSIVE] * 9
@@ -104,7 +104,7 @@ def test_nothing_told_passes_nothing() -> None:
 
 
 def test_unmeasured_gpus_do_not_pass_even_where_none_is_expected() -> None:
-    """Not told is not the same as none."""
+    """Missing is not the same as none."""
     sku = replace(SKU, gpu_count=0, gpu_model="")
     verdicts = {gpus: match(replace(WHOLE, gpus=gpus), sku)[1].verdict for gpus in (None, ())}
     assert verdicts == {None: Verdict.INCONCLUSIVE, (): Verdict.PASS}
@@ -146,12 +146,12 @@ def test_missing_gpus_are_named(gone: tuple[str, ...], absent: str) -> None:
     ],
 )
 def test_series_of_slots(slots: list[str], absent: str) -> None:
-    """Vendors number differently; where the series does not tell, nothing is guessed."""
+    """Vendors number differently; where the series does not show it, nothing is guessed."""
     gpus = tuple(Gpu(slot, "H100") for slot in slots)
     assert absent in finding("gpu_count", gpus=gpus).remedy
 
 
-def test_a_label_that_says_its_number_twice() -> None:
+def test_a_label_with_its_number_twice() -> None:
     """`PCIe Slot 3 (3)` is a series too."""
     hcas = tuple(hca for hca in WHOLE.hcas or () if hca.serial != "MT3")
     assert "slot PCIe Slot 3 (3);" in finding("hca_count", hcas=hcas).remedy
@@ -167,7 +167,7 @@ def test_parts_of_another_model() -> None:
 
 
 def test_parts_of_unknown_model() -> None:
-    """A model that is not told neither passes nor fails, unless the count is wrong anyhow."""
+    """A missing model neither passes nor fails, unless the count is wrong anyhow."""
     mute = Gpu("GPU3", "")
     assert finding("gpu_count", gpus=(*without("GPU3"), mute)).verdict is Verdict.INCONCLUSIVE
     short = finding("gpu_count", gpus=(*without("GPU3", "GPU4"), mute))
@@ -191,7 +191,7 @@ def test_too_many() -> None:
         ("memory_size", {"memory_gib": None}),
     ],
 )
-def test_what_the_bmc_does_not_see_is_for_the_host_to_say(check: str, changed: dict[str, Any]) -> None:
+def test_what_the_bmc_does_not_see_is_decided_by_the_host(check: str, changed: dict[str, Any]) -> None:
     """Unmeasured until the burn-in's check of the same name has measured it; not missing, and not there."""
     found = finding(check, **changed)
     assert (found.verdict, found.settled_by) == (Verdict.INCONCLUSIVE, "burnin")
@@ -230,7 +230,7 @@ def test_parts_that_the_bmc_calls_failing() -> None:
     ],
 )
 def test_aspects(check: str, changed: dict[str, Any], verdict: Verdict) -> None:
-    """Each aspect by itself; what does not pass says what to do."""
+    """Each aspect by itself; what does not pass has a remedy."""
     found = finding(check, **changed)
     assert found.verdict is verdict
     assert bool(found.remedy) is (verdict is not Verdict.PASS)
@@ -256,14 +256,14 @@ def test_a_dead_root_disk_that_does_not_tell_what_it_is() -> None:
 
 
 def test_drives_that_tell_no_health_are_not_judged() -> None:
-    """Nothing is said about what nobody measured; where some tell, only they count."""
+    """Nothing is claimed about unmeasured parts; where some are reported, only they count."""
     mute = tuple(replace(drive, healthy=None) for drive in WHOLE.drives or ())
     assert "drives" not in {one.check for one in match(replace(WHOLE, drives=mute), SKU)}
     assert finding("drives", drives=(*mute[:-1], *(WHOLE.drives or ())[-1:])).measured == Quantity(1, "drives")
 
 
 def test_failing_power_supplies() -> None:
-    """Each is a root of its own, by slot and serial, also where another tells nothing; the roll-up follows."""
+    """Each is a root of its own, by slot and serial, also where another reports nothing; the roll-up follows."""
     psus = tuple(
         replace(p, healthy={"PS3": False, "PS5": False, "PS6": None}.get(p.slot, True)) for p in WHOLE.psus or ()
     )
@@ -298,13 +298,13 @@ def test_a_sensor_by_threshold_and_by_the_bmcs_word(sensor: Temperature, verdict
 
 
 def test_sensors_without_threshold_and_health_are_not_judged() -> None:
-    """A temperature alone says nothing: no finding rather than a pass."""
+    """A temperature alone proves nothing: no finding rather than a pass."""
     bare = replace(WHOLE, temperatures=(Temperature("GPU Temp", 90),))
     assert "temperature" not in {one.check for one in match(bare, SKU)}
 
 
 def test_a_roll_up_that_no_part_explains_stays_a_root() -> None:
-    """Whoever reads the report is sent to the BMC's log."""
+    """The remedy refers to the BMC's log."""
     (found,) = changed(health="Critical").roots()
     assert found.check == "bmc_health"
 
@@ -318,7 +318,7 @@ def test_roll_ups_by_kind(health: str, verdict: Verdict) -> None:
 
 
 def test_a_root_disk_by_its_world_wide_name() -> None:
-    """However it is written; a drive that tells none is not it."""
+    """However it is written; a drive without one is not it."""
     named = replace(BOOT, wwn="eui.0025384B11B12D3C")
     inventory = replace(WHOLE, drives=(named, *(WHOLE.drives or ())[1:]))
     assert root_disk(inventory, RootDisk(wwn="0025384b11b12d3c")) == named
@@ -327,7 +327,7 @@ def test_a_root_disk_by_its_world_wide_name() -> None:
 
 
 def test_the_root_disk_is_exactly_one() -> None:
-    """None and several are errors that list the candidates; the finding says the same."""
+    """None and several are errors that list the candidates; so does the finding."""
     assert root_disk(WHOLE, SKU.root_disk) == BOOT
     assert root_disk(WHOLE, RootDisk(serial="d2")).slot == "Bay 2"
     with pytest.raises(UsageError, match=r"4 drives fit the root disk rule: Bay 1 \(serial D1\)"):

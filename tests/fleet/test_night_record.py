@@ -1,4 +1,4 @@
-"""The dead man's alarm: a night that did not come to its end is told, by file, metric and doctor."""
+"""The dead man's switch: a night that did not come to its end raises an alarm, by file, metric and doctor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALARM = timedelta(hours=26)
 
 
 @pytest.mark.parametrize(
-    ("record", "hours", "health", "says"),
+    ("record", "hours", "health", "expected"),
     [
         (None, 0, Health.WARN, "no nightly burn-in has ever begun"),
         (NightRecord(NOW), 5, Health.WARN, "none came to its end yet; the last began 5 h ago"),
@@ -31,16 +31,16 @@ ALARM = timedelta(hours=26)
         (replace(DONE, overdue=3), 12, Health.WARN, "of 3 gold nodes the evidence is too old"),
     ],
 )
-def test_a_night_that_is_missing_is_told(record: NightRecord | None, hours: int, health: Health, says: str) -> None:
+def test_a_missing_night_is_reported(record: NightRecord | None, hours: int, health: Health, expected: str) -> None:
     """What counts is the last end: one that begins each night and never ends is no night."""
     found = diagnose(record, ALARM, NOW + timedelta(hours=hours))
     assert found.health is health
-    assert says in found.found
+    assert expected in found.found
     assert bool(found.remedy) is (health is not Health.OK)
 
 
 def test_the_record_is_kept_and_the_metrics_can_be_collected(tmp_path: Path) -> None:
-    """The metrics say when the last end was: 0 for never."""
+    """The metrics have the time of the last end: 0 for never."""
     file = tmp_path / "clusterctl.prom"
     assert read_record(tmp_path) is None
     write_record(tmp_path, NightRecord(NOW), file)

@@ -1,4 +1,4 @@
-"""Who is tested tonight: the oldest evidence first, no more than the site spares, and nobody beyond the window."""
+"""The nodes of tonight: the oldest evidence first, no more than the site spares, and none beyond the window."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_oldest_evidence_goes_first_within_the_share() -> None:
     assert choose(replace(POLICY, most=2), nodes, idle(nodes), out=0, left=NIGHT).names == ("never", "h100-18")
 
 
-def test_only_who_is_known_to_be_idle_is_taken() -> None:
+def test_only_a_node_that_is_known_to_be_idle_is_taken() -> None:
     """A node at work waits; so does one that the scheduler does not name."""
     nodes = gold(20)
     reported = idle(nodes) | {"h100-19": "allocated"}
@@ -45,7 +45,7 @@ def test_only_who_is_known_to_be_idle_is_taken() -> None:
     assert (none.names, none.why) == ((), "of 20 gold nodes that wait for their turn, 0 are idle: too few of one SKU")
 
 
-def test_a_batch_is_of_one_sku_and_nobody_goes_alone() -> None:
+def test_a_batch_is_of_one_sku_and_no_node_goes_alone() -> None:
     """One node alone of its SKU would only be found unmeasured; it waits for company."""
     nodes = [*gold(10), *gold(1, "h200", first=30)]
     assert choose(POLICY, nodes, idle(nodes), out=0, left=NIGHT).names == ("h100-9", "h100-8")
@@ -53,8 +53,8 @@ def test_a_batch_is_of_one_sku_and_nobody_goes_alone() -> None:
     assert choose(POLICY, nodes, idle(nodes), out=0, left=NIGHT).names == ("h200-31", "h200-30")
 
 
-def test_who_is_out_already_counts() -> None:
-    """Nodes that failed on earlier nights and are still drained are nodes that nobody computes on."""
+def test_a_node_that_is_out_already_counts() -> None:
+    """Nodes that failed on earlier nights and are still drained are nodes without jobs."""
     nodes = gold(18)
     assert len(choose(POLICY, nodes, idle(nodes), out=2, left=NIGHT).names) == 2
     full = choose(POLICY, nodes, idle(nodes), out=3, left=NIGHT)
@@ -62,14 +62,14 @@ def test_who_is_out_already_counts() -> None:
 
 
 def test_nothing_is_begun_that_may_not_end_in_time() -> None:
-    """A turn may need both attempts: with less than that left, nobody is taken."""
+    """A turn may need both attempts: with less than that left, no node is taken."""
     nodes = gold(20)
     assert choose(POLICY, nodes, idle(nodes), out=0, left=timedelta(minutes=60)).names
     late = choose(POLICY, nodes, idle(nodes), out=0, left=timedelta(minutes=59))
     assert (late.names, late.why) == ((), "the window closes in 59 min, a turn may take 60 min")
 
 
-def test_nobody_has_two_turns_a_night() -> None:
+def test_no_node_has_two_turns_a_night() -> None:
     """Nor is a node that could not be taken asked again and again."""
     nodes = gold(20)
     tried = frozenset(node.name for node in nodes[2:])
@@ -92,7 +92,7 @@ def test_an_expiry_that_cannot_be_kept_is_refused_with_its_arithmetic() -> None:
 
 
 def test_a_window_without_room_for_one_turn_is_refused() -> None:
-    """Else no node would ever be tested, and every night would say that all is well."""
+    """Else no node would ever be tested, and every night would report that all is well."""
     with pytest.raises(UsageError, match=r"one turn may take 2 × 30 min = 60 min, the window has 45 min"):
         require_affordable(POLICY, 100, timedelta(minutes=45))
 
@@ -107,13 +107,13 @@ def test_a_window_without_room_for_one_turn_is_refused() -> None:
     ],
 )
 def test_a_share_of_one_node_measures_nothing(policy: NightPolicy, pool: int, remedy: str) -> None:
-    """It is refused, and what to do is said."""
+    """It is refused, with what to do."""
     with pytest.raises(UsageError, match="a burn-in needs 2 nodes") as caught:
         spared(policy, pool)
     assert caught.value.remedy == remedy
 
 
-def test_who_is_overdue_is_named() -> None:
+def test_overdue_nodes_are_named() -> None:
     """Oldest first; who never was measured before all."""
     nodes = [*gold(17), Candidate("never", "h100", None)]
     assert overdue(POLICY, nodes, NOW) == ("never", "h100-16", "h100-15")
@@ -126,7 +126,7 @@ def test_who_is_overdue_is_named() -> None:
     minutes=st.integers(min_value=0, max_value=300),
 )
 def test_the_budget_is_never_exceeded(pool: int, percent: int, out: int, minutes: int) -> None:
-    """Whatever is out already, whoever is idle: the share holds, none is alone, none twice."""
+    """Whatever is out already, whichever is idle: the share holds, none is alone, none twice."""
     nodes = gold(pool)
     policy = replace(POLICY, percent=percent)
     chosen = choose(policy, nodes, idle(nodes), out=out, left=timedelta(minutes=minutes)).names

@@ -96,7 +96,7 @@ def test_another_machine_begins_anew_its_parts_do_not() -> None:
         assert [part.serial for part in seen.parts] == ["GPU77"]
 
 
-def test_what_is_said_of_parts_is_no_machine() -> None:
+def test_a_finding_about_a_part_is_not_about_the_machine() -> None:
     """A part has a stream of its own, in which a person's word stands a second time."""
     reported = written(new_event("part", "GPU77", Kind.NODE_QUARANTINED, {"serial": "GPU77", **STOP}), 1, day(1), "eva")
     assert found(reported, reported) == Offenders()

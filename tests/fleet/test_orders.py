@@ -20,7 +20,7 @@ from tests.fleet.people import LATER, NOW, WARM, after, node, reported, stopped
 
 @pytest.mark.parametrize("stage", [stage for stage in Stage if stage is not Stage.RETIRED])
 def test_a_hold_counts_at_any_stage_and_moves_nothing(stage: Stage) -> None:
-    """The node stays where it is, and nobody may touch it."""
+    """The node stays where it is, and no run may touch it."""
     order = orders.hold(node(stage), "we look at it", None)
     held = after(order.node, order.events)
     assert (held.stage, held.held(NOW), held.held(LATER)) == (stage, True, True)
@@ -36,7 +36,7 @@ def test_a_hold_ends_by_itself() -> None:
 
 
 def test_a_held_gold_node_is_in_no_pool() -> None:
-    """It is gold still, and nobody shall schedule on it."""
+    """It is gold still, and no job may be scheduled on it."""
     gold = node()
     held = after(gold, orders.hold(gold, "x", LATER).events)
     assert summarise(gold).in_pool(NOW)
@@ -45,7 +45,7 @@ def test_a_held_gold_node_is_in_no_pool() -> None:
 
 
 def test_release_lifts_a_hold_and_nothing_else() -> None:
-    """A gold node that was held is gold, and its release says what was lifted."""
+    """A gold node that was held is gold, and its release names what was lifted."""
     held = after(node(), orders.hold(node(), "we look at it", None).events)
     order = orders.release(held, "looked")
     assert order.effect == "no longer held by alice until released: we look at it"
@@ -54,10 +54,10 @@ def test_release_lifts_a_hold_and_nothing_else() -> None:
 
 
 def test_release_leads_back_and_lifts_in_one() -> None:
-    """A quarantined node that is also held is freed of both, and both are said."""
+    """A quarantined node that is also held is freed of both, and both are reported."""
     bad = stopped(node(Stage.CABLED), "burnin")
     held = after(bad, orders.hold(bad, "ticket 7", None).events)
-    order = orders.release(held, "mended")
+    order = orders.release(held, "repaired")
     assert [event.kind for event in order.events] == [Kind.HOLD_LIFTED, Kind.NODE_RELEASED]
     assert "ticket 7" in order.effect
     assert "before burnin (it was stopped: 2 uncorrectable errors)" in order.effect
@@ -103,7 +103,7 @@ def test_a_persons_quarantine_speaks_for_itself() -> None:
 
 @pytest.mark.parametrize("name", ["Video.Slot.21-1", "video.slot.21-1", "GPU-21"])
 def test_a_part_is_known_by_slot_and_by_serial(name: str) -> None:
-    """Its serial is in the event, and the part's own history tells of it."""
+    """Its serial is in the event, and in the part's own history."""
     order = orders.quarantine(node(), "fan", name, None)
     (of_node, of_part) = order.events
     assert (data_of(of_node)["subject"], data_of(of_node)["serial"]) == ("Video.Slot.21-1", "GPU-21")
@@ -111,7 +111,7 @@ def test_a_part_is_known_by_slot_and_by_serial(name: str) -> None:
 
 
 def test_a_part_is_known_as_reports_call_it() -> None:
-    """`gpu3` is the `gpu 3` of a finding; one that nobody named is believed, without a serial."""
+    """`gpu3` is the `gpu 3` of a finding; one that no finding names is believed, without a serial."""
     order = orders.quarantine(reported(node(), "burnin", WARM), "hot", "gpu3", None)
     assert data_of(order.events[0])["serial"] == "GPU-3"
     order = orders.quarantine(node(), "hot", "left fan", None)
@@ -120,7 +120,7 @@ def test_a_part_is_known_as_reports_call_it() -> None:
 
 
 def test_a_quarantined_node_is_not_quarantined_again() -> None:
-    """What the gate said is not overwritten: a release would skip what it found."""
+    """The gate's verdict is not overwritten: a release would skip what it found."""
     with pytest.raises(UsageError, match="quarantined already: 2 uncorrectable errors"):
         orders.quarantine(stopped(node(Stage.CABLED), "cable"), "x", "", Step.DISCOVER)
 

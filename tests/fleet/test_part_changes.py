@@ -53,7 +53,7 @@ def test_a_part_in_another_slot() -> None:
 
 
 def test_what_was_not_read_is_not_gone() -> None:
-    """A BMC that tells no GPUs today has lost sight of them; nobody has taken them out."""
+    """A BMC that reports no GPUs today has lost sight of them; they were not taken out."""
     assert changes(gpus=None) == []
     assert changes(gpus=()) == []
     assert [line[0] for line in changes(gpus=GPUS[:1])] == [Kind.PART_GONE, Kind.PART_REPLACED]

@@ -1,4 +1,4 @@
-"""Parts whose health a BMC does not report: unmeasured, unless the SKU says that its BMC reports none; never failed."""
+"""Parts without reported health: unmeasured, unless the SKU has that its BMC reports none; never failed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def supply(number: int, health: str | None) -> Psu:
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_each_case_has_its_verdict(case: dict[str, Any]) -> None:
-    """Every row of the table, whose source says what the BMC reports."""
+    """Every row of the table; its source has what the BMC reports."""
     reported = case["sku"]
     sku = replace(SKU, psus=reported.get("psus"), unreported=frozenset(reported.get("unreported", ())))
     listed = case.get("psus")
@@ -42,6 +42,6 @@ def test_each_case_has_its_verdict(case: dict[str, Any]) -> None:
         assert not code or code in {one.code.value for one in found if one.check == check}
 
 
-def test_a_sku_that_says_nothing_asks_for_nothing() -> None:
+def test_a_sku_without_the_field_asks_for_nothing() -> None:
     """The default of both fields is what no SKU has to write."""
     assert (H100_X8.psus, H100_X8.unreported) == (None, frozenset())

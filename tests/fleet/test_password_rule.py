@@ -82,13 +82,13 @@ DOES_NOT = [
 
 @pytest.mark.parametrize(("state", "sight", "own", "words"), PROVES)
 def test_what_proves_the_machine(state: NodeState, sight: AccountSight, own: bool, words: str) -> None:
-    """Its serial; where the BMC tells none yet: a password or certificate that only this machine has."""
+    """Its serial; where the BMC reports none yet: a password or certificate that only this machine has."""
     assert words in proof(state, sight, own_login=own)
 
 
 @pytest.mark.parametrize(("state", "sight", "own", "words"), DOES_NOT)
 def test_what_does_not(state: NodeState, sight: AccountSight, own: bool, words: str) -> None:
-    """Another serial, an unknown one, a default password, a certificate of just now: each says what to do."""
+    """Another serial, an unknown one, a default password, a certificate of just now: each error has what to do."""
     with pytest.raises(ClusterctlError, match=words) as caught:
         proof(state, sight, own_login=own)
     assert caught.value.remedy

@@ -1,4 +1,4 @@
-"""Installing anew: what was installed by us, may be touched, and is proven to be the machine; else a word why not."""
+"""Reinstallation: of what we installed, may touch, and is proven to be the machine; else the reason why not."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_what_may_not(node: NodeState, why: str) -> None:
     assert caught.value.remedy
 
 
-def test_gold_when_told_so() -> None:
+def test_gold_when_ordered() -> None:
     """By --from-pool; a hold still counts."""
     gold = replace(NODE, stage=Stage.GOLD)
     reinstallable(gold, NOW, from_pool=True)
@@ -78,7 +78,7 @@ def test_gold_when_told_so() -> None:
 
 
 def test_another_machine_or_without_its_root_disk() -> None:
-    """Nothing is given up then; a BMC that tells no drives proves the serial alone."""
+    """Nothing is given up then; a BMC that reports no drives proves the serial alone."""
     check_same(NODE, SEEN)
     check_same(NODE, replace(SEEN, drives=None))
     with pytest.raises(EdgeError, match="serial S2 answers"):

@@ -1,4 +1,4 @@
-"""What a repair makes doubtful is proven anew, and nothing that it cannot have touched."""
+"""What a repair makes doubtful is proven again, and nothing that it cannot have touched."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def gold() -> NodeState:
     ],
 )
 def test_a_repair_leads_back_to_the_step_that_it_touched(part: str, since: Step) -> None:
-    """A part that the BMC tells of is discovered anew; a cable does not bring the OS into doubt."""
+    """A part that the BMC reports is discovered again; a cable does not bring the OS into doubt."""
     order = ordered(gold(), part)
     state = after(gold(), order.events)
     assert state.next_step is since
@@ -80,16 +80,16 @@ def test_an_open_chassis_needs_a_suite_that_looks_at_every_link() -> None:
 
 
 def test_a_stopped_node_goes_back_no_further_than_needed_and_no_less() -> None:
-    """Stopped at burn-in, its cable mended: from cable on. Stopped at discover, likewise mended: from discover on."""
+    """Stopped at burn-in, its cable repaired: from cable on. Stopped at discover, also repaired: from discover on."""
     state = after(stopped(gold(), "burnin"), ordered(stopped(gold(), "burnin"), "cable 5").events)
     assert (state.next_step, state.stopped_at, state.cause) == (Step.CABLE, None, "")
     assert data_of(ordered(stopped(gold(), "discover"), "cable 5").events[0])["since"] == "discover"
 
 
-@pytest.mark.parametrize(("part", "says"), [("board", "another machine"), ("flux capacitor", "has no part")])
-def test_what_is_no_repair_of_this_machine_is_refused(part: str, says: str) -> None:
-    """A new board is a merge; a part that nobody knows is a typing error."""
-    with pytest.raises(UsageError, match=says) as caught:
+@pytest.mark.parametrize(("part", "expected"), [("board", "another machine"), ("flux capacitor", "has no part")])
+def test_what_is_no_repair_of_this_machine_is_refused(part: str, expected: str) -> None:
+    """A new board is a merge; an unknown part is a typing error."""
+    with pytest.raises(UsageError, match=expected) as caught:
         repair(gold(), [part])
     assert caught.value.remedy
 
@@ -102,7 +102,7 @@ def test_a_node_that_a_person_holds_is_left_alone() -> None:
 
 
 def test_a_root_disk_needs_an_os_again() -> None:
-    """It is said what to do; nothing is overwritten by itself."""
+    """The remedy is printed; nothing is overwritten by itself."""
     assert "install --reinstall n1" in ordered(gold(), "DISK-0").effect
     assert "reinstall" not in ordered(gold(), "gpu3").effect
 
@@ -121,7 +121,7 @@ def test_what_was_not_touched_counts_on_however_old() -> None:
     assert admitted(again) == Advance(Stage.GOLD, Verdict.PASS)
 
 
-def test_without_an_order_old_reports_admit_nobody() -> None:
+def test_without_an_order_old_reports_admit_no_node() -> None:
     """Nor does an order help a node that never was gold."""
     old = Hold("the discover report is 30 days old", "run clusterctl discover again")
     assert admitted(gold()) == old

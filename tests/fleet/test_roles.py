@@ -49,7 +49,7 @@ def test_a_group_adds_takes_away_and_overrides() -> None:
     assert wanted.choose(Member("node003")) == Choice(("base", "zfs_pool"), {"zfs_pool_level": 1})
 
 
-def test_what_differs_is_never_told_for_all() -> None:
+def test_a_value_that_differs_is_never_reported_for_all() -> None:
     """Ansible's extra variables would go before a node's own: each node gets its value, the site's where it has none."""
     wanted = RequestedRoles(
         ("base",), {"a": 1, "b": 1}, (Group(nodes=("node002",), roles=("docker",), variables={"b": 2}),)
@@ -63,7 +63,7 @@ def test_what_differs_is_never_told_for_all() -> None:
     }
 
 
-def test_a_role_that_cannot_be_chosen_is_told_with_its_neighbours() -> None:
+def test_a_role_that_cannot_be_chosen_is_reported_with_its_neighbours() -> None:
     """A misspelt one, one that is not for nodes; a good one is nothing."""
     assert unknown_role("docker", ROLES) is None
     misspelt, other = unknown_role("dokcer", ROLES), unknown_role("repo", ROLES)
@@ -77,7 +77,7 @@ def test_a_role_that_cannot_be_chosen_is_told_with_its_neighbours() -> None:
 
 
 def test_variables_that_no_role_knows() -> None:
-    """A typo of a role's variable is told; the site's own names, which its values refer to, and Ansible's are not."""
+    """A typo of a role's variable is reported; the site's own names, which its values refer to, and Ansible's are not."""
     message = {"driver_verison": "1", "base_x": 1, "drver_version": "1", "my_mirror": "x", "ansible_port": 1}
     assert texts(wrong_variables(message, ROLES)) == [
         "no role knows a variable driver_verison",
@@ -91,7 +91,7 @@ def test_variables_that_no_role_knows() -> None:
 
 
 def test_what_roles_lack_of_each_other_and_of_variables() -> None:
-    """By role and name, what a role brings with it too; a secret counts as given; each pair is told once."""
+    """By role and name, what a role brings with it too; a secret counts as given; each pair is reported once."""
     choice = Choice(("base", "driver", "zfs_pool", "raid0"), {})
     assert texts(wrong_choice(choice, frozenset({"driver_version"}), ROLES)) == [
         "raid0 and zfs_pool exclude each other",
@@ -100,7 +100,7 @@ def test_what_roles_lack_of_each_other_and_of_variables() -> None:
     assert texts(wrong_choice(Choice(("toolkit",), {}), frozenset(), ROLES)) == ["toolkit needs the role driver"]
 
 
-def test_an_empty_value_is_told_once() -> None:
+def test_an_empty_value_is_reported_once() -> None:
     """At its own line, not as missing too."""
     variables = {"repo_url": None, "driver_version": "1"}
     assert texts(wrong_variables(variables, ROLES)) == ["repo_url is empty"]
@@ -129,8 +129,8 @@ def test_an_empty_value_is_told_once() -> None:
         (object(), Variable("raw"), ""),
     ],
 )
-def test_values_are_what_the_specification_says(value: object, variable: Variable, words: str) -> None:
-    """Stricter than Ansible, which hands the role the value as it was written."""
+def test_values_follow_the_specification(value: object, variable: Variable, words: str) -> None:
+    """Stricter than Ansible, which gives the role the value as it was written."""
     found = mistake(value, variable)
     assert (words in found) if words else (found == "")
 

@@ -69,18 +69,18 @@ def found(case: dict[str, Any], check: str) -> Finding:
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_discover(case: dict[str, Any]) -> None:
-    """The verdict of the rule; what holds the node lists the candidates and says which rule to write."""
+    """The verdict of the rule; the finding that holds the node lists the candidates and the rule to write."""
     finding = found(case, "root_disk")
     assert finding.verdict.value == case["at_discover"]
     if finding.verdict is Verdict.INCONCLUSIVE:
-        assert all(word in f"{finding.cause} {finding.remedy}" for word in case["says"])
+        assert all(word in f"{finding.cause} {finding.remedy}" for word in case["text"])
     if "data" in case:
         assert found(case, "drive_count").verdict is Verdict.PASS
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_what_may_be_written(case: dict[str, Any]) -> None:
-    """The one drive, whatever the order in which the kernel lists them; else none, and the error says which rule."""
+    """The one drive, whatever the order in which the kernel lists them; else none, and the error has the rule."""
     contract = contract_of(case)
     drives = host_of(case)
     if case["written"] != "refused":
@@ -91,7 +91,7 @@ def test_what_may_be_written(case: dict[str, Any]) -> None:
     elif contract is not None:
         with pytest.raises(EdgeError) as refused:
             contract.choose(drives)
-        assert all(word in refused.value.remedy for word in case.get("says", ()))
+        assert all(word in refused.value.remedy for word in case.get("text", ()))
         assert all(drive.path in refused.value.message for drive in drives)
 
 

@@ -29,13 +29,13 @@ NODE = NodeState(NodeId("id-n1"), "n1", stage=Stage.DISCOVERED, serial=Serial("S
         replace(NODE, intents=(Intent(Act.SETTINGS_FIRMWARE, "S1", 7),)),
     ],
 )
-def test_who_may(node: NodeState) -> None:
-    """Not installed yet, quarantined, held by anybody, or begun by ourselves."""
+def test_nodes_that_may_be_changed(node: NodeState) -> None:
+    """Not installed yet, quarantined, held by an operator, or begun by ourselves."""
     assert settings_permitted(node, NOW, from_pool=False) == "S1"
 
 
 @pytest.mark.parametrize(
-    ("node", "says"),
+    ("node", "expected"),
     [
         (replace(NODE, serial=None), "its serial is not known"),
         (replace(NODE, stage=Stage.GOLD), "it may run a job"),
@@ -46,12 +46,12 @@ def test_who_may(node: NodeState) -> None:
         (replace(NODE, hold=HOLD, intents=(Intent(Act.RETIRE_ERASE, "S1", 7),)), "was begun on it"),
     ],
 )
-def test_who_may_not(node: NodeState, says: str) -> None:
-    """Busy, unknown, retired, or amid something else, whoever holds it."""
-    with pytest.raises(UsageError, match=says):
+def test_nodes_that_may_not_be_changed(node: NodeState, expected: str) -> None:
+    """Busy, unknown, retired, or in the middle of something else, whichever run holds it."""
+    with pytest.raises(UsageError, match=expected):
         settings_permitted(node, NOW, from_pool=False)
 
 
 def test_from_the_pool_by_a_word_of_its_own() -> None:
-    """Gold goes only where the person says so."""
+    """Gold goes only where the operator orders it."""
     assert settings_permitted(replace(NODE, stage=Stage.GOLD), NOW, from_pool=True) == "S1"

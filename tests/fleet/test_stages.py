@@ -33,7 +33,7 @@ from clusterctl.fleet.stages import TABLE, Move
 from clusterctl.fleet.state import NodeState
 from tests.events import new_event
 from tests.fleet.people import FINE, LATER, NOW, PROOF, after, node, reported
-from tests.paths import ROOT
+from tests.paths import ROOT, needs_checkout
 
 PAGE = ROOT / "docs/reference/node-stages.md"
 STAGES, STEPS = st.sampled_from(Stage), st.sampled_from(Step)
@@ -99,7 +99,7 @@ def target(payload: Payload, stage: Stage) -> Stage:
 
 @given(st.data())
 def test_the_fold_follows_the_table_and_nothing_else(data: st.DataObject) -> None:
-    """Any sequence of events: a move that the table has leads where it says; any other is refused and changes nothing."""
+    """Any sequence of events: a move that the table has leads where it shows; any other is refused and changes nothing."""
     state = node(Stage.SEEN)
     for _ in range(data.draw(st.integers(1, 25))):
         payload = data.draw(likely(state.stage) | ANY)
@@ -215,6 +215,7 @@ def page() -> str:
     return _HEAD + "\n".join(rows) + "\n"
 
 
+@needs_checkout
 def test_the_page_is_the_table() -> None:
     """The page is written again where CLUSTERCTL_WRITE_PAGES is set."""
     if os.environ.get("CLUSTERCTL_WRITE_PAGES"):

@@ -1,4 +1,4 @@
-"""Staggered switching on: never more at once than said, and never a wait that is not needed."""
+"""Staggered power-on: never more at once than allowed, and never a wait that is not needed."""
 
 from __future__ import annotations
 

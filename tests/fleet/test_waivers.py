@@ -38,7 +38,7 @@ def judged(state: NodeState, *findings: Finding, now: datetime = NOW) -> Decisio
 def with_waiver(*findings: Finding, check: str = "gpu_ecc", subject: str = "gpu 3") -> NodeState:
     """A node whose burn-in has found `findings`, one of them waived for 30 days."""
     bad = reported(node(Stage.CABLED), "burnin", *(findings or (WARM,)))
-    return after(bad, waive(bad, check, subject, "vendor says harmless", LATER).events)
+    return after(bad, waive(bad, check, subject, "the vendor calls it harmless", LATER).events)
 
 
 def test_a_waived_failure_advances_as_a_warning() -> None:
@@ -48,7 +48,7 @@ def test_a_waived_failure_advances_as_a_warning() -> None:
 
 
 def test_an_unmeasured_finding_can_be_answered_for() -> None:
-    """One check that cannot be measured, beside others that were."""
+    """One check that cannot be measured, in addition to others that were."""
     assert judged(with_waiver(UNKNOWN, check="nvlink"), FINE, UNKNOWN) == Advance(Stage.BURNED_IN, Verdict.WARN)
 
 
@@ -74,7 +74,7 @@ def test_a_waiver_ends() -> None:
     assert judged(state, FINE, WARM, now=LATER) == Quarantine(WARM)
 
 
-def test_where_nothing_was_measured_nobody_can_answer() -> None:
+def test_without_a_measurement_no_waiver_is_possible() -> None:
     """A report without one measured finding stays inconclusive, and so does an empty one."""
     state = with_waiver(UNKNOWN, check="nvlink")
     assert judged(state, UNKNOWN) == Confirm(UNKNOWN.cause)
@@ -95,14 +95,14 @@ def test_what_later_steps_rest_on_is_never_waived(check: str) -> None:
 
 
 def test_the_recorded_report_keeps_its_verdict() -> None:
-    """Reports and evidence are not touched; what the gate reads says both."""
+    """Reports and evidence are not touched; the gate's input has both."""
     state = with_waiver()
     assert state.reports["burnin"].findings == (WARM,)
     report = replace(state.reports["burnin"], findings=(WARM, FINE))
     (read, fine) = waived(report, state.waivers, NOW).findings
     assert (read.verdict, fine) == (Verdict.WARN, FINE)
     assert read.cause == (
-        "waived by alice until 2026-02-01 00:00 UTC: vendor says harmless (it is fail: 2 uncorrectable errors)"
+        "waived by alice until 2026-02-01 00:00 UTC: the vendor calls it harmless (it is fail: 2 uncorrectable errors)"
     )
 
 
@@ -135,7 +135,7 @@ def test_a_revoked_waiver_counts_no_more() -> None:
 
 
 def test_a_second_waiver_of_the_same_finding_replaces_the_first() -> None:
-    """It can be said again before it ends."""
+    """It can be given again before it ends."""
     state = with_waiver()
     again = after(state, waive(state, "gpu_ecc", "gpu3", "still", LATER + timedelta(days=1)).events)
     assert [waiver.reason for waiver in again.waivers] == ["still"]
@@ -152,7 +152,7 @@ def test_only_what_was_found_is_waived() -> None:
         waive(bad, "gpu_count", "", "x", LATER)
 
 
-def test_a_stopped_node_is_told_how_to_go_on() -> None:
+def test_a_stopped_node_has_the_way_to_go_on() -> None:
     """A waiver moves nothing by itself."""
     bad = stopped(reported(node(Stage.CABLED), "burnin", WARM), "burnin")
     order = waive(bad, "gpu_ecc", "", "x", LATER)

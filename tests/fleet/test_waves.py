@@ -1,4 +1,4 @@
-"""Waves: a canary first, never more than is borne at a time, an end once too many fail, and nobody forgotten."""
+"""Waves: a canary first, never more than allowed at a time, an end once too many fail, and no machine forgotten."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ EASY = WavePolicy(canary=1, at_once=4, per_rack=0, stop_percent=20, of_at_least=
 
 
 class Rehearsal:
-    """Machines (rack, how long it takes, how it ends) under a policy, second after second; every promise is looked at
-    whenever somebody begins.
+    """Machines (rack, how long it takes, how it ends) under a policy, second after second; every promise is checked
+    whenever a machine begins.
     """
 
     def __init__(self, policy: WavePolicy, machines: list[tuple[str, float, Ending]]) -> None:
@@ -60,7 +60,7 @@ class Rehearsal:
         return Machine(node, self.machines[node][0])
 
     def run(self) -> None:
-        """Until nobody is under way and nobody may begin."""
+        """Until no machine is under way and none may begin."""
         while self.begin() or self.running:
             over = min(self.running, key=lambda node: self.running[node].since + self.machines[node][1])
             next_look = min((under.since + self.policy.patience_s for under in self.running.values()), default=self.now)
@@ -95,7 +95,7 @@ class Rehearsal:
 @given(policy=POLICIES, machines=MACHINES)
 def test_any_fleet_under_any_policy(policy: WavePolicy, machines: list[tuple[str, float, Ending]]) -> None:
     """Never more than `at_once`, nor `per_rack` of a rack; canaries alone until one is through; and at the end all have
-    had their turn, unless they were stopped: then for a reason, and with nobody under way.
+    had their turn, unless they were stopped: then for a reason, and with no machine under way.
     """
     rehearsal = Rehearsal(policy, machines)
     rehearsal.run()
@@ -104,7 +104,7 @@ def test_any_fleet_under_any_policy(policy: WavePolicy, machines: list[tuple[str
 
 
 @given(policy=POLICIES, machines=MACHINES)
-def test_nobody_is_stopped_by_successes(policy: WavePolicy, machines: list[tuple[str, float, Ending]]) -> None:
+def test_successes_stop_no_machine(policy: WavePolicy, machines: list[tuple[str, float, Ending]]) -> None:
     """Where none fails, all are done."""
     rehearsal = Rehearsal(policy, [(rack, seconds, Ending.GOOD) for rack, seconds, _ in machines])
     rehearsal.run()
@@ -133,7 +133,7 @@ def test_what_goes_wrong_late_stops_as_soon() -> None:
 
 
 def test_one_of_five_is_borne() -> None:
-    """As many as the limit says, not more; a silent BMC says nothing about installing."""
+    """As many as the limit allows, not more; a silent BMC proves nothing about installing."""
     assert not run(EASY, "GGGGF" * 10).waiting
     assert not run(EASY, "GOOOO" * 10).waiting
     assert run(replace(EASY, stop_percent=19), "GGGGF" * 10).waiting
@@ -237,6 +237,6 @@ def report(*findings: Finding) -> Report:
         ([], Ending.OTHER),
     ],
 )
-def test_whose_failure_it_is(findings: list[Finding], how: Ending) -> None:
+def test_the_owner_of_a_failure(findings: list[Finding], how: Ending) -> None:
     """The install's: no OS, or another disk. A silent BMC and what was not measured count neither way."""
     assert ending(report(*findings)) is how

@@ -1,4 +1,4 @@
-"""Work orders: every root finding of a stopped node once, in the order in which somebody walks."""
+"""Work orders: every root finding of a stopped node once, in the order of the technician's walk."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def places(orders: Iterable[WorkOrder]) -> list[tuple[str, int | None]]:
     return [(order.location.rack, order.location.unit) for order in orders]
 
 
-def test_an_order_says_all_that_is_needed() -> None:
+def test_an_order_has_all_that_is_needed() -> None:
     """Node, serials, the part as people and as the BMC name it, what was found, what to do, evidence, what to run."""
     order = one(broken("n1", GPU))
     (concerned,) = order.nodes
@@ -64,7 +64,7 @@ def test_an_order_says_all_that_is_needed() -> None:
 
 
 def test_somebody_walks_once() -> None:
-    """Racks as people count them, from below; then what stands nobody knows where. The numbers follow the way."""
+    """Racks as they are counted, from below; then nodes without a known place. The numbers follow the way."""
     stand = [("A10", 4), ("", None), ("A2", 20), ("A2", None), ("A2", 4), ("B1", 1)]
     nodes = [at(broken(f"n{i}", GPU), *place) for i, place in enumerate(stand)]
     found = work_orders(nodes, NOW)
@@ -103,7 +103,7 @@ def test_one_order_for_each_part() -> None:
     assert (second.write_back, second.later) == (f"clusterctl release n1 --reason '{both}'", ())
 
 
-def test_parts_are_told_apart_by_node() -> None:
+def test_parts_are_distinguished_by_node() -> None:
     """The same part and words on two nodes are two orders."""
     down = Finding(
         check="docker",
@@ -128,12 +128,12 @@ def test_consequences_and_what_passed_are_no_orders() -> None:
 
 
 def test_what_waits_for_a_later_step_is_no_work() -> None:
-    """Nobody walks for what the burn-in will measure; where that alone stopped the node, it is said."""
+    """No walk is ordered for what the burn-in will measure; where that alone stopped the node, it is reported."""
     unseen = Finding(
         check="memory_size",
         verdict=Verdict.INCONCLUSIVE,
         code=Code.NOT_MEASURED,
-        cause="the BMC does not tell",
+        cause="the BMC does not report it",
         settled_by="burnin",
     )
     assert one(broken("n1", GPU, unseen, step="discover")).findings == (GPU,)
@@ -164,7 +164,7 @@ def test_each_node_is_written_back_once() -> None:
     assert gpu.write_back == f"clusterctl release n2 --reason '{parts}'"
 
 
-def test_the_cable_at_a_port_is_told() -> None:
+def test_the_cable_at_a_port_is_reported() -> None:
     """Also where a burn-in's check names only the node's side."""
     cable = PlannedCable(PortName("n1", "mlx5_6"), PortName("leaf", "7"))
     port = Finding(
@@ -204,7 +204,7 @@ def test_a_persons_quarantine_is_an_order() -> None:
 
 
 def test_what_is_to_be_known_first() -> None:
-    """Somebody holds the node; somebody answers for the finding."""
+    """An operator holds the node; an operator answers for the finding."""
     state = broken("n1", GPU)
     state = after(state, orders.hold(state, "the vendor comes on Monday", None).events)
     state = after(state, waive(state, "gpu_ecc", "gpu 3", "known", LATER).events)
@@ -214,13 +214,13 @@ def test_what_is_to_be_known_first() -> None:
 
 
 @pytest.mark.parametrize("state", [node(), node(Stage.CABLED), NodeState(node().id, "n1", stage=Stage.RETIRED)])
-def test_who_is_not_stopped_has_none(state: NodeState) -> None:
+def test_a_node_that_is_not_stopped_has_none(state: NodeState) -> None:
     """Gold, on its way, retired."""
     assert work_orders([state], NOW) == ()
 
 
 def test_the_fabrics_own_faults_are_orders() -> None:
-    """At their rack, behind its nodes; nobody is released, the fabric is read again."""
+    """At their rack, behind its nodes; no node is released, the fabric is read again."""
     fault = FabricFault("missing_link", ("leaf port 40", "spine port 1"), "the trunk is dark", "reseat it", "A01", 1)
     first, second = work_orders([broken("n1", GPU)], NOW, [(fault, (PROOF,))])
     assert first.nodes

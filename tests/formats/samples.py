@@ -1,4 +1,4 @@
-"""Recorded output of real tools, where this checkout has it beside it."""
+"""Recorded output of real tools, where this checkout has it in a folder next to it."""
 
 from __future__ import annotations
 

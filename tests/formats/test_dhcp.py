@@ -19,7 +19,7 @@ def offer(transaction: int, options: bytes, *, op: int = 2, file: bytes = b"") -
     return head + addresses + MAC.ljust(16, b"\0") + bytes(64) + file.ljust(128, b"\0") + COOKIE + options
 
 
-def test_the_question_is_laid_out_as_the_rfc_says() -> None:
+def test_the_question_has_the_layout_of_the_rfc() -> None:
     """Op, card, transaction, broadcast flag, cookie, and the message type first of the options."""
     asked = discover(0x01020304, MAC)
     assert asked[:12] == bytes((1, 1, 6, 0, 1, 2, 3, 4, 0, 0, 0x80, 0))
@@ -70,6 +70,6 @@ def test_what_is_not_our_offer_is_passed_over(message: bytes) -> None:
         (offer(7, bytes((53, 1, 2, 54, 1, 9, 255))), "no address"),
     ],
 )
-def test_noise_is_said_to_be_noise(message: bytes, why: str) -> None:
+def test_noise_is_reported_as_noise(message: bytes, why: str) -> None:
     with pytest.raises(ParseError, match=why):
         parse_offer(message, 7)

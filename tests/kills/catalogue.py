@@ -12,20 +12,20 @@ from typing import Any
 from tests.kills.seams import Blow, Moment, Seam
 
 FILE = Path(__file__).parent / "data/seams.tsv"
-HEAD = "times\tseconds\twho: what\n"
+HEAD = "times\tseconds\tactor: what\n"
 
 
 @dataclass(frozen=True)
 class Entry:
     """Something that the run does so many `times`, and how long the longest of them took."""
 
-    who: str
+    actor: str
     what: str
     times: int
     seconds: float
 
     def seam(self, moment: Moment) -> Seam:
-        return Seam(self.who, self.what, moment)
+        return Seam(self.actor, self.what, moment)
 
     def blow(self, rng: random.Random, moment: Moment, most_s: float = math.inf) -> Blow:
         """At any of its passings; amid it, after any part of its time (of its first `most_s`)."""
@@ -34,18 +34,18 @@ class Entry:
 
 
 def shipped() -> tuple[Entry, ...]:
-    """The recording that lies beside this file."""
+    """The recording that lies next to this file."""
     lines = FILE.read_text(encoding="utf-8").splitlines()[1:]
     return tuple(_entry(*line.split("\t")) for line in lines)
 
 
 def _entry(times: str, seconds: str, name: str) -> Entry:
-    who, _, what = name.partition(": ")
-    return Entry(who, what, int(times), float(seconds))
+    actor, _, what = name.partition(": ")
+    return Entry(actor, what, int(times), float(seconds))
 
 
 def recorded(diary: Iterable[Mapping[str, Any]]) -> tuple[Entry, ...]:
-    """What a diary tells, in the order in which it began."""
+    """Return the content of a diary, in the order in which each entry began."""
     begun: dict[Seam, list[float]] = {}
     longest: dict[Seam, float] = {}
     times: dict[Seam, int] = {}
@@ -53,17 +53,17 @@ def recorded(diary: Iterable[Mapping[str, Any]]) -> tuple[Entry, ...]:
         if "seam" not in line:
             continue
         seam = Seam.parse(line["seam"])
-        one = Seam(seam.who, seam.what, Moment.BEFORE)
+        one = Seam(seam.actor, seam.what, Moment.BEFORE)
         if seam.moment is Moment.BEFORE:
             begun.setdefault(one, []).append(line["at"])
             times[one] = times.get(one, 0) + 1
         elif seam.moment is Moment.AFTER:
             longest[one] = max(longest.get(one, 0.0), line["at"] - begun[one].pop(0))
-    return tuple(Entry(one.who, one.what, times[one], longest.get(one, 0.0)) for one in times)
+    return tuple(Entry(one.actor, one.what, times[one], longest.get(one, 0.0)) for one in times)
 
 
 def text_of(entries: Iterable[Entry]) -> str:
-    return HEAD + "".join(f"{entry.times}\t{entry.seconds:.3f}\t{entry.who}: {entry.what}\n" for entry in entries)
+    return HEAD + "".join(f"{entry.times}\t{entry.seconds:.3f}\t{entry.actor}: {entry.what}\n" for entry in entries)
 
 
 def blows(entries: Sequence[Entry], rng: random.Random, count: int) -> list[Blow]:

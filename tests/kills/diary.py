@@ -1,7 +1,7 @@
-"""What a run did, written beside it so that a kill loses nothing of it: one line of JSON each, on disk before it goes on.
+"""What a run did, written in parallel so that a kill loses nothing of it: one line of JSON each, on disk before it goes on.
 
 A kill may cut a line off where it crosses a page of the file (the kernel looks for fatal signals between pages): such a
-line was never said, and the next run takes it away.
+line counts as never written, and the next run removes it.
 """
 
 from __future__ import annotations
@@ -39,6 +39,6 @@ class Diary:
 
 
 def lines_of(file: Path) -> Iterator[dict[str, Any]]:
-    """Oldest first; a line that the kill cut off was never said."""
+    """Oldest first; a line that the kill cut off counts as never written."""
     for line in file.read_bytes().split(b"\n")[:-1]:
         yield json.loads(line)

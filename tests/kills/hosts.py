@@ -1,4 +1,4 @@
-"""What runs on a lab's hosts on behalf of whoever logged in: the children of sshd, by their cgroup."""
+"""What runs on a lab's hosts for a user actor logged in: the children of sshd, by their cgroup."""
 
 from __future__ import annotations
 

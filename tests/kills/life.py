@@ -28,7 +28,7 @@ class Run:
 
     number: int
     code: int
-    said: str
+    output: str
     blow: Blow | None
 
     @property
@@ -76,7 +76,7 @@ class Life:
 
     def _run(self, blows: Sequence[Blow]) -> Run:
         number = len(self.runs)
-        reported = self.folder / f"told{number}"
+        reported = self.folder / f"reported{number}"
         argv = (sys.executable, "-m", "tests.kills.controller", str(self.site.folder), str(self.diary))
         with reported.open("wb") as out:
             code = subprocess.run(
@@ -104,11 +104,11 @@ class Life:
     def _after(self, run: Run) -> Iterator[str]:
         head = f"run {run.number} ({run.blow or 'not struck'})"
         if run.blow is None and run.code != 0:
-            yield f"{head}: exit code {run.code}: {run.said}"
-        if run.blow is not None and run.blow.fills and (run.code != BROKEN or run.said.count("error:") != 1):
-            yield f"{head}: exit code {run.code} and these words at a full disk: {run.said}"
+            yield f"{head}: exit code {run.code}: {run.output}"
+        if run.blow is not None and run.blow.fills and (run.code != BROKEN or run.output.count("error:") != 1):
+            yield f"{head}: exit code {run.code} and these words at a full disk: {run.output}"
         if run.blow is not None and not run.blow.fills and not run.killed:
-            yield f"{head}: it ended with exit code {run.code} although it was killed: {run.said}"
+            yield f"{head}: it ended with exit code {run.code} although it was killed: {run.output}"
         if not eventually(lambda: not self._orphans(), ORPHANS_S):
             yield f"{head}: processes live on: {self._orphans()}"
         yield from after_each(self.site, self.diary)

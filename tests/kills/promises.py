@@ -66,7 +66,7 @@ def _unintended(diary: Path) -> Iterator[str]:
 
 
 def _repeated(site: Site) -> Iterator[str]:
-    """No act that changes a machine for good is intended again before somebody has looked what came of it."""
+    """No act that changes a machine for good is intended again before its result has been read."""
     open_acts: set[tuple[str, str]] = set()
     for event in site.events():
         act = (event.subject, str(data_of(event).get("act")))

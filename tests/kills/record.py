@@ -1,4 +1,4 @@
-"""Records anew which seams there are: `python -m tests.kills.record`, as root, on a machine that does nothing else."""
+"""Records the seams again: `python -m tests.kills.record`, as root, on a machine that does nothing else."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def main() -> None:
         folder = Path(name)
         life = Life(Site(lab, folder / "runs"), folder / "life")
         for run in life.live((), HOSTS):
-            print(run.said)
+            print(run.output)
         assert not life.broken, "\n".join(life.broken)
         catalogue.FILE.write_text(catalogue.text_of(catalogue.recorded(lines_of(life.diary))), encoding="utf-8")
 

@@ -26,20 +26,20 @@ class Moment(enum.StrEnum):
 
 @dataclass(frozen=True, order=True)
 class Seam:
-    """`what` is done, by whom (a step, or the run itself): `install`, `installer.start`."""
+    """`what` is done, and the actor (a step, or the run itself): `install`, `installer.start`."""
 
-    who: str
+    actor: str
     what: str
     moment: Moment
 
     def __str__(self) -> str:
-        return f"{self.moment} {self.who}: {self.what}"
+        return f"{self.moment} {self.actor}: {self.what}"
 
     @classmethod
     def parse(cls, text: str) -> Self:
         head, _, what = text.partition(": ")
-        moment, _, who = head.partition(" ")
-        return cls(who, what, Moment(moment))
+        moment, _, actor = head.partition(" ")
+        return cls(actor, what, Moment(moment))
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,11 @@ class Seams:
     @contextmanager
     def around(self, what: str, **facts: str) -> Iterator[None]:
         """Something that the run does. `facts` go into the diary as it begins."""
-        who = threading.current_thread().name.partition("_")[0].replace("MainThread", "run")
-        self._pass(Seam(who, what, Moment.BEFORE), **facts)
-        self._pass(Seam(who, what, Moment.AMID))
+        actor = threading.current_thread().name.partition("_")[0].replace("MainThread", "run")
+        self._pass(Seam(actor, what, Moment.BEFORE), **facts)
+        self._pass(Seam(actor, what, Moment.AMID))
         yield
-        self._pass(Seam(who, what, Moment.AFTER))
+        self._pass(Seam(actor, what, Moment.AFTER))
 
     def _pass(self, seam: Seam, **facts: str) -> None:
         with self._lock:
@@ -100,7 +100,7 @@ class Seams:
 
 
 def kill(_blow: Blow) -> None:
-    """As `kill -9` by somebody else, or the kernel's OOM killer: this process alone, at once."""
+    """As `kill -9` by another user, or the kernel's OOM killer: this process alone, at once."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -120,7 +120,7 @@ def _grown(descriptor: int, size: int) -> bool:
 
 
 def strike(blow: Blow) -> None:
-    """Do what the blow says."""
+    """Strike as the blow orders."""
     if blow.fills:
         fill(Path(blow.fills))
     else:

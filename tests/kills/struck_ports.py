@@ -39,14 +39,15 @@ from clusterctl.ports import (
     Ran,
     Shell,
     TableReader,
+    TelemetryReader,
 )
 from clusterctl.ports.accounts import AccountBmcs, PowerLogins
 from tests.events import data_of
 from tests.kills.seams import Seams
 
 
-def said(events: Sequence[NewEvent]) -> str:
-    """What an append says, in words that are the same for every node: `act.intended install.start`."""
+def append_name(events: Sequence[NewEvent]) -> str:
+    """Return the content of an append, in words that are the same for every node: `act.intended install.start`."""
     kinds = [f"{event.kind.value} {data_of(event).get('act', '')}".strip() for event in events]
     return "append " + ", ".join(dict.fromkeys(kinds))
 
@@ -59,7 +60,7 @@ class StruckJournal:
     seams: Seams
 
     def append(self, events: Sequence[NewEvent], *, claim: Claim | None = None) -> tuple[Event, ...]:
-        with self.seams.around(said(events)):
+        with self.seams.around(append_name(events)):
             written = self.inner.append(events, claim=claim)
             for event in written:
                 act = data_of(event).get("act", "") if event.kind is Kind.ACT_INTENDED else ""
@@ -192,7 +193,7 @@ class StruckBmcs:
 
 @dataclass(frozen=True)
 class StruckShell:
-    """Commands are told apart by their first word: `cat` greets, `sudo` checks, `python3` loads."""
+    """Commands are distinguished by their first word: `cat` greets, `sudo` checks, `python3` loads."""
 
     inner: Shell
     seams: Seams
@@ -278,6 +279,10 @@ class StruckOutside:
     @property
     def fabric_ports(self) -> PortAdmin:
         return self._inner.fabric_ports
+
+    @property
+    def telemetry(self) -> TelemetryReader | None:
+        return self._inner.telemetry
 
     @property
     def images(self) -> Images:

@@ -34,16 +34,16 @@ PLACES: tuple[tuple[str, str, tuple[Moment, ...]], ...] = (
     ("burnin", "shell.run", (Moment.AMID,)),
     ("run", "pool.publish", ANY),
 )
-"""One kill in each: who, how what begins, and when. Which of those that fit is drawn."""
+"""One kill in each: actor, how what begins, and when. Which of those that fit is drawn."""
 
 
 def drawn(entries: tuple[Entry, ...], rng: random.Random) -> list[Blow]:
     """A blow in each place. Those of an install come at its first passing: each leaves nodes for the next ones."""
     blows = []
-    for who, begins, moments in PLACES:
-        fitting = [entry for entry in entries if entry.who == who and entry.what.startswith(begins)]
+    for actor, begins, moments in PLACES:
+        fitting = [entry for entry in entries if entry.actor == actor and entry.what.startswith(begins)]
         blow = rng.choice(fitting).blow(rng, rng.choice(moments), LATEST_S)
-        blows.append(replace(blow, nth=1) if who == "install" else blow)
+        blows.append(replace(blow, nth=1) if actor == "install" else blow)
     return blows
 
 
@@ -88,14 +88,14 @@ def test_every_blow_was_struck(life: Life) -> None:
     assert sum(run.blow is not None for run in life.runs) == len(PLACES) + 2
     passed = {entry.seam(Moment.BEFORE) for entry in catalogue.recorded(lines_of(life.diary))}
     recorded = {entry.seam(Moment.BEFORE) for entry in catalogue.shipped()}
-    assert passed >= recorded, "record the seams anew: see tests/kills/README.md"
+    assert passed >= recorded, "record the seams again: see tests/kills/README.md"
 
 
-def test_a_full_disk_is_said_in_one_sentence(life: Life) -> None:
+def test_a_full_disk_is_reported_in_one_sentence(life: Life) -> None:
     """What, where and what to do; no stack, and no host is blamed."""
     for run in life.runs:
         if run.blow is not None and run.blow.fills:
-            (line,) = [line for line in run.said.splitlines() if line.startswith("error:")]
+            (line,) = [line for line in run.output.splitlines() if line.startswith("error:")]
             assert run.blow.fills in line
             assert "full" in line or "No space left on device" in line
             assert "make room on that disk, then run the same command again" in line

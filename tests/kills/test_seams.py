@@ -1,4 +1,4 @@
-"""The killer itself: it strikes where it is told to, once, and what a run had written by then stays."""
+"""The killer itself: it strikes where it is ordered to, once, and what a run had written by then stays."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def described(folder: Path, blows: list[Blow], strike: Callable[[Blow], None]) -
 @pytest.mark.parametrize(("moment", "kept"), [(Moment.BEFORE, 1), (Moment.AFTER, 2)])
 def test_a_kill_before_loses_the_event_and_one_after_does_not(tmp_path: Path, moment: Moment, kept: int) -> None:
     """Killed at the second append: before it one node is known, after it two, whole."""
-    blow = Blow(Seam(APPEND.who, APPEND.what, moment), nth=2)
+    blow = Blow(Seam(APPEND.actor, APPEND.what, moment), nth=2)
     killed = subprocess.run([sys.executable, "-c", DIES, tmp_path, str(blow)], cwd=ROOT, check=False)
     assert killed.returncode == -signal.SIGKILL
     book = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock())
@@ -67,10 +67,10 @@ def test_a_run_is_struck_once(tmp_path: Path) -> None:
 
 
 def test_seams_are_recorded_in_their_order_with_their_times(tmp_path: Path) -> None:
-    """What a diary tells is what is done, how often, and how long it takes; blows are drawn from it by a seed."""
+    """A diary has what is done, how often, and how long it takes; blows are drawn from it by a seed."""
     described(tmp_path, [], lambda _: None)
     (entry,) = catalogue.recorded(lines_of(tmp_path / "diary"))
-    assert (entry.who, entry.what, entry.times) == ("run", "append node.described", 3)
+    assert (entry.actor, entry.what, entry.times) == ("run", "append node.described", 3)
     assert 0 < entry.seconds < 120
     drawn = catalogue.blows([entry], random.Random(1), 3)
     assert [blow.seam.moment for blow in drawn] == list(Moment)
@@ -80,5 +80,5 @@ def test_seams_are_recorded_in_their_order_with_their_times(tmp_path: Path) -> N
 def test_the_shipped_recording_is_whole() -> None:
     """Every step of the way is in it, and it is read as it was written."""
     entries = catalogue.shipped()
-    assert {entry.who for entry in entries} >= {"run", "discover", "install", "configure", "cable", "burnin", "admit"}
+    assert {entry.actor for entry in entries} >= {"run", "discover", "install", "configure", "cable", "burnin", "admit"}
     assert catalogue.FILE.read_text() == catalogue.text_of(entries)

@@ -21,7 +21,7 @@ def drives(lab: RunningLab, node: str) -> Mapping[str, Path]:
 
 
 def fill(drive: Path, seed: str) -> None:
-    """Somebody's data: pieces at the beginning, at the end, and between them."""
+    """A user's data: pieces at the beginning, at the end, and between them."""
     size = drive.stat().st_size
     with drive.open("r+b") as file:
         for number in range(MARKS):

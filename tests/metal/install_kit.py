@@ -65,7 +65,7 @@ class MetalSite:
         return ran.stdout.decode().strip()
 
     def fill_data_drives(self) -> None:
-        """Every data drive of every machine gets somebody's data; the machines must be off."""
+        """Write a user's data to every data drive of every machine; the machines must be off."""
         for serial, drive in self._data_drives().items():
             fill(drive, serial)
 
@@ -81,7 +81,7 @@ class MetalSite:
         return list(json.loads(self.lab("status", "--json"))["machines"])
 
     def consoles(self) -> str:
-        """The last words of all machines, for whoever has to find out why."""
+        """Return the last console lines of all machines, to find the reason of a failure."""
         return "\n".join(f"== {row['name']}\n{console(self.lab, row['name'])[-4000:]}" for row in self.rows())
 
 

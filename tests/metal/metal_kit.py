@@ -70,7 +70,7 @@ def netboot(lab: RunningLab, folder: Path, scripts: list[str]) -> Iterator[Netbo
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Nobody reads it."""
+            """It is never read."""
 
     network = lab.machine("node001")["address"].rsplit(".", 2)[0]
     server = ThreadingHTTPServer((f"{network}.0.1", PORT), Handler)
@@ -125,7 +125,7 @@ def power(lab: RunningLab, name: str) -> str:
 
 
 def console(lab: RunningLab, name: str) -> str:
-    """All that the machine has said on its serial port since the lab began."""
+    """Return all output of the machine on its serial port since the lab began."""
     file = Path("/var/lib/clusterctl-lab", lab.name, "metal", name, "console.log")
     return file.read_text(errors="replace") if file.exists() else ""
 

@@ -24,14 +24,14 @@ network:
 
 
 def want_network(lab: RunningLab, node: str) -> None:
-    """The site says from now on what the node's network is; its address stays that of the sheet."""
+    """Set the site's network of the node from now on; its address stays that of the sheet."""
     base = ".".join(lab.machine(node)["address"].split(".")[:2])
     with (lab.site / "site.yml").open("a") as file:
         file.write(SECTION.format(base=base, node=node))
 
 
 def network_findings(metal: MetalSite, node: str) -> tuple[Finding, ...]:
-    """What the check says of what the host tells."""
+    """Return the check's finding on the host's report."""
     wanted = host_networks(load_site(metal.lab.site)).network(metal.node(node))
     routes = (metal.ssh(node, "ip", "-j", *family, "route", "show", "default") for family in ((), ("-6",)))
     resolver = parse_resolv_conf(metal.ssh(node, "cat", "/etc/resolv.conf"))

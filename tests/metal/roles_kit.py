@@ -64,7 +64,7 @@ class Guest:
         return self.metal.ssh(self.name, "sudo", *command)
 
     def check(self, name: str) -> tuple[Finding, ...]:
-        """What a check of the burn-in says of the guest, over one SSH session, as the burn-in asks it."""
+        """Return a burn-in check's findings on the guest, over one SSH session, as the burn-in asks it."""
         check = CHECKS[name]
         address = self.metal.lab.machine(self.name)["address"]
         argv = (

@@ -99,7 +99,7 @@ def test_deployed_is_a_machine_that_booted(installed: Installed, node: str) -> N
 
 @pytest.mark.parametrize("node", NODES)
 def test_each_host_is_itself(installed: Installed, node: str) -> None:
-    """Its name and address, on the root disk that MAAS was told, with the host key that clusterctl made."""
+    """Its name and address, on the root disk that MAAS was given, with the host key that clusterctl made."""
     metal = installed.metal
     assert metal.ssh(node, "hostname") == node
     assert metal.lab.machine(node)["address"] in metal.ssh(node, "ip", "-4", "-brief", "address")

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.lab, needs_metal, pytest.mark.timeout(INSTALL_S + 600)
 
 
 def test_both_machines_are_installed(installed: Installed) -> None:
-    """Exit code 0, both at the stage after install, and the lab says that both run from their disks."""
+    """Exit code 0, both at the stage after install, and the lab reports that both run from their disks."""
     assert installed.run.wait() == 0, f"{installed.run.stdout}\n{installed.run.stderr}\n{installed.metal.consoles()}"
     assert installed.metal.site.stages() == dict.fromkeys(NODES, "installed")
     rows = {row["name"]: (row["power"], row["boot"], row["installed"]) for row in installed.metal.rows()}
@@ -56,7 +56,7 @@ def test_a_host_has_the_network_that_the_site_gives_it(installed: Installed) -> 
 
 
 def test_a_network_that_is_not_the_sites_is_found(installed: Installed) -> None:
-    """Somebody has changed the MTU of a running host: host_network says of which port, and what it should be."""
+    """The MTU of a running host was changed: host_network names the port, and what it should be."""
     metal = installed.metal
     metal.ssh(NODES[1], "sudo", "ip", "link", "set", "dev", "mgmt0", "mtu", "1300")
     try:
@@ -70,7 +70,7 @@ def test_a_network_that_is_not_the_sites_is_found(installed: Installed) -> None:
 
 @pytest.mark.parametrize("node", NODES)
 def test_the_os_is_on_the_root_disk(installed: Installed, node: str) -> None:
-    """By the serial that the BMC told; node002's stands between two data drives, and all are of one size."""
+    """By the serial that the BMC reported; node002's stands between two data drives, and all are of one size."""
     drives = json.loads(installed.metal.ssh(node, "lsblk", "--json", "--output", "NAME,SERIAL,SIZE,MOUNTPOINTS"))
     (root,) = (
         drive["serial"]
@@ -104,7 +104,7 @@ def test_a_fault_shows_in_a_running_guest(installed: Installed) -> None:
 
 
 @pytest.mark.parametrize("node", NODES)
-def test_a_guest_says_that_it_is_none_of_real_metal(installed: Installed, node: str) -> None:
+def test_a_guest_reports_that_it_is_not_real_metal(installed: Installed, node: str) -> None:
     """Its marker is there, its package sources are the lab's alone, and each rail has its address."""
     metal = installed.metal
     assert metal.ssh(node, "cat", "/etc/clusterctl/simulated") == "simulated"
@@ -114,7 +114,7 @@ def test_a_guest_says_that_it_is_none_of_real_metal(installed: Installed, node: 
     assert metal.ssh(node, "cat", "/sys/class/net/ib0/mtu") == "9000"
 
 
-def test_the_fabric_knows_who_runs(installed: Installed) -> None:
+def test_the_fabric_knows_the_running_machines(installed: Installed) -> None:
     """The cables of machines that have booted from their disks carry light."""
     assert eventually(lambda: all(node in installed.metal.lab.fabric() for node in NODES), 60.0)
 

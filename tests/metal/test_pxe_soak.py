@@ -22,7 +22,7 @@ def of(metal: MetalSite, node: str, serial: str) -> Path:
 
 
 def test_power_cut_half_way_is_finished_by_the_next_run(tmp_path: Path) -> None:
-    """The BMC takes the power while the disk is written, and the run is killed: the next run begins that install anew
+    """The BMC takes the power while the disk is written, and the run is killed: the next run begins that install again
     and finishes it; data drives stay as they were.
     """
     with metal_site("metalc", "10.173.0.0/16", tmp_path, 1) as metal:
@@ -44,7 +44,7 @@ def test_power_cut_half_way_is_finished_by_the_next_run(tmp_path: Path) -> None:
 
 
 def test_a_machine_with_another_serial_is_not_written_to(tmp_path: Path) -> None:
-    """Its firmware tells another serial than its BMC (a swapped board): refused with both serials named before any
+    """Its firmware reports another serial than its BMC (a swapped board): refused with both serials named before any
     installer is loaded, and nothing is written to any drive.
     """
     with metal_site("metalw", "10.173.0.0/16", tmp_path, 1, "--fault", "wrong-serial:node001") as metal:

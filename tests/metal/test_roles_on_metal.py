@@ -56,7 +56,7 @@ SYSTEM: Mapping[str, Mapping[str, object]] = {
 
 @pytest.mark.parametrize("role", SYSTEM)
 def test_a_role_of_the_system_is_done_once(guest: Guest, role: str) -> None:
-    """Foretold without a failure, done, and nothing is left to do the second time."""
+    """Predicted without a failure, done, and nothing is left to do the second time."""
     foretold = guest.apply(role, SYSTEM[role], check=True)
     assert foretold.outcome.ok, foretold.outcome
     first = guest.apply(role, SYSTEM[role])
@@ -89,7 +89,7 @@ def test_a_disk_that_holds_data_is_refused(guest: Guest) -> None:
 
 
 def test_the_pool_is_made_once(guest: Guest) -> None:
-    """Foretold without a failure, made of all four disks by their names, and found as it should be the second time."""
+    """Predicted without a failure, made of all four disks by their names, and accepted the second time."""
     variables = pool(guest, zfs_pool_overwrite=[HELD])
     foretold = guest.apply("zfs_pool", variables, check=True)
     assert foretold.outcome.ok, foretold.outcome
@@ -135,7 +135,7 @@ def test_the_check_finds_the_pool_healthy(guest: Guest) -> None:
     assert finding.verdict is Verdict.PASS, finding
 
 
-def test_a_pulled_disk_is_reported_and_stops_nobody(guest: Guest) -> None:
+def test_a_pulled_disk_is_reported_and_stops_no_job(guest: Guest) -> None:
     """The pool is DEGRADED and takes data, containers run, the roles go on and change nothing, the check names the disk."""
     guest.metal.lab("inject", "pulled-disk", f"{NODE}:{PULLED}")
     assert eventually(lambda: PULLED not in guest.sudo("lsblk", "--nodeps", "--noheadings", "--output", "SERIAL"), 300)
@@ -154,7 +154,7 @@ def test_a_pulled_disk_is_reported_and_stops_nobody(guest: Guest) -> None:
 
 
 def test_the_disks_that_are_left_make_an_array_instead(guest: Guest) -> None:
-    """Not while the pool is on record; then foretold, made, mounted, and the second time nothing is changed."""
+    """Not while the pool is on record; then predicted, made, mounted, and the second time nothing is changed."""
     refused = guest.apply("raid0_scratch", {})
     assert not refused.outcome.ok
     assert "zfs_pool" in refused.outcome.message

@@ -1,7 +1,7 @@
 """The burn-in's own ib_write_bw between two virtual machines: the real perftest, over soft-RoCE (rdma_rxe).
 
 It proves the load's command line, its way to the hosts and its parser against real RDMA verbs. The figure is one of
-emulated processors and says nothing of any hardware: it is not judged.
+emulated processors and proves nothing about any hardware: it is not judged.
 """
 
 from __future__ import annotations
@@ -58,5 +58,5 @@ def test_the_load_measures_real_verbs(metal: MetalSite) -> None:
     assert trial.value is not None
     assert trial.value > 0
     assert trial.lane == dict.fromkeys(NODES, DEVICE)
-    assert "Link type       : Ethernet" in output, output  # the stand-in, which moves bytes over TCP, says IB
+    assert "Link type       : Ethernet" in output, output  # the stand-in, which moves bytes over TCP, prints IB
     assert "GID:" in output, output

@@ -78,11 +78,11 @@ class Hosts:
         self.asked.append(words[0])
         if words[0] == "dmidecode" or words[-1].endswith("product_serial"):
             return Observed(Ran(0, f"{self.serials[host.name]}\n", "", 0.1), ())
-        said = {
+        outputs = {
             "cat": f"0b00-7\n{self.names.get(host.name, host.name)}\n",
             **disks(self.disk or f"DISK-SN-{host.name}"),
         }
-        return Observed(Ran(0, said[words[0]], "", 0.1), ())
+        return Observed(Ran(0, outputs[words[0]], "", 0.1), ())
 
 
 @dataclass
@@ -220,13 +220,13 @@ def test_a_bad_node_is_refused_alone(cluster: Cluster, spoil: object, reason: st
 
 
 def test_a_node_in_another_stage_is_refused_alone(cluster: Cluster) -> None:
-    """What is installed already, in quarantine or held is not adopted; the reason says so."""
+    """A node that is installed already, in quarantine or held is not adopted; the reason is given."""
     identified(cluster.site.journal, "n2", "SN-n2", "configured")
     assert "it is configured already" in cluster.refused()["n2"]
     assert cluster.adopt().skipped.keys() == {"n2"}
 
 
-def test_a_changed_host_key_is_refused_until_the_operator_says_why(cluster: Cluster) -> None:
+def test_a_changed_host_key_is_refused_until_the_operator_gives_the_reason(cluster: Cluster) -> None:
     """The step finds it, adopt refuses it, and --new-host-key proves the machine again from install on."""
     cluster.adopt()
     cluster.hosts.keys.offered["n2"] = OfferedKey(public("y"))
@@ -246,7 +246,7 @@ def test_the_step_proves_the_name_again(cluster: Cluster) -> None:
     assert "is named elsewhere" in node.cause
 
 
-def test_nodes_that_nobody_adopted_are_never_installed(cluster: Cluster) -> None:
+def test_nodes_without_adoption_are_never_installed(cluster: Cluster) -> None:
     """Bootstrap's plan destroys nothing on a site of backend existing; the install step asks for adopt."""
     (first, *_) = plan.run(cluster.context, plan.PlanRequest()).nodes
     assert first.destroys == ""

@@ -14,11 +14,13 @@ from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.node import Hca
+from clusterctl.fleet.payloads.hardware import FabricTransceiverSeen
 from clusterctl.fleet.payloads.runs import BurnEnded, BurnStarted
 from clusterctl.operations import cable_burn as operation
 from clusterctl.operations.cable_burn import CableBurnRequest
 from clusterctl.operations.context import SiteContext, open_site
 from clusterctl.operations.operation import Control
+from clusterctl.steps.fabric_burn import BurnSettings, FabricBurn
 from tests.cabling.burn.tree import Tree
 from tests.cli.nights import FakeScheduler
 from tests.edges.site.ready import write_ready_site
@@ -163,6 +165,29 @@ def test_a_burn_that_never_ended_goes_on_and_one_that_ended_does_not(context, wo
     context.journal.append([NewEvent(Stream.CAMPAIGN, first, BurnEnded())])
     operation.run(connected(replace(context, run="later"), world), CableBurnRequest(stage_s=60), control)
     assert set(subjects(context)) == {first, "later"}
+
+
+def test_the_burn_has_the_serials_of_the_fabrics_history(context, world, monkeypatch):
+    """A cable that is gone has none; one serial may be at both ends."""
+    context.journal.append(
+        [
+            NewEvent(Stream.FABRIC, "MT2243VS01234", FabricTransceiverSeen(part="MCP4Y10", ports=("00a1/3", "00b1/1"))),
+            NewEvent(Stream.FABRIC, "MT2243VS09999", FabricTransceiverSeen(seen=False)),
+        ]
+    )
+    made: list[BurnSettings] = []
+
+    class Watched(FabricBurn):
+        def __post_init__(self) -> None:
+            made.append(self.settings)
+            super().__post_init__()
+
+    monkeypatch.setattr(operation, "FabricBurn", Watched)
+    operation.preview(connected(context, world), CableBurnRequest())
+    assert {port.number: part.serial for port, part in made[0].modules.items()} == {
+        3: "MT2243VS01234",
+        1: "MT2243VS01234",
+    }
 
 
 def subjects(context: SiteContext) -> Sequence[str]:

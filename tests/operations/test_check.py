@@ -94,16 +94,16 @@ def codes(node: CheckedNode) -> list[tuple[str, str, str]]:
     return [(finding.key, finding.verdict.value, finding.code.value) for finding in node.findings]
 
 
-def said(name: str) -> Mapping[str, str]:
+def answers(name: str) -> Mapping[str, str]:
     return {"system_serial": f"{SERIAL}{name}\n"}
 
 
 def test_a_bad_host_changes_nothing_for_others(context: SiteContext) -> None:
     """A silent host fails by itself, a host whose answer is malformed is inconclusive, the others are judged."""
-    result = by_name(checked(context, Hosts({"n1": said("n1")}, frozenset({"n2"})), "n1", "n2"))
+    result = by_name(checked(context, Hosts({"n1": answers("n1")}, frozenset({"n2"})), "n1", "n2"))
     assert verdicts_of(result["n1"], "identity") == {Verdict.PASS}
     assert verdicts_of(result["n2"], "reachable") == {Verdict.FAIL}
-    malformed = by_name(checked(context, Hosts({"n1": said("n1")}), "n1", "n2"))
+    malformed = by_name(checked(context, Hosts({"n1": answers("n1")}), "n1", "n2"))
     assert codes(result["n1"]) == codes(malformed["n1"])
     assert malformed["n2"].verdict is Verdict.INCONCLUSIVE
 
@@ -128,7 +128,7 @@ def test_only_a_failure_is_exit_code_1(context: SiteContext) -> None:
 def test_nothing_is_written(context: SiteContext) -> None:
     """The journal has not one event and no claim more; findings name no evidence, since none is kept."""
     before = max(state.last_seq for state in context.journal.states())
-    result = checked(context, Hosts({"n1": said("n1"), "n2": said("other")}), "n1", "n2")
+    result = checked(context, Hosts({"n1": answers("n1"), "n2": answers("other")}), "n1", "n2")
     assert max(state.last_seq for state in context.journal.states()) == before
     assert not any(finding.evidence for node in result.nodes for finding in node.findings)
     assert verdicts_of(by_name(result)["n2"], "identity") == {Verdict.FAIL}
@@ -136,7 +136,7 @@ def test_nothing_is_written(context: SiteContext) -> None:
 
 def test_what_a_job_would_fail_needs_idle(context: SiteContext) -> None:
     """Checks of an idle node are left out, and named; with `idle` all checks of the suite are made."""
-    hosts = Hosts({"n1": said("n1")})
+    hosts = Hosts({"n1": answers("n1")})
     usual, idle = checked(context, hosts, "n1"), checked(context, hosts, "n1", idle=True)
     assert {"gpu_idle", "cpu_frequency"} <= set(usual.left_out)
     assert all(CHECKS[name].idle_only for name in usual.left_out)
@@ -146,7 +146,7 @@ def test_what_a_job_would_fail_needs_idle(context: SiteContext) -> None:
     assert idle.left_out == ()
 
 
-def test_a_stopped_check_says_so(context: SiteContext) -> None:
+def test_a_stopped_check_reports_it(context: SiteContext) -> None:
     """Nodes that were not checked are not in the result; exit code 130."""
     stopped = threading.Event()
     stopped.set()

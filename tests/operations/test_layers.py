@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl import operations
-from tests.paths import ROOT
+from tests.paths import ROOT, needs_checkout
 
 FOLDER = Path(operations.__path__[0])
 EXAMPLE = ROOT / "examples/operations.py"
@@ -35,6 +35,7 @@ def test_only_compose_joins_edges_and_steps(file: Path) -> None:
     assert not (edges and steps) or file.stem == "compose", edges | steps
 
 
+@needs_checkout
 def test_a_second_front_end_is_short() -> None:
     """Fewer than 60 lines, on `clusterctl.operations` and the fleet's types alone."""
     assert len(EXAMPLE.read_text().splitlines()) < 60

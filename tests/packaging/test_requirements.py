@@ -1,4 +1,4 @@
-"""The pinned requirements are complete, and say nothing about where they were pinned."""
+"""The pinned requirements are complete, and do not show where they were pinned."""
 
 from __future__ import annotations
 

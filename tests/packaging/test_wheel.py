@@ -56,7 +56,7 @@ def build(source: Path, folder: Path) -> Path:
 
 
 def install(folder: Path, *wheels: Path) -> None:
-    """The wheels, and beside them what they need: all of this interpreter's packages but the checkout's own."""
+    """The wheels, and with them what they need: all of this interpreter's packages but the checkout's own."""
     folder.mkdir(exist_ok=True)
     for found in Path(sysconfig.get_path("purelib")).iterdir():
         if "clusterctl" not in found.name and found.name != "bin" and found.suffix != ".pth":
@@ -102,7 +102,7 @@ def test_nothing_takes_a_generic_name(wheel: Path) -> None:
 
 
 def test_the_lab_is_a_wheel_of_its_own(wheel: Path, lab_wheel: Path, tmp_path: Path) -> None:
-    """`clusterctl lab` says how to install the lab where it is missing, and works where its wheel is installed, too."""
+    """`clusterctl lab` prints how to install the lab where it is missing, and works where its wheel is installed, too."""
     install(tmp_path / "product", wheel)
     missing = Installed(tmp_path / "product", tmp_path).clusterctl("lab", "faults")
     assert (missing.returncode, "clusterctl-lab" in missing.stderr) == (2, True), missing.stderr

@@ -1,1 +1,1 @@
-"""What hostile peers send, and that it changes nothing for anybody else."""
+"""What hostile peers send, and that it changes nothing for any other node."""

@@ -73,7 +73,7 @@ GOOD = discovered(FakeBmc(inventory(f"S-{BAD}")))
 
 @listed
 def test_a_bmc(poison: str) -> None:
-    """Every node has an outcome; those of the others are as they are beside an honest BMC."""
+    """Every node has an outcome; the others' outcomes are as with an honest BMC."""
     found = discovered(PoisonedBmc(inventory("S-bad"), poison=poison))
     assert found.keys() == GOOD.keys()
     assert {node: judged for node, judged in found.items() if node != f"id-{BAD}"} == {

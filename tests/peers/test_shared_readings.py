@@ -100,7 +100,7 @@ HONEST = (("192.0.2.1", "5c:ed:8c:34:c2:01"), ("192.0.2.3", "5c:ed:8c:34:c2:03")
 
 @dataclass(frozen=True)
 class Client:
-    """What a DHCP client may choose: `hardware` are the bytes of chaddr, as many as its hlen says (RFC 2131)."""
+    """What a DHCP client may choose: `hardware` are the bytes of chaddr, as many as its hlen has (RFC 2131)."""
 
     hardware: bytes
     name: str = ""
@@ -203,8 +203,8 @@ class Install:
         """Install the other machine to its end."""
         token, mac = self.good.token, self.good.macs[0]
         self.handlers.start_script(start_ticket(token), mac, self.good.serial)
-        said = report(self.good.serial).replace(str(self.bad.macs[0]), str(mac)).encode()
-        assert self.handlers.post(token, "report", said, "192.0.2.9").status == 200
+        text = report(self.good.serial).replace(str(self.bad.macs[0]), str(mac)).encode()
+        assert self.handlers.post(token, "report", text, "192.0.2.9").status == 200
         assert self.handlers.post(token, "done", b"", "192.0.2.9").status == 200
         found = self.store.find(self.good.node)
         assert found is not None

@@ -30,7 +30,7 @@ def test_a_plan_on_stdout_is_nothing_but_the_plan():
 
 
 def test_a_plan_in_a_file(tmp_path):
-    """Written whole, never over another file unless told so; what was written is clean."""
+    """Written whole, never over another file unless ordered; the written file is clean."""
     file = tmp_path / "wiring.csv"
     assert run(plan, *SMALL, "--out", file).exit_code == 0
     refused = run(plan, *SMALL, "--out", file).exception
@@ -60,13 +60,13 @@ def test_the_counts_as_json(tmp_path):
     }
 
 
-def test_separate_networks_are_said():
-    """One tier of several rails is several networks: said with what to do."""
+def test_separate_networks_are_reported():
+    """One tier of several rails is several networks: reported with what to do."""
     assert "4 separate networks" in run(plan, "--hosts", 4, "--rails", 4, "--tiers", 1).stderr
 
 
-def test_uneven_pods_are_said():
-    """Where no number of pods divides the units, OpenSM will not route it as a fat tree: said before cables are bought."""
+def test_uneven_pods_are_reported():
+    """Where no number of pods divides the units, OpenSM will not route it as a fat tree: reported before cables are bought."""
     result = run(plan, "--hosts", 10, "--rails", 1, "--radix", 4, "--tiers", 3)
     assert "falls back from ftree" in result.stderr
 
@@ -80,7 +80,7 @@ def test_what_does_not_fit_is_refused(more):
 
 
 def test_a_folder_that_is_not_there(tmp_path):
-    """It is wrong input: the error names the file and says to make the folder."""
+    """It is wrong input: the error names the file and the remedy is to make the folder."""
     error = run(plan, *SMALL, "--out", tmp_path / "none/wiring.csv").exception
     assert isinstance(error, UsageError)
     assert (error.where, error.exit_code) == (str(tmp_path / "none/wiring.csv"), 2)

@@ -1,6 +1,6 @@
 """What a BMC may do to one of its resources, and what discover then makes of the machine.
 
-An attack is harmless where the BMC still tells all it told (links written in another way, members listed twice), else
+An attack is harmless where the BMC still reports all it reported (links written in another way, members listed twice), else
 it takes something away. `violations` compares the verdicts with those of the untouched tree.
 """
 
@@ -39,7 +39,7 @@ Wire = dict[str, tuple[int, bytes]]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What discover made of the machine; `inventory` is None where the BMC does not tell which machine it is in."""
+    """The result of discover for the machine; `inventory` is None where the BMC does not identify its machine."""
 
     findings: tuple[Finding, ...]
     inventory: Inventory | None
@@ -160,7 +160,7 @@ def _mapped(value: Any, change: Callable[[str, Any], Any], kept: frozenset[str],
 
 
 def _top(replacement: Any) -> Attack:
-    """Replace each field of the resource by one value, but for what says which resource it is."""
+    """Replace each field of the resource by one value, except the fields that identify the resource."""
 
     def attack(tree: Tree, path: str) -> Wire | None:
         kept = ("@odata.id", "@odata.type", "Id", "Name")
@@ -363,8 +363,8 @@ def violations(machine: Machine, after: Outcome, *, harmless: bool) -> list[str]
     if harmless:
         found, expected = ({(one.key, one.verdict) for one in each.findings} for each in (after, before))
         return [f"{key} {verdict.name}" for key, verdict in sorted(found ^ expected, key=str)]
-    known = {_said(one) for one in before.findings}
-    new = [one for one in after.findings if one.verdict not in GOOD and _said(one) not in known]
+    known = {_content(one) for one in before.findings}
+    new = [one for one in after.findings if one.verdict not in GOOD and _content(one) not in known]
     failing = {one.check for one in before.findings if one.verdict is Verdict.FAIL}
     wrong = [
         f"new {one.verdict.name} {one.key}: {one.cause}"
@@ -373,13 +373,13 @@ def violations(machine: Machine, after: Outcome, *, harmless: bool) -> list[str]
         or (one.verdict is Verdict.WARN and one.check not in ("bmc_unread", "event_log"))
     ]
     if after.inventory is None or before.inventory is None:
-        return wrong + ([] if new else ["nothing says that the machine was not read"])
+        return wrong + ([] if new else ["no finding reports that the machine was not read"])
     unread = (*_passed_unread(before.inventory, after), *_silent(before.inventory, after, new))
     return [*wrong, *unread]
 
 
-def _said(finding: Finding) -> tuple[object, ...]:
-    """What a finding says; how much is unread changes with each attack."""
+def _content(finding: Finding) -> tuple[object, ...]:
+    """Return the text of a finding; how much is unread changes with each attack."""
     return finding.key, finding.verdict, finding.measured if finding.check == "bmc_unread" else None
 
 
@@ -402,4 +402,4 @@ def _silent(before: Inventory, after: Outcome, new: list[Finding]) -> Iterator[s
     lost = [check for check in OF_CHECK if measured(before, check) != measured(after.inventory, check)]
     lost = [check for check in lost if check != "fans" or after.inventory.fans is not None]
     if lost:
-        yield f"nothing says what was not read for {', '.join(lost)}"
+        yield f"no finding reports what was not read for {', '.join(lost)}"

@@ -34,7 +34,7 @@ _TYPES = {
     "Storage": "Storage",
     "Systems": "ComputerSystem",
 }
-"""Collection → type of its members, as BMCs tell it."""
+"""Collection → type of its members, as BMCs report it."""
 
 
 def load_truth(name: str) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def load_tree(name: str) -> Tree:
 
 
 def _own(path: str) -> Tree:
-    """What every resource says of itself."""
+    """The properties that every resource has about itself."""
     *_, collection, name = path.split("/")
     kind = _TYPES.get(collection)
     own = {"@odata.id": path, "Id": name, "Name": name}

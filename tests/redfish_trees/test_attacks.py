@@ -1,4 +1,4 @@
-"""A BMC does anything to one of its resources: a finding says so, no other part is accused, nothing unread passes.
+"""A BMC does anything to one of its resources: a finding reports it, no other part is accused, nothing unread passes.
 
 Each attack meets a few resources of two trees. `python -m benchmarks.bmc_attacks` tries all.
 """

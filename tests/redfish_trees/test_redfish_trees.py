@@ -59,7 +59,7 @@ def plain(address: BmcAddress) -> BmcAddress:
 
 
 def sku_of(truth: dict[str, Any]) -> Sku:
-    """The SKU that the truth says fits."""
+    """Return the SKU that fits by the truth file."""
     given: dict[str, Any] = {"name": "case", "limits": "case", "hca_rate_gbps": 400, **truth["sku"]}
     given["root_disk"] = RootDisk(**given.pop("root_disk", {}))
     given["unreported"] = frozenset(given.pop("unreported", ()))
@@ -90,7 +90,7 @@ def test_identity(read: Read) -> None:
 
 
 def test_inventory(read: Read) -> None:
-    """Every kind of parts, counted once; None where the BMC does not tell."""
+    """Every kind of parts, counted once; None where the BMC does not report it."""
     expected = read.truth["inventory"]
     assert set(expected) >= set(KINDS)
     found = {kind: described(kind, getattr(read.inventory, kind), expected[kind]) for kind in KINDS}
@@ -103,7 +103,7 @@ def test_inventory(read: Read) -> None:
 
 
 def test_links(read: Read) -> None:
-    """Which Ethernet ports have a link and which have none, where the truth says it; no healthy machine is warned of.
+    """Which Ethernet ports have a link and which have none, where the truth file has it; no healthy machine is warned of.
 
     A port that does not operate, or whose link is null, is neither.
     """
@@ -163,7 +163,7 @@ def test_discover(read: Read) -> None:
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in MACHINES])
 def test_a_machine_without_identity(name: str, tmp_path: Path) -> None:
-    """The error names the field that is not told, and what to do."""
+    """The error names the missing field, and what to do."""
     with serve(load_tree(name), tmp_path, tls=False) as (_, served):
         bmcs = RedfishBmcs(FixedClock(), QUICK)
         with bmcs.open(plain(served), Deadline.after(60)) as bmc, pytest.raises(ParseError) as caught:

@@ -49,7 +49,7 @@ class Capture:
 
     @property
     def streams(self) -> dict[Flow, bytes]:
-        """What each sender (`address:port`) said to each receiver, in the order of its sequence numbers."""
+        """Return what each sender (`address:port`) sent to each receiver, in the order of its sequence numbers."""
         return {
             flow: b"".join(data for _, data in sorted(segments.items())) for flow, segments in self._segments.items()
         }

@@ -1,4 +1,4 @@
-"""A web server that believes nobody: it notes every byte that reaches it behind TLS, and echoes what it is sent."""
+"""A web server that trusts no client: it records every byte that reaches it behind TLS, and echoes what it is sent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class UtcClock:
 
 
 @dataclass
-class Heard:
+class Received:
     """What clients sent: request lines, headers and bodies, as they came."""
 
     requests: list[str] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self, answer: Answer) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.answer = answer
-        self.heard = Heard()
+        self.received = Received()
 
     @property
     def port(self) -> int:
@@ -56,7 +56,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _any(self) -> None:
         self.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.server.heard.requests.append(f"{self.requestline}\n{self.headers}\n{self.body.decode()}")
+        self.server.received.requests.append(f"{self.requestline}\n{self.headers}\n{self.body.decode()}")
         status, headers, content = self.server.answer(self)
         self.send_response(status)
         for name, value in headers.items():
@@ -72,7 +72,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def echo(status: int, kind: str = "text/plain") -> Answer:
-    """Refuses, and repeats all that it was told, as a careless service would."""
+    """Refuses, and repeats all that it received, as a careless service would."""
 
     def answer(handler: Handler) -> tuple[int, dict[str, str], bytes]:
         reported = f"you sent {handler.requestline} {dict(handler.headers)} ".encode() + handler.body

@@ -1,4 +1,4 @@
-"""Objects that hold secrets, and errors about secrets, do not tell them: not in repr, str, pickle or a traceback."""
+"""Objects that hold secrets, and errors about secrets, do not show them: not in repr, str, pickle or a traceback."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ HOLDERS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("holder", HOLDERS)
-def test_who_holds_a_secret_does_not_show_it(holder: str) -> None:
+def test_an_object_with_a_secret_does_not_show_it(holder: str) -> None:
     """In `repr`, `str`, f-strings, and as what a debugger or crash reporter would show of a frame's variables."""
     thing = HOLDERS[holder]()
     with pytest.raises(RuntimeError) as crash:
@@ -88,7 +88,7 @@ def crash_with(thing: Any) -> None:
 
 
 @pytest.mark.parametrize("holder", sorted(HOLDERS.keys() - {"Ansible", "a lab's keys"}))
-def test_who_holds_a_secret_is_not_pickled(holder: str) -> None:
+def test_an_object_with_a_secret_is_not_pickled(holder: str) -> None:
     """Nothing of ours is sent or written that way; it cannot happen by mistake."""
     with pytest.raises(TypeError) as caught:
         pickle.dumps(HOLDERS[holder]())
@@ -142,7 +142,7 @@ WRONG = {
 
 @pytest.mark.parametrize("place", WRONG)
 def test_a_secret_in_the_wrong_place_is_not_repeated(tmp_path: Path, place: str) -> None:
-    """Whoever writes it into site.yml is told where it belongs."""
+    """The error for a secret in site.yml has the place where it belongs."""
     folder = tmp_path / "site"
     write_site(folder)
     old, new = WRONG[place]
@@ -177,7 +177,7 @@ def test_our_secret_files_are_private_whatever_the_umask(tmp_path: Path, umask: 
 
 
 def test_log_lines_and_their_tracebacks_are_discreet() -> None:
-    """Whoever logs a known secret, by mistake or in an exception's text, logs a mask."""
+    """A known secret that is logged by mistake, or in an exception's text, is logged as a mask."""
     from clusterctl.operations.run_log import RedactingFormatter
 
     KNOWN.add([SECRET + "-logged"])
@@ -205,8 +205,8 @@ fail()
 """
 
 
-def test_a_crash_tells_no_secret() -> None:
-    """An error that nobody caught, in any thread, is told with files and lines, but without the secret in its text."""
+def test_a_crash_shows_no_secret() -> None:
+    """An uncaught error, in any thread, is logged with files and lines, but without the secret in its text."""
     argv = [sys.executable, "-c", CRASH]
     crash = subprocess.run(argv, input=SECRET, capture_output=True, text=True, cwd=ROOT, check=False)
     assert crash.returncode == 1

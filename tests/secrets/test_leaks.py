@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(900)]
 LAB = "secrets"
 STATE = Path("/var/lib/clusterctl-lab", LAB)
 PLACES = {"bmcs.csv", "secrets/maas-api-key", "secrets/ssh_ed25519", "secrets/door-code"}
-"""Where secrets may lie in the site directory, besides `state/host_keys/`; and nowhere else."""
+"""Where secrets may lie in the site directory, in addition to `state/host_keys/`; and nowhere else."""
 EXTRA_VARIABLES = "extravars"
 """The one file of an Ansible run that holds secret variables, while the run lasts; ansible-playbook reads it."""
 

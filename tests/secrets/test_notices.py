@@ -1,4 +1,4 @@
-"""What the site lets us trust on its mere word must be written in so many words, and is said each time."""
+"""What the site trusts without proof must be written explicitly in the site file, and is reported each time."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def run(folder: Path, *words: str) -> Result:
     return CliRunner().invoke(cli, [*words, "--site", str(folder)], catch_exceptions=False)
 
 
-def test_a_site_that_proves_all_says_nothing(tmp_path: Path) -> None:
+def test_a_site_that_proves_all_has_no_notice(tmp_path: Path) -> None:
     """As `init` writes it."""
     loaded = load_site(site(tmp_path / "s"))
     assert notices(loaded) == ()
@@ -73,7 +73,7 @@ def test_a_site_that_proves_all_says_nothing(tmp_path: Path) -> None:
         (FIRST_USE, ["2 BMCs are not known yet (n1 …)", "believed and pinned"]),
     ],
 )
-def test_it_is_said_in_run_plan_report_and_doctor(tmp_path: Path, changes: Changes, words: list[str]) -> None:
+def test_run_plan_report_and_doctor_have_the_notice(tmp_path: Path, changes: Changes, words: list[str]) -> None:
     """On stderr, and in what is kept: the plan's JSON, the report and its JSON."""
     folder = site(tmp_path / "s", *changes)
     open_site(folder).journal.close()
@@ -100,7 +100,7 @@ def test_it_is_said_in_run_plan_report_and_doctor(tmp_path: Path, changes: Chang
     ],
 )
 def test_a_database_elsewhere_must_prove_itself(tmp_path: Path, url: str, proven: bool) -> None:
-    """The database's library encrypts where it can and verifies nothing unless it is told to: said as the rest is."""
+    """The database's library encrypts where it can and verifies nothing by default: reported as the rest is."""
     folder = site(tmp_path / "s")
     with (folder / "site.yml").open("a") as stream:
         stream.write(f"\njournal: {url}\n")
@@ -116,7 +116,7 @@ def test_a_bmc_that_is_pinned_needs_no_belief(tmp_path: Path) -> None:
     assert loaded.bmc_address("n2").fingerprint == "ab" * 32
 
 
-def test_each_bmc_gets_what_the_site_says(tmp_path: Path) -> None:
+def test_each_bmc_gets_the_trust_of_the_site(tmp_path: Path) -> None:
     """Authority, pin, scheme and port go to the edge as they were written."""
     strict = load_site(site(tmp_path / "a"))
     assert strict.bmc_address("n1").ca_file == str(tmp_path / "a/bmc-ca.pem")
@@ -137,8 +137,8 @@ def test_each_bmc_gets_what_the_site_says(tmp_path: Path) -> None:
         ([(KEY, "  tls_fingerprint: 'AB:CD'")], "SHA-256"),
     ],
 )
-def test_what_a_site_may_not_say(tmp_path: Path, changes: Changes, message: str) -> None:
-    """Contradictions and half-said things are the person's errors, named with file, line and field."""
+def test_settings_that_a_site_may_not_have(tmp_path: Path, changes: Changes, message: str) -> None:
+    """Contradictions and incomplete settings are the operator's errors, named with file, line and field."""
     with pytest.raises(UsageError, match=message) as caught:
         load_site(site(tmp_path / "s", *changes))
     assert "site.yml:" in caught.value.where

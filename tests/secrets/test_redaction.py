@@ -34,7 +34,7 @@ SAME_EVERYWHERE = settings(deadline=None, derandomize=True, suppress_health_chec
 
 
 def pieces(text: str) -> list[str]:
-    """What is left beside the masks: the mask itself, and what runs across its edge, tells nothing."""
+    """What is left apart from the masks: the mask itself, and text across its edge, reveals nothing."""
     return text.split(MASK)
 
 
@@ -44,7 +44,7 @@ def pieces(text: str) -> list[str]:
 @example(["password", "password-longer"], "x", "y", "as it is")
 @example(["line one\nline two"], "", "", "as it is")
 def test_no_known_secret_is_left(secrets: list[str], before: str, after: str, form: str) -> None:
-    """Any text around it, any other secrets beside it, secrets within secrets."""
+    """Any text around it, any other secrets next to it, secrets within secrets."""
     written = before + after.join(FORMS[form](secret) for secret in secrets) + after
     left = pieces(Redaction(secrets)(written))
     found = [secret for secret in secrets for piece in left if secret in piece or FORMS[form](secret) in piece]
@@ -72,12 +72,12 @@ def test_bytes_that_are_no_text(content: bytes, secret: str) -> None:
 @SAME_EVERYWHERE
 @given(st.text(LETTERS))
 def test_without_secrets_nothing_changes(text: str) -> None:
-    """Neither does a secret that is too short to be told from the rest."""
+    """Neither does a secret that is too short to be distinguished from the rest."""
     assert Redaction()(text) == Redaction(["", "abc"[: SHORTEST - 1]])(text) == text
 
 
 def form_by_form(secrets: list[str], text: str) -> str:
-    """What redaction is, said plainly: each place of every form of every secret, and of its lines, is masked. Places
+    """The definition of redaction: each place of every form of every secret, and of its lines, is masked. Places
     that overlap are one, so that no part of a secret stays.
     """
     parts = {part for secret in secrets for part in (secret, *secret.splitlines()) if len(part) >= SHORTEST}
@@ -132,11 +132,11 @@ def test_secrets_may_be_added_later() -> None:
         ({"tls_private_key": "-----BEGIN\nQUJDREVG\n-----END"}, "QUJDREVG"),
     ],
 )
-def test_variables_whose_names_say_secret(variables, hidden) -> None:
+def test_variables_with_the_name_of_a_secret(variables, hidden) -> None:
     """Anywhere in nested values."""
     assert hidden not in redaction(variables, {})(f"fatal: {hidden} rejected")
 
 
 def test_variables_given_by_reference_are_secret_whatever_their_name() -> None:
-    """`configure.secrets` needs no telling names."""
+    """`configure.secrets` needs no descriptive names."""
     assert redaction({"a": "plain-value"}, {"b": "other-value"})("plain-value other-value") == f"plain-value {MASK}"

@@ -1,4 +1,4 @@
-"""Nothing in the product turns a check of identity off, and ssh is told so in every place where it is told anything."""
+"""Nothing in the product turns a check of identity off, and ssh gets this option wherever it gets any."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_site_cannot_turn_verification_off() -> None:
     assert {name for name in fields if re.search(r"verif|insecure|strict|check", name)} == {"checks"}
 
 
-def test_what_ansible_tells_ssh(tmp_path: Path) -> None:
+def test_the_ssh_options_of_ansible(tmp_path: Path) -> None:
     """Only the pinned keys, only public-key login, nothing of the person's own configuration or agent."""
     workspace = Workspace.create(tmp_path)
     workspace.fill([host("n1", port=22), host("n2", port=2222)], {}, Path("/roles"), PlayLimits(forks=2))

@@ -1,4 +1,4 @@
-"""A BMC gets a password only when it has proven who it is, or where the site says in so many words that it need not."""
+"""A BMC gets a password only when it has proven its identity, or where the site explicitly does not require it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def read(address: BmcAddress, known: KnownBmcs | None = None) -> bytes:
 
 @contextmanager
 def refused(server: Bmc, kind: type[EdgeError] = UntrustedError) -> Iterator[pytest.ExceptionInfo[EdgeError]]:
-    """What happens within is refused, and the server has not heard a single request."""
+    """The connection is refused, and the server has not received a single request."""
     with pytest.raises(kind) as caught:
         yield caught
     assert server.asked == []
@@ -68,8 +68,8 @@ def test_another_certificate_than_the_pinned_one_is_refused(served: Served) -> N
     assert "tls_fingerprint" in caught.value.remedy
 
 
-def test_an_unknown_bmc_is_refused_unless_the_site_says_otherwise(served: Served, tmp_path: Path) -> None:
-    """A certificate that nobody vouches for gets no password, and no pin is written."""
+def test_an_unknown_bmc_is_refused_unless_the_site_allows_it(served: Served, tmp_path: Path) -> None:
+    """A certificate without a known authority gets no password, and no pin is written."""
     server, address = served
     known = KnownBmcs(tmp_path / "pins", learn=False)
     with refused(server):
@@ -78,9 +78,9 @@ def test_an_unknown_bmc_is_refused_unless_the_site_says_otherwise(served: Served
 
 
 def test_first_use_pins_for_ever(served: Served, tmp_path: Path) -> None:
-    """Where the site says so an unknown BMC is believed once; the pin then counts also when the site no longer says so.
+    """Where the site allows it an unknown BMC is trusted once; the pin then counts also when the site no longer allows it.
 
-    The evidence says what was believed; the pin is a file that only its owner reads.
+    The evidence has what was trusted; the pin is a file that only its owner reads.
     """
     _, address = served
     address = replace(address, ca_file="")
@@ -132,7 +132,7 @@ def test_the_address_is_verified_under_an_authority(tmp_path: Path) -> None:
     with serving(echo(200), made.context) as server:
         with pytest.raises(UntrustedError):
             read(BmcAddress("127.0.0.1", "root", PASSWORD, server.port, str(made.pem)))
-        assert str(server.heard) == ""
+        assert str(server.received) == ""
 
 
 @pytest.mark.parametrize("trust", ["authority", "pin", "first use"])
@@ -150,12 +150,12 @@ def test_tls_below_1_2_is_refused(tmp_path: Path, trust: str) -> None:
         }
         with pytest.raises(EdgeError, match="no TLS"):
             read(replace(address, **by[trust]), known)
-        assert str(server.heard) == ""
+        assert str(server.received) == ""
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_redirect_elsewhere_carries_nothing(tmp_path: Path, scheme: str) -> None:
-    """Neither to another port, nor from TLS to plain HTTP or back: the other one hears nothing at all."""
+    """Neither to another port, nor from TLS to plain HTTP or back: the other one receives nothing at all."""
     made = Certified.make(tmp_path)
     tls = made.context if scheme == "http" else None
     with serving(echo(200), tls) as other:
@@ -165,8 +165,8 @@ def test_a_redirect_elsewhere_carries_nothing(tmp_path: Path, scheme: str) -> No
                 address = BmcAddress("127.0.0.1", "root", PASSWORD, bmc.port, str(made.pem), plain_http=plain)
                 with pytest.raises(EdgeError):
                     read(address)
-                assert PASSWORD not in str(bmc.heard)
-        assert str(other.heard) == ""
+                assert PASSWORD not in str(bmc.received)
+        assert str(other.received) == ""
 
 
 def test_plain_http_where_the_site_allows_it(tmp_path: Path) -> None:
@@ -185,11 +185,11 @@ def test_plain_http_where_the_site_allows_it(tmp_path: Path) -> None:
 
 
 def test_plain_http_is_never_fallen_back_to(tmp_path: Path) -> None:
-    """A BMC that speaks no TLS gets nothing unless the site says plain HTTP."""
+    """A BMC without TLS gets nothing unless the site allows plain HTTP."""
     with serving(echo(200)) as server:
         with pytest.raises(EdgeError):
             read(BmcAddress("127.0.0.1", "root", PASSWORD, server.port))
-        assert PASSWORD not in str(server.heard)
+        assert PASSWORD not in str(server.received)
 
 
 def test_what_a_bmc_echoes_is_taken_out(served: Served) -> None:
@@ -204,7 +204,7 @@ def test_what_a_bmc_echoes_is_taken_out(served: Served) -> None:
 
 @pytest.mark.parametrize("status", [400, 401, 403, 500])
 def test_a_login_that_is_refused_with_an_echo(tmp_path: Path, status: int) -> None:
-    """The error says what happened without the password that the BMC repeats."""
+    """The error describes what happened without the password that the BMC repeats."""
     made = Certified.make(tmp_path)
 
     def answer(handler):
@@ -216,5 +216,5 @@ def test_a_login_that_is_refused_with_an_echo(tmp_path: Path, status: int) -> No
     with serving(answer, made.context) as server:
         with pytest.raises(EdgeError) as caught:
             read(BmcAddress("127.0.0.1", "root", PASSWORD, server.port, str(made.pem)))
-        assert PASSWORD in str(server.heard)
+        assert PASSWORD in str(server.received)
     assert PASSWORD[:6] not in f"{caught.value} {caught.value!r} {caught.value.remedy}"

@@ -1,4 +1,4 @@
-"""MAAS gets the API key only when it has proven who it is, or where the site says in so many words that it need not."""
+"""MAAS gets the API key only when it has proven its identity, or where the site explicitly does not require it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_pinned_or_vouched_for(tmp_path: Path) -> None:
         assert ask(api(server, "http")) == b"[]"
 
 
-def test_who_cannot_prove_it_hears_nothing(tmp_path: Path) -> None:
+def test_an_unproven_server_receives_nothing(tmp_path: Path) -> None:
     """Another certificate than the pinned one, one of another authority, one for another name: not a byte is sent."""
     made, other = Certified.make(tmp_path), Certified.make(tmp_path, "other")
     with serving(works(), made.context) as server:
@@ -56,7 +56,7 @@ def test_who_cannot_prove_it_hears_nothing(tmp_path: Path) -> None:
                 ask(maas)
             assert caught.value.where.startswith("https://")
             assert "provisioning." in caught.value.remedy
-        assert str(server.heard) == ""
+        assert str(server.received) == ""
 
 
 def test_tls_below_1_2_is_refused(tmp_path: Path) -> None:
@@ -67,23 +67,23 @@ def test_tls_below_1_2_is_refused(tmp_path: Path) -> None:
         for trust in ({"tls_fingerprint": made.fingerprint}, {"ca_file": str(made.pem)}):
             with pytest.raises(EdgeError, match="no TLS"):
                 ask(api(server, **trust))
-        assert str(server.heard) == ""
+        assert str(server.received) == ""
 
 
 def test_redirects_are_not_followed(tmp_path: Path) -> None:
-    """The other place hears nothing, whatever its scheme."""
+    """The other place receives nothing, whatever its scheme."""
     made = Certified.make(tmp_path)
     with serving(works()) as other:
         for host in ("127.0.0.1", "localhost"):
             with serving(redirect(f"http://{host}:{other.port}/MAAS/api/2.0/machines/"), made.context) as server:
                 with pytest.raises(EdgeError):
                     ask(api(server, tls_fingerprint=made.fingerprint))
-                assert "Authorization" in str(server.heard)
-        assert str(other.heard) == ""
+                assert "Authorization" in str(server.received)
+        assert str(other.received) == ""
 
 
-def test_the_environment_changes_nobody_that_we_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither a bundle nor a proxy nor a netrc of whoever starts us."""
+def test_the_environment_changes_no_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a bundle nor a proxy nor a netrc of the user who starts us."""
     made = Certified.make(tmp_path)
     with serving(works(), made.context) as server:
         monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(made.pem))
@@ -109,7 +109,7 @@ def test_what_maas_echoes_is_taken_out(tmp_path: Path, status: int, kind: str) -
         maas = api(server, tls_fingerprint=made.fingerprint)
         with pytest.raises(ClusterctlError) as caught:
             maas.post("machines/", "", [("power_pass", PASSWORD)], Deadline.after(60), secrets=[PASSWORD])
-        assert "secret%252Bof%252Ftest" in str(server.heard)
+        assert "secret%252Bof%252Ftest" in str(server.received)
     reported = f"{caught.value} {caught.value!r} {vars(caught.value)}"
     for part in (*KEY.split(":"), "secret%252Bof%252Ftest", PASSWORD, "a+%22quoted%22+p%C3%A4ss%26word"):
         assert part not in reported

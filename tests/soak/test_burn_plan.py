@@ -51,7 +51,7 @@ def test_one_stage_for_512_hosts(tmp_path):
 
 
 def test_511_hosts(tmp_path):
-    """One host less: every link but those that nobody can load, in few stages."""
+    """One host less: every link but those that cannot be loaded, in few stages."""
     plan = tree()
     gone = max(plan.hosts)
     cables = tuple(cable for cable in plan.cables if gone not in {end.device for end in cable.ends})
@@ -64,7 +64,7 @@ def test_511_hosts(tmp_path):
 
 
 def test_twenty_cut_cables(tmp_path):
-    """20 of 8,192 cables between switches cut: the fall-back is said, and every link that no route uses is named."""
+    """20 of 8,192 cables between switches cut: the fall-back is reported, and every link that no route uses is named."""
     plan = tree()
     trunks = [cable for cable in plan.cables if not {end.device for end in cable.ends} & plan.hosts]
     cut = set(random.Random(20260131).sample(trunks, 20))

@@ -38,21 +38,21 @@ class Campaign:
     struck: Counter[str] = field(default_factory=Counter)
 
     def live(self, blows: Sequence[Blow]) -> Life:
-        """One life; it tells of each run."""
+        """One life; it reports each run."""
         self.lives += 1
         folder = self.folder / str(self.lives)
         with running_lab("soak", "10.157.0.0/16", folder, "--hosts", str(HOSTS)) as lab:
             life = Life(Site(lab, folder / "runs"), folder / "life")
             for run in life.live(blows, HOSTS):
-                print(f"life {self.lives}, run {run.number}: {told(run.blow, run.code)}", flush=True)
+                print(f"life {self.lives}, run {run.number}: {ending(run.blow, run.code)}", flush=True)
         print(f"life {self.lives}: {'; '.join(life.broken) or 'all promises kept'}", flush=True)
         self.kills += life.kills
         self.broken += life.broken
-        self.struck.update(run.blow.seam.who for run in life.runs if run.blow)
+        self.struck.update(run.blow.seam.actor for run in life.runs if run.blow)
         return life
 
 
-def told(blow: Blow | None, code: int) -> str:
+def ending(blow: Blow | None, code: int) -> str:
     """The seam, and at which passing of it or how late in it the kill came."""
     if blow is None:
         return f"ended by itself with exit code {code}"
@@ -61,7 +61,7 @@ def told(blow: Blow | None, code: int) -> str:
 
 
 def recorded(campaign: Campaign) -> Sequence[Entry]:
-    """The seams that there are: of a first life that nobody disturbs."""
+    """Return the seams that exist: those of an undisturbed first life."""
     entries = catalogue.recorded(lines_of(campaign.live(()).diary))
     print(f"{len(entries)} things are done, so there are {3 * len(entries)} seams", flush=True)
     return entries
@@ -79,6 +79,6 @@ def test_kills_at_seams(tmp_path_factory: pytest.TempPathFactory) -> None:
         before = campaign.kills
         campaign.live(catalogue.blows(entries, rng, min(KILLS_A_LIFE, KILLS - before)))
         assert campaign.kills > before, "no run came to any of the seams"
-    where = ", ".join(f"{count} in {who}" for who, count in sorted(campaign.struck.items()))
+    where = ", ".join(f"{count} in {actor}" for actor, count in sorted(campaign.struck.items()))
     print(f"{campaign.kills} kills in {campaign.lives} lives ({where}), {len(campaign.broken)} promises broken")
     assert not campaign.broken

@@ -75,8 +75,8 @@ class FakeInstaller:
     reached: set[str] = field(default_factory=set)
     calls: list[tuple[str, str]] = field(default_factory=list)
     errors: list[EdgeError] = field(default_factory=list)
-    tells: InstallStatus = field(default_factory=lambda: InstallStatus(InstallState.ABSENT))
-    """Beside state, detail, handle and addresses: host key, milestones, drives."""
+    report: InstallStatus = field(default_factory=lambda: InstallStatus(InstallState.ABSENT))
+    """In addition to state, detail, handle and addresses: host key, milestones, drives."""
 
     def _trouble(self) -> None:
         if self.errors:
@@ -87,7 +87,7 @@ class FakeInstaller:
         known = state is InstallState.INSTALLED or name in self.reached
         addresses = ("192.0.2.100",) if known else ()
         detail = self.details.get(name, "")
-        status = replace(self.tells, state=state, detail=detail, handle=name, addresses=addresses)
+        status = replace(self.report, state=state, detail=detail, handle=name, addresses=addresses)
         return Observed(status, seen(state.value))
 
     def prepare(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
@@ -124,14 +124,14 @@ class FakeInstaller:
 class FakeShell:
     """A host that answers `answers[name]`; an absent one is unreachable.
 
-    Its drives: `says` by the command's first word, else it runs from the one disk that `inventory` gives it. `held`:
+    Its drives: `outputs` by the command's first word, else it runs from the one disk that `inventory` gives it. `held`:
     the host keys that it was held to.
     """
 
     answers: dict[str, str]
     error: EdgeError | None = None
     tries: int = 0
-    says: dict[str, str] = field(default_factory=dict)
+    outputs: dict[str, str] = field(default_factory=dict)
     held: list[str] = field(default_factory=list)
 
     def run(self, host: HostAddress, argv: Sequence[str], stdin: bytes, deadline: Deadline) -> Observed[Ran]:
@@ -141,12 +141,12 @@ class FakeShell:
             raise self.error
         if host.name not in self.answers:
             raise UnreachableError("no route")
-        reported = {"cat": self.answers[host.name], **disks(f"DISK-SN-{host.name}"), **self.says}
+        reported = {"cat": self.answers[host.name], **disks(f"DISK-SN-{host.name}"), **self.outputs}
         return Observed(Ran(0, reported[argv[0]], "", 0.1), seen(argv[0]))
 
 
 def disks(serial: str) -> dict[str, str]:
-    """What lsblk and findmnt say on a host with one disk."""
+    """Return the output of lsblk and findmnt on a host with one disk."""
     root = {"target": "/", "source": "/dev/sda2", "fstype": "ext4", "options": "rw", "maj:min": "8:2"}
     part = {"path": "/dev/sda2", "maj:min": "8:2", "type": "part", "size": 479 * 10**9}
     disk = {"path": "/dev/sda", "maj:min": "8:0", "type": "disk", "size": 480 * 10**9, "serial": serial}
@@ -156,9 +156,9 @@ def disks(serial: str) -> dict[str, str]:
 
 @dataclass
 class FakeBmc:
-    """A BMC that tells what it is given, and remembers being closed."""
+    """A BMC that reports what it is given, and remembers being closed."""
 
-    tells: Inventory | EdgeError
+    report: Inventory | EdgeError
     log: tuple[LogEntry, ...] = ()
     state: Power = Power.ON
     closed: int = 0
@@ -167,17 +167,17 @@ class FakeBmc:
     switched: list[Power] = field(default_factory=list)
 
     def __enter__(self) -> Self:
-        if isinstance(self.tells, EdgeError):
-            raise self.tells
+        if isinstance(self.report, EdgeError):
+            raise self.report
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.closed += 1
 
     def inventory(self, deadline: Deadline) -> Observed[Inventory]:
-        assert isinstance(self.tells, Inventory)
+        assert isinstance(self.report, Inventory)
         booted = self.after_boot is not None and self.switched and not self.tested
-        found = self.after_boot if booted and self.after_boot else self.tells
+        found = self.after_boot if booted and self.after_boot else self.report
         return Observed(replace(found, on=self.state is Power.ON) if found.on is not None else found, seen("inventory"))
 
     def power(self, deadline: Deadline) -> Observed[Power]:
@@ -186,8 +186,8 @@ class FakeBmc:
     def set_power(self, power: Power, serial: Serial, deadline: Deadline) -> Observed[Power]:
         assert self.after_boot is not None, "no step of this test may switch power"
         deadline.check("switching power")
-        assert isinstance(self.tells, Inventory)
-        assert serial == self.tells.serial
+        assert isinstance(self.report, Inventory)
+        assert serial == self.report.serial
         self.state = power
         self.switched.append(power)
         return Observed(power, seen(f"set power {power.value}"))

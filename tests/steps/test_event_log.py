@@ -36,16 +36,16 @@ class Keeper(FakeBmc):
     trouble: EdgeError | None = None
     book: SqlJournal | None = None
     cleared: list[LogArchive] = field(default_factory=list)
-    told_before: list[str] = field(default_factory=list)
+    events_before: list[str] = field(default_factory=list)
 
     def archive_log(self, deadline: Deadline) -> Observed[LogArchive]:
-        assert not isinstance(self.tells, EdgeError)
-        return Observed(LogArchive(self.tells.serial, self.entries), seen("the whole log"))
+        assert not isinstance(self.report, EdgeError)
+        return Observed(LogArchive(self.report.serial, self.entries), seen("the whole log"))
 
     def clear_log(self, archive: LogArchive, deadline: Deadline) -> Observed[None]:
         deadline.check("clearing")
         assert self.book is not None
-        self.told_before = kinds(self.book)
+        self.events_before = kinds(self.book)
         self.cleared.append(archive)
         if self.trouble is not None:
             raise self.trouble
@@ -93,7 +93,7 @@ def test_kept_intended_cleared_observed(site: Site) -> None:
     """When the BMC is asked to clear it, the log can be read from the journal, and the intent names it."""
     found = site.clear()
     assert (found.entries, found.error) == (2, None)
-    assert site.bmc.told_before == ["act.intended"]
+    assert site.bmc.events_before == ["act.intended"]
     intended, observed = acts_of(site.book)
     assert dict(data_of(intended)) == {"act": "log.clear", "target": "N1", "reason": "ticket 7", "details": None}
     assert intended.evidence == found.kept
@@ -130,7 +130,7 @@ def test_a_journal_that_cannot_keep_it(site: Site) -> None:
 
 def test_another_machine(site: Site) -> None:
     """Its log is neither kept as this node's nor cleared."""
-    site.bmc.tells = inventory("N9")
+    site.bmc.report = inventory("N9")
     assert "belongs to machine N9" in str(site.clear().error)
     assert site.bmc.cleared == []
     assert acts_of(site.book) == []
@@ -148,7 +148,7 @@ def test_an_empty_log(site: Site) -> None:
     [(EdgeError("the BMC refuses"), "failed"), (OutcomeUnknownError("no answer"), "unknown")],
 )
 def test_what_fails_is_written(site: Site, trouble: EdgeError, word: str) -> None:
-    """With what was kept; the same order again keeps anew and clears."""
+    """With what was kept; the same order again keeps it again and clears."""
     site.bmc.trouble = trouble
     found = site.clear()
     assert found.error is trouble
@@ -167,7 +167,7 @@ def test_a_claim_that_is_lost(site: Site) -> None:
     assert site.clear().error is None
 
 
-def test_who_may_be_asked() -> None:
+def test_nodes_that_may_be_asked() -> None:
     """Only a machine whose serial is known."""
     with pytest.raises(UsageError, match="serial is not known"):
         require_serial(NodeState(NODE, "n1"))

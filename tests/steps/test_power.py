@@ -77,7 +77,7 @@ class Site:
         finally:
             self.book.release(claims.values())
 
-    def told(self, name: str) -> list[tuple[str, dict[str, Any]]]:
+    def events(self, name: str) -> list[tuple[str, dict[str, Any]]]:
         """The acts that were written of a node."""
         acts = (Kind.ACT_INTENDED, Kind.ACT_OBSERVED)
         events = self.book.history(Stream.NODE, NodeId(f"id-{name}"))
@@ -106,7 +106,7 @@ def test_intended_done_observed(site: Site, order: PowerOrder, done: str, power:
     found = site.switch(order)
     assert [found[name].power for name in NAMES] == [power] * 3
     assert site.machines["n1"].done == [done]
-    assert site.told("n1") == [
+    assert site.events("n1") == [
         ("act.intended", {"act": f"power.{order.value}", "target": "N1", "reason": "ticket 7", "details": None}),
         (
             "act.observed",
@@ -119,12 +119,12 @@ def test_intended_done_observed(site: Site, order: PowerOrder, done: str, power:
 def test_one_that_fails_does_not_keep_the_others(site: Site) -> None:
     """Its error is its own outcome, and stands in its history."""
     site.machines["n2"].trouble = EdgeError("the BMC refuses")
-    site.machines["n3"].tells = AuthenticationError("rejected")
+    site.machines["n3"].report = AuthenticationError("rejected")
     found = site.switch(PowerOrder.ON)
     assert (found["n1"].power, found["n1"].error) == (Power.ON, None)
     assert str(found["n2"].error) == "the BMC refuses"
-    told = site.told("n2")[-1][1]
-    assert (told["result"], told["message"]) == ("failed", "the BMC refuses")
+    events = site.events("n2")[-1][1]
+    assert (events["result"], events["message"]) == ("failed", "the BMC refuses")
     assert isinstance(found["n3"].error, AuthenticationError)
 
 
@@ -140,7 +140,7 @@ def test_a_claim_that_is_lost(site: Site) -> None:
     found = site.switch(PowerOrder.OFF)
     assert isinstance(found["n1"].error, ClaimLostError)
     assert found["n2"].power is Power.OFF
-    assert [kind for kind, _ in site.told("n1")] == ["act.intended"]
+    assert [kind for kind, _ in site.events("n1")] == ["act.intended"]
 
 
 def test_stopped_before_it_began(site: Site) -> None:
@@ -149,7 +149,7 @@ def test_stopped_before_it_began(site: Site) -> None:
     deadline.cancelled.set()
     found = site.switch(PowerOrder.OFF, deadline)
     assert all(isinstance(item.error, CancelledError) for item in found.values())
-    assert site.told("n1") == []
+    assert site.events("n1") == []
 
 
 def test_stopped_amid_it(site: Site) -> None:
@@ -161,11 +161,11 @@ def test_stopped_amid_it(site: Site) -> None:
 
 def test_status(site: Site) -> None:
     """Each machine's word, or why there is none; nothing is written."""
-    site.machines["n2"].tells = EdgeError("no answer")
+    site.machines["n2"].report = EdgeError("no answer")
     found = {item.name: item for item in PowerSwitch(site, address_of, site.book, 4).status(NAMES, Deadline.after(60))}
     assert (found["n1"].power, found["n2"].power) == (Power.OFF, Power.UNKNOWN)
     assert str(found["n2"].error) == "no answer"
-    assert site.told("n1") == []
+    assert site.events("n1") == []
 
 
 GOLD = NodeState(NodeId("id"), "n1", Stage.GOLD, serial=Serial("S"))
@@ -182,7 +182,7 @@ def test_gold_stays_on() -> None:
 
 
 @pytest.mark.parametrize("node", [replace(GOLD, serial=None), replace(GOLD, stage=Stage.RETIRED)])
-def test_who_is_not_known_or_gone_is_not_touched(node: NodeState) -> None:
+def test_an_unknown_or_absent_node_is_not_touched(node: NodeState) -> None:
     """Without a serial nothing proves the machine; a retired one is not the site's."""
     with pytest.raises(UsageError):
         power_permitted(node, PowerOrder.ON, NOW)

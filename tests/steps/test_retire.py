@@ -60,11 +60,11 @@ class FakeEraser:
 
 @dataclass
 class SwitchableBmc(FakeBmc):
-    """One that can be switched, by whoever names the right serial."""
+    """One that can be switched, by any caller that names the right serial."""
 
     def set_power(self, power: Power, serial: Serial, deadline: Deadline) -> Observed[Power]:
-        assert isinstance(self.tells, Inventory)
-        assert serial == self.tells.serial
+        assert isinstance(self.report, Inventory)
+        assert serial == self.report.serial
         self.state = power
         return Observed(power, seen("switched"))
 
@@ -88,7 +88,7 @@ class World:
         finally:
             self.book.release(claims.values())
 
-    def told(self) -> list[str]:
+    def acts(self) -> list[str]:
         """What was written of acts and standing since the node was gold."""
         history = list(self.book.history(Stream.NODE, NODE))
         gold = max(index for index, event in enumerate(history) if event.kind is Kind.STAGE_ADVANCED)
@@ -120,7 +120,7 @@ WHOLE = [
 def test_erased_switched_off_retired(world: World) -> None:
     """In this order, each intent before its act, and the end rests on evidence."""
     world.wipe()
-    assert world.told() == WHOLE
+    assert world.acts() == WHOLE
     assert (world.eraser.erased, world.bmc.state) == (["S1"], Power.OFF)
     state = world.book.state(NODE)
     assert (state.stage, state.cause) == (Stage.RETIRED, "retired by alice, its drives erased: sold")
@@ -129,7 +129,7 @@ def test_erased_switched_off_retired(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tells", "words"),
+    ("report", "words"),
     [
         (inventory("S2"), "the machine with serial S2 answers"),
         (replace(inventory("S1"), drives=(Drive("0", "M.2", 1, Serial("OTHER")),)), "not those of its last discover"),
@@ -140,16 +140,16 @@ def test_erased_switched_off_retired(world: World) -> None:
         ),
     ],
 )
-def test_another_machine_is_not_erased(world: World, tells: Inventory, words: str) -> None:
+def test_another_machine_is_not_erased(world: World, report: Inventory, words: str) -> None:
     """Its serial and its drives must be those that the person was shown; else nothing is even intended."""
-    world.bmc.tells = tells
+    world.bmc.report = report
     with pytest.raises(EdgeError, match=words):
         world.wipe()
-    assert (world.eraser.erased, world.told()) == ([], [])
+    assert (world.eraser.erased, world.acts()) == ([], [])
 
 
 @pytest.mark.parametrize("known", [None, replace(inventory("S1"), drives=None)])
-def test_a_machine_whose_drives_were_never_read_is_not_erased(known: Inventory | None) -> None:
+def test_a_machine_with_unread_drives_is_not_erased(known: Inventory | None) -> None:
     """There is nothing that the operator could have seen."""
     with pytest.raises(EdgeError, match="not those of its last discover"):
         check_same(NodeState(NODE, "n1", serial=Serial("S1"), inventory=known), inventory("S1"))
@@ -173,11 +173,11 @@ def test_only_what_the_installer_can_erase(world: World, state: InstallState) ->
     with pytest.raises(EdgeError, match=r"was not seen to erase this one|busy with it") as caught:
         world.wipe()
     assert ("wait until it has finished" in caught.value.remedy) is (state not in (S.ABSENT, S.READY))
-    assert (world.eraser.erased, world.told()) == ([], [])
+    assert (world.eraser.erased, world.acts()) == ([], [])
 
 
 def test_stopped_while_erasing_it_goes_on_watching(world: World) -> None:
-    """Ctrl-C leaves a node in quarantine that says what goes on; the next call watches, and erases nothing again."""
+    """Ctrl-C leaves a node in quarantine with the state of the work; the next call watches, and erases nothing again."""
     with pytest.raises(CancelledError, match="until the drives of n1 are erased"):
         world.wipe(world.eraser.stops)
     stopped = world.book.state(NODE)
@@ -211,7 +211,7 @@ def test_killed_while_erasing_it_goes_on_watching(world: World, results: tuple[s
 
 @pytest.mark.parametrize("results", [("begun",), ("begun", "done")])
 def test_killed_after_it_was_seen_erasing_a_released_machine_is_erased(world: World, results: tuple[str, ...]) -> None:
-    """Whoever comes a day later finds it given back."""
+    """The call of a day later finds it given back."""
     interrupted(world, *results)
     world.eraser.state = S.READY
     world.wipe()
@@ -230,7 +230,7 @@ def test_given_back_and_never_seen_erasing_is_not_erased(world: World, results: 
 
 
 def test_an_old_erase_is_no_proof_of_a_new_one(world: World) -> None:
-    """Installed again since, and then given back by somebody: its drives hold data."""
+    """Installed again since, and then given back by an operator: its drives hold data."""
     interrupted(world, "done")
     world.book.append([new_event("node", NODE, Kind.ACT_INTENDED, {"act": "install.start", "target": "S1"})])
     world.eraser.state = S.READY
@@ -247,7 +247,7 @@ def test_killed_before_the_request_it_is_erased_by_the_next(world: World) -> Non
 
 
 def test_a_drive_that_fails_keeps_the_machine(world: World) -> None:
-    """Not retired, said why, and tried again by the next call."""
+    """Not retired, with the reason, and tried again by the next call."""
     world.eraser.left = [S.ERASING, S.FAILED, S.ERASING, S.READY]
     with pytest.raises(EdgeError, match="not erased") as caught:
         world.wipe()
@@ -262,7 +262,7 @@ def test_a_refusal_is_written_down(world: World) -> None:
     world.eraser.errors = [OutcomeUnknownError("lost")]
     with pytest.raises(OutcomeUnknownError):
         world.wipe()
-    assert world.told()[-1] == "retire.erase unknown"
+    assert world.acts()[-1] == "retire.erase unknown"
 
 
 @pytest.mark.parametrize(("times", "stage"), [(TROUBLES, Stage.RETIRED), (TROUBLES + 1, Stage.QUARANTINED)])
@@ -276,19 +276,19 @@ def test_an_installer_that_is_away_for_a_while_is_waited_for(world: World, times
 
 def test_a_bmc_that_is_dead_at_the_end_is_tried_again(world: World) -> None:
     """Erased but not switched off is not done; the next call finishes."""
-    good = world.bmc.tells
+    good = world.bmc.report
     interrupted(world, "begun")
     world.eraser.state = S.READY
-    world.bmc.tells = UnreachableError("no answer")
+    world.bmc.report = UnreachableError("no answer")
     with pytest.raises(UnreachableError):
         world.wipe()
     assert world.book.state(NODE).stage is not Stage.RETIRED
-    world.bmc.tells = good
+    world.bmc.report = good
     world.wipe()
     assert world.book.state(NODE).stage is Stage.RETIRED
 
 
-def test_who_lost_the_node_erases_nothing(world: World) -> None:
+def test_a_run_that_lost_the_node_erases_nothing(world: World) -> None:
     """The claim is looked at right before the request."""
     claims = world.book.claim([NODE], "r").granted
     acts = IntentLog(world.book, claims)

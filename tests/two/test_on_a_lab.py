@@ -1,4 +1,4 @@
-"""Two at once and a sleeper on a real lab: every OS is written once, nothing is left, and who has what is said."""
+"""Two at once and a sleeper on a real lab: every OS is written once, nothing is left, and the owners are reported."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def arrives(site: Site, argv: tuple[str, ...]) -> Controller:
 
 def test_two_runs_and_a_sleeper_write_every_os_once(site: Site) -> None:
     """The first run has two nodes and is stopped while it installs them; a second on all four does the other two and
-    names the holder; a third takes the two over once the claims expired; the sleeper wakes, does nothing and says so.
+    names the holder; a third takes the two over once the claims expired; the sleeper wakes, does nothing and reports it.
 
     At the end all are gold, every OS was written once, no claim, process or folder is left.
     """

@@ -1,4 +1,4 @@
-"""Two controllers on one site: every OS is written once, whoever came second does the rest and says who has what."""
+"""Two controllers on one site: every OS is written once; the second one does the rest and reports the owners."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ONCE = dict.fromkeys(NAMES, 1)
 
 
 @sqlite
-def test_the_second_does_the_rest_and_says_who_has_what(scene: Scene) -> None:
+def test_the_second_does_the_rest_and_reports_the_owners(scene: Scene) -> None:
     """Held nodes are named with command, person, run, process, machine and since when; the free ones arrive; exit 1."""
     scene.world.hold("n1")
     first = scene.start("--limit", "n1", "n2")
@@ -47,7 +47,7 @@ def test_the_second_does_the_rest_and_says_who_has_what(scene: Scene) -> None:
 @pytest.mark.parametrize("attempt", range(2))
 @sqlite
 def test_started_together_they_write_every_os_once(scene: Scene, attempt: int) -> None:
-    """Whoever gets which node: after both (and one more, for what was left alone) all are installed, each once."""
+    """After both runs (and one more, for what was left alone) all nodes are installed, each once."""
     both = [scene.start(), scene.start()]
     codes = [controller.wait() for controller in both]
     assert set(codes) <= {0, 1}, [controller.err for controller in both]
@@ -59,7 +59,7 @@ def test_started_together_they_write_every_os_once(scene: Scene, attempt: int) -
 
 def test_a_controller_that_wakes_too_late_does_nothing(scene: Scene) -> None:
     """Stopped between the intent of an install and its request, it loses its nodes to another run; woken when that has
-    finished, it writes no OS, says whose the nodes are, and ends with exit code 1.
+    finished, it writes no OS, names the new owner, and ends with exit code 1.
     """
     sleeper = scene.start("--stops-at", "n2")
     sleeper.until_stopped()
@@ -98,8 +98,8 @@ def test_a_controller_that_wakes_amid_the_other_does_nothing_either(scene: Scene
 
 
 @sqlite
-def test_a_controller_whose_nodes_nobody_wanted_goes_on(scene: Scene) -> None:
-    """Woken after its claims expired, but nobody took them: it asks, renews, and finishes its work."""
+def test_a_controller_with_unwanted_nodes_goes_on(scene: Scene) -> None:
+    """Resumed after its claims expired, but no run took them: it asks, renews, and finishes its work."""
     sleeper = scene.start("--stops-at", "n1")
     sleeper.until_stopped()
     book = scene.journal()
@@ -113,13 +113,13 @@ def test_a_controller_whose_nodes_nobody_wanted_goes_on(scene: Scene) -> None:
 
 @sqlite
 def test_a_persons_command_on_a_held_node_is_refused(scene: Scene) -> None:
-    """`release` of a node that a run works on says who holds it and changes nothing."""
+    """`release` of a node that a run works on names the owner and changes nothing."""
     stop = {"step": "install", "cause": "c", "remedy": "r", "verdict": "inconclusive"}
     scene.journal().append([new_event("node", "id-n1", Kind.NODE_HELD, stop)])
     scene.world.hold("n1")
     first = scene.start("--limit", "n1")
     scene.until_installing("n1")
-    argv = ("release", "n1", "--reason", "mended", "--yes", "--site", str(scene.site))
+    argv = ("release", "n1", "--reason", "repaired", "--yes", "--site", str(scene.site))
     refused = subprocess.run(
         (sys.executable, "-m", "clusterctl_cli.main", *argv), cwd=ROOT, capture_output=True, text=True, check=False
     )

@@ -74,7 +74,7 @@ class World:
 
 @dataclass(frozen=True)
 class WorldInstaller:
-    """An installer that does whatever it is told, as often as it is told: only its callers can keep it from doing it
+    """An installer that does every order, as often as it is ordered: only its callers can keep it from doing it
     twice. Before it begins with `stops_at`, the controller is stopped, as by `kill -STOP`, while `quiet` is held.
     """
 
@@ -159,7 +159,7 @@ class WorldOutside:
 
     @property
     def power_logins(self) -> NoReturn:
-        raise AssertionError("no login may be told")
+        raise AssertionError("no login may be reported")
 
     def close(self) -> None:
         """Nothing is open."""

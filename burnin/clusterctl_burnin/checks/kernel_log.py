@@ -45,7 +45,8 @@ from clusterctl_burnin.kernel_log.combined import (
 )
 from clusterctl_burnin.kernel_log.known_lines import KnownLines, KnownTest
 from clusterctl_burnin.kernel_log.nvidia_codes import sxid_table
-from clusterctl_burnin.kernel_log.rules import Hit, shipped_rules
+from clusterctl_burnin.kernel_log.rule_table import shipped_rules
+from clusterctl_burnin.kernel_log.rules import Hit
 from clusterctl_burnin.kernel_log.xids import gpu_errors
 from clusterctl_burnin.probe import Probe, Readings, Status, UnmeasuredError
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI

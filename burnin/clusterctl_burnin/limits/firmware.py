@@ -6,25 +6,23 @@ is the vendor's and the site's word.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
-import pydantic
-
 from clusterctl.fleet.finding import Verdict
+from clusterctl.formats.documents import Text, Within
+from clusterctl_burnin.limits.methods import Strict
 
-Text = Annotated[str, pydantic.Field(min_length=1)]
 Word = Literal["warn", "fail"]
 _VERDICTS = {"warn": Verdict.WARN, "fail": Verdict.FAIL}
 
 
-class _Strict(pydantic.BaseModel):
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
-
-
-class AllowedVersions(_Strict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllowedVersions(Strict):
     """One kind of part. `versions`: any of them is right, as the tool writes them; `otherwise`: what another one is."""
 
-    versions: Annotated[tuple[Text, ...], pydantic.Field(min_length=1)]
+    versions: Annotated[tuple[Text, ...], Within(min_length=1)]
     otherwise: Word
     source: Text
 
@@ -33,18 +31,20 @@ class AllowedVersions(_Strict):
         return _VERDICTS[self.otherwise]
 
 
-class PartRequirements(_Strict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartRequirements(Strict):
     """`wanted` by the part's kind; `others`: what a part of a kind that is not listed is."""
 
     others: Word
-    wanted: Annotated[dict[Text, AllowedVersions], pydantic.Field(min_length=1)]
+    wanted: Annotated[Mapping[Text, AllowedVersions], Within(min_length=1)]
 
     @property
     def stranger(self) -> Verdict:
         return _VERDICTS[self.others]
 
 
-class FirmwareRequirements(_Strict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirmwareRequirements(Strict):
     """`hca`: by PSID (`MT_0000000838`); `gpu_vbios`: by product name (`NVIDIA H100 80GB HBM3`); `transceiver`: by part
     number (`MMA4Z00-NS`). None: not set.
     """

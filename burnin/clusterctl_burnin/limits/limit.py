@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-import pydantic
-
 from clusterctl.fleet.finding import Digest
 from clusterctl.fleet.quantity import Bound, Quantity, at_least, at_most, exactly
+from clusterctl.formats.documents import Figure, Text, Within
 from clusterctl_burnin.limits.firmware import NOTHING, FirmwareRequirements
-from clusterctl_burnin.limits.methods import AllReduceMethod, Methods, PairMethod, Strict, Text
+from clusterctl_burnin.limits.methods import AllReduceMethod, Methods, PairMethod, Strict
 
 VERSION = "version"
 """The unit of a limit that is a version; limits files list it under `versions`."""
@@ -29,10 +28,11 @@ class LimitKey:
     source: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limit(Strict):
     """A figure, its unit, and its source."""
 
-    value: Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
+    value: Figure
     unit: Text
     source: Text
 
@@ -56,25 +56,28 @@ class Limit(Strict):
         return exactly(self.value, self.unit)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Version(Strict):
     """A version, numbers between dots (`28.39.1002`), and its source."""
 
-    value: Annotated[str, pydantic.Field(pattern=r"^\d+(\.\d+)+$")]
+    value: Annotated[str, Within(pattern=r"^\d+(\.\d+)+$")]
     source: Text
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenLimit(Strict):
     """An entry of a limits file. Its `value` may be null: no source gives the figure. `source` has the reason."""
 
-    value: Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)] | None
+    value: Figure | None
     unit: Text
     source: Text
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenVersion(Strict):
     """An entry under `versions` with a `value` that may be null."""
 
-    value: Annotated[str, pydantic.Field(pattern=r"^\d+(\.\d+)+$")] | None
+    value: Annotated[str, Within(pattern=r"^\d+(\.\d+)+$")] | None
     source: Text
 
 

@@ -1,21 +1,23 @@
-"""How each load of a limits file is run, so that its figures are comparable. One model per load."""
+"""How each load of a limits file is run, so that its figures are comparable. One class per load."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
 
-import pydantic
+from clusterctl.formats.documents import Count, Within
 
-Positive = Annotated[int, pydantic.Field(gt=0)]
-Text = Annotated[str, pydantic.Field(min_length=1)]
-
-
-class Strict(pydantic.BaseModel):
-    """A part of a limits file: unknown fields are errors."""
-
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+Positive = Annotated[int, Within(gt=0)]
 
 
+class Strict:
+    """A part of a limits file: unknown fields are errors where pydantic reads it."""
+
+    __slots__ = ()
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PairMethod(Strict):
     """How ib_write_bw is run for `ib_write_bw_min` to apply; time-out for one rail of one pair, in seconds.
 
@@ -29,6 +31,7 @@ class PairMethod(Strict):
     gpu_memory: Literal["none", "peermem", "dmabuf"] = "none"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMethod(Strict):
     """How a group of nodes sums a buffer. It has `group_nodes` nodes where there are as many, never fewer than
     `min_nodes`. `widest_nodes`: the limit also applies to groups of up to so many, in which many pairs of nodes are
@@ -39,10 +42,11 @@ class GroupMethod(Strict):
     iterations: Positive
     group_nodes: Positive
     min_nodes: Positive
-    widest_nodes: Annotated[int, pydantic.Field(ge=0)] = 0
+    widest_nodes: Count = 0
     timeout_seconds: Positive
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AllReduceMethod(GroupMethod):
     """How the sum is run for `all_reduce_busbw_min` to apply. `mpi_interface` is the network interface for MPI's own
     messages; empty leaves the choice to MPI.
@@ -56,10 +60,12 @@ class AllReduceMethod(GroupMethod):
     backend: Literal["gloo", "nccl"] = "nccl"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RailMethod(GroupMethod):
     """How it is run on each rail for `all_reduce_rail_busbw_min` to apply: one rank a node."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HangMethod(Strict):
     """How a group sums for hours until it hangs. `stall_seconds` without a step are a hang; `seconds` is the default
     of a suite. It runs by PyTorch in the Python of `gpu_load`.
@@ -74,15 +80,17 @@ class HangMethod(Strict):
     backend: Literal["gloo", "nccl"] = "nccl"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeMethod(Strict):
     """How the GPUs of one node sum a buffer for `all_reduce_node_busbw_min` to apply: `ranks`, one each."""
 
     message_bytes: Positive
     iterations: Positive
-    ranks: Annotated[int, pydantic.Field(ge=2)]
+    ranks: Annotated[int, Within(ge=2)]
     timeout_seconds: Positive
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StartMethod(Strict):
     """How often NCCL is started on one node, and the seconds that one start may take at most."""
 
@@ -90,34 +98,38 @@ class StartMethod(Strict):
     start_seconds: Positive = 60
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GpuLoadMethod(Strict):
     """How GPUs are loaded for the limits of `gpu_load` to apply: the side of the square matrices, the buffers copied.
 
     `seconds` is the default of a suite. `python` is a Python on the node that has PyTorch for CUDA.
     """
 
-    python: Annotated[str, pydantic.Field(pattern=r"^/")]
+    python: Annotated[str, Within(pattern=r"^/")]
     seconds: Positive
     matrix_size: Positive
-    buffer_mib: Annotated[int, pydantic.Field(ge=4)]
+    buffer_mib: Annotated[int, Within(ge=4)]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NvmeReadMethod(Strict):
     """How fio reads for `nvme_read_iops_min` to apply: `jobs` processes a drive, each with `depth` reads waiting."""
 
     seconds: Positive
-    ramp_seconds: Annotated[int, pydantic.Field(ge=0)]
+    ramp_seconds: Count
     jobs: Positive
     depth: Positive
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StressNgMethod(Strict):
     """How long stress-ng works, and on how much of the memory that is available."""
 
     seconds: Positive
-    memory_percent: Annotated[int, pydantic.Field(ge=1, le=90)]
+    memory_percent: Annotated[int, Within(ge=1, le=90)]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Methods(Strict):
     """How each load is run."""
 

@@ -19,11 +19,12 @@ import pydantic
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Digest
+from clusterctl.formats.documents import Text
 from clusterctl.formats.site.yaml_document import Document, parse_yaml, validate
 from clusterctl_burnin.fleet_metrics import METRICS
 from clusterctl_burnin.limits.firmware import NOTHING, FirmwareRequirements
 from clusterctl_burnin.limits.limit import VERSION, Limit, Limits, OpenLimit, OpenVersion, Version
-from clusterctl_burnin.limits.methods import Methods, Strict, Text
+from clusterctl_burnin.limits.methods import Methods
 from clusterctl_burnin.package_data import names_in, shipped, text_of
 from clusterctl_burnin.registry import keys_of, limit_keys
 
@@ -36,7 +37,9 @@ def _known_once(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-class _File(Strict):
+class _File(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
     version: Literal[1]
     name: Text
     hardware: Text

@@ -6,7 +6,7 @@ It is led by a hunt: which nodes run it together is not the load's business.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from clusterctl_burnin.limits.limit import LimitKey, Limits
@@ -30,7 +30,7 @@ class Lasts:
         if wanted is None:
             return method
         times = max(1, -(-wanted // method.iterations))
-        return method.model_copy(update={"iterations": wanted, "timeout_seconds": times * method.timeout_seconds})
+        return replace(method, iterations=wanted, timeout_seconds=times * method.timeout_seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Builds `clusterctl-node`: a zipapp of the checks' own modules, the compiled limits, and stand-ins for libraries."""
+"""Builds `clusterctl-node`: a zipapp of the checks' own modules and the compiled limits."""
 
 from __future__ import annotations
 
@@ -13,19 +13,9 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
 
-import pydantic
-import yaml
-
 from clusterctl_burnin.node_check.program import CONTENT, Content
 
 ENTRY = "clusterctl_burnin.node_check.program"
-STAND_INS = {
-    "pydantic": "clusterctl_burnin.node_check.models",
-    "clusterctl.formats.site.yaml_document": "clusterctl_burnin.node_check.json_documents",
-}
-"""Module → the module that stands in for it on a node: nodes have no libraries."""
-_STAND_IN = "import sys\nimport {0}\nsys.modules[__name__] = sys.modules[{0!r}]\n"
-"""The text of a module for which another one stands in."""
 DATA = ("data", "node")
 """Folders of `clusterctl_burnin` whose files travel, too."""
 _MAIN = """\
@@ -62,10 +52,6 @@ def closure(names: Iterable[str]) -> Mapping[str, str]:
             continue
         seen.add(name)
         waiting += [name.rpartition(".")[0]] if "." in name else []
-        if name in STAND_INS:
-            found[f"{name.replace('.', '/')}.py"] = _STAND_IN.format(STAND_INS[name])
-            waiting.append(STAND_INS[name])
-            continue
         source = _source(name)
         if source is None:
             continue
@@ -112,7 +98,7 @@ def _without_typing(tree: ast.Module) -> ast.Module:
 
 
 def _data() -> Iterator[tuple[str, str]]:
-    """Yield the data files; YAML as JSON."""
+    """Yield the data files that checks and probes read."""
 
     def below(folder: Traversable, path: str) -> Iterator[tuple[str, str]]:
         for entry in folder.iterdir():
@@ -120,16 +106,12 @@ def _data() -> Iterator[tuple[str, str]]:
                 yield from below(entry, f"{path}/{entry.name}")
             elif entry.name.endswith((".py", ".tsv")):
                 yield f"{path}/{entry.name}", entry.read_text(encoding="utf-8")
-            elif entry.name.endswith(".yml"):
-                text = entry.read_text(encoding="utf-8")
-                yield f"{path}/{entry.name}", json.dumps(yaml.safe_load(text))
 
     for name in DATA:
         yield from below(files("clusterctl_burnin").joinpath(name), f"clusterctl_burnin/{name}")
 
 
 _KINDS: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
-    (pydantic.BaseModel, lambda value: value.model_dump(mode="json")),
     (Enum, lambda value: value.value),
     (Mapping, lambda value: {str(key): to_data(item) for key, item in value.items()}),
     ((frozenset, set), lambda value: sorted(to_data(item) for item in value)),
@@ -138,7 +120,7 @@ _KINDS: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
 
 
 def to_data(value: Any) -> Any:
-    """Return dataclasses, models and enumerations as JSON values, which `models.convert` reads back."""
+    """Return dataclasses and enumerations as JSON values, which `formats.documents` reads back."""
     if is_dataclass(value) and not isinstance(value, type):
         return {one.name: to_data(getattr(value, one.name)) for one in fields(value)}
     return next((turned(value) for kind, turned in _KINDS if isinstance(value, kind)), value)

@@ -23,11 +23,11 @@ from clusterctl.fleet.errors import ClusterctlError, UsageError
 from clusterctl.fleet.finding import Finding, Verdict, worst
 from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.node import Serial
+from clusterctl.formats.documents import MisfitError, read_json
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.host_requirements import HostRequirements
 from clusterctl_burnin.kernel_log.known_lines import KnownLines
 from clusterctl_burnin.limits.limit import Limits
-from clusterctl_burnin.node_check.models import ValidationError, convert
 from clusterctl_burnin.probe import Readings, parse_readings
 from clusterctl_burnin.sweep import judge, sweep, unmeasured
 
@@ -72,10 +72,10 @@ class Content:
 def content_of(text: str) -> Content:
     """Return the compiled content. Raises `UsageError` where it is not of this version."""
     try:
-        found: Content = convert(Content, json.loads(text))
-    except (ValidationError, ValueError) as error:
-        raise UsageError(f"its content is damaged: {error}", where=CONTENT, remedy="build the file again") from None
-    return found
+        return read_json(Content, text)
+    except MisfitError as error:
+        where = f"{CONTENT} {error.field}".strip()
+        raise UsageError(f"its content is damaged: {error}", where=where, remedy="build the file again") from None
 
 
 def exit_code(findings: Sequence[Finding]) -> int:

@@ -47,12 +47,12 @@ def nightly(*, folder: Path, window: str | None, budget: int | None, yes: bool, 
         approved = preview.digest
     with logged(context) as log, stoppable() as cancelled, ProgressView(table_only=True) as view:
         result = operation.run(context, request, Control(approved, view.on_event, cancelled))
-    _print(result, as_json=as_json)
+    print_night(result, as_json=as_json)
     log.print_path(result.exit_code)
     return result.exit_code
 
 
-def _print(result: NightResult, *, as_json: bool) -> None:
+def print_night(result: NightResult, *, as_json: bool) -> None:
     """Print the result as JSON with the keys of `NightResult`, as one line where all is well, or as a report."""
     if result.spares is not None and result.spares.missing:
         echo(f"too few spares: {result.spares}", err=as_json)
@@ -66,9 +66,11 @@ def _print_document(result: NightResult) -> None:
     from clusterctl.operations.operation import current_time
     from clusterctl_cli.formats import print_document
     from clusterctl_cli.render import node_json
+    from clusterctl_cli.render_fabric import links_json
 
     failed = [node_json(node, current_time()) for node in result.failed]
-    document = {"tested": list(result.tested), "failed": failed, "overdue": list(result.overdue)}
+    document: dict[str, object] = {"tested": list(result.tested), "failed": failed, "overdue": list(result.overdue)}
+    document["links"] = links_json(result.links)
     print_document({**document, "passed_over": result.passed_over, "stuck": result.stuck, "ended": result.ended})
 
 
@@ -78,6 +80,10 @@ def _print_text(result: NightResult) -> None:
     echo(f"nightly: {counted}; {result.ended}")
     for node in result.failed:
         echo(f"\n{node.name} ({node.location}) is {node.stage.value}: {node.cause}\n  {node.remedy}")
+    if result.links is not None:
+        from clusterctl_cli.render_fabric import links_text
+
+        echo(links_text(result.links))
     for name, why in result.stuck.items():
         echo(f"\n{name} could not be given back: {why}")
     if result.overdue:

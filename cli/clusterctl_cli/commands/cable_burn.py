@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clusterctl.fleet.durations import parse_duration
 from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import (
     dry_run_option,
+    duration_seconds,
     optional_nodes_argument,
     site_option,
     yes_option,
@@ -21,26 +21,21 @@ if TYPE_CHECKING:
     from clusterctl.operations.cable_burn import CableBurnResult
 
 
-def _duration(_ctx: click.Context, _param: click.Parameter, value: str | None) -> float | None:
-    """Return the seconds of a duration that is above zero; None for none."""
-    if value is None:
-        return None
-    found = parse_duration(value)
-    if not found:
-        raise click.BadParameter(f"{value!r} is no duration: give one like 90s, 10min, 4h or 1d")
-    return found.total_seconds()
-
-
 @click.command("burn")
 @optional_nodes_argument
 @click.option(
     "--rail", "rails", type=click.IntRange(min=0), multiple=True, help="Only adapters of this rail; repeatable."
 )
 @click.option(
-    "--stage", callback=_duration, metavar="SPAN", default="10min", show_default=True, help="How long each stage runs."
+    "--stage",
+    callback=duration_seconds,
+    metavar="SPAN",
+    default="10min",
+    show_default=True,
+    help="How long each stage runs.",
 )
 @click.option(
-    "--for", "for_s", callback=_duration, metavar="SPAN", help="Load all links again and again; else once each."
+    "--for", "for_s", callback=duration_seconds, metavar="SPAN", help="Load all links again and again; else once each."
 )
 @click.option("--adaptive", is_flag=True, help="The switches route adaptively.")
 @click.option("--limits", default="ndr", show_default=True, help="Fabric limits by name, or a file of your own.")

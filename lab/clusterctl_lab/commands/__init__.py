@@ -120,13 +120,13 @@ def up(options: UpOptions) -> None:
         ),
         installer=options.installer or "",
     )
-    _say(f"lab {options.name} changes on this machine, until `clusterctl lab down{_option(options.name)}`:")
+    _print(f"lab {options.name} changes on this machine, until `clusterctl lab down{_option(options.name)}`:")
     for line in changes(settings):
-        _say(f"  {line}")
+        _print(f"  {line}")
     if settings.virtual:
         check_machine(virtual=True)
         settings = replace(settings, os_image=_ready_image())
-    start(settings, _say)
+    start(settings, _print)
     way = f"clusterctl bootstrap --site {click.format_filename(options.site)}"
     click.echo(f"lab {options.name} is up: {options.hosts} machines; next: {way}")
 
@@ -146,11 +146,11 @@ def down(name: str, keep_site: bool, site: Path | None) -> None:
 
     removed = remove(name, keep_site=keep_site, site=site.resolve() if site else None)
     for found in removed.found:
-        _say(f"removed {found}")
+        _print(f"removed {found}")
     for kept in removed.kept:
-        _say(f"kept {kept} in the site directory: you changed or added it")
+        _print(f"kept {kept} in the site directory: you changed or added it")
     click.echo(f"lab {name} is removed" if removed.found else f"there is no lab {name}")
-    _say(f"images and packages stay in {CACHE} for the next lab; remove that folder to build them again")
+    _print(f"images and packages stay in {CACHE} for the next lab; remove that folder to build them again")
 
 
 @lab.command()
@@ -264,7 +264,7 @@ def _ready_image() -> str:
     from clusterctl.edges.os_images import ensure
     from clusterctl_lab.metal import BOOT_FOLDER
 
-    return ensure(BOOT_FOLDER, small=True, progress=_say).name
+    return ensure(BOOT_FOLDER, small=True, progress=_print).name
 
 
 def _ask(name: str, request: dict[str, Any]) -> dict[str, Any]:
@@ -287,7 +287,7 @@ def _print_table(header: list[str], rows: list[list[str]]) -> None:
     Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_COLUMNS).print(table)
 
 
-def _say(words: str) -> None:
+def _print(words: str) -> None:
     click.echo(words, err=True)
 
 

@@ -56,7 +56,7 @@ FAULTS = (
     Fault(
         name="missing-gpu",
         does="removes one GPU from the machine (default: the last GPU)",
-        shows="the BMC's processors, nvidia-smi, the PCI bus: one fewer than the SKU says",
+        shows="the BMC's processors, nvidia-smi, the PCI bus: one fewer than the SKU has",
         target="NODE or NODE:gpu5",
         apply=_missing_gpu,
     ),

@@ -63,7 +63,7 @@ FAULTS = (
     Fault(
         name="missing-hca",
         does="removes one HCA from the machine (default: the first HCA)",
-        shows="the BMC's network adapters, the PCI bus, ibstat: one fewer than the SKU says; the fabric: a port less",
+        shows="the BMC's network adapters, the PCI bus, ibstat: one fewer than the SKU has; the fabric: a port less",
         target="NODE or NODE:mlx5_3",
         apply=_missing_hca,
     ),

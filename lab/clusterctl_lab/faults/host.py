@@ -73,7 +73,7 @@ FAULTS = (
     system_fault(
         "docker-down",
         does="stops docker.service",
-        shows="docker info cannot connect to the daemon; systemctl says inactive",
+        shows="docker info cannot connect to the daemon; systemctl prints inactive",
         change=lambda system: replace(system, docker_stopped=True),
     ),
     system_fault(
@@ -85,13 +85,13 @@ FAULTS = (
     system_fault(
         "exporter-down",
         does="stops prometheus-node-exporter",
-        shows="port 9100 refuses connections; systemctl says inactive",
+        shows="port 9100 refuses connections; systemctl prints inactive",
         change=lambda system: replace(system, exporter_stopped=True),
     ),
     system_fault(
         "fabric-manager-down",
         does="stops nvidia-fabricmanager.service",
-        shows="systemctl says inactive",
+        shows="systemctl prints inactive",
         change=lambda system: replace(system, fabric_manager_stopped=True),
     ),
     system_fault(
@@ -109,7 +109,7 @@ FAULTS = (
     system_fault(
         "hung-host",
         does="freezes every process of the host",
-        shows="TCP connects to port 22, and no banner comes; the BMC says that power is on",
+        shows="TCP connects to port 22, and no banner comes; the BMC reports that power is on",
         change=lambda system: replace(system, frozen=True),
     ),
     system_fault(
@@ -123,6 +123,30 @@ FAULTS = (
         does="the host's Ethernet port receives 20 packets a second with CRC errors",
         shows="/sys/class/net: rx_crc_errors grow",
         change=lambda system: replace(system, ethernet_errors=True),
+    ),
+    system_fault(
+        "cpu-busy",
+        does="four processes of a user work on the idle host, each on a whole processor",
+        shows="top: python3 of the user trainer, 99 % each; nothing else",
+        change=lambda system: replace(system, cpu_busy=True),
+    ),
+    system_fault(
+        "docker-open",
+        does="Docker's socket has the mode 0666",
+        shows="ls -l /run/docker.sock: srw-rw-rw-; everything else works",
+        change=lambda system: replace(system, docker_open=True),
+    ),
+    system_fault(
+        "exporter-blind",
+        does="dcgm-exporter reports all of the host's GPUs but number 3",
+        shows="the metrics of port 9400 lack its UUID; nvidia-smi lists it",
+        change=lambda system: replace(system, exporter_blind=True),
+    ),
+    system_fault(
+        "ofed-mixed",
+        does="NVIDIA's OFED is installed, and the kernel runs its own mlx5_core with the distribution's libraries",
+        shows="ofed_info -s: MLNX_OFED_LINUX-24.10-2.1.8.0; /sys/module/mlx5_core has no version",
+        change=lambda system: replace(system, ofed_mixed=True),
     ),
     system_fault(
         "nccl-starts-fail",
@@ -145,7 +169,7 @@ FAULTS = (
     system_fault(
         "network-lost",
         does="takes the link of the management interface down",
-        shows="connections to the host time out; the BMC says that power is on",
+        shows="connections to the host time out; the BMC reports that power is on",
         change=lambda system: replace(system, network_lost=True),
     ),
     system_fault(
@@ -168,7 +192,7 @@ FAULTS = (
     ),
     system_fault(
         "other-release",
-        does="the host's /etc/os-release says Debian 10",
+        does="the host's /etc/os-release names Debian 10",
         shows="/etc/os-release",
         change=lambda system: replace(system, other_release=True),
     ),
@@ -181,7 +205,7 @@ FAULTS = (
     system_fault(
         "sshd-stopped",
         does="stops the SSH server with all its sessions",
-        shows="port 22 refuses connections; the BMC says that power is on",
+        shows="port 22 refuses connections; the BMC reports that power is on",
         change=lambda system: replace(system, sshd_stopped=True),
     ),
     system_fault(

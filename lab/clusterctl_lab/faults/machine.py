@@ -85,7 +85,7 @@ FAULTS = (
     Fault(
         name="slow-fan",
         does=f"a fan turns at {SLOW_FAN_PERCENT} % of its speed, above its critical threshold (default: the first fan)",
-        shows="ipmitool sdr type Fan, beside the other fans; the BMC calls it healthy",
+        shows="ipmitool sdr type Fan, compared with the other fans; the BMC calls it healthy",
         target='NODE or "NODE:System Board Fan3A" (the name of the fan in the BMC)',
         apply=_slow_fan,
     ),
@@ -123,7 +123,7 @@ FAULTS = (
     machine_fault(
         "never-boots",
         does="the machine hangs in POST from its next power-on",
-        shows="the BMC: power is on, its event log says that POST did not complete; the installer receives no request",
+        shows="the BMC: power is on, its event log has that POST did not complete; the installer receives no request",
         change=lambda machine: replace(machine, boots=False),
     ),
     system_fault(

@@ -32,7 +32,7 @@ class Imposer:
         self._shapers: dict[str, shaping.RailShaper] = {}
 
     async def booted(self, host: RunningHost) -> None:
-        """Make a host that has just been started as ill as its machine says; returns when it is."""
+        """Give a host that has just started all faults of its machine; return when it has them."""
         machine = host.machine
         if machine.system != System():
             await self._act(host, [conditions.SETTLED, *conditions.plan(System(), machine.system).impose])
@@ -76,7 +76,7 @@ class Imposer:
             raise EdgeError(
                 f"cannot be made so: {ran.stderr.decode(errors='replace').strip()[-300:]}",
                 where=host.machine.name,
-                remedy="Power it off and on; what its machine says is done to it again when it boots.",
+                remedy="Power it off and on; each boot applies the machine's faults again.",
             )
 
     async def _follow_rails(self, host: RunningHost, machine: Machine) -> None:

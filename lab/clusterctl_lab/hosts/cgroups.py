@@ -71,7 +71,7 @@ def _destroy(path: Path) -> None:
     (path / "cgroup.kill").write_text("1")
     _wait_until_empty(path)
     for folder, _, _ in os.walk(path, topdown=False):
-        os.rmdir(folder)  # noqa: PTH106 — os.walk speaks in strings
+        os.rmdir(folder)  # noqa: PTH106 — os.walk yields strings
 
 
 def _wait_until_empty(path: Path) -> None:

@@ -45,7 +45,7 @@ class PlacedFile:
 
 @dataclass(frozen=True, slots=True)
 class CloudConfig:
-    """What a host is told at its first boot. `host_key_private` is a secret."""
+    """What a host reads at its first boot. `host_key_private` is a secret."""
 
     hostname: str = ""
     users: tuple[User, ...] = ()

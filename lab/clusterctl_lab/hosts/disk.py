@@ -42,7 +42,7 @@ class Disk:
         self.renew_work()
 
     def renew_work(self) -> None:
-        """Made anew: overlayfs refuses a `volatile` work folder that was used before."""
+        """Made again for each boot: overlayfs refuses a `volatile` work folder that was used before."""
         work = self.path / "work"
         if work.exists():
             shutil.rmtree(work)

@@ -55,7 +55,7 @@ class Disks:
     def _write(
         self, disk: Disk, machine: Machine, serial: str, config: CloudConfig, neighbours: Mapping[str, str]
     ) -> None:
-        """Without users nobody can log in; without a host key it makes one of its own (`first_boot`)."""
+        """Without users there is no login; without a host key it makes one of its own (`first_boot`)."""
         disk.format()
         first_boot.apply(config, machine, serial, neighbours, Writer(disk.upper, self.image))
         disk.record(machine.serial, serial)

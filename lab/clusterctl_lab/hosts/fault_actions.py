@@ -1,4 +1,4 @@
-"""What is to be done to a running host so that its system is as ill as the machine says. Pure: plans, does nothing.
+"""Plan what gives a running host the faults of its machine. Pure: plans, does nothing.
 
 Everything is real: services stop, file systems fill, processes freeze. Nothing of it outlives the host's run but the
 machine's own description, from which it is done again at the next boot.
@@ -177,8 +177,8 @@ echo "$library" >{RUN}/ld.so.preload.new
 mv {RUN}/ld.so.preload.new {RUN}/ld.so.preload
 systemctl try-restart {SSH}
 """
-"""Every process that starts from now on sees another time of day; the machine's clock is not touched. sshd starts
-anew, because a child that meets libfaketime only in its sandbox is killed (measured).
+"""Every process that starts from now on sees another time of day; the machine's clock is not touched. sshd restarts,
+because a child that loads libfaketime only in its sandbox is killed (measured).
 """
 
 _RIGHT_CLOCK = f"""

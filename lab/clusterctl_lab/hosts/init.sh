@@ -1,6 +1,6 @@
 # The host mounts its file systems, moves into them, lays the files of its machine, and becomes systemd.
 # Arguments: the host's run folder · the device template · the capabilities it does without, as setpriv takes them.
-# Says `running PID` on standard output, then only logs.
+# Prints `running PID` on standard output, then only logs.
 set -eu
 read -r pid _ </proc/self/stat
 mount --all --fstab "$1/base.fstab"

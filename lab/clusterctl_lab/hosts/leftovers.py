@@ -24,7 +24,7 @@ LIMITS = RUN / "limits.json"
 
 
 async def sweep_leftovers(lab: str) -> tuple[str, ...]:
-    """Remove all that runs of the lab's hosts, and say what there was. Never another lab's, and not the disks.
+    """Remove everything that runs of the lab's hosts and return what there was; never another lab's, and no disks.
 
     The lab must not be running: the caller knows by its daemon's lock.
     """

@@ -61,7 +61,7 @@ def base_table(paths: HostPaths) -> str:
 
 
 def inner_table(paths: HostPaths, exists: Callable[[Path], bool]) -> str:
-    """What lies inside those; `exists` tells which of the kernel's files this machine has."""
+    """Return the mounts inside those; `exists` checks which of the kernel's files this machine has."""
     root = paths.root
     sysctl = f"lowerdir={paths.sysctls},upperdir={paths.sysctl_upper},workdir={paths.run / 'sysctl/work'}"
     entries: list[tuple[str | Path, Path, str, str]] = [

@@ -221,7 +221,7 @@ class NamespaceHosts:
             await asyncio.to_thread(shutil.rmtree, self._run(machine))
 
     async def _watch(self, host: RunningHost) -> None:
-        """Notice that a host stopped by itself, tidy up after it, and tell."""
+        """Notice that a host stopped by itself, clean up after it, and report it."""
         reason = await host.ended()
         name = host.machine.name
         async with self._locks[name]:

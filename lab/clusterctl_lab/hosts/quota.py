@@ -68,7 +68,7 @@ class CpuQuota:
         if self.legacy is None or not self.legacy.exists():
             return
         for folder, _, _ in os.walk(self.legacy, topdown=False):
-            os.rmdir(folder)  # noqa: PTH106 — os.walk speaks in strings
+            os.rmdir(folder)  # noqa: PTH106 — os.walk yields strings
         with contextlib.suppress(OSError):  # another lab's hosts are in it
             self.legacy.parent.rmdir()
 

@@ -47,7 +47,7 @@ WITHOUT = ",".join(
 )
 """What would reach the machine: its clock, modules, devices, kernel log, audit. In setpriv's form.
 
-CAP_SYS_BOOT stays: in a PID namespace reboot(2) ends that namespace only, and tells a reboot from a power-off.
+CAP_SYS_BOOT stays: in a PID namespace reboot(2) ends that namespace only, and distinguishes a reboot from a power-off.
 """
 
 CONFINED = ("setpriv", "--inh-caps", "-all", "--bounding-set", WITHOUT)
@@ -112,7 +112,7 @@ async def launch(lab: str, paths: HostPaths, machine: Machine, cgroup: Path, swi
         raise EdgeError(
             f"does not boot: {_tail(paths.run / 'console.log')}",
             where=machine.name,
-            remedy="Look at the lab's log; `clusterctl lab down` and `up` begin anew.",
+            remedy="Read the lab's log, then run `clusterctl lab down` and `clusterctl lab up`.",
         )
     return RunningHost(machine, process, int(pid))
 
@@ -137,7 +137,7 @@ def archive(skeleton: Skeleton) -> bytes:
 
 
 def _dmi(machine: Machine) -> dict[str, str]:
-    """What /sys/class/dmi/id tells of the machine; bound where the real machine has that folder."""
+    """Return the content of /sys/class/dmi/id for the machine; mounted where a real machine has that folder."""
     return {
         "sys_vendor": machine.manufacturer,
         "product_name": machine.model,

@@ -54,7 +54,7 @@ class RailShaper:
     _tasks: dict[int, asyncio.Task[None]] = field(default_factory=dict)
 
     async def follow(self, machine: Machine) -> None:
-        """Shape what the machine says, and nothing else."""
+        """Shape the interfaces that the machine names, and no other."""
         wanted = {hca.rail: hca.shaping for hca in machine.hcas if hca.shaping is not None}
         for rail in [rail for rail, old in self._wanted.items() if wanted.get(rail) != old]:
             await self._end(rail)

@@ -1,5 +1,5 @@
 # The lab's switch: a network namespace with its bridges, alive as long as this process is.
-# Arguments: input of `ip -batch` · the lab's cgroup for it. Says `ready` on standard output.
+# Arguments: input of `ip -batch` · the lab's cgroup for it. Prints `ready` on standard output.
 set -eu
 echo 0 >"$2/cgroup.procs"
 exec 9</proc/self/ns/net

@@ -1,8 +1,8 @@
 """A virtual machine as QEMU's arguments: pure text.
 
 q35 with UEFI (OVMF), in software emulation: `/dev/kvm` may be there and still not boot a stock kernel.
-`-no-reboot`: a virtual machine's reset ends the process, and the world starts the next boot with what its BMC says
-then.
+`-no-reboot`: a virtual machine's reset ends the process, and the world starts the next boot with what its BMC then
+reports.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _drive(number: int, drive: Drive, devices: Sequence[str], places: Places) ->
     options = "format=raw,if=none,cache=unsafe,discard=unmap,detect-zeroes=unmap"
     yield from ("-drive", f"id={name},{options},{image}={_text(places.drives[drive.serial])}")
     yield from ("-device", f"pcie-root-port,id=bay{number},chassis={number + 1}")
-    yield from ("-device", f"nvme,id={device_id(number)},bus=bay{number},drive={name},{_told(drive, devices)}")
+    yield from ("-device", f"nvme,id={device_id(number)},bus=bay{number},drive={name},{_properties(drive, devices)}")
 
 
 def device_id(number: int) -> str:
@@ -90,12 +90,12 @@ def device_id(number: int) -> str:
     return f"nvme{number}"
 
 
-def _told(drive: Drive, devices: Sequence[str]) -> str:
+def _properties(drive: Drive, devices: Sequence[str]) -> str:
     return f"serial={_text(drive.serial)}{_index(devices, drive.serial)}"
 
 
 def _identity(machine: Machine) -> str:
-    serial = machine.told_serial or machine.serial
+    serial = machine.smbios_serial or machine.serial
     reported = {
         "manufacturer": machine.manufacturer,
         "product": machine.model,

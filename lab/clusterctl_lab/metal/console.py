@@ -1,4 +1,4 @@
-"""A virtual machine's serial console: kept in a file, and read for what its firmware says it does.
+"""A virtual machine's serial console: kept in a file, and read for what its firmware reports.
 
 The words are those of OVMF 2022.11 (edk2), which lays its output on the serial port too.
 """
@@ -21,7 +21,7 @@ _TAIL = 256
 
 
 class FirmwareReader:
-    """Hears the console piece by piece. After a drive's loader has been started, nothing is the firmware's any more."""
+    """Read the console piece by piece. After a drive's loader has started, no more output is the firmware's."""
 
     def __init__(self, left_post: Callable[[], None], started: Callable[[BootTarget], None]) -> None:
         self._left_post = left_post
@@ -47,7 +47,7 @@ class FirmwareReader:
 
 
 class Console:
-    """Listens on `socket` for the machine, and adds to `log` what it says."""
+    """Listen on `socket` for the machine, and add its output to `log`."""
 
     def __init__(self, socket: Path, log: Path, reader: FirmwareReader) -> None:
         self._socket = socket
@@ -67,7 +67,7 @@ class Console:
         self._socket.chmod(0o600)
 
     async def close(self) -> None:
-        """After the machine's end: all that it said is in the log then."""
+        """Wait for the machine's end: all its output is in the log then."""
         if self._server is not None:
             self._server.close()
         self._socket.unlink(missing_ok=True)

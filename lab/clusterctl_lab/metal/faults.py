@@ -1,4 +1,4 @@
-"""What can be broken about virtual metal: what its firmware shows, and what only its BMC tells of."""
+"""Faults of virtual metal: what its firmware shows, and what only its BMC reports."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ SHARED = (
 of its OS. What is done to the processes of a host in namespaces is not done to a virtual machine's.
 """
 ROOT = "root"
-TOLD = "XX{}"
-"""The serial that a wrong board tells."""
+SWAPPED_SERIAL = "XX{}"
+"""The serial that a wrong board reports."""
 
 
 def _wrong_serial(machine: Machine, part: str) -> Machine:
     refuse_part(machine, part)
-    return replace(machine, told_serial=TOLD.format(machine.serial)).with_fault("wrong-serial")
+    return replace(machine, smbios_serial=SWAPPED_SERIAL.format(machine.serial)).with_fault("wrong-serial")
 
 
 def _missing_nvme(machine: Machine, part: str) -> Machine:
@@ -57,7 +57,7 @@ METAL_FAULTS: Mapping[str, Fault] = {
     for fault in (
         Fault(
             name="wrong-serial",
-            does="from its next power-on, the machine's firmware tells another serial than its BMC (a swapped board)",
+            does="from its next power-on, the machine's firmware reports another serial than its BMC (a swapped board)",
             shows="the installer, which must not write to it",
             target="NODE",
             apply=_wrong_serial,

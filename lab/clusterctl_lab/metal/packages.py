@@ -42,7 +42,7 @@ def package_status(image: Path, digest: str, *, cache: Path = CACHE) -> Path:
 MPI = ("openmpi-bin", "python3-mpi4py")
 """What starts the ranks of the stand-in of all_reduce_perf; hosts in namespaces have it in their image."""
 SOFT_ROCE = ("ibverbs-providers", "perftest")
-"""To be had, and installed by nobody but who wants to try RDMA in virtual machines."""
+"""Available, and installed only by an operator who wants to try RDMA in virtual machines."""
 
 Progress = Callable[[str], None]
 

@@ -99,7 +99,7 @@ class QemuMetal:
         await self._switch.remove_addresses(addresses)
 
     def installed(self, machine: Machine) -> bool:
-        """As `Metal`: no more can be said from outside of it."""
+        """Return whether its boot drive has partitions; no more is known from outside of it."""
         return any(drive.boot and self._drives.partitioned(machine, drive) for drive in machine.drives)
 
     async def power_on(self, machine: Machine, devices: Sequence[str]) -> None:
@@ -132,8 +132,8 @@ class QemuMetal:
             virtual.qmp.command("system_powerdown")
 
     async def refresh(self, machine: Machine) -> None:
-        """Its network cables, what its tools tell, and pulled drives, as they are now; its other drives and its serial
-        are read at the next power-on only.
+        """Apply its network cables, the output of its tools, and pulled drives, as they are now; its other drives and
+        its serial are read at the next power-on only.
         """
         async with self._locks[machine.name]:
             virtual = self._running.get(machine.name)
@@ -190,7 +190,7 @@ class QemuMetal:
         await self._switch.unplug(machine)
 
     async def _watch(self, virtual: VirtualMachine) -> None:
-        """Notice that a machine stopped by itself, tidy up after it, and tell."""
+        """Notice that a machine stopped by itself, clean up after it, and report it."""
         reason = await virtual.ended()
         name = virtual.machine.name
         async with self._locks[name]:

@@ -17,7 +17,7 @@ TAG = "clusterctl-lab"
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """One folder a machine, beside its drives in `folder`."""
+    """One folder per machine, next to its drives in `folder`."""
 
     folder: Path
 

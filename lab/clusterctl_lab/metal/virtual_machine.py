@@ -34,12 +34,12 @@ class Qmp:
         self.ended_by = ""
 
     def command(self, name: str, **arguments: str) -> None:
-        """Send a request whose answer is not needed; one that is about to end does not hear it."""
+        """Send a request whose answer is not needed; a machine that is about to end does not receive it."""
         if self._process.stdin is not None and not self._process.stdin.is_closing():
             self._process.stdin.write(json.dumps({"execute": name, "arguments": arguments}).encode() + b"\n")
 
     async def listen(self) -> None:
-        """Hear what it says until its end; `ended_by` is why it shut itself down then, empty where it did not."""
+        """Read its events until its end; `ended_by` is the reason of its shutdown then, empty where it had none."""
         self.command("qmp_capabilities")
         if self._process.stdout is None:
             return
@@ -91,7 +91,7 @@ class VirtualMachine:
         return ExitReason.REBOOT if self.qmp.ended_by == RESET_BY_GUEST else ExitReason.POWEROFF
 
     def complaints(self) -> str:
-        """The last that QEMU said."""
+        """Return the last line that QEMU printed."""
         return _tail(self.socket.errors)
 
 
@@ -122,7 +122,7 @@ async def start(lab: str, machine: Machine, argv: Sequence[str], socket: Socket,
         raise EdgeError(
             f"does not start: {_tail(socket.errors)}",
             where=machine.name,
-            remedy="Look at the lab's log; `clusterctl lab down` and `up` begin anew.",
+            remedy="Read the lab's log, then run `clusterctl lab down` and `clusterctl lab up`.",
         )
     pulled = {drive.serial for drive in machine.drives if not drive.on_bus}
     return VirtualMachine(machine, process, Qmp(process), console, socket, pulled)

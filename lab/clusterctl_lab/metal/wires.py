@@ -19,7 +19,7 @@ def rail_tap(machine: Machine, hca: Hca) -> str:
 
 
 def rail_mac(machine: Machine, hca: Hca) -> str:
-    """Of that card; the BMC tells nothing of it."""
+    """Return the MAC address of that card; the BMC does not report it."""
     return f"02:1a:1b:{hca.rail:02x}:{machine.index >> 8 & 255:02x}:{machine.index & 255:02x}"
 
 

@@ -103,7 +103,7 @@ def _bootstrap(kernel: str, chroot: Path) -> None:
         last = " | ".join(result.stderr.decode(errors="replace").strip().splitlines()[-3:])
         raise EnvironmentBrokenError(
             f"ZFS could not be built for Linux {kernel}: {last}",
-            remedy="Where the archive has no headers of this kernel any more, build the image anew.",
+            remedy="Where the archive has no headers of this kernel any more, build the image again.",
         )
 
 

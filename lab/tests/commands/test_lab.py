@@ -39,7 +39,7 @@ def test_faults_are_listed_for_people_and_programs() -> None:
     assert all(set(fault) == {"name", "target", "does", "shows"} for fault in document["faults"])
 
 
-def test_bad_quirks_are_listed_beside_the_faults() -> None:
+def test_bad_quirks_are_listed_with_the_faults() -> None:
     """All of them, with what they do and who has met it, in the table and in the JSON."""
     text = listed()
     quirks = json.loads(listed("--json"))["quirks"]
@@ -51,7 +51,7 @@ def test_bad_quirks_are_listed_beside_the_faults() -> None:
 @pytest.mark.parametrize(
     "argv", [["status"], ["inject", "never-boots", "node001"], ["heal"], ["power", "node001", "on"]]
 )
-def test_commands_say_when_no_lab_runs(argv: list[str]) -> None:
+def test_commands_report_that_no_lab_runs(argv: list[str]) -> None:
     """And how to start one of that name."""
     error = refused(*argv, "--name", "tnone")
     assert isinstance(error, UsageError)
@@ -59,7 +59,7 @@ def test_commands_say_when_no_lab_runs(argv: list[str]) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="needs a user who is not root")
-def test_up_without_root_says_so(tmp_path: Path) -> None:
+def test_up_without_root_is_refused(tmp_path: Path) -> None:
     """Exit code 3, before anything is made."""
     error = refused("up", "--site", str(tmp_path / "site"))
     assert isinstance(error, EnvironmentBrokenError)
@@ -75,7 +75,7 @@ def test_impossible_options_are_usage_errors(argv: list[str]) -> None:
     assert CliRunner().invoke(lab, argv).exit_code == 2
 
 
-def test_up_says_what_it_will_do_before_it_finds_that_it_cannot(tmp_path: Path) -> None:
+def test_up_prints_its_changes_before_it_finds_that_it_cannot_make_them(tmp_path: Path) -> None:
     """The interface, the folders and the site directory are named; a bad site directory is left alone."""
     (tmp_path / "precious").write_text("mine")
     result = CliRunner().invoke(lab, ["up", "--name", "tnone", "--site", str(tmp_path)])

@@ -18,7 +18,7 @@ ADDRESS = "127.97.0.1"
 
 
 def test_serves_until_interrupted(tmp_path: Path) -> None:
-    """It says where the BMCs are and leaves what a site needs to reach them; Ctrl-C ends it and removes that again."""
+    """It prints where the BMCs are and leaves what a site needs to reach them; Ctrl-C ends it and removes that again."""
     tree, out, port = write(small(), tmp_path / "tree"), tmp_path / "out", reserve_port(ADDRESS, "127.97.0.2")
     password = tmp_path / "password"
     password.write_text("of-no-use-elsewhere\n")
@@ -28,9 +28,9 @@ def test_serves_until_interrupted(tmp_path: Path) -> None:
     )
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        heard = []
+        output = []
         for line in process.stderr:
-            heard.append(line)
+            output.append(line)
             if "Ctrl-C ends it" in line:
                 break
         try:
@@ -46,7 +46,7 @@ def test_serves_until_interrupted(tmp_path: Path) -> None:
             process.wait(120)
     assert process.returncode == 0
     assert not out.exists()
-    assert "2 BMCs at 127.97.0.1 to 127.97.0.2" in "".join(heard)
+    assert "2 BMCs at 127.97.0.1 to 127.97.0.2" in "".join(output)
 
 
 @pytest.mark.parametrize(

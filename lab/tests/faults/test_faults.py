@@ -1,4 +1,4 @@
-"""Faults: each breaks what it says, only that, and says so when it cannot."""
+"""Faults: each breaks what its text promises, only that, and reports when it cannot."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_missing_gpu_takes_out_the_one_named() -> None:
 
 
 def test_missing_gpu_takes_the_last_one_by_default_and_can_be_repeated() -> None:
-    """Each injection takes one more, until none is left; then it says so."""
+    """Each injection takes one more, until none is left; then it is refused."""
     fleet = machines(1)
     for left in range(7, -1, -1):
         fleet["node001"] = inject(fleet, "missing-gpu", "node001")

@@ -1,4 +1,4 @@
-"""Faults of BMC, boot and parts: each changes what it says and nothing else."""
+"""Faults of BMC, boot and parts: each changes what its text promises and nothing else."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_drive_with_an_older_os() -> None:
 
 
 def test_a_dead_drive() -> None:
-    """It stays where it is, says that it has failed, and left a line in the event log; twice are two."""
+    """It stays where it is, reports that it has failed, and left a line in the event log; twice are two."""
     found = broken("dead-nvme", "bay3", broken("dead-nvme"))
     assert [drive.serial for drive in found.drives if drive.failed] == ["NVME00010", "NVME00013"]
     assert [line.message for line in found.logged] == [

@@ -64,7 +64,7 @@ def test_a_slow_nic_is_shaped_all_the_time_or_a_share_of_it() -> None:
     assert broken("intermittent-slow-nic", "mlx5_0=0.3/60").hcas[0].shaping == Shaping(20, 0.3, 60)
 
 
-def test_cables_go_where_the_fault_says() -> None:
+def test_cables_go_where_the_fault_puts_them() -> None:
     """Out; into a port of the next rail's leaf that no host and no trunk has; or their link trains lower."""
     assert broken("missing-cable", "mlx5_2").hcas[2].cable is None
     wrong = broken("wrong-rail-cable", "mlx5_7").hcas[7].cable
@@ -105,7 +105,7 @@ def test_what_cannot_be_done_is_refused_with_a_way_out(fault: str, part: str, wo
 
 
 def test_a_cable_is_pulled_once() -> None:
-    """The second time there is none, and it is said so."""
+    """The second time there is none left, and the injection is refused."""
     machine = broken("missing-cable", "mlx5_2")
     with pytest.raises(UsageError, match="mlx5_2 has no cable"):
         inject({machine.name: machine}, "missing-cable", f"{machine.name}:mlx5_2")

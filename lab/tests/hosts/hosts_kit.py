@@ -40,7 +40,7 @@ needs_lab = pytest.mark.skipif(
 
 @dataclass(frozen=True)
 class TestLab:
-    """`exits`: what `on_exit` was told."""
+    """`exits`: the arguments of `on_exit`."""
 
     __test__ = False
 
@@ -97,7 +97,7 @@ def leftovers(name: str) -> list[str]:
 
 
 async def eventually(probe: Callable[[], Coroutine[Any, Any, bool]], seconds: float = 120.0) -> bool:
-    """True as soon as `probe` says so; False after `seconds`."""
+    """Return True as soon as `probe` does; False after `seconds`."""
     try:
         async with asyncio.timeout(seconds):
             while not await probe():  # noqa: ASYNC110 — what is waited for happens outside this process

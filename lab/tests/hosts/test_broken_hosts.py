@@ -15,7 +15,7 @@ SUBNET = "10.219.0.0/16"
 
 
 def test_an_older_os_on_a_data_drive() -> None:
-    """A firmware that prefers that drive boots somebody else's OS: their name, their host key, no key of ours; the OS
+    """A firmware that prefers that drive boots another owner's OS: other name, other host key, no key of ours; the OS
     that was installed is still there, and boots once the drive is out of the way.
     """
 
@@ -40,7 +40,7 @@ def test_an_older_os_on_a_data_drive() -> None:
     asyncio.run(scenario())
 
 
-def test_an_address_that_nobody_has() -> None:
+def test_an_address_that_no_host_has() -> None:
     """A dead BMC's address is taken away, once or twice, and comes back; its neighbours keep theirs."""
 
     async def scenario() -> None:

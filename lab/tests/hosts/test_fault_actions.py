@@ -113,7 +113,7 @@ def test_a_fault_shows_itself_first() -> None:
         assert 180 <= second <= 540
 
 
-def test_shaping_is_told_to_tc() -> None:
+def test_shaping_is_configured_with_tc() -> None:
     """Both ends of a wire, and the way back."""
     assert rules(["ib2", "h1r2"], Shaping(20)).splitlines() == [
         "qdisc replace dev ib2 root tbf rate 20mbit burst 64kb latency 100ms",

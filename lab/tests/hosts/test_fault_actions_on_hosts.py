@@ -1,4 +1,4 @@
-"""Hosts that misbehave for real: each ill is there when it is said to be, survives a reboot, and goes again."""
+"""Hosts that misbehave for real: each fault is there when it is reported, survives a reboot, and can be removed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAME = "tills"
 
 
 async def banner(it: TestLab, machine: Machine) -> str:
-    """What port 22 does: `ssh` (it greets), `refused`, `silent` (it takes the connection and says nothing), `cut`."""
+    """What port 22 does: `ssh` (it greets), `refused`, `silent` (it accepts the connection and sends nothing), `cut`."""
     try:
         reader, writer = await asyncio.wait_for(asyncio.open_connection(machine.address, 22), 1.5)
     except TimeoutError:

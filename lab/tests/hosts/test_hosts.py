@@ -80,7 +80,7 @@ def test_installed_host_is_reached_by_its_pinned_key(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_reboot_from_within_is_told_and_changes_the_boot_id() -> None:
+def test_reboot_from_within_is_reported_and_changes_the_boot_id() -> None:
     """`systemctl reboot` ends the host with that reason, power-off with its own; files stay, the boot id does not."""
 
     async def scenario() -> None:
@@ -286,7 +286,7 @@ asyncio.run(main())
 
 
 def test_killed_lab_is_swept() -> None:
-    """After SIGKILL of the lab its hosts die with it; one sweep removes the rest and says so; the next finds nothing."""
+    """After SIGKILL of the lab its hosts die too; one sweep removes and reports the rest; the next finds nothing."""
     repository = ROOT
     with subprocess.Popen([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, cwd=repository) as process:
         assert process.stdout is not None

@@ -113,7 +113,7 @@ def test_overlay_option_characters_are_refused() -> None:
 
 
 def test_new_account_has_no_password() -> None:
-    """A user of the user-data gets a free id, its own home and group, and a password that nobody can type."""
+    """A user of the user-data gets a free id, its own home and group, and a password that cannot be typed."""
     files, account = FILES.with_account("ops", "/bin/bash")
     assert (account.uid, account.home) == (1001, "/home/ops")
     assert files.shadow.endswith("ops:*:19000:0:99999:7:::\n")

@@ -86,7 +86,7 @@ def test_files_are_there_with_their_modes_and_the_rest_is_as_it_was(drive: Path)
 
 
 def test_once_for_each_file_system(drive: Path) -> None:
-    """What the OS made of the files since is its own; an installation anew gets them anew."""
+    """What the OS made of the files since is its own; a reinstallation writes them again."""
     assert lay(drive)
     assert not lay(drive)
     make(drive)
@@ -114,8 +114,8 @@ def test_a_drive_without_an_os_is_none(drive: Path, tmp_path: Path) -> None:
     assert not lay(drive)
 
 
-def test_what_cannot_be_written_is_said(drive: Path) -> None:
-    """A file in the place of a folder: the tool's words, and not a word of success; the next try begins anew."""
+def test_what_cannot_be_written_is_reported(drive: Path) -> None:
+    """A file in the place of a folder: the tool's words, and no success; the next try starts from the beginning."""
     wrong = Lay({"/etc/hostname/below": (b"", 0o644)})
     with pytest.raises(EdgeError, match="does not take the lab's files"):
         lay(drive, wrong)

@@ -28,7 +28,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLab]:
 
 
 def test_from_the_network_once_then_by_its_order(lab: RunningLab, tmp_path: Path) -> None:
-    """PXE once leads through OVMF and iPXE to our script, which is told the serial and UUID of the BMC; the reset from
+    """PXE once leads through OVMF and iPXE to our script, which gets the serial and UUID of the BMC; the reset from
     within uses the override up, and where iPXE gives up, the firmware goes on with its order.
     """
     with netboot(lab, tmp_path, ["reboot", "exit"]) as service:

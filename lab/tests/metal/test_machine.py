@@ -41,7 +41,7 @@ def arguments(of: Machine, *devices: str) -> list[str]:
 
 
 def test_the_second_machine_has_its_root_disk_between_two_drives_of_its_size() -> None:
-    """Neither a size nor a place in the row says which drive the OS goes on."""
+    """Neither a size nor a position decides which drive gets the OS."""
     drives = machine(2).drives
     assert [drive.boot for drive in drives] == [False, True, False, False, False]
     assert len({drive.size_bytes for drive in drives}) == 1
@@ -59,7 +59,7 @@ def test_the_sku_of_virtual_metal_names_one_root_disk(vendor: Vendor) -> None:
     assert (sku["cpu_count"], sku["memory_gib"]) == (1, 1)
 
 
-def test_the_firmware_tries_what_it_is_told_and_nothing_else() -> None:
+def test_the_firmware_tries_the_ordered_devices_and_nothing_else() -> None:
     """The root disk and the network card carry their places in the order; data drives none."""
     words = " ".join(arguments(machine(), "02:1a:ee:00:00:01", "BOSS0001"))
     assert "mac=02:1a:ee:00:00:01,romfile=,bootindex=0" in words
@@ -68,7 +68,7 @@ def test_the_firmware_tries_what_it_is_told_and_nothing_else() -> None:
     assert words.count("-device nvme") == 5
 
 
-def test_the_machine_tells_its_os_what_its_bmc_tells_us() -> None:
+def test_the_machines_os_and_its_bmc_report_the_same() -> None:
     """Serial and UUID in SMBIOS are those of Redfish; a comma in a name is no end of it."""
     reported = arguments(replace(machine(), manufacturer="Maker, Inc."))
     identity = reported[reported.index("-smbios") + 1]
@@ -114,7 +114,7 @@ def test_what_a_guest_reads_of_its_machine_is_what_it_is_now(tmp_path: Path) -> 
 
 
 def test_a_guest_has_stand_ins_only_for_what_it_lacks() -> None:
-    """Drives, memory, mounts and swap are its own, and its real tools tell of them; package sources are the lab's."""
+    """Drives, memory, mounts and swap are its own, and its real tools report them; package sources are the lab's."""
     assert {"nvidia_smi.py", "dmidecode.py"} <= {Path(path).name for path in guest_tools()}
     programs = {Path(path).name for path, (_, mode) in guest_tools().items() if mode == 0o755}
     assert {"nvidia-smi", "ibstat", "lspci", "dmesg", "ib_write_bw"} <= programs
@@ -122,7 +122,7 @@ def test_a_guest_has_stand_ins_only_for_what_it_lacks() -> None:
 
 
 def test_faults_reach_the_machine() -> None:
-    """A swapped board tells another serial, a lost drive is not there, a dead one fails all that it is asked."""
+    """A swapped board reports another serial, a lost drive is not there, a dead one fails every request."""
     machines = {"node001": machine()}
     (swapped,) = inject_metal(machines, "wrong-serial", "node001")
     assert "serial=XXLAB0001," in " ".join(arguments(swapped))
@@ -152,7 +152,7 @@ def test_only_a_data_drive_can_be_pulled() -> None:
 
 
 def test_what_virtual_metal_cannot_show_is_refused() -> None:
-    """Nobody is told that a fault is there which no machine has."""
+    """A fault that no machine has is not reported as present."""
     with pytest.raises(UsageError, match="no slow-nic with --metal qemu"):
         inject_metal({"node001": machine()}, "slow-nic", "node001")
 
@@ -181,11 +181,13 @@ def test_drives_take_the_room_of_what_is_on_them(tmp_path: Path) -> None:
         ("disk", ["left POST", BootTarget.HDD]),
     ],
 )
-def test_the_firmware_is_heard_whatever_pieces_it_speaks_in(recording: str, expected: list[object], size: int) -> None:
+def test_the_firmware_is_understood_whatever_pieces_its_output_comes_in(
+    recording: str, expected: list[object], size: int
+) -> None:
     """What it starts: the network's loader; a drive's; its own setup program is nothing that was booted."""
-    heard: list[object] = []
-    reader = FirmwareReader(lambda: heard.append("left POST"), heard.append)
+    received: list[object] = []
+    reader = FirmwareReader(lambda: received.append("left POST"), received.append)
     console = (RECORDED / f"{recording}.console").read_bytes()
     for start in range(0, len(console), size):
         reader.feed(console[start : start + size])
-    assert heard == expected
+    assert received == expected

@@ -24,7 +24,7 @@ DISK, NIC = "BOSS0001", "02:1a:ee:00:00:01"
 
 
 class Recorder:
-    """A `Metal` that writes down what it is told."""
+    """A `Metal` that records its calls."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, ...]] = []
@@ -76,7 +76,7 @@ def rehearse(story: Callable[[Rehearsal], Coroutine[Any, Any, None]], **changes:
 
 
 def test_an_override_for_one_boot_is_used_up_by_a_reset_from_within() -> None:
-    """PXE once: the installer's own reboot leads to the disk, though nobody touched the BMC; power never went off."""
+    """PXE once: the installer's own reboot leads to the disk, though no client touched the BMC; power never went off."""
 
     async def story(lab: Rehearsal) -> None:
         lab.state.boot_target, lab.state.boot_once = BootTarget.PXE, True
@@ -104,7 +104,7 @@ def test_a_continuous_override_stays() -> None:
     rehearse(story)
 
 
-def test_the_firmware_says_how_far_it_is() -> None:
+def test_the_firmware_reports_its_progress() -> None:
     """POST until it looks for something to boot; an OS only once a drive's loader runs."""
 
     async def story(lab: Rehearsal) -> None:
@@ -119,14 +119,14 @@ def test_the_firmware_says_how_far_it_is() -> None:
     rehearse(story)
 
 
-def test_who_follows_running_hosts_is_told() -> None:
-    """The fabric's links come up when a drive's loader runs, and go with it; who waits for hosts that the lab boots
-    (MAAS calls them Deployed) is told nothing.
+def test_a_listener_for_running_hosts_is_called() -> None:
+    """The fabric's links come up when a drive's loader runs, and go with it; a listener for hosts that the lab boots
+    (MAAS calls them Deployed) is not called.
     """
-    heard: list[tuple[str, bool]] = []
+    changes: list[tuple[str, bool]] = []
 
     async def note(machine: Machine, on: bool) -> None:
-        heard.append((machine.name, on))
+        changes.append((machine.name, on))
 
     async def never(machine: Machine, on: bool) -> None:
         raise AssertionError(machine.name, on)
@@ -138,11 +138,11 @@ def test_who_follows_running_hosts_is_told() -> None:
         lab.world.started(NAME, BootTarget.PXE)
         lab.world.started(NAME, BootTarget.HDD)
         await asyncio.sleep(0)
-        assert heard == [(NAME, True)]
+        assert changes == [(NAME, True)]
         await lab.world.rebooted(NAME)
-        assert heard == [(NAME, True), (NAME, False)]
+        assert changes == [(NAME, True), (NAME, False)]
         await lab.world.set_power(NAME, on=False)
-        assert len(heard) == 2
+        assert len(changes) == 2
 
     rehearse(story)
 

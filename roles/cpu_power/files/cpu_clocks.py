@@ -110,9 +110,9 @@ def _busy(cpu: int) -> int:
 
 def base_khz(sysfs: Path, cpu: int) -> int | None:
     """What the processor promises with all cores busy: intel_pstate's base_frequency, or CPPC's nominal_freq (MHz)."""
-    told = read(sysfs / f"cpu{cpu}/cpufreq/base_frequency")
-    if told:
-        return int(told)
+    reported = read(sysfs / f"cpu{cpu}/cpufreq/base_frequency")
+    if reported:
+        return int(reported)
     nominal = read(sysfs / f"cpu{cpu}/acpi_cppc/nominal_freq")
     return int(nominal) * 1000 if nominal and int(nominal) else None
 

@@ -1,4 +1,4 @@
-"""Tells which disks of this host a pool or an array is made of, and what has to be done to them. Only reads.
+"""Finds the disks of this host that a pool or an array is made of, and what has to be done to them. Only reads.
 
 Run as `python3 - '{"kind": "zfs_member", "name": "data", "serials": [], "overwrite": []}'`; standard library and
 Python 3.9 only. `kind` is the signature of a member, as wipefs(8) calls it (`zfs_member`, `linux_raid_member`), `name`
@@ -99,11 +99,11 @@ def contents(disk: Device, signatures: Sequence[Mapping[str, Any]]) -> list[tupl
 
 
 def described(disk: Device, found: Sequence[tuple[str, str]]) -> str:
-    """What the disk holds, for a person; empty where it holds nothing."""
-    told = [f"{kind} {label}".strip() for kind, label in found]
-    told += [f"mounted on {place}" for place in mounts(disk)]
-    told += [f"part of {one['path']}" for one in tree(disk) if one["type"] not in ("disk", "part")]
-    return ", ".join(told)
+    """Return what the disk holds as text for the operator; empty where it holds nothing."""
+    content = [f"{kind} {label}".strip() for kind, label in found]
+    content += [f"mounted on {place}" for place in mounts(disk)]
+    content += [f"part of {one['path']}" for one in tree(disk) if one["type"] not in ("disk", "part")]
+    return ", ".join(content)
 
 
 def judge_new(
@@ -172,18 +172,18 @@ def decide(
         wipe = judge_new(disks, found, request, refused)
     action = "accept" if members is not None else "import" if own else "create"
     if not disks and not refused:
-        refused.append("this host has no solid-state disk besides those of the operating system")
-    told = [
+        refused.append("this host has no solid-state disk apart from those of the operating system")
+    chosen = [
         {"path": one["path"], "serial": serial_of(one), "id": stable_name(one, links), "size": int(one["size"])}
         for one in sorted(disks, key=serial_of)
     ]
-    refused += [f"{one['serial']}: {one['path']} has no name in {BY_ID}" for one in told if not one["id"]]
+    refused += [f"{one['serial']}: {one['path']} has no name in {BY_ID}" for one in chosen if not one["id"]]
     return {
         "action": "refuse" if refused else action,
         "refused": refused,
-        "disks": told,
+        "disks": chosen,
         "wipe": wipe,
-        "size": sum(one["size"] for one in told),
+        "size": sum(one["size"] for one in chosen),
     }
 
 

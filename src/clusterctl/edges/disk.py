@@ -10,9 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from clusterctl.fleet.errors import EnvironmentBrokenError
+from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+IMPOSSIBLE = frozenset(
+    {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL}
+)
+"""What a path causes that no right and no space can make possible: a folder above it is missing, or is a file."""
 ROOM_BYTES = 1 << 16
 
 
@@ -25,6 +29,19 @@ def disk_explained(what: str, where: Path) -> Iterator[None]:
         full = "make room on that disk, then run the same command again: it goes on from here"
         remedy = full if error.errno in FULL else "make it writable for the user of clusterctl"
         raise EnvironmentBrokenError(f"{what}: {error.strerror}", where=str(where), remedy=remedy) from None
+
+
+@contextmanager
+def named_path_explained(what: str, where: Path) -> Iterator[None]:
+    """Do as `disk_explained` for a path that the operator named: raise `UsageError` where it is an impossible one."""
+    with disk_explained(what, where):
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in IMPOSSIBLE:
+                raise
+            remedy = "name another path: each folder above it must exist, and be a folder"
+            raise UsageError(f"{what}: {error.strerror}", where=str(where), remedy=remedy) from None
 
 
 def require_room(folder: Path) -> None:

@@ -14,6 +14,7 @@ from clusterctl.fleet.errors import EdgeError, NoFabricPortError, OutcomeUnknown
 from clusterctl.fleet.fabric.topology import PortState
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.node import Guid
+from clusterctl.formats.infiniband.ibdiagnet import is_db_csv, without_keys
 from clusterctl.formats.infiniband.port_queries import parse_ibportstate, parse_nodeinfo_guid
 from clusterctl.ports import Clock, Deadline
 
@@ -128,6 +129,28 @@ class TableReader:
         text = _read(self.command, deadline).stdout
         evidence = Evidence(" ".join(self.command), self.where, self.clock.now(), self.origin, text.encode())
         return Observed(text, (evidence,))
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetryReader:
+    """Implements `ports.TelemetryReader`. The keys of the fabric are blanked before anything is stored."""
+
+    clock: Clock
+    origin: Origin
+    command: Sequence[str]
+    where: str = "controller"
+
+    def db_csv(self, deadline: Deadline) -> Observed[str]:
+        """Return the whole text without keys. Raises `EdgeError` where the command fails or prints another text."""
+        at = self.clock.now()
+        ran = run(self.command, deadline, _TOOLS)
+        if ran.exit_status != 0:
+            raise _failure(ran, self.command)
+        if not is_db_csv(ran.stdout):
+            remedy = "name a command that prints ibdiagnet2.db_csv in fabric.telemetry of site.yml"
+            raise EdgeError("its output is no db_csv", where=" ".join(self.command), remedy=remedy)
+        text = without_keys(ran.stdout)
+        return Observed(text, (Evidence(" ".join(self.command), self.where, at, self.origin, text.encode()),))
 
 
 @dataclass(frozen=True, slots=True)

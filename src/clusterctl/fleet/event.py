@@ -73,6 +73,8 @@ class Kind(enum.StrEnum):
     FABRIC_LINK_SEEN = "fabric.link_seen"
     FABRIC_TRANSCEIVER_SEEN = "fabric.transceiver_seen"
     FABRIC_FAULT_SEEN = "fabric.fault_seen"
+    FABRIC_COUNTERS_READ = "fabric.counters_read"
+    FABRIC_LINKS_JUDGED = "fabric.links_judged"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from clusterctl.ports import (
     PortAdmin,
     Shell,
     TableReader,
+    TelemetryReader,
 )
 from clusterctl.ports import CounterReader as FabricCounters
 from clusterctl.ports.accounts import AccountBmcs, PowerLogins
@@ -65,6 +66,11 @@ class Adapters(AccountAdapters, Protocol):
     def tables(self) -> TableReader: ...
     @property
     def counters(self) -> FabricCounters: ...
+    @property
+    def telemetry(self) -> TelemetryReader | None:
+        """None where the site names no command that prints a db_csv."""
+        ...
+
     @property
     def images(self) -> Images: ...
     @property

@@ -11,11 +11,11 @@ from datetime import datetime
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.errors import CancelledError, UsageError
-from clusterctl.fleet.event import Event, NewEvent, Stream
+from clusterctl.fleet.event import Event, Kind, NewEvent, Stream
 from clusterctl.fleet.gate import Decision
 from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.payloads import runs
-from clusterctl.fleet.payloads.hardware import FabricFault
+from clusterctl.fleet.payloads.hardware import FabricFault, FabricLinksJudged
 from clusterctl.fleet.payloads.node import StageAdvanced, StepStarted
 from clusterctl.fleet.selectors import matching
 from clusterctl.fleet.state import NodeState, NodeSummary, summarise
@@ -82,12 +82,14 @@ class RunResult:
 
     skipped  nodes that were left alone, with the reason: another run or an operator holds them, or a step was stopped
     faults   of the fabric, that concern no single node
+    links    the health of the fabric's links, where the step `cable` read it in this run
     """
 
     nodes: tuple[NodeSummary, ...]
     last: Step
     skipped: Mapping[str, str]
     faults: tuple[FabricFault, ...] = ()
+    links: FabricLinksJudged | None = None
     cancelled: bool = False
 
     @property
@@ -153,8 +155,16 @@ def run(context: SiteContext, request: RunRequest, control: Control) -> RunResul
         last=request.steps[-1],
         skipped=refused | held,
         faults=context.faults() if Step.CABLE in request.steps else (),
+        links=links_judged(context),
         cancelled=control.cancelled.is_set(),
     )
+
+
+def links_judged(context: SiteContext) -> FabricLinksJudged | None:
+    """Return the last judgement of the fabric's links of this run; None where it read no counters."""
+    events = context.journal.latest(Stream.FABRIC, Kind.FABRIC_LINKS_JUDGED)
+    mine = [event.payload for event in events if event.run == context.run]
+    return next((one for one in mine if isinstance(one, FabricLinksJudged)), None)
 
 
 def run_steps(

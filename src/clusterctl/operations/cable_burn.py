@@ -18,6 +18,7 @@ from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.site.contents import wiring_plan
 from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.event import Kind, Stream
+from clusterctl.fleet.fabric.history import known_modules
 from clusterctl.fleet.node import NodeId, Stage
 from clusterctl.fleet.payloads.runs import BurnEnded, BurnStageMeasured
 from clusterctl.fleet.selectors import matching
@@ -209,6 +210,7 @@ def _settings(context: SiteContext, request: CableBurnRequest) -> BurnSettings:
         adaptive=request.adaptive,
         limits=limits_named(request.limits),
         plan=wiring_plan(context.site),
+        modules=known_modules(context.journal.latest(Stream.FABRIC, Kind.FABRIC_TRANSCEIVER_SEEN)),
     )
 
 

@@ -24,7 +24,7 @@ from clusterctl.fleet.waves import WavePolicy
 from clusterctl.operations.accounts import rotator
 from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.context import SiteContext
-from clusterctl.operations.fabric_files import most_broken_percent
+from clusterctl.operations.fabric_files import limits_named, most_broken_percent
 from clusterctl.operations.fabric_observation import fabric_hosts
 from clusterctl.operations.gold_pool import publish
 from clusterctl.operations.host_configuration import driver_of, role_variables
@@ -40,6 +40,7 @@ from clusterctl.steps.burnin.plan import BurninPlan, BurninServices, Concurrency
 from clusterctl.steps.burnin.step import Burnin
 from clusterctl.steps.cable.ethernet import CableWithEthernet
 from clusterctl.steps.cable.fabric_record import FabricRecord
+from clusterctl.steps.cable.link_health import LinkCollector
 from clusterctl.steps.cable.lldp import LldpReader
 from clusterctl.steps.cable.roce import CableByFabric, RoceLinks
 from clusterctl.steps.cable.step import Cable, Wiring
@@ -175,9 +176,14 @@ class StepFactory:
         plan = contents.wiring_plan(self._site)
         wiring = Wiring(plan, partial(fabric_hosts, journal), most_broken_percent())
         settle_s = self._settings.timing.link_training_s
-        step = Cable(self._adapters.fabric, FabricRecord(journal), wiring, skus, settle_s)
+        step = Cable(self._adapters.fabric, FabricRecord(journal), wiring, skus, settle_s, self.link_collector())
         ethernet = contents.ethernet_plan(self._site)
         return step if ethernet is None else self._with_ethernet(step, ethernet)
+
+    def link_collector(self) -> LinkCollector:
+        """Return what keeps the counters of the fabric's ports, and judges its links over a day."""
+        adapters, plan = self._adapters, contents.wiring_plan(self._site)
+        return LinkCollector(self._context.journal, adapters.fabric, adapters.counters, limits_named("ndr"), plan)
 
     def _with_ethernet(self, step: StepRunner, plan: WiringPlan) -> CableWithEthernet:
         lldp = LldpReader(self._adapters.shell, self._settings.parallel.lldp)

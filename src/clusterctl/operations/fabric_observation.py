@@ -28,6 +28,7 @@ from clusterctl.operations.operation import Control
 from clusterctl.operations.site_adapters import counter_reader
 from clusterctl.ports import Deadline, Journal
 from clusterctl.steps.cable.fabric_record import FabricRecord
+from clusterctl.steps.cable.link_health import counters_read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,8 @@ def run(context: SiteContext, request: ObserveRequest, control: Control) -> Obse
     verification = verify(wiring_plan(context.site), seen, fabric_hosts(context.journal))
     look = FabricReading(seen, telemetry, faults_of_fabric(verification, most_broken_percent()))
     new = FabricRecord(context.journal).write(look, evidence)
+    if telemetry is not None and telemetry.counters and telemetry.at is not None:
+        context.journal.append([counters_read(evidence[:1], telemetry.at, len(telemetry.counters))])
     changes = tuple(
         FabricChange(
             kind=event.kind,

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 from clusterctl.cabling.burn.verdicts import coverage_from_counters, judge_burn
 from clusterctl.cabling.health.findings import PortRate, fabric_labels, port_rates
 from clusterctl.cabling.health.judge import Health, judge_health
 from clusterctl.cabling.health.symptoms import Window
+from clusterctl.edges.clock import CLOCK
+from clusterctl.edges.site.contents import wiring_plan
+from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Verdict
+from clusterctl.operations.context import SiteContext
 from clusterctl.operations.documents import as_usage
 from clusterctl.operations.fabric_files import PlanFiles, fabric_in, limits_named, moments, plan_in, reading
+from clusterctl.steps.cable.link_health import judge_period
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +115,23 @@ def run_health(request: ReadingsRequest) -> HealthResult:
         rates=tuple(port_rates(later, window, labels)),
         limits=LimitsUsed(name=limits.name, digest=limits.digest),
     )
+
+
+def run_history(context: SiteContext, seconds: float, limits_name: str) -> HealthResult:
+    """Judge the links of the site's fabric over the readings of the last `seconds` that the journal has.
+
+    Raises `UsageError` for fewer than two readings.
+    """
+    limits, plan = limits_named(limits_name), wiring_plan(context.site)
+    found = judge_period(context.journal, None, limits, plan, CLOCK.now() - timedelta(seconds=seconds))
+    if found is None:
+        raise UsageError(
+            f"the journal has fewer than two readings of counters of the last {seconds / 3600:g} h",
+            where="--since",
+            remedy="run clusterctl cable or a night, which read them, or name a longer time",
+        )
+    used = LimitsUsed(name=limits.name, digest=limits.digest)
+    return HealthResult(health=found.health, rates=found.rates, limits=used)
 
 
 def run_coverage(request: ReadingsRequest) -> CoverageResult:

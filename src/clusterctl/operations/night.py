@@ -20,11 +20,13 @@ from clusterctl.fleet.nightly.policy import TOGETHER, Candidate, NightPolicy, ch
 from clusterctl.fleet.nightly.record import NightRecord
 from clusterctl.fleet.nightly.window import Opening, Window, parse_window
 from clusterctl.fleet.node import NodeId, RevalidationOrigin, Stage, Step
+from clusterctl.fleet.payloads.hardware import FabricLinksJudged
 from clusterctl.fleet.payloads.runs import NightEnded, NightStarted
 from clusterctl.fleet.reporting.spares import Spares
 from clusterctl.fleet.state import NodeState, NodeSummary, Revalidation
 from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.bootstrap import RunRequest, run_steps
+from clusterctl.operations.compose import StepFactory
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.gold_pool import publish, spares
 from clusterctl.operations.operation import Control, Effect, Preview
@@ -39,6 +41,8 @@ from clusterctl.steps.executor.lease import kept, sole_claim
 NAME = "burnin nightly"
 NIGHTLY = "nightly"
 STEPS = (Step.BURNIN, Step.ADMIT)
+LINKS_S = 600.0
+"""Seconds for the fabric and the counters of its ports to be read."""
 CLAIM = NodeId("nightly")
 """One night at a time: two would each take what the site spares."""
 
@@ -61,6 +65,7 @@ class NightResult:
     stuck        nodes that could not be given back to the scheduler, with the reason
     ended        why no more nodes were taken
     spares       None where the site does not give the number of nodes that its work needs
+    links        the health of the fabric's links over the last day; None where no SKU has InfiniBand
     """
 
     tested: tuple[str, ...]
@@ -70,6 +75,7 @@ class NightResult:
     stuck: dict[str, str]
     ended: str
     spares: Spares | None = None
+    links: FabricLinksJudged | None = None
 
     @property
     def exit_code(self) -> int:
@@ -163,6 +169,7 @@ def _take_turns(tonight: SiteContext, policy: NightPolicy, opening: Opening, con
     with closing(tonight.adapters()) as adapters:
         lender = PartnerLender(tonight, require_scheduler(tonight.site, adapters.scheduler), NIGHTLY)
         night = NightRun(lender, adapters, policy, opening.end, control).run()
+        links = _links(tonight, adapters, control)
     tested = [node for node in tonight.journal.summaries() if node.name in night.tested]
     failed = tuple(node for node in tested if node.stage is not Stage.GOLD)
     late = overdue(policy, candidates(tonight), CLOCK.now())
@@ -176,7 +183,16 @@ def _take_turns(tonight: SiteContext, policy: NightPolicy, opening: Opening, con
         stuck=night.stuck,
         ended=night.ended,
         spares=spares(tonight.site, tonight.journal),
+        links=links,
     )
+
+
+def _links(context: SiteContext, adapters: Adapters, control: Control) -> FabricLinksJudged | None:
+    """Keep the counters of the fabric's ports and judge its links; a fabric that cannot be read is INCONCLUSIVE."""
+    if not any(sku.hca_link_layer == "InfiniBand" for sku in context.site.skus) or control.cancelled.is_set():
+        return None
+    collector = StepFactory(context, adapters, control.cancelled).link_collector()
+    return collector.look(Deadline.after(LINKS_S, control.cancelled), adapters.telemetry)
 
 
 def _policy_and_window(context: SiteContext, request: NightRequest) -> tuple[NightPolicy, Window]:

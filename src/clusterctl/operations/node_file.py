@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clusterctl.edges.disk import disk_explained, write_whole
+from clusterctl.edges.disk import named_path_explained, write_whole
 from clusterctl.edges.site import contents
 from clusterctl.edges.site.roles import wanted
 from clusterctl.fleet.errors import UsageError
@@ -46,8 +46,8 @@ def content(context: SiteContext) -> Content:
 def write(context: SiteContext, target: Path) -> int:
     """Write the file, executable; return the number of its nodes. Raises `UsageError` where it is there already."""
     found = content(context)
-    if target.exists():
-        raise UsageError("is there already", where=str(target), remedy="remove it, or name another file")
-    with disk_explained("the file cannot be written", target):
+    with named_path_explained("the file cannot be written", target):
+        if target.exists():
+            raise UsageError("is there already", where=str(target), remedy="remove it, or name another file")
         write_whole(target, build(found), mode=0o755, over=False)
     return len(found.nodes)

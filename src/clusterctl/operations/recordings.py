@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import dropwhile
 from pathlib import Path
 
-from clusterctl.edges.disk import disk_explained, write_whole
+from clusterctl.edges.disk import named_path_explained, write_whole
 from clusterctl.edges.site import contents, load_site
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Event, Stream
@@ -100,9 +100,9 @@ def node_program(folder: Path) -> bytes:
 def write_node_program(folder: Path, target: Path) -> None:
     """Write the program to a new file."""
     program = node_program(folder)
-    if target.exists():
-        raise UsageError("is there already", where=str(target), remedy="remove it or name another file")
-    with disk_explained("the program cannot be written", target):
+    with named_path_explained("the program cannot be written", target):
+        if target.exists():
+            raise UsageError("is there already", where=str(target), remedy="remove it or name another file")
         write_whole(target, program, mode=0o644, over=False)
 
 
@@ -128,7 +128,7 @@ def _is_burnin(event: Event) -> bool:
 
 def _make_folder(target: Path) -> None:
     """Make the folder. Raises `UsageError` where it holds files: recordings of two exports would be judged as one."""
-    with disk_explained("the folder cannot be made", target):
+    with named_path_explained("the folder cannot be made", target):
         target.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(target.iterdir()):
             raise UsageError("is not empty", where=str(target), remedy="name a folder that is empty or not there yet")
@@ -136,5 +136,5 @@ def _make_folder(target: Path) -> None:
 
 
 def _write(file: Path, text: str) -> None:
-    with disk_explained("the recording cannot be written", file):
+    with named_path_explained("the recording cannot be written", file):
         write_whole(file, f"{text}\n".encode(), mode=0o600, over=False)

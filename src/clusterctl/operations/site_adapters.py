@@ -12,7 +12,7 @@ from clusterctl.edges.ansible.transports import AnsiblePlaybooks, Transport
 from clusterctl.edges.ansible.workspace import PlayLimits, RunSettings
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.firmware_images import ImageFiles
-from clusterctl.edges.infiniband import CounterReader, IbnetdiscoverReader, IbPorts, TableReader
+from clusterctl.edges.infiniband import CounterReader, IbnetdiscoverReader, IbPorts, TableReader, TelemetryReader
 from clusterctl.edges.installers import Backend, Installers, NoInstaller
 from clusterctl.edges.maas import MaasInstaller, MaasPowerLogins, MaasSettings, StateLimits
 from clusterctl.edges.redfish import PowerOnStagger, RedfishBmcs
@@ -126,6 +126,11 @@ class SiteAdapters:
     @cached_property
     def counters(self) -> CounterReader:
         return CounterReader(CLOCK, self._origin, command=self._settings.fabric.ibqueryerrors)
+
+    @cached_property
+    def telemetry(self) -> TelemetryReader | None:
+        command = self._settings.fabric.telemetry
+        return TelemetryReader(CLOCK, self._origin, command) if command else None
 
     @property
     def images(self) -> ImageFiles:

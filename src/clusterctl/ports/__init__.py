@@ -9,7 +9,7 @@ from clusterctl.fleet.bmc.logs import LogEntry
 from clusterctl.fleet.finding import Observed
 from clusterctl.ports.bmc import BmcAddress, BmcClient, Bmcs, Power
 from clusterctl.ports.deadline import Clock, Deadline, Timer
-from clusterctl.ports.fabric import CounterReader, FabricReader, PortAdmin, TableReader
+from clusterctl.ports.fabric import CounterReader, FabricReader, PortAdmin, TableReader, TelemetryReader
 from clusterctl.ports.hosts import HostAddress, HostKeyReader, OfferedKey, Playbooks, PlayOutcome, Ran, Shell
 from clusterctl.ports.install import (
     Eraser,
@@ -61,5 +61,6 @@ __all__ = [
     "Ran",
     "Shell",
     "TableReader",
+    "TelemetryReader",
     "Timer",
 ]

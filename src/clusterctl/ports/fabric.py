@@ -34,6 +34,12 @@ class CounterReader(Protocol):
         ...
 
 
+class TelemetryReader(Protocol):
+    """Reads fabric, counters, transceivers and temperatures at once: the raw text of ibdiagnet2's `db_csv`."""
+
+    def db_csv(self, deadline: Deadline) -> Observed[str]: ...
+
+
 class PortAdmin(Protocol):
     """Looks at and sets single ports of switches, each by its number at the switch that has `lid` now."""
 

@@ -33,6 +33,16 @@ class Claims:
     refused: Mapping[NodeId, str]
 
 
+@dataclass(frozen=True, slots=True)
+class JournalHealth:
+    """Size of the database in bytes, its last event (0 and None before the first), and the nodes with a live claim."""
+
+    bytes: int
+    last_seq: int
+    last_at: datetime | None
+    claims: int
+
+
 class Journal(Protocol):
     """The truth: append-only events, evidence by digest, and the node states that they fold to."""
 
@@ -69,6 +79,10 @@ class Journal(Protocol):
 
     def recent(self, kinds: Collection[Kind], since: datetime) -> Iterator[Event]:
         """Yield all events of these kinds, of whatever stream, that are not older than `since`, oldest first."""
+        ...
+
+    def health(self) -> JournalHealth:
+        """Return size, last event and live claims: cheap for millions of events."""
         ...
 
     @property

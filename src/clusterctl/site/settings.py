@@ -48,6 +48,7 @@ class FabricSettings:
     smpquery: Annotated[tuple[Words, ...], Field(min_length=1)] = ("smpquery",)
     ibqueryerrors: Annotated[tuple[Words, ...], Field(min_length=1)] = ("ibqueryerrors",)
     dump_fts: Annotated[tuple[Words, ...], Field(min_length=1)] = ("dump_fts",)
+    telemetry: tuple[Words, ...] = ()
 
 
 @section
@@ -69,7 +70,7 @@ class Deadlines:
     install: Positive = 5400
     configure: Positive = 3600
     cable: Positive = 300
-    burnin: Positive = 7200
+    burnin: Positive = 21600
 
 
 @section

@@ -20,6 +20,7 @@ from clusterctl.cabling.mass_failure import FEWEST
 from clusterctl.fleet.errors import EdgeError, ParseError, UsageError
 from clusterctl.fleet.event import NewEvent, Payload, Stream
 from clusterctl.fleet.fabric.limits import FabricLimits
+from clusterctl.fleet.fabric.telemetry import Transceiver
 from clusterctl.fleet.fabric.topology import Fabric, PortId
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.finding import Observed
@@ -34,6 +35,7 @@ from clusterctl.formats.infiniband.opensm import parse_dump_fts
 from clusterctl.ports import Claim, CounterReader, Deadline, FabricReader, HostAddress, Journal, Shell, TableReader
 from clusterctl.ports.isolation import peer_error
 from clusterctl.steps.burnin.node_under_test import SessionFailure, SkuLimits, read_probes
+from clusterctl.steps.cable.link_health import counters_read
 from clusterctl.steps.executor.reachability import SshAccess
 from clusterctl_burnin.checks.gpu_topology import TOPOLOGY
 from clusterctl_burnin.checks.host_network import ADDRESSES
@@ -94,6 +96,7 @@ class BurnSettings:
     adaptive   the switches route adaptively
     limits     by which loads and counters are judged
     plan       for the names and places of ports
+    modules    cables and transceivers as the fabric's history has them, for their serials
     """
 
     rails: frozenset[int]
@@ -102,6 +105,7 @@ class BurnSettings:
     adaptive: bool
     limits: FabricLimits
     plan: WiringPlan
+    modules: Mapping[PortId, Transceiver] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +353,9 @@ class FabricBurn:
         if failed[_NAMED:]:
             self.on_event(f"{len(failed) - _NAMED} more flows failed")
         digests = [one.digest for one in kept]
+        for fabric, counters in ((kept[0], kept[1]), (kept[2], kept[3])):
+            read = counters_read((fabric, counters), counters.at, len(reading.after.telemetry.counters))
+            self.services.journal.append([read], claim=self.claim)
         self._append(
             BurnStageMeasured(
                 cycle=self.cycle,
@@ -366,7 +373,9 @@ class FabricBurn:
     def report(self) -> BurnReport | None:
         """Return what is proven so far; None before the first stage."""
         fabric = self.coverage.fabric
-        return self.coverage.report(fabric_labels(fabric, self.settings.plan)) if fabric is not None else None
+        if fabric is None:
+            return None
+        return self.coverage.report(fabric_labels(fabric, self.settings.plan), self.settings.modules)
 
     def _append(self, payload: Payload) -> None:
         self.services.journal.append([NewEvent(Stream.CAMPAIGN, self.subject, payload)], claim=self.claim)

@@ -43,7 +43,7 @@ def test_rounds(pods, most):
 
 
 def test_every_tier_is_crossed():
-    """Six rounds on a whole tree: two of each distance, everybody in each of them."""
+    """Six rounds on a whole tree: two of each distance, every host in each of them."""
     hosts = places([[4, 4], [4, 4]])
     rounds = rounds_by_distance(hosts)
     assert Counter(one.distance for one in rounds) == {Distance.LEAF: 2, Distance.POD: 2, Distance.CORE: 2}
@@ -68,6 +68,6 @@ def test_every_pair_up_to_32():
 
 
 def test_lonely_host_is_named():
-    """Whom no round measures is told."""
+    """A host that no round measures is reported."""
     hosts = places([[3]])
     assert unpaired(hosts, rounds_by_distance(hosts, 1)) != ()

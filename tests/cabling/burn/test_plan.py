@@ -45,8 +45,8 @@ def test_one_stage_loads_all():
     assert plan.routing.worst == 1
 
 
-def test_all_over_one_spine_is_said():
-    """Tables that lead everything over one spine: the links of the others are named, and the imbalance is said."""
+def test_all_traffic_over_one_spine_is_reported():
+    """Tables that lead everything over one spine: the links of the others are named, and the imbalance is reported."""
     tree = Tree()
     for leaf in range(4):
         own = tree.exits[tree.leaf(leaf)]
@@ -80,7 +80,7 @@ def test_odd_hosts_take_more_stages():
     assert [one.link for one in plan.unreached] == ["spine-3 port 4 → leaf-3 port 8"]
 
 
-def test_dropped_packets_are_told():
+def test_dropped_packets_are_reported():
     """A switch without an entry for a host: who cannot reach it is named, the links behind are not called loaded."""
     tree = Tree()
     tree.exits[tree.spine(0)][1] = NO_ROUTE
@@ -90,7 +90,7 @@ def test_dropped_packets_are_told():
     assert not plan.balanced
 
 
-def test_loops_are_told():
+def test_loops_are_reported():
     """Tables that lead packets in a circle are found, and the search ends."""
     tree = Tree(leaves=2, hosts=2)
     tree.exits[tree.spine(0)][1] = 2
@@ -113,7 +113,7 @@ def test_adapter_without_lid():
 
 
 def test_last_lid_that_dump_fts_leaves_out():
-    """Where the tables end at a multiple of 64 the tool is the likely cause, and what to read instead is told."""
+    """Where the tables end at a multiple of 64 the tool is the likely cause, and the error names what to read instead."""
     tree = Tree(leaves=9, hosts=7)
     tables = tree.tables()
     lids = {lid: owner for lid, owner in tables.lids.items() if lid != 63}
@@ -122,7 +122,7 @@ def test_last_lid_that_dump_fts_leaves_out():
 
 
 def test_two_adapters_of_one_host_never_talk_to_each_other():
-    """A fabric of one host has nobody to send to: refused, not planned empty."""
+    """A fabric of one host has no peer to send to: refused, not planned empty."""
     tree = Tree(leaves=1, hosts=1)
     with pytest.raises(UsageError, match="needs two"):
         planned(tree)
@@ -142,7 +142,7 @@ def test_tables_of_another_fabric(missing):
 
 
 def test_fall_back_in_the_log():
-    """The log's word counts even where the tables look well: engine and reason are told."""
+    """The log counts even where the tables look correct: engine and reason are reported."""
     plan = planned(Tree(), RoutingOutcome("minhop", ("ERR AB0D: Fabric topology hasn't been identified as FatTree",)))
     assert plan.routing.complaint.startswith("the subnet manager fell back to minhop: ERR AB0D")
     assert not plan.balanced

@@ -47,7 +47,7 @@ def verdicts(found: BurnVerdict) -> dict[tuple[PortId, PortId], Verdict]:
 
 
 def test_shares_by_direction():
-    """What a port sends is its own direction; where a port was not read, its peer's received data tell."""
+    """What a port sends is its own direction; where a port was not read, its peer's received data count."""
     tree = Tree()
     link = tree.fabric().links[0]
     loads = loads_of(tree, {link.a: (50, 20), link.b: (20, 50)})
@@ -58,7 +58,7 @@ def test_shares_by_direction():
 
 
 def test_all_stood_it():
-    """96 % both ways everywhere: all pass, none reaches the goal of 97 %, and that fails nobody."""
+    """96 % both ways everywhere: all pass, none reaches the goal of 97 %, and no host fails for that."""
     found = judge_burn(loads_of(Tree(), {}), LIMITS)
     assert (found.verdict, found.loaded, found.at_goal) == (Verdict.PASS, 64, 0)
 
@@ -89,8 +89,8 @@ def test_one_way_has_its_own_limit():
     assert verdicts(one)[link.a, link.b] is Verdict.FAIL
 
 
-def test_beside_the_fleet():
-    """Within the limit but far below its fellows: a warning. With fewer than 20 of a kind nobody is compared."""
+def test_a_link_is_compared_with_the_fleet():
+    """Within the limit but far below the others: a warning. With fewer than 20 of a kind no host is compared."""
     loads = [Load(PortId(guid(n), 1), PortId(guid(n), 2), 400, 96.5 + n % 3 / 10) for n in range(FLEET_MIN)]
     back = [Load(one.target, one.source, 400, one.share) for one in loads]
     odd = (

@@ -1,4 +1,4 @@
-"""Captures as people have them: the cases are data, in `cases/`; `cases/README.md` says how to add one."""
+"""Captures as operators have them: the cases are data, in `cases/`; `cases/README.md` describes how to add one."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ def test_captures(file):
 
 
 def test_cases_have_sources():
-    """Each case says where its form comes from."""
+    """Each case names the source of its form."""
     assert all(yaml.safe_load(file.read_text(encoding="utf-8"))["source"] for file in CASES)

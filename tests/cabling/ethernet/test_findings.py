@@ -1,4 +1,4 @@
-"""Each host's finding on its network cables: what was heard, what was not, and never a claim beyond that."""
+"""Each host's finding on its network cables: the received neighbours, the missing ones, and no claim beyond that."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ PLAN = settle(
 ALL = {"n1": {"eth0": "mgmt swp1", "eth1": "data swp1"}, "n2": {"eth0": "mgmt swp2"}, "n3": {"eth0": "mgmt swp3"}}
 
 
-def reports(heard: Mapping[str, Mapping[str, str]]) -> dict[str, LldpReport]:
+def reports(seen: Mapping[str, Mapping[str, str]]) -> dict[str, LldpReport]:
     return {
         host: LldpReport(tuple(Neighbour(nic, far.split()[0], (far.split()[1],)) for nic, far in nics.items()))
-        for host, nics in heard.items()
+        for host, nics in seen.items()
     }
 
 
 def judged(
-    heard: Mapping[str, Mapping[str, str]], unheard: Mapping[str, MissingReport] | None = None
+    seen: Mapping[str, Mapping[str, str]], missing_reports: Mapping[str, MissingReport] | None = None
 ) -> Mapping[str, tuple[Finding, ...]]:
-    silent = unheard or {}
-    verification = verify_ethernet(PLAN, reports(heard), {name: why.reason for name, why in silent.items()})
+    silent = missing_reports or {}
+    verification = verify_ethernet(PLAN, reports(seen), {name: why.reason for name, why in silent.items()})
     return ethernet_findings(PLAN, verification, ("n1", "n2", "n3"), silent)
 
 
 def test_right():
-    """All of a host's NICs heard where they belong; its BMC's cable, which it cannot hear, is not claimed."""
+    """All of a host's NICs have the planned neighbours; its BMC's cable, which it cannot see, is not claimed."""
     found = judged(ALL)
     assert [one.verdict for name in ("n1", "n2", "n3") for one in found[name]] == [Verdict.PASS] * 3
     assert (found["n1"][0].measured, found["n2"][0].expected) == ("2 cables right", "1 cable")
@@ -58,31 +58,31 @@ def test_swapped():
 
 
 def test_wrong_port():
-    """A cable in a port that nobody is planned on."""
+    """A cable in a port that no device is planned on."""
     (found,) = judged(ALL | {"n2": {"eth0": "mgmt swp9"}})["n2"]
     assert found.verdict is Verdict.FAIL
     assert "move the plug in swp9 to swp2" in found.remedy
 
 
 def test_missing():
-    """A NIC that hears nobody, on a switch that others hear: its cable is missing; the other NIC's stays right."""
-    heard = {"n1": {"eth1": "data swp1"}, "n2": {"eth0": "mgmt swp2"}, "n3": {"eth0": "mgmt swp3"}}
-    (found,) = judged(heard)["n1"]
+    """A NIC without a neighbour, on a switch that others see: its cable is missing; the other NIC's stays right."""
+    seen = {"n1": {"eth1": "data swp1"}, "n2": {"eth0": "mgmt swp2"}, "n3": {"eth0": "mgmt swp3"}}
+    (found,) = judged(seen)["n1"]
     assert (found.verdict, found.subject, found.measured) == (Verdict.FAIL, "eth0", "1 cable right")
     assert "plug in" in found.remedy
 
 
-def test_a_switch_that_says_nothing_proves_nothing():
-    """Cables of a switch that nobody hears are unmeasured: it may merely send no LLDP."""
+def test_a_switch_without_a_report_proves_nothing():
+    """Cables of a switch that no host sees are unmeasured: it may merely send no LLDP."""
     (found,) = judged(ALL | {"n1": {"eth0": "mgmt swp1"}})["n1"]
     assert (found.verdict, found.deterministic) == (Verdict.INCONCLUSIVE, False)
     assert "data" in found.cause
-    nobody = judged({name: {} for name in ALL})
-    assert {one.verdict for findings in nobody.values() for one in findings} == {Verdict.INCONCLUSIVE}
+    blind = judged({name: {} for name in ALL})
+    assert {one.verdict for findings in blind.values() for one in findings} == {Verdict.INCONCLUSIVE}
 
 
 def test_a_host_that_cannot_be_asked_is_inconclusive():
-    """Whatever others hear: never missing; and nobody else suffers."""
+    """Whatever others see: never missing; and no other host is affected."""
     gone = {"n2": MissingReport("lldpd is not installed on it", "install lldpd on n2")}
     found = judged({name: ALL[name] for name in ("n1", "n3")}, gone)
     (one,) = found["n2"]
@@ -99,7 +99,7 @@ def test_two_hosts_on_one_port():
 
 
 def test_a_host_that_the_plan_forgot():
-    """Nothing was proven of it, and it is said so."""
+    """Nothing was proven of it, and the finding reports that."""
     verification = verify_ethernet(PLAN, reports(ALL))
     (found,) = ethernet_findings(PLAN, verification, ["n9"], {})["n9"]
     assert found.verdict is Verdict.INCONCLUSIVE

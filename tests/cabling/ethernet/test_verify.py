@@ -1,4 +1,4 @@
-"""Ethernet plans against what is heard: every wrong cable is found, and what nobody could hear is said."""
+"""Ethernet plans against received LLDP: every wrong cable is found, and each cable that no device sees is reported."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ def cables(plan: WiringPlan) -> list[Cable]:
     return [cable.ends for cable in plan.cables]
 
 
-def said(there: Iterable[Cable], listeners: Iterable[str]) -> dict[str, LldpReport]:
-    """What each listener hears over the cables that are there; every device speaks by name and port."""
-    heard: dict[str, list[Neighbour]] = {device: [] for device in listeners}
+def reports_of(there: Iterable[Cable], listeners: Iterable[str]) -> dict[str, LldpReport]:
+    """Return what each listener receives over the present cables; every device sends its name and port."""
+    seen: dict[str, list[Neighbour]] = {device: [] for device in listeners}
     for ends in there:
         for near in ends:
             for far in ends - {near}:
-                if near.device in heard:
-                    heard[near.device].append(Neighbour(near.port, f"{far.device}.example.org", (far.port,)))
-    return {device: LldpReport(tuple(neighbours)) for device, neighbours in heard.items()}
+                if near.device in seen:
+                    seen[near.device].append(Neighbour(near.port, f"{far.device}.example.org", (far.port,)))
+    return {device: LldpReport(tuple(neighbours)) for device, neighbours in seen.items()}
 
 
 PLAN = plan_of()
@@ -61,16 +61,16 @@ DEVICES = [*HOSTS, "leaf-1", "leaf-2"]
 
 @pytest.mark.parametrize("listeners", [DEVICES, ["leaf-1", "leaf-2"]])
 def test_as_planned(listeners):
-    """Every cable heard, from both ends or from the switches only: nothing to mend, nothing unmeasured."""
-    verification = verify_ethernet(PLAN, said(ALL, listeners))
+    """Every cable seen, from both ends or from the switches only: nothing to repair, nothing unmeasured."""
+    verification = verify_ethernet(PLAN, reports_of(ALL, listeners))
     assert (verification.planned, verification.observed, verification.right) == (9, 9, 9)
     assert verification.explanations == ()
     assert verification.unmeasured == ()
 
 
 def test_hosts_alone_do_not_hear_what_is_between_switches():
-    """Heard from the hosts only, the cable between the leaves is not measured: said, and no more."""
-    verification = verify_ethernet(PLAN, said(ALL, HOSTS))
+    """Seen from the hosts only, the cable between the leaves is not measured: that is reported, and no more."""
+    verification = verify_ethernet(PLAN, reports_of(ALL, HOSTS))
     assert verification.explanations == ()
     assert [str(item.cable.source) for item in verification.unmeasured] == ["leaf-1 Ethernet49"]
     assert verification.unmeasured[0].reason == "no LLDP report of leaf-1 or leaf-2"
@@ -95,7 +95,7 @@ def test_moved_and_missing_cables_are_put_right(data):
     moved = [frozenset(pair) for pair in zip(leaf_ends, mixed, strict=True)]
     lost = data.draw(st.lists(st.sampled_from(ALL[:8]), max_size=1).filter(lambda cut: not set(cut) & set(chosen)))
     there = [ends for ends in ALL if ends not in chosen and ends not in lost] + moved
-    verification = verify_ethernet(PLAN, said(there, DEVICES))
+    verification = verify_ethernet(PLAN, reports_of(there, DEVICES))
     actions = [action for explanation in verification.explanations for action in explanation.steps]
     assert carry_out(actions, there) == frozenset(ALL)
     assert verification.moves <= sum(ends not in ALL for ends in moved) + len(lost)
@@ -108,28 +108,28 @@ def test_swapped_network_cables_in_words():
     leaf = {end for ends in (one, two) for end in ends if end.device == "leaf-1"}
     first, second = sorted(leaf)
     swapped = [frozenset((first, *(two - leaf))), frozenset((second, *(one - leaf)))]
-    (found,) = verify_ethernet(PLAN, said([*ALL[2:], *swapped], DEVICES)).explanations
+    (found,) = verify_ethernet(PLAN, reports_of([*ALL[2:], *swapped], DEVICES)).explanations
     assert found.kind.value == "swapped"
     assert found.nodes == ("node001", "node002")
     assert (found.moves, found.links) == (2, 2)
 
 
 def test_a_silent_device_is_one_cause():
-    """A leaf that nobody hears on all its links is one finding; so is a host."""
+    """A leaf that no neighbour sees on all its links is one finding; so is a host."""
     there = [ends for ends in ALL if not any(end.device == "leaf-2" for end in ends)]
-    (leaf,) = verify_ethernet(PLAN, said(there, [*HOSTS, "leaf-1"])).explanations
+    (leaf,) = verify_ethernet(PLAN, reports_of(there, [*HOSTS, "leaf-1"])).explanations
     assert (leaf.kind.value, leaf.devices, leaf.links) == ("absent_device", ("leaf-2",), 5)
     there = [ends for ends in ALL if not any(end.device == "node003" for end in ends)]
-    (host,) = verify_ethernet(PLAN, said(there, DEVICES)).explanations
+    (host,) = verify_ethernet(PLAN, reports_of(there, DEVICES)).explanations
     assert (host.devices, host.rack) == (("node003",), "A01")
     assert "has no neighbour either" in host.cause
 
 
 def test_bmc_ports():
-    """A BMC is known by its MAC address; one that is not heard is unmeasured, one on a wrong port is wrong."""
+    """A BMC is known by its MAC address; one that is not seen is unmeasured, one on a wrong port is wrong."""
     plan = plan_of(MGMT)
     bmc = {n: Neighbour(f"Ethernet{n}", "idrac-ABC", (), Mac(f"0c:42:a1:00:01:0{n}")) for n in (1, 2)}
-    right = said(ALL, DEVICES) | {"mgmt": LldpReport((bmc[1], bmc[2]))}
+    right = reports_of(ALL, DEVICES) | {"mgmt": LldpReport((bmc[1], bmc[2]))}
     verification = verify_ethernet(plan, right)
     assert (verification.right, verification.explanations) == (11, ())
     assert {item.reason.split(":")[0] for item in verification.unmeasured} == {
@@ -137,14 +137,14 @@ def test_bmc_ports():
         "no device receives LLDP from the BMC of node004",
     }
     crossed = (replace(bmc[1], interface="Ethernet2"), replace(bmc[2], interface="Ethernet1"))
-    (found,) = verify_ethernet(plan, said(ALL, DEVICES) | {"mgmt": LldpReport(crossed)}).explanations
+    (found,) = verify_ethernet(plan, reports_of(ALL, DEVICES) | {"mgmt": LldpReport(crossed)}).explanations
     assert found.kind.value == "swapped"
 
 
 def test_a_mac_address_beats_a_name():
     """A host that was installed under another's name is known by its NIC."""
     liar = Neighbour("Ethernet1", "node004", ("ens1f0",), Mac("0c:42:a1:00:00:01"))
-    reports = said([ends for ends in ALL if PortName("leaf-1", "Ethernet1") not in ends], ["leaf-1", "leaf-2"])
+    reports = reports_of([ends for ends in ALL if PortName("leaf-1", "Ethernet1") not in ends], ["leaf-1", "leaf-2"])
     reports["leaf-1"] = LldpReport((*reports["leaf-1"].neighbours, liar))
     assert verify_ethernet(PLAN, reports).right == 9
 
@@ -152,7 +152,7 @@ def test_a_mac_address_beats_a_name():
 def test_own_interfaces_tell_macs_too():
     """`show interfaces` of a host names the NIC behind a bare MAC address."""
     port = PortName("node002", "ens1f1")
-    reports = said([ends for ends in ALL if port not in ends], ["leaf-1", "leaf-2"])
+    reports = reports_of([ends for ends in ALL if port not in ends], ["leaf-1", "leaf-2"])
     bare = Neighbour("Ethernet2", "0c:42:a1:00:00:f2", (), Mac("0c:42:a1:00:00:f2"))
     reports["leaf-2"] = LldpReport((*reports["leaf-2"].neighbours, bare))
     reports["node002"] = LldpReport((), {"ens1f1": Mac("0c:42:a1:00:00:f2")})
@@ -160,8 +160,8 @@ def test_own_interfaces_tell_macs_too():
 
 
 def test_several_senders_on_one_port_are_unclear():
-    """A port that hears two planned devices, or is heard by two, says nothing of its cable: unmeasured, with why."""
-    reports = said(ALL, HOSTS)
+    """A port that sees two planned devices, or is seen by two, proves nothing of its cable: unmeasured, with the reason."""
+    reports = reports_of(ALL, HOSTS)
     both = LldpReport((*reports["node001"].neighbours, Neighbour("ens1f0", "leaf-2", ("Ethernet40",))))
     unclear = verify_ethernet(PLAN, reports | {"node001": both})
     assert "node001 ens1f0 receives LLDP from leaf-1 Ethernet1 and leaf-2 Ethernet40" in unclear.unmeasured[0].reason
@@ -171,9 +171,9 @@ def test_several_senders_on_one_port_are_unclear():
     assert unclear.explanations == ()
 
 
-def test_a_firmware_agent_beside_the_host_does_not_disturb():
-    """A NIC's own agent, which the plan does not know, is heard beside the host's: the host counts."""
-    reports = said(ALL, DEVICES)
+def test_a_firmware_agent_next_to_the_host_does_not_disturb():
+    """A NIC's own agent, which the plan does not know, is seen in addition to the host's: the host counts."""
+    reports = reports_of(ALL, DEVICES)
     agent = Neighbour("Ethernet1", "b8:ce:f6:00:00:01", (), Mac("b8:ce:f6:00:00:01"))
     reports["leaf-1"] = LldpReport((*reports["leaf-1"].neighbours, agent))
     assert verify_ethernet(PLAN, reports).right == 9
@@ -181,7 +181,7 @@ def test_a_firmware_agent_beside_the_host_does_not_disturb():
 
 def test_a_stranger():
     """A device that the plan does not know, on a free port."""
-    reports = said(ALL, DEVICES)
+    reports = reports_of(ALL, DEVICES)
     reports["leaf-1"] = LldpReport((*reports["leaf-1"].neighbours, Neighbour("Ethernet30", "printer", ("1",))))
     (found,) = verify_ethernet(PLAN, reports).explanations
     assert (found.kind.value, found.devices) == ("unknown_device", ("printer",))
@@ -204,8 +204,8 @@ def as_lldpctl(report: LldpReport) -> str:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A plan, and what every device hears."""
-    return written(tmp_path, said(ALL, DEVICES))
+    """A plan, and what every device receives."""
+    return written(tmp_path, reports_of(ALL, DEVICES))
 
 
 def written(folder: Path, reports: Mapping[str, LldpReport]) -> Path:
@@ -238,7 +238,7 @@ def test_the_command_when_all_is_well(site):
 
 
 def test_the_command_with_findings(site):
-    """Exit code 1 for a missing cable, and for one that nobody could hear."""
+    """Exit code 1 for a missing cable, and for one that no device could see."""
     (site / "lldp/node001.json").write_text('{"lldp": [{}]}')
     (site / "lldp/leaf-1.json").unlink()
     result = run(site)
@@ -252,7 +252,7 @@ def test_the_command_with_findings(site):
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b'{"lldp": [', b"{}"])
 def test_the_command_on_broken_records(site, content):
-    """A record that is not understood is wrong input, by file: never a device that hears nobody."""
+    """A record that is not understood is wrong input, by file: never a device without neighbours."""
     (site / "lldp/node001.json").write_bytes(content)
     error = run(site).exception
     assert isinstance(error, UsageError)

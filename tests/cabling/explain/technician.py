@@ -1,4 +1,4 @@
-"""Somebody who does exactly what the explanations say, in the world of `world.py`."""
+"""A technician who does exactly what the explanations order, in the world of `world.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a technician is told for each way in which cabling goes wrong."""
+"""The instructions to a technician for each kind of wrong cabling."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_both_trunks_of_a_cage_are_one_cable():
 
 
 def test_both_hosts_of_a_cage_share_its_transceiver():
-    """Where the far ends are two hosts, the transceiver is the likelier one of two causes: one action, said as a tie."""
+    """Where the far ends are two hosts, the transceiver is the likelier one of two causes: one action, reported as a tie."""
     bench = Bench()
     bench.unplug(port("leaf-0", 3))
     bench.unplug(port("leaf-0", 4))
@@ -72,7 +72,7 @@ def test_neighbours_of_two_cages_are_two_cables():
     assert kinds(bench.verify()) == ["missing_link", "missing_link"]
 
 
-def test_each_link_is_told_once_where_cages_overlap():
+def test_each_link_is_reported_once_where_cages_overlap():
     """Three links of which two share a leaf's cage, and two a spine's: one pair and one alone."""
     bench = Bench()
     for number in (33, 34, 35):
@@ -102,7 +102,7 @@ def test_swapped_at_one_host_is_a_wrong_rail():
 
 
 def test_rails_are_the_plans():
-    """Hosts of two kinds call the adapters of one rail differently: only the plan's column says which leaf is wrong."""
+    """Hosts of two kinds call the adapters of one rail differently: only the plan's column decides which leaf is wrong."""
     rails = {("node001", "mlx5_4"): "r1", ("node001", "mlx5_5"): "r2", ("node002", "mlx5_0"): "r1"}
     rails |= {("node002", "mlx5_1"): "r2", ("node003", "mlx5_0"): "r1", ("node003", "mlx5_1"): "r2"}
     cables = [
@@ -122,7 +122,7 @@ def test_rails_are_the_plans():
 
 
 def test_rotation_of_three():
-    """Three cables rotated on one leaf cost three plug moves, said one by one."""
+    """Three cables rotated on one leaf cost three plug moves, listed one by one."""
     bench = Bench()
     bench.rotate(port("leaf-1", 1), port("leaf-1", 2), port("leaf-1", 3))
     found = only(bench)
@@ -132,7 +132,7 @@ def test_rotation_of_three():
 
 
 def test_swap_across_two_leaves_and_two_hosts_is_a_tie():
-    """Where work at either end is the same effort, the explanation says so and names both."""
+    """Where work at either end is the same effort, the explanation has that and names both."""
     bench = Bench()
     bench.rotate(port("node001", "mlx5_0"), port("node002", "mlx5_1"))
     found = only(bench)
@@ -162,7 +162,7 @@ def test_moved_and_one_missing():
 
 
 def test_extra_cable():
-    """A cable between two unplanned ports is told to be taken out; nobody's work is held up by it."""
+    """A cable between two unplanned ports is ordered to be taken out; no other work waits for it."""
     bench = Bench()
     bench.plug(port("leaf-0", 60), port("leaf-1", 60))
     found = only(bench)
@@ -293,7 +293,7 @@ def test_two_adapters_under_one_name():
 
 
 def test_two_adapters_under_one_name_neither_in_place():
-    """Where nobody is in the planned place, which is which is not guessed."""
+    """Where no device is in the planned place, it is not guessed which is which."""
     bench = Bench()
     bench.move(port("leaf-0", 1), port("leaf-0", 40))
     bench.plug(port("leaf-0", 41), port("node009", "mlx5_0"))
@@ -311,7 +311,7 @@ def test_several_faults_stay_apart():
     assert sorted(kinds(bench.verify())) == ["absent_device", "missing_link", "swapped", "swapped"]
 
 
-def test_a_hidden_leaf_is_told_with_its_cause():
+def test_a_hidden_leaf_is_reported_with_its_cause():
     """A leaf whose only uplink is misplaced is no second finding: it comes back with the move."""
     world = World(Shape(groups=1, rails=2, hosts=3, spines=1, cores=1, trunks=1).plan())
     uplink = PortId(world.guids["spine-0"], 2)
@@ -325,7 +325,7 @@ def test_a_hidden_leaf_is_told_with_its_cause():
 
 
 def test_two_switches_under_one_name():
-    """Neighbours tell which of two namesakes is which: the one in the wrong is renamed, the other left alone."""
+    """Neighbours show which of two namesakes is which: the one in the wrong is renamed, the other left alone."""
     bench = Bench()
     bench.descriptions = {"leaf-1": "MF0;leaf-0:MQM9700/U1"}
     found = only(bench)
@@ -335,7 +335,7 @@ def test_two_switches_under_one_name():
 
 
 def test_nameless_adapters_are_one_finding():
-    """Adapters that all say `localhost HCA-1` are one cause, with all hosts that they may belong to."""
+    """Adapters that are all named `localhost HCA-1` are one cause, with all hosts that they may belong to."""
     bench = Bench()
     bench.descriptions = {f"node{host:03d} mlx5_0": "localhost HCA-1" for host in range(1, 7)}
     found = only(bench)
@@ -343,7 +343,7 @@ def test_nameless_adapters_are_one_finding():
     assert bench.verify().right == len(pairs()) - 6
 
 
-def test_a_shift_is_said_in_one_go():
+def test_a_shift_is_one_instruction():
     """Five plugs that are each one port too far are one sentence, not five."""
     bench = Bench()
     for number in range(6, 0, -1):

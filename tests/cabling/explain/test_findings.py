@@ -1,4 +1,4 @@
-"""What the cabling says of each node."""
+"""The cabling's findings of each node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def verdicts(bench: Bench, node: str, **options) -> dict[str, Verdict]:
 
 
 def test_every_link_right():
-    """A node whose links are all right passes both checks, and the finding says how many links were proven."""
+    """A node whose links are all right passes both checks, and the finding has the number of proven links."""
     findings = findings_by_node(Bench().verify(host_gbps=400.0), NODES, (Digest("abc"),))["node001"]
     assert {f.check: f.verdict for f in findings} == {"cable": Verdict.PASS, "link_rate": Verdict.PASS}
     cable, rate = findings
@@ -71,7 +71,7 @@ def test_a_slow_link_fails_the_rate_only():
     assert verdicts(bench, "node004") == {"cable": Verdict.PASS, "link_rate": Verdict.FAIL}
 
 
-def test_a_broken_trunk_fails_nobody():
+def test_a_broken_trunk_fails_no_node():
     """What is wrong between switches belongs to the fabric."""
     bench = Bench()
     bench.unplug(port("leaf-0", 33))

@@ -89,6 +89,26 @@ def test_one_host_with_foreign_names_in_another_order():
     assert cable.verdict is Verdict.INCONCLUSIVE
 
 
+def test_one_host_of_three_that_lack_an_adapter_renames_none():
+    """Three hosts show one adapter only; that one of them is on the other rail is its cable, and not three hosts' names."""
+    bench = Bench()
+    bench.rotate(port("node003", "mlx5_0"), port("node003", "mlx5_1"))
+    bench.rotate(port("node004", "mlx5_1"), port("node005", "mlx5_1"))
+    for host in ("node003", "node004", "node005"):
+        bench.unplug(port(host, "mlx5_0"))
+    assert "names_differ" not in kinds(bench.verify())
+
+
+def test_four_hosts_of_six_with_exchanged_cables():
+    """The other two show that the names are the plan's: hosts named alike do not differ so."""
+    bench, exchanged = Bench(), {f"node{host:03d}" for host in range(1, 5)}
+    for host in exchanged:
+        bench.rotate(port(host, "mlx5_0"), port(host, "mlx5_1"))
+    found = bench.verify()
+    assert set(kinds(found)) == {"wrong_rail"}
+    assert {node for explanation in found.explanations for node in explanation.nodes} == exchanged
+
+
 def test_guids_of_an_inventory_outrank_agreement():
     """Where the inventory proves each adapter, cables that all hosts exchange alike are exchanged."""
     bench = Bench(descriptions=described(lambda host, rail: f"{host} mlx5_{1 - rail}"))

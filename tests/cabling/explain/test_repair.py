@@ -1,4 +1,4 @@
-"""Carrying out the moves makes the fabric what the plan says, and takes no more moves than needed."""
+"""Carrying out the moves gives the planned fabric, and takes no more moves than needed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _repairs(planned, observed):
 @settings(max_examples=300, deadline=None)
 @given(cablings(), cablings())
 def test_the_moves_lead_to_the_plan(planned, observed):
-    """Whatever is plugged in, taking out, moving and plugging in as told gives exactly the planned cables."""
+    """Whatever is plugged in, the ordered removals, moves and insertions give exactly the planned cables."""
     at = {end: cable for cable in observed for end in cable}
     plugs = {end: (cable, end) for end, cable in at.items()}
     done = _repairs(planned, observed)

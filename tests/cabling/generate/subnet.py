@@ -57,7 +57,7 @@ def sweep(plan: WiringPlan, radix: int, folder: Path, engine: str = "ftree") -> 
 
 @contextlib.contextmanager
 def _ibsim(folder: Path, environment: dict[str, str]) -> Iterator[None]:
-    """Runs while in here; its console answers when we enter. It warns of each line that tells no LID: into a file."""
+    """Run within the context; its console answers on entry. It warns of each line without a LID: into a file."""
     (folder / "ready").write_text("#ready\n")
     own = {name: value for name, value in environment.items() if name != "LD_PRELOAD"}
     with (folder / "warnings").open("wb") as warnings:

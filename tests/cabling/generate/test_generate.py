@@ -143,7 +143,7 @@ def test_too_many_hosts_are_refused_with_the_largest_number(rails, half, tiers, 
     ],
 )
 def test_shapes_that_are_none(wanted, where):
-    """Odd radix, four tiers, no hosts: said which flag."""
+    """Odd radix, four tiers, no hosts: the error names the flag."""
     with pytest.raises(UsageError) as caught:
         shape_of(wanted)
     assert caught.value.where == where
@@ -163,7 +163,7 @@ def test_rails_are_named_by_the_plan_and_not_by_the_adapter():
     assert rails == {"mlx5_0": "1", "mlx5_1": "2", "mlx5_6": "3"}
 
 
-def test_names_say_rack_and_unit():
+def test_names_contain_rack_and_unit():
     """A host is called by where it stands; so is a switch, after its role; cages are QM9700's labels."""
     plan = plan_of(FabricSize(6, 2, 8, 2))
     assert plan.locations["a01u25"] == Location("A01", 25)

@@ -36,7 +36,7 @@ def test_ftree_takes_it(wanted, tmp_path):
     assert verify(plan, parse_ibnetdiscover(subnet.fabric)).explanations == ()
 
 
-def test_uneven_pods_are_none_and_said_to_be(tmp_path):
+def test_uneven_pods_are_no_pods_and_are_reported(tmp_path):
     """Five units cannot be dealt to at most four pods evenly: OpenSM falls back, and the shape knows."""
     wanted = FabricSize(10, 1, 4, 3)
     shape = shape_of(wanted)

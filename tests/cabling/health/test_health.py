@@ -126,7 +126,7 @@ def test_flaps_count_at_both_ends():
     ],
 )
 def test_rates_in_twelve_minutes(counter, within, beyond, kind):
-    """Each counter may grow as its limit says, in either direction; congestion is a warning, for no cable is at fault."""
+    """Each counter may grow up to its limit, in either direction; congestion is a warning, for no cable is at fault."""
     for port in (LEAF, HOST):
         assert judge(reading({port: {counter: within}})).findings == ()
         ((found, verdict),) = kinds(judge(reading({port: {counter: beyond}})))
@@ -162,7 +162,7 @@ def test_full_and_unread_counters_prove_nothing():
 @settings(deadline=None)
 @given(before=st.integers(0, 2**64 - 1), added=st.integers(0, 2**40))
 def test_growth_of_wide_counters(before, added):
-    """64-bit counters that wrap are followed: what is told is what was added."""
+    """64-bit counters that wrap are followed: the result is what was added."""
     first, last = (PortCounters({"PortRcvErrors": value % 2**64}, narrow=False) for value in (before, before + added))
     grown = growth(first, last)
     if not last.stopped("PortRcvErrors"):
@@ -235,13 +235,13 @@ def test_rates_of_every_port():
 
 
 def test_effective_bit_error_rate():
-    """A port that tells more than 1e-12 after error correction is bad."""
+    """A port that reports more than 1e-12 after error correction is bad."""
     for effective, found in ((1e-12, []), (2e-12, [(HealthKind.BIT_ERRORS, Verdict.FAIL)]), (None, [])):
         assert kinds(judge(reading(error_rates={LEAF: ErrorRates(effective=effective)}))) == found
 
 
 def test_half_updated_fleet():
-    """The odd ones out are named by model; with no version in the majority all are, and somebody has to decide."""
+    """The odd ones out are named by model; with no version in the majority all are, and the operator has to decide."""
     guids = [guid for guid, device in FABRIC.devices.items() if device.description.startswith("node")]
     firmware = dict.fromkeys(guids, "28.39.1002") | {guids[0]: "28.35.2000"}
     (finding,) = judge(reading(firmware=firmware)).findings
@@ -269,7 +269,7 @@ def test_links_that_are_gone():
 
 
 def test_stop_beyond_ten_percent():
-    """With more than a tenth of the fabric broken nobody is sent to a cable before somebody has looked at the whole."""
+    """With more than a tenth of the fabric broken no cable work is ordered before the whole is inspected."""
     wide = two_switches()
     links = [replace(FABRIC.links[0], a=PortId(LEAF.guid, 100 + n), b=PortId(HOST.guid, 100 + n)) for n in range(20)]
     fabric = Fabric(wide.devices, tuple(links))

@@ -47,7 +47,7 @@ def test_a_missing_cable_is_missed():
     assert (found.kind.value, found.nodes) == ("missing_link", ("node103",))
 
 
-def test_what_no_rule_covers_is_said():
+def test_links_that_no_rule_covers_are_reported():
     """A cable between spare ports follows no rule: it is neither right nor wrong, and never silently passed."""
     world = World(SHAPE.plan())
     extra(world, random.Random(3))
@@ -94,7 +94,7 @@ def test_alike():
     ],
 )
 def test_an_absent_switch_is_named(shape, absent):
-    """A gap in the names and in the ports of all neighbours is an absent switch; nobody else is accused of it."""
+    """A gap in the names and in the ports of all neighbours is an absent switch; no other device is accused of it."""
     world = World(shape.plan())
     world.cables = [cable for cable in world.cables if all(port.guid != world.guids[absent] for port in cable)]
     found = verify_unplanned(world.fabric()).verification

@@ -62,7 +62,7 @@ def test_a_good_plan_is_silent():
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_a_port_used_twice_is_named_with_both_lines(data):
-    """Any cable's end moved onto any other cable's port: both lines are told."""
+    """Any cable's end moved onto any other cable's port: both lines are reported."""
     first, second = data.draw(st.lists(st.sampled_from(GOOD.cables), min_size=2, max_size=2, unique=True))
     spoilt = replace(first, destination=second.destination, rail=second.rail)
     found = [f for f in lint([changed(GOOD, spoilt)], Rules()).flaws if f.kind is ProblemKind.PORT_TWICE]
@@ -94,7 +94,7 @@ def test_a_self_link():
 
 
 def test_hosts_cabled_to_each_other():
-    """A switch's port that is no number makes it look like a host: said with both names."""
+    """A switch's port that is no number makes it look like a host: the message has both names."""
     cable = GOOD.cables[0]
     odd = replace(GOOD, hosts=GOOD.hosts | {"typo"})
     flaws = lint([changed(odd, replace(cable, source=PortName("typo", "x1"), cage=""))], Rules()).flaws
@@ -110,7 +110,7 @@ def test_port_numbers_beyond_the_switch(number):
 
 
 def test_the_radix_comes_from_the_model_or_is_asked_for():
-    """A QM8700 has 40 ports; of an unknown switch 64 are taken for granted, and the remedy says so."""
+    """A QM8700 has 40 ports; an unknown switch is assumed to have 64, and the remedy states it."""
     known = decode_draft(b"QM8700 leaf\n P41 -> CX7 node001 P1\n", file="p.topo")
     unknown = decode_draft(b"BOX leaf\n P65 -> CX7 node001 P1\n", file="p.topo")
     actions = [lint([draft], Rules()).flaws[0].action for draft in (known, unknown)]
@@ -133,8 +133,8 @@ def test_a_host_with_its_rails_exchanged(host):
     assert set(flaw.where) == {f"plan.csv:{one.line}", f"plan.csv:{two.line}"}
 
 
-def test_rails_are_told_by_the_plan_not_by_the_number_in_a_name():
-    """Adapters of different numbers are on one rail where the column `rail` says so; without it the names differ."""
+def test_rails_come_from_the_plan_not_from_the_number_in_a_name():
+    """Adapters of different numbers are on one rail where the column `rail` has it so; without it the names differ."""
     rows = "".join(f"leaf,{n},node{n:03},mlx5_{n % 2 * 5},1\n" for n in range(1, 9))
     reported = read_wiring_csv(f"{HEADER},rail\n{rows}", "p.csv")
     untold = read_wiring_csv(f"{HEADER}\n{rows}".replace(",1\n", "\n"), "p.csv")
@@ -152,8 +152,8 @@ def test_a_leaf_with_two_rails():
     assert (flaw.kind, flaw.subjects) == (ProblemKind.MIXED_RAILS, (leaf,))
 
 
-def test_rails_that_nobody_tells_are_not_judged():
-    """A .topo of hosts with mere port numbers says nothing of rails: said, not passed."""
+def test_unknown_rails_are_not_judged():
+    """A .topo of hosts with mere port numbers has no rails: reported, not passed."""
     linted = lint([decode_draft(b"SW leaf\n P1 -> CX7 node P1\n", file="p.topo")], Rules())
     assert linted.flaws == ()
     assert len(linted.unjudged) == 1
@@ -228,7 +228,7 @@ def test_serials():
 
 
 def test_a_device_in_two_places():
-    """Rack and unit of one device, told twice and differently."""
+    """Rack and unit of one device, given twice and differently."""
     rows = "leaf,1,a,x,A1,1\nleaf,2,a,y,A2,1\n"
     (flaw,) = lint([read_wiring_csv(f"{HEADER},rack,unit\n{rows}", "p.csv")], Rules(rails=False)).flaws
     assert (flaw.kind, flaw.where) == (ProblemKind.TWO_PLACES, ("p.csv:2", "p.csv:3"))
@@ -252,7 +252,7 @@ def test_an_ethernet_plan():
     ],
 )
 def test_names_that_guids_contradict(before, after, cause):
-    """Two adapters of one name, one card in two hosts, a switch of too few ports: each said with the GUIDs."""
+    """Two adapters of one name, one card in two hosts, a switch of too few ports: each reported with the GUIDs."""
     rows = "leaf-1,1,node001,mlx5_0\nleaf-1,2,node001,mlx5_1\nleaf-1,3,node002,mlx5_0\n"
     text = (Path(__file__).parent / "data/three_adapters.ibnetdiscover").read_text().replace(before, after)
     draft = read_wiring_csv(f"{HEADER}\n{rows}", "p.csv")

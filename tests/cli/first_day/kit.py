@@ -46,22 +46,22 @@ class Asked:
 class Listening(Bmc):
     """A BMC of the lab whose requests are written down before they are answered, whatever the answer is."""
 
-    heard: list[Asked]
+    requests: list[Asked]
     node: str
 
     def answer(self, request: Request) -> Answer:
         path = request.path + (f"?{request.query}" if request.query else "")
-        self.heard.append(Asked(request.method, path, self.node))
+        self.requests.append(Asked(request.method, path, self.node))
         return super().answer(request)
 
 
 @dataclass
 class Rack:
-    """`heard` is all that any of its BMCs was asked since it was last cleared."""
+    """`requests` are all requests to any of its BMCs since the list was last cleared."""
 
     site: Path
     world: World
-    heard: list[Asked] = field(default_factory=list)
+    requests: list[Asked] = field(default_factory=list)
 
     def run(self, *words: str) -> Result:
         """`clusterctl WORDS`; what it ends with other than an exit code is the test's failure."""
@@ -92,7 +92,7 @@ def rack(folder: Path) -> Iterator[Rack]:
 
 def _listener(made: Rack, machine: Machine, ca: LabCa, port: int) -> Listener:
     bmc = Listening(made.world, machine.name, profile_of(machine))
-    bmc.heard, bmc.node = made.heard, machine.name
+    bmc.requests, bmc.node = made.requests, machine.name
     context = ca.certificate_for(machine.bmc.address)
     return Listener(bmc, (machine.bmc.address, port), lambda _: context)
 

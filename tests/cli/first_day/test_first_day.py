@@ -1,4 +1,4 @@
-"""docs/how-to/first-day.md: its commands, run as they stand there, and all that BMCs of four vendors heard of them."""
+"""docs/how-to/first-day.md: its commands, run as they stand there, and all that BMCs of four vendors received."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="an installed wheel ha
 
 @dataclass(frozen=True)
 class Step:
-    """One command of the page, what it ended with, and what the BMCs heard meanwhile."""
+    """One command of the page, its exit code, and the requests that the BMCs received meanwhile."""
 
     command: str
     done: Result
-    heard: tuple[Asked, ...]
+    requests: tuple[Asked, ...]
 
     @property
     def name(self) -> str:
@@ -66,9 +66,9 @@ class Day:
     power: dict[str, bool]
     sel: dict[str, int]
 
-    def heard(self) -> Iterator[Asked]:
+    def requests(self) -> Iterator[Asked]:
         for step in self.steps:
-            yield from step.heard
+            yield from step.requests
 
 
 def commands() -> list[str]:
@@ -82,11 +82,11 @@ def day(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Day]:
     with rack(folder) as there:
         steps = []
         for command in commands():
-            there.heard.clear()
+            there.requests.clear()
             place = folder / "new" if command.startswith("init ") else there.site
             text = command.replace("rack1", str(place)).replace("10.20.4.0/22", NETWORK)
             done = there.run(*shlex.split(text.replace("fabric.txt", str(FABRIC))))
-            steps.append(Step(command, done, tuple(there.heard)))
+            steps.append(Step(command, done, tuple(there.requests)))
         states = there.world.states
         power = {name: state.power for name, state in states.items()}
         yield Day(there, tuple(steps), power, {name: len(state.sel) for name, state in states.items()})
@@ -94,18 +94,18 @@ def day(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Day]:
 
 def test_nothing_but_reads_and_sessions(day: Day) -> None:
     """Of each vendor; and every session that was opened was closed."""
-    sent = {(asked.method, bool(SESSIONS.match(asked.path))) for asked in day.heard()}
+    sent = {(asked.method, bool(SESSIONS.match(asked.path))) for asked in day.requests()}
     assert {method for method, session in sent if not session} <= {"GET", "HEAD"}
     assert {method for method, session in sent if session} <= {"POST", "DELETE"}
-    assert {asked.node for asked in day.heard() if asked.method == "POST"} == day.rack.world.machines.keys()
+    assert {asked.node for asked in day.requests() if asked.method == "POST"} == day.rack.world.machines.keys()
     assert len({machine.bmc.vendor for machine in day.rack.world.machines.values()}) == len(Vendor)
-    opened = [(asked.node) for asked in day.heard() if asked.method == "POST"]
-    closed = [(asked.node) for asked in day.heard() if asked.method == "DELETE"]
+    opened = [(asked.node) for asked in day.requests() if asked.method == "POST"]
+    closed = [(asked.node) for asked in day.requests() if asked.method == "DELETE"]
     assert sorted(opened) == sorted(closed)
 
 
 def test_the_machines_are_as_they_were(day: Day) -> None:
-    """Off, all of them, and nothing new in their event logs: nobody has booted."""
+    """All are off, and nothing new is in their event logs: no machine has booted."""
     assert not any(day.power.values())
     assert not any(day.sel.values())
 
@@ -130,33 +130,33 @@ def test_the_commands_do_their_work(day: Day) -> None:
 
 def test_the_recorder_hears_a_change(day: Day) -> None:
     """Were one of them to switch a machine on, these tests would see it."""
-    day.rack.heard.clear()
-    day.rack.run("power", "on", "node001", "--reason", "to be heard", "--yes", "--site", str(day.rack.site))
-    changes = {(asked.method, asked.node) for asked in day.rack.heard if not SESSIONS.match(asked.path)}
+    day.rack.requests.clear()
+    day.rack.run("power", "on", "node001", "--reason", "a change to record", "--yes", "--site", str(day.rack.site))
+    changes = {(asked.method, asked.node) for asked in day.rack.requests if not SESSIONS.match(asked.path)}
     assert ("POST", "node001") in changes
 
 
-def test_what_the_page_says_is_sent_is_sent(day: Day) -> None:
-    """Each method and path, by command, no more and no less; written anew where CLUSTERCTL_WRITE_PAGES is set."""
+def test_the_requests_of_the_page_are_the_requests_that_are_sent(day: Day) -> None:
+    """Each method and path, by command, no more and no less; written where CLUSTERCTL_WRITE_PAGES is set."""
     head, _, reported = PAGE.read_text().partition(MARK)
     if os.environ.get("CLUSTERCTL_WRITE_PAGES"):
         PAGE.write_text(head + MARK + table(day))
         return
-    assert reported == table(day), "make first-day-page writes it anew"
+    assert reported == table(day), "make first-day-page writes it"
 
 
 def table(day: Day) -> str:
     """Method and path × the commands that ask anything of a BMC."""
-    asking = {step.name: {kind(asked) for asked in step.heard} for step in day.steps if step.heard}
-    silent = sorted({step.name for step in day.steps if not step.heard} - asking.keys())
+    asking = {step.name: {kind(asked) for asked in step.requests} for step in day.steps if step.requests}
+    silent = sorted({step.name for step in day.steps if not step.requests} - asking.keys())
     columns = list(asking)
     rows = "".join(
         f"| `{line}` | {' | '.join('✓' if line in asking[name] else '' for name in columns)} |\n"
         for line in sorted(set().union(*asking.values()), key=lambda line: (line.startswith("GET"), line))
     )
     names = " | ".join(f"`{name}`" for name in columns)
-    nobody = ", ".join(f"`{name}`" for name in silent)
-    return f"| | {names} |\n|---{'|---' * len(columns)}|\n{rows}\nNo BMC receives a request from {nobody}.\n"
+    silent_commands = ", ".join(f"`{name}`" for name in silent)
+    return f"| | {names} |\n|---{'|---' * len(columns)}|\n{rows}\nNo BMC receives a request from {silent_commands}.\n"
 
 
 def kind(asked: Asked) -> str:

@@ -76,7 +76,7 @@ def test_a_fleet_with_figures_and_pairs(eight: Path) -> None:
 
 
 def test_the_figures_as_json(eight: Path) -> None:
-    """The acceptance report's keys stay; figures and pairs stand beside them."""
+    """The acceptance report's keys stay; figures and pairs are added to them."""
     output = json.loads(run(eight, "report", "--json").output)
     assert {"site", "simulated", "at", "warnings", "counts", "fabric", "offenders", "nodes"} <= output.keys()
     by_check: dict[str, Any] = {figure["check"]: figure for figure in output["figures"]}
@@ -136,8 +136,8 @@ def test_the_figure_behind_a_verdict_is_named_with_its_source(eight: Path, site:
     assert (unknown["limits"], LIMITS.digest[:12] in unknown["judged_by"]) == ([], True)
 
 
-def test_who_is_sound_has_nothing_to_claim(site: Path) -> None:
-    """And it is said so, in every form."""
+def test_a_healthy_node_has_no_claim(site: Path) -> None:
+    """Every form of the report has a note of it."""
     assert "not stopped: there is nothing to claim" in run(site, "report", "n1").output
     assert "there is nothing to claim" in run(site, "report", "n1", "--format", "html").output
     assert json.loads(run(site, "report", "n1", "--json").output)["charges"] == []
@@ -153,7 +153,7 @@ def test_who_is_sound_has_nothing_to_claim(site: Path) -> None:
         (("--html", "x.html", "--format", "json"), "--html"),
         (("--html", "x.html", "--json"), "--html"),
         (("n1", "--work-orders"), "n1"),
-        (("nobody",), "nobody"),
+        (("unknown",), "unknown"),
     ],
 )
 def test_what_cannot_be_is_refused(site: Path, words: tuple[str, ...], where: str) -> None:
@@ -165,7 +165,7 @@ def test_what_cannot_be_is_refused(site: Path, words: tuple[str, ...], where: st
 
 
 def test_nothing_is_replaced_unasked(site: Path, tmp_path: Path) -> None:
-    """A page that is there stays, unless --force says otherwise."""
+    """An existing page stays, unless --force is given."""
     page = tmp_path / "page.html"
     page.write_text("mine")
     with pytest.raises(UsageError, match="exists already"):

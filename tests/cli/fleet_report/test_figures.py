@@ -36,7 +36,7 @@ def test_values_ascend_and_the_bad_ones_are_marked() -> None:
 
 
 def test_what_was_not_measured_is_no_figure() -> None:
-    """Words, nothing, a number without a unit, infinity, and what does not apply tell nothing of a distribution."""
+    """Words, nothing, a number without a unit, infinity, and NOT_APPLICABLE add nothing to a distribution."""
     nothing = [
         *(speed("Xid 79"), speed(None), speed(Quantity(3)), speed(math.inf)),
         speed(1, Verdict.NOT_APPLICABLE),

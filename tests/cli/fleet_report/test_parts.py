@@ -152,7 +152,7 @@ def test_short_output_is_shown_whole_and_long_lines_are_cut() -> None:
     assert len(excerpt(b"\n".join([b"x"] * 500), ["nowhere"]).split("\n")) <= LINES + 2
 
 
-def test_a_client_tells_pair_rail_and_rate() -> None:
+def test_a_client_reports_pair_rail_and_rate() -> None:
     """By its command and its table; the server is named by its address."""
     assert pair_figure(CLIENT, {"10.0.1.2": "n2"}) == PairFigure("n1", "n2", 3, "mlx5_3", 391.25)
     assert pair_figure(CLIENT, {}) == PairFigure("n1", "10.0.1.2", 3, "mlx5_3", 391.25)
@@ -169,7 +169,7 @@ def test_a_client_tells_pair_rail_and_rate() -> None:
         replace(CLIENT, content=TABLE),
     ],
 )
-def test_what_measured_no_pair_tells_none(evidence: Evidence) -> None:
+def test_a_load_without_pairs_reports_none(evidence: Evidence) -> None:
     """A server, another tool, a hung or failed client, no table."""
     assert pair_figure(evidence, {}) is None
 
@@ -186,7 +186,7 @@ def test_the_matrix_has_the_slowest_rail_of_each_pair() -> None:
     assert pairs(PairReadings((), 380.0, 0, whole=True)) is None
 
 
-def test_the_kit_measures_what_it_says() -> None:
+def test_the_kit_measures_what_it_promises() -> None:
     """The benchmark's evidence is laid out as a burn-in lays it out."""
     for item, speed in pair_evidence(0, random.Random(1), slow=True):
         figure = pair_figure(item, {})

@@ -1,4 +1,4 @@
-"""A case of wrong input: how a right site is made wrong, which command is run, and what must be said."""
+"""A case of wrong input: how a right site is made wrong, which command is run, and the expected message."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from clusterctl.edges.resources import resource
 from clusterctl_burnin.package_data import text_of
 
 CASES = Path(__file__).parent / "cases"
-EXPECTED = {"where", "says", "remedy", "argv", "bare", "unprivileged", "many"}
+EXPECTED = {"where", "message", "remedy", "argv", "bare", "unprivileged", "many"}
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """`where` may hold `{site}`, and `<text>` for the number of the first line that has it. `bare`: without --site;
-    `many`: several lines are said, one for each field; `unprivileged`: run without root's right to read everything.
+    `many`: several lines are printed, one for each field; `unprivileged`: run without root's right to read everything.
     """
 
     name: str
     where: str
-    says: str
+    message: str
     remedy: str = ""
     argv: tuple[str, ...] = ("plan",)
     bare: bool = False
@@ -43,7 +43,7 @@ class Case:
         return words if self.bare or "--site" in words else [*words, "--site", str(site)]
 
     def place(self, site: Path) -> str:
-        """`where` as it must be said: with the site's path and the line's number."""
+        """Return `where` as the message must have it: with the site's path and the line's number."""
         if "{site}" in self.where:
             return self.where.replace("{site}", str(site))
         file, _, rest = self.where.partition(":")

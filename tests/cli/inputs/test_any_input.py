@@ -16,7 +16,7 @@ from clusterctl.formats.site.table import read_table
 from clusterctl.formats.site.yaml_document import Document, parse_yaml, validate
 from clusterctl.formats.wiring.plan import decode_plan, parse_topo, parse_wiring_csv
 from clusterctl.site.settings import SiteSettings
-from clusterctl_burnin.kernel_log.known_lines import parse_known_lines
+from clusterctl_burnin.kernel_log.site_lines import parse_known_lines
 from clusterctl_burnin.limits.reading import parse_limits
 from clusterctl_burnin.package_data import text_of
 from clusterctl_burnin.suites.suite import parse_suite

@@ -48,7 +48,7 @@ def _content(file: Path) -> str:
 
 
 def snapshot(site: Path) -> dict[str, tuple[int, int, str]]:
-    """Each path with mode, owner and content. SQLite's index of readers beside the journal is no content of it."""
+    """Each path with mode, owner and content. SQLite's index of readers next to the journal does not count."""
     return {
         str(file.relative_to(site)): (file.lstat().st_mode, file.lstat().st_uid, _content(file))
         for file in sorted(site.rglob("*"))
@@ -56,7 +56,7 @@ def snapshot(site: Path) -> dict[str, tuple[int, int, str]]:
     }
 
 
-def say(case: Case, site: Path, capfd: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+def run_case(case: Case, site: Path, capfd: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
     """(exit code, stdout, stderr) of the case's command."""
     if not case.unprivileged:
         code = run(case.command(site))
@@ -67,7 +67,7 @@ def say(case: Case, site: Path, capfd: pytest.CaptureFixture[str]) -> tuple[int,
 
 
 def test_what_is_right_is_accepted(site: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """The site that the cases make wrong is right: whatever is said is said of the case's mistake."""
+    """The site that the cases make wrong is right: each message is about the case's mistake."""
     assert run(["plan", "--site", str(site)]) == 0
     assert run(["bootstrap", "--dry-run", "--site", str(site)]) == 0
     assert "node001" in capfd.readouterr().out
@@ -93,20 +93,20 @@ def test_every_command_refuses_an_unknown_option_alike(command: str, capfd: pyte
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_wrong_input_is_said(case: Case, site: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_wrong_input_is_reported(case: Case, site: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Exit code 2; one sentence with file, line and field, one with the remedy; no secret; nothing changed on disk."""
     if "owner" in case.steps and not AS_ROOT:
         pytest.skip("only root can give a file away")
     case.prepare(site)
     before = snapshot(site)
-    code, out, err = say(case, site, capfd)
+    code, out, err = run_case(case, site, capfd)
     assert code == 2, err
     assert out == ""
     assert snapshot(site) == before
     lines = err.splitlines()
     head = f"error: {case.place(site)}: " if case.where else "error: "
     assert lines[0].startswith(head), err
-    assert case.says in lines[0].removeprefix(head)
+    assert case.message in lines[0].removeprefix(head)
     assert lines[-1].startswith("  → ")
     assert len(lines[-1]) > len("  → ")
     assert case.remedy in lines[-1]

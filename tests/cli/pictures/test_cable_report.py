@@ -1,4 +1,4 @@
-"""`clusterctl cable report`: one page that needs nothing else, and says what the fabric says."""
+"""`clusterctl cable report`: one page that needs nothing else, with the state of the fabric."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def made(files: Path, fabric: str, *more: str, code: int, counters: tuple[str, .
 
 
 def test_all_as_planned(files):
-    """A fabric as planned is said to be so, with exit code 0; that no counter was looked at is said as well."""
+    """A fabric as planned is reported as such, with exit code 0; that no counter was read is reported as well."""
     text = made(files, "fabric", code=0)
     assert "All as planned" in text
     assert "the health of links is not measured" in text
@@ -172,7 +172,7 @@ def test_what_is_not_understood_is_refused(files, more, counters, words):
 
 
 def test_nothing_is_replaced_unasked(files):
-    """A report that is there stays, unless --force says otherwise."""
+    """An existing report stays, unless --force is given."""
     (files / "out.html").write_text("mine")
     assert isinstance(run(files, "fabric").exception, UsageError)
     assert (files / "out.html").read_text() == "mine"
@@ -180,7 +180,7 @@ def test_nothing_is_replaced_unasked(files):
 
 
 def test_without_a_plan(files):
-    """The page says that no plan was given, and what rules were found."""
+    """The page has a note that no plan was given, and the rules that were found."""
     result = CliRunner().invoke(report, ["--fabric", str(files / "fabric"), "--html", str(files / "out.html")])
     assert result.exit_code == 1
     text = (files / "out.html").read_text()

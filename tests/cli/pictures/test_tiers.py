@@ -60,7 +60,7 @@ def test_every_device_once_in_its_tier():
 
 
 def test_an_absent_switch_is_the_cause():
-    """It is absent; those that only miss their links to it are told apart from those with trouble of their own."""
+    """It is absent; devices that only miss their links to it are kept apart from those with faults of their own."""
     leaf = next(c.source.device for c in PLAN.cables if c.destination.device in PLAN.hosts)
     rows, found = rows_of(built(PLAN, without=leaf))
     states = {tile.device: tile.state for row in rows for tile in row.tiles}

@@ -22,7 +22,7 @@ build/%_perf: perf.sh
 
 _PROGRAM = """\
 #!/bin/sh
-# Sums nothing: it knows the options, and how many GPUs nvidia-smi tells of.
+# Sums nothing: it knows the options, and how many GPUs nvidia-smi lists.
 case "$*" in
     --help) echo "USAGE: perf [-b,--minbytes <min size in bytes>] [-g,--ngpus <gpus per thread>]"; exit 0 ;;
     *"--ngpus=$(nvidia-smi -L | grep -c '^GPU ') "*) echo "# Out of bounds values : 0 OK" ;;

@@ -119,7 +119,7 @@ def _await_ssh(address: str) -> None:
 
 
 def _variables(hosts: Sequence[HostAddress], root: Path, layout: Layout) -> Mapping[str, Any]:
-    """What the lab's site hands to `configure.yml`, and every vendor's repository."""
+    """Return what the lab's site passes to `configure.yml`, and every vendor's repository."""
     repositories = {vendor: vendor_repository(vendor, root, layout.apt) for vendor in VENDORS}
     url, key = repositories["nvidia"]
     return {

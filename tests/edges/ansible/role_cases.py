@@ -1,9 +1,9 @@
-"""The cases of the roles: `roles/<role>/<case>/{vars.yml, golden/}` and `roles/<role>/lab.yml`, beside this file.
+"""The cases of the roles: `roles/<role>/<case>/{vars.yml, golden/}` and `roles/<role>/lab.yml`, next to this file.
 
-`vars.yml` is what a site sets; `golden/` holds what each template of the role becomes with it. `lab.yml` says how the
+`vars.yml` is what a site sets; `golden/` holds what each template of the role becomes with it. `lab.yml` describes how the
 role is applied on a lab host: `variables`, and `after`, roles that have to be there first; or `not_here`, why it cannot
-run on a host that shares this machine's kernel; or `elsewhere`, the test that applies it. For docs/reference/roles.md it says `really`, what of it is real there and what is
-a stand-in, and `metal`, what virtual metal saw of it. Beside it may lie `prepare.yml`, tasks that make the role's host
+run on a host that shares this machine's kernel; or `elsewhere`, the test that applies it. For docs/reference/roles.md it has `really`, what of it is real there and what is
+a stand-in, and `metal`, what virtual metal saw of it. Its folder may hold `prepare.yml`, tasks that make the role's host
 ready, and `helper.yml`, tasks for a second lab host, whose address the role's variables find in `lab_helpers`.
 """
 
@@ -33,7 +33,7 @@ def load(role: str, name: str) -> Any:
 
 
 def options(role: str) -> Mapping[str, Mapping[str, Any]]:
-    """The role's public variables by name, as its argument specification says them."""
+    """Return the role's public variables by name, from its argument specification."""
     found: Mapping[str, Mapping[str, Any]] = load(role, "meta/argument_specs.yml")["argument_specs"]["main"]["options"]
     return found
 
@@ -73,7 +73,7 @@ class RenderCase:
         return {path.name: path.read_text() for path in sorted((self.folder / "golden").iterdir())}
 
     def task(self, into: Path) -> Mapping[str, Any]:
-        """What `data/render_case.yml` is told."""
+        """Return the variables of `data/render_case.yml`."""
         role = resource("roles") / self.role
         return {
             "role_folder": str(role),
@@ -104,20 +104,20 @@ class LabCase:
     @property
     def prepare(self) -> tuple[str, ...]:
         """Task files for the role's own host, before the role."""
-        return self._beside("prepare.yml")
+        return self._optional_file("prepare.yml")
 
     @property
     def helper(self) -> tuple[str, ...]:
         """Task files for a second host, before the role; none: the role needs no second host."""
-        return self._beside("helper.yml")
+        return self._optional_file("helper.yml")
 
-    def _beside(self, name: str) -> tuple[str, ...]:
+    def _optional_file(self, name: str) -> tuple[str, ...]:
         path = CASES / self.role / name
         return (str(path),) if path.exists() else ()
 
 
 def lab_case(role: str) -> LabCase:
-    """What `roles/<role>/lab.yml` says; `FileNotFoundError` where nobody has said anything."""
+    """Return the content of `roles/<role>/lab.yml`; `FileNotFoundError` where a role has none."""
     output = yaml.safe_load((CASES / role / "lab.yml").read_text())
     after = tuple(output.pop("after", ()))
     return LabCase(role, after=after, **output)

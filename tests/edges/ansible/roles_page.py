@@ -1,4 +1,4 @@
-"""docs/reference/roles.md, made of what the roles and their cases say: nothing on it is written by hand."""
+"""docs/reference/roles.md, generated from the roles and their cases: nothing on it is written by hand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HEAD = """\
 
 What each role does, and where it was seen at work: written by `make roles-table` from each role's specification and from
 tests/edges/ansible/roles/ROLE/lab.yml. *Namespace host*: a lab host with systemd, apt and a network of its own on this machine's
-kernel, Debian 12; each role that is not left out there is foretold by check mode, applied, applied again without a change,
+kernel, Debian 12; each role that is not left out there is predicted by check mode, applied, applied again without a change,
 and once more as after a run that broke off (tests/edges/ansible/test_roles_lab.py). *Virtual metal*: a machine in QEMU with a kernel of its own. Every template of
 every role is rendered and held against a golden file. On 2026-11-24 the column
 *namespace host* was run with Ubuntu 24.04 hosts, too (63 passed in 21 min; [how](../how-to/lab.md#hosts-of-another-release)). Virtual

@@ -135,7 +135,7 @@ def test_a_killed_build_is_cleaned_up_by_the_next(image: Path, tmp_path: Path) -
     assert not leftover.exists()
 
 
-def test_hosts_are_told_where_and_whom_to_trust(root: Path) -> None:
+def test_hosts_get_the_mirror_and_its_key(root: Path) -> None:
     """One signed source; its key lies where the source names it."""
     files = host_files(root, "10.88.0.3")
     sources = files["/etc/apt/sources.list.d/lab.sources"][0].decode()
@@ -152,7 +152,7 @@ def test_an_image_without_packages_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_taken_address_is_refused(root: Path) -> None:
-    """Who asks for an address that this machine does not have is told so."""
+    """A request for an address that this machine does not have is refused with the reason."""
 
     async def use() -> None:
         await serve_apt(root, "192.0.2.1", 0)

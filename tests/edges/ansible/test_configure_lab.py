@@ -86,7 +86,7 @@ def test_configure_brings_nodes_up_and_then_changes_nothing(lab: Rehearsal) -> N
 
 
 def test_a_node_has_roles_and_variables_of_its_own(lab: Rehearsal) -> None:
-    """What one node's group says changes that node alone, and check mode names the task; the roles that it does not get
+    """A setting of one node's group changes that node alone, and check mode names the task; the roles that it does not get
     are not run on it.
     """
     first, second = (host.name for host in lab.hosts)
@@ -134,7 +134,7 @@ def test_metrics_are_served_to_others(lab: Rehearsal) -> None:
 
 def test_what_a_broken_off_run_owes_is_made_up_for(lab: Rehearsal) -> None:
     """Its settings are written, so the next run changes nothing, and the exporter runs on with the old ones: unless that
-    run is told. Then each service is restarted, on that node alone, once.
+    run is ordered to apply them. Then each service is restarted, on that node alone, once.
     """
     here, there = lab.hosts
     debug = {"node_exporter_arguments": ["--log.level=debug"]}

@@ -53,7 +53,7 @@ def run(sysfs: Path) -> tuple[int, str]:
     return result.returncode, result.stdout
 
 
-def test_a_healthy_machine_has_nothing_to_say(tmp_path: Path) -> None:
+def test_a_healthy_machine_has_no_finding(tmp_path: Path) -> None:
     """Every processor above its base clock, governed as asked, uncapped: exit code 0 and silence."""
     assert run(machine(tmp_path)) == (0, "")
 
@@ -69,7 +69,7 @@ def test_a_healthy_machine_has_nothing_to_say(tmp_path: Path) -> None:
         ({"cpufreq__boost": "0"}, ("turbo is switched off",)),
     ],
 )
-def test_what_is_wrong_is_said_with_the_processors(
+def test_a_problem_is_reported_with_the_processors(
     tmp_path: Path, files: dict[str, str], words: tuple[str, ...]
 ) -> None:
     """One ill, one complaint: exit code 1, and who it is."""
@@ -81,14 +81,14 @@ def test_what_is_wrong_is_said_with_the_processors(
 
 
 def test_without_a_base_clock_processors_are_held_against_each_other(tmp_path: Path) -> None:
-    """acpi-cpufreq tells no base clock: the one that stays low beside the others is found all the same."""
+    """acpi-cpufreq reports no base clock: the core that stays slower than the others is found all the same."""
     code, message = run(machine(tmp_path, base=False, cpu3__cpufreq__scaling_cur_freq=f"{LOW_KHZ}"))
 
     assert (code, "other processors' clock: 3," in message) == (1, True)
 
 
 def test_the_nominal_clock_of_cppc_counts_as_base(tmp_path: Path) -> None:
-    """amd_pstate tells MHz; all four stay below it, which no comparison among them would show."""
+    """amd_pstate reports MHz; all four stay below it, which no comparison among them would show."""
     low = {f"cpu{cpu}__cpufreq__scaling_cur_freq": f"{LOW_KHZ}" for cpu in range(4)}
     nominal = {f"cpu{cpu}__acpi_cppc__nominal_freq": "2400" for cpu in range(4)}
     code, message = run(machine(tmp_path, base=False, **low, **nominal))

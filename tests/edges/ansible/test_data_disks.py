@@ -130,7 +130,7 @@ def test_a_disk_that_holds_data_is_refused_unless_it_is_named(
     assert named["wipe"] == [row["path"] for row in [*held["children"], held]]
 
 
-def test_what_the_real_wipefs_tells_is_understood(tmp_path: Path) -> None:
+def test_the_output_of_the_real_wipefs_is_understood(tmp_path: Path) -> None:
     """Disks with a swap area's and without any signature, asked together: the first is refused for what it holds."""
     disks = [device(str(tmp_path / f"nvme{number}n1"), "disk", serial=f"S{number}") for number in (1, 2)]
     for one in disks:
@@ -154,14 +154,14 @@ def test_what_the_real_wipefs_tells_is_understood(tmp_path: Path) -> None:
     ids=["mounted", "swap", "in an array"],
 )
 def test_what_is_in_use_is_refused_also_when_it_is_named(busy: dict[str, Any]) -> None:
-    """Nobody's mounted data is taken from under it."""
+    """A mounted disk is never taken."""
     found = decide(busy, disk(2), signatures=(table(1),), overwrite=["S1"])
     assert found["action"] == "refuse"
     assert "is in use" in found["refused"][0]
 
 
 def test_its_own_pool_is_accepted_running_and_taken_up_where_it_does_not_run() -> None:
-    """A host that was installed anew finds its data again."""
+    """A reinstalled host finds its data again."""
     disks, signatures = (disk(1, part(1)), disk(2, part(2))), (table(1), member(1), table(2), member(2))
     running = decide(*disks, signatures=signatures, members=("/dev/nvme1n1p1", "/dev/nvme2n1p1"))
     assert (running["action"], running["refused"]) == ("accept", [])
@@ -186,7 +186,7 @@ def test_a_pool_with_other_members_is_refused() -> None:
 
 
 def test_another_pool_of_the_same_label_in_part_is_refused_and_never_wiped() -> None:
-    """Half of the disks carry the pool: what is on the others is nobody's to guess."""
+    """Half of the disks carry the pool: what is on the others must not be guessed."""
     found = decide(disk(1, part(1)), disk(2), signatures=(table(1), member(1)), overwrite=["S1", "S2"])
     assert (found["action"], found["wipe"]) == ("refuse", [])
 
@@ -208,19 +208,19 @@ def test_an_array_is_known_by_its_name_whatever_host_made_it() -> None:
         ((disk(1),), {"serials": ["S9"]}, "S9: this host has no disk with this serial number"),
         ((disk(1),), {"serials": ["S0"]}, "S0: /dev/nvme0n1 holds the operating system"),
         ((disk(1), {**disk(2), "serial": "S1"}), {}, "S1: /dev/nvme1n1 and /dev/nvme2n1 report this serial number"),
-        ((), {}, "this host has no solid-state disk besides those of the operating system"),
+        ((), {}, "this host has no solid-state disk apart from those of the operating system"),
         ((disk(1),), {"links": {}}, "S1: /dev/nvme1n1 has no name in /dev/disk/by-id"),
     ],
 )
 def test_what_proves_nothing_is_refused(disks: tuple[dict[str, Any], ...], asked: dict[str, Any], why: str) -> None:
-    """A serial number that is nobody's, the system's or two disks'; no disk at all; a disk without a name."""
+    """An unknown serial number, the system's, or one of two disks; no disk at all; a disk without a name."""
     found = decide(*disks, **asked)
     assert found["action"] == "refuse"
     assert any(line.startswith(why) for line in found["refused"]), found["refused"]
 
 
 def test_without_the_systems_disk_the_rule_takes_nothing() -> None:
-    """Where nobody can tell what the system lies on, disks have to be named."""
+    """Where the disks of the system are unknown, the data disks have to be named."""
     request = {"kind": "zfs_member", "name": "data", "serials": [], "overwrite": []}
     found = PROGRAM_MODULE.decide(request, [disk(1)], (), LINKS, None)
     assert found["action"] == "refuse"

@@ -80,7 +80,7 @@ def test_evidence_is_the_task_list_without_secrets(work_dir: Path) -> None:
     assert b"hidden-by-no-log" not in evidence.content
 
 
-def test_an_unreachable_host_is_told_apart(work_dir: Path) -> None:
+def test_an_unreachable_host_is_a_case_of_its_own(work_dir: Path) -> None:
     """A closed port is `unreachable`, with ssh's own reason, or with Ansible's where ssh was gone before it spoke."""
     outcome = run(work_dir, "remote.yml", [host("gone")])["gone"].value
 
@@ -89,7 +89,7 @@ def test_an_unreachable_host_is_told_apart(work_dir: Path) -> None:
 
 
 def test_deadline_ends_every_process(work_dir: Path) -> None:
-    """A failed host is told before the deadline; a hanging one at it, with its task; detached processes die too."""
+    """A failed host is reported before the deadline; a hanging one at it, with its task; detached processes die too."""
     timer = FakeTimer()
     arrived: dict[str, bool] = {}
     outcomes = {}
@@ -165,7 +165,7 @@ def test_kill_9_of_the_caller_ends_the_run(work_dir: Path) -> None:
 
 def test_a_caller_that_is_stopped_loses_its_run(work_dir: Path) -> None:
     """A controller that is stopped cannot know whether its hosts are another's by now: Ansible ends while it sleeps, and
-    woken it is told why.
+    when it wakes up it gets the reason.
     """
     script = (
         "import sys\nfrom pathlib import Path\nfrom clusterctl.fleet.errors import EdgeError\n"
@@ -190,8 +190,8 @@ def test_a_caller_that_is_stopped_loses_its_run(work_dir: Path) -> None:
         assert b"without a result for slow: the controller was stopped for 5 s" in caller.stdout.read()
 
 
-def test_a_playbook_that_cannot_run_says_why(work_dir: Path) -> None:
-    """A mistake in the playbook is nobody's fault among the hosts: `EdgeError` with Ansible's own words."""
+def test_a_playbook_that_cannot_run_gives_the_reason(work_dir: Path) -> None:
+    """A mistake in the playbook is no host's fault: `EdgeError` with Ansible's own words."""
     with pytest.raises(EdgeError, match="no_such_role"):
         run(work_dir, "broken.yml", [host("n1")])
 

@@ -1,4 +1,4 @@
-"""Ansible's own disk is full: told apart from a host's, and from a disk that has room."""
+"""Ansible's own disk is full: distinguished from a host's full disk, and from a disk that has room."""
 
 from __future__ import annotations
 
@@ -40,6 +40,6 @@ def test_a_full_disk_has_no_room(small: Path) -> None:
         ("", False),
     ],
 )
-def test_only_ansibles_last_word_tells_of_its_own_disk(output: str, full: bool) -> None:
+def test_only_the_last_output_of_ansible_is_about_its_own_disk(output: str, full: bool) -> None:
     """A host's full disk stands in the middle of the output, with the host's name."""
     assert disk_was_full(output) is full

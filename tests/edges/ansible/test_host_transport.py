@@ -28,7 +28,7 @@ SECRET = "kq7Zt-41-Xw"
 
 
 class FakeHosts:
-    """Each host behaves as its name says."""
+    """Each host behaves as its name describes."""
 
     def __call__(self, host: HostAddress, options: Sequence[str]) -> Sequence[str]:
         assert "StrictHostKeyChecking=yes" in options
@@ -48,7 +48,7 @@ def plays(work_dir: Path, *names: str, at_once: int = 8) -> HostPlays:
     return HostPlays(request, [host(name) for name in names], Redaction([SECRET]), FakeHosts())
 
 
-def told(work_dir: Path, *names: str, at_once: int = 8) -> dict[str, HostResult | Declined]:
+def results(work_dir: Path, *names: str, at_once: int = 8) -> dict[str, HostResult | Declined]:
     found = list(plays(work_dir, *names, at_once=at_once).run(Deadline.after(120)))
     by_name = {one.outcome.host if isinstance(one, HostResult) else one.host.name: one for one in found}
     assert len(found) == len(names) == len(by_name)
@@ -56,14 +56,14 @@ def told(work_dir: Path, *names: str, at_once: int = 8) -> dict[str, HostResult 
 
 
 def outcome(work_dir: Path, name: str) -> PlayOutcome:
-    one = told(work_dir, name)[name]
+    one = results(work_dir, name)[name]
     assert isinstance(one, HostResult)
     return one.outcome
 
 
 def test_each_host_has_its_own_result_and_secrets_stay_out(work_dir: Path) -> None:
-    """More hosts than go at once; one failure colours nobody; what a host repeats of a secret is masked."""
-    found = told(work_dir, "good", "fails", "empty", at_once=1)
+    """More hosts than go at once; one failure affects no other host; a secret that a host repeats is masked."""
+    found = results(work_dir, "good", "fails", "empty", at_once=1)
     good, fails, empty = (found[name] for name in ("good", "fails", "empty"))
     assert isinstance(good, HostResult)
     assert isinstance(fails, HostResult)
@@ -89,7 +89,7 @@ def test_each_host_has_its_own_result_and_secrets_stay_out(work_dir: Path) -> No
 )
 def test_a_host_that_cannot_declines_in_words(work_dir: Path, name: str, reason: str) -> None:
     """Before anything was done on it, so that another way may be taken."""
-    assert told(work_dir, name)[name] == Declined(host(name), reason)
+    assert results(work_dir, name)[name] == Declined(host(name), reason)
 
 
 def test_a_host_that_cannot_be_entered_is_unreachable(work_dir: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_host_that_dies_in_the_middle_is_unreachable_in_its_task(work_dir: Pat
     ],
 )
 def test_what_is_no_result_is_a_failure(work_dir: Path, name: str, message: str) -> None:
-    """A host that speaks of others, or in no language, or not to the end, is never good."""
+    """A host that reports about others, or nonsense, or not to the end, is never good."""
     found = outcome(work_dir, name)
 
     assert not found.ok
@@ -126,7 +126,7 @@ def test_what_is_no_result_is_a_failure(work_dir: Path, name: str, message: str)
     assert message in found.message
 
 
-def test_at_the_deadline_the_hanging_host_is_told_from_the_waiting_one(work_dir: Path) -> None:
+def test_at_the_deadline_the_hanging_host_is_separated_from_the_waiting_one(work_dir: Path) -> None:
     """As over SSH."""
     timer = FakeTimer()
     timer.advance_when(lambda: any("fake_host.py hangs in its second task" in command for command in commands()))
@@ -139,7 +139,7 @@ def test_at_the_deadline_the_hanging_host_is_told_from_the_waiting_one(work_dir:
 
 
 def test_cancel_and_a_caller_that_stops_listening_end_every_client(work_dir: Path) -> None:
-    """Within seconds; the host hears of it by the end of its input."""
+    """Within seconds; the host notices it by the end of its input."""
     cancelled = threading.Event()
     running = plays(work_dir, "hangs", "fails").run(Deadline.after(120, cancelled))
     assert isinstance(next(running), HostResult)

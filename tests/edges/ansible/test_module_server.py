@@ -1,4 +1,4 @@
-"""Modules in forks of one process: as if Python had been started for each, told by real sockets and processes."""
+"""Modules in forks of one process: as if Python had been started for each, shown by real sockets and processes."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_nothing_is_left_of_one_module_for_the_next(served: Served) -> None:
         ("this is no Python", 1, b"SyntaxError"),
     ],
 )
-def test_an_end_is_told_as_it_was(served: Served, module: str, code: int, word: bytes) -> None:
+def test_an_end_is_reported_as_it_was(served: Served, module: str, code: int, word: bytes) -> None:
     """As a Python of its own would end."""
     found, _, error = served.run(module)
 
@@ -116,7 +116,7 @@ def test_an_end_is_told_as_it_was(served: Served, module: str, code: int, word: 
 
 
 def test_many_megabytes_come_through(served: Served) -> None:
-    """No pipe fills up, whatever a module says."""
+    """No pipe fills up, whatever a module prints."""
     code, out, error = served.run("import sys; sys.stdout.write('x' * 5_000_000); sys.stderr.write('y' * 5_000_000)")
 
     assert (code, len(out), len(error)) == (0, 5_000_000, 5_000_000)
@@ -130,7 +130,7 @@ def test_the_server_ends_with_the_play(served: Served) -> None:
     assert eventually(lambda: not served.serves())
 
 
-def test_where_ansible_cannot_be_loaded_nobody_serves(tmp_path: Path) -> None:
+def test_where_ansible_cannot_be_loaded_no_process_serves(tmp_path: Path) -> None:
     """So that Python is started for the module, as ever."""
     (tmp_path / "lib" / "ansible").mkdir(parents=True)
     with pytest.raises(ImportError, match=r"ansible\.module_utils is not in"):

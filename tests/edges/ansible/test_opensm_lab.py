@@ -35,7 +35,7 @@ def lab() -> Iterator[Rehearsal]:
         pytest.skip(f"not installed: {', '.join(missing)}")
     name = os.environ.get("CLUSTERCTL_OPENSM_LAB", "opensm")
     network = os.environ.get("CLUSTERCTL_OPENSM_NETWORK", "10.121.0.0/16")
-    # The bridge's first address: from there ibsim answers, and umad2sim hears nobody else.
+    # The bridge's first address: from there ibsim answers, and umad2sim accepts no other peer.
     also = partial(host_files, Layout(IPv4Network(network)).gateway)
     with (
         tempfile.TemporaryDirectory(prefix="osm", dir="/var/tmp") as state,
@@ -116,7 +116,7 @@ def test_a_standby_takes_over_and_hands_back(lab: Rehearsal) -> None:
 
 
 def test_priorities_that_name_no_master_are_refused(lab: Rehearsal) -> None:
-    """Two hosts with one priority: the role says so and touches nothing."""
+    """Two hosts with one priority: the role reports it and touches nothing."""
     outcomes = apply(lab, dict.fromkeys(PRIORITIES, 14))
 
     assert {(run.ok, run.changed) for run in outcomes.values()} == {(False, 0)}

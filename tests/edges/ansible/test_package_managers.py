@@ -27,7 +27,7 @@ print(json.dumps({"waiter": waiter.wait(), "other": other.wait(), "seconds": tim
 
 
 def test_a_package_manager_is_waited_for(tmp_path: Path) -> None:
-    """It and who waits for it end by themselves; the endless process beside them is killed at once."""
+    """The package manager and its waiting process end by themselves; the endless process next to them is killed at once."""
     shutil.copy(shutil.which("sleep") or "/bin/sleep", tmp_path / "dpkg")
     argv = [sys.executable, "-c", PROGRAM, str(tmp_path / "dpkg"), "3"]
     root = ROOT

@@ -146,6 +146,6 @@ def test_configure_is_played_by_the_hosts() -> None:
     assert {*role_order()} <= {*found.roles}
 
 
-def test_who_gets_what_is_read_from_the_variables() -> None:
+def test_the_hosts_of_a_secret_are_read_from_the_variables() -> None:
     assert chosen_roles({"configure_roles": ["base"], "configure_roles_for": {"n1": ["docker"]}}) == {"base", "docker"}
     assert chosen_roles({"x": 1}) is None

@@ -25,7 +25,7 @@ def played(folder: Path, *variables: str) -> subprocess.CompletedProcess[str]:
 
 def test_each_hosts_answer_is_kept_as_it_was(tmp_path: Path) -> None:
     """A file a host, for its owner alone; nothing is changed on the host."""
-    script, recordings = tmp_path / "ask.py", tmp_path / "told"
+    script, recordings = tmp_path / "ask.py", tmp_path / "recordings"
     script.write_text(f"print({json.dumps(ANSWER)!r})\n")
     ran = played(tmp_path, f"probe_script={script}", f"probe_recordings={recordings}")
     assert ran.returncode == 0, ran.stdout

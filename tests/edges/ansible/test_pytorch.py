@@ -20,7 +20,7 @@ GPUS = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-0)\nGPU 1: NVIDIA H100 80GB HBM3
 
 
 class Node:
-    """A folder that anybody may read, with what the role finds on a node: an index, a place, a driver or none."""
+    """A folder that all users may read, with what the role finds on a node: an index, a place, a driver or none."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.folder = root, root / "pytorch"
@@ -34,7 +34,7 @@ class Node:
             "pytorch_index_url": self.index,
             "pytorch_folder": str(self.folder),
             "__pytorch_nvidia_smi": str(self.root / "nvidia-smi"),
-            **({} if os.geteuid() == 0 else {"__pytorch_as_anybody": []}),
+            **({} if os.geteuid() == 0 else {"__pytorch_unprivileged": []}),
             **more,
         }
         player = playbooks(self.root / "runs", check=check)
@@ -83,7 +83,7 @@ def test_what_is_wanted_is_installed_once(node: Node) -> None:
 
 
 def test_a_package_that_cannot_be_imported_is_no_success(node: Node) -> None:
-    """What pip calls installed is imported, and its own words are told."""
+    """A package that pip calls installed is imported, and the import's error is reported."""
     outcome = node.apply("2.7.0")
 
     assert not outcome.ok

@@ -51,7 +51,7 @@ def mappings(value: Any) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_defaults_are_what_the_specification_says(role: str) -> None:
+def test_defaults_are_those_of_the_specification(role: str) -> None:
     """Every default stands in the specification with the same value, and what is required has none."""
     specified = {name: option["default"] for name, option in options(role).items() if not option.get("required")}
 
@@ -61,7 +61,7 @@ def test_defaults_are_what_the_specification_says(role: str) -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_names_say_whose_they_are(role: str) -> None:
+def test_names_begin_with_their_role(role: str) -> None:
     """Public variables begin with the role's name, internal ones with two underscores and it."""
     assert all(name.startswith(f"{role}_") for name in load(role, "defaults/main.yml"))
     assert all(name.startswith(f"__{role}_") for name in load(role, "vars/main.yml"))
@@ -100,7 +100,7 @@ def handlers_called(task: dict[str, Any]) -> set[str]:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_a_run_that_broke_off_is_made_up_for(role: str) -> None:
-    """Handlers, and tasks that go by what this run has changed, are lost with a run that is killed: the next one hears
+    """Handlers, and tasks that go by what this run has changed, are lost with a run that is killed: the next one knows
     of it (`configure_unfinished`), owes every handler of the role, and acts as if it had changed what it finds changed.
     """
     tasks = list(role_tasks(role))
@@ -152,13 +152,13 @@ def test_a_missing_variable_fails_with_its_name() -> None:
 
 
 def test_every_template_has_a_case() -> None:
-    """What no case renders, nobody has looked at."""
+    """A template that no case renders was never checked."""
     rendered = {(case.role, name) for case in render_cases() for name in case.golden()}
 
     assert {(role, path.name) for role in ROLES for path in templates(role)} - rendered == set()
 
 
-@pytest.mark.timeout(900)  # one play over every case: minutes where labs run beside it
+@pytest.mark.timeout(900)  # one play over every case: minutes where labs run at the same time
 def test_templates_render_as_they_always_did(tmp_path: Path) -> None:
     """Each template, rendered by Ansible with each case's variables, equals its golden file."""
     cases = list(render_cases())

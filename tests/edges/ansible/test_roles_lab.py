@@ -1,4 +1,4 @@
-"""Every role on a host of its own in the lab: foretold by check mode, applied, applied again without a change, and once
+"""Every role on a host of its own in the lab: predicted by check mode, applied, applied again without a change, and once
 more as after a run that broke off.
 """
 
@@ -119,7 +119,7 @@ def test_the_second_run_changes_nothing(trials: Mapping[str, Trial], role: str) 
 
 
 @pytest.mark.parametrize("role", [case.role for case in HERE])
-def test_check_mode_tells_the_truth(trials: Mapping[str, Trial], role: str) -> None:
+def test_check_mode_predicts_the_changes(trials: Mapping[str, Trial], role: str) -> None:
     """It fails nowhere on a fresh host, foretells nothing that does not come, and calls nothing fine that changes."""
     foretold, first = trials[role].foretold, trials[role].first
 

@@ -57,7 +57,7 @@ def test_a_living_run_keeps_its_folder(short: Path) -> None:
     assert not mine.root.exists()
 
 
-def test_files_and_links_beside_run_folders_stay(tmp_path: Path) -> None:
+def test_files_and_links_next_to_run_folders_stay(tmp_path: Path) -> None:
     """Only folders are swept, and no link is followed."""
     elsewhere = tmp_path / "elsewhere"
     (elsewhere / "kept").mkdir(parents=True)
@@ -79,7 +79,7 @@ def test_a_link_in_the_temporary_folder_is_refused(tmp_path: Path) -> None:
     assert places(tmp_path)[1].name == f"clusterctl-{os.geteuid()}"
 
 
-def test_what_cannot_be_removed_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_cannot_be_removed_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Only that: what another has removed meanwhile is gone as it should be."""
     caplog.set_level("WARNING", logger="clusterctl")
     link = tmp_path / "rlink"

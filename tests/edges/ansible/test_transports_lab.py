@@ -129,7 +129,7 @@ def test_nothing_of_a_run_stays_on_the_host(lab: Rehearsal, work_dir: Path) -> N
 
 
 def test_a_host_that_cannot_is_played_over_ssh(lab: Rehearsal, work_dir: Path) -> None:
-    """Chosen by itself, said in the evidence; with `host` it is a failure in words."""
+    """Chosen by itself, recorded in the evidence; with `host` it is a failure in words."""
     there = lab.hosts[0]
     ssh(there, "sudo rm -rf /var/cache/clusterctl && sudo touch /var/cache/clusterctl")
     try:
@@ -157,7 +157,7 @@ def test_an_unreachable_host_is_the_same_both_ways(lab: Rehearsal, work_dir: Pat
 
 @pytest.mark.soak
 def test_cancel_ends_what_runs_on_the_host(lab: Rehearsal, work_dir: Path) -> None:
-    """The failed host is told before; then nothing is left on either, the detached process neither."""
+    """The failed host is reported before; then nothing is left on either, the detached process neither."""
     cancelled = threading.Event()
     running = playbooks(work_dir, Transport.HOST).run("hang_there.yml", lab.hosts, {}, Deadline.after(RUN_S, cancelled))
     assert next(running).value.message == "broken from the start"

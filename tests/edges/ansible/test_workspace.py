@@ -1,4 +1,4 @@
-"""The private folder of a run: who may read it, and what ssh is told."""
+"""The private folder of a run: its permissions, and the options of ssh."""
 
 from __future__ import annotations
 

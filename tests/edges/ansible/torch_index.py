@@ -18,7 +18,7 @@ BROKEN = 'raise ImportError("libcudart.so.12: cannot open shared object file")\n
 
 
 def write_index(folder: Path, modules: Mapping[str, str]) -> str:
-    """One wheel of `torch` for each version, whose package says `modules[version]`; the index's address for pip."""
+    """One wheel of `torch` for each version, with a package that prints `modules[version]`; the index's address for pip."""
     shelf = folder / "torch"
     shelf.mkdir(parents=True)
     links = []

@@ -31,16 +31,16 @@ from tests.cli.conftest import log_levels
 from tests.cli.inputs.test_wrong_inputs import snapshot
 from tests.edges.doctor.bmc_server import bmc
 from tests.edges.site.ready import SECRETS, write_ready_site
-from tests.paths import ROOT
+from tests.paths import ROOT, needs_checkout
 
 __all__ = ["log_levels"]
 CLOSED = 9
-"""TCP's discard service: nobody has it."""
+"""TCP's discard service: no machine runs it."""
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A site whose services are all on this machine, at ports where nobody listens."""
+    """A site with all services on this machine, at ports where no server listens."""
     folder = write_ready_site(tmp_path / "site")
     (folder / "bmcs.csv").write_text("name,bmc\nnode001,127.0.0.1\n")
     text = (folder / "site.yml").read_text().replace("maas.example:5443", f"127.0.0.1:{CLOSED}")
@@ -49,14 +49,14 @@ def site(tmp_path: Path) -> Path:
 
 
 def examined(capfd: pytest.CaptureFixture[str], *argv: str) -> tuple[int, dict[str, dict[str, str]], str]:
-    """(exit code, checks by name, all that was said)."""
+    """(exit code, checks by name, all output)."""
     code = run(["doctor", "--json", *argv])
     out = capfd.readouterr().out
     return code, {item["name"]: item for item in json.loads(out)["checks"]}, out
 
 
 def test_a_site_is_looked_at_without_a_trace(site: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Exit code 3 for what is broken; each check is there once, with a remedy; no secret is said, nothing written."""
+    """Exit code 3 for what is broken; each check is there once, with a remedy; no secret is printed, nothing written."""
     before = snapshot(site)
     code, checks, message = examined(capfd, "--site", str(site))
     assert code == 3
@@ -70,7 +70,7 @@ def test_a_site_is_looked_at_without_a_trace(site: Path, capfd: pytest.CaptureFi
     assert snapshot(site) == before
 
 
-def test_without_a_site_the_rest_is_said_not_to_be_measured(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_without_a_site_the_rest_is_reported_as_not_measured(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """In a folder without a site the machine is looked at; what needs a site is not measured, and that is no fault."""
     here = Path.cwd()
     os.chdir(tmp_path)
@@ -84,7 +84,7 @@ def test_without_a_site_the_rest_is_said_not_to_be_measured(tmp_path: Path, capf
 
 
 def test_a_wrong_site_is_a_diagnosis(site: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """A site file that cannot be read is said among the others, with file, line and field."""
+    """A site file that cannot be read is reported among the others, with file, line and field."""
     (site / "site.yml").write_text((site / "site.yml").read_text().replace("install: 32", "install: 0"))
     code, checks, _ = examined(capfd, "--site", str(site))
     assert code == 3
@@ -115,7 +115,7 @@ def test_ansible_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_ansible_that_does_not_start(tmp_path: Path) -> None:
-    """A program of that name that fails: its first words are said."""
+    """A program of that name that fails: its first words are reported."""
     program = tmp_path / "ansible-playbook"
     program.write_text("#!/bin/sh\necho no module named ansible >&2\nexit 1\n")
     program.chmod(0o755)
@@ -125,7 +125,7 @@ def test_ansible_that_does_not_start(tmp_path: Path) -> None:
 
 
 def test_a_bmc_that_is_right(tmp_path: Path) -> None:
-    """TLS that the authority vouches for, and the pinned one, answer; nobody logs in; its clock is read."""
+    """TLS that the authority vouches for, and the pinned one, answer; there is no login; its clock is read."""
     with bmc(tmp_path, clock=timedelta(hours=2)) as served:
         vouched = BmcAddress("127.0.0.1", "", "", served.port, ca_file=str(served.ca_file))
         pinned = BmcAddress("127.0.0.1", "", "", served.port, fingerprint=served.fingerprint)
@@ -136,7 +136,7 @@ def test_a_bmc_that_is_right(tmp_path: Path) -> None:
         assert served.requests == ["GET /redfish/v1/ None"] * 2
 
 
-def test_a_bmc_that_nobody_vouches_for(tmp_path: Path) -> None:
+def test_a_bmc_with_an_unknown_certificate(tmp_path: Path) -> None:
     """An expired certificate, an unknown one and another than the pinned one: nothing is asked of it."""
     with bmc(tmp_path, ends=timedelta(days=-1)) as served:
         expired = BmcAddress("127.0.0.1", "", "", served.port, ca_file=str(served.ca_file))
@@ -149,8 +149,8 @@ def test_a_bmc_that_nobody_vouches_for(tmp_path: Path) -> None:
         assert served.requests == []
 
 
-def test_a_bmc_at_whose_address_nobody_is() -> None:
-    """Nobody listens: said as such."""
+def test_an_address_without_a_bmc() -> None:
+    """No server listens: reported as such."""
     answer = ask_bmcs([BmcAddress("127.0.0.1", "", "", CLOSED)], first_use=False)["127.0.0.1"]
     assert isinstance(answer.error, UnreachableError)
 
@@ -180,7 +180,7 @@ def dripping() -> Iterator[int]:
             server.shutdown(socket.SHUT_RDWR)
 
 
-def test_a_bmc_that_drips_keeps_nobody() -> None:
+def test_a_bmc_that_sends_slowly_delays_no_other_check() -> None:
     """One that never ends its answer is given up when the round is over, and counts as not asked in time or failed."""
     with dripping() as port:
         began = time.monotonic()
@@ -189,6 +189,7 @@ def test_a_bmc_that_drips_keeps_nobody() -> None:
     assert all(answer.error is not None for answer in answers.values())
 
 
+@needs_checkout
 def test_the_page_names_every_check(site: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """docs/reference/doctor.md has each check that there is, and no other."""
     page = (ROOT / "docs/reference/doctor.md").read_text()
@@ -234,7 +235,7 @@ def _lose_an_index(file: Path) -> None:
 
 
 def test_a_database_that_does_not_run(site: Path) -> None:
-    """PostgreSQL at a port where nobody listens is broken, without its password in the words."""
+    """PostgreSQL at a port where no server listens is broken, without its password in the message."""
     found = site_checks.probe_journal(
         f"postgresql+psycopg://u:{SECRETS[0]}@127.0.0.1:{CLOSED}/d", {"connect_timeout": 2}
     )

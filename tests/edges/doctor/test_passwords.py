@@ -1,4 +1,4 @@
-"""A BMC's password whose change nobody saw to its end is told by the doctor, with the way to finish it."""
+"""A BMC password with an unfinished change is reported by the doctor, with the way to finish it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_site_that_never_changed_any(tmp_path: Path) -> None:
 
 
 def test_all_seen_to_be_taken(tmp_path: Path) -> None:
-    """How many is said."""
+    """The number is reported."""
     found = examined(tmp_path, FIRST, SECOND, proven=(FIRST, SECOND))
     assert found.health is Health.OK
     assert "1 BMC" in found.found

@@ -1,6 +1,6 @@
 """A program that claims nodes: `python -m tests.edges.journal.claimant URL RUN NODE …`.
 
-It says `ready`, claims when it is sent a line, says what it was granted (token by node) and refused, and lives until its
+It prints `ready`, claims when it is sent a line, prints what it was granted (token by node) and refused, and lives until its
 stdin closes.
 """
 

@@ -14,7 +14,7 @@ SOCKET = ".s.PGSQL.5432"
 
 
 class Cut(enum.Enum):
-    """`REQUEST`: the server never hears the `COMMIT`. `ANSWER`: it commits, and nobody hears that it did."""
+    """`REQUEST`: the server never receives the `COMMIT`. `ANSWER`: it commits, and the client never learns it."""
 
     REQUEST = "request"
     ANSWER = "answer"

@@ -28,7 +28,7 @@ def _write(engine: str, text: str) -> None:
 
 
 def _live(url: str) -> None:
-    """The claim that the life leaves is made an old one: its expiry lies in the past whatever the clock says."""
+    """The claim that the life leaves is made an old one: its expiry lies in the past whatever the clock shows."""
     book = open_journal(url, StepClock(), Holder("r1", "alice"))
     fill(book)
     book.close()

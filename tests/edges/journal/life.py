@@ -71,7 +71,7 @@ def report(node: str, step: str, verdict: Verdict) -> NewEvent:
         verdict=verdict,
         code=Code.GPU_ECC_UNCORRECTABLE,
         cause="seen",
-        remedy="mend",
+        remedy="repair",
         evidence=(EVIDENCE.digest,),
     )
     report = Report(step, "", (finding,), frozenset({Origin.SIMULATED}))

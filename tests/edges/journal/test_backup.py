@@ -29,14 +29,14 @@ def book(url: str) -> Iterator[SqlJournal]:
     book.close()
 
 
-def told(book: SqlJournal) -> list[object]:
+def content(book: SqlJournal) -> list[object]:
     histories = [list(book.history(Stream.NODE, node)) for node in ("n1", "n2", "n3", "n9")]
     return [book.states(), book.summaries(), book.evidence(EVIDENCE.digest), *histories]
 
 
 def test_what_is_restored_is_what_was_backed_up(book: SqlJournal, url: str, tmp_path: Path) -> None:
     """Later events are gone, everything of before is back, and the journal goes on with a number of its own."""
-    before, file = told(book), tmp_path / "backup.db"
+    before, file = content(book), tmp_path / "backup.db"
     found = backup.back_up(url, file)
     assert found.damages == ()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -44,7 +44,7 @@ def test_what_is_restored_is_what_was_backed_up(book: SqlJournal, url: str, tmp_
     (late,) = book.append([added("n9")])
     restored, moved = backup.restore(url, file)
     assert (restored.heads, moved) == (found.heads, None)
-    assert told(book) == before
+    assert content(book) == before
     (next_one,) = book.append([added("n9")])
     assert next_one.seq > late.seq
     assert verify(url).damages == ()
@@ -56,18 +56,18 @@ def test_a_backup_goes_to_another_database(book: SqlJournal, url: str, tmp_path:
     other = f"sqlite:///{tmp_path}/other/journal.db"
     backup.restore(other, tmp_path / "backup.db")
     with closing(open_journal(other, StepClock())) as copy:
-        assert told(copy) == told(book)
+        assert content(copy) == content(book)
 
 
 def test_a_run_with_claims_is_not_disturbed(book: SqlJournal, url: str, tmp_path: Path) -> None:
-    """Backups are taken beside a run; restore and compact are refused, name it, and change nothing."""
+    """Backups are taken during a run; restore and compact are refused, name it, and change nothing."""
     held = book.claim([N1], "r1").granted[N1]
     backup.back_up(url, tmp_path / "backup.db")
-    before = told(book)
+    before = content(book)
     for act in (lambda: backup.restore(url, tmp_path / "backup.db"), lambda: backup.compact(url)):
         with pytest.raises(ConflictError, match="run r1"):
             act()
-    assert told(book) == before
+    assert content(book) == before
     book.append([started()], claim=held)
 
 
@@ -81,7 +81,7 @@ def test_a_damaged_file_is_kept_and_replaced(tmp_path: Path) -> None:
     with closing(open_journal(url, StepClock())) as book:
         fill(book)
         book.release(book.claim([NodeId("n2")], "").granted.values())
-        before = told(book)
+        before = content(book)
     backup.back_up(url, tmp_path / "backup.db")
     wrong = bytearray(file.read_bytes())
     wrong[4096:] = b"\xff" * (len(wrong) - 4096)
@@ -98,42 +98,42 @@ def test_a_damaged_file_is_kept_and_replaced(tmp_path: Path) -> None:
     assert moved is not None
     assert moved.read_bytes() == bytes(wrong)
     with closing(open_journal(url, StepClock())) as book:
-        assert told(book) == before
+        assert content(book) == before
 
 
 def test_a_damaged_backup_is_refused(book: SqlJournal, url: str, tmp_path: Path) -> None:
-    """A backup that was altered replaces nothing, and says where it is damaged; so does one that is missing."""
+    """A backup that was altered replaces nothing, and the error names the damage; so does one that is missing."""
     file = tmp_path / "backup.db"
     backup.back_up(url, file)
     with closing(sqlite3.connect(file)) as raw, raw:
         raw.execute("UPDATE event SET actor = 'mallory' WHERE seq = 3")
-    before = told(book)
+    before = content(book)
     with pytest.raises(EnvironmentBrokenError, match="event 3"):
         backup.restore(url, file)
     with pytest.raises(UsageError, match="no such backup"):
         backup.restore(url, tmp_path / "nothing.db")
     with pytest.raises(UsageError, match="already"):
         backup.back_up(url, file)
-    assert told(book) == before
+    assert content(book) == before
 
 
 def test_compaction_removes_only_what_no_event_names(book: SqlJournal, url: str) -> None:
-    """Evidence that a killed run left is removed; everything that the journal says stays."""
-    before = told(book)
+    """Evidence that a killed run left is removed; all events of the journal stay."""
+    before = content(book)
     left = Evidence("nvidia-smi", "n1", AT, Origin.REAL, b"left over" * 1000)
     book.store([left])
     removed = backup.compact(url)
     assert removed.digests == (left.digest,)
     assert book.evidence(left.digest) is None
-    assert told(book) == before
+    assert content(book) == before
     assert verify(url).damages == ()
 
 
 def test_compaction_repairs_states(book: SqlJournal, url: str) -> None:
     """States are computed again from the events, whatever stood there."""
-    before = told(book)
+    before = content(book)
     book._database.write(lambda connection: connection.exec_driver_sql("UPDATE node_state SET state = '{}'"))
     with pytest.raises(EnvironmentBrokenError, match="journal compact"):
         book.states()
     backup.compact(url)
-    assert told(book) == before
+    assert content(book) == before

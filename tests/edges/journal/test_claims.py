@@ -1,4 +1,4 @@
-"""Claims keep two runs from one node: who may act, who is told what, and when a claim is free again."""
+"""Claims keep two runs from one node: which run may act, what the other is given, and when a claim is free again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ N2 = NodeId("n2")
 
 
 def pretend(url: str, **values: object) -> None:
-    """Change what the claims' rows say of their owner or expiry."""
+    """Change the owner or expiry in the claims' rows."""
     engine = create_engine(url)
     settings = ", ".join(f"{name} = :{name}" for name in values)
     with engine.begin() as connection:
@@ -45,7 +45,7 @@ def test_two_programs_that_claim_at_once_get_every_node_once(book: SqlJournal, u
         assert len(set(tokens)) == len(NODES)
 
 
-def test_who_is_refused_is_told_everything_about_the_holder(book: SqlJournal, url: str) -> None:
+def test_a_refusal_has_everything_about_the_owner(book: SqlJournal, url: str) -> None:
     """Command, person, run, process, machine, and since when."""
     with claimant(url, "a", ["n1"]) as holder:
         holder.claim()
@@ -69,7 +69,7 @@ def test_what_was_released_is_free(opened: Open) -> None:
 
 
 def test_an_old_token_never_writes(opened: Open) -> None:
-    """After a takeover every append of the old owner is refused, and says who took over; the new owner's goes through."""
+    """After a takeover every append of the old owner is refused with the new owner's name; the new owner's goes through."""
     first, second = opened("r1", lease_s=2.0), opened("r2", command="bootstrap", actor="alice")
     old = first.claim([N1, N2], "r1").granted
     first.release([old[N1]])
@@ -97,7 +97,7 @@ def test_a_killed_local_owner_is_taken_over_at_once(book: SqlJournal, url: str, 
 
 
 def test_what_a_killed_owner_held_is_freed_by_the_next_claim(book: SqlJournal, url: str) -> None:
-    """Also nodes that nobody asks for any more, because they have arrived: no claim stays in a dead run's name."""
+    """Also nodes that are no longer asked for, because they have arrived: no claim stays in a dead run's name."""
     with claimant(url, "a", ["n1", "n2"]) as holder:
         holder.claim()
         token = holder.answer()["granted"]["n2"]
@@ -114,7 +114,7 @@ def test_what_a_killed_owner_held_is_freed_by_the_next_claim(book: SqlJournal, u
 
 
 def test_another_machines_owner_is_waited_for(opened: Open, url: str) -> None:
-    """Nobody here can know whether it lives: only its expiry frees the node. The database's clock decides."""
+    """Another host cannot know whether the owner lives: only its expiry frees the node. The database's clock decides."""
     first, second = opened("r1"), opened("r2")
     first.claim([N1], "r1")
     pretend(url, host="elsewhere", boot=f"another {HOSTS_OWN}", machine="another", pid=1)
@@ -123,7 +123,7 @@ def test_another_machines_owner_is_waited_for(opened: Open, url: str) -> None:
     assert N1 in second.claim([N1], "r2").granted
 
 
-def test_a_reboot_is_told_from_another_machine(opened: Open, url: str) -> None:
+def test_a_reboot_is_distinguished_from_another_machine(opened: Open, url: str) -> None:
     """A claim from before this machine's reboot is free, though a process of the same number may run now; one of a
     machine that merely has the same host name is not.
     """
@@ -135,18 +135,18 @@ def test_a_reboot_is_told_from_another_machine(opened: Open, url: str) -> None:
     assert (N1 in second.claim([N1], "r2").granted) == bool(Owner.this().machine)
 
 
-def test_a_later_process_of_the_same_number_is_told_apart() -> None:
+def test_a_later_process_of_the_same_number_is_another_owner() -> None:
     """Alive is who started when the owner did; a number that was given again is not."""
     here = Owner.this()
     assert here.started.isdigit()
     assert not here.dead
     assert Owner(here.host, 2**22 + 1, here.started, here.boot, here.machine).dead, "no process has such a number"
     assert Owner(here.host, here.pid, "1", here.boot, here.machine).dead
-    assert not Owner(here.host, here.pid, "1").dead, "what says nothing of its boot cannot be judged"
+    assert not Owner(here.host, here.pid, "1").dead, "an owner without a boot id cannot be judged"
 
 
-def test_renewal_tells_what_was_lost(opened: Open, url: str) -> None:
-    """Ours are prolonged, even when they had expired and nobody wanted them; of the others it says who has them."""
+def test_renewal_reports_what_was_lost(opened: Open, url: str) -> None:
+    """Ours are prolonged, even when they had expired and no run wanted them; for the others the owner is given."""
     first, second = opened("r1", lease_s=3600.0), opened("r2", command="bootstrap", actor="alice")
     claims = first.claim([N1, N2], "r1").granted
     pretend(url, expires_at=1.5)
@@ -172,7 +172,7 @@ def test_each_claim_is_renewed_by_its_own_token(opened: Open) -> None:
     assert book.renew(claims.values()) == {}, "what was another's token released a claim"
 
 
-def test_claims_last_as_long_as_the_site_says(opened: Open, url: str) -> None:
+def test_claims_last_as_long_as_the_site_has_it(opened: Open, url: str) -> None:
     """The expiry lies `lease_s` after the database's now, to parts of a second."""
     book = opened("r1", lease_s=2.5)
     book.claim([N1], "r1")

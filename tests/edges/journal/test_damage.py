@@ -1,4 +1,4 @@
-"""A damaged row is an error that says what to do, never a traceback and never another answer."""
+"""A damaged row is an error that gives the remedy, never a traceback and never another answer."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def everything(book: SqlJournal) -> list[object]:
-    """All that the journal says, read in every way."""
+    """Return the whole content of the journal, read in every way."""
     read: list[Callable[[], object]] = [
         book.states,
         book.summaries,

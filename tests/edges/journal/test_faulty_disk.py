@@ -17,7 +17,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_call_that_fails_loses_nothing(library: Path, tmp_path: Path, fault: str) -> None:
-    """Some of the writer's calls fail: what it was told is written is there once; the rest are errors of ours."""
+    """Some of the writer's calls fail: each confirmed write is there once; the rest are errors of ours."""
     chance = random.Random(fault)
     numbers = sorted(chance.sample(range(1, 90), 3))
     assert list(failing_calls(library, tmp_path / "fails", numbers, [fault])) == []

@@ -190,7 +190,7 @@ def sqlite_journal(folder: Path) -> SqlJournal:
 
 
 def test_only_the_owner_may_read_it(tmp_path: Path) -> None:
-    """A SQLite journal's files have mode 0600, those that SQLite makes beside it too."""
+    """A SQLite journal's files have mode 0600, those that SQLite makes next to it too."""
     sqlite_journal(tmp_path).append([added()])
     modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
     assert modes == dict.fromkeys(("journal.db", "journal.db-shm", "journal.db-wal"), 0o600)
@@ -232,7 +232,7 @@ def test_a_server_that_is_not_there_is_named_without_the_password(tmp_path: Path
 
 
 def test_a_foreign_database_is_not_written_over(tmp_path: Path) -> None:
-    """A database that holds somebody else's tables of our names is left as it was."""
+    """A database that holds foreign tables of our names is left as it was."""
     with sqlite3.connect(tmp_path / "journal.db") as raw:
         raw.execute("CREATE TABLE event (what TEXT)")
     with pytest.raises(EnvironmentBrokenError, match="event"):

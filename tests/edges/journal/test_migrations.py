@@ -58,7 +58,7 @@ def rows(url: str, query: str) -> list[tuple[object, ...]]:
 
 
 def test_every_version_is_frozen() -> None:
-    """Each version's database but the newest lies beside this test, from both engines: none is forgotten."""
+    """Each version's database but the newest lies next to this test, from both engines: none is forgotten."""
     versions = sorted(file.name[1:5] for file in MIGRATIONS.glob("r*.py"))
     assert versions[-1] == SCHEMA_VERSION
     for engine in ("sqlite", "postgresql"):
@@ -115,7 +115,7 @@ OBSTACLES = {
 
 
 def test_a_migration_that_fails_leaves_the_old_version(version: str, url: str) -> None:
-    """It fails at its last thing: of the columns that it had added before, none is left; mended, it goes through."""
+    """It fails at its last thing: of the columns that it had added before, none is left; repaired, it goes through."""
     put, take_away, name = OBSTACLES[version]
     _execute(url, put)
     before = columns(url)

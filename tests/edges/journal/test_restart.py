@@ -39,7 +39,7 @@ def proxied(url: str) -> Iterator[tuple[CuttingProxy, SqlJournal]]:
 
 
 @pytest.mark.parametrize("cut", Cut)
-def test_an_append_whose_line_is_cut_is_written_once(
+def test_an_append_with_a_cut_connection_is_written_once(
     proxied: tuple[CuttingProxy, SqlJournal], url: str, cut: Cut
 ) -> None:
     """Whether the `COMMIT` or only its answer was lost: each event is there once, and the append returns what is there."""
@@ -60,7 +60,7 @@ def test_what_was_written_counts_though_the_claim_is_lost_meanwhile(
     proxied: tuple[CuttingProxy, SqlJournal], url: str
 ) -> None:
     """The answer is lost, and before the line is back another run holds the node: what was written then was ours to
-    write, and is told so; the next append is refused.
+    write, and is confirmed; the next append is refused.
     """
     proxy, book = proxied
     claim = book.claim([N1], "r1").granted[N1]

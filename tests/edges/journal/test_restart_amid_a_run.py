@@ -32,7 +32,7 @@ NODES = [f"n{number}" for number in range(6)]
 
 @dataclass
 class CountingStep:
-    """Does its act once to each node that it was not done to yet, as a look at the world would tell; `amid` comes in the
+    """Does its act once to each node that it was not done to yet, as a reading of the world would show; `amid` runs in the
     middle of it, once: between the intent and the effect on the third node.
     """
 
@@ -101,7 +101,7 @@ def test_a_run_outlives_a_restart(postgresql: PostgresServer, mode: str) -> None
     book.close()
 
 
-def test_a_run_whose_database_stays_away_ends_and_the_next_one_finishes(postgresql: PostgresServer) -> None:
+def test_a_run_without_its_database_ends_and_the_next_one_finishes(postgresql: PostgresServer) -> None:
     """After its patience the run ends with exit code 3 and a sentence; what it had done is not done again."""
     done: Counter[str] = Counter()
     url = postgresql.url()

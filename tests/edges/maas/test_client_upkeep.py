@@ -43,25 +43,25 @@ def test_machines_that_were_found_once_are_observed_by_their_ids(lab, deadline):
     for target in targets:
         installer.prepare(target, deadline)
         until(installer, target, InstallState.READY)
-    lab.maas.heard.clear()
+    lab.maas.requests.clear()
     assert {seen.value.state for seen in installer.observe(targets, deadline).values()} == {InstallState.READY}
-    assert lab.maas.heard == {"GET machines": 1}
+    assert lab.maas.requests == {"GET machines": 1}
     store = lab.maas.service.store
     del store.nodes[store.by_hostname("node002").system_id]
     seen = installer.observe(targets, deadline)
     assert [seen[name].value.state for name in ("node001", "node002")] == [InstallState.READY, InstallState.ABSENT]
-    assert lab.maas.heard == {"GET machines": 4}
+    assert lab.maas.requests == {"GET machines": 4}
 
 
 def test_a_list_of_many_machines_stays_within_a_servers_request_line(lab, deadline):
     """511 by id are one request, by MAC three, by name two; the lab's server, too, takes lines of 8 KiB at most."""
     machines = Machines(MaasApi(lab.settings(), UtcClock()))
     machines.by_ids([f"{number:06x}" for number in range(511)], deadline)
-    assert lab.maas.heard == {"GET machines": 1}
+    assert lab.maas.requests == {"GET machines": 1}
     machines.by_macs([Mac(f"02:00:00:00:{n // 256:02x}:{n % 256:02x}") for n in range(511)], deadline)
-    assert lab.maas.heard == {"GET machines": 4}
+    assert lab.maas.requests == {"GET machines": 4}
     machines.by_hostnames([f"node{number:03}" for number in range(511)], deadline)
-    assert lab.maas.heard == {"GET machines": 6}
+    assert lab.maas.requests == {"GET machines": 6}
 
 
 # --- tags -------------------------------------------------------------------------------------------------------------
@@ -75,17 +75,17 @@ def test_tags_are_made_where_they_lack_and_put_on_once(lab, deadline):
     installer.prepare(target, deadline)
     assert sorted(store.by_hostname("node001").tags) == ["gpu", "training"]
     until(installer, target, InstallState.READY)
-    lab.maas.heard.clear()
+    lab.maas.requests.clear()
     installer.prepare(target, deadline)
-    assert not [words for words in lab.maas.heard if "tags" in words]
+    assert not [words for words in lab.maas.requests if "tags" in words]
 
 
-def test_a_tag_that_maas_says_it_put_on_and_did_not_is_noticed(lab, deadline):
+def test_a_tag_that_maas_confirms_and_does_not_set_is_noticed(lab, deadline):
     """The answer is 200 with `added: 0`, as for a machine that MAAS does not know: the machine itself is asked."""
     lab.maas.faults.deaf_tags.add("gpu")
     with pytest.raises(EdgeError, match="did not put the tag gpu on node001"):
         lab.installer(tags=("gpu",)).prepare(lab.target(), deadline)
-    assert lab.maas.heard["POST machines commission"] == 0
+    assert lab.maas.requests["POST machines commission"] == 0
 
 
 # --- states that last too long ----------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ def test_a_deploy_that_maas_breaks_down_over_is_looked_up(lab, deadline):
     lab.maas.faults.answers["deploy"].append(Failure.BREAKDOWN)
     assert installer.start(target, deadline).value.state is InstallState.INSTALLING
     until(installer, target, InstallState.INSTALLED)
-    assert lab.maas.heard["POST machines deploy"] == 1
+    assert lab.maas.requests["POST machines deploy"] == 1
 
 
 def age_events(lab: Lab, by: dt.timedelta) -> None:

@@ -85,7 +85,7 @@ def test_every_call_twice_does_the_work_once(lab, deadline):
 
 
 def test_a_machine_that_never_boots_fails_with_maas_own_words_and_stays_so(lab, deadline):
-    """Failed commissioning is not tried again by prepare, only by release; once the machine is mended it succeeds."""
+    """Failed commissioning is not tried again by prepare, only by release; once the machine is repaired it succeeds."""
     healthy = lab.world.machines["node001"]
     lab.run(lab.world.replace(replace(healthy, boots=False)))
     lab.lose_patience(0.2)
@@ -121,7 +121,7 @@ def test_a_failed_deployment_is_released_and_succeeds_at_the_second_attempt(lab,
 
 
 def test_an_os_that_maas_did_not_write_never_calls_it(lab, deadline):
-    """An older OS on a data drive boots instead: MAAS waits in vain and says so; the host's address is known."""
+    """An older OS on a data drive boots instead: MAAS waits in vain and reports it; the host's address is known."""
     lab.run(lab.world.replace(inject(lab.world.machines, "wrong-boot-disk", "node001")))
     installer, target = lab.installer(), lab.target()
     installer.prepare(target, deadline)
@@ -178,7 +178,7 @@ def test_a_lost_answer_while_starting_is_looked_up(lab, deadline, op):
 
 
 def test_a_lost_answer_that_cannot_be_looked_up_stays_unknown(lab, deadline):
-    """The layout's answer is lost: nothing tells whether it was done, so the caller is told just that; the next start
+    """The layout's answer is lost: it is unknown whether it was done, and the error has that; the next start
     sets the layout again.
     """
     installer, target = lab.installer(), lab.target()
@@ -228,7 +228,7 @@ def test_pool_is_set_when_preparing(lab, deadline):
 
 
 def test_another_serial_stops_everything(lab, deadline):
-    """MAAS read another serial number than the BMC told: neither prepare nor start touch that machine."""
+    """MAAS read another serial number than the BMC reported: neither prepare nor start touch that machine."""
     installer, target = lab.installer(), lab.target()
     installer.prepare(target, deadline)
     until(installer, target, InstallState.READY)
@@ -280,7 +280,7 @@ def test_a_rule_names_the_root_disk_among_what_maas_commissioned(lab, deadline):
 
 
 def test_two_drives_with_the_serial_are_refused(lab, deadline):
-    """Nobody guesses which of them is meant."""
+    """It is not guessed which of them is meant."""
     machine = lab.world.machines["node001"]
     twins = tuple(replace(drive, serial="TWIN") for drive in machine.drives[:2])
     lab.run(lab.world.replace(replace(machine, drives=twins)))
@@ -323,7 +323,7 @@ def test_many_machines_are_observed_with_one_request(lab, deadline):
         assert json.loads(evidence.content)["hostname"] == name
 
 
-def test_a_machine_whose_network_card_was_exchanged_is_found_by_name_and_serial(lab, deadline):
+def test_a_machine_with_another_network_card_is_found_by_name_and_serial(lab, deadline):
     """No MAC in common, but the name and the serial number that MAAS read: it is the same machine, in every call."""
     installer, target = lab.installer(), lab.target()
     installer.prepare(target, deadline)
@@ -405,7 +405,7 @@ def test_a_machine_that_maas_has_not_deployed_is_not_erased(lab, deadline):
 
 
 def test_only_a_proven_serial_is_erased(lab, deadline):
-    """What MAAS read off the machine must be the serial that the person typed; not told is not proven."""
+    """The serial that MAAS read off the machine must be the one that the operator typed; a missing one is not proven."""
     installer, target = deployed(lab, deadline)
     with pytest.raises(EdgeError, match="has serial"):
         installer.erase(replace(target, serial=Serial("OTHER")), deadline)
@@ -417,7 +417,7 @@ def test_only_a_proven_serial_is_erased(lab, deadline):
 
 
 def test_a_drive_that_does_not_erase_shows_as_failed(lab, deadline):
-    """MAAS says so, and can be asked again once the drive is replaced."""
+    """MAAS reports it, and can be asked again once the drive is replaced."""
     installer, target = deployed(lab, deadline)
     sound = lab.world.machines["node001"]
     broken = replace(sound, drives=(*sound.drives[:-1], replace(sound.drives[-1], failed=True)))
@@ -433,7 +433,7 @@ def test_a_drive_that_does_not_erase_shows_as_failed(lab, deadline):
 
 
 def test_a_lost_answer_to_an_erase_is_settled_by_looking(lab, deadline):
-    """Erasing already: done. Not: unknown, and said so."""
+    """Erasing already: done. Not: unknown, and reported."""
     installer, target = deployed(lab, deadline)
     lab.maas.faults.answers["release"].append(Failure.LOST)
     assert installer.erase(target, deadline).value.state is InstallState.ERASING

@@ -63,7 +63,7 @@ def test_a_machine_is_read_with_serials_trimmed_and_macs_lower_case():
 
 @pytest.mark.parametrize("field", ["system_id", "hostname", "status", "status_name", "power_type"])
 def test_a_machine_without_a_needed_field_is_not_understood(field):
-    """No default stands in for what MAAS did not say."""
+    """No default stands in for a field that MAAS left out."""
     body = machine_body()
     del body[field]
     with pytest.raises(ParseError, match=field):
@@ -86,7 +86,7 @@ def test_every_status_has_a_state():
     assert STATES.keys() == set(NodeStatus)
 
 
-def test_a_failure_is_told_in_the_words_of_the_newest_error_not_of_the_last_event():
+def test_a_failure_has_the_words_of_the_newest_error_not_of_the_last_event():
     """MAAS's status_message is its last event, here a harmless one."""
     machine = formats.machine(machine_body())
     error = MaasEvent(9, "abc123", "ERROR", "Failed to power on node", "BMC refused", NOW.replace(tzinfo=None))
@@ -96,13 +96,13 @@ def test_a_failure_is_told_in_the_words_of_the_newest_error_not_of_the_last_even
     assert status_of(machine).detail == "Failed deployment: Powering on"
 
 
-@pytest.mark.parametrize("case", REFUSALS, ids=lambda case: f"{case['status']}-{case['says'][:20]}")
+@pytest.mark.parametrize("case", REFUSALS, ids=lambda case: f"{case['status']}-{case['message'][:20]}")
 def test_refusals_become_typed_errors_without_secrets(case):
     """Both shapes of refusal, the gateway's time-outs, and bad keys whose body is never shown."""
     headers = {"content-type": case["content_type"], "retry-after": "10"}
     error = refusal(case["status"], headers, case["text"], where="MAAS", writes=True)
     assert type(error).__name__ == case["error"]
-    assert case["says"] in str(error)
+    assert case["message"] in str(error)
     assert "s3cret" not in str(error)
 
 
@@ -146,7 +146,7 @@ def test_user_data_lays_the_sites_network_in_place_of_maas_own():
 
 
 def test_without_keys_there_is_no_user_data():
-    """A host that nobody could know or reach is not installed."""
+    """A host that cannot be known or reached is not installed."""
     fields = {name: getattr(TARGET, name) for name in TARGET.__slots__}
     for missing in ("host_key_private", "host_key_public", "authorized_key"):
         with pytest.raises(UsageError):
@@ -207,15 +207,15 @@ def test_settings_find_the_api_and_hide_the_key():
         (None, ""),
     ],
 )
-def test_a_drive_tells_its_wwn_where_maas_names_it_by_that(id_path, wwn):
+def test_a_drive_has_its_wwn_where_maas_names_it_by_that(id_path, wwn):
     """Udev's names of drives: only those that are made of the WWN hold one."""
     body = machine_body()
     body["physicalblockdevice_set"][0]["id_path"] = id_path
     assert formats.machine(body).drives[0].wwn == wwn
 
 
-def test_the_root_disk_is_found_by_its_wwn_where_the_serial_is_told_otherwise():
-    """BMC and MAAS tell another serial of a RAID volume; the WWN is one. Both drives with it: nobody guesses."""
+def test_the_root_disk_is_found_by_its_wwn_where_the_serials_differ():
+    """BMC and MAAS report different serials of a RAID volume; the WWN is one. Both drives with it: no guess is made."""
     body = machine_body()
     body["physicalblockdevice_set"][0]["id_path"] = "/dev/disk/by-id/wwn-0x5000C500A1B2C3D4"
     drives = formats.machine(body).drives
@@ -262,7 +262,7 @@ def test_the_installer_decides():
         root_drive(found.drives, target)
 
 
-def test_what_the_drives_held_before_nobody_tells():
+def test_the_former_content_of_the_drives_is_unknown():
     """MAAS lists drives and reads nothing on them: no list may pass for one that was read."""
     assert status_of(formats.machine(machine_body())).drives is None
 
@@ -287,7 +287,7 @@ def run_bootcmd(tmp_path: Path, clock: int) -> str:
     """What the user-data's clock command sets, on a host whose clock shows `clock` (seconds since the epoch)."""
     ((once, often, _, *command),) = yaml.safe_load(cloud_config(TARGET, NOW))["bootcmd"]
     assert (once, often) == ("cloud-init-per", "once")
-    message = tmp_path / "said"
+    message = tmp_path / "messages"
     fakes = {
         "date": f'[ "$1" = +%s ] && echo {clock} || echo "date $*" >> {message}',
         "hwclock": f'echo "$0" >> {message}',
@@ -312,6 +312,6 @@ def test_an_event_without_a_time_is_not_understood():
     """Its place in time is what it is read for."""
     event = {"id": 1, "node": "abc123", "level": "INFO", "type": "Deploying", "description": ""}
     reported = {"events": [{**event, "created": "Sat, 21 Nov. 2026 02:08:09"}]}
-    assert formats.events(reported)[0].at == datetime(2026, 11, 21, 2, 8, 9)  # noqa: DTZ001 — MAAS tells no zone
+    assert formats.events(reported)[0].at == datetime(2026, 11, 21, 2, 8, 9)  # noqa: DTZ001 — MAAS gives no zone
     with pytest.raises(ParseError):
         formats.events({"events": [{**event, "created": "yesterday"}]})

@@ -64,13 +64,13 @@ def one(lab: Lab, name: str, **changes: Any) -> Diagnosis:
 
 def test_a_maas_that_is_ready(lab):
     """All well, but for what is not tried; and each thing is asked once."""
-    lab.maas.heard.clear()
+    lab.maas.requests.clear()
     report = look(lab)
     assert report.reached
     assert {item.name: item.health for item in report.found if item.health is not Health.OK} == {
         "maas_power": Health.NOT_MEASURED
     }
-    assert lab.maas.heard.total() < 30
+    assert lab.maas.requests.total() < 30
     assert all(not item.remedy for item in report.found)
 
 
@@ -106,7 +106,7 @@ WRONG: list[tuple[str, Callable[[Lab], None], Health, str]] = [
 
 @pytest.mark.parametrize(("name", "spoil", "health", "words"), WRONG, ids=[f"{item[0]}-{item[3]}" for item in WRONG])
 def test_what_is_wrong_is_named_with_a_remedy(lab, name, spoil, health, words):
-    """One thing wrong at a time; what is not fine says what to do."""
+    """One thing wrong at a time; each problem has a remedy."""
     spoil(lab)
     found = one(lab, name)
     assert (found.health, words in found.found) == (health, True), found
@@ -132,14 +132,14 @@ def test_what_the_site_wants_is_compared_with_what_is_there(lab, changes, name, 
 
 
 def test_racks_of_old_maas_keep_their_own_images_those_of_new_do_not(lab):
-    """From 3.5 on `list_boot_images` says nothing any more, and is not asked."""
-    lab.maas.heard.clear()
+    """From 3.5 on `list_boot_images` has no content any more, and is not asked."""
+    lab.maas.requests.clear()
     look(lab)
-    assert lab.maas.heard["GET rackcontrollers list_boot_images"] == 2
+    assert lab.maas.requests["GET rackcontrollers list_boot_images"] == 2
     lab.maas.faults.version = "3.6.2"
-    lab.maas.heard.clear()
+    lab.maas.requests.clear()
     look(lab)
-    assert lab.maas.heard["GET rackcontrollers list_boot_images"] == 0
+    assert lab.maas.requests["GET rackcontrollers list_boot_images"] == 0
 
 
 def test_a_rack_that_has_not_the_image_yet_is_named(lab):
@@ -162,8 +162,8 @@ def test_a_subnet_that_maas_has_not_is_a_wrong_word(lab):
     assert look(lab, replace(NEEDS, subnet="127.93.0.0/16")).reached
 
 
-def test_a_clock_that_is_off_is_told_before_maas_refuses_the_key(lab):
-    """MAAS tells the time in each answer's header, to the second."""
+def test_a_wrong_clock_is_reported_before_maas_refuses_the_key(lab):
+    """MAAS gives the time in each answer's header, to the second."""
 
     def found(seconds: float) -> Diagnosis:
         clock = UtcClock(timedelta(seconds=seconds))
@@ -196,7 +196,7 @@ def site(lab: Lab, tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_command_tells_findings_and_exit_codes(lab, site, capsys):
+def test_the_command_prints_findings_and_has_exit_codes(lab, site, capsys):
     """0 ready, 1 broken, 3 not reached, 2 a subnet that is not there; JSON as doctor's."""
     words = ["maas", "check", "--site", str(site)]
     assert run(words) == 0
@@ -211,7 +211,7 @@ def test_the_command_tells_findings_and_exit_codes(lab, site, capsys):
 
 
 def test_a_site_without_maas_has_nothing_to_check(site, capsys):
-    """Its machines are installed by our own PXE: wrong usage, and said so."""
+    """Its machines are installed by our own PXE: wrong usage, reported as such."""
     file = site / "site.yml"
     pxe = "provisioning:\n  backend: pxe\n  interface: eno2\n  address: 10.20.0.2\n  image: debian-12\n\n"
     file.write_text(re.sub(r"provisioning:\n(?:  .*\n)+\n", pxe, file.read_text()))

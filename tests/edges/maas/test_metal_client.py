@@ -21,12 +21,12 @@ from tests.edges.maas.kit import PUBLIC, Lab, until
 
 @dataclass
 class Firmware:
-    """Meets `Metal`. What boots from the network does as the deployer does; what boots from a disk tells MAAS so, unless
+    """Meets `Metal`. What boots from the network does as the deployer does; what boots from a disk reports it to MAAS, unless
     it is `dead`. `booted`: machine and device of each boot.
     """
 
     lab: Lab
-    desk: BootService
+    boot_service: BootService
     dead: bool = False
     booted: list[tuple[str, str]] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Firmware:
         """Nothing of it runs."""
 
     async def press_power_button(self, machine: Machine) -> None:
-        """Nobody listens."""
+        """No server listens."""
 
     async def _boot(self, machine: Machine, device: str) -> None:
         world = self.lab.world
@@ -52,20 +52,20 @@ class Firmware:
         if device != machine.boot_mac:
             world.started(machine.name, BootTarget.HDD)
             if not self.dead:
-                self.desk.hear(self.tokens[machine.name], "booted", "")
+                self.boot_service.handle(self.tokens[machine.name], "booted", "")
             return
-        token = self.desk.script(device).partition("clusterctl.token=")[2].split()[0]
+        token = self.boot_service.script(device).partition("clusterctl.token=")[2].split()[0]
         world.started(machine.name, BootTarget.PXE)
         drives = "".join(
             f"disk=/dev/nvme{number}n1\t{drive.serial}\t\t{drive.size_bytes}\tQEMU NVMe Ctrl\treadable\n"
             for number, drive in enumerate(machine.drives)
         )
         report = f"serial={machine.serial}\ncpus=1\nmemory=1000000\nmac={machine.boot_mac}\n{drives}"
-        if self.desk.hear(token, "report", report).status == 409:
+        if self.boot_service.handle(token, "report", report).status == 409:
             await world.switched_off(machine.name)
             return
-        assert self.desk.hear(token, "host-key", PUBLIC).status == 200
-        assert self.desk.hear(token, "done", "").status == 200
+        assert self.boot_service.handle(token, "host-key", PUBLIC).status == 200
+        assert self.boot_service.handle(token, "done", "").status == 200
         self.tokens[machine.name] = token
         await world.rebooted(machine.name)
 
@@ -73,8 +73,8 @@ class Firmware:
 @pytest.fixture
 def firmware(tmp_path: Path) -> Iterator[Firmware]:
     lab = Lab(tmp_path, network="127.93.0.0/16")
-    desk = BootService(lab.maas.service.lifecycle, boot_folder(tmp_path / "boot"), BASE)
-    found = Firmware(lab, desk)
+    boot_service = BootService(lab.maas.service.lifecycle, boot_folder(tmp_path / "boot"), BASE)
+    found = Firmware(lab, boot_service)
     lab.world.metal = found
     for name, machine in lab.world.machines.items():
         lab.world.states[name].boot_order = drives_first(machine)

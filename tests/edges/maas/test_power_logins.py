@@ -64,7 +64,7 @@ def test_given_read_back_and_used(lab: Lab) -> None:
 
 
 def test_a_machine_that_maas_does_not_know(lab: Lab) -> None:
-    """Nothing to tell; none is made."""
+    """No login to report; none is made."""
     assert give(lab, target(lab)) is LoginUpdate.UNKNOWN
     assert lab.maas.service.store.nodes == {}
 

@@ -25,7 +25,7 @@ from tests.edges.maas.recordings import Recording, load
 RECORDINGS = load()
 SECRET = "x3secret"
 ERRORS = {401: AuthenticationError, 503: MaasBusyError}
-pytestmark = pytest.mark.skipif(not RECORDINGS, reason="no recorded exchanges beside the checkout")
+pytestmark = pytest.mark.skipif(not RECORDINGS, reason="no recorded exchanges next to the checkout")
 
 
 class Replies(BaseHTTPRequestHandler):

@@ -17,7 +17,7 @@ TOKEN = "0123456789abcdef" * 4
 class Installer:
     """`serial`: of the one machine that may be written; `root_serial`: of the disk that may; `image`: below `boot`.
 
-    `broken_off`: that many times a file is served only in half; `spoilt`: the checksum that is told is wrong.
+    `broken_off`: that many times a file is served only in half; `spoilt`: the announced checksum is wrong.
     """
 
     boot: Path
@@ -29,13 +29,13 @@ class Installer:
     overlay: bytes
     broken_off: int = 0
     spoilt: bool = False
-    told: list[tuple[str, bytes]] = field(default_factory=list)
-    heard: threading.Condition = field(default_factory=threading.Condition)
+    messages: list[tuple[str, bytes]] = field(default_factory=list)
+    received: threading.Condition = field(default_factory=threading.Condition)
 
     def hear(self, name: str, body: bytes) -> tuple[int, bytes]:
-        with self.heard:
-            self.told.append((name, body))
-            self.heard.notify_all()
+        with self.received:
+            self.messages.append((name, body))
+            self.received.notify_all()
         if name != "report":
             return 200, b"thank you\n"
         lines = body.decode().splitlines()
@@ -52,21 +52,21 @@ class Installer:
         return 200, answer.encode()
 
     def last(self, name: str) -> bytes | None:
-        return next((body for what, body in reversed(self.told) if what == name), None)
+        return next((body for what, body in reversed(self.messages) if what == name), None)
 
     def wait_for(self, names: set[str], seconds: float) -> str:
-        """The first of `names` that the machine tells; fails after `seconds` with all that it told."""
+        """Return the first of `names` that the machine reports; fails after `seconds` with all its reports."""
 
         def which() -> str:
-            return next((what for what, _ in self.told if what in names), "")
+            return next((what for what, _ in self.messages if what in names), "")
 
-        with self.heard:
-            self.heard.wait_for(which, seconds)
+        with self.received:
+            self.received.wait_for(which, seconds)
         assert which(), f"none of {sorted(names)} within {seconds:.0f} s, but {self.words()}"
         return which()
 
     def words(self) -> list[str]:
-        return [f"{what}: {body.decode()}" for what, body in self.told if what in {"progress", "failed", "report"}]
+        return [f"{what}: {body.decode()}" for what, body in self.messages if what in {"progress", "failed", "report"}]
 
 
 class _Handler(BaseHTTPRequestHandler):

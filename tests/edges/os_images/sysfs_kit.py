@@ -27,7 +27,7 @@ class Sysfs:
     def block(
         self, name: str, content: Path | bytes | int, *, bus: str = "pci0000:00", **reported: str | bytes
     ) -> None:
-        """A block device. `content`: bytes, or the size of a sparse file; `told`: its attributes, `__` for `/`."""
+        """A block device. `content`: bytes, or the size of a sparse file; `attributes`: its attributes, `__` for `/`."""
         folder = self.root / f"sys/devices/{bus}/block/{name}"
         (folder / "device").mkdir(parents=True)
         (self.root / "sys/class/block").mkdir(parents=True, exist_ok=True)

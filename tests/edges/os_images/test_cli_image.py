@@ -1,4 +1,4 @@
-"""`clusterctl image`: what is said before anything is built, and of what there is."""
+"""`clusterctl image`: the messages before anything is built, and the list of images."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def run(*argv: str) -> Result:
     return CliRunner().invoke(cli, ["image", *argv], standalone_mode=False, catch_exceptions=False)
 
 
-def test_a_list_says_what_a_name_stands_for(tmp_path: Path) -> None:
+def test_a_list_has_the_image_of_each_name(tmp_path: Path) -> None:
     """In words and as JSON, with the path under which it is served."""
     put(BootFolder(tmp_path), manifest())
     result = run("list", "--boot-folder", str(tmp_path)).stdout
@@ -29,15 +29,15 @@ def test_a_list_says_what_a_name_stands_for(tmp_path: Path) -> None:
     assert (image["name"], image["path"]) == ("debian-12", f"images/debian-12/{'ab' * 32}/rootfs.tar.zst")
 
 
-def test_an_empty_folder_is_said_with_the_command(tmp_path: Path) -> None:
-    """Nothing there is no error: a newcomer is told how it begins."""
+def test_an_empty_folder_is_reported_with_the_command(tmp_path: Path) -> None:
+    """No image is no error: the message explains how to begin."""
     result = run("list", "--boot-folder", str(tmp_path / "nowhere"))
     assert result.exit_code == 0
     assert "clusterctl image build" in result.stdout
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_a_dry_run_says_what_would_be_built_and_changes_nothing(tmp_path: Path) -> None:
+def test_a_dry_run_prints_what_would_be_built_and_changes_nothing(tmp_path: Path) -> None:
     """Name, release, source and place."""
     folder = tmp_path / "boot"
     mirror = ("--suite", "noble", "--mirror", "http://me:pw-7@192.0.2.1/ubuntu")
@@ -48,7 +48,7 @@ def test_a_dry_run_says_what_would_be_built_and_changes_nothing(tmp_path: Path) 
 
 
 def test_a_suite_without_a_recipe_is_wrong_usage(tmp_path: Path) -> None:
-    """The ones there are stand beside it."""
+    """The existing ones are listed as well."""
     with pytest.raises(UsageError) as caught:
         run("build", "--suite", "sid", "--boot-folder", str(tmp_path), "--dry-run")
     assert "bookworm" in caught.value.remedy

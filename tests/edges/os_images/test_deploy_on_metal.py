@@ -113,20 +113,20 @@ def test_a_machine_is_written_and_boots(image: OsImage, machine: VirtualMachine,
 
 
 def test_a_machine_that_is_refused_is_not_touched(image: OsImage, machine: VirtualMachine) -> None:
-    """The answer 409: it says so, switches itself off, and has written nothing anywhere."""
+    """The answer 409: it reports that, switches itself off, and has written nothing anywhere."""
     there = installer(image, serial="ANOTHER")
     before = [content(drive) for drive in machine.drives]
     with serving(there) as port:
         deploy(machine, port)
     assert there.last("report") is not None, machine.console[-4000:]
     assert "REFUSED: that is another machine" in machine.console
-    assert [what for what, _ in there.told if what not in {"progress", "report"}] == []
+    assert [what for what, _ in there.messages if what not in {"progress", "report"}] == []
     assert [content(drive) for drive in machine.drives] == before
 
 
 @pytest.mark.soak
 def test_a_spoilt_image_does_not_boot(image: OsImage, machine: VirtualMachine) -> None:
-    """A wrong checksum is told as a failure with the log, and the firmware finds no boot loader on the disk."""
+    """A wrong checksum is reported as a failure with the log, and the firmware finds no boot loader on the disk."""
     there = installer(image, _overlay(b"no key\n"))
     there.spoilt = True
     with serving(there) as port:

@@ -1,4 +1,4 @@
-"""The deployer's own shell scripts, as far as they can be tried without a machine: what it says, asks and believes."""
+"""The deployer's own shell scripts, as far as they can be tried without a machine: its reports, requests and checks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from clusterctl.edges.os_images.initramfs import SCRIPTS, script
 pytestmark = pytest.mark.skipif(shutil.which("busybox") is None, reason="busybox is not installed")
 
 CURL = r"""#!/bin/sh
-# Answers as the next line of `answers` says: CODE [BODY-FILE [EXIT-CODE]]; keeps what it was asked.
+# Answers by the next line of `answers`: CODE [BODY-FILE [EXIT-CODE]]; keeps what it was asked.
 echo "$@" >> "$HERE/asked"
 line=$(head -n 1 "$HERE/answers")
 sed -i 1d "$HERE/answers"
@@ -41,7 +41,7 @@ SETTING = "PAUSE=0 PATIENCE=4 QUEUE=6 server=http://192.0.2.1:8080 token=feed"
 
 
 class Deployer:
-    """Runs pieces of the scripts under busybox, with a curl that answers as it was told."""
+    """Runs pieces of the scripts under busybox, with a curl that gives prepared answers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -90,20 +90,20 @@ def test_a_controller_that_is_away_is_asked_again(deployer: Deployer) -> None:
 
 
 def test_a_refusal_is_final(deployer: Deployer) -> None:
-    """409 is not asked again, and its words are what is told."""
+    """409 is not asked again, and its text is reported."""
     deployer.body("why", "that is\nanother machine\n")
     done = deployer.run('ask report; echo "$? $(refusal)"', "409 why")
     assert (done.stdout.strip(), deployer.asked) == ("1 that is another machine", 1)
 
 
-def test_nobody_there_ends_too(deployer: Deployer) -> None:
+def test_a_missing_service_ends_the_install_too(deployer: Deployer) -> None:
     """After all its tries it gives up."""
     done = deployer.run("ask report; echo $?", *["000 - 7"] * 4)
     assert (done.stdout, deployer.asked) == ("2\n", 4)
 
 
 def test_a_lost_answer_to_done_is_no_failure(deployer: Deployer) -> None:
-    """The token dies with `done`: 404 after a try whose answer was lost means that it was heard."""
+    """The token dies with `done`: 404 after a try without an answer means that it was received."""
     assert deployer.run("post_done", "000 - 52", "404").returncode == 0
 
 
@@ -199,7 +199,7 @@ def test_an_image_is_unpacked_in_one_pass(deployer: Deployer) -> None:
 def test_an_image_that_is_not_on_the_disk_ends_it(
     deployer: Deployer, content: bytes, checksum: str, cause: str
 ) -> None:
-    """The cause says whether the disk or the image is to blame, with the first of tar's own words."""
+    """The cause blames the disk or the image, with the first of tar's own words."""
     found = image(deployer.folder, content)
     done = deployer.run(f"sha256={checksum or found}; {WRITE_IMAGE}")
     assert done.returncode == 1
@@ -220,7 +220,7 @@ def test_an_image_that_is_not_on_the_disk_ends_it(
 def test_orders_that_do_not_fit_the_report_are_not_obeyed(
     deployer: Deployer, field: str, value: str, words: str
 ) -> None:
-    """It writes a disk that it has told itself, and that is one; here none is."""
+    """It writes a disk that it has reported itself, and that is one; here none is."""
     deployer.body("report", "serial=S\ndisk=/dev/nvme0n1\tD\t\t1\t\t\n")
     reported = ORDERS | {field: value}
     assignments = " ".join(f"{name}={value}" for name, value in reported.items())
@@ -261,7 +261,7 @@ def test_a_host_key_is_made_only_where_the_hosts_own_files_bring_none(deployer: 
     assert [path.read_text() for path in keys.iterdir()] == (["of the host\n"] if brought else [])
 
 
-def test_shellcheck_has_nothing_to_say() -> None:
+def test_shellcheck_finds_nothing() -> None:
     """All scripts, as they include each other."""
     if shutil.which("shellcheck") is None:
         pytest.skip("shellcheck is not installed")

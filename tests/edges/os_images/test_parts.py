@@ -44,7 +44,7 @@ def test_modules_come_with_all_that_they_need() -> None:
 
 
 def test_what_is_built_in_is_not_missed() -> None:
-    """A driver that this kernel has neither as a module nor in itself is told."""
+    """A driver that this kernel has neither as a module nor in itself is reported."""
     chosen = choose(("nvme", "idpf"), DEPENDENCIES, "kernel/drivers/nvme/host/nvme.ko\n")
     assert chosen.absent == ("idpf",)
 
@@ -139,7 +139,7 @@ def test_an_image_has_no_password_of_a_mirror() -> None:
 
 
 def test_the_network_boot_loaders_are_copied(tmp_path: Path) -> None:
-    """All of them, or it is said which package brings them."""
+    """All of them, or the error names the package."""
     packaged = tmp_path / "ipxe"
     packaged.mkdir()
     with pytest.raises(EnvironmentBrokenError, match=r"snponly\.efi"):
@@ -151,7 +151,7 @@ def test_the_network_boot_loaders_are_copied(tmp_path: Path) -> None:
 
 
 def test_the_newest_kernel_is_by_number(tmp_path: Path) -> None:
-    """Not by letters; none at all is said with the folder."""
+    """Not by letters; none at all is reported with the folder."""
     with pytest.raises(EnvironmentBrokenError, match="no kernel"):
         newest_kernel(tmp_path)
     (tmp_path / "boot").mkdir()

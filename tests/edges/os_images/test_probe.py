@@ -1,4 +1,4 @@
-"""What a machine tells of itself before anything is written to it, by every shell that may run the probe."""
+"""What a machine reports about itself before anything is written to it, by every shell that may run the probe."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_the_serial_of_a_sata_or_sas_disk_is_on_its_own_page(shell: tuple[str, .
     assert line.split("\t")[:4] == ["disk=/dev/sda", "ZC1A2B3C", "naa.5000c500a1b2c3d4", "8192"]
 
 
-def test_only_disks_that_an_os_could_be_put_on_are_told(shell: tuple[str, ...], machine: Sysfs) -> None:
+def test_only_disks_that_can_hold_an_os_are_reported(shell: tuple[str, ...], machine: Sysfs) -> None:
     """No memory, loops, CDs, partitions, empty slots, hidden paths, sticks or virtual media."""
     machine.block("sda", 8192)
     machine.block("sda1", 4096, partition="1")
@@ -131,7 +131,7 @@ def test_only_disks_that_an_os_could_be_put_on_are_told(shell: tuple[str, ...], 
     assert [line.split("\t")[0] for line in probe(shell, machine) if line.startswith("disk=")] == ["disk=/dev/sda"]
 
 
-def test_ports_are_told_by_the_address_that_is_burnt_in(shell: tuple[str, ...], machine: Sysfs) -> None:
+def test_ports_are_reported_by_their_permanent_address(shell: tuple[str, ...], machine: Sysfs) -> None:
     """Nothing virtual, no InfiniBand; a member of a bond by its own address."""
     machine.port("lo", "00:00:00:00:00:00", kind="772", real=False)
     machine.port("bond0", "aa:bb:cc:00:00:01", real=False)
@@ -140,7 +140,7 @@ def test_ports_are_told_by_the_address_that_is_burnt_in(shell: tuple[str, ...], 
     assert [line for line in probe(shell, machine) if line.startswith("mac=")] == ["mac=aa:bb:cc:00:00:02"]
 
 
-def test_a_machine_that_tells_nothing_is_told_as_that(shell: tuple[str, ...], machine: Sysfs) -> None:
+def test_a_machine_that_reports_nothing_is_reported_as_that(shell: tuple[str, ...], machine: Sysfs) -> None:
     """Empty values, no invented ones."""
     machine.root.mkdir()
     assert probe(shell, machine) == ["serial=", "uuid=", "manufacturer=", "product="]

@@ -1,4 +1,4 @@
-"""The boot folder: what is in it is whole, a name stands for one image, and what is missing is said with the command."""
+"""The boot folder: its files are whole, a name stands for one image, and a missing file is reported with the command."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_the_deployer_has_no_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["debian-12", "../../etc", "", ".building-image"])
-def test_what_is_not_there_is_said_with_the_command(tmp_path: Path, name: str) -> None:
+def test_a_missing_file_is_reported_with_the_command(tmp_path: Path, name: str) -> None:
     """A path is no name."""
     with pytest.raises(UsageError) as caught:
         BootFolder(tmp_path / "nowhere").image(name)
@@ -135,7 +135,7 @@ def test_writers_take_turns(tmp_path: Path) -> None:
     assert seen == [1]
 
 
-def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     """With where and why."""
     (tmp_path / "boot").write_text("a file")
     with (

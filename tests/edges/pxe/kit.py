@@ -1,4 +1,4 @@
-"""A desk with one armed machine, the service on loopback before it, and what a machine would say."""
+"""One armed machine, the installer service on loopback, and the messages of a machine."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class ServedAttempts:
         onward = re.fullmatch(r"#!ipxe\nchain --autofree http://[^/]+(/start/.*)\n", script)
         return self.get(onward[1]).text if onward else script
 
-    def say(self, name: str, body: str | bytes = "", token: str = "") -> requests.Response:
+    def post(self, name: str, body: str | bytes = "", token: str = "") -> requests.Response:
         url = f"{self.base}/t/{token or self.attempt.token}/{name}"
         return requests.post(url, data=body.encode() if isinstance(body, str) else body, timeout=60)
 

@@ -20,8 +20,8 @@ HTTP, DHCP, NOBODY = Account(HTTP_USER, 990, 990), Account(DHCP_USER, 991, 991),
     ("http", "dhcp", "health", "found", "remedy"),
     [
         (HTTP, DHCP, Health.OK, "the HTTP service runs as clusterctl-pxe, dnsmasq as dnsmasq", ""),
-        (NOBODY, DHCP, Health.WARN, "the HTTP service runs as nobody", "adduser --system .* clusterctl-pxe"),
-        (HTTP, NOBODY, Health.WARN, "dnsmasq as nobody", "adduser --system .* dnsmasq"),
+        (NOBODY, DHCP, Health.WARN, "the HTTP service runs as shared", "adduser --system .* clusterctl-pxe"),
+        (HTTP, NOBODY, Health.WARN, "dnsmasq as shared", "adduser --system .* dnsmasq"),
         (None, None, Health.WARN, "run as ops, the user of clusterctl", "run clusterctl as root"),
     ],
 )
@@ -34,11 +34,11 @@ def test_each_case_has_its_diagnosis(
     assert re.search(remedy, judged.remedy) if remedy else not judged.remedy
 
 
-def test_a_missing_account_is_replaced_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_account_is_replaced_by_the_shared_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """As root; another user can give none. An account of user or group 0 is none."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    nobody = pwd.getpwnam(SHARED)
-    assert account("no-such-user") == Account(SHARED, nobody.pw_uid, nobody.pw_gid)
+    shared = pwd.getpwnam(SHARED)
+    assert account("no-such-user") == Account(SHARED, shared.pw_uid, shared.pw_gid)
     assert account("root") == account("no-such-user")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert account(SHARED) is None

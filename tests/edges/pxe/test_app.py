@@ -1,4 +1,4 @@
-"""The HTTP interface: what a machine hears at each of its words, and what nobody hears."""
+"""The HTTP interface: the answers to each message of a machine, and what it never answers."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def test_a_whole_install(served: ServedAttempts) -> None:
     assert "BOOTIF=01-02-00-00-00-00-01" in script
     assert served.now.state is AttemptState.SEEN
     assert served.get(f"/t/{served.attempt.token}/probe.sh").text == HELLO
-    answer = served.say("report", report())
+    answer = served.post("report", report())
     assert answer.status_code == 200
     lines = dict(line.split("=", 1) for line in answer.text.splitlines())
     assert lines.keys() == {"root", "time", "image", "sha256", "size", "hostname"}
     assert lines["root"] == "/dev/nvme0n1"
     assert lines["image"] == f"/t/{served.attempt.token}/files/images/debian-12/d1/rootfs.tar.zst"
     assert served.get(f"/t/{served.attempt.token}/overlay.tar").content == b"a tar"
-    assert served.say("progress", "writing the image").status_code == 200
-    assert served.say("host-key", f"{KEY} root@node001\n").status_code == 200
-    assert served.say("log", b"\x1f\x8b...").status_code == 200
-    assert served.say("done").status_code == 200
+    assert served.post("progress", "writing the image").status_code == 200
+    assert served.post("host-key", f"{KEY} root@node001\n").status_code == 200
+    assert served.post("log", b"\x1f\x8b...").status_code == 200
+    assert served.post("done").status_code == 200
     now = served.now
     assert now.state is AttemptState.DONE
     assert now.host_key == KEY
@@ -61,13 +61,13 @@ def test_a_whole_install(served: ServedAttempts) -> None:
 
 def test_done_is_final(served: ServedAttempts) -> None:
     """After its last word a machine may repeat it and bring its log; all else is 404, and it boots from its disk."""
-    served.say("report", report())
-    served.say("done")
-    assert served.say("done").status_code == 200
-    assert served.say("log", "late").status_code == 200
+    served.post("report", report())
+    served.post("done")
+    assert served.post("done").status_code == 200
+    assert served.post("log", "late").status_code == 200
     for name in ("report", "progress", "host-key"):
-        assert served.say(name, report()).status_code == 404, name
-    assert served.say("failed", "no").status_code == 200
+        assert served.post(name, report()).status_code == 404, name
+    assert served.post("failed", "no").status_code == 200
     assert served.now.state is AttemptState.DONE
     for name in ("probe.sh", "overlay.tar"):
         assert served.get(f"/t/{served.attempt.token}/{name}").status_code == 404
@@ -87,12 +87,12 @@ def test_done_is_final(served: ServedAttempts) -> None:
 )
 def test_the_wrong_machine_is_not_written(served: ServedAttempts, message: str, why: str) -> None:
     """Another serial, or none or two root disks: 409 with one line why, and the token is dead."""
-    answer = served.say("report", message)
+    answer = served.post("report", message)
     assert answer.status_code == 409
     assert why in answer.text
     assert answer.text.count("\n") == 1
     assert served.now.state is AttemptState.REFUSED
-    assert served.say("report", report()).status_code == 404
+    assert served.post("report", report()).status_code == 404
     assert served.get(f"/t/{served.attempt.token}/overlay.tar").status_code == 404
 
 
@@ -103,25 +103,25 @@ def test_a_rule_names_the_root_disk_among_what_the_machine_sees(served: ServedAt
     """The drive that it names is the contract from then on: the same report again is fine, another drive is not."""
     served.attempts.change("node001", lambda now: replace(now, disk=DiskContract("", "", BY_HOST)))
     small_and_large = report().replace("DATA1\teui.0000000000000001\t480000000000", "DATA1\teui.1\t3840000000000")
-    assert served.say("report", small_and_large).status_code == 200
+    assert served.post("report", small_and_large).status_code == 200
     assert (served.now.root, served.now.disk.serial) == ("/dev/nvme0n1", ROOT_DISK)
-    assert served.say("report", small_and_large).status_code == 200
+    assert served.post("report", small_and_large).status_code == 200
     another = report(disks=("OTHER", "DATA1")).replace("eui.0000000000000000", "eui.9")
-    assert served.say("report", another).status_code == 409
+    assert served.post("report", another).status_code == 409
 
 
 def test_a_rule_that_names_two_drives_writes_none(served: ServedAttempts) -> None:
     """Refused, with all that the machine sees and what the operator has to decide."""
     served.attempts.change("node001", lambda now: replace(now, disk=DiskContract("", "", BY_HOST)))
-    assert served.say("report", report()).status_code == 409
+    assert served.post("report", report()).status_code == 409
     assert served.now.state is AttemptState.REFUSED
     assert "/dev/nvme1n1 DATA1" in served.now.reason
     assert "one_of: 2" in served.now.decide
 
 
 def test_another_machine_gets_no_script(served: ServedAttempts) -> None:
-    """The card is right and the serial that SMBIOS reports is not: no installer, no token. Whoever knows the card can ask
-    so: the attempt stays as it is, and what was asked is kept beside it.
+    """The card is right and the serial that SMBIOS reports is not: no installer, no token. A client that knows the card can ask
+    so: the attempt stays as it is, and the request is kept with it.
     """
     before = served.now
     script = served.boot(serial="SN0099")
@@ -136,7 +136,7 @@ def test_another_machine_gets_no_script(served: ServedAttempts) -> None:
 
 def test_no_request_without_the_token_changes_an_attempt(served: ServedAttempts) -> None:
     """Of all that the service answers: only what comes by the token is recorded."""
-    served.say("report", report())
+    served.post("report", report())
     before, wrong = served.now, "0" * 64
     for path in (
         f"/boot/{MAC}.ipxe?serial={SERIAL}",
@@ -149,7 +149,7 @@ def test_no_request_without_the_token_changes_an_attempt(served: ServedAttempts)
     for path in ("probe.sh", "overlay.tar", "files/images/x"):
         assert served.get(f"/t/{wrong}/{path}").status_code == 404
     for name in POST_BYTES:
-        assert served.say(name, "x", token=wrong).status_code == 404
+        assert served.post(name, "x", token=wrong).status_code == 404
     assert served.now == before
 
 
@@ -165,10 +165,10 @@ def test_no_url_of_the_boot_holds_the_token(served: ServedAttempts) -> None:
     assert token not in "".join(re.findall(r"http://[^ ]+", started))
     for name in ("probe.sh", "overlay.tar", "boot.ipxe"):
         assert served.get(f"/t/{ticket}/{name}").status_code == 404
-    assert served.say("report", report(), token=ticket).status_code == 404
+    assert served.post("report", report(), token=ticket).status_code == 404
     for name in (ticket, f"{ticket}.txt", f"{token}.ipxe", ".ipxe"):
         assert served.get(f"/start/{name}?mac={MAC}&serial={SERIAL}").status_code == 404, name
-    served.say("report", report())
+    served.post("report", report())
     assert "kernel" not in served.get(f"/start/{ticket}.ipxe?mac={MAC}&serial={SERIAL}").text
 
 
@@ -182,9 +182,9 @@ def test_a_strange_card_boots_on(served: ServedAttempts) -> None:
 
 def test_a_boot_in_the_midst_of_writing_ends_the_attempt(served: ServedAttempts) -> None:
     """Its power was cut: it is not given the same installer again, and the next run knows at once."""
-    served.say("report", report())
+    served.post("report", report())
     assert "kernel" not in served.boot(serial="")
-    assert served.now.state is AttemptState.WRITING  # who tells no serial changes nothing
+    assert served.now.state is AttemptState.WRITING  # a machine without a serial changes nothing
     assert "kernel" not in served.boot()
     assert served.now.state is AttemptState.FAILED
     assert "while its disk was written" in served.now.reason
@@ -192,26 +192,26 @@ def test_a_boot_in_the_midst_of_writing_ends_the_attempt(served: ServedAttempts)
 
 def test_lost_answers_are_asked_for_again(served: ServedAttempts) -> None:
     """The same report and the same host key twice are fine; another host key, or another root disk, is not."""
-    first = served.say("report", report())
-    again = served.say("report", report())
+    first = served.post("report", report())
+    again = served.post("report", report())
     assert [line for line in again.text.splitlines() if not line.startswith("time=")] == [
         line for line in first.text.splitlines() if not line.startswith("time=")
     ]
-    assert served.say("host-key", KEY).status_code == 200
-    assert served.say("host-key", KEY).status_code == 200
-    assert served.say("host-key", OTHER_KEY).status_code == 409
+    assert served.post("host-key", KEY).status_code == 200
+    assert served.post("host-key", KEY).status_code == 200
+    assert served.post("host-key", OTHER_KEY).status_code == 409
     assert served.now.host_key == KEY
-    assert served.say("report", report(disks=("DATA1", ROOT_DISK))).status_code == 409
+    assert served.post("report", report(disks=("DATA1", ROOT_DISK))).status_code == 409
     assert served.now.state is AttemptState.REFUSED
 
 
 def test_order_is_kept(served: ServedAttempts) -> None:
     """Nothing is done, and no key pinned, before the report was accepted; what is no key is no key."""
-    assert served.say("done").status_code == 409
-    assert served.say("host-key", KEY).status_code == 409
-    served.say("report", report())
+    assert served.post("done").status_code == 409
+    assert served.post("host-key", KEY).status_code == 409
+    served.post("report", report())
     for key in ("", "ssh-rsa AAAA", "ssh-ed25519 AAAA", f"{KEY}\n{OTHER_KEY}"):
-        assert served.say("host-key", key).status_code == 409, key
+        assert served.post("host-key", key).status_code == 409, key
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_order_is_kept(served: ServedAttempts) -> None:
 )
 def test_a_report_that_is_none(served: ServedAttempts, message: str) -> None:
     """It is not understood, so nothing is written; the machine may try again."""
-    assert served.say("report", message).status_code == 409
+    assert served.post("report", message).status_code == 409
     assert served.now.state is AttemptState.ARMED
 
 
@@ -228,7 +228,7 @@ def test_strangers_hear_nothing(served: ServedAttempts) -> None:
     answers = {
         (answer.status_code, answer.text)
         for name in ("report", "progress", "done", "log", "anything")
-        for answer in [served.say(name, "x", token="0" * 64), served.get(f"/t/{'0' * 64}/{name}")]
+        for answer in [served.post(name, "x", token="0" * 64), served.get(f"/t/{'0' * 64}/{name}")]
     }
     answers |= {
         (served.get(f"/t/x/{name}").status_code, "not found\n") for name in ("probe.sh", "overlay.tar", "user-data")
@@ -238,14 +238,14 @@ def test_strangers_hear_nothing(served: ServedAttempts) -> None:
 
 
 def test_too_much_is_refused(served: ServedAttempts) -> None:
-    assert served.say("progress", "x" * 5000).status_code == 413
-    assert served.say("log", bytes((8 << 20) + 1)).status_code == 413
-    assert served.say("log", bytes(8 << 20)).status_code == 200
+    assert served.post("progress", "x" * 5000).status_code == 413
+    assert served.post("log", bytes((8 << 20) + 1)).status_code == 413
+    assert served.post("log", bytes(8 << 20)).status_code == 200
 
 
 def test_words_are_made_plain(served: ServedAttempts) -> None:
     """Control characters, escape sequences and length of foreign words end at the desk."""
-    served.say("progress", "a\x1b[31mred\nb\x00" + "x" * 1000)
+    served.post("progress", "a\x1b[31mred\nb\x00" + "x" * 1000)
     assert served.now.milestones[-1].text.startswith("a[31mred b")
     assert len(served.now.milestones[-1].text) == 300
 

@@ -1,4 +1,4 @@
-"""The attempts: whole at any moment, whoever is killed, and the same for every process that has it before it."""
+"""The attempts: whole at any moment, whichever process is killed, and the same for every process that reads them."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_new_attempt_removes_the_files_of_the_old_one(attempts: AttemptStore, 
 
 
 def test_two_processes_lose_no_word(attempts: AttemptStore, tmp_path: Path) -> None:
-    """Both tell milestones of one machine at the same time: all of them are there."""
+    """Both report milestones of one machine at the same time: all of them are there."""
     attempts.put(armed(), {})
     for process in [writer(tmp_path, 30, "one"), writer(tmp_path, 30, "two")]:
         assert process.wait(240) == 0
@@ -129,7 +129,7 @@ def test_a_talkative_machine_fills_no_disk(attempts: AttemptStore) -> None:
 
 
 def test_a_record_that_is_none_is_named(attempts: AttemptStore, tmp_path: Path) -> None:
-    """Somebody wrote into it: said with the file's name, not taken for a machine that nobody knows."""
+    """A damaged file: reported with its name, not taken for an unknown machine."""
     attempts.put(armed(), {})
     (tmp_path / "pxe" / "machines" / "node001.json").write_text("{}")
     with pytest.raises(EnvironmentBrokenError, match=r"node001\.json: .*no record"):

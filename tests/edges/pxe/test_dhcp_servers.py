@@ -46,8 +46,8 @@ print(json.dumps([len(before), [[str(o.server), str(o.address), o.file] for o in
 @needs_lab
 @pytest.mark.lab
 @pytest.mark.timeout(300)
-def test_a_server_that_nobody_told_of_is_found(tmp_path: Path) -> None:
-    """Silence before it serves; then its address, and what it tells machines to boot. It gives no lease for that."""
+def test_an_unlisted_server_is_found(tmp_path: Path) -> None:
+    """Silence before it serves; then its address, and the boot file that it offers. It gives no lease for that."""
     argv = [
         "unshare",
         "--net",
@@ -72,7 +72,7 @@ def test_a_server_that_nobody_told_of_is_found(tmp_path: Path) -> None:
 
 
 def test_an_interface_that_is_not_there_is_unmeasured() -> None:
-    """Said with its name, never taken for silence."""
+    """Reported with its name, never taken for silence."""
     with pytest.raises(EnvironmentBrokenError, match="prov9"):
         offers("prov9", answer_s=0.1)
 
@@ -90,7 +90,7 @@ OTHER = DhcpOffer(IPv4Address("192.0.2.5"), IPv4Address("192.0.2.100"), IPv4Addr
     ],
 )
 def test_what_is_made_of_it(dhcp: Dhcp, others: tuple[DhcpOffer, ...], health: Health, words: str) -> None:
-    """Where we are the server, another one is trouble; beside one, its absence is."""
+    """Where we are the server, another one is a problem; in proxy mode, its absence is."""
     found = dhcp_servers(settings(dhcp), others)
     assert found.health is health
     assert words in found.found

@@ -1,19 +1,23 @@
-"""dnsmasq: what it is told, that it understands it, and that it answers our machines alone."""
+"""dnsmasq: its configuration, that it understands it, and that it answers our machines alone."""
 
 from __future__ import annotations
 
 import ipaddress
 import os
+import signal
+import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from clusterctl.edges.pxe import dnsmasq as dnsmasq_process
 from clusterctl.edges.pxe.addresses import found_in
-from clusterctl.edges.pxe.dnsmasq import Dnsmasq, DnsmasqFiles, configuration, reservation
+from clusterctl.edges.pxe.dnsmasq import HANG_S, Dnsmasq, DnsmasqFiles, configuration, reservation
 from clusterctl.edges.pxe.settings import Dhcp, PxeSettings
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from tests.edges.pxe.kit import MAC
+from tests.ports import reserve_port
 
 NETWORK = ipaddress.ip_network("192.0.2.0/24")
 DATA = Path(__file__).parent / "data"
@@ -61,7 +65,7 @@ def test_a_machine_is_known_by_all_its_cards() -> None:
     assert reservation("n1", (MAC, MAC), "") == "02:00:00:00:00:01,02:00:00:00:00:01,n1\n"
 
 
-def test_that_it_cannot_start_is_said_in_its_words(tmp_path: Path) -> None:
+def test_a_failed_start_is_reported_in_its_words(tmp_path: Path) -> None:
     """An interface that is not there, or a folder that is not: the controller's trouble, exit code 3."""
     file = tmp_path / "dnsmasq.conf"
     file.write_text(
@@ -69,6 +73,54 @@ def test_that_it_cannot_start_is_said_in_its_words(tmp_path: Path) -> None:
     )
     with pytest.raises(EnvironmentBrokenError, match=r"dnsmasq does not start: .*none"):
         Dnsmasq(file)
+
+
+@dataclass
+class Seconds:
+    """A clock that a test moves."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_one_that_hangs_is_noticed(tmp_path: Path) -> None:
+    """Stopped by a signal, the real dnsmasq gives no sign of life; until then, and when it goes on, it does."""
+    (tmp_path / "hosts").mkdir()
+    (tmp_path / "hosts" / "n1").write_text(reservation("n1", (MAC,), ""))
+    file = tmp_path / "dnsmasq.conf"
+    ports = f"{reserve_port()},{reserve_port()}"
+    file.write_text(
+        f"port=0\ninterface=lo\nbind-interfaces\nuser=root\nlog-facility=-\npid-file=\ndhcp-alternate-port={ports}\n"
+        f"dhcp-range=127.0.0.0,static\ndhcp-hostsdir={tmp_path}/hosts\ndhcp-leasefile={tmp_path}/leases\n"
+    )
+    seconds = Seconds()
+    dnsmasq = Dnsmasq(file, monotonic=seconds)
+
+    def hangs_at_last() -> bool:
+        """Its last lines from before it was stopped may still count as an answer."""
+        for _ in range(4):
+            seconds.now += HANG_S
+            if dnsmasq.hangs():
+                return True
+        return False
+
+    try:
+        assert not dnsmasq.hangs()
+        os.kill(dnsmasq.pid, signal.SIGSTOP)
+        assert hangs_at_last()
+        assert dnsmasq.ending == "dnsmasq hangs"
+        os.kill(dnsmasq.pid, signal.SIGCONT)
+        until = time.monotonic() + 120
+        while dnsmasq.hangs():
+            assert time.monotonic() < until, "it goes on, and still counts as hanging"
+            time.sleep(0.05)
+        assert dnsmasq.alive
+        os.kill(dnsmasq.pid, signal.SIGSTOP)
+    finally:
+        dnsmasq.close()
+    assert dnsmasq.ending == "dnsmasq was killed by signal 9 (Killed)"
 
 
 def test_the_interface_has_the_address() -> None:

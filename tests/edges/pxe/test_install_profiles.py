@@ -1,4 +1,4 @@
-"""What each way to install gives a machine: boot files, documents by card, and what it says where something is missing."""
+"""What each way to install gives a machine: boot files, documents by card, and its errors where something is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The installer over the desk: it looks first, acts once, proves whom it starts, and hears when a machine is silent."""
+"""The installer: it reads first, acts once, proves the machine that it starts, and notices a silent machine."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class World:
         assert start_ticket(self.token()) in self.handlers.boot(OTHER_MAC, SERIAL)
         return self.handlers.start_script(start_ticket(self.token()), OTHER_MAC, SERIAL) or ""
 
-    def say(self, name: str, body: str = "") -> int:
+    def post(self, name: str, body: str = "") -> int:
         return self.handlers.post(self.token(), name, body.encode(), "192.0.2.17").status
 
     def begin(self) -> None:
@@ -207,10 +207,10 @@ def test_the_whole_way(world: World) -> None:
     assert began.value.state is InstallState.INSTALLING
     assert world.bmc.orders == [f"boot {BootOnce(BootSource.PXE)}", "cycle", "closed"]
     assert "kernel" in world.boot()
-    assert world.say("report", report()) == 200
-    assert world.say("host-key", KEY) == 200
+    assert world.post("report", report()) == 200
+    assert world.post("host-key", KEY) == 200
     assert world.state() is InstallState.INSTALLING
-    assert world.say("done") == 200
+    assert world.post("done") == 200
     status = world.look().value
     assert status.state is InstallState.INSTALLED
     assert status.addresses == ("192.0.2.17",)
@@ -227,7 +227,7 @@ def test_a_machine_that_is_off_is_switched_on(world: World) -> None:
 
 
 def test_everything_twice_does_it_once(world: World) -> None:
-    """Prepared, started and observed again, the machine keeps its token, and its BMC hears of it once."""
+    """Prepared, started and observed again, the machine keeps its token, and its BMC is asked once."""
     world.begin()
     token = world.token()
     for _ in range(2):
@@ -235,8 +235,8 @@ def test_everything_twice_does_it_once(world: World) -> None:
         world.installer.start(TARGET, SOON)
     assert world.token() == token
     assert world.bmc.orders.count("cycle") == 1
-    world.say("report", report())
-    world.say("done")
+    world.post("report", report())
+    world.post("done")
     assert world.installer.start(TARGET, SOON).value.state is InstallState.INSTALLED
     assert world.bmc.orders.count("cycle") == 1
 
@@ -264,9 +264,9 @@ def test_another_machine_is_not_started(world: World) -> None:
 
 
 def test_silence_is_a_failure(world: World) -> None:
-    """Of a machine that was started and says nothing for so long; its token is dead, released it can be tried again."""
+    """For a machine that was started and is silent for so long; its token is dead, released it can be tried again."""
     world.begin()
-    world.say("report", report())
+    world.post("report", report())
     world.clock.time += timedelta(seconds=599)
     assert world.state() is InstallState.INSTALLING
     world.clock.time += timedelta(seconds=2)
@@ -274,17 +274,17 @@ def test_silence_is_a_failure(world: World) -> None:
     assert status.state is InstallState.FAILED
     assert "was silent for 10 minutes; last: its serial is right" in status.detail
     old = world.token()
-    assert world.say("done") == 404
+    assert world.post("done") == 404
     assert world.installer.release(TARGET, SOON).value.state is InstallState.READY
     world.installer.start(TARGET, SOON)
     assert world.token() != old
     assert world.handlers.post(old, "progress", b"I am back", "").status == 404
 
 
-def test_who_waits_for_an_image_is_not_silent(world: World) -> None:
+def test_a_machine_that_waits_for_an_image_is_not_silent(world: World) -> None:
     """Its requests are turned away for as long as others load theirs: that is no failure of the machine's."""
     world.begin()
-    world.say("report", report())
+    world.post("report", report())
     for _ in range(5):
         world.clock.time += timedelta(seconds=500)
         assert not world.handlers.image_requested("another token")
@@ -298,9 +298,9 @@ def test_who_waits_for_an_image_is_not_silent(world: World) -> None:
 def test_a_failure_in_the_machines_words_with_its_log(world: World) -> None:
     """The log is evidence, without the token that stands in it."""
     world.begin()
-    world.say("report", report())
-    world.say("log", f"curl http://192.0.2.1:8080/t/{world.token()}/overlay.tar: 500")
-    world.say("failed", "the image's checksum is wrong")
+    world.post("report", report())
+    world.post("log", f"curl http://192.0.2.1:8080/t/{world.token()}/overlay.tar: 500")
+    world.post("failed", "the image's checksum is wrong")
     found = world.look()
     assert found.value.state is InstallState.FAILED
     assert found.value.detail == "the image's checksum is wrong"
@@ -313,13 +313,13 @@ def test_a_failure_in_the_machines_words_with_its_log(world: World) -> None:
 
 def test_a_refused_machine(world: World) -> None:
     world.begin()
-    assert world.say("report", report(serial="SN0002")) == 409
+    assert world.post("report", report(serial="SN0002")) == 409
     status = world.look().value
     assert status.state is InstallState.FAILED
     assert "SN0002" in status.detail
 
 
-def test_no_secret_is_told(world: World) -> None:
+def test_no_secret_is_printed(world: World) -> None:
     """Neither status nor evidence nor repr has the token, and whatever prints it would be masked."""
     world.begin()
     found = world.look()
@@ -332,8 +332,8 @@ def test_no_secret_is_told(world: World) -> None:
 def test_an_exchanged_machine_begins_anew(world: World) -> None:
     """The record of the machine that stood there before is not this one's, even if it was installed."""
     world.begin()
-    world.say("report", report())
-    world.say("done")
+    world.post("report", report())
+    world.post("done")
     exchanged = replace(TARGET, serial=Serial("SN0050"), macs=(OTHER_MAC,))
     assert world.installer.observe([exchanged], SOON)["node001"].value.state is InstallState.ABSENT
     assert world.installer.prepare(exchanged, SOON).value.state is InstallState.READY
@@ -342,24 +342,24 @@ def test_an_exchanged_machine_begins_anew(world: World) -> None:
 def test_a_killed_run_goes_on_where_it_was(world: World, tmp_path: Path) -> None:
     """Another process reads the same attempts: what was armed, seen or written stays so."""
     world.begin()
-    world.say("report", report())
+    world.post("report", report())
     after = World(tmp_path, clock=world.clock, bmc=world.bmc)
     assert after.state() is InstallState.INSTALLING
     assert after.service.ensured == 1  # a machine on its way must find its server
-    after.say("done")
+    after.post("done")
     assert world.state() is InstallState.INSTALLED
 
 
 @pytest.mark.parametrize(
-    ("target", "says"),
+    ("target", "expected"),
     [
         (replace(TARGET, address=""), "no address to reserve"),
         (replace(TARGET, macs=()), "no network card"),
         (replace(TARGET, authorized_key=""), "no public key"),
     ],
 )
-def test_what_is_missing_is_said_first(world: World, target: InstallTarget, says: str) -> None:
-    with pytest.raises(UsageError, match=says):
+def test_missing_inputs_are_reported_first(world: World, target: InstallTarget, expected: str) -> None:
+    with pytest.raises(UsageError, match=expected):
         world.installer.prepare(target, SOON)
     assert world.bmc.orders == []
     assert world.attempts.find(TARGET.name) is None
@@ -371,19 +371,19 @@ def test_without_an_image_nothing_begins(world: World) -> None:
         world.installer.prepare(TARGET, SOON)
 
 
-def test_beside_another_dhcp_server_the_address_is_seen(tmp_path: Path) -> None:
-    """With dhcp: proxy nobody tells the address beforehand: it is the one from which the machine spoke last."""
+def test_with_another_dhcp_server_the_address_is_seen(tmp_path: Path) -> None:
+    """With dhcp: proxy the address is not known beforehand: it is the one that the machine last used."""
     world = World(tmp_path, dhcp=Dhcp.PROXY)
     target = replace(TARGET, address="")
     world.installer.prepare(target, SOON)
     world.installer.start(target, SOON)
-    world.say("report", report())
-    world.say("done")
+    world.post("report", report())
+    world.post("done")
     assert world.installer.observe([target], SOON)["node001"].value.addresses == ("192.0.2.17",)
 
 
 def test_a_strange_serial_is_named_where_the_machine_stays_silent(world: World) -> None:
-    """It may be the wrong machine at that cable, or anybody: it is told as not proven, and ends nothing by itself."""
+    """It may be the wrong machine at that cable, or any other: it is reported as not proven, and ends nothing by itself."""
     world.begin()
     world.handlers.boot(OTHER_MAC, "SN0099")
     assert world.state() is InstallState.INSTALLING

@@ -47,9 +47,9 @@ def test_what_only_one_of_them_does() -> None:
     assert [both.give(target, SOON).value for target in power] == [LoginUpdate.GIVEN, LoginUpdate.UNKNOWN]
 
 
-def test_a_machine_of_nobody_is_said() -> None:
-    def nobody(node: str) -> Backend:
-        raise UsageError(f"nobody installs {node}")
+def test_a_machine_without_an_installer_is_reported() -> None:
+    def no_installer(node: str) -> Backend:
+        raise UsageError(f"no installer for {node}")
 
-    with pytest.raises(UsageError, match="nobody installs head1"):
-        Installers(nobody).observe(NODES, SOON)
+    with pytest.raises(UsageError, match="no installer for head1"):
+        Installers(no_installer).observe(NODES, SOON)

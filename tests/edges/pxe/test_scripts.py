@@ -31,7 +31,7 @@ def test_a_script(name: str) -> None:
 
 
 def test_foreign_words_run_nothing() -> None:
-    """What a machine or a site file said is shown, and neither expanded nor taken for a command."""
+    """A text of a machine or a site file is shown, and neither expanded nor taken for a command."""
     line = SCRIPTS["nothing"].splitlines()[1]
     assert not set("${}|&;'\"`\\") & set(line)
 

@@ -193,7 +193,7 @@ HOSTILE = {
 def test_garbage_on_the_channel_ends_that_process_alone(
     deed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever a service in a stranger's hands sends: it is ended, the reason has none of its text, no attempt changes."""
+    """Whatever a hijacked service sends: it is ended, the reason has none of its text, no attempt changes."""
     monkeypatch.setattr(service_process, "PROGRAM", (sys.executable, "-I", "-c", FAKE + HOSTILE[deed]))
     with running(tmp_path) as found:
         before = found.attempts.find("node001")

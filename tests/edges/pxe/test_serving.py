@@ -57,7 +57,7 @@ def pxe_site(folder: Path) -> Path:
 
 
 def service_of(site: Path) -> PxeService:
-    """As a run beside it has it."""
+    """As a parallel run has it."""
     read = load_site(site)
     return pxe_service(read, pxe_settings(read), AttemptStore(state_dir(read) / "pxe" / "machines"))
 
@@ -76,13 +76,13 @@ class Serving:
     machine: int
     folder: Path
 
-    def told(self) -> dict[str, int | str]:
+    def status(self) -> dict[str, int | str]:
         return dict(json.loads((self.site / "state" / "pxe" / "service.json").read_text()))
 
     def without_privileges(self) -> None:
         """Dnsmasq and the HTTP service are processes of other users; neither reaches the site's state or secrets."""
-        dnsmasq = int(self.told()["dnsmasq"])
-        children = {child.pid: status_of(child.pid) for child in descendants(int(self.told()["pid"]))}
+        dnsmasq = int(self.status()["dnsmasq"])
+        children = {child.pid: status_of(child.pid) for child in descendants(int(self.status()["pid"]))}
         assert len(children) == 2
         assert children[dnsmasq]["Name"] == "dnsmasq"
         for pid, status in children.items():
@@ -107,7 +107,7 @@ class Serving:
         return ran.stdout
 
     def asks(self, mac: str, times: int) -> str:
-        """What a machine with this card gets by DHCP, as UEFI firmware asks; empty where nobody answers."""
+        """What a machine with this card gets by DHCP, as UEFI firmware asks; empty where no server answers."""
         self.machine_runs("ip", "link", "set", "peer0", "down")
         self.machine_runs("ip", "link", "set", "peer0", "address", mac)
         self.machine_runs("ip", "link", "set", "peer0", "up")
@@ -126,9 +126,11 @@ def serving(folder: Path) -> Iterator[Serving]:
     argv = ["unshare", "--net", "sh", str(HERE / "network.sh"), str(pids), *cli("pxe", "serve", "--site", str(site))]
     with (folder / "serve.log").open("w") as log:
         process = subprocess.Popen(argv, stderr=log, stdout=log, text=True, process_group=0)
-    told = site / "state" / "pxe" / "service.json"
+    status = site / "state" / "pxe" / "service.json"
     try:
-        eventually(lambda: (told.exists() and pids.exists()) or process.poll() is not None, "the service did not start")
+        eventually(
+            lambda: (status.exists() and pids.exists()) or process.poll() is not None, "the service did not start"
+        )
         assert process.poll() is None, (folder / "serve.log").read_text()
         yield Serving(site, process, int(pids.read_text()), folder)
     finally:
@@ -145,26 +147,26 @@ def test_served_to_our_machines_alone(tmp_path: Path) -> None:
     """
     with serving(tmp_path) as served:
         assert served.asks(MAC, 2) == ""
-        beside = service_of(served.site)
-        beside.ensure()  # a run finds that it is served already
-        beside.answer(TARGET)
+        second = service_of(served.site)
+        second.ensure()  # a run finds that it is served already
+        second.answer(TARGET)
         eventually(lambda: "ip=192.0.2.17" in served.asks(MAC, 3), "no answer to a machine of ours")
         assert "file=snponly.efi" in served.asks(MAC, 10)
         served.without_privileges()
         assert served.asks("02:00:00:00:00:99", 2) == ""
-        beside.answer(replace(TARGET, address="192.0.2.18"))
-        eventually(lambda: "ip=192.0.2.18" in served.asks(MAC, 3), "the new address is not told")
+        second.answer(replace(TARGET, address="192.0.2.18"))
+        eventually(lambda: "ip=192.0.2.18" in served.asks(MAC, 3), "the new address is not offered")
         fetch = "import urllib.request as u; print(u.urlopen('http://192.0.2.1:8080/boot.ipxe', timeout=60).read().decode())"
         served.machine_runs("ip", "address", "add", "192.0.2.18/24", "dev", "peer0")
         assert served.machine_runs(sys.executable, "-c", fetch).startswith("#!ipxe\n")
         served.machine_runs("busybox", "tftp", "-g", "-r", "snponly.efi", "-l", "loader", "192.0.2.1")
         assert (tmp_path / "loader").read_bytes() == b"a loader"
         assert run(["pxe", "serve", "--site", str(served.site)]) == 3
-        http, dnsmasq = int(served.told()["pid"]), int(served.told()["dnsmasq"])
+        http, dnsmasq = int(served.status()["pid"]), int(served.status()["dnsmasq"])
         os.kill(http, signal.SIGTERM)
         assert served.process.wait(LONG_S) == 0, (tmp_path / "serve.log").read_text()
         eventually(lambda: gone(dnsmasq), "dnsmasq outlives the service")
-        assert beside.holder is None
+        assert second.holder is None
 
 
 @needs_lab
@@ -173,10 +175,10 @@ def test_served_to_our_machines_alone(tmp_path: Path) -> None:
 def test_killed_it_leaves_nothing(tmp_path: Path) -> None:
     """SIGKILL: dnsmasq dies with it, and the next one serves at once."""
     with serving(tmp_path) as served:
-        http, dnsmasq = int(served.told()["pid"]), int(served.told()["dnsmasq"])
+        http, dnsmasq = int(served.status()["pid"]), int(served.status()["dnsmasq"])
         os.kill(http, signal.SIGKILL)
         eventually(lambda: gone(dnsmasq), "dnsmasq outlives the service")
-        eventually(lambda: service_of(served.site).holder is None, "a dead process is said to serve")
+        eventually(lambda: service_of(served.site).holder is None, "a dead process is reported to serve")
 
 
 @needs_lab
@@ -185,16 +187,16 @@ def test_killed_it_leaves_nothing(tmp_path: Path) -> None:
 def test_a_lost_dnsmasq_is_started_again(tmp_path: Path) -> None:
     """SIGKILL to it: another one answers the same machines; the serving process goes on."""
     with serving(tmp_path) as served:
-        beside = service_of(served.site)
-        beside.answer(TARGET)
-        lost = int(served.told()["dnsmasq"])
+        second = service_of(served.site)
+        second.answer(TARGET)
+        lost = int(served.status()["dnsmasq"])
         os.kill(lost, signal.SIGKILL)
-        eventually(lambda: int(served.told()["dnsmasq"]) != lost, "dnsmasq is not started again")
+        eventually(lambda: int(served.status()["dnsmasq"]) != lost, "dnsmasq is not started again")
         eventually(lambda: "ip=192.0.2.17" in served.asks(MAC, 3), "no answer to a machine of ours")
         assert served.process.poll() is None
 
 
-def test_check_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_reports_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each thing by itself, with what to do; exit code 3 where the controller lacks it. Nothing is changed."""
     site = pxe_site(tmp_path)
     assert run(["pxe", "check", "--json", "--site", str(site)]) == 3
@@ -212,7 +214,7 @@ def test_check_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert not (site / "state" / "pxe" / "service.lock").exists()
 
 
-def test_a_site_without_pxe_is_told_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_site_without_pxe_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     site = write_ready_site(tmp_path / "site")
     for command in ("serve", "check"):
         assert run(["pxe", command, "--site", str(site)]) == 2

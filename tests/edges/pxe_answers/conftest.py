@@ -19,7 +19,7 @@ def shell(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(params=TRANSPORTS)
 def machine(request: pytest.FixtureRequest, shell: str, tmp_path: Path) -> Installer:
-    """Every shell with every way to speak HTTP."""
+    """Every shell with every HTTP client."""
     return installer(tmp_path, shell, request.param)
 
 

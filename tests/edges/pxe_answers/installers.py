@@ -1,6 +1,6 @@
 """Runs the shell of the answers as an installer would: another shell, other tools, folders of the test's own.
 
-Nothing of it may touch this machine: clock and power are stand-ins by absolute path, and whoever runs it as root has lost
+Nothing of it may touch this machine: clock and power are stand-ins by absolute path, and a test that runs it as root has lost
 the right to set the clock.
 """
 
@@ -68,7 +68,7 @@ class Installer:
         return f"root={self.disk}\ntime=1767225600\n"
 
     def done(self, what: str) -> list[str]:
-        """What a stand-in was told, one line for each time."""
+        """Return the arguments of a stand-in, one line for each call."""
         reported = self.folder / what
         return reported.read_text().splitlines() if reported.exists() else []
 

@@ -1,4 +1,4 @@
-"""A stand-in for the install service: answers as it is told to, and remembers what it was asked."""
+"""A stand-in for the install service: gives prepared answers, and records the requests."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Service:
         self.server.server_bind()
 
     def open(self) -> None:
-        """Until then connections are refused, on a port that nobody else can take."""
+        """Until then connections are refused, on a port that no other process can take."""
         self.server.server_activate()
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 

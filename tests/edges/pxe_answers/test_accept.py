@@ -1,4 +1,4 @@
-"""Before anything is written: the machine tells what it is, and is told which drive is meant, or is refused."""
+"""Before anything is written: the machine reports itself, and gets its drive, or is refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.edges.pxe_answers.programs import as_subiquity_writes_it, debian_prog
 from tests.edges.pxe_answers.service import HANG_UP, Service, serving
 
 
-def test_a_machine_that_is_accepted_sets_its_clock_and_names_the_told_drive(machine: Installer) -> None:
+def test_a_machine_that_is_accepted_sets_its_clock_and_names_the_ordered_drive(machine: Installer) -> None:
     """The report is the probe's output; the clock is set by the answer; subiquity's second reading finds the drive,
     and nothing else of its answers has changed.
     """
@@ -56,7 +56,7 @@ def test_a_service_that_is_restarted_meanwhile_is_asked_again(machine: Installer
 
 
 def test_a_service_that_is_not_there_yet_is_waited_for(machine: Installer) -> None:
-    """Refused connections do not end the install; it goes on as soon as somebody listens."""
+    """Refused connections do not end the install; it goes on as soon as a server listens."""
     (machine.bin / "sleep").unlink()
     (machine.bin / "sleep").write_text(f"#!/bin/sh\necho >> {machine.folder}/slept\n/bin/sleep 0.1\n")
     (machine.bin / "sleep").chmod(0o755)
@@ -75,7 +75,7 @@ def test_a_service_that_is_not_there_yet_is_waited_for(machine: Installer) -> No
 
 
 def test_a_drive_that_the_machine_does_not_see_is_never_taken(bookworm: Installer) -> None:
-    """Also where the service says so: what it was not shown, it cannot know."""
+    """Also where the service has it so: what it was not shown, it cannot know."""
     reported = "root=/dev/sdz\ntime=1767225600\n"
     answers = {"GET probe.sh": [(200, bookworm.probe)], "POST report": [(200, reported)]}
     with serving(answers) as service:

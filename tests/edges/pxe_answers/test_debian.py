@@ -65,14 +65,14 @@ def test_no_drive_is_named_in_advance() -> None:
     assert given["partman/early_command"].endswith(" accept")
 
 
-def test_nobody_is_given_a_password() -> None:
+def test_no_account_is_given_a_password() -> None:
     """`!` fits none; with a user, root cannot log in at all."""
     user, root = answers(job(Series.BOOKWORM)), answers(job(Series.BOOKWORM, user="root"))
     assert (user["passwd/user-password-crypted"], user["passwd/root-login"]) == ("!", "false")
     assert (root["passwd/root-password-crypted"], root["passwd/make-user"]) == ("!", "false")
 
 
-def test_the_mirror_is_told_in_parts_and_security_s_host_is_left_alone() -> None:
+def test_the_mirror_is_given_in_parts_and_the_security_host_is_left_alone() -> None:
     """A site with a mirror of its own may have no way out to security.debian.org."""
     own, debians = answers(JOBS["bookworm-static"]), answers(JOBS["bookworm-dhcp"])
     assert (own["mirror/https/hostname"], own["mirror/https/directory"]) == ("10.9.0.1", "/debian")
@@ -81,7 +81,7 @@ def test_the_mirror_is_told_in_parts_and_security_s_host_is_left_alone() -> None
     assert "security" in debians["apt-setup/services-select"]
 
 
-def test_the_kernel_is_told_what_is_asked_before_the_file_is_there() -> None:
+def test_the_kernel_arguments_answer_what_is_asked_before_the_file_is_there() -> None:
     """Language, card and name would be questions before the network is up."""
     assert debian.kernel_arguments(job(Series.BOOKWORM)) == (
         "auto=true priority=critical url=http://10.9.0.1:8080/t/0123456789abcdef0123456789abcdef/preseed.cfg "

@@ -12,7 +12,7 @@ from tests.edges.pxe_answers.programs import KEY, debian_program, wait_until
 from tests.edges.pxe_answers.service import HANG_UP, Service, serving
 
 
-def test_the_told_drive_is_named_to_partman_and_holds_nothing_to_assemble(bookworm: Installer) -> None:
+def test_the_ordered_drive_is_named_to_partman_and_holds_nothing_to_assemble(bookworm: Installer) -> None:
     """Partition table and what stands at the end (GPT's copy, md) are gone, the middle is as it was."""
     answers = {"GET probe.sh": [(200, bookworm.probe)], "POST report": [(200, bookworm.accepted)]}
     with serving(answers) as service:
@@ -26,8 +26,8 @@ def test_the_told_drive_is_named_to_partman_and_holds_nothing_to_assemble(bookwo
     assert held[1 << 20 : DISK_BYTES - (1 << 20)].count(0x55) == DISK_BYTES - (2 << 20)
 
 
-def test_progress_is_told_and_a_failed_step_ends_the_install(bookworm: Installer) -> None:
-    """debian-installer would wait for somebody at the console: the log is kept, the failure told, the power cut."""
+def test_progress_is_reported_and_a_failed_step_ends_the_install(bookworm: Installer) -> None:
+    """debian-installer would wait at the console: the log is kept, the failure reported, the power cut."""
     syslog = bookworm.folder / "syslog"
     syslog.write_text("Jan  1 00:00:00 main-menu[300]: INFO: Menu item 'partman-base' selected\n")
     failed = "Jan  1 00:00:09 main-menu[300]: WARNING **: Menu item 'bootstrap-base' failed.\n"
@@ -43,7 +43,7 @@ def test_progress_is_told_and_a_failed_step_ends_the_install(bookworm: Installer
     assert failed.encode() in service.posted("log")[0]
 
 
-def test_a_clock_that_may_be_right_is_left_alone_until_the_service_tells_the_time(bookworm: Installer) -> None:
+def test_a_clock_that_may_be_right_is_left_alone_until_the_service_gives_the_time(bookworm: Installer) -> None:
     """The answers were written some minutes ago: a clock that is a little ahead of them is no wrong one."""
     now = datetime.now(UTC)
     syslog = bookworm.folder / "syslog"
@@ -58,7 +58,7 @@ def test_a_clock_that_may_be_right_is_left_alone_until_the_service_tells_the_tim
 
 
 def test_an_installer_that_waits_for_somebody_is_ended(bookworm: Installer) -> None:
-    """A question that no answer was prepared for: nothing is logged any more, and the last that was tells why."""
+    """A question that no answer was prepared for: nothing is logged any more, and the last log line has the reason."""
     syslog = bookworm.folder / "syslog"
     syslog.write_text("Jan  1 00:00:00 net-retriever: error: no such file\n")
     with serving({}) as service:
@@ -68,7 +68,7 @@ def test_an_installer_that_waits_for_somebody_is_ended(bookworm: Installer) -> N
     assert service.posted("log")[0] == syslog.read_bytes()
 
 
-def test_finish_leaves_a_way_in_and_tells_the_host_key(bookworm: Installer) -> None:
+def test_finish_leaves_a_login_and_reports_the_host_key(bookworm: Installer) -> None:
     """The key that may log in, no passwords, the network, and the public host key, before `done`."""
     files = {"/etc/systemd/network/10-uplink.network": "[Match]\nName='$HOME' \\n `id`\n"}
     with serving({}) as service:

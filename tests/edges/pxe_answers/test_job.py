@@ -51,8 +51,8 @@ def test_no_network_of_the_site_s_is_no_file(series: Series) -> None:
     assert network_files(HostNetwork(), series) == {}
 
 
-def test_the_network_is_told_in_the_words_of_the_release() -> None:
-    """Netplan for Ubuntu; networkd and resolv.conf for Debian; udev's rules for IPoIB, which neither can say, for both."""
+def test_the_network_is_configured_in_the_format_of_the_release() -> None:
+    """Netplan for Ubuntu; networkd and resolv.conf for Debian; udev's rules for IPoIB, which neither can express, for both."""
     jammy, noble, bookworm = (network_files(NETWORKS["rails"], series) for series in Series)
     assert jammy == noble
     assert set(noble) == {netplan.FILE, networkd.UDEV_RULES}

@@ -14,7 +14,7 @@ from tests.edges.pxe_answers.jobs import job
 
 @pytest.mark.parametrize("program", [ubuntu.program(job()), debian.program(job(Series.BOOKWORM))])
 def test_shellcheck_finds_nothing(program: str, tmp_path: Path) -> None:
-    """As POSIX sh; each warning that is left out says why."""
+    """As POSIX sh; each warning that is left out has a reason."""
     checker = shutil.which("shellcheck")
     if checker is None:
         pytest.skip("no shellcheck here")

@@ -43,7 +43,7 @@ JOBS = {
 
 @pytest.mark.parametrize("name", ["jammy-dhcp", "noble-static", "noble-bonded"])
 def test_what_is_rendered_is_the_golden(name: str) -> None:
-    """To the letter: whoever changes an answer sees here what the installers will see."""
+    """To the letter: the effect of a changed answer on the installers is visible here."""
     assert ubuntu.user_data(JOBS[name]) == (GOLDENS / f"{name}.user-data").read_text()
 
 
@@ -65,7 +65,7 @@ def test_subiquity_s_own_schema_takes_it(name: str) -> None:
 
 
 def test_it_comes_to_subiquity_as_it_was_meant() -> None:
-    """Through cloud-init's user-data, with nothing beside `autoinstall` at the top."""
+    """Through cloud-init's user-data, with `autoinstall` alone at the top."""
     text = ubuntu.user_data(JOBS["noble-bonded"])
     assert text.startswith("#cloud-config\n")
     assert yaml.safe_load(text) == {"autoinstall": ubuntu.autoinstall(JOBS["noble-bonded"])}
@@ -80,12 +80,12 @@ def test_no_drive_is_taken_before_the_service_has_named_one(series: Series) -> N
     assert "layout" not in storage
 
 
-def test_the_host_key_that_is_told_is_the_one_that_stays() -> None:
+def test_the_host_key_that_is_reported_is_the_one_that_stays() -> None:
     """cloud-init would throw it away at the first boot and make another."""
     assert ubuntu.autoinstall(job())["user-data"]["ssh_deletekeys"] is False
 
 
-def test_nobody_is_given_a_password() -> None:
+def test_no_account_is_given_a_password() -> None:
     """Keys only, for the user and for root; the login that the controller has is there in either case."""
     for user in ("ops", "root"):
         first_boot: dict[str, Any] = ubuntu.autoinstall(job(user=user))["user-data"]
@@ -102,14 +102,14 @@ def test_reports_do_not_go_through_the_apt_cache() -> None:
     assert given["apt"]["http_proxy"] == CACHE
 
 
-def test_each_series_is_told_its_mirror_in_its_own_words() -> None:
+def test_each_series_gets_its_mirror_in_its_own_format() -> None:
     """The first installers of 22.04 know no mirror-selection; the two must not stand together."""
     jammy, noble = (ubuntu.autoinstall(site(series, "dhcp"))["apt"] for series in UBUNTU)
     assert (jammy["primary"][0]["uri"], "mirror-selection" in jammy) == (MIRROR, False)
     assert (noble["mirror-selection"]["primary"], "primary" in noble) == ([{"uri": MIRROR}], False)
 
 
-def test_the_kernel_is_told_where_iso_and_seed_are() -> None:
+def test_the_kernel_arguments_name_iso_and_seed() -> None:
     """cloud-init of 22.04 takes a seed over HTTP by its older name only; both need the slash at the end."""
     assert ubuntu.kernel_arguments(job(Series.JAMMY)) == (
         "ip=dhcp BOOTIF={bootif} url=http://10.9.0.1:8080/files/noble/ubuntu.iso cloud-config-url=/dev/null autoinstall "

@@ -15,7 +15,7 @@ from tests.edges.pxe_answers.service import HANG_UP, serving
 
 
 def test_finish_puts_the_site_s_network_in_place_of_the_installer_s(live_server: Installer) -> None:
-    """One netplan file, for root only; SSH host keys that came with the image are gone; the key is told, then done."""
+    """One netplan file, for root only; SSH host keys of the image are gone; the key is reported, then done."""
     target = live_server.folder / "target"
     (target / "etc/netplan").mkdir()
     (target / "etc/netplan/00-installer-config.yaml").write_text("network: {version: 2}\n")
@@ -33,7 +33,7 @@ def test_finish_puts_the_site_s_network_in_place_of_the_installer_s(live_server:
 
 
 def test_a_lost_answer_to_done_is_not_a_failure(live_server: Installer) -> None:
-    """The attempt is over with the first `done` that is heard: the second finds none. One that was never heard fails."""
+    """The attempt is over with the first `done` that arrives: the second finds none. One that never arrived fails."""
     for answers, ended in (([(HANG_UP, ""), (404, "")], 0), ([(404, "")], 1)):
         with serving({"POST done": answers}) as service:
             assert live_server.run(ubuntu_program(service, live_server.folder), "finish").returncode == ended
@@ -51,7 +51,7 @@ def test_an_error_posts_the_logs_then_the_reason_and_switches_off(live_server: I
     assert service.posted("failed") == [b"subiquity stopped: ERROR root:39 top level error\n"]
 
 
-def test_logs_that_are_too_long_are_told_from_their_ends(live_server: Installer) -> None:
+def test_of_logs_that_are_too_long_the_end_is_reported(live_server: Installer) -> None:
     """At most 8 MiB are posted, as text."""
     logs = live_server.folder / "log" / "installer"
     logs.mkdir(parents=True)

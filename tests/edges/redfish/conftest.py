@@ -53,6 +53,6 @@ def served(tmp_path: Path) -> Iterator[tuple[Bmc, BmcAddress]]:
 
 @pytest.fixture(scope="session")
 def sushy_tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sushy, BmcAddress]]:
-    """One for all: it can be configured once in a process. Whoever uses it calls `anew` first."""
+    """One for all: it can be configured once in a process. Each user calls `reset` first."""
     with serve_sushy(tmp_path_factory.mktemp("sushy")) as both:
         yield both

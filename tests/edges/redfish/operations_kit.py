@@ -45,7 +45,7 @@ def soon() -> Deadline:
 
 
 Operation = Callable[[BmcClient, Target], object]
-"""A text is what is to be said besides that it is done."""
+"""A text is what is to be reported in addition to the success."""
 
 
 def _identity(bmc: BmcClient, target: Target) -> None:
@@ -56,7 +56,7 @@ def _identity(bmc: BmcClient, target: Target) -> None:
 def _inventory(bmc: BmcClient, _: Target) -> str:
     found = bmc.inventory(soon()).value
     parts = [field.name for field in fields(Inventory) if field.name in _PARTS]
-    reported = {"not told": None, "none listed": ()}
+    reported = {"not reported": None, "none listed": ()}
     lists = {words: [name for name in parts if getattr(found, name) == value] for words, value in reported.items()}
     return "; ".join(f"{words}: {', '.join(names)}" for words, names in lists.items() if names)
 
@@ -93,7 +93,7 @@ def _eject(bmc: BmcClient, target: Target) -> None:
 
 
 def _status(bmc: BmcClient, _: Target) -> str:
-    return "not told" if bmc.power(soon()).value is Power.UNKNOWN else ""
+    return "not reported" if bmc.power(soon()).value is Power.UNKNOWN else ""
 
 
 OPERATIONS: Mapping[str, Operation] = {

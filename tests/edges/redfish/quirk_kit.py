@@ -78,7 +78,7 @@ def soon() -> Deadline:
 
 
 def whole(found: Inventory, there: Machine) -> bool:
-    """As many GPUs, HCAs and drives as there are, each the right one where its BMC tells a serial (a DGX's does not of
+    """As many GPUs, HCAs and drives as there are, each the right one where its BMC reports a serial (a DGX's does not for
     its HCAs).
     """
     kinds = ((found.gpus, there.gpus), (found.hcas, there.hcas), (found.drives, there.drives))

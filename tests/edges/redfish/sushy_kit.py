@@ -26,7 +26,7 @@ RESET = f"/redfish/v1/Systems/{UUID}/Actions/ComputerSystem.Reset"
 
 class Sushy:
     """WSGI: the emulator, its System with a serial; `asked` are the requests. Its machine takes a second to eleven to
-    switch, which nobody here waits for: what it has pending is due at once.
+    switch, which no test waits for: what it has pending is due at once.
     """
 
     def __init__(self, app: Any) -> None:
@@ -35,7 +35,7 @@ class Sushy:
         self.asked: list[str] = []
         self.serial = SERIAL
 
-    def anew(self) -> None:
+    def reset(self) -> None:
         """The machine as it was delivered: off, and nothing set."""
         self._app.systems._systems[UUID] = copy.deepcopy(MACHINE)
         self.asked.clear()

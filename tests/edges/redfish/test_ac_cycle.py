@@ -51,7 +51,7 @@ def test_away_and_back(bmcs: RedfishBmcs, served: Served, server: Bmc) -> None:
 
 
 def test_a_bmc_that_never_went_away(bmcs: RedfishBmcs, served: Served, server: Bmc) -> None:
-    """It accepted and did nothing: said as such."""
+    """It accepted and did nothing: reported as such."""
     server.faults["POST", ACTION] = [status(202)]
     with pytest.raises(EdgeError, match="did not go away itself"):
         cycle(bmcs, served)

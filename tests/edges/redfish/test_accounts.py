@@ -63,7 +63,7 @@ def fresh() -> RedfishBmcs:
 
 @pytest.mark.parametrize("kind", KINDS, ids=named)
 def test_changed_and_taken(lab: Site, kind: tuple[Vendor, tuple[BmcQuirk, ...]]) -> None:
-    """As the machine itself tells; then the new one logs in, and the serial is told. Nothing shown has a password."""
+    """The machine itself has the new one; then that one logs in, and the serial is read. Nothing shown has a password."""
     name = named(kind)
     there = lab.world.machines[name]
     bmcs, new = fresh(), replace(address(lab, name, NEW), former=(there.bmc.user, PASSWORD))
@@ -120,7 +120,7 @@ def test_changed_after_it_was_rejected(one: Site) -> None:
         assert not bmc.took_former
 
 
-def test_limits_are_told(one: Site) -> None:
+def test_limits_are_reported(one: Site) -> None:
     """As AccountService has them; the account is found by its name among those that there are."""
     with fresh().open_accounts(address(one, "one"), soon()) as bmc:
         found = bmc.look("root", soon()).account

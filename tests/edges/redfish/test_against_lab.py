@@ -51,7 +51,7 @@ class Lab:
         return self.addresses[name]
 
     def change(self, machine: Machine) -> None:
-        """The machine is broken or mended; returns when its BMC shows it."""
+        """Break or repair the machine; return when its BMC shows it."""
         self.loop.run(self.world.replace(machine))
 
 

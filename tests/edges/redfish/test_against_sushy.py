@@ -1,4 +1,4 @@
-"""The client against sushy-tools' emulator, which neither of us wrote: it knows no sessions, and tells no serial.
+"""The client against sushy-tools' emulator, which neither of us wrote: it knows no sessions, and reports no serial.
 
 Its machine gets a serial here, for without one nothing is switched. What it does not do as the standard has it must be
 found out: it reports each boot override as continuous.
@@ -19,7 +19,7 @@ from tests.edges.redfish.sushy_kit import SERIAL, Sushy
 @pytest.fixture
 def sushy(sushy_tools: tuple[Sushy, BmcAddress]) -> tuple[Sushy, BmcAddress]:
     """The emulator with its machine as delivered."""
-    sushy_tools[0].anew()
+    sushy_tools[0].reset()
     return sushy_tools
 
 
@@ -46,7 +46,7 @@ def test_a_boot_override_that_stays(bmcs: RedfishBmcs, sushy: tuple[Sushy, BmcAd
 
 
 def test_without_a_serial(bmcs: RedfishBmcs, sushy: tuple[Sushy, BmcAddress]) -> None:
-    """Its chassis says which machine it is; under its former serial nothing is switched."""
+    """Its chassis identifies the machine; under its former serial nothing is switched."""
     sushy[0].serial = Serial("")
     with bmcs.open(sushy[1], soon()) as bmc:
         found = bmc.inventory(soon()).value

@@ -96,7 +96,7 @@ def test_each_source(
 
 
 def test_a_source_that_the_bmc_does_not_have(bmcs: RedfishBmcs, served: Served, server: Bmc) -> None:
-    """It says which it has; nothing is sent."""
+    """The error names what it has; nothing is sent."""
     server.tree[SYSTEM]["Boot"]["BootSourceOverrideTarget@Redfish.AllowableValues"] = ["None", "Hdd"]
     with pytest.raises(EdgeError, match="boots from Hdd, None, not from pxe"):
         once(bmcs, served)
@@ -213,7 +213,7 @@ def test_an_etag_that_fits_nowhere(bmcs: RedfishBmcs, served: Served, server: Bm
 
 
 def test_a_new_etag_is_taken_up(bmcs: RedfishBmcs, served: Served, server: Bmc) -> None:
-    """Somebody changed the System meanwhile: its new ETag is sent, from the top of the ladder."""
+    """Another client changed the System meanwhile: its new ETag is sent, from the top of the ladder."""
     server.tree[SYSTEM]["@odata.etag"] = '"old"'
 
     def changed(handler: Handler) -> None:
@@ -264,7 +264,7 @@ def test_never_taken_while_in_post(bmcs: RedfishBmcs, served: Served, server: Bm
     assert len(server.patched) == 6
 
 
-def test_lockdown_is_said_with_what_to_do(bmcs: RedfishBmcs, served: Served, server: Bmc) -> None:
+def test_lockdown_is_reported_with_what_to_do(bmcs: RedfishBmcs, served: Served, server: Bmc) -> None:
     """An iDRAC in System Lockdown Mode is not asked again and again; the remedy names the switch."""
     server.tree["/redfish/v1"]["Vendor"] = "Dell"
     server.tree[SYSTEM]["SKU"] = SERIAL
@@ -300,7 +300,7 @@ def test_the_answer_is_lost_and_it_is_done(bmcs: RedfishBmcs, served: Served, se
 
 
 def test_the_answer_is_lost_and_it_is_not_done(bmcs: RedfishBmcs, served: Served, server: Bmc) -> None:
-    """Asked for once more; lost again, nobody can tell."""
+    """Asked for once more; lost again, the result is unknown."""
     server.faults["PATCH", SYSTEM] = [drop]
     once(bmcs, served)
     assert len(server.patched) == 2
@@ -359,6 +359,6 @@ def test_a_uri_that_is_none(uri: str) -> None:
 
 
 def test_a_uri_for_a_disk() -> None:
-    """Says nothing, so it is a mistake."""
+    """It has no content, so it is a mistake."""
     with pytest.raises(UsageError):
         BootOnce(BootSource.DISK, "http://192.0.2.1/x")

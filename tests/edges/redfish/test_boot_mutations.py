@@ -52,8 +52,8 @@ def use(found: Any) -> None:
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_any_one_field_dropped_nulled_or_retyped(vendor: str, what: str, data: st.DataObject) -> None:
-    """It is used or refused, by an error that names a resource. Whose machine it is stays the same; a Dell without its
-    manufacturer tells its board's serial, which is nobody's, so that nothing would be done to it.
+    """It is used or refused, by an error that names a resource. The machine's identity stays the same; a Dell without its
+    manufacturer reports its board's serial, which no node has, so that nothing would be done to it.
     """
     tree = seen_by(what, vendor)
     serial = ask(READERS[what], tree).serial

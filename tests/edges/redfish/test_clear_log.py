@@ -46,7 +46,7 @@ def fill(server: Bmc, *messages: str) -> None:
 
 @pytest.fixture(name="there")
 def _there(served: Served) -> Served:
-    """A System with one log of two entries, which tells that it was cleared."""
+    """A System with one log of two entries, which records that it was cleared."""
     server = served[0]
     server.tree[SYSTEM]["LogServices"] = {"@odata.id": SERVICES}
     server.tree[SERVICES] = {"Members": [{"@odata.id": SEL}], "Members@odata.count": 1}
@@ -119,7 +119,7 @@ def test_an_answer_that_is_lost(bmcs: RedfishBmcs, there: Served) -> None:
 
 
 def test_accepted_and_not_done(bmcs: RedfishBmcs, there: Served) -> None:
-    """Is an error that says what stands there."""
+    """It is an error that names what is there."""
     there[0].faults["POST", CLEAR] = [status(204)] * 9
     with bmcs.open(there[1], soon()) as bmc, pytest.raises(EdgeError, match="has 2 entries"):
         clear(bmc)
@@ -150,7 +150,7 @@ def test_a_log_that_is_too_long_to_keep(bmcs: RedfishBmcs, there: Served) -> Non
 
 
 def test_no_log_to_clear(bmcs: RedfishBmcs, there: Served) -> None:
-    """Said as such, with what to do."""
+    """Reported as such, with what to do."""
     del there[0].tree[SEL]["Actions"]
     with bmcs.open(there[1], soon()) as bmc, pytest.raises(EdgeError, match="no event log") as caught:
         bmc.archive_log(soon())

@@ -83,7 +83,7 @@ def test_evidence_of_a_marked_bmc_is_simulated(bmcs: RedfishBmcs, served: Served
 
 
 def test_evidence_of_any_bmc_of_a_simulated_site_is_simulated(served: Served) -> None:
-    """The site's word holds, whatever the BMC says."""
+    """The site's setting holds, whatever the BMC claims."""
     _, address = served
     with RedfishBmcs(FixedClock(), QUICK, origin=Origin.SIMULATED).open(address, soon()) as bmc:
         assert bmc.power(soon()).evidence[0].origin is Origin.SIMULATED
@@ -163,7 +163,7 @@ def test_a_session_that_ends_early(bmcs: RedfishBmcs, served: Served) -> None:
 
 
 def test_a_rejection_that_means_nothing(bmcs: RedfishBmcs, served: Served) -> None:
-    """A single 401 amid the walk: the read is repeated, for a token locks nobody out; no second log-in."""
+    """A single 401 in the middle of the walk: the read is repeated, for a token locks no account; no second log-in."""
     server, address = served
     server.faults["GET", SYSTEM] = [status(401)]
     assert inventory(bmcs, address).serial == "EX00042"
@@ -179,7 +179,7 @@ def test_a_session_that_does_not_hold(bmcs: RedfishBmcs, served: Served) -> None
 
 
 def test_rejected_credentials_are_not_asked_again_in_a_run(bmcs: RedfishBmcs, served: Served) -> None:
-    """One confirmed 401 per BMC and run: the next one who asks is told so; other credentials are tried."""
+    """One confirmed 401 per BMC and run: the next caller gets that error; other credentials are tried."""
     server, address = served
     wrong = replace(address, password="wrong-one")
     for _ in range(3):
@@ -223,7 +223,7 @@ def test_wrong_rejections_are_passed_over_below_the_lock_out(
     assert server.asked.count(("POST", SESSIONS)) == tries
 
 
-def test_a_factory_password_is_said_as_such(bmcs: RedfishBmcs, served: Served) -> None:
+def test_a_factory_password_is_reported_as_such(bmcs: RedfishBmcs, served: Served) -> None:
     """A BMC that does nothing before its password is changed (GB200): not a broken tree, but what to do."""
     server, _ = served
     refused = status(403, error("Base.1.13.PasswordChangeRequired", "The password must be changed."))
@@ -232,7 +232,7 @@ def test_a_factory_password_is_said_as_such(bmcs: RedfishBmcs, served: Served) -
 
 
 def test_no_free_session(bmcs: RedfishBmcs, served: Served) -> None:
-    """A BMC that is full of sessions is waited for, then says so in our words, with what to do."""
+    """A BMC that is full of sessions is waited for, then it is an error in our words, with what to do."""
     server, address = served
     full = error("IDRAC.2.8.RAC0218", "The maximum number of user sessions is reached.")
     server.faults["POST", SESSIONS] = [status(400, full)] * 3
@@ -281,7 +281,7 @@ def test_a_bmc_that_hangs_ends_at_the_deadline(bmcs: RedfishBmcs, served: Served
 
 
 def test_cancelling_ends_a_wait(bmcs: RedfishBmcs, served: Served) -> None:
-    """Ctrl-C is heard while a BMC keeps silent, long before the deadline."""
+    """Ctrl-C is noticed while a BMC keeps silent, long before the deadline."""
     token = threading.Event()
 
     def cancelled(handler: Handler) -> None:
@@ -292,14 +292,14 @@ def test_cancelling_ends_a_wait(bmcs: RedfishBmcs, served: Served) -> None:
     assert isinstance(failure(bmcs, served, Deadline.after(3600, token)), CancelledError)
 
 
-def test_nobody_listens(bmcs: RedfishBmcs) -> None:
+def test_no_server_listens(bmcs: RedfishBmcs) -> None:
     """A closed port is an unreachable BMC."""
     with pytest.raises(UnreachableError, match="Connection refused"):
         inventory(bmcs, BmcAddress("127.0.0.1", "root", PASSWORD, 9, ""))
 
 
 def test_a_port_without_tls(bmcs: RedfishBmcs) -> None:
-    """A service that does not speak TLS gets no password, and is not blamed for its certificate."""
+    """A service that does not use TLS gets no password, and is not blamed for its certificate."""
     with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
         threading.Thread(target=server.handle_request, daemon=True).start()
         with pytest.raises(EdgeError) as caught:
@@ -354,7 +354,7 @@ def test_the_environment_is_ignored(bmcs: RedfishBmcs, served: Served, monkeypat
 def test_a_session_that_cannot_be_closed_is_no_failure(
     bmcs: RedfishBmcs, served: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The inventory stands; the log says that a session stays open."""
+    """The inventory stands; the log has that a session stays open."""
     caplog.set_level("WARNING", logger="clusterctl")
     served[0].faults["DELETE", f"{SESSIONS}/7"] = [status(500)]
     assert inventory(bmcs, served[1]).serial == "EX00042"

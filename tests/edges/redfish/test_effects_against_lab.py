@@ -79,7 +79,7 @@ def soon() -> Deadline:
 @pytest.mark.parametrize("vendor", list(Vendor), ids=lambda vendor: vendor.value)
 def test_every_vendor(site: Lab, patient: RedfishBmcs, vendor: Vendor) -> None:
     """One boot from each source that it has, a disc in and out, on, cycled, off: as the machine itself
-    tells, not only its BMC.
+    shows, not only its BMC.
     """
     one = machine((vendor, None))
     serial, state = Serial(one.serial), site.world.states[one.name]
@@ -101,7 +101,7 @@ def test_every_vendor(site: Lab, patient: RedfishBmcs, vendor: Vendor) -> None:
 
 @pytest.mark.parametrize("kind", COPES, ids=lambda kind: f"{kind[0].value} {kind[1].value}")
 def test_bad_quirks_that_are_borne(site: Lab, patient: RedfishBmcs, kind: tuple[Vendor, BmcQuirk]) -> None:
-    """What was asked for happens, as the machine itself tells, call by call, each in a session of its own."""
+    """The ordered change happens, as the machine itself shows, call by call, each in a session of its own."""
     one = machine(kind)
     serial, state = Serial(one.serial), site.world.states[one.name]
     for _ in range(2):
@@ -117,7 +117,7 @@ def test_bad_quirks_that_are_borne(site: Lab, patient: RedfishBmcs, kind: tuple[
 
 
 def test_a_boot_that_is_reverted(site: Lab, patient: RedfishBmcs) -> None:
-    """200 and Legacy: an error that says what was asked and what was found."""
+    """200 and Legacy: an error that has the request and the result."""
     one = machine((Vendor.SUPERMICRO, BmcQuirk.REVERTS_BOOT))
     with patient.open(site[one.name], soon()) as bmc, pytest.raises(EdgeError) as caught:
         bmc.boot_once(BootOnce(BootSource.PXE), Serial(one.serial), soon())
@@ -125,7 +125,7 @@ def test_a_boot_that_is_reverted(site: Lab, patient: RedfishBmcs) -> None:
 
 
 def test_a_factory_password(site: Lab, patient: RedfishBmcs) -> None:
-    """Nothing works before it is changed; that is what is said."""
+    """Nothing works before it is changed; the error has that."""
     one = machine((Vendor.OPENBMC, BmcQuirk.MUST_CHANGE_PASSWORD))
     with pytest.raises(AuthenticationError, match="factory password"), patient.open(site[one.name], soon()) as bmc:
         bmc.set_power(Power.ON, Serial(one.serial), soon())

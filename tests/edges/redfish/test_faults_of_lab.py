@@ -121,7 +121,7 @@ def test_a_running_machine_is_read_too(bmcs: RedfishBmcs, tmp_path: Path) -> Non
 
 
 def test_a_dead_bmc(bmcs: RedfishBmcs, tmp_path: Path) -> None:
-    """Nobody listens: unreachable, may pass; mended, it answers again."""
+    """No server listens: unreachable, may pass; repaired, it answers again."""
     dead = broken("dead-bmc")
     with lab([dead], tmp_path) as site:
         (root,) = discover(bmcs, site).roots()
@@ -133,7 +133,7 @@ def test_a_dead_bmc(bmcs: RedfishBmcs, tmp_path: Path) -> None:
 
 
 def test_a_bmc_that_hangs(bmcs: RedfishBmcs, tmp_path: Path) -> None:
-    """It takes the connection and says nothing: the deadline ends the wait, and the remedy is a reset."""
+    """It accepts the connection and sends nothing: the deadline ends the wait, and the remedy is a reset."""
     with lab([broken("hanging-bmc")], tmp_path) as site:
         (root,) = discover(bmcs, site, deadline=Deadline.after(2.5)).roots()
         assert (root.check, root.deterministic) == ("bmc", False)
@@ -154,7 +154,7 @@ def test_a_bmc_that_dies_in_the_middle(tmp_path: Path, fault: str) -> None:
 
 
 def test_a_wrong_password(bmcs: RedfishBmcs, tmp_path: Path) -> None:
-    """It is tried once, stands firm, and neither password is told."""
+    """It is tried once, the answer counts, and neither password is printed."""
     with lab([broken("wrong-bmc-password")], tmp_path) as site:
         with pytest.raises(AuthenticationError), bmcs.open(site["node001"], Deadline.after(60)):
             pass

@@ -173,7 +173,7 @@ def test_an_unreadable_system_is_an_error() -> None:
 
 
 def test_a_collection_that_lists_fewer_than_it_counts() -> None:
-    """The count beside the members is believed: a member that is not listed is not lost silently."""
+    """The count next to the members is believed: a member that is not listed is not lost silently."""
     tree = small()
     tree[f"{SYSTEM}/Processors"]["Members"].pop()
     assert not read(tree).complete("gpus")
@@ -288,5 +288,5 @@ def test_temperatures() -> None:
 
 
 def test_a_bmc_without_temperatures() -> None:
-    """It has none: that is not the same as one that would not tell."""
+    """It has none: that is not the same as one that does not report it."""
     assert read(small()).temperatures == ()

@@ -42,7 +42,7 @@ def test_two_systems_and_new_resources() -> None:
     assert inventory.firmware == (Firmware("BMC_0", "24.09.1"), Firmware("HGX_FW_GPU_SXM_1", "97.00.82.00.18"))
 
 
-def test_a_serial_that_only_the_assembly_tells() -> None:
+def test_a_serial_that_only_the_assembly_has() -> None:
     """The assembly of the system's own model; where none or several fit, the machine has no identity."""
     tree = dgx()
     assemblies = tree["/redfish/v1/Chassis/DGX/Assembly"]["Assemblies"]
@@ -70,13 +70,13 @@ def test_a_serial_that_only_the_assembly_tells() -> None:
     ],
 )
 def test_a_drives_world_wide_name(names: list[dict[str, str | None]] | None, reported: str) -> None:
-    """The first name that a kernel would tell too (DMTF DSP0268, Identifiers); many BMCs tell none."""
+    """The first name that a kernel would report too (DMTF DSP0268, Identifiers); many BMCs have none."""
     tree = dgx()
     tree["/redfish/v1/Systems/DGX/Storage/1/Drives/NVMe_1"]["Identifiers"] = names
     assert [drive.wwn for drive in read(tree).drives or ()] == ["", reported, ""]
 
 
-def test_a_host_whose_ethernet_ports_the_bmc_does_not_see() -> None:
+def test_a_host_with_ethernet_ports_that_the_bmc_does_not_see() -> None:
     """They are unmeasured, not absent (GH200, GB200)."""
     found = reading(dgx())
     assert found.inventory.nics is None
@@ -84,7 +84,7 @@ def test_a_host_whose_ethernet_ports_the_bmc_does_not_see() -> None:
 
 
 def test_one_of_two_lists_of_ethernet_ports() -> None:
-    """Whichever there is tells; that the other is missing stands in the evidence."""
+    """Whichever there is counts; that the other is missing stands in the evidence."""
     tree = small()
     del tree["/redfish/v1/Chassis/1"]["NetworkAdapters"]
     found = reading(tree)
@@ -110,7 +110,7 @@ def test_a_gpu_that_host_and_board_list_is_one() -> None:
 @pytest.mark.parametrize("manner", list(Manner), ids=lambda manner: manner.name.lower())
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_whatever_a_bmc_does_with_expand_the_inventory_is_the_same(vendor: str, manner: Manner) -> None:
-    """One that cannot do what it says costs a few requests more, and no part is lost."""
+    """A BMC that lacks what it claims costs a few requests more, and no part is lost."""
     plain, paths = asked(read_inventory, tree_of(vendor))
     found, more = asked(read_inventory, tree_of(vendor), manner)
     assert found == plain
@@ -125,7 +125,7 @@ def test_requests_of_one_inventory(vendor: str, most: int) -> None:
 
 
 def test_collections_are_not_expanded_where_the_bmc_does_not_offer_it() -> None:
-    """Nobody is asked for what he says he cannot."""
+    """No BMC is asked for what it reports as unsupported."""
     tree = dgx()
     tree["/redfish/v1"]["ProtocolFeaturesSupported"]["ExpandQuery"] |= {"NoLinks": False}
     assert any("$expand=*" in path for path in asked(read_inventory, tree)[1])
@@ -167,7 +167,7 @@ def test_an_inventory_that_may_be_older_than_the_machine(reported: dict[str, obj
     ],
 )
 def test_how_far_the_self_test_is(reported: dict[str, object], post: Post) -> None:
-    """HPE's PostState, else BootProgress; what a machine that is off says is of its last boot."""
+    """HPE's PostState, else BootProgress; the state of a machine that is off is of its last boot."""
     tree = small()
     tree["/redfish/v1/Systems/1"] |= reported
     assert ask(read_post, tree) is post
@@ -189,7 +189,7 @@ def test_roll_ups() -> None:
     assert read(recorded("dell")).rollups == read(recorded("supermicro")).rollups == ()
 
 
-def test_whose_parts_the_recorded_bmcs_tell() -> None:
+def test_the_parts_that_the_recorded_bmcs_report() -> None:
     """All modules, fans and running firmware of the three recorded machines."""
     found = {vendor: read(recorded(vendor)) for vendor in ("dell", "hpe", "supermicro")}
     assert {name: len(one.dimms or ()) for name, one in found.items()} == {"dell": 16, "hpe": 16, "supermicro": 32}

@@ -48,11 +48,11 @@ def test_the_slowest_answer_counts() -> None:
     [(0.0, 5.0), (1.0, 5.0), (1.5, 6.0), (3.0, 12.0), (7.0, 28.0), (60.0, 30.0)],
 )
 def test_how_long_a_logout_may_take(slowest: float, seconds: float) -> None:
-    """Four of the slowest answers, for it may have to connect anew; five seconds at least, thirty at most."""
+    """Four of the slowest answers, for it may have to connect again; five seconds at least, thirty at most."""
     assert Timing().logout_seconds(slowest) == seconds
 
 
-def test_what_a_test_says_holds() -> None:
+def test_the_setting_of_a_test_holds() -> None:
     """A timing that gives more than the most is taken at its word."""
     assert Timing(logout=50.0).logout_seconds(0.0) == 50.0
 

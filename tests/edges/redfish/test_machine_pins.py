@@ -38,7 +38,7 @@ def bmcs(known: KnownBmcs) -> RedfishBmcs:
 
 
 def test_the_machines_once_its_serial_was_read(lab: Site, tmp_path: Path) -> None:
-    """By a site that knows the machine already. At another address it is known then: a certificate of somebody else
+    """By a site that knows the machine already. At another address it is known then: another certificate
     there is refused, and nothing is learnt.
     """
     known = KnownBmcs(tmp_path / "pins", learn=True)
@@ -46,7 +46,7 @@ def test_the_machines_once_its_serial_was_read(lab: Site, tmp_path: Path) -> Non
     for believed in ("", "LAB9999"):
         with bmcs(known).open(address(lab, "one", believed), soon()) as bmc:
             bmc.inventory(soon())
-        assert not list((tmp_path / "pins").glob("machine-*")), "whoever answers could claim any serial"
+        assert not list((tmp_path / "pins").glob("machine-*")), "an unproven BMC could claim any serial"
     with bmcs(known).open(address(lab, "one", serial), soon()) as bmc:
         bmc.inventory(soon())
     assert known.machine_file(serial).read_text() == known.file(address(lab, "one").host).read_text()
@@ -82,8 +82,8 @@ def test_a_pin_from_before_becomes_the_machines(lab: Site, tmp_path: Path) -> No
         assert bmc.look("root", soon()).trust is Trust.MACHINE
 
 
-def test_one_that_tells_no_serial_gets_no_pin_of_its_own(lab: Site, tmp_path: Path) -> None:
-    """A certificate of just now says nothing about which machine it is."""
+def test_a_machine_without_serial_gets_no_pin_of_its_own(lab: Site, tmp_path: Path) -> None:
+    """A certificate of just now proves nothing about which machine it is."""
     known = KnownBmcs(tmp_path / "pins", learn=True)
     with bmcs(known).open_accounts(address(lab, "silent", "LAB0003"), soon()) as bmc:
         sight = bmc.look("root", soon())

@@ -218,7 +218,7 @@ def discover(bmcs: RedfishBmcs, address: BmcAddress) -> tuple[Finding, ...]:
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_each_manner(bmcs: RedfishBmcs, served: tuple[Bmc, BmcAddress], case: dict[str, Any]) -> None:
-    """The verdict is that of a BMC that behaves, or says what is wrong with the BMC and not with the machine."""
+    """The verdict is that of a BMC that behaves, or names what is wrong with the BMC and not with the machine."""
     bmc, address = served
     bmc.manner = PLAYS[case["play"]](bmc)
     found = discover(bmcs, address)
@@ -228,7 +228,7 @@ def test_each_manner(bmcs: RedfishBmcs, served: tuple[Bmc, BmcAddress], case: di
         assert worst.verdict.value == verdict, (worst, [one for one in found if not one.verdict.admits])
         assert not code or worst.code.value == code
     (about,) = [one for one in found if one.check == "bmc"]
-    assert all(words in f"{about.cause} {about.remedy} {about.where}" for words in case.get("says", ()))
+    assert all(words in f"{about.cause} {about.remedy} {about.where}" for words in case.get("text", ()))
     if "expands" in case:
         discover(bmcs, address)
         assert sum("$expand" in path for _, path in bmc.asked) == case["expands"]

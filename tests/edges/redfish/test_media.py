@@ -123,7 +123,7 @@ def test_a_uri_with_a_login(bmcs: RedfishBmcs, served: Served, server: Bmc) -> N
     ],
     ids=["unreadable", "list-unreadable", "kinds-missing", "kinds-mistyped"],
 )
-def test_drives_that_are_not_told(
+def test_drives_that_are_not_reported(
     bmcs: RedfishBmcs, served: Served, server: Bmc, spoil: Callable[[dict[str, Any]], object], where: str
 ) -> None:
     """A drive that cannot be read is not no drive: the error names resource and field."""
@@ -136,7 +136,7 @@ def test_drives_that_are_not_told(
 
 
 def test_one_drive_is_enough(bmcs: RedfishBmcs, served: Served, server: Bmc) -> None:
-    """What the others do not tell matters no more."""
+    """What the others do not report does not matter any more."""
     server.tree[f"{SLOTS}/Stick"] = {"Inserted": False}
     insert(bmcs, served)
     assert server.tree[CD]["Inserted"] is True

@@ -76,9 +76,9 @@ def acceptable(before: Inventory, found: Reading | ClusterctlError) -> None:
 
 
 def never_less(before: Inventory, found: Reading) -> None:
-    """Every list is None or at least as long as it was, or it is said why; who the machine is has not changed.
+    """Every list is None or at least as long as it was, or there is a reason; the machine's identity has not changed.
 
-    Model and manufacturer come from the chassis where the System does not tell them any more.
+    Model and manufacturer come from the chassis where the System no longer has them.
     """
     after = found.inventory
     for name in LISTS:
@@ -115,7 +115,7 @@ def test_any_one_field_dropped_nulled_retyped_or_nested(vendor: str, data: st.Da
 @pytest.mark.parametrize("manner", MANNERS)
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_any_one_resource_lost(vendor: str, manner: Manner) -> None:
-    """Each resource that the BMC does not give leaves its lists unmeasured, and says so, or is a typed error."""
+    """Each resource that the BMC does not give leaves its lists unmeasured, with a reason, or is a typed error."""
     tree, before = machine(vendor)
     for path in of_each_kind(tree):
         found = outcome(read_inventory, {**tree, path: Unreadable("HTTP 500")}, manner)
@@ -130,7 +130,7 @@ def test_any_one_resource_lost(vendor: str, manner: Manner) -> None:
 def test_logs_power_and_self_test_from_mutated_resources(
     tree: Callable[[], Tree], manner: Manner, data: st.DataObject
 ) -> None:
-    """Also event logs, power state and self-test end in a value or a typed error; what a log says can be judged."""
+    """Also event logs, power state and self-test end in a value or a typed error; every log can be judged."""
     mutated = tree()
     path = data.draw(st.sampled_from(sorted(mutated)), label="path")
     place = data.draw(st.sampled_from(list(places(mutated[path]))), label="place")
@@ -146,7 +146,7 @@ def test_logs_power_and_self_test_from_mutated_resources(
 
 
 @pytest.mark.parametrize("manner", MANNERS)
-def test_a_log_lost_is_told(manner: Manner) -> None:
+def test_a_lost_log_is_reported(manner: Manner) -> None:
     """Of two logs one that cannot be read stands as an entry of its own; an XID is not lost with it."""
     tree = dgx()
     tree["/redfish/v1/Systems/DGX/LogServices/SEL/Entries"] = Unreadable("HTTP 500")

@@ -1,4 +1,4 @@
-"""docs/reference/bmc-operations.md: each operation × each make of BMC, as a run of it says. Each cell is held against the page."""
+"""docs/reference/bmc-operations.md: each operation × each make of BMC, from a run. Each cell is compared with the page."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NAMES = [
 ]
 ROWS = (SWEEP, *OPERATIONS)
 UNTRIED = "not tried"
-"""What a page says of a new operation until each BMC was there to try it on."""
+"""The text of a new operation until each BMC was there to try it on."""
 Cells = Mapping[str, Mapping[str, str]]
 """By BMC and operation."""
 
@@ -75,13 +75,13 @@ def parse(page: str) -> Cells:
 
 
 def hold(found: Cells) -> None:
-    """The page says this of these BMCs; where CLUSTERCTL_WRITE_PAGES is set, it does so from now on."""
+    """The page has this of these BMCs; where CLUSTERCTL_WRITE_PAGES is set, it is written."""
     page = parse(PAGE.read_text()) if PAGE.exists() else {}
     if os.environ.get("CLUSTERCTL_WRITE_PAGES"):
         PAGE.write_text(render({**page, **found}))
         return
     for name, cells in found.items():
-        assert cells == page[name], f"{name}: make operations-table writes the page anew"
+        assert cells == page[name], f"{name}: make operations-table writes the page"
 
 
 pages_here = pytest.mark.skipif(not PAGE.parent.exists(), reason="an installed wheel has no docs")
@@ -108,7 +108,7 @@ def test_the_recorded_bmcs(tmp_path: Path) -> None:
 @pages_here
 def test_sushy_tools(tmp_path: Path, sushy_tools: tuple[Sushy, BmcAddress]) -> None:
     """Which neither of us wrote."""
-    sushy_tools[0].anew()
+    sushy_tools[0].reset()
     with shelf() as image:
         hold(tried([Target("sushy-tools", sushy_tools[1], SERIAL, image)], tmp_path))
 

@@ -44,7 +44,7 @@ def test_already_there(bmcs: RedfishBmcs, served: Served) -> None:
 
 
 def test_on_is_seen(bmcs: RedfishBmcs, served: Served) -> None:
-    """Power on returns when the BMC says so, not when it accepts."""
+    """Power on returns when the BMC reports it, not when it accepts."""
     state(served, "Off")
     assert switch(bmcs, served, Power.ON)[-1] == "PowerState is On"
     assert served[0].resets == ["On"]
@@ -134,7 +134,7 @@ def test_a_machine_that_never_comes_on(bmcs: RedfishBmcs, served: Served, hangs:
 
 
 def test_reset_types_from_the_action_info(bmcs: RedfishBmcs, served: Served) -> None:
-    """Supermicro tells its reset types elsewhere; one that the BMC does not take is not sent."""
+    """Supermicro lists its reset types elsewhere; one that the BMC does not take is not sent."""
     server, _ = served
     server.tree[SYSTEM]["Actions"] = {"#ComputerSystem.Reset": {"@Redfish.ActionInfo": f"{SYSTEM}/ResetActionInfo"}}
     server.tree[f"{SYSTEM}/ResetActionInfo"] = {"Parameters": [{"Name": "ResetType", "AllowableValues": ["ForceOff"]}]}
@@ -148,7 +148,7 @@ def test_reset_types_from_the_action_info(bmcs: RedfishBmcs, served: Served) -> 
     ("reported", "power"), [("On", Power.ON), ("Off", Power.OFF), ("PoweringOn", Power.UNKNOWN), (None, Power.UNKNOWN)]
 )
 def test_states(bmcs: RedfishBmcs, served: Served, reported: str | None, power: Power) -> None:
-    """What is between on and off, and what is not told, is unknown."""
+    """A state between on and off, and a missing one, are unknown."""
     state(served, reported)
     with bmcs.open(served[1], Deadline.after(60)) as bmc:
         assert bmc.power(Deadline.after(60)).value is power

@@ -1,4 +1,4 @@
-"""docs/reference/bmc-quirks.md: every vendor of the lab × every quirk × what the client does, as a run of it says."""
+"""docs/reference/bmc-quirks.md: every vendor of the lab × every quirk × what the client does, from a run."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def name_of(quirk: BmcQuirk | None) -> str:
 
 
 def outcomes(site: Site, quirk: BmcQuirk | None) -> Iterator[tuple[str, str, str]]:
-    """Operation, mark, and the words of the error. Where nobody gets in, all operations fail alike."""
+    """Operation, mark, and the words of the error. Where no login works, all operations fail alike."""
     there = site.world.machines[name_of(quirk)]
     got: list[Inventory] = []
     entered = failure(lambda: site.open(there.name).__enter__().__exit__(None, None, None))
@@ -129,7 +129,7 @@ def grouped(message: dict[tuple[str, str], str]) -> dict[tuple[str, str], list[s
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_the_table(tmp_path: Path) -> None:
-    """With every vendor a well-quirky BMC is fully served; the page is written anew where CLUSTERCTL_WRITE_PAGES is
+    """With every vendor a well-quirky BMC is fully served; the page is written where CLUSTERCTL_WRITE_PAGES is
     set.
     """
     page = PREFACE + facts()

@@ -1,4 +1,4 @@
-"""The client against the lab's badly quirky BMCs: it copes, or says in a typed error what is wrong. Never a traceback,
+"""The client against the lab's badly quirky BMCs: it copes, or raises a typed error that has what is wrong. Never a traceback,
 a hang, or a part that is silently lost.
 """
 
@@ -22,13 +22,13 @@ from tests.edges.redfish.quirk_kit import IMAGE, OPERATIONS, Site, failure, mach
 from tests.fake_timer import FakeTimer
 
 SPOILS = (BmcQuirk.BROKEN_JSON, BmcQuirk.MISSING_MEMBERS, BmcQuirk.WRONG_TYPES)
-"""They tell less, or nonsense: what cannot be read is said, and what is told is right."""
+"""They report less, or nonsense: what cannot be read is an error, and what is reported is right."""
 REFUSES = {
     BmcQuirk.MUST_CHANGE_PASSWORD: (AuthenticationError, "factory password"),
     BmcQuirk.OTHER_CERTIFICATE: (UntrustedError, "certificate"),
     BmcQuirk.EXPIRED_CERTIFICATE: (UntrustedError, "expired"),
 }
-"""Nothing can be done before somebody has done something about it."""
+"""Nothing can be done before an operator has changed something."""
 COPES = [quirk for quirk in BmcQuirk if quirk not in {*SPOILS, *REFUSES}]
 
 
@@ -101,7 +101,7 @@ def test_a_boot_override_that_is_taken_back_is_noticed(site: Site) -> None:
 
 
 @among(*SPOILS)
-def test_what_is_told_is_right_and_what_is_not_told_is_unknown(site: Site, quirk: BmcQuirk) -> None:
+def test_what_is_reported_is_right_and_what_is_missing_is_unknown(site: Site, quirk: BmcQuirk) -> None:
     """All of a kind of parts, or those that could be read of a list that is known to be incomplete."""
     there = of(site, quirk)
     with site.open(quirk.value) as bmc:
@@ -115,7 +115,7 @@ def test_what_is_told_is_right_and_what_is_not_told_is_unknown(site: Site, quirk
 
 @among(*SPOILS)
 def test_spoilt_answers_end_in_typed_errors(site: Site, quirk: BmcQuirk) -> None:
-    """Each operation is done, or fails with an error of ours that says where."""
+    """Each operation is done, or fails with an error of ours that names the place."""
     address, serial = of(site, quirk).bmc.address, serial_of(site, quirk)
     with site.open(quirk.value) as bmc:
         for name, operation in OPERATIONS.items():
@@ -125,7 +125,7 @@ def test_spoilt_answers_end_in_typed_errors(site: Site, quirk: BmcQuirk) -> None
 
 @among(*REFUSES)
 def test_what_somebody_must_mend_first(site: Site, quirk: BmcQuirk) -> None:
-    """The error says what is wrong and what to do; the machine was not touched."""
+    """The error has what is wrong and what to do; the machine was not touched."""
     kind, words = REFUSES[quirk]
     with pytest.raises(kind, match=words) as caught, site.open(quirk.value) as bmc:
         bmc.set_power(Power.ON, serial_of(site, quirk), soon())
@@ -133,7 +133,7 @@ def test_what_somebody_must_mend_first(site: Site, quirk: BmcQuirk) -> None:
     assert not site.world.states[quirk.value].power
 
 
-def test_a_wrong_password_locks_nobody_out(site: Site) -> None:
+def test_a_wrong_password_locks_no_account(site: Site) -> None:
     """However often a run comes by with it: the BMC is asked once, and the right one still opens."""
     name = BmcQuirk.LOCKS_OUT.value
     for _ in range(5):

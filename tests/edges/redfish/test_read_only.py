@@ -1,4 +1,4 @@
-"""BMCs that are opened for reading only are told nothing else, whoever asks."""
+"""BMCs that are opened for reading only receive no other request, whichever caller asks."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ RECORDED = {"dell": "F54P1G3", "hpe": "MXQ302099S", "supermicro": "S889914X37109
 def replayed(vendor: str, count: int, directory: Path, *, first: int = 0) -> Iterator[list[BmcAddress]]:
     """So many machines of a vendor's recording, while the block runs; skips where the recordings are not here.
 
-    `first`: how far behind `FIRST` their addresses begin, where several recordings are served beside each other.
+    `first`: how far behind `FIRST` their addresses begin, where several recordings are served together.
     """
     archive = RECORDINGS / f"{vendor}.tar.xz"
     if not archive.exists():

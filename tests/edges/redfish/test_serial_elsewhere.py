@@ -1,4 +1,4 @@
-"""A machine whose System tells no serial (GB200): it is the same one to all that read it and to all that change it."""
+"""A machine with a System without serial (GB200): it is the same one to every reader and to every change."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHANGES: dict[str, Change] = {
 
 @pytest.fixture
 def silent(tmp_path: Path) -> Iterator[tuple[Bmc, BmcAddress]]:
-    """Our DGX, whose null serial the chassis' assembly tells; with a virtual drive."""
+    """Our DGX, with its null serial given by the chassis' assembly, and with a virtual drive."""
     tree = dgx()
     assert tree[SYSTEM].get("SerialNumber") is None
     tree[SYSTEM]["VirtualMedia"] = {"@odata.id": f"{SYSTEM}/VirtualMedia"}
@@ -48,7 +48,7 @@ def _collection(path: str, members: dict[str, dict[str, Any]]) -> dict[str, Any]
     return {path: {"@odata.id": path, "Members": listed, "Members@odata.count": len(listed)}, **own}
 
 
-def test_who_it_is(bmcs: RedfishBmcs, silent: tuple[Bmc, BmcAddress]) -> None:
+def test_the_identity_of_the_machine(bmcs: RedfishBmcs, silent: tuple[Bmc, BmcAddress]) -> None:
     """By the word of discover, by which all else is to go."""
     soon = Deadline.after(60)
     with bmcs.open(silent[1], soon) as bmc:

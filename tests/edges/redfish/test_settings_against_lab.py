@@ -242,7 +242,7 @@ def test_an_image_for_another_machine(site: Site, vendor: Vendor) -> None:
     assert "The image is for Other" in failed.message
 
 
-def test_nothing_beside_a_running_task(site: Site) -> None:
+def test_no_change_during_a_running_task(site: Site) -> None:
     """Never a second flash while one is at work."""
     one = machine((Vendor.DELL, None))
     slow = replace(DELAYS, flash=30)
@@ -276,7 +276,7 @@ def test_an_attribute_that_is_refused(site: Site) -> None:
 
 
 def test_a_bmc_that_takes_no_file(site: Site) -> None:
-    """An iLO fetches; without a place to fetch from, that is what is said."""
+    """An iLO fetches; without a place to fetch from, the error has that."""
     one = machine((Vendor.HPE, None))
     image = Image("image.bin", "0" * 64, where="baselines/x.yml:3 firmware.0.image")
     with site.open(one) as bmc, pytest.raises(EdgeError, match="accepts no file") as caught:
@@ -291,12 +291,12 @@ def test_images_are_proven(tmp_path: Path) -> None:
     right = Image(str(file), hashlib.sha256(b"image").hexdigest(), where="b.yml:7 firmware.0.image")
     with ImageFiles().opened(right) as opened:
         assert opened.read() == b"image"
-    for wrong, says in (
+    for wrong, expected in (
         (replace(right, sha256="0" * 64), "is not the image that was meant: its SHA-256 is 6105d6cc76af400325e9"),
         (replace(right, file=str(tmp_path / "none")), "cannot be opened: No such file"),
         (replace(right, file=str(tmp_path)), "is no regular file"),
     ):
-        with pytest.raises(UsageError, match=says) as caught, ImageFiles().opened(wrong):
+        with pytest.raises(UsageError, match=expected) as caught, ImageFiles().opened(wrong):
             pass
         assert caught.value.where == "b.yml:7 firmware.0.image"
 
@@ -311,7 +311,7 @@ def test_what_is_read_only(site: Site) -> None:
 
 
 def test_a_dell_job_is_made_for_what_waits_without_one(tmp_path: Path) -> None:
-    """Attributes that somebody set without saying when wait for a job: it is made, once."""
+    """Attributes that another client set without a time wait for a job: it is made, once."""
     one = machine((Vendor.DELL, None))
     wanted: dict[str, Value] = {"LogicalProc": "Disabled"}
     with served([one], tmp_path) as alone:

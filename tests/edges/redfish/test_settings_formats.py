@@ -1,4 +1,4 @@
-"""What BMCs tell of BIOS attributes, registries, firmware and tasks, as recorded and as they may."""
+"""What BMCs report of BIOS attributes, registries, firmware and tasks, as recorded and as they may."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_recorded_settings(vendor: str, registry: str, attribute: tuple[str, Any
     [("dell", True, True, True), ("supermicro", True, False, True), ("hpe", False, False, True)],
 )
 def test_recorded_update_services(vendor: str, multipart_: bool, push: bool, simple: bool) -> None:
-    """How each takes an image; an iLO's form is none that the standard knows; its update is told by its service."""
+    """How each takes an image; an iLO's form is none that the standard knows; its update is reported by its service."""
     found = recorded(vendor)
     found["/redfish/v1/TaskService"] = {"Tasks": {"@odata.id": TASKS}}
     found[TASKS] = {"Members": [], "Members@odata.count": 0}
@@ -106,7 +106,7 @@ def test_recorded_update_services(vendor: str, multipart_: bool, push: bool, sim
 
 
 def test_the_registry() -> None:
-    """Read only where it is asked for, in English; its id may leave the patch out; null is not told."""
+    """Read only where it is asked for, in English; its id may leave the patch out; null is not reported."""
     control = ask(read_bios_thoroughly, tree())
     assert control.bios.read_only == {"Turbo"}
     assert control.bios.current == {"Turbo": "Enabled", "Cores": 64, "Quiet": True}
@@ -216,7 +216,7 @@ def image(content: bytes) -> Any:
 
 @pytest.mark.parametrize("size", [0, 1, 300_000])
 def test_the_form(size: int) -> None:
-    """As long as it says, in any blocks, twice the same; the parameters first, then the file as it is."""
+    """As long as it announces, in any blocks, twice the same; the parameters first, then the file as it is."""
     content = b"x" * size
     form = multipart({"Targets": []}, 'odd "name\r\n.bin', image(content), lambda: None)
     first = b"".join(form)
@@ -248,7 +248,7 @@ PUSH = ("POST", f"{SERVICE}/update")
 
 
 def took(server: Bmc) -> Callable[[Handler], None]:
-    """It makes a task of it, and says so."""
+    """It makes a task of it, and reports it."""
 
     def reply(handler: Handler) -> None:
         add_task(server.tree, "9", TaskState="Running")
@@ -269,8 +269,8 @@ def test_a_plain_push(bmcs: RedfishBmcs, served: tuple[Bmc, BmcAddress]) -> None
     assert [(one["Content-Type"], one["Content-Length"]) for one in sent] == [("application/octet-stream", "2")] * 2
 
 
-def test_a_push_whose_answer_is_lost(bmcs: RedfishBmcs, served: tuple[Bmc, BmcAddress]) -> None:
-    """The task is found; where none is, nobody knows, and the image is not sent again."""
+def test_a_push_with_a_lost_answer(bmcs: RedfishBmcs, served: tuple[Bmc, BmcAddress]) -> None:
+    """The task is found; where there is none, the result is unknown, and the image is not sent again."""
     server, address = served
     server.tree = tree()
 
@@ -300,7 +300,7 @@ def test_a_push_that_is_refused(bmcs: RedfishBmcs, served: tuple[Bmc, BmcAddress
 
 
 def test_attributes_that_are_taken_back(bmcs: RedfishBmcs, served: tuple[Bmc, BmcAddress]) -> None:
-    """200, and not there when one looks: an error that says what was asked and what was found."""
+    """200, and not there on the next read: an error that has the request and the result."""
     server, address = served
     server.tree = tree()
     server.faults["PATCH", f"{SYSTEM}/Bios/Settings"] = [status(200)] * 9
@@ -311,7 +311,7 @@ def test_attributes_that_are_taken_back(bmcs: RedfishBmcs, served: tuple[Bmc, Bm
         bmc.set_bios({"Cores": 32}, SERIAL, Deadline.after(60))
 
 
-def test_who_only_reads_sends_no_image(served: tuple[Bmc, BmcAddress]) -> None:
+def test_a_reader_sends_no_image(served: tuple[Bmc, BmcAddress]) -> None:
     """Nor attributes: nothing but reads and the log-in goes out."""
     server, address = served
     server.tree = tree()

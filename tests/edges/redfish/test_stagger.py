@@ -1,4 +1,4 @@
-"""Machines of one rack wait for each other, those of another rack do not, and nobody waits for ever."""
+"""Machines of one rack wait for each other, those of another rack do not, and no machine waits for ever."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def rack(host: str) -> str:
     return host[0]
 
 
-def test_never_more_than_said() -> None:
+def test_never_more_than_allowed() -> None:
     """Twelve machines of two racks, two at once in each: both racks are busy, neither is over its limit."""
     stagger = PowerOnStagger(Stagger(2, 0.01), rack)
     on: dict[str, int] = {"a": 0, "b": 0}
@@ -48,8 +48,8 @@ def test_a_failure_returns_its_permit() -> None:
         pass
 
 
-def test_who_waits_can_be_stopped() -> None:
-    """Ctrl-C is heard by those whose turn has not come."""
+def test_a_wait_can_be_stopped() -> None:
+    """Ctrl-C also ends the wait of machines whose turn has not come."""
     stagger, token = PowerOnStagger(Stagger(1, 0), rack), threading.Event()
     with stagger.permit("a1")(Deadline.after(60)):
         token.set()

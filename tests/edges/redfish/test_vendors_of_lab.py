@@ -25,7 +25,7 @@ from tests.edges.redfish.test_faults_of_lab import NO_ACTS
 from tests.fleet.skus import H100_X8
 
 HCA_MODELS = {Vendor.SUPERMICRO: "MCX75310AAS", Vendor.HPE: "MCX75310AAS"}
-"""What the BMC calls a ConnectX-7, where it does not say so."""
+"""The BMC's name of a ConnectX-7, where it does not name it so."""
 SKUS = [
     replace(
         H100_X8,
@@ -38,7 +38,7 @@ SKUS = [
     for vendor, make in MAKES.items()
 ]
 UNSEEN = {Vendor.OPENBMC: {"hca_count"}}
-"""What a vendor's BMC cannot tell on a sound machine: the DGX's tells no model of an HCA."""
+"""What a vendor's BMC cannot report on a healthy machine: the DGX's has no model of an HCA."""
 
 
 def whole(vendor: Vendor) -> Machine:
@@ -83,7 +83,7 @@ def test_a_sound_machine_is_read_whole(bmcs: RedfishBmcs, tmp_path: Path, vendor
 
 @pytest.mark.parametrize("vendor", list(Vendor))
 def test_a_sound_machine_passes(bmcs: RedfishBmcs, tmp_path: Path, vendor: Vendor) -> None:
-    """The step finds nothing wrong, and says of what a vendor's BMC cannot see that it is not seen."""
+    """The step finds nothing wrong, and its findings name what a vendor's BMC cannot see."""
     report = discover(bmcs, whole(vendor), tmp_path)
     assert [finding for finding in report.findings if finding.verdict is Verdict.FAIL] == []
     unseen = {finding.check for finding in report.findings if finding.verdict is Verdict.INCONCLUSIVE}
@@ -146,7 +146,7 @@ def test_hot_air_is_one_cause(bmcs: RedfishBmcs, tmp_path: Path, vendor: Vendor)
 
 
 def test_one_hot_gpu_is_not_the_air(bmcs: RedfishBmcs, tmp_path: Path) -> None:
-    """On a DGX too: the sensor of that GPU is the root, and nobody is sent to the cooling unit."""
+    """On a DGX too: the sensor of that GPU is the root, and no work on the cooling unit is ordered."""
     machine = whole(Vendor.OPENBMC)
     third = replace(machine.gpus[2], temperature_c=93)
     found = read(bmcs, replace(machine, gpus=(*machine.gpus[:2], third, *machine.gpus[3:])), tmp_path)

@@ -115,7 +115,7 @@ def test_what_is_done_is_never_called_undone(answers: list[tuple[Any, bool]]) ->
 
 
 def test_a_toggle_is_never_pressed_twice() -> None:
-    """Where nobody knows what became of the first time, a second press could undo it."""
+    """Where the result of the first try is unknown, a second press could undo it."""
     assert isinstance(made(Answering([(LOST, False)]), "POST", again=False), OutcomeUnknownError)
     session = Answering([(Reply(500, b"", {}), False)])
     assert isinstance(made(session, "POST", again=False), RefusedError)
@@ -144,7 +144,7 @@ def test_rungs(etag: str, status: int) -> None:
 
 @pytest.mark.parametrize(("vendor", "made_by"), [("dell", "dell"), ("hpe", "hpe"), ("supermicro", "supermicro")])
 def test_vendors_of_recorded_roots(vendor: str, made_by: str) -> None:
-    """Each recorded BMC is known by its service root alone, as anybody sees it."""
+    """Each recorded BMC is known by its service root alone, as it shows it without a login."""
     assert quirks_of_root(recorded(vendor)["/redfish/v1"]).vendor == made_by
 
 
@@ -152,7 +152,7 @@ def test_vendors_of_recorded_roots(vendor: str, made_by: str) -> None:
     ("root", "made_by"),
     [
         ({"Vendor": "AMI"}, "ami"),
-        ({"Vendor": "Nobody"}, "standard"),
+        ({"Vendor": "Unnamed"}, "standard"),
         ({"Vendor": 7}, "standard"),
         ({"Oem": []}, "standard"),
         (Unreadable("HTTP 401"), "standard"),
@@ -160,5 +160,5 @@ def test_vendors_of_recorded_roots(vendor: str, made_by: str) -> None:
     ],
 )
 def test_vendors(root: Any, made_by: str) -> None:
-    """Who is none of them, or says nonsense, gets the standard."""
+    """A BMC of none of them, or with nonsense, gets the standard."""
     assert quirks_of_root(root).vendor == made_by

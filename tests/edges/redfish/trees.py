@@ -22,12 +22,12 @@ _DATA = Path(__file__).parent / "data"
 
 
 class Manner(enum.Enum):
-    """What a BMC does with `$expand`, whatever it says that it can."""
+    """What a BMC does with `$expand`, whatever it claims to support."""
 
     PLAIN = "does not know it"
     EXPANDS = "puts the members into the collection"
     IGNORES = "answers as if it were not there"
-    REFUSES = "says 501"
+    REFUSES = "answers 501"
     LOSES = "leaves the last member out"
     SHORTENS = "puts in less than it has"
 
@@ -39,8 +39,8 @@ def small() -> Tree:
 
 
 def dgx() -> Tree:
-    """A machine of our own making in the manner of an AMI BMC with an HGX board: two systems, GPUs on the second, a null
-    serial that only the chassis' assembly tells, sensors one by one, no Ethernet port of the host.
+    """A machine of our own making like an AMI BMC with an HGX board: two systems, GPUs on the second, a null
+    serial that only the chassis' assembly has, sensors one by one, no Ethernet port of the host.
     """
     found: Tree = json.loads((_DATA / "dgx.json").read_text())
     return found
@@ -71,7 +71,7 @@ def _texts(archive: Path) -> dict[str, bytes]:
 
 
 def answer(tree: Tree, path: str, manner: Manner = Manner.PLAIN) -> Answer:
-    """What a BMC of this manner says to a GET of the path."""
+    """Return this BMC's answer to a GET of the path."""
     plain, _, query = path.partition("?$expand=")
     if not query or manner is Manner.IGNORES:
         return tree.get(plain if manner is Manner.IGNORES else path, Unreadable("HTTP 404"))

@@ -56,7 +56,7 @@ def test_a_roce_site_needs_no_infiniband_plan(tmp_path: Path) -> None:
         (PLAN.replace("n1,", "n-1,").replace("mgmt,swp2,n2,eth0\n", ""), "ethernet.csv:2"),
     ],
 )
-def test_what_is_wrong_is_said_before_anything_is_touched(tmp_path: Path, plan: str | None, where: str) -> None:
+def test_a_mistake_is_reported_before_anything_is_touched(tmp_path: Path, plan: str | None, where: str) -> None:
     """A file that is not there, a port with two cables, a node under a misspelt name."""
     site = load_site(site_with(tmp_path, plan))
     with pytest.raises(UsageError) as caught:
@@ -65,7 +65,7 @@ def test_what_is_wrong_is_said_before_anything_is_touched(tmp_path: Path, plan: 
 
 
 def test_live_without_a_plan(tmp_path: Path) -> None:
-    """It says where a plan is named."""
+    """The error has the place to name a plan."""
     with pytest.raises(UsageError, match="names no Ethernet plan") as caught:
         verify.main(["--live", "--site", str(site_of_three.write(tmp_path))], standalone_mode=False)
     assert "fabric.ethernet" in caught.value.remedy

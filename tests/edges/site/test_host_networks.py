@@ -10,7 +10,7 @@ from clusterctl.fleet.network.host_network import Addressing, Bond, HostNetwork,
 from clusterctl.fleet.node import Guid, Hca, Inventory, Mac, Nic, NodeId, Serial
 from clusterctl.fleet.state import NodeState
 from tests.edges.site.ready import write_ready_site
-from tests.paths import ROOT
+from tests.paths import ROOT, needs_checkout
 
 NETWORK = """
 network:
@@ -57,7 +57,7 @@ def networks(tmp_path: Path, network: str = NETWORK) -> HostNetworks:
     return host_networks(load_site(folder))
 
 
-def test_a_host_is_given_what_the_site_file_says(tmp_path: Path) -> None:
+def test_a_host_is_given_the_network_of_the_site_file(tmp_path: Path) -> None:
     """Ports by slot, by MAC and by booting; bond, VLAN, rails; addresses of both sheets and by number."""
     found = networks(tmp_path)
     assert found.network(NodeState(NodeId("1"), "node017", inventory=INVENTORY)) == HostNetwork(
@@ -89,7 +89,7 @@ def test_the_first_rule_that_fits_holds(tmp_path: Path) -> None:
     assert found.ipoib == ()
 
 
-def test_a_site_that_says_nothing_leaves_it_to_the_installer(tmp_path: Path) -> None:
+def test_a_site_without_networks_leaves_them_to_the_installer(tmp_path: Path) -> None:
     """Only the sheet's own address is known then."""
     found = networks(tmp_path, "")
     assert not found.network(NodeState(NodeId("1"), "node017", inventory=INVENTORY))
@@ -112,6 +112,7 @@ network:
     )
 
 
+@needs_checkout
 def test_the_example_of_the_page_is_right(tmp_path: Path) -> None:
     """What docs/how-to/host-network.md shows can be copied; its bond carries the storage network, its rails count from 0."""
     page = (ROOT / "docs/how-to/host-network.md").read_text()

@@ -94,7 +94,7 @@ def test_a_password_is_its_machines(folder: Path) -> None:
 
 
 def test_a_sweep_knows_it_too(folder: Path) -> None:
-    """By the serial that a BMC tells, by the MAC address where the vendor's list joins them, by address."""
+    """By the serial that a BMC reports, by the MAC address where the vendor's list joins them, by address."""
     kept(folder).write(generation())
     kept(folder).prove(generation(), Serial("S1"))
     (folder / "factory.csv").write_text("serial,bmc_mac,password\nS1,02:00:00:00:00:07,label-pass-1\n")
@@ -157,7 +157,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_what_cannot_be_read_is_said(folder: Path, case: str) -> None:
+def test_what_cannot_be_read_is_reported(folder: Path, case: str) -> None:
     """Named with its file, and never passed over: a password would be lost."""
     name, text, words = BROKEN[case]
     place = folder / "state" / "bmc_passwords"

@@ -18,7 +18,7 @@ def test_a_site_without_one(tmp_path: Path) -> None:
 
 
 def test_a_site_with_one(tmp_path: Path) -> None:
-    """Read from the site directory; a mistake is said with the site's other ones, before anything is touched."""
+    """Read from the site directory; a mistake is reported with the site's other ones, before anything is touched."""
     folder = site_of_three.write(tmp_path)
     (folder / "kernel_log.yml").write_text("version: 1\nknown:\n- {pattern: '^frob', why: spare}\n")
     site = load_site(folder)

@@ -1,4 +1,4 @@
-"""Shipped SKUs: complete but for what is ordered, told apart from each other, with limits that exist."""
+"""Shipped SKUs: complete but for what is ordered, distinct from each other, with limits that exist."""
 
 from __future__ import annotations
 

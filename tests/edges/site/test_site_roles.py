@@ -1,4 +1,4 @@
-"""What a site file says of roles: told wrong at file, line and field, before anything is touched."""
+"""Mistakes of a site file about roles: reported at file, line and field, before anything is touched."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def refused(site: Path, section: str) -> str:
 
 
 def test_what_init_writes_is_whole_once_filled_in(tmp_path: Path) -> None:
-    """It names every recommended role; each variable that is still to be filled in is told at its line."""
+    """It names every recommended role; each variable that is still to be filled in is reported at its line."""
     folder = tmp_path / "new"
     write_site(folder)
     with pytest.raises(UsageError, match=r"site\.yml:\d+ configure\.variables\.nvidia_driver_version: .* is empty"):
@@ -69,7 +69,7 @@ def test_an_unknown_role_names_its_line_and_neighbours(site: Path) -> None:
     assert "did you mean node_exporter" in message
 
 
-def test_every_problem_is_told_at_once(site: Path) -> None:
+def test_every_problem_is_reported_at_once(site: Path) -> None:
     """What a role requires, a name that no role knows, a value of the wrong type, a pattern that fits no node."""
     message = refused(
         site,

@@ -96,7 +96,7 @@ class SlurmCluster:
         self._run("slurmctld")
 
     def states(self) -> dict[str, str]:
-        """What sinfo says, signs and all."""
+        """Return sinfo's state, signs and all."""
         reported = self._run("sinfo", "-h", "-N", "-o", "%N %T")
         return dict(line.split() for line in reported.splitlines())
 

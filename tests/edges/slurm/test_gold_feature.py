@@ -24,7 +24,7 @@ def soon() -> Deadline:
 
 
 def test_gold_nodes_have_the_feature_and_no_others(slurm: SlurmCluster) -> None:
-    """Other features stay; nodes that are not the site's are not touched; who is unknown is told."""
+    """Other features stay; nodes that are not the site's are not touched; unknown nodes are reported."""
     slurm.update("c1", "AvailableFeatures=h100", "ActiveFeatures=h100")
     slurm.update("c2", "AvailableFeatures=gold,h100", "ActiveFeatures=gold,h100")
     slurm.update("c3", "AvailableFeatures=gold", "ActiveFeatures=gold")
@@ -43,7 +43,7 @@ def test_jobs_may_ask_for_it(slurm: SlurmCluster) -> None:
     assert refused.returncode != 0
 
 
-def test_a_slurm_that_is_not_there_is_said_and_stops_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_missing_slurm_is_reported_and_stops_no_node(caplog: pytest.LogCaptureFixture) -> None:
     """A person's hold is written down all the same."""
     slurm = SlurmScheduler(FixedClock(), Origin.SIMULATED, ssh="slurm.invalid")
     Feature(slurm, "gold", ("c1",)).publish({"c1": "192.0.2.1"})

@@ -13,8 +13,8 @@ from tests.edges.slurm.cluster import SlurmCluster
 
 
 def test_srun_keeps_each_nodes_answer(slurm: SlurmCluster, tmp_path: Path) -> None:
-    """As docs/how-to/burnin-judge.md says it, but by the node's number: all nodes of this Slurm are one machine by name."""
-    program, reported = tmp_path / "ask.py", tmp_path / "told"
+    """As in docs/how-to/burnin-judge.md, but by the node's number: all nodes of this Slurm are one machine by name."""
+    program, reported = tmp_path / "ask.py", tmp_path / "reports"
     program.write_bytes(sweep((CHECK,)).stdin)
     reported.mkdir()
     argv = ["srun", "-N3", f"--output={reported}/%n.json", sys.executable, str(program)]

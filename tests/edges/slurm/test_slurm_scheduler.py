@@ -1,4 +1,4 @@
-"""Nodes out of Slurm's hands and back, against a real Slurm."""
+"""Nodes taken out of Slurm and given back, against a real Slurm."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def soon() -> Deadline:
     return Deadline.after(100)
 
 
-def test_what_nodes_do_is_told_in_our_terms(slurm: SlurmCluster) -> None:
+def test_the_state_of_nodes_is_reported_in_our_terms(slurm: SlurmCluster) -> None:
     """Idle, at work, or out with whose reason; each node once, though it is in two partitions."""
     slurm.work_on("c1")
     slurm.update("c2", "State=DRAIN", "Reason=fan | noisy")
@@ -44,7 +44,7 @@ def test_what_nodes_do_is_told_in_our_terms(slurm: SlurmCluster) -> None:
 
 
 def test_an_idle_node_is_taken_and_given_back(slurm: SlurmCluster) -> None:
-    """No job gets on it in between; the reason says who and why."""
+    """No job gets on it in between; the reason has the actor and the cause."""
     assert scheduler().take(["c1", "c2"], REASON, soon()) == {}
     assert (slurm.states()["c1"], slurm.reasons()["c2"]) == ("drained", REASON)
     assert scheduler().look(soon()).value["c1"].ours
@@ -52,7 +52,7 @@ def test_an_idle_node_is_taken_and_given_back(slurm: SlurmCluster) -> None:
     slurm.wait_for({"c1": "idle", "c2": "idle"})
 
 
-def test_who_works_is_not_touched(slurm: SlurmCluster) -> None:
+def test_a_node_with_jobs_is_not_touched(slurm: SlurmCluster) -> None:
     """Neither a node at work, nor one that another drained, nor one that Slurm does not know; the others are taken."""
     slurm.work_on("c1")
     slurm.update("c2", "State=DRAIN", "Reason=fan")
@@ -99,14 +99,14 @@ def test_only_our_own_drain_is_taken_back(slurm: SlurmCluster) -> None:
 
 
 def test_a_reason_that_is_not_ours_is_refused(slurm: SlurmCluster) -> None:
-    """Nobody could tell later whether it may be taken back."""
+    """It would be unknown later whether it may be taken back."""
     with pytest.raises(UsageError, match="does not begin with clusterctl:"):
         scheduler().take(["c1"], "maintenance", soon())
     assert slurm.states()["c1"] == "idle"
 
 
 def test_features_are_read_and_set_whole(slurm: SlurmCluster) -> None:
-    """As slurm.conf's own features are kept, ours come beside them."""
+    """As slurm.conf's own features are kept, ours are added to them."""
     scheduler().set_features("c1", ["h100", "gold"], soon())
     assert scheduler().features(soon()) == {"c1": ("h100", "gold"), "c2": (), "c3": ()}
     scheduler().set_features("c1", [], soon())
@@ -123,7 +123,7 @@ def without_controller(slurm: SlurmCluster) -> Iterator[None]:
         slurm.wait_for(dict.fromkeys(slurm.nodes, "idle"))
 
 
-def test_a_slurm_that_does_not_answer_makes_nobody_idle(slurm: SlurmCluster) -> None:
+def test_a_slurm_that_does_not_answer_makes_no_node_idle(slurm: SlurmCluster) -> None:
     """An error, within the deadline; never an empty cluster."""
     started = time.monotonic()
     with without_controller(slurm), pytest.raises(EdgeError):
@@ -132,7 +132,7 @@ def test_a_slurm_that_does_not_answer_makes_nobody_idle(slurm: SlurmCluster) -> 
 
 
 def test_a_host_that_ssh_cannot_reach_is_an_error() -> None:
-    """With what ssh said."""
+    """With ssh's own words."""
     with pytest.raises(EdgeError, match="exit status 255") as caught:
         replace(scheduler(), ssh="slurm.invalid").look(soon())
     assert caught.value.where == "sinfo on slurm.invalid"

@@ -81,7 +81,7 @@ def sshd(folder: Path) -> Iterator[Sshd]:
 
 @needs_sshd
 def test_a_server_offers_its_key_and_its_certificate(sshd: Sshd) -> None:
-    """Without an authority the plain key; with one, why there is no certificate; nobody logs in."""
+    """Without an authority the plain key; with one, the reason why there is no certificate; there is no login."""
     folder, deadline = sshd.folder, Deadline.after(120)
     scanner = HostKeyScanner(port=sshd.port)
     assert scanner.read(NAME, "127.0.0.1", deadline).public == key(folder, "host")

@@ -69,7 +69,7 @@ def within(seconds: float, holds: Callable[[], bool]) -> bool:
 
 
 def test_a_command_answers_with_status_outputs_and_evidence(sshd: Sshd, shell: ParamikoShell) -> None:
-    """Exit status, stdout, stderr and stdin travel unharmed, and the evidence says what was run where."""
+    """Exit status, stdout, stderr and stdin travel unharmed, and the evidence has the command and the host."""
     argv = ["sh", "-c", "cat; echo 'it is \"bad\"' >&2; exit 3"]
     observed = shell.run(sshd.address(), argv, b"hello\n", Deadline.after(60))
     assert (observed.value.exit_status, observed.value.stdout) == (3, "hello\n")
@@ -114,25 +114,25 @@ def test_another_host_key_is_refused(sshd: Sshd, shell: ParamikoShell) -> None:
 
 
 def test_a_refused_login_key_is_an_authentication_error(sshd: Sshd, shell: ParamikoShell) -> None:
-    """A key that the host does not know is told apart from a host that does not answer."""
+    """A key that the host does not know is distinguished from a host that does not answer."""
     with pytest.raises(AuthenticationError, match="refuses the key"):
         shell.run(sshd.address(key="stranger"), ["true"], b"", Deadline.after(60))
 
 
-def test_nobody_listens(sshd: Sshd, shell: ParamikoShell) -> None:
+def test_no_server_listens(sshd: Sshd, shell: ParamikoShell) -> None:
     """A closed port is unreachable."""
     with pytest.raises(UnreachableError, match="no SSH"):
         shell.run(sshd.address(port=9), ["true"], b"", Deadline.after(60))
 
 
-def test_a_host_that_accepts_and_says_nothing_is_unreachable_in_time(sshd: Sshd, shell: ParamikoShell) -> None:
+def test_a_host_that_accepts_and_sends_nothing_is_unreachable_in_time(sshd: Sshd, shell: ParamikoShell) -> None:
     """A frozen host (its kernel accepts, its sshd is silent) costs the deadline and no more."""
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(UnreachableError):
         shell.run(sshd.address(port=silent.getsockname()[1]), ["true"], b"", Deadline.after(1))
 
 
 def test_past_the_deadline_the_command_is_killed(sshd: Sshd, shell: ParamikoShell, tmp_path: Path) -> None:
-    """What it said so far is kept, its status is None, and neither it nor its child is left on the host."""
+    """Its output so far is kept, its status is None, and neither it nor its child is left on the host."""
     timer, started = FakeTimer(), tmp_path / "started"
     argv = ["sh", "-c", f"sleep 300 & echo $! $$; touch {started}; wait"]
     timer.advance_when(started.exists)
@@ -192,7 +192,7 @@ def test_what_a_command_leaves_running_by_intent_stays(sshd: Sshd, shell: Parami
 
 
 def test_closing_ends_the_threads_that_read(sshd: Sshd, shell: ParamikoShell) -> None:
-    """They look at an idle connection each 5 s only, so they are told."""
+    """They check an idle connection each 5 s only, so they are asked to."""
     others = set(threading.enumerate())
     connected(sshd, shell)
     readers = [one for one in threading.enumerate() if isinstance(one, paramiko.Transport) and one not in others]
@@ -209,7 +209,7 @@ def test_a_background_child_does_not_hold_the_command(sshd: Sshd, shell: Paramik
 
 
 def test_a_dropped_connection_is_opened_anew(sshd: Sshd, shell: ParamikoShell) -> None:
-    """A host that rebooted since is simply connected to again; one that dies under a command is told so."""
+    """A host that rebooted since is simply connected to again; one that dies under a command is reported."""
     with pytest.raises(OutcomeUnknownError):
         shell.run(sshd.address(), ["sh", "-c", "kill -9 $(ps -o ppid= -p $PPID)"], b"", Deadline.after(60))
     assert shell.run(sshd.address(), ["echo", "again"], b"", Deadline.after(60)).value.stdout == "again\n"
@@ -231,6 +231,6 @@ def test_a_broken_pin_is_refused_before_anything_is_sent(
 
 
 def test_a_missing_login_key_is_the_controllers_fault(sshd: Sshd, shell: ParamikoShell) -> None:
-    """The error names the file and says which setting to look at."""
+    """The error names the file and the setting to check."""
     with pytest.raises(EnvironmentBrokenError, match="cannot be read"):
         shell.run(sshd.address(key="nowhere"), ["true"], b"", Deadline.after(60))

@@ -43,7 +43,7 @@ class Bmc(FaultyServer):
     def __init__(self, address: str, port: int, tree: Tree) -> None:
         super().__init__((address, port), Handler)
         self.tree = tree
-        self.said: list[str] = []
+        self.posted: list[str] = []
         self.sessions: dict[str, str] = {}
         self.logins = 0
         self.password = PASSWORD
@@ -66,7 +66,7 @@ class Handler(FaultyHandler, BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         text = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        self.server.said.append(text)
+        self.server.posted.append(text)
         if self.fault():
             return
         self.server.logins += 1
@@ -105,7 +105,7 @@ class Network:
         return BmcAddress(host, "", "", self.port, ca_file=self.ca_file)
 
     def stranger(self, host: str) -> BmcAddress:
-        """As `door`, but nobody vouches for it."""
+        """As `door`, but without an authority that vouches for it."""
         return BmcAddress(host, "", "", self.port)
 
     def visit(
@@ -119,7 +119,7 @@ class Network:
 
 @dataclass
 class OneLogin:
-    """The same for every BMC; `asked` notes for whom."""
+    """The same for every BMC; `asked` records the serials."""
 
     password: str = PASSWORD
     asked: list[tuple[str, Greeting]] = field(default_factory=list)

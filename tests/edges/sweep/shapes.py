@@ -48,7 +48,7 @@ def port(address: str, mac: str) -> Tree:
 
 
 def dell(address: str, serial: str, mac: str) -> Tree:
-    """The service tag is in `SKU`; the root tells it and the BMC's MAC to anybody."""
+    """The service tag is in `SKU`; the root shows it and the BMC's MAC without a login."""
     about = {"Manufacturer": "Dell Inc.", "Model": "PowerEdge R750", "SKU": serial, "SerialNumber": f"CN{serial}"}
     oem = {"Dell": {"ServiceTag": serial, "ManagerMACAddress": mac}}
     return machine(
@@ -65,7 +65,7 @@ def supermicro(address: str, serial: str, mac: str) -> Tree:
 
 
 def hpe(address: str, serial: str, mac: str) -> Tree:
-    """A shared port that is switched off stands beside the BMC's own."""
+    """A shared port that is switched off is listed with the BMC's own."""
     about = {"Manufacturer": "HPE", "Model": "ProLiant DL385", "SerialNumber": serial, "SKU": "P38411-B21"}
     off = {"MACAddress": "5c:ed:00:00:00:01", "Status": {"State": "Disabled"}, "IPv4Addresses": []}
     return machine(
@@ -74,7 +74,7 @@ def hpe(address: str, serial: str, mac: str) -> Tree:
 
 
 def openbmc(address: str, serial: str, mac: str) -> Tree:
-    """Beside the host an HGX board is a system; interfaces are `eth0` and a link to the host. No `$expand`."""
+    """In addition to the host an HGX board is a system; interfaces are `eth0` and a link to the host. No `$expand`."""
     about = {"Manufacturer": "NVIDIA", "Model": "DGXH100", "SerialNumber": serial, "SKU": ""}
     ports = {"eth0": port(address, mac), "hostusb0": port("169.254.0.17", "be:b5:00:00:00:02")}
     tree = machine("DGX", "BMC", about, "23.11", ports, UUID=f"12345678-0000-4000-8000-{mac.replace(':', '')}")

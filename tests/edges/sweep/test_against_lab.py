@@ -28,7 +28,7 @@ PASSWORD = "of-no-use-elsewhere"
 LAYOUT = Layout(IPv4Network("127.177.0.0/16"))
 DELAYS = Delays(power_off=0.02, post=0.02, netboot_timeout=0.1)
 SPOILS = {BmcQuirk.BROKEN_JSON, BmcQuirk.MISSING_MEMBERS, BmcQuirk.WRONG_TYPES}
-"""Such a BMC may tell too little; what it tells is right, and that something lacks is said."""
+"""Such a BMC may report too little; what it reports is right, and missing parts are named."""
 REFUSES = {
     BmcQuirk.MUST_CHANGE_PASSWORD: Outcome.REJECTED,
     BmcQuirk.OTHER_CERTIFICATE: Outcome.CERTIFICATE_UNKNOWN,
@@ -105,8 +105,8 @@ def test_a_bad_quirk_is_coped_with(swept: Swept, quirk: BmcQuirk) -> None:
 
 
 @pytest.mark.parametrize("quirk", sorted(SPOILS, key=lambda quirk: quirk.value), ids=lambda quirk: quirk.value)
-def test_what_it_tells_is_right(swept: Swept, quirk: BmcQuirk) -> None:
-    """Or it is said what could not be read."""
+def test_what_it_reports_is_right(swept: Swept, quirk: BmcQuirk) -> None:
+    """Or the message has what could not be read."""
     name = f"quirk-{quirk.value}"
     seen = swept.found[name]
     assert seen.serial in {None, swept.machines[name].serial}
@@ -122,12 +122,12 @@ def test_what_a_person_must_do(swept: Swept, quirk: BmcQuirk) -> None:
     assert seen.remedy
 
 
-def test_a_wrong_password_locks_nobody_out(swept: Swept) -> None:
+def test_a_wrong_password_locks_no_account(swept: Swept) -> None:
     """One login at a BMC that locks accounts."""
     assert swept.found["stranger"].outcome is Outcome.REJECTED
     assert swept.found["stranger"].requests <= 2
 
 
-def test_nobody_is_lost(swept: Swept) -> None:
-    """Everybody who listens is told of."""
+def test_no_bmc_is_lost(swept: Swept) -> None:
+    """Every listening service is reported."""
     assert swept.found.keys() == swept.machines.keys()

@@ -1,4 +1,4 @@
-"""One address of a sweep: what is asked, what is never said, and what each kind of answer comes to."""
+"""One address of a sweep: the requests, what is never sent, and the outcome of each kind of answer."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_each_vendor_in_eight_requests(tmp_path: Path, vendor: str) -> None:
 
 @pytest.mark.parametrize(("vendor", "reported"), [("Dell", "Dell"), ("Supermicro", "Supermicro"), ("HPE", "HPE")])
 def test_the_vendor_is_known_before_the_login(tmp_path: Path, vendor: str, reported: str) -> None:
-    """Whoever chooses the login is told what the BMC tells anybody."""
+    """The rule for the login gets what the BMC shows without a login."""
     logins = OneLogin()
     with network(tmp_path, {HOST: SHAPES[vendor](HOST, "SER0001", MAC)}) as net:
         net.visit(HOST, logins=logins)
@@ -59,7 +59,7 @@ def test_the_vendor_is_known_before_the_login(tmp_path: Path, vendor: str, repor
 
 
 def test_a_wrong_password_is_tried_once(net: Network) -> None:
-    """One 401 at the login ends the visit: BMCs lock accounts. What the BMC tells anybody is kept."""
+    """One 401 at the login ends the visit: BMCs lock accounts. What the BMC shows without a login is kept."""
     net.bmcs[HOST].password = "another"
     seen = net.visit(HOST)
     assert seen.outcome is Outcome.REJECTED
@@ -92,12 +92,12 @@ def test_one_bmc_at_two_addresses_is_rejected_once(tmp_path: Path) -> None:
 
 
 def test_an_unknown_certificate_gets_no_login(net: Network) -> None:
-    """Where nobody vouches for it and first use is not allowed: vendor and fingerprint are said, nothing secret is sent."""
+    """Without an authority and first use: vendor and fingerprint are reported, nothing secret is sent."""
     seen = net.visit(HOST, door=net.stranger)
     assert seen.outcome is Outcome.CERTIFICATE_UNKNOWN
     assert (seen.greeting.vendor, seen.fingerprint) == ("Dell", net.presented[HOST])
-    assert net.bmcs[HOST].said == []
-    assert (seen.serial, seen.bmc_mac) == (None, None), "what a stranger says of itself proves nothing"
+    assert net.bmcs[HOST].posted == []
+    assert (seen.serial, seen.bmc_mac) == (None, None), "the claims of an unproven peer prove nothing"
 
 
 def test_first_use_pins_what_is_a_bmc(net: Network, tmp_path: Path) -> None:
@@ -111,12 +111,12 @@ def test_first_use_pins_what_is_a_bmc(net: Network, tmp_path: Path) -> None:
     assert seen.fingerprint == net.presented[HOST]
 
 
-def test_first_use_pins_nobody_else(tmp_path: Path) -> None:
+def test_first_use_pins_no_other_bmc(tmp_path: Path) -> None:
     """A web server without Redfish is neither pinned nor sent a password."""
     known = KnownBmcs(tmp_path / "pins", learn=True)
     with network(tmp_path, {HOST: {ROOT: {"hello": "world"}}}) as net:
         assert net.visit(HOST, door=net.stranger, known=known).outcome is Outcome.NO_REDFISH
-        assert net.bmcs[HOST].said == []
+        assert net.bmcs[HOST].posted == []
     assert not known.folder.exists()
 
 
@@ -127,7 +127,7 @@ def test_an_expired_certificate_is_not_believed(tmp_path: Path) -> None:
         seen = net.visit(HOST)
         assert seen.outcome is Outcome.CERTIFICATE_UNKNOWN
         assert "expired" in seen.cause
-        assert net.bmcs[HOST].said == []
+        assert net.bmcs[HOST].posted == []
 
 
 @pytest.mark.parametrize(
@@ -140,14 +140,14 @@ def test_what_is_no_redfish(net: Network, answer) -> None:
     assert seen.outcome is Outcome.NO_REDFISH
     assert seen.cause
     assert seen.remedy
-    assert net.bmcs[HOST].said == []
+    assert net.bmcs[HOST].posted == []
 
 
 def test_a_root_that_asks_for_a_login_gets_none(net: Network) -> None:
-    """DSP0266 shows the service root to everybody; to who asks for a password first, nobody says it."""
+    """DSP0266 shows the service root without a login; a BMC that asks for a password first gets none."""
     net.bmcs[HOST].faults = {("GET", f"{ROOT}/"): [status(401)] * 5}
     assert net.visit(HOST).outcome is Outcome.NO_REDFISH
-    assert net.bmcs[HOST].said == []
+    assert net.bmcs[HOST].posted == []
 
 
 def test_a_redirect_within_the_bmc_is_followed(net: Network) -> None:
@@ -157,7 +157,7 @@ def test_a_redirect_within_the_bmc_is_followed(net: Network) -> None:
 
 
 def test_a_bmc_that_hangs(net: Network) -> None:
-    """It keeps nobody longer than the deadline."""
+    """It delays the sweep no longer than the deadline."""
     timer = FakeTimer()
     net.bmcs[HOST].faults = {("GET", f"{ROOT}/"): [timer.then(hang)]}
     seen = net.visit(HOST, deadline=Deadline.after(60, timer=timer))
@@ -198,7 +198,7 @@ def test_a_dropped_connection_is_asked_again(net: Network) -> None:
 
 
 def test_a_bmc_without_a_free_session(net: Network) -> None:
-    """Said as such, with what to do."""
+    """Reported as such, with what to do."""
     full = {"error": {"message": "maximum number of user sessions reached"}}
     net.bmcs[HOST].faults = {("POST", SESSIONS): [status(503, full)] * 9}
     seen = net.visit(HOST)
@@ -206,7 +206,7 @@ def test_a_bmc_without_a_free_session(net: Network) -> None:
 
 
 def test_a_machine_that_has_no_serial_yet(tmp_path: Path) -> None:
-    """It is not taken for identified; the remedy says how it gets one."""
+    """It is not taken for identified; the remedy is to give it an identity."""
     tree = openbmc(HOST, "", MAC)
     with network(tmp_path, {HOST: tree}) as net:
         seen = net.visit(HOST)

@@ -138,7 +138,7 @@ def test_factory_passwords_by_mac_before_anybody_logs_in(tmp_path: Path) -> None
 
 
 def test_logins_by_vendor(tmp_path: Path) -> None:
-    """The vendor that a BMC tells strangers chooses the login; the sheet keeps its name, so that the steps use it too."""
+    """The vendor that a BMC shows without a login chooses the login; the sheet keeps its name for the steps."""
     with network(tmp_path, {A: dell(A, "D1", mac(1)), B: supermicro(B, "S2", mac(2))}) as net:
         net.bmcs[B].password = "Another-password"
         extra = "  logins: [{name: smc, vendor: supermicro, user: root, password: {file: secrets/smc}}]\n"
@@ -152,8 +152,8 @@ def test_logins_by_vendor(tmp_path: Path) -> None:
         assert [loaded.bmc_address(node.name).password for node in loaded.nodes] == [PASSWORD, "Another-password"]
 
 
-def test_without_a_site_nobody_logs_in(net: Network, tmp_path: Path) -> None:
-    """`--no-login` needs no site: the first look at a rack, which says what BMCs tell anybody. Nothing is sent."""
+def test_without_a_site_there_is_no_login(net: Network, tmp_path: Path) -> None:
+    """`--no-login` needs no site: the first look at a rack, with what BMCs show without a login. Nothing is sent."""
     words = ("--sweep", "127.77.0.0/29", "--no-login", "--dry-run", "--site", str(tmp_path / "none"))
     result, code = invoke("discover", *words)
     assert (code, result.stdout) == (0, "ask 6 addresses on port 443, no login\n\nNothing was changed.\n")
@@ -161,12 +161,12 @@ def test_without_a_site_nobody_logs_in(net: Network, tmp_path: Path) -> None:
     code, document = sweep(site, "--no-login")
     assert code == 0
     assert {bmc["outcome"] for bmc in document["bmcs"]} == {"no_login"}
-    assert not any(bmc.said for bmc in net.bmcs.values())
+    assert not any(bmc.posted for bmc in net.bmcs.values())
 
 
 def test_the_table(net: Network, tmp_path: Path) -> None:
-    """A line for each BMC, what does not fit with its remedy, and the counts; wrong credentials are said once each."""
-    net.bmcs[A].password = "changed by somebody"
+    """A line for each BMC, what does not fit with its remedy, and the counts; wrong credentials are reported once each."""
+    net.bmcs[A].password = "changed by an operator"
     site = write(tmp_path, net, f"{HEADINGS}n9,127.77.0.6,SER9,A01,4\n")
     result, code = invoke("discover", "--sweep", "127.77.0.0/29", "--site", str(site))
     assert code == 1
@@ -189,7 +189,7 @@ def test_the_table(net: Network, tmp_path: Path) -> None:
         (["--sweep", "10.0.0.0/8", "--limit-hosts", "100"], "--sweep", "more than 100"),
         (["--sweep", "224.0.0.0/24", "--yes"], "--sweep", "machines"),
         (["--sweep", "10.0.0.0/24", "--exclude", "10.0.0.0/16"], "--exclude", "nothing"),
-        (["--sweep", "10.0.0.0/24", "--exclude", "nobody"], "--exclude", "nobody"),
+        (["--sweep", "10.0.0.0/24", "--exclude", "unknown"], "--exclude", "unknown"),
         (["--sweep", "10.0.0.0/24", "--limit", "n1"], "--limit", "nodes"),
         (["--sweep", "10.0.0.0/24", "--no-login", "--write", "x.csv"], "--write", "login"),
         (["--exclude", "10.0.0.0/24"], "--exclude", "--sweep"),
@@ -219,8 +219,8 @@ def test_a_list_with_passwords_is_refused(net: Network, tmp_path: Path) -> None:
     assert "hunter2" not in result.output
 
 
-def test_dry_run_asks_nobody(net: Network, tmp_path: Path) -> None:
-    """It says how many addresses, and whether anybody is logged in to."""
+def test_dry_run_sends_nothing(net: Network, tmp_path: Path) -> None:
+    """It prints how many addresses, and whether it logs in anywhere."""
     site = write(tmp_path, net, None)
     result, code = invoke("discover", "--sweep", "127.77.0.0/29", "--site", str(site), "--dry-run")
     assert (code, "6 addresses" in result.stdout) == (0, True)

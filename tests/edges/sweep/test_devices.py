@@ -57,7 +57,7 @@ def test_each_device_is_what_it_is(case: dict[str, Any]) -> None:
     assert reads <= 5
 
 
-def test_a_dpu_is_told_before_any_login() -> None:
+def test_a_dpu_is_recognised_before_any_login() -> None:
     """Its service root names it: the site's password is not tried there."""
     greetings = {case["name"]: read_greeting(tree_of(case)[ROOT]).kind for case in CASES}
     assert greetings["BlueField-3 DPU by its service root"] == "DPU"

@@ -61,7 +61,7 @@ def test_recorded_machines(vendor: str, address: str, serial: str, mac: str) -> 
 
 @pytest.mark.parametrize("vendor", SHAPES)
 def test_any_field_replaced_by_junk(vendor: str) -> None:
-    """Never an exception, never endless; a serial is right or not told, and what is not told stands in the problems."""
+    """Never an exception, never endless; a serial is right or missing, and each missing one is among the problems."""
     sound = SHAPES[vendor](ADDRESS, "SER0007", MAC)
     for path, resource in sound.items():
         for name in resource:
@@ -73,7 +73,7 @@ def test_any_field_replaced_by_junk(vendor: str) -> None:
 
 
 def test_a_missing_resource_is_named() -> None:
-    """What the BMC refused is said, with the resource."""
+    """What the BMC refused is reported, with the resource."""
     tree = SHAPES["HPE"](ADDRESS, "SER0007", MAC)
     del tree[f"{ROOT}/Managers/1"]
     identity, _ = walk(tree)
@@ -106,7 +106,7 @@ def test_the_host_is_no_board_inside_it() -> None:
 
 
 def test_a_serial_from_the_chassis() -> None:
-    """Where the system keeps silent (GB200) the assembly of its model in its chassis tells it."""
+    """Where the system has no serial (GB200) the assembly of its model in its chassis gives it."""
     tree = openbmc(ADDRESS, "", MAC)
     tree[f"{ROOT}/Systems/DGX"]["Links"]["Chassis"] = links(f"{ROOT}/Chassis/C")
     tree[f"{ROOT}/Chassis/C"] = {"Assembly": {"@odata.id": f"{ROOT}/Chassis/C/Assembly"}}
@@ -116,7 +116,7 @@ def test_a_serial_from_the_chassis() -> None:
 
 @pytest.mark.parametrize("serial", ["To be filled by O.E.M.", "\x1b[31mred", "=1+1", "a" * 65, "x,y"])
 def test_what_is_no_serial(serial: str) -> None:
-    """Placeholders, and what would do something to a terminal or spreadsheet, count as not told."""
+    """Placeholders, and text that would harm a terminal or spreadsheet, count as missing."""
     identity, _ = walk(SHAPES["HPE"](ADDRESS, serial, MAC))
     assert identity.serial is None
     assert identity.problems
@@ -153,7 +153,7 @@ def test_vendors(root: dict[str, Any], vendor: str) -> None:
     ],
 )
 def test_uuids_that_mean_nothing(uuid: str, reported: str) -> None:
-    """What boards have before anybody gave them theirs is no identity."""
+    """The defaults of unconfigured boards are no identity."""
     assert read_greeting({"UUID": uuid}).uuid == reported
 
 

@@ -42,20 +42,20 @@ def joined(observations: Sequence[BmcObservation], *planned: Planned, **more) ->
 
 
 def test_all_as_planned() -> None:
-    """Nothing is said; a line without a serial is known by its address."""
+    """No problem is reported; a line without a serial is known by its address."""
     found = joined([seen(A, "S1"), seen(B, "S2")], plan("n1", A, "s1", "A01", 4), plan("n2", B))
     assert found.conflicts == ()
     assert [(entry.name, entry.place) for entry in found.entries] == [("n1", ("A01", 4)), ("n2", ("", None))]
     assert written(found) == [A, B]
 
 
-def test_without_a_plan_nobody_is_unplanned() -> None:
+def test_without_a_plan_no_bmc_is_unplanned() -> None:
     """The first sweep of a site finds no stranger."""
     assert joined([seen(A, "S1")]).conflicts == ()
 
 
 def test_two_addresses_of_one_serial() -> None:
-    """One BMC twice, or two machines with one serial: told apart by the MAC; neither is written."""
+    """One BMC twice, or two machines with one serial: distinguished by the MAC; neither is written."""
     one = joined([seen(A, "S1", 1), seen(B, "S1", 1), seen(C, "S3")])
     two = joined([seen(A, "S1", 1), seen(B, "s1", 2)])
     assert kinds(one) == kinds(two) == [ConflictKind.TWO_ADDRESSES]
@@ -65,14 +65,14 @@ def test_two_addresses_of_one_serial() -> None:
 
 
 def test_another_machine_in_a_place() -> None:
-    """Its address is the planned one's, so it is not written before somebody has looked."""
+    """Its address is the planned one's, so it is not written before an operator has checked it."""
     found = joined([seen(A, "S9")], plan("n1", A, "S1"))
     assert kinds(found) == [ConflictKind.OTHER_MACHINE, ConflictKind.UNPLANNED]
     assert written(found) == []
 
 
 def test_two_machines_that_changed_addresses() -> None:
-    """Both are found by serial: moved, and written; once they are, nothing is left to say."""
+    """Both are found by serial: moved, and written; once they are, no problem is left."""
     found = joined([seen(A, "S2"), seen(B, "S1")], plan("n1", A, "S1"), plan("n2", B, "S2"))
     assert kinds(found) == [ConflictKind.MOVED, ConflictKind.MOVED]
     assert written(found) == [A, B]
@@ -80,7 +80,7 @@ def test_two_machines_that_changed_addresses() -> None:
 
 
 def test_missing_and_silent() -> None:
-    """Planned where nobody answers, and where something else does; what was not swept is not missing."""
+    """Planned where no BMC answers, and where something else does; what was not swept is not missing."""
     web = BmcObservation(B, Outcome.NO_REDFISH, cause="HTTP 404", remedy="switch it on")
     found = joined([web], plan("n1", A, "S1"), plan("n2", B, "S2"), plan("far", "10.9.9.9", "S9"))
     assert kinds(found) == [ConflictKind.NOT_FOUND, ConflictKind.NO_REDFISH]
@@ -88,13 +88,13 @@ def test_missing_and_silent() -> None:
 
 
 @pytest.mark.parametrize("outcome", [Outcome.REJECTED, Outcome.CERTIFICATE_UNKNOWN, Outcome.NO_ANSWER])
-def test_who_answers_and_says_no_more_is_not_missing(outcome: Outcome) -> None:
-    """Its outcome says what is wrong; that its machine is gone, nobody knows."""
+def test_a_bmc_that_answers_without_a_serial_is_not_missing(outcome: Outcome) -> None:
+    """Its outcome has what is wrong; it is unknown whether its machine is gone."""
     assert joined([BmcObservation(A, outcome)], plan("n1", A, "S1")).conflicts == ()
 
 
-def test_what_a_stranger_claims_moves_nobody() -> None:
-    """The serial that a BMC without a proven certificate tells is not taken for a machine's."""
+def test_the_claims_of_an_unproven_peer_move_no_machine() -> None:
+    """The serial that a BMC without a proven certificate reports is not taken for a machine's."""
     stranger = BmcObservation(B, Outcome.CERTIFICATE_UNKNOWN, Greeting(serial="S1", bmc_mac=mac(1)))
     found = joined([stranger], plan("n1", A, "S1"))
     assert kinds(found) == [ConflictKind.NOT_FOUND]
@@ -102,7 +102,7 @@ def test_what_a_stranger_claims_moves_nobody() -> None:
 
 
 def test_places_from_a_list() -> None:
-    """By the MAC that DHCP saw, also for a BMC that tells nobody; where list and plan differ, neither is believed."""
+    """By the MAC that DHCP saw, also for a BMC without a MAC of its own; where list and plan differ, neither is believed."""
     leases = [Lease(A, mac(1), "bmc1"), Lease(B, mac(2))]
     listed = [Listed("m.csv:2", "", mac(1), "x1", "A01", 4), Listed("m.csv:3", "S2", None, "", "A02", 8)]
     silent = BmcObservation(A, Outcome.REJECTED)

@@ -28,7 +28,7 @@ def test_each_server(file: str) -> None:
 
 
 def test_a_host_with_a_fixed_address() -> None:
-    """Of dhcpd's own file, or of what it was told over OMAPI; its name is the host's."""
+    """Of dhcpd's own file, or of what it received over OMAPI; its name is the host's."""
     text = "host bmc7 {\n  hardware ethernet 2:0:0:0:0:7;\n}\nhost bmc8 { hardware ethernet 02:00:00:00:00:08; fixed-address 10.0.0.8; }"
     [lease] = read_leases(text, "dhcpd.conf")
     assert lease == Lease("10.0.0.8", read_mac("02:00:00:00:00:08"), "bmc8")
@@ -72,7 +72,7 @@ def test_macs(text: str) -> None:
     "text", ["", "02:00:00:00:00", "02:00:00:00:00:gg", "0:0:0:0:0:1", "00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff"]
 )
 def test_what_is_no_mac(text: str) -> None:
-    """Also what nobody can have."""
+    """Also an impossible value."""
     with pytest.raises(ValueError, match="MAC"):
         read_mac(text)
 

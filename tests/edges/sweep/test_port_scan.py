@@ -1,4 +1,4 @@
-"""Who takes connections: many asked at once, none left open, nobody waited for longer than the limit."""
+"""Listening ports: many asked at once, none left open, no host waited for longer than the limit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SILENT = "127.79.0.200"
 
 @pytest.fixture
 def listening() -> Iterator[tuple[list[str], int]]:
-    """Four addresses on which somebody listens, and the port."""
+    """Four addresses with a server, and the port."""
     sockets = [socket.socket() for _ in range(4)]
     sockets[0].bind(("127.79.0.1", 0))
     port = int(sockets[0].getsockname()[1])
@@ -39,7 +39,7 @@ def listening() -> Iterator[tuple[list[str], int]]:
 
 @pytest.fixture
 def silent(listening: tuple[list[str], int]) -> Iterator[str]:
-    """An address that answers no SYN: whoever listens there accepts nobody, and its queue is full (listen(2))."""
+    """An address that answers no SYN: its server accepts no connection, and its queue is full (listen(2))."""
     with ExitStack() as stack:
         listener = stack.enter_context(socket.socket())
         listener.bind((SILENT, listening[1]))
@@ -56,7 +56,7 @@ def open_files() -> int:
 
 
 def test_open_and_closed_ports(listening: tuple[list[str], int]) -> None:
-    """Each host is told once; however few are asked at a time, and no connection is left."""
+    """Each host is reported once; however few are asked at a time, and no connection is left."""
     hosts, port = listening
     before = open_files()
     asked = [f"127.79.0.{number}" for number in range(1, 60)]
@@ -68,8 +68,8 @@ def test_open_and_closed_ports(listening: tuple[list[str], int]) -> None:
     assert open_files() == before
 
 
-def test_nobody_is_waited_for_longer(listening: tuple[list[str], int], silent: str) -> None:
-    """A host that does not answer costs the limit; others are told before."""
+def test_no_host_is_waited_for_longer(listening: tuple[list[str], int], silent: str) -> None:
+    """A host that does not answer costs the limit; others are reported before."""
     hosts, port = listening
     begin = time.monotonic()
     found = list(scan_ports([silent, *hosts], port, Deadline.after(60), wait_s=0.3))

@@ -73,7 +73,7 @@ def test_cells_with_commas_and_quotes_stay(sheet: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
-def test_nobody_else_may_read_more_than_before(sheet: Path, mode: int) -> None:
+def test_no_other_user_may_read_more_than_before(sheet: Path, mode: int) -> None:
     """The file's mode stays."""
     sheet.write_text("name,bmc\n")
     sheet.chmod(mode)
@@ -102,7 +102,7 @@ def test_a_sheet_that_could_not_be_read_again_is_not_written(sheet: Path) -> Non
 
 
 def test_a_broken_sheet_is_left_alone(sheet: Path) -> None:
-    """It is the person's: its error is said."""
+    """The sheet is the operator's: its error is reported."""
     sheet.write_text("name,bmc\nn1,nowhere\n")
     with pytest.raises(UsageError, match="IP address"):
         update(sheet, entry("10.0.0.2", "S2"))

@@ -1,4 +1,4 @@
-"""What else listens on the BMCs' port: each is one outcome with a remedy, and hears neither user name nor password."""
+"""Other services on the BMCs' port: each is one outcome with a remedy, and receives no user name or password."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def banner(client: socket.socket, over: threading.Event) -> None:
 
 
 def closes(client: socket.socket, over: threading.Event) -> None:
-    """Somebody who hangs up at once."""
+    """A service that hangs up at once."""
 
 
 def mute(client: socket.socket, over: threading.Event) -> None:
-    """Somebody who takes connections and says nothing."""
+    """A service that accepts connections and sends nothing."""
     over.wait(30)
 
 
@@ -53,7 +53,7 @@ def garbage(client: socket.socket, over: threading.Event) -> None:
 
 @contextmanager
 def listening(talk: Talk) -> Iterator[int]:
-    """The port of somebody who talks so to each that connects."""
+    """Return the port of a service that sends this to each client."""
     over = threading.Event()
     with socket.socket() as listener:
         listener.bind((HOST, 0))
@@ -81,7 +81,7 @@ def listening(talk: Talk) -> Iterator[int]:
 
 @pytest.mark.parametrize("talk", [banner, closes, mute, plain_http, garbage], ids=lambda talk: talk.__name__)
 @pytest.mark.parametrize("learn", [False, True])
-def test_who_speaks_no_tls(tmp_path: Path, talk: Talk, learn: bool) -> None:
+def test_a_service_without_tls(tmp_path: Path, talk: Talk, learn: bool) -> None:
     """Neither a traceback nor a pin."""
     logins, known = OneLogin(), KnownBmcs(tmp_path / "pins", learn=learn)
     with listening(talk) as port:
@@ -98,19 +98,19 @@ def test_who_speaks_no_tls(tmp_path: Path, talk: Talk, learn: bool) -> None:
     [(403, Outcome.REJECTED), (400, Outcome.FAILED), (409, Outcome.FAILED), (500, Outcome.FAILED)],
 )
 def test_logins_that_fail_otherwise(tmp_path: Path, code: int, outcome: Outcome) -> None:
-    """Once, and said as it is; what the BMC repeats of the password is masked."""
+    """Once, and reported literally; a password that the BMC repeats is masked."""
     echo = {"error": {"message": f"you sent {PASSWORD}"}}
     with network(tmp_path, {HOST: dell(HOST, "D1", "02:00:00:00:00:01")}) as net:
         net.bmcs[HOST].faults = {("POST", f"{ROOT}/SessionService/Sessions"): [status(code, echo)] * 5}
         seen = net.visit(HOST)
         assert seen.outcome is outcome
-        assert len(net.bmcs[HOST].said) == 1
+        assert len(net.bmcs[HOST].posted) == 1
         assert PASSWORD not in repr(seen)
         assert "(secret)" in seen.cause
 
 
 class Broken:
-    """Credentials that fail in a way that nobody foresaw."""
+    """Credentials that fail in an unforeseen way."""
 
     def login(self, host: str, greeting: Greeting) -> Login | None:
         raise ValueError(f"defect with {PASSWORD}")
@@ -149,4 +149,4 @@ def test_a_controller_that_cannot_go_on_blames_no_bmc(tmp_path: Path) -> None:
         pytest.raises(EnvironmentBrokenError),
     ):
         net.visit(HOST, door=net.stranger, known=known)
-    assert net.bmcs[HOST].said == []
+    assert net.bmcs[HOST].posted == []

@@ -28,7 +28,7 @@ def text(*devices: dict[str, Any]) -> str:
 
 
 def test_recorded() -> None:
-    """A root file system on a whole disk that tells nothing of itself."""
+    """A root file system on a whole disk that reports nothing about itself."""
     (mount,) = parse_findmnt((DATA / "findmnt-2.38.1-vm.json").read_text())
     assert (mount.source, mount.device, "rw" in mount.options) == ("/dev/vda", "254:0", True)
     (disk,) = below(parse_lsblk((DATA / "lsblk-2.38.1-vm.json").read_text()), mount.device, mount.source)
@@ -63,7 +63,7 @@ def test_a_disk_with_two_paths_is_one_disk() -> None:
 
 
 def test_what_is_on_no_disk() -> None:
-    """A loop device is told as what it is; an overlay is on nothing that lsblk knows."""
+    """A loop device is reported as what it is; an overlay is on nothing that lsblk knows."""
     devices = parse_lsblk(text(device("loop0", "7:0", "loop"), device("sda", " 8:0  ", "disk", serial="S1")))
     assert [one.kind for one in below(devices, "7:0", "/dev/loop0")] == ["loop"]
     assert below(devices, "0:40", "overlay") == ()

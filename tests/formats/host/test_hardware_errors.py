@@ -13,7 +13,7 @@ def messages(*texts: str) -> tuple[Message, ...]:
 
 
 def test_records_that_two_processors_print_at_once() -> None:
-    """The number in braces tells them apart."""
+    """The number in braces distinguishes them."""
     first, second = error_records(
         messages(
             "{1}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 4",

@@ -1,4 +1,4 @@
-"""JSON of lldpctl in both of its shapes: what is heard, or refused naming the place."""
+"""JSON of lldpctl in both of its shapes: the neighbours, or an error that names the place."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def neighbour(interface: str, port: str, mac: str) -> Neighbour:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_both_shapes_say_the_same(name):
+def test_both_shapes_give_the_same(name):
     """`-f json` and `-f json0` of one moment give equal neighbours."""
     report = parse_lldpctl(TEXTS[name])
     assert report.neighbours == (
@@ -32,8 +32,8 @@ def test_both_shapes_say_the_same(name):
 
 
 @pytest.mark.parametrize("text", ['{"lldp": {}}', '{"lldp": [{}]}', '{"lldp": [{"interface": []}]}'])
-def test_hearing_nobody_is_an_answer(text):
-    """A daemon that hears nobody prints an empty element; that is no error."""
+def test_no_neighbour_is_an_answer(text):
+    """A daemon without neighbours prints an empty element; that is no error."""
     assert parse_lldpctl(text).neighbours == ()
 
 
@@ -47,14 +47,14 @@ def test_a_single_neighbour_is_folded():
 
 
 def test_a_bare_chassis_of_an_id_only():
-    """A chassis that tells its id and nothing else is not mistaken for one that is called `id`."""
+    """A chassis that sends its id and nothing else is not mistaken for one that is called `id`."""
     body = {"via": "LLDP", "chassis": {"id": {"type": "local", "value": "bmc-7"}}, "port": {"id": {"value": "1"}}}
     (found,) = parse_lldpctl(json.dumps({"lldp": {"interface": {"eth0": body}}})).neighbours
     assert (found.chassis, found.ports) == ("bmc-7", ("1",))
 
 
 def test_own_interfaces():
-    """`lldpcli show interfaces` tells the MAC addresses of the device's own ports."""
+    """`lldpcli show interfaces` prints the MAC addresses of the device's own ports."""
     port = {"id": {"type": "mac", "value": "2a:7f:ad:00:00:01"}, "descr": "ens1f0"}
     body = {"status": "RX and TX", "chassis": {"node001": {"id": {"type": "mac", "value": "2a:7f:ad:00:00:01"}}}}
     text = json.dumps({"lldp": {"interface": [{"ens1f0": {**body, "port": port}}]}})

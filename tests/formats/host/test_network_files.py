@@ -23,7 +23,7 @@ def _golden(name: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_each_network_is_written_as_its_golden_says(name: str) -> None:
+def test_each_network_is_written_as_its_golden_file_has_it(name: str) -> None:
     """Every byte of what a host is given is looked at by a person before it changes."""
     network = NETWORKS[name]
     assert {FILE: netplan_file(network), **files(network)} == _golden(name)
@@ -76,7 +76,7 @@ def test_name_servers_are_written_as_they_are_read() -> None:
 
 
 def test_an_empty_network_is_the_installers_way() -> None:
-    """Nothing said, nothing written but the empty document."""
+    """Without settings nothing is written but the empty document."""
     empty = HostNetwork()
     assert not empty
     assert files(empty) == {}
@@ -96,7 +96,7 @@ def _generated(network: HostNetwork, root: Path) -> dict[str, str]:
 
 
 def _meaning(text: str) -> dict[str, list[str]]:
-    """What a .network file says of addresses, routes, names and what it is part of."""
+    """The addresses, routes, names and groups of a .network file."""
     keys = ("Address", "Gateway", "DNS", "Domains", "DHCP", "Bond", "VLAN", "MTUBytes", "IPv6AcceptRA")
     found: dict[str, list[str]] = {}
     for line in text.splitlines():

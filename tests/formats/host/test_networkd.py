@@ -40,7 +40,7 @@ pytestmark = [
 
 
 def run(folder: Path, given: Mapping[str, str], wait_for: str) -> dict[str, str]:
-    """Lets networkd work until an interface has `wait_for`; what `ip` and networkd said then, by name."""
+    """Let networkd work until an interface has `wait_for`; return the output of `ip` and networkd then, by name."""
     for path, text in given.items():
         if path.startswith(FOLDER):
             (folder / Path(path).name).write_text(text)

@@ -33,7 +33,7 @@ def test_without_privileges_nothing_is_assumed() -> None:
 
 
 def test_a_loop_of_bridges_ends() -> None:
-    """Text that makes no sense does not hang anybody."""
+    """Text that makes no sense does not hang the parser."""
     loop = "0000:01:00.0 PCI bridge: x y\n\tBus: primary=01, secondary=01, subordinate=01\n"
     tree = parse_pci_tree(loop)
     assert tree.above(tree.devices[0]) == tree.devices

@@ -1,4 +1,4 @@
-"""Why SSH fails, in the words of those who say it."""
+"""Why SSH fails, in the words of the programs that report it."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ from clusterctl.formats.host.ssh import SshFailure, parse_ssh_failure
         ("the host refuses the key for ops", SshFailure.UNKNOWN),
     ],
 )
-def test_kinds_of_silence_are_told_apart(words: str, kind: SshFailure) -> None:
-    """A stopped sshd, a cut network and a hung host need different hands: their words are never mixed up."""
+def test_kinds_of_silence_are_distinguished(words: str, kind: SshFailure) -> None:
+    """A stopped sshd, a cut network and a hung host need different repairs: their words are never mixed up."""
     assert parse_ssh_failure(words) is kind

@@ -1,4 +1,4 @@
-"""Counters and what else ports tell, from ibqueryerrors, perfquery and db_csv: whole, or refused."""
+"""Counters and other data of ports, from ibqueryerrors, perfquery and db_csv: whole, or refused."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_hidden_counters_are_unknown():
 
 
 def test_ibqueryerrors_with_all_its_options():
-    """With --data and -r the same lines say more: bytes in brackets, and the link below its port."""
+    """With --data and -r the same lines hold more: bytes in brackets, and the link below its port."""
     message = "[SymbolErrorCounter == 57] [PortXmitData == 16056 (62.719KB)]"
     text = printers.ibqueryerrors(FABRIC, {LEAF: {"SymbolErrorCounter": 57}}).replace(
         "[SymbolErrorCounter == 57]", message
@@ -99,7 +99,7 @@ def test_ibqueryerrors_with_all_its_options():
 
 
 def test_lost_ports_are_noticed():
-    """The summary tells how many ports have errors; fewer lines than that are a text cut off."""
+    """The summary has how many ports have errors; fewer lines than that are a text cut off."""
     text = printers.ibqueryerrors(FABRIC, {LEAF: {"PortRcvErrors": 1}, HOST: {"PortRcvErrors": 2}})
     with pytest.raises(ParseError, match="2 ports have errors, 1 are listed"):
         read("\n".join(line for line in text.splitlines() if f"{HOST.guid} port 1:" not in line))
@@ -161,7 +161,7 @@ def test_db_csv_nonsense(old, new):
 
 
 def test_time_of_reading():
-    """A comment with a time and its zone tells when; anything else does not."""
+    """A comment with a time and its zone gives the time; anything else does not."""
     text = printers.ibqueryerrors(FABRIC, {})
     assert read("# 2026-01-31T08:00:00+01:00\n" + text).at == datetime(2026, 1, 31, 7, tzinfo=UTC)
     assert read("# at 2026-01-31T08:00:00Z\n" + text).at == datetime(2026, 1, 31, 8, tzinfo=UTC)

@@ -43,7 +43,7 @@ def attempt(text: str):
 
 
 def test_tables():
-    """Two switches: out ports by LID, none where nothing is said, and who each LID addresses."""
+    """Two switches: out ports by LID, none where there is no entry, and the device of each LID."""
     found = parse(ONE + "\n" + TWO)
     assert dict(found.tables) == {
         "0000000000200000": bytes([NO_ROUTE, 1, NO_ROUTE, 0, 33]),
@@ -60,7 +60,7 @@ def test_opensm_dump():
 
 
 def test_illegal_ports():
-    """With -a, entries that lead nowhere are no routes, whatever is written beside them."""
+    """With -a, entries that lead nowhere are no routes, whatever is written next to them."""
     text = ONE.replace("0x0003 000", "0x0002 255 : (illegal port)\n0x0003 000").replace("3 valid lids", "4 lids")
     assert parse(text).tables["0000000000200000"][2] == NO_ROUTE
 

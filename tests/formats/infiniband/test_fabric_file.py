@@ -38,7 +38,7 @@ def attempt(data: bytes) -> Fabric | ClusterctlError:
 
 
 def plain(fabric: Fabric) -> tuple[object, object]:
-    """What every tool tells."""
+    """What every tool reports."""
     devices = {(d.guid, d.kind, d.description, d.ports, d.port_guids, d.lids) for d in fabric.devices.values()}
     return devices, frozenset(fabric.links)
 
@@ -49,7 +49,7 @@ def plain(fabric: Fabric) -> tuple[object, object]:
     name=st.sampled_from(["node", "MT4129 ConnectX7", "a;b:c/U1", "ärger", "it's", "MF0;x (spare)"]),
 )
 @settings(max_examples=40, deadline=None)
-def test_every_tool_tells_the_same(tool, rates, name):
+def test_every_tool_gives_the_same(tool, rates, name):
     """Devices, kinds, LIDs, links and rates come through from each tool's text, whatever the names."""
     fabric = printers.two_switches(tuple(rates), name)
     assert plain(read(PRINTERS[tool](fabric))) == plain(fabric)
@@ -57,7 +57,7 @@ def test_every_tool_tells_the_same(tool, rates, name):
 
 @tools
 def test_gzipped(tool):
-    """A gzipped file says the same."""
+    """A gzipped file gives the same."""
     text = PRINTERS[tool](FABRIC)
     assert decode_fabric(gzip.compress(text.encode()), file="x") == read(text)
 

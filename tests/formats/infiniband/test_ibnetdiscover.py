@@ -31,7 +31,7 @@ def test_devices_and_links():
 
 
 def test_lost_tabs():
-    """Text that lost its tabs on the way (`Switch65 "S-…"`) says the same."""
+    """Text that lost its tabs on the way (`Switch65 "S-…"`) gives the same."""
     assert parse_ibnetdiscover(TEXT.replace("\t", "")) == parse_ibnetdiscover(TEXT)
 
 

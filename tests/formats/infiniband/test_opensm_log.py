@@ -30,7 +30,7 @@ def test_ftree():
 
 
 def test_silent_fall_back():
-    """First ftree, then minhop: the last routing counts, with what was said against ftree, without stamps."""
+    """First ftree, then minhop: the last routing counts, with the messages against ftree, without stamps."""
     found = parse_opensm_log([FTREE, *FALLEN])
     assert found.engine == "minhop"
     assert found.failures == (
@@ -42,7 +42,7 @@ def test_silent_fall_back():
 
 
 def test_mended():
-    """After a fall-back ftree again: what was said before is over."""
+    """After a fall-back ftree again: the earlier messages no longer count."""
     assert parse_opensm_log([*FALLEN, FTREE]).failures == ()
 
 
@@ -52,7 +52,7 @@ def test_adaptive():
 
 
 def test_no_routing():
-    """A log that tells of no routing is refused: it proves nothing."""
+    """A log without any routing is refused: it proves nothing."""
     with pytest.raises(ParseError, match=r"osm\.log: no line reports"):
         parse_opensm_log(FALLEN[:4])
 

@@ -1,4 +1,4 @@
-"""curtin's log names one line: the one that says why."""
+"""curtin's log names one line: the one with the reason."""
 
 from __future__ import annotations
 

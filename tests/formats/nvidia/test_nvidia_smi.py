@@ -86,7 +86,7 @@ def test_one_unread_counter_makes_the_sum_unread() -> None:
     "text", ["", "No devices were found\n", ONE.replace("GPUs                             : 1", "GPUs : 2")]
 )
 def test_what_is_not_a_complete_log_is_refused(text: str) -> None:
-    """Empty, another answer, or fewer GPUs than it says it has: no reading at all."""
+    """Empty, another answer, or fewer GPUs than it announces: no reading at all."""
     with pytest.raises(ParseError):
         parse_query(text)
 
@@ -115,7 +115,7 @@ def test_nvlink_recordings() -> None:
     assert (dead.index, dead.active) == (6, ())
 
 
-def test_an_inactive_link_is_told_from_an_absent_one() -> None:
+def test_an_inactive_link_is_distinguished_from_an_absent_one() -> None:
     """`<inactive>` keeps its place."""
     text = "GPU 0: NVIDIA H100 (UUID: GPU-0a)\n\t Link 0: 26.562 GB/s\n\t Link 1: <inactive>\n"
     (gpu,) = parse_nvlink_status(text)

@@ -1,4 +1,4 @@
-"""Wiring plans: what they may say, and errors that name file, line and column."""
+"""Wiring plans: what they may hold, and errors that name file, line and column."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_only_required_columns_and_leading_zeros():
     ],
 )
 def test_errors_name_file_line_and_column(text, where, message):
-    """Each mistake is the person's to mend: what, where, and a remedy."""
+    """Each mistake has what, where, and a remedy for the operator."""
     with pytest.raises(UsageError, match=message) as caught:
         parse_wiring_csv(text)
     assert caught.value.where == where
@@ -67,7 +67,7 @@ def test_errors_name_file_line_and_column(text, where, message):
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16", "utf-16-le", "utf-16-be"])
 def test_encodings(encoding):
-    """A spreadsheet says the same in every encoding that Windows writes."""
+    """A spreadsheet gives the same in every encoding that Windows writes."""
     plan = decode_plan(f"{SHORT}\r\nK\u00f6ln-1,1,a,x\r\n".encode(encoding), file="plan.csv")
     assert plan.cables[0].source == PortName("K\u00f6ln-1", "1")
 

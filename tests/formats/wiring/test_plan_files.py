@@ -56,7 +56,7 @@ def test_ndt_with_interface_names():
 
 
 def test_ndt_by_its_header():
-    """A brief NDT in a .csv is told by its columns; the second port of an adapter keeps its number."""
+    """A brief NDT in a .csv is recognised by its columns; the second port of an adapter keeps its number."""
     (cable,) = decode_draft(BRIEF.encode(), file="fabric.csv").cables
     assert cable.destination == PortName("node001", "mlx5_0/2")
 
@@ -88,7 +88,7 @@ def test_topo_with_boards_and_adapters():
 
 
 def test_racks_of_both_ends():
-    """A row may say where each of its devices stands."""
+    """A row may hold the place of each of its devices."""
     text = f"{SHORT},source_rack,source_unit,destination_rack,destination_unit,rail\nleaf,1,node,mlx5_4,N1,U40,A1,8,5\n"
     plan = parse_wiring_csv(text)
     assert plan.locations == {"leaf": Location("N1", 40), "node": Location("A1", 8)}

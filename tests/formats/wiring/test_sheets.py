@@ -24,7 +24,7 @@ def cases(name: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("case", cases("ports.yml"), ids=lambda case: case["cell"])
 def test_ports(case):
-    """Each spelling is the port that its source says."""
+    """Each spelling is the port that its source has."""
     assert port_name(case["cell"]) == case["port"]
 
 

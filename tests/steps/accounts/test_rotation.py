@@ -30,7 +30,7 @@ LOCKS_AFTER = 3
 
 
 class Killed(BaseException):
-    """As kill -9: nobody catches it."""
+    """As kill -9: it is never caught."""
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Seams:
 
 @dataclass
 class Bmc:
-    """One that takes one password, and locks everybody out after three wrong ones in a row."""
+    """One that takes one password, and locks the account after three wrong ones in a row."""
 
     password: str = FACTORY
     serial: str = "S1"
@@ -266,8 +266,8 @@ def site(tmp_path: Path) -> Iterator[Site]:
     book.close()
 
 
-def test_changed_proven_told(site: Site) -> None:
-    """Drawn by the rule, seen to be taken, given to MAAS; the journal says so and has no secret."""
+def test_changed_proven_reported(site: Site) -> None:
+    """Drawn by the rule, seen to be taken, given to MAAS; the journal has it without a secret."""
     done, _ = site.run()
     assert (done.number, done.error, done.finished, done.installer) == (1, None, False, LoginUpdate.GIVEN.value)
     site.sound()
@@ -284,7 +284,7 @@ def test_changed_proven_told(site: Site) -> None:
 
 
 def test_a_second_time(site: Site) -> None:
-    """Another password: what was finished is begun anew when a person says so again."""
+    """Another password: a finished rotation begins again when an operator orders it again."""
     site.run()
     first = site.bmc.password
     done, _ = site.run()
@@ -296,7 +296,7 @@ def test_a_second_time(site: Site) -> None:
 @pytest.mark.parametrize(("second", "rotated_before"), [(None, False), (7, True)])
 def test_killed_anywhere(site: Site, second: int | None, rotated_before: bool) -> None:
     """Killed at any seam, and once more in the run that goes on: the next ends with a password that is on disk, that
-    the BMC takes and MAAS has; it was changed twice at most; nobody was locked out.
+    the BMC takes and MAAS has; it was changed twice at most; no account was locked.
     """
     for deadly in range(1, 40):
         one = replace(site, bmc=Bmc(serial=f"S1{deadly}"), maas=Maas(Seams()), name=f"n1{deadly}")
@@ -380,7 +380,7 @@ def test_another_machine(site: Site) -> None:
     assert site.kept().kept.all() == ()
 
 
-def test_a_factory_bmc_that_tells_nothing(site: Site) -> None:
+def test_a_factory_bmc_that_reports_nothing(site: Site) -> None:
     """Its own factory password proves it; the serial is read right after the change."""
     site.bmc.must_change, site.bmc.trust, site.own = True, Trust.FIRST_USE, frozenset({"n1"})
     assert site.run()[0].error is None
@@ -390,7 +390,7 @@ def test_a_factory_bmc_that_tells_nothing(site: Site) -> None:
 
 
 def test_a_factory_bmc_that_turns_out_to_be_another(site: Site) -> None:
-    """Said at once, and its password is not lost."""
+    """Reported at once, and its password is not lost."""
     site.bmc.must_change, site.bmc.serial, site.own = True, "S9", frozenset({"n1"})
     done, _ = site.run()
     assert done.error is not None
@@ -417,10 +417,10 @@ def test_maas_that_fails_is_owed(site: Site) -> None:
 
 
 def test_neither_is_taken(site: Site) -> None:
-    """Somebody else has changed it: an error that says where the new one is kept, after two wrong tries at most."""
+    """Changed by another client: an error that names where the new one is kept, after two wrong tries at most."""
     site.bmc.applies = False
     site.run()
-    site.bmc.password = "somebody-elses"
+    site.bmc.password = "another-password"
     site.most_wrong = 2
     done, _ = site.run()
     assert isinstance(done.error, AuthenticationError)

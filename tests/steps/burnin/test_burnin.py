@@ -1,4 +1,4 @@
-"""burnin: checks first, loads on the sound ones, and the bad node is told from its mates."""
+"""burnin: checks first, loads on the healthy nodes, and the bad node is distinguished from its partners."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         verdict=Verdict.PASS if "Active" in text else Verdict.FAIL,
         code=Code.GPU_ECC_UNCORRECTABLE,
         cause="seen",
-        remedy="mend",
+        remedy="repair",
     )
 
 
@@ -81,7 +81,7 @@ SUITE = Suite("t", (Check("adapter", (IBSTAT,), judge),), ("ib_write_bw",), 1)
 @dataclass
 class Hosts:
     """Answers the program that it is sent as the node would: `slow` nodes write slowly, `broken` ones have no port,
-    `silent` ones let nobody in, `dying` ones fall silent in the middle of their first load.
+    `silent` ones refuse all logins, `dying` ones fall silent in the middle of their first load.
     """
 
     slow: frozenset[str] = frozenset()
@@ -195,8 +195,8 @@ def test_sound_nodes_pass_checks_and_loads() -> None:
     assert all(outcome.evidence for outcome in outcomes.values())
 
 
-def test_the_slow_node_is_told_from_its_mate() -> None:
-    """A slow pair accuses nobody; measured again with others, the slow node fails and its mate passes."""
+def test_the_slow_node_is_separated_from_its_partner() -> None:
+    """A slow pair accuses no node; measured again with others, the slow node fails and its partner passes."""
     hosts = Hosts(slow=frozenset({"n1"}))
     outcomes = burnin(hosts, 6)
     assert {name for name, outcome in outcomes.items() if worst(outcome) is Verdict.FAIL} == {"n1"}
@@ -205,7 +205,7 @@ def test_the_slow_node_is_told_from_its_mate() -> None:
 
 
 def test_a_broken_node_is_reported_at_once_and_not_loaded() -> None:
-    """A node whose checks fail takes part in no load, and the load says why it is unmeasured."""
+    """A node with failed checks takes part in no load, and the load has the reason why it is unmeasured."""
     hosts = Hosts(broken=frozenset({"n0"}))
     outcomes = burnin(hosts, 5)
     assert next(iter(outcomes)) == "n0"
@@ -224,7 +224,7 @@ def test_a_broken_node_is_reported_at_once_and_not_loaded() -> None:
     ],
 )
 def test_a_silent_node_is_one_finding(words: str, cause: str, remedy: str) -> None:
-    """Its silence is the root, told by its kind, with place and what the BMC says; all else follows from it."""
+    """Its silence is the root, reported by its kind, with place and the BMC's report; all else follows from it."""
     outcome = burnin(Hosts(silent=frozenset({"n2"}), words=words), 5)["n2"]
     root, *others = outcome.findings
     assert (root.check, root.verdict, root.deterministic) == ("reachable", Verdict.FAIL, False)
@@ -237,13 +237,13 @@ def test_a_silent_node_is_one_finding(words: str, cause: str, remedy: str) -> No
 
 
 def test_a_silent_node_without_power_is_to_be_powered_on() -> None:
-    """What the BMC says decides what is to be done."""
+    """The BMC's report decides what is to be done."""
     step = burnin_step(Hosts(silent=frozenset({"n0"})), power=Power.OFF)
     (outcome,) = step.run(nodes(1), IntentLog(None, {}), Deadline.after(60))  # type: ignore[arg-type]
     assert "power it on" in outcome.findings[0].remedy
 
 
-def test_who_falls_silent_under_load_is_named_and_its_mates_are_not() -> None:
+def test_a_node_that_falls_silent_under_load_is_named_and_its_partners_are_not() -> None:
     """The mate is measured with others and passes; the silent one has one root finding."""
     outcomes = burnin(Hosts(dying=frozenset({"n1"})), 6)
     assert {worst(outcomes[name]) for name in ("n0", "n2", "n3", "n4", "n5")} == {Verdict.PASS}
@@ -259,7 +259,7 @@ def test_a_node_alone_is_not_proven(count: int) -> None:
 
 
 def test_nodes_that_cannot_meet_are_held() -> None:
-    """A node that its group could not be introduced to says so and is not passed."""
+    """A node that its group could not be introduced to has that finding and is not passed."""
     outcomes = burnin(Hosts(), 4, {"n3": "sshd refused its configuration"})
     assert worst(outcomes["n3"]) is Verdict.INCONCLUSIVE
     assert any("sshd refused" in finding.cause for finding in outcomes["n3"].findings)
@@ -272,8 +272,8 @@ def test_an_odd_node_is_measured_too(count: int) -> None:
     assert {worst(outcome) for outcome in burnin(Hosts(), count).values()} == {Verdict.PASS}
 
 
-def test_a_late_node_is_measured_beside_those_proven_before() -> None:
-    """A node that comes alone after others were proven in this run is measured with them; nothing is said of them."""
+def test_a_late_node_is_measured_with_those_proven_before() -> None:
+    """A node that comes alone after others were proven in this run is measured with them; they get no findings."""
     hosts = Hosts()
     step = burnin_step(hosts)
     early = list(step.run(nodes(3), IntentLog(None, {}), Deadline.after(60)))  # type: ignore[arg-type]
@@ -296,8 +296,8 @@ class TwoBatches(Hosts):
         return super()._answer(host, argv)
 
 
-def test_two_that_cannot_tell_who_of_them_is_bad_wait_for_others() -> None:
-    """Another batch is still being proven: one of its nodes then tells the bad one from its mate."""
+def test_two_nodes_that_cannot_be_separated_wait_for_others() -> None:
+    """Another batch is still being proven: one of its nodes then separates the bad one from its partner."""
     hosts = TwoBatches(slow=frozenset({"n1"}))
     step, six = burnin_step(hosts), nodes(6)
 
@@ -324,7 +324,7 @@ class SlowBatch(Hosts):
         return super()._answer(host, argv)
 
 
-def test_a_node_whose_partners_come_too_late_keeps_what_its_checks_found() -> None:
+def test_a_node_with_late_partners_keeps_what_its_checks_found() -> None:
     """Another batch is still being proven at the deadline: the load is unmeasured, the check that passed stays passed."""
     hosts, timer = SlowBatch(), FakeTimer()
     step, five = burnin_step(hosts), nodes(5)

@@ -98,7 +98,7 @@ def test_killed_after_any_answer_the_rest_is_measured_and_nothing_twice(book: Sq
 
 
 def test_what_has_ended_is_not_gone_on_with(book: SqlJournal) -> None:
-    """A confirming run measures anew."""
+    """A confirming run measures again."""
     play(*book_of(book).open(PLAN, PAIRS, under_test(4)), bad)
     campaign, _ = book_of(book).open(PLAN, PAIRS, under_test(4))
     assert campaign.rounds == 0
@@ -125,7 +125,7 @@ OTHER_SUITE = Plan(replace(PLAN.suite, name="nightly"), PLAN.limits, PLAN.user)
 
 
 @pytest.mark.parametrize(
-    ("plan", "who", "later"),
+    ("plan", "nodes", "later"),
     [
         (OTHER_LIMITS, under_test(6), timedelta()),
         (OTHER_SUITE, under_test(6), timedelta()),
@@ -137,14 +137,14 @@ OTHER_SUITE = Plan(replace(PLAN.suite, name="nightly"), PLAN.limits, PLAN.user)
     ids=["other limits", "other suite", "longer", "a day ago", "moved since", "other nodes"],
 )
 def test_what_may_not_hold_any_more_is_measured_anew(
-    book: SqlJournal, plan: Plan, who: list[NodeUnderTest], later: timedelta
+    book: SqlJournal, plan: Plan, nodes: list[NodeUnderTest], later: timedelta
 ) -> None:
     play(*book_of(book).open(PLAN, PAIRS, under_test(6)), bad, 3)
-    campaign, _ = book_of(book, later).open(plan, PAIRS, who)
+    campaign, _ = book_of(book, later).open(plan, PAIRS, nodes)
     assert campaign.rounds == 0
 
 
-def test_who_is_not_here_any_more_is_gone_and_its_mates_are_not_blamed(book: SqlJournal) -> None:
+def test_a_node_that_left_is_gone_and_its_partners_are_not_blamed(book: SqlJournal) -> None:
     """The killed run's node003 answers no more: what went wrong with it is its own."""
     play(*book_of(book).open(PLAN, PAIRS, under_test(6)), bad, 3)
     here = [node for node in under_test(6) if node.name != "node003"]
@@ -154,8 +154,8 @@ def test_who_is_not_here_any_more_is_gone_and_its_mates_are_not_blamed(book: Sql
     assert not campaign.unproven([node.name for node in here])
 
 
-def test_who_fell_silent_and_is_back_is_asked_anew(book: SqlJournal) -> None:
-    """What went wrong when it fell silent accuses nobody; it is no more out of the campaign."""
+def test_a_node_that_was_silent_and_is_back_is_asked_again(book: SqlJournal) -> None:
+    """A group that failed when it fell silent accuses no node; it is no more out of the campaign."""
     campaign, log = book_of(book).open(PLAN, PAIRS, under_test(6))
     asked = campaign.next()
     assert isinstance(asked, Round)

@@ -48,7 +48,7 @@ class Later:
 
 
 class Empty:
-    """A journal that knows nobody yet."""
+    """A journal without any node yet."""
 
     def latest(self, stream: Stream, kind: EventKind | None = None) -> Iterator[Event]:
         return iter(())
@@ -68,7 +68,7 @@ def under_test(number: int, celsius: float | None = None, sku: str = "lab") -> N
 
 
 def reported(book: SqlJournal, *nodes: NodeUnderTest) -> None:
-    """As the recorder writes what a step says of them."""
+    """As the recorder writes a step's findings about them."""
     for one in nodes:
         book.append(one.outcome(shipped_suite()).facts)
 
@@ -83,7 +83,7 @@ def test_the_hot_node_of_a_batch_is_found() -> None:
 
 
 def test_what_others_measured_lately_counts(book: SqlJournal) -> None:
-    """A node that is burned in alone is held against all that came before it; nothing is said of those."""
+    """A node that is burned in alone is compared with all that came before it; those get no findings."""
     reported(book, *(under_test(i) for i in range(30)))
     alone = FleetFigures(book, FixedClock()).findings([under_test(99, HOT)])
     assert [f.verdict for f in alone[NodeId("id99")]] == [Verdict.FAIL]
@@ -92,7 +92,7 @@ def test_what_others_measured_lately_counts(book: SqlJournal) -> None:
 
 
 def test_only_a_nodes_last_figures_count_and_none_of_its_own_past(book: SqlJournal) -> None:
-    """A node that was hot and has been mended is like its fleet."""
+    """A node that was hot and has been repaired is like its fleet."""
     reported(book, *(under_test(i) for i in range(30)), under_test(99, HOT))
     assert FleetFigures(book, FixedClock()).findings([under_test(99)]) == {}
     events = list(book.latest(Stream.NODE, EventKind.FIGURES_MEASURED))
@@ -101,8 +101,8 @@ def test_only_a_nodes_last_figures_count_and_none_of_its_own_past(book: SqlJourn
 
 
 @pytest.mark.parametrize("why", ["too few", "another SKU", "long ago", "not compared"])
-def test_without_a_fleet_nothing_is_said(book: SqlJournal, why: str) -> None:
-    """No finding at all: nobody passes a comparison that was not made."""
+def test_without_a_fleet_there_is_no_finding(book: SqlJournal, why: str) -> None:
+    """No finding at all: no node passes a comparison that was not made."""
     others = [
         under_test(i, sku="other" if why == "another SKU" else "lab") for i in range(18 if why == "too few" else 30)
     ]
@@ -159,7 +159,7 @@ class Warm(Hosts):
         return answer
 
 
-def test_the_step_tells_who_stands_out_and_keeps_the_figures() -> None:
+def test_the_step_reports_outliers_and_keeps_the_figures() -> None:
     """After the loads: the hot node fails, with the loads passed; all others pass; every outcome carries its figures."""
     check = Check("adapter", (IBSTAT, NVIDIA_SMI), judge)
     step = burnin_step(Warm(), suite=Suite("t", (check,), ("ib_write_bw",), 1))

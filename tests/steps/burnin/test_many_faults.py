@@ -1,4 +1,4 @@
-"""A node with several faults: one burn-in finds those that its own checks and loads show, and says of each load that it left out which fault stopped it."""
+"""A node with several faults: one burn-in finds those that its own checks and loads show, and names for each load that it left out the fault that stopped it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_load_that_was_left_out_names_the_fault_that_stopped_it() -> None:
     assert found["stress_ng"].verdict is Verdict.PASS
 
 
-def test_every_load_says_what_it_needs() -> None:
+def test_every_load_declares_what_it_needs() -> None:
     """No load of one node is stopped by every fault; each load is stopped by a fault of the node itself."""
     (stranger,) = CHECKS["identity"].findings(readings(), expected(name="another"))
     for load in NODE_LOADS.values():

@@ -27,7 +27,7 @@ def partners_of(partners: PartnerPool, alone: NodeUnderTest, deadline: Deadline)
         return [partner.name for partner in loan.partners]
 
 
-def test_one_alone_waits_for_those_who_are_still_being_proven() -> None:
+def test_one_alone_waits_for_nodes_that_are_still_being_proven() -> None:
     """Another batch runs: its node is proven after a while, and is a partner then."""
     partners, proven = PartnerPool(), threading.Event()
 
@@ -45,7 +45,7 @@ def test_one_alone_waits_for_those_who_are_still_being_proven() -> None:
         assert waiting.result() == ["n1"]
 
 
-def test_nobody_waits_for_nobody() -> None:
+def test_no_node_waits_without_a_possible_partner() -> None:
     """Where no other batch runs, or all of them wait too, one goes on without partners."""
     partners = PartnerPool()
     assert not partners_of(partners, under_test("n0"), Deadline.after(60))
@@ -55,7 +55,7 @@ def test_nobody_waits_for_nobody() -> None:
 
 
 def test_a_stopped_run_ends_the_wait() -> None:
-    """Ctrl-C is heard while one waits."""
+    """Ctrl-C ends the wait."""
     partners, cancelled = PartnerPool(), threading.Event()
     cancelled.set()
     with partners.batch(), pytest.raises(CancelledError):
@@ -76,7 +76,7 @@ def test_a_wait_that_takes_too_long_ends_without_partners() -> None:
         assert partners_of(partners, under_test("n2"), Deadline.after(60)) == ["m1"]
 
 
-def test_who_is_not_decided_is_lent_further_mates() -> None:
+def test_an_undecided_node_is_lent_further_partners() -> None:
     """Those who are proven meanwhile, each once, not without end; all are given back."""
     partners = PartnerPool()
     with partners.batch(), partners.lend([under_test("n0"), under_test("n1")], Deadline.after(60)) as loan:
@@ -90,7 +90,7 @@ def test_who_is_not_decided_is_lent_further_mates() -> None:
 
 
 def test_a_proven_batch_that_waits_is_still_waited_for() -> None:
-    """Two wait: the proven one goes on, for nobody else runs, and is a partner for the other then."""
+    """Two wait: the proven one goes on, for no other node runs, and is a partner for the other then."""
     partners, begun = PartnerPool(), threading.Event()
 
     def pair() -> list[NodeUnderTest]:
@@ -107,8 +107,8 @@ def test_a_proven_batch_that_waits_is_still_waited_for() -> None:
         assert waiting.result() == []
 
 
-def test_of_two_that_wait_each_meets_the_others_mates() -> None:
-    """One after the other: neither gives up while the other sits on somebody whom it has not met."""
+def test_of_two_that_wait_each_meets_the_others_partners() -> None:
+    """One after the other: neither gives up while the other holds a partner that it has not met."""
     partners, seats, ended = PartnerPool(), threading.Barrier(2), threading.Barrier(2)
     for name in ("m1", "m2", "m3", "m4"):
         partners.add(under_test(name))

@@ -62,7 +62,7 @@ def burned_in(hosts: Hosts, journal: CampaignJournal) -> dict[str, Verdict]:
 
 
 def test_whatever_was_written_last_the_next_run_goes_on_from_there(book: SqlJournal) -> None:
-    """Killed at every single write of a run with a slow node: the slow one is found, all others pass, what was told is
+    """Killed at every single write of a run with a slow node: the slow one is found, all others pass, what was reported is
     not asked again, and at most what was in flight is.
     """
     straight = Hosts(slow=SLOW)

@@ -41,7 +41,7 @@ def solo(name: str) -> NodeLoad:
             verdict=verdict,
             code=Code.GPU_ECC_UNCORRECTABLE,
             cause="it ran",
-            remedy="mend",
+            remedy="repair",
             deterministic=False,
         )
 
@@ -77,7 +77,7 @@ def run(hosts: Hosts, count: int) -> dict[str, Outcome]:
 
 
 def test_they_run_between_the_checks_and_the_loads_of_several() -> None:
-    """One after another on each node, for as long as the suite says, or as the limits file does; each reports."""
+    """One after another on each node, for as long as the suite or the limits file sets; each reports."""
     hosts = Worked()
     outcomes = run(hosts, 4)
     assert {worst(outcome) for outcome in outcomes.values()} == {Verdict.PASS}
@@ -91,7 +91,7 @@ def test_they_run_between_the_checks_and_the_loads_of_several() -> None:
 
 
 def test_a_node_that_fails_one_is_loaded_no_further() -> None:
-    """It is told at once; what was not run says why and points at the failure; its mates are measured without it."""
+    """It is reported at once; a load that was not run points at the failure; its partners are measured without it."""
     hosts = Worked(bad=frozenset({"n1"}))
     outcomes = run(hosts, 5)
     found = {finding.check: finding for finding in outcomes["n1"].findings}
@@ -103,7 +103,7 @@ def test_a_node_that_fails_one_is_loaded_no_further() -> None:
     assert {worst(outcome) for name, outcome in outcomes.items() if name != "n1"} == {Verdict.PASS}
 
 
-def test_a_node_whose_checks_failed_gets_none() -> None:
+def test_a_node_with_failed_checks_gets_none() -> None:
     """And each of them reports why."""
     hosts = Worked(broken=frozenset({"n0"}))
     outcome = run(hosts, 4)["n0"]
@@ -111,7 +111,7 @@ def test_a_node_whose_checks_failed_gets_none() -> None:
     assert {finding.check for finding in outcome.findings} == LOADED.required
 
 
-def test_who_falls_silent_under_one_has_one_root() -> None:
+def test_a_node_that_falls_silent_under_one_has_one_root() -> None:
     """The host's silence; the load that it died of follows from that."""
     outcome = run(Worked(dead_of=frozenset({"n2"})), 5)["n2"]
     (root,) = [finding for finding in outcome.findings if not finding.verdict.admits and not finding.root]
@@ -152,7 +152,7 @@ def test_what_was_recorded_is_judged_again() -> None:
 
 
 def test_the_session_of_the_checks_stays_that_of_the_recording() -> None:
-    """A load's session is kept beside it: its times are not those that the clock is judged by."""
+    """A load's session is kept apart: its times are not those that the clock is judged by."""
     outcome = run(Worked(), 2)["n0"]
     sessions = [session for item in outcome.evidence if (session := session_in(item)) is not None]
     assert sorted(session.load for session in sessions) == ["", "burn", "read"]

@@ -42,11 +42,11 @@ class FakeReader:
 
     def ibnetdiscover(self, deadline: Deadline) -> Observed[str]:
         self.readings += 1
-        text = printers.ibnetdiscover(_addressed(self.bench.fabric())) if self.text is None else self.text
+        text = printers.ibnetdiscover(addressed(self.bench.fabric())) if self.text is None else self.text
         return Observed(text, (Evidence("ibnetdiscover", "controller", NOW, Origin.REAL, text.encode()),))
 
 
-def _addressed(fabric: Fabric) -> Fabric:
+def addressed(fabric: Fabric) -> Fabric:
     """With LIDs and port GUIDs, which the tool prints."""
     devices = {
         guid: replace(device, lids=(lid,), port_guids=(guid,))
@@ -100,7 +100,7 @@ def test_a_reading_is_kept_once(site: Site) -> None:
     assert [event.seq for event in site.written()] == [event.seq for event in events]
 
 
-def test_a_broken_trunk_holds_no_node_and_is_told(site: Site) -> None:
+def test_a_broken_trunk_holds_no_node_and_is_reported(site: Site) -> None:
     """A cable between switches that is missing is the fabric's fault until a reading finds it again."""
     trunk = port("leaf-0", 33)
     far = site.reader.bench.far(trunk)
@@ -117,7 +117,7 @@ def test_a_broken_trunk_holds_no_node_and_is_told(site: Site) -> None:
 
 
 def test_a_slow_trunk_is_the_fabrics_too(site: Site) -> None:
-    """It is told with its rate, and no node waits for it."""
+    """It is reported with its rate, and no node waits for it."""
     site.reader.bench.rates = {port("leaf-0", 33): (4, "HDR")}
     assert {state.stage for state in site.run().values()} == {Stage.CABLED}
     (fault,) = open_faults(site.written())
@@ -134,7 +134,7 @@ def test_a_hosts_cable_is_the_nodes(site: Site) -> None:
     assert open_faults(site.written()) == ()
 
 
-def test_a_broken_fabric_holds_everybody_and_blames_nobody(site: Site) -> None:
+def test_a_broken_fabric_holds_all_nodes_and_blames_none(site: Site) -> None:
     """A leaf that is cut off breaks half of the links: all nodes are held, none is quarantined, and the leaf is named.
 
     Once it is back, the same nodes go on.
@@ -162,7 +162,7 @@ def test_hosts_that_are_off_break_no_fabric(site: Site) -> None:
 
 def test_what_is_not_understood_is_not_written(site: Site) -> None:
     """A reading cut short proves nothing: the nodes are held, and the fabric's history stays as it was."""
-    text = printers.ibnetdiscover(_addressed(site.reader.bench.fabric()))
+    text = printers.ibnetdiscover(addressed(site.reader.bench.fabric()))
     site.reader.text = text[: text.index("4xNDR")]
     states = site.run()
     assert {state.stage for state in states.values()} == {Stage.CONFIGURED}
@@ -180,7 +180,7 @@ def test_half_a_reading_is_completed(site: Site) -> None:
     assert len(events) == len({(event.kind, event.subject) for event in events}) == len(first)
 
 
-def test_an_older_reading_says_nothing() -> None:
+def test_an_older_reading_proves_nothing() -> None:
     """Two batches read at once: who writes last wrote what was read last."""
     book = open_journal("sqlite://", FixedClock())
     record, seen = FabricRecord(book), Bench().fabric()

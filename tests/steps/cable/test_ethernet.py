@@ -1,4 +1,4 @@
-"""The cable step of a site with an Ethernet plan: each host's network cables are judged beside its InfiniBand ones."""
+"""The cable step of a site with an Ethernet plan: each host's network cables are judged in addition to its InfiniBand ones."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ PLAN = settle(read_ethernet_csv(HEADER + "".join(f"mgmt,swp{n},n{n},eth0\n" for 
 SESSION = Evidence("ibnetdiscover", "controller", NOW, Origin.REAL, b"the fabric")
 
 
-def told(port: str = "", *, status: str = "ok", rc: int | None = 0, stderr: str = "") -> str:
-    """What the script prints on a host: that it hears mgmt's `port`, or nobody."""
+def answer_of(port: str = "", *, status: str = "ok", rc: int | None = 0, stderr: str = "") -> str:
+    """Return what the script prints on a host: that it sees mgmt's `port`, or no neighbour."""
     body = {"chassis": [{"name": [{"value": "mgmt"}], "id": [{"type": "local", "value": "mgmt"}]}]}
-    heard = [{"name": "eth0", "via": "LLDP", **body, "port": [{"id": [{"type": "ifname", "value": port}]}]}]
+    seen = [{"name": "eth0", "via": "LLDP", **body, "port": [{"id": [{"type": "ifname", "value": port}]}]}]
     own = [{"name": "eth0", **body, "port": [{"id": [{"type": "mac", "value": "02:00:00:00:00:01"}]}]}]
 
     def probe(interfaces: object) -> dict[str, object]:
@@ -43,7 +43,7 @@ def told(port: str = "", *, status: str = "ok", rc: int | None = 0, stderr: str 
         shown = {"argv": ["lldpctl"], "stdout": text if status == "ok" and rc == 0 else "", "stderr": stderr}
         return {**shown, "status": status, "rc": rc, "started": 0.0, "seconds": 0.1}
 
-    probes = {"lldp-neighbours": probe(heard if port else []), "lldp-interfaces": probe(own)}
+    probes = {"lldp-neighbours": probe(seen if port else []), "lldp-interfaces": probe(own)}
     head = {"version": 1, "origin": "real", "host": "n", "boot_id": "b", "started": 0.0, "finished": 1.0}
     return json.dumps({**head, "probes": probes})
 
@@ -114,7 +114,7 @@ def ethernet(outcome: Outcome) -> Finding:
 
 def test_right_at_once(outcomes: Run) -> None:
     """One session each; both findings, with the evidence that each rests on."""
-    shell = Hosts({"n1": [told("swp1")], "n2": [told("swp2")]})
+    shell = Hosts({"n1": [answer_of("swp1")], "n2": [answer_of("swp2")]})
     found = outcomes(shell, ("n1", "n2"))
     assert sorted(shell.asked) == ["n1", "n2"]
     assert [finding.check for finding in found["n1"].findings] == ["cable", "ethernet_cable"]
@@ -126,7 +126,7 @@ def test_right_at_once(outcomes: Run) -> None:
 
 def test_a_host_that_was_not_spoken_to_yet_is_asked_again(outcomes: Run) -> None:
     """It has just booted; the others do not wait, and are not asked twice."""
-    shell = Hosts({"n1": [told("swp1")], "n2": [told(), told("swp2")]})
+    shell = Hosts({"n1": [answer_of("swp1")], "n2": [answer_of(), answer_of("swp2")]})
     found = outcomes(shell, ("n1", "n2"))
     assert list(found) == ["n1", "n2"]
     assert ethernet(found["n2"]).verdict is Verdict.PASS
@@ -134,8 +134,8 @@ def test_a_host_that_was_not_spoken_to_yet_is_asked_again(outcomes: Run) -> None
 
 
 def test_a_swap_with_a_node_that_is_done_already(outcomes: Run) -> None:
-    """Whose port it has is asked as well, so that the remedy is one swap; nobody else is."""
-    shell = Hosts({"n1": [told("swp3")], "n3": [told("swp1")], "n4": [told("swp4")]})
+    """The host that owns the port is asked as well, so that the remedy is one swap; no other host is."""
+    shell = Hosts({"n1": [answer_of("swp3")], "n3": [answer_of("swp1")], "n4": [answer_of("swp4")]})
     found = outcomes(shell, ("n1",))
     assert list(found) == ["n1"]
     assert ethernet(found["n1"]).verdict is Verdict.FAIL
@@ -147,17 +147,25 @@ def test_a_swap_with_a_node_that_is_done_already(outcomes: Run) -> None:
 @pytest.mark.parametrize(
     ("answer", "cause", "remedy"),
     [
-        (told(status="missing", rc=None), "lldpd is not installed on it", "install lldpd on n2"),
-        (told(status="timeout", rc=None), "did not answer within 20 s", "restart lldpd on n2"),
-        (told(rc=1, stderr="unable to connect to socket"), "unable to connect to socket", "systemctl status lldpd"),
+        (answer_of(status="missing", rc=None), "lldpd is not installed on it", "install lldpd on n2"),
+        (answer_of(status="timeout", rc=None), "did not answer within 20 s", "restart lldpd on n2"),
+        (
+            answer_of(rc=1, stderr="unable to connect to socket"),
+            "unable to connect to socket",
+            "systemctl status lldpd",
+        ),
         ("nonsense", "not a probe document", "logged in to"),
-        (json.dumps(json.loads(told("swp2")) | {"probes": {}}), "did not report", "run the step again"),
-        (told("swp2").replace("ifname", "mac").replace('\\"value\\": \\"swp2', '\\"value\\": \\"'), "no id", "lldpctl"),
+        (json.dumps(json.loads(answer_of("swp2")) | {"probes": {}}), "did not report", "run the step again"),
+        (
+            answer_of("swp2").replace("ifname", "mac").replace('\\"value\\": \\"swp2', '\\"value\\": \\"'),
+            "no id",
+            "lldpctl",
+        ),
     ],
 )
 def test_a_host_that_does_not_tell_is_inconclusive(outcomes: Run, answer: str, cause: str, remedy: str) -> None:
-    """Never missing, and nobody else suffers from it."""
-    found = outcomes(Hosts({"n1": [told("swp1")], "n2": [answer]}), ("n1", "n2"))
+    """Never missing, and no other host is affected."""
+    found = outcomes(Hosts({"n1": [answer_of("swp1")], "n2": [answer]}), ("n1", "n2"))
     one = ethernet(found["n2"])
     assert (one.verdict, one.deterministic) == (Verdict.INCONCLUSIVE, False)
     assert cause in one.cause
@@ -177,4 +185,4 @@ def test_unreachable_and_unknown(outcomes: Run) -> None:
 def test_a_cancelled_run_ends(outcomes: Run) -> None:
     """It is not taken for a silent host."""
     with pytest.raises(CancelledError):
-        outcomes(Hosts({"n1": [told("swp1")]}, cancelled=True), ("n1",))
+        outcomes(Hosts({"n1": [answer_of("swp1")]}, cancelled=True), ("n1",))

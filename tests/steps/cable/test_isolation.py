@@ -74,7 +74,7 @@ def hands(world: World, journal) -> Isolator:
 
 
 def test_intent_then_act_then_look(journal):
-    """The journal has both, with the proof of whom the port led to; the port is out, by its own word."""
+    """The journal has both, with the proof of the peer that the port led to; the port is out, by its own report."""
     world = World()
     assert hands(world, journal).disable(OUT, Deadline.after(60))
     assert world.disabled == {LINK.a}
@@ -97,7 +97,7 @@ def test_another_cable_is_left_alone(journal):
 
 
 def test_another_switch_at_that_lid_is_left_alone(journal):
-    """LIDs are given anew; a switch that answers with another GUID is not acted on."""
+    """LIDs are assigned again; a switch that answers with another GUID is not acted on."""
 
     class Moved(World):
         def device(self, lid, deadline):

@@ -54,15 +54,15 @@ def probes(**texts: str) -> str:
 
 
 def lldp(number: int, swapped: bool = False) -> str:
-    """What host `number` reports: eth0 hears leaf0, eth1 hears leaf1, on its own switch port."""
+    """Return what host `number` reports: eth0 sees leaf0, eth1 sees leaf1, on its own switch port."""
 
-    def heard(interface: str, leaf: str) -> dict[str, Any]:
+    def seen(interface: str, leaf: str) -> dict[str, Any]:
         chassis = [{"name": [{"value": leaf}], "id": [{"type": "local", "value": leaf}]}]
         port = [{"id": [{"type": "ifname", "value": f"swp{number}"}]}]
         return {"name": interface, "via": "LLDP", "chassis": chassis, "port": port}
 
     leaves = ("leaf1", "leaf0") if swapped else ("leaf0", "leaf1")
-    neighbours = [heard(f"eth{rail}", leaf) for rail, leaf in enumerate(leaves)]
+    neighbours = [seen(f"eth{rail}", leaf) for rail, leaf in enumerate(leaves)]
     return probes(
         lldp_neighbours=json.dumps({"lldp": [{"interface": neighbours}]}),
         lldp_interfaces=json.dumps({"lldp": [{"interface": []}]}),

@@ -1,4 +1,4 @@
-"""configure: what a play says of a host, and what a host that it cannot reach is."""
+"""configure: a play's result for a host, and the finding for a host that it cannot reach."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class FakePlaybooks:
     ok: bool = True
     unreachable: bool = False
     message: str = ""
-    told: list[Mapping[str, Any]] = field(default_factory=list)
+    variables: list[Mapping[str, Any]] = field(default_factory=list)
 
     def run(
         self, playbook: str, hosts: Sequence[HostAddress], variables: Mapping[str, Any], deadline: Deadline
     ) -> Iterator[Observed[PlayOutcome]]:
-        self.told.append(variables)
+        self.variables.append(variables)
         for host in hosts:
             task = "" if self.ok else "Gathering Facts"
             yield Observed(PlayOutcome(host.name, self.ok, 3, task, self.message, self.unreachable), seen("play"))
@@ -60,7 +60,7 @@ def configured(playbooks: FakePlaybooks, node: NodeState = NODE) -> Outcome:
 
 
 def test_a_host_that_cannot_be_reached_is_one_finding() -> None:
-    """Silence is the root, with place and what the BMC says; that it is not configured follows from it."""
+    """Silence is the root, with place and the BMC's report; that it is not configured follows from it."""
     words = "Failed to connect to the host via ssh: ssh: connect to host 10.0.0.1 port 22: Connection refused"
     root, follows = configured(FakePlaybooks(ok=False, unreachable=True, message=words)).findings
     assert (root.check, root.verdict, root.deterministic) == ("reachable", Verdict.FAIL, False)
@@ -111,4 +111,4 @@ def test_the_roles_hear_of_a_play_that_did_not_come_to_its_end(before: str) -> N
     node, named = PLAYED_BEFORE[before]
     playbooks = FakePlaybooks()
     configured(playbooks, node)
-    assert [reported[UNFINISHED] for reported in playbooks.told] == [named]
+    assert [reported[UNFINISHED] for reported in playbooks.variables] == [named]

@@ -40,7 +40,7 @@ class World:
     boots: int = 0
     dies_after: int = -1
     playbooks: list[str] = field(default_factory=list)
-    told: list[Mapping[str, Any]] = field(default_factory=list)
+    variables: list[Mapping[str, Any]] = field(default_factory=list)
 
     @property
     def boot_id(self) -> str:
@@ -56,7 +56,7 @@ class World:
     ) -> Iterator[Observed[PlayOutcome]]:
         self.tick()
         self.playbooks.append(playbook)
-        self.told.append(variables)
+        self.variables.append(variables)
         outcome = self._reboot(variables) if playbook == "reboot.yml" else self._configure()
         self.tick()
         for _host in hosts:
@@ -125,7 +125,7 @@ def acts(book: SqlJournal) -> list[tuple[str, ...]]:
 
 
 def test_a_node_is_rebooted_once_and_proven(book: SqlJournal) -> None:
-    """Intended with machine and boot, rebooted, configured again: that passes, and says for what it was rebooted."""
+    """Intended with machine and boot, rebooted, configured again: that passes, and names the roles it was rebooted for."""
     world = World()
     finding = run(book, world)
     assert (finding.verdict, finding.cause) == (Verdict.PASS, "configured, 3 changes, rebooted for ofed")
@@ -137,7 +137,7 @@ def test_a_node_is_rebooted_once_and_proven(book: SqlJournal) -> None:
 
 
 def test_a_role_that_asks_again_has_failed(book: SqlJournal) -> None:
-    """In words that name it; for good, until a person has mended it: then it may ask anew."""
+    """In words that name it; for good, until an operator has repaired it: then it may ask again."""
     world = World(content=False)
     finding = run(book, world)
     assert (finding.verdict, finding.deterministic, finding.subject) == (Verdict.FAIL, True, "ofed")

@@ -1,4 +1,4 @@
-"""discover tells what machine answers, and never guesses."""
+"""discover reports which machine answers, and never guesses."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def test_what_the_bmc_does_not_tell_is_inconclusive() -> None:
     assert by_check(discover(FakeBmc(inventory("S1"))))["gpu_count"].verdict is Verdict.INCONCLUSIVE
 
 
-def test_a_host_whose_ports_the_bmc_does_not_tell() -> None:
-    """Which port it boots from is asked of a person; once the sheet says it, nothing is missing."""
+def test_a_host_with_ports_that_the_bmc_does_not_report() -> None:
+    """The operator is asked for the boot port; once the sheet has it, nothing is missing."""
     bare = replace(inventory("S1"), nics=None)
     asked = by_check(discover(FakeBmc(bare)))["nics"]
     assert asked.verdict is Verdict.INCONCLUSIVE
@@ -125,7 +125,7 @@ def test_silence_is_mended_as_the_edge_saw_it() -> None:
 
 
 def test_remedies_begin_with_the_place() -> None:
-    """Whoever mends the part must find the machine; where the place is unknown nothing is made up."""
+    """The technician who replaces the part must find the machine; an unknown place is not invented."""
     broken = replace(inventory("S1"), psus=(Psu("PS3", Serial("P3"), healthy=False),))
     found = by_check(discover(FakeBmc(broken)))["psu"]
     assert (found.subject, found.serial) == ("PS3", "P3")
@@ -150,7 +150,7 @@ def test_a_machine_of_no_sku_is_stopped() -> None:
 
 
 @dataclass
-class TellingBmc(FakeBmc):
+class ReportingBmc(FakeBmc):
     """With BIOS settings, unless `trouble` is raised instead."""
 
     trouble: EdgeError | None = None
@@ -175,8 +175,8 @@ def with_baseline(bmc: FakeBmc) -> dict[str, Finding]:
 
 
 def test_drift_is_a_warning() -> None:
-    """It is told in each report, with the evidence that was read for it, and keeps the node from nothing."""
-    found = with_baseline(TellingBmc(RUNS))
+    """It is reported each time, with the evidence that was read for it, and stops the node from nothing."""
+    found = with_baseline(ReportingBmc(RUNS))
     assert found["bios_baseline"].verdict is Verdict.WARN
     assert found["bios_baseline"].cause == "Turbo is Disabled, wanted Enabled"
     assert found["firmware_baseline"].verdict is Verdict.PASS
@@ -185,7 +185,7 @@ def test_drift_is_a_warning() -> None:
 
 def test_settings_that_cannot_be_read_are_inconclusive() -> None:
     """Unmeasured is not right; the rest of the inventory counts all the same."""
-    found = with_baseline(TellingBmc(inventory("S1"), trouble=EdgeError("HTTP 500")))
+    found = with_baseline(ReportingBmc(inventory("S1"), trouble=EdgeError("HTTP 500")))
     assert found["bios_baseline"].verdict is Verdict.INCONCLUSIVE
     assert found["firmware_baseline"].verdict is Verdict.INCONCLUSIVE
     assert found["identity"].verdict is Verdict.PASS

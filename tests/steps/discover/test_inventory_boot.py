@@ -63,7 +63,7 @@ class Restless(FakeBmc):
 
 
 class Slow(FakeBmc):
-    """A BMC that never tells of its self-test nor of every part, and gets slower with each reading of a booted machine."""
+    """A BMC that never reports its self-test nor every part, and gets slower with each reading of a booted machine."""
 
     readings: int = 0
 
@@ -93,9 +93,9 @@ def verdicts(outcome: Outcome) -> dict[str, Verdict]:
     return {finding.check: finding.verdict for finding in outcome.findings}
 
 
-@pytest.mark.parametrize("before", [ASLEEP, STALE], ids=["nothing-told", "stale"])
+@pytest.mark.parametrize("before", [ASLEEP, STALE], ids=["nothing-reported", "stale"])
 def test_on_read_again_and_off(before: Inventory) -> None:
-    """Intended and observed in the journal, waited for, judged by what it tells then, with the evidence of both."""
+    """Intended and observed in the journal, waited for, judged by the report after it, with the evidence of both."""
     bmc = FakeBmc(before, state=Power.OFF, after_boot=WHOLE, tested=[Post.RUNNING, Post.RUNNING])
     book = Book()
     (outcome,) = discover(bmc, book)
@@ -116,7 +116,7 @@ def test_on_read_again_and_off(before: Inventory) -> None:
         (ASLEEP, replace(NODE, intents=(Intent(Act.INVENTORY_BOOT, "S1", 7, result=ActResult.DONE),))),
         (replace(STALE, gpus=GPUS[:7], stale=""), NODE),
     ],
-    ids=["all-told", "power-unknown", "another-machine", "no-sku", "done-before", "one-gpu-missing"],
+    ids=["all-reported", "power-unknown", "another-machine", "no-sku", "done-before", "one-gpu-missing"],
 )
 def test_no_power_action(before: Inventory, node: NodeState) -> None:
     """Not where nothing is missing, nothing can be known, the machine is another, or it was done before."""
@@ -146,7 +146,7 @@ def test_what_a_killed_run_has_switched_on_is_switched_off() -> None:
 
 
 def test_a_bmc_that_is_lost_meanwhile() -> None:
-    """The machine is switched off all the same, and the node is told of the BMC."""
+    """The machine is switched off all the same, and the node's report has what the BMC lacks."""
     bmc = Fragile(ASLEEP, state=Power.OFF, after_boot=WHOLE)
     (outcome,) = discover(bmc, Book())
     assert bmc.switched == [Power.ON, Power.OFF]
@@ -163,14 +163,14 @@ def test_time_that_runs_out_amid_a_reading() -> None:
 
 
 def test_a_node_that_another_run_has_taken() -> None:
-    """Nothing more is done to it, and nothing is said of it."""
+    """Nothing more is done to it, and no finding is about it."""
     bmc = Restless(ASLEEP, state=Power.OFF, after_boot=WHOLE)
     assert discover(bmc, Book()) == []
     assert bmc.switched == [Power.ON]
 
 
 def test_what_is_missing_from_a_stale_inventory_is_unmeasured() -> None:
-    """Seven of eight, told by a BMC that has not looked: neither is believed."""
+    """Seven of eight, reported by a BMC that has not scanned: neither is believed."""
     node = replace(NODE, intents=(Intent(Act.INVENTORY_BOOT, "S1", 7, result=ActResult.DONE),))
     (outcome,) = discover(FakeBmc(STALE, state=Power.OFF), Book(), node)
     (found,) = [finding for finding in outcome.findings if finding.check == "gpu_count"]
@@ -179,7 +179,7 @@ def test_what_is_missing_from_a_stale_inventory_is_unmeasured() -> None:
 
 
 def test_several_skus_that_only_gpus_tell_apart() -> None:
-    """Which of them it is cannot be said: that is no other machine than was ordered."""
+    """Which of them it is cannot be known: that is no other machine than was ordered."""
     other = replace(SKU, name="half", gpu_model="A100")
     acts: Any = None
     step = Discover(
@@ -200,10 +200,10 @@ def test_several_skus_that_only_gpus_tell_apart() -> None:
         (replace(STALE, gpus=GPUS), NODE),
         (replace(WHOLE, on=True), replace(NODE, intents=(Intent(Act.INVENTORY_BOOT, "S1", 7),))),
     ],
-    ids=["nothing-told", "seven-of-eight", "all-told-long-ago", "switched-on-by-a-killed-run"],
+    ids=["nothing-reported", "seven-of-eight", "all-reported-long-ago", "switched-on-by-a-killed-run"],
 )
 def test_read_only(before: Inventory, node: NodeState) -> None:
-    """Nothing is switched, neither on nor off, nothing is written; the one cause is that nobody has looked."""
+    """Nothing is switched, neither on nor off, nothing is written; the one cause is that the BMC has not scanned."""
     bmc, book = FakeBmc(before, state=Power.OFF, after_boot=WHOLE), Book()
     (outcome,) = discover(bmc, book, node, read_only=True)
     assert bmc.switched == []

@@ -1,4 +1,4 @@
-"""The run's right to its nodes: certain for half a lease after the journal's word, then asked for anew before any act."""
+"""The run's right to its nodes: certain for half a lease after the journal's answer, then renewed before any act."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_the_fence_asks_again_once_half_a_lease_has_passed(book: SqlJournal) -> 
 
 
 def test_a_controller_that_slept_finds_out_before_it_acts(book: SqlJournal) -> None:
-    """Woken after hours, its node another's: the fence refuses, says whose it is, and the rest stays ours."""
+    """Resumed after hours, its node another's: the fence refuses, names the new owner, and the rest stays ours."""
     clock = HandClock()
     lease, _ = leased(book, clock)
     mine, other = lease.fence([N1]), lease.fence([N2])
@@ -120,7 +120,7 @@ def test_the_lease_counts_from_before_it_was_asked_for(book: SqlJournal) -> None
     assert journal.renewals == 2
 
 
-def test_what_was_given_back_is_free_and_fences_nobody(book: SqlJournal) -> None:
+def test_what_was_given_back_is_free_and_fences_no_run(book: SqlJournal) -> None:
     """A node that is over can be claimed by others at once; a batch that it was in goes on with the rest."""
     clock = HandClock()
     lease, _ = leased(book, clock)

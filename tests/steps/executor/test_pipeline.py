@@ -40,16 +40,16 @@ class FixedClock:
 
 @dataclass
 class FakeStep:
-    """Passes every node, but for what the tables say; remembers the batches it was given."""
+    """Passes every node, except as the tables have it; records the batches it was given."""
 
     step: Step
     verdicts: dict[str, list[Verdict]] = field(default_factory=dict)
     waits_for: dict[str, threading.Event] = field(default_factory=dict)
     silent: frozenset[str] = frozenset()
     error: Exception | None = None
-    beside: Finding | None = None
+    extra: Finding | None = None
     finding: str = "x"
-    tells: str = ""
+    progress: str = ""
     minimum: int = 1
     linger_s: float = 0.0
     at_once: int = 8
@@ -68,17 +68,17 @@ class FakeStep:
             acts.intend(node.id, Act.CONFIGURE_PLAY, node.name)
             left = self.verdicts.get(node.name, [])
             verdict = left.pop(0) if left else Verdict.PASS
-            if self.tells:
-                acts.progress(node.id, NOW, self.tells)
+            if self.progress:
+                acts.progress(node.id, NOW, self.progress)
             judged = Finding(
                 check=self.finding,
                 verdict=verdict,
                 code=Code.GPU_ECC_UNCORRECTABLE,
                 cause="seen",
-                remedy="mend",
+                remedy="repair",
                 deterministic=False,
             )
-            yield Outcome(node.id, (judged, *([self.beside] if self.beside else [])), (SEEN,))
+            yield Outcome(node.id, (judged, *([self.extra] if self.extra else [])), (SEEN,))
             if node.name in self.ended:
                 self.ended[node.name].set()
 
@@ -131,7 +131,7 @@ def test_nodes_go_through_all_steps(book: SqlJournal) -> None:
     ]
 
 
-def test_a_slow_node_holds_nobody(book: SqlJournal) -> None:
+def test_a_slow_node_delays_no_other(book: SqlJournal) -> None:
     """A node that takes for ever in the first step does not keep the others from finishing the second."""
     others_done = threading.Event()
     slow = FakeStep(Step.DISCOVER, waits_for={"n0": others_done})
@@ -146,7 +146,7 @@ def test_a_failure_is_confirmed_once_then_quarantined(book: SqlJournal) -> None:
     step = FakeStep(Step.DISCOVER, verdicts={"n0": [Verdict.FAIL, Verdict.FAIL], "n1": [Verdict.FAIL]})
     run(book, [step], fleet(book, 2))
     assert stages(book) == {"n0": "quarantined", "n1": "discovered"}
-    assert book.state(NodeId("id0")).remedy == "mend"
+    assert book.state(NodeId("id0")).remedy == "repair"
 
 
 def test_a_silent_node_is_unmeasured_not_passed(book: SqlJournal) -> None:
@@ -167,7 +167,7 @@ def test_an_exception_becomes_its_nodes_finding(book: SqlJournal, error: Excepti
 
 
 def test_a_broken_environment_stops_the_run(book: SqlJournal) -> None:
-    """What the controller itself lacks is nobody's finding: the run ends with that error."""
+    """What the controller itself lacks is no node's finding: the run ends with that error."""
     with pytest.raises(EnvironmentBrokenError):
         run(book, [FakeStep(Step.DISCOVER, error=EnvironmentBrokenError("no ibnetdiscover"))], fleet(book, 2))
     assert set(stages(book).values()) == {"seen"}
@@ -198,7 +198,7 @@ def installs(**more: Any) -> FakeStep:
 
 
 def test_the_canary_goes_alone(book: SqlJournal) -> None:
-    """Then the others, so many at a time; everybody arrives."""
+    """Then the others, so many at a time; every node arrives."""
     step = installs()
     left = run(book, [FakeStep(Step.DISCOVER), step], fleet(book, 9), waves=CAREFUL)
     assert left == {}
@@ -245,12 +245,12 @@ def test_what_may_not_repeat_is_tried_once_more_before_it_counts(book: SqlJourna
     assert set(stages(book).values()) == {"installed"}
 
 
-def test_what_a_machine_tells_is_shown(book: SqlJournal) -> None:
-    """A machine's words on its install go to whoever watches, with the step that it is at."""
+def test_the_progress_of_a_machine_is_shown(book: SqlJournal) -> None:
+    """A machine's messages about its install go to the listener, with the step that it is at."""
     seen: list[Progress] = []
     (node,) = fleet(book, 1)
     run(book, [FakeStep(Step.DISCOVER)], [node])
-    step = installs(tells="image written")
+    step = installs(progress="image written")
     recorder = Recorder(book, Policy(attempts=2), FixedClock())
     limits = dict.fromkeys(Step, StepLimits(8, 30.0))
     pipeline = Pipeline([step], recorder, limits, threading.Event(), Observer(on_progress=seen.append))
@@ -270,8 +270,8 @@ def test_a_step_that_wants_company_waits_for_it(book: SqlJournal) -> None:
     assert alone.batches == [["n0"]]
 
 
-def test_a_node_alone_waits_for_those_who_run(book: SqlJournal) -> None:
-    """Nobody is measured alone while others are at the same step: they come back, or are company once they are done."""
+def test_a_node_alone_waits_for_running_nodes(book: SqlJournal) -> None:
+    """No node is measured alone while others are at the same step: they come back, or are partners once they are done."""
     one, two, three = fleet(book, 3)
     queue = StepQueue(FakeStep(Step.BURNIN, minimum=2), StepLimits(8, 30.0))
     queue.put(one)
@@ -283,7 +283,7 @@ def test_a_node_alone_waits_for_those_who_run(book: SqlJournal) -> None:
     assert queue.take(quiet=True) == [three]
 
 
-def test_who_comes_while_enough_batches_run_makes_the_next_one_larger(book: SqlJournal) -> None:
+def test_nodes_that_arrive_while_enough_batches_run_make_the_next_one_larger(book: SqlJournal) -> None:
     """A step that is costly to start (a play) runs few batches at a time, and takes all who wait when one ends."""
     one, two, three, four = fleet(book, 4)
     queue = StepQueue(FakeStep(Step.CONFIGURE, at_once=2), StepLimits(8, 30.0))
@@ -333,7 +333,7 @@ def _run_cancelled(book: SqlJournal, nodes: list[NodeState]) -> None:
 
 
 def test_stage_only_moves_by_the_gate(book: SqlJournal) -> None:
-    """After a run, each node's stage is what the fold of its events says."""
+    """After a run, each node's stage is that of the fold of its events."""
     run(book, [FakeStep(Step.DISCOVER, verdicts={"n0": [Verdict.FAIL] * 2})], fleet(book, 2))
     before = book.states()
     book.rebuild()
@@ -357,7 +357,7 @@ class RobbedStep(FakeStep):
 
 
 def test_a_node_that_was_taken_over_is_left_alone_and_the_rest_goes_on(book: SqlJournal) -> None:
-    """Nothing more is written under the old claim, nothing is blamed on the node, the others arrive, and it is said."""
+    """Nothing more is written under the old claim, the node is not blamed, the others arrive, and it is reported."""
     lost = run(book, [RobbedStep(Step.DISCOVER, book=book), FakeStep(Step.INSTALL)], fleet(book, 3))
     assert stages(book) == {"n0": "installed", "n1": "seen", "n2": "installed"}
     assert list(lost) == ["id1"]
@@ -367,7 +367,7 @@ def test_a_node_that_was_taken_over_is_left_alone_and_the_rest_goes_on(book: Sql
 
 
 def test_a_node_that_is_stopped_is_given_back_while_the_run_goes_on(book: SqlJournal) -> None:
-    """Others may have a held node at once: a person who mended it does not wait for the slowest of the fleet."""
+    """A held node is free at once: an operator who repaired it does not wait for the slowest of the fleet."""
     person: list[bool] = []
 
     class Watching(FakeStep):
@@ -395,17 +395,17 @@ def test_a_node_that_a_person_holds_is_not_touched(book: SqlJournal) -> None:
 
 
 def test_what_is_waived_advances_and_stays_what_it_is(book: SqlJournal) -> None:
-    """Quarantined, waived, released, run again: the node goes on with a warning, its report still says FAIL."""
+    """Quarantined, waived, released, run again: the node goes on with a warning, its report still has FAIL."""
     (node,) = fleet(book, 1)
     verdicts = {"n0": [Verdict.FAIL] * 3}
     passing = Finding(check="y", verdict=Verdict.PASS, code=Code.PASSED)
-    run(book, [FakeStep(Step.DISCOVER, verdicts, beside=passing)], [node])
+    run(book, [FakeStep(Step.DISCOVER, verdicts, extra=passing)], [node])
     assert book.state(node.id).stage is Stage.QUARANTINED
     until = "2026-02-01T00:00:00+00:00"
     waiver = {"check": "x", "subject": "", "reason": "known", "until": until}
     book.append([new_event("node", node.id, Kind.WAIVER_GRANTED, waiver)])
     book.append([new_event("node", node.id, Kind.NODE_RELEASED, {"to": "seen", "reason": "waived"})])
-    run(book, [FakeStep(Step.DISCOVER, verdicts, beside=passing)], [book.state(node.id)])
+    run(book, [FakeStep(Step.DISCOVER, verdicts, extra=passing)], [book.state(node.id)])
     after = book.state(node.id)
     assert (after.stage, after.verdict) == (Stage.DISCOVERED, Verdict.WARN)
     assert after.reports["discover"].verdict is Verdict.FAIL

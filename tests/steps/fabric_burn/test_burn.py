@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -11,10 +12,12 @@ from clusterctl.cabling.burn.coverage import BurnReport
 from clusterctl.cabling.health.symptoms import HealthKind
 from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.event import NewEvent, Stream
+from clusterctl.fleet.fabric.telemetry import Transceiver
 from clusterctl.fleet.fabric.topology import PortId
 from clusterctl.fleet.fabric.wiring import WiringPlan
 from clusterctl.fleet.finding import Digest, Evidence, Verdict
 from clusterctl.fleet.node import NodeId
+from clusterctl.fleet.payloads.hardware import FabricCountersRead
 from clusterctl.fleet.payloads.runs import BurnEnded, BurnStageMeasured, BurnStarted
 from clusterctl.ports import Claim, Deadline
 from clusterctl.steps.burnin.node_under_test import SkuLimits
@@ -98,7 +101,10 @@ def test_every_link_of_a_healthy_fabric_is_proven():
     assert report.health.proven_ber is not None
     assert isinstance(diary.events[0].payload, BurnStarted)
     assert isinstance(diary.events[-1].payload, BurnEnded)
-    assert {event.stream for event in diary.events} == {Stream.CAMPAIGN}
+    assert {event.stream for event in diary.events} == {Stream.CAMPAIGN, Stream.FABRIC}
+    read = [event.payload for event in diary.events if isinstance(event.payload, FabricCountersRead)]
+    assert len(read) == 2 * len(diary.stages), "each reading is one of the fabric's history, too"
+    assert all({one.fabric, one.counters} <= diary.kept.keys() for one in read)
 
 
 def test_each_kind_of_bad_link_is_named_and_no_other():
@@ -117,6 +123,22 @@ def test_each_kind_of_bad_link_is_named_and_no_other():
         HealthKind.FLAPPING: ["leaf-2 port 7 – spine-2 port 3"],
     }
     assert report.health.stop is None
+
+
+def test_a_bad_link_is_named_with_the_serial_that_the_history_has_of_it():
+    """The readings of a burn hold no serials; the fabric's history does."""
+    tree = Tree(leaves=3, hosts=3)
+    port = PortId(tree.leaf(1), 5)
+    world, diary = fabric([Bad(port, per_s={"SymbolErrorCounter": 2.0})], tree), Diary()
+    burn = burn_of(world, diary)
+    burn.settings = replace(burn.settings, modules={port: Transceiver(part="MCP4Y10", serial="MT2243VS01234")})
+    burn.start()
+    burn.run(Deadline.after(1e6, timer=world.timer))
+    report = burn.report()
+    assert report is not None
+    (finding,) = [one for one in report.health.findings if one.kind is HealthKind.BIT_ERRORS]
+    assert [(part, serial) for _, part, serial in finding.modules] == [("MCP4Y10", "MT2243VS01234")]
+    assert finding.action.endswith("MCP4Y10 serial MT2243VS01234 at leaf-1 port 5")
 
 
 def test_a_link_that_goes_away_is_lost_and_the_others_are_proven():

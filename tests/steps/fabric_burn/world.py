@@ -6,8 +6,11 @@ import json
 import random
 import threading
 from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import wait as await_all
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from clusterctl.cabling.burn.routes import Routes, lay_routes
 from clusterctl.fleet.errors import UnreachableError
@@ -24,6 +27,9 @@ EPOCH = datetime(2026, 1, 31, tzinfo=UTC)
 METHOD = PairMethod(message_bytes=65536, iterations=5000, timeout_seconds=60)
 FULL = 0.96
 """Share of its rate that a healthy link carries."""
+LINGER_S = 3.0
+"""Seconds after the controller's death in which a host has ended its processes: a look each second, then two of grace
+(clusterctl_burnin/node/processes.py)."""
 _SETTLED_S = 0.2
 """Real seconds without a new session after which all of a stage are taken to run."""
 
@@ -57,6 +63,7 @@ class FabricWorld:
     reports_of: dict[str, str] = field(default_factory=dict)
     timer: FakeTimer = field(default_factory=FakeTimer)
     sessions: int = 0
+    flows: list[Future[Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.fabric, self.tables_ = printable(self.fabric, self.tables_)
@@ -64,6 +71,7 @@ class FabricWorld:
         self._by_address = {self._address(end.host, end.name.port): end for end in self.routes.endpoints}
         self._lock = threading.Lock()
         self._stage: list[tuple[tuple[int, ...], float, float]] = []
+        self._busy: dict[tuple[str, int], float] = {}
         self._counters: dict[tuple[PortId, str], float] = {}
         self._settled_to = 0.0
         self._waited()
@@ -73,12 +81,39 @@ class FabricWorld:
 
         def wait(event: threading.Event, seconds: float) -> None:
             known = -1
+            if self.flows:
+                await_all(self.flows)
+                known = self.sessions
             while known != self.sessions:
                 known = self.sessions
                 threading.Event().wait(_SETTLED_S)
             inner(event, seconds)
 
         self.timer.wait = wait  # type: ignore[method-assign]
+
+    def counted_pool(self, workers: int, name: str) -> ThreadPoolExecutor:
+        """Return a pool whose sessions all run before time passes: nothing depends on the machine's speed."""
+        flows = self.flows
+        flows.clear()
+
+        class Counted(ThreadPoolExecutor):
+            def submit(self, *call: Any, **options: Any) -> Any:
+                flows.append(super().submit(*call, **options))
+                return flows[-1]
+
+        return Counted(workers, name)
+
+    def controller_died(self) -> None:
+        """End all flows as the hosts do: their sessions have no reader any more."""
+        with self._lock:
+            self._settle()
+            over = self.timer.now() + LINGER_S
+            self._stage.clear()
+            self._busy = {port: min(end, over) for port, end in self._busy.items()}
+
+    def busy_ports(self) -> list[tuple[str, int]]:
+        """Return the ports on which a server listens now, by host and number."""
+        return sorted(port for port, end in self._busy.items() if end > self.timer.now())
 
     # the hosts
 
@@ -125,6 +160,10 @@ class FabricWorld:
         if argv[-1] in self.dead or not self._up(way):
             return answer | {"rc": 1, "stderr": f"Couldn't connect to {argv[-1]}"}
         seconds = float(options["-D"])
+        port = argv[-1], int(options["-p"])
+        if self._busy.get(port, 0.0) > self.timer.now():
+            return answer | {"rc": 1, "stderr": f"Couldn't connect to {argv[-1]}: a server of another run has the port"}
+        self._busy[port] = self.timer.now() + seconds
         start = self._stage[0][1] if self._stage and self._stage[0][2] > self.timer.now() else self.timer.now()
         if self._stage and self._stage[0][2] <= self.timer.now():
             self._settle()

@@ -26,16 +26,16 @@ BEGAN = datetime(2026, 1, 1, 12, tzinfo=UTC)
 OURS, DATA = KernelDrive("/dev/sda", "DISK-SN-n1"), KernelDrive("/dev/sdb", "D1", "", "M", 9, "a" * 64)
 
 
-def told(book: SqlJournal, kind: Kind) -> list[Any]:
+def payloads(book: SqlJournal, kind: Kind) -> list[Any]:
     return [data_of(event) for event in book.history(Stream.NODE, "id-n1") if event.kind is kind]
 
 
 def findings(
-    book: SqlJournal, tells: InstallStatus = NOTHING, says: dict[str, str] | None = None
+    book: SqlJournal, report: InstallStatus = NOTHING, outputs: dict[str, str] | None = None
 ) -> dict[str, Finding]:
-    """Of a machine that is installed, whose installer and host say this."""
-    shell = FakeShell({"n1": greeting("n1")}, says=says or {})
-    outcome = install(book, FakeInstaller(tells=tells), shell, ["n1"])["n1"]
+    """Of a machine that is installed, with these reports of its installer and host."""
+    shell = FakeShell({"n1": greeting("n1")}, outputs=outputs or {})
+    outcome = install(book, FakeInstaller(report=report), shell, ["n1"])["n1"]
     assert all(finding.evidence for finding in outcome.findings)
     return {finding.check: finding for finding in outcome.findings}
 
@@ -51,40 +51,40 @@ def lsblk(*devices: dict[str, Any]) -> str:
     return json.dumps({"blockdevices": devices})
 
 
-def test_a_key_that_the_host_made_is_pinned_when_it_is_told(book: SqlJournal) -> None:
+def test_a_key_that_the_host_made_is_pinned_when_it_is_reported(book: SqlJournal) -> None:
     """Never a key of ours before; the host is held to its own from the first connection on."""
-    installer = FakeInstaller(tells=InstallStatus(InstallState.ABSENT, makes_key=True, host_key="its own"))
+    installer = FakeInstaller(report=InstallStatus(InstallState.ABSENT, makes_key=True, host_key="its own"))
     shell = FakeShell({"n1": greeting("n1")})
     outcome = install(book, installer, shell, ["n1"])["n1"]
     assert outcome.findings[0].verdict is Verdict.PASS
-    assert told(book, Kind.HOST_KEY_PINNED) == [{"public": "its own"}]
+    assert payloads(book, Kind.HOST_KEY_PINNED) == [{"public": "its own"}]
     assert set(shell.held) == {"its own"}
 
 
-def test_a_host_whose_key_nobody_knows_is_not_talked_to(book: SqlJournal) -> None:
-    """It makes its own and never told it: no trust on first use."""
+def test_a_host_with_an_unknown_key_is_not_connected_to(book: SqlJournal) -> None:
+    """It makes its own and never reported it: no trust on first use."""
     shell = FakeShell({"n1": greeting("n1")})
-    installer = FakeInstaller(tells=InstallStatus(InstallState.ABSENT, makes_key=True))
+    installer = FakeInstaller(report=InstallStatus(InstallState.ABSENT, makes_key=True))
     (finding,) = install(book, installer, shell, ["n1"])["n1"].findings
     assert (finding.verdict, shell.tries) == (Verdict.FAIL, 0)
     assert "host key never reached the installer" in finding.cause
-    assert told(book, Kind.HOST_KEY_PINNED) == []
+    assert payloads(book, Kind.HOST_KEY_PINNED) == []
 
 
-def test_what_the_machine_tells_is_written_once(book: SqlJournal) -> None:
-    """Each milestone is one event however often it is told, also by a later run."""
+def test_the_progress_of_the_machine_is_written_once(book: SqlJournal) -> None:
+    """Each milestone is one event however often it is reported, also by a later run."""
     moments = [(0, "fetched"), (30, "wrote"), (30, "key"), (31, "done")]
     miles = tuple(Milestone(BEGAN + timedelta(seconds=at), words) for at, words in moments)
-    first = FakeInstaller(tells=InstallStatus(InstallState.ABSENT, milestones=miles[:2]))
+    first = FakeInstaller(report=InstallStatus(InstallState.ABSENT, milestones=miles[:2]))
     install(book, first, FakeShell({"n1": greeting("n1")}), ["n1"])
-    later = FakeInstaller({"n1": InstallState.INSTALLED}, tells=InstallStatus(InstallState.ABSENT, milestones=miles))
+    later = FakeInstaller({"n1": InstallState.INSTALLED}, report=InstallStatus(InstallState.ABSENT, milestones=miles))
     install(book, later, FakeShell({"n1": greeting("n1")}), ["n1"])
-    assert [data["message"] for data in told(book, Kind.INSTALL_PROGRESS)] == ["fetched", "wrote", "key", "done"]
+    assert [data["message"] for data in payloads(book, Kind.INSTALL_PROGRESS)] == ["fetched", "wrote", "key", "done"]
     assert book.state(NodeId("id-n1")).progress == ("done",)
 
 
 def test_the_disk_that_it_runs_from_is_proven(book: SqlJournal) -> None:
-    """The host's own tools name the root disk's serial; an installer that reads no data disks says that it does not."""
+    """The host's own tools name the root disk's serial; an installer that reads no data disks reports that."""
     found = findings(book)
     assert {check: finding.verdict for check, finding in found.items()} == {
         "install": Verdict.PASS,
@@ -94,7 +94,7 @@ def test_the_disk_that_it_runs_from_is_proven(book: SqlJournal) -> None:
 
 
 def test_drives_that_were_only_listed_prove_nothing(book: SqlJournal) -> None:
-    """An installer that knows the drives and has read none of them (MAAS): said, and nobody is held back for it."""
+    """An installer that knows the drives and has read none of them (MAAS): reported, and no node is held for it."""
     listed = (OURS, KernelDrive("/dev/sdb", "D1"))
     finding = findings(book, InstallStatus(InstallState.ABSENT, drives=listed))["data_disks"]
     assert finding.verdict is Verdict.NOT_APPLICABLE
@@ -102,15 +102,15 @@ def test_drives_that_were_only_listed_prove_nothing(book: SqlJournal) -> None:
 
 def test_another_disk_is_named(book: SqlJournal) -> None:
     """Ours by key and name, on the wrong disk: for good, with the rack."""
-    finding = findings(book, says={"lsblk": lsblk(disk("OTHER"))})["root_disk_booted"]
+    finding = findings(book, outputs={"lsblk": lsblk(disk("OTHER"))})["root_disk_booted"]
     assert (finding.verdict, finding.measured, finding.deterministic) == (Verdict.FAIL, "OTHER", True)
     assert "rack A01 U4, n1" in finding.remedy
 
 
 @pytest.mark.parametrize("tool", ["lsblk", "findmnt"])
-def test_a_tool_that_says_nonsense_leaves_it_unproven(book: SqlJournal, tool: str) -> None:
+def test_a_tool_that_prints_nonsense_leaves_it_unproven(book: SqlJournal, tool: str) -> None:
     """Inconclusive: asked again, never passed."""
-    finding = findings(book, says={tool: "not JSON"})["root_disk_booted"]
+    finding = findings(book, outputs={tool: "not JSON"})["root_disk_booted"]
     assert (finding.verdict, finding.deterministic) == (Verdict.INCONCLUSIVE, False)
     assert tool in finding.cause
 
@@ -126,9 +126,9 @@ def test_a_tool_that_says_nonsense_leaves_it_unproven(book: SqlJournal, tool: st
 )
 def test_data_disks_are_compared(book: SqlJournal, answer: object, verdict: Verdict) -> None:
     """With what the installer read before it wrote; only the root disk may differ."""
-    tells = InstallStatus(InstallState.ABSENT, drives=(OURS, DATA))
-    says = {"lsblk": lsblk(disk("DISK-SN-n1"), disk("D1", "sdb")), "sudo": json.dumps(answer)}
-    found = findings(book, tells, says)
+    report = InstallStatus(InstallState.ABSENT, drives=(OURS, DATA))
+    outputs = {"lsblk": lsblk(disk("DISK-SN-n1"), disk("D1", "sdb")), "sudo": json.dumps(answer)}
+    found = findings(book, report, outputs)
     assert (found["data_disks"].verdict, found["root_disk_booted"].verdict) == (verdict, Verdict.PASS)
 
 
@@ -146,12 +146,12 @@ def left_to_the_host(book: SqlJournal) -> None:
 
 
 def test_a_root_disk_that_the_host_names_is_proven_and_kept(book: SqlJournal) -> None:
-    """The installer says which drive it wrote; the host runs from it; the journal knows it from then on."""
+    """The installer names the drive that it wrote; the host runs from it; the journal knows it from then on."""
     left_to_the_host(book)
     assert book.state(NodeId("id-n1")).root_disk is None
-    tells = InstallStatus(InstallState.ABSENT, root=DiskContract("DISK-SN-n1", "", BY_HOST))
+    report = InstallStatus(InstallState.ABSENT, root=DiskContract("DISK-SN-n1", "", BY_HOST))
     shell = FakeShell({"n1": greeting("n1")})
-    outcome = install(book, FakeInstaller(tells=tells), shell, ["n1"])["n1"]
+    outcome = install(book, FakeInstaller(report=report), shell, ["n1"])["n1"]
     book.append(outcome.facts)
     assert {one.check: one.verdict for one in outcome.findings}["root_disk_booted"] is Verdict.PASS
     assert book.state(NodeId("id-n1")).root_disk == "DISK-SN-n1"
@@ -162,8 +162,8 @@ def test_a_root_disk_that_the_host_names_is_proven_and_kept(book: SqlJournal) ->
 def test_a_root_disk_that_the_installer_did_not_choose_fails(book: SqlJournal) -> None:
     """It wrote one drive, and the host runs from another."""
     left_to_the_host(book)
-    tells = InstallStatus(InstallState.ABSENT, root=DiskContract("WRITTEN", "", BY_HOST))
-    outcome = install(book, FakeInstaller(tells=tells), FakeShell({"n1": greeting("n1")}), ["n1"])["n1"]
+    report = InstallStatus(InstallState.ABSENT, root=DiskContract("WRITTEN", "", BY_HOST))
+    outcome = install(book, FakeInstaller(report=report), FakeShell({"n1": greeting("n1")}), ["n1"])["n1"]
     assert {one.check: one.verdict for one in outcome.findings}["root_disk_booted"] is Verdict.FAIL
     assert not any(isinstance(fact.payload, RootDiskProven) for fact in outcome.facts)
 
@@ -171,8 +171,8 @@ def test_a_root_disk_that_the_installer_did_not_choose_fails(book: SqlJournal) -
 def test_what_the_operator_has_to_decide_holds_the_node(book: SqlJournal) -> None:
     """A rule that names two drives is no failure of the machine: nothing was written, and the remedy is the rule."""
     left_to_the_host(book)
-    tells = InstallStatus(InstallState.FAILED, decide="write one_of: 2")
-    installer = FakeInstaller({"n1": InstallState.READY}, {"n1": "the machine sees 2 drives"}, {"n1"}, tells=tells)
+    report = InstallStatus(InstallState.FAILED, decide="write one_of: 2")
+    installer = FakeInstaller({"n1": InstallState.READY}, {"n1": "the machine sees 2 drives"}, {"n1"}, report=report)
     (finding,) = install(book, installer, FakeShell({}), ["n1"])["n1"].findings
     assert (finding.verdict, finding.code) == (Verdict.INCONCLUSIVE, Code.ROOT_DISK_UNCLEAR)
     assert finding.remedy.startswith("write one_of: 2; then run clusterctl discover")

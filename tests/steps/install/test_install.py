@@ -102,7 +102,7 @@ def test_somebody_elses_machine_is_left_alone(book: SqlJournal) -> None:
     assert "did not put there" in outcome.findings[0].cause
 
 
-def test_a_machine_that_never_boots_says_what_its_bmc_says(book: SqlJournal) -> None:
+def test_a_machine_that_never_boots_has_the_report_of_its_bmc(book: SqlJournal) -> None:
     """A failed install carries the installer's words, the power state, the BMC's log, and a remedy at the rack."""
     outcome = install(book, FakeInstaller(fails={"n1"}), FakeShell({}), ["n1"])["n1"]
     (finding,) = outcome.findings
@@ -140,7 +140,7 @@ def test_an_old_failure_is_released_and_tried_again(book: SqlJournal) -> None:
 
 
 def test_what_an_earlier_run_began_and_lost_is_begun_anew_once(book: SqlJournal) -> None:
-    """Its power was cut while it was written, say: found under way, it fails while we watch, is given back and begun
+    """For example, its power was cut while it was written: found under way, it fails while we watch, is given back and begun
     again; where that fails too, it is reported.
     """
     installer = FakeInstaller(states={"n1": InstallState.INSTALLING}, fails={"n1"})
@@ -168,8 +168,8 @@ def test_a_host_with_another_key_is_not_talked_to(book: SqlJournal) -> None:
     assert shell.tries == 1
 
 
-def test_an_os_that_never_calls_its_installer_is_asked_who_it_is(book: SqlJournal) -> None:
-    """The installer waits in vain for the OS that it wrote: a host key that is not ours tells why."""
+def test_an_os_that_never_calls_its_installer_is_asked_for_its_identity(book: SqlJournal) -> None:
+    """The installer waits in vain for the OS that it wrote: a foreign host key shows the reason."""
     installer = FakeInstaller(fails={"n1"}, reached={"n1"})
     shell = FakeShell({}, error=UntrustedError("the host does not hold the key that was pinned"))
     (finding,) = install(book, installer, shell, ["n1"])["n1"].findings
@@ -179,7 +179,7 @@ def test_an_os_that_never_calls_its_installer_is_asked_who_it_is(book: SqlJourna
 
 @pytest.mark.parametrize("error", [UnreachableError("no route"), AuthenticationError("refused"), None])
 def test_only_another_key_proves_another_os(book: SqlJournal, error: EdgeError | None) -> None:
-    """Whatever else answers, or nobody: then the installer's own word is what is known."""
+    """Whatever else answers, or no host: then the installer's own report is what is known."""
     installer = FakeInstaller(fails={"n1"}, reached={"n1"})
     (finding,) = install(book, installer, FakeShell({"n1": greeting("n1")}, error=error), ["n1"])["n1"].findings
     assert "never seen" in finding.cause
@@ -217,7 +217,7 @@ def test_an_installer_that_keeps_refusing_is_a_failure(book: SqlJournal) -> None
 
 
 def acts(book: SqlJournal) -> list[tuple[str, str]]:
-    """What the journal says of the starts of n1's install."""
+    """Return the journal's events about the starts of n1's install."""
     reported = [event for event in book.history(Stream.NODE, "id-n1") if data_of(event).get("act") == Act.INSTALL_START]
     return [(event.kind.value, data_of(event).get("message", "")) for event in reported]
 

@@ -141,12 +141,12 @@ def test_killed_inside_a_slow_request_it_is_waited_for_and_not_repeated(
     """MAAS goes on with the request; the next run looks at it."""
     lab.run(lab.world.replace(inject_all(lab.world.machines, MAAS_QUIRKS, f"{FIRST}:slow-requests")[0]))
     (node,) = discovered(book, lab)
-    stop_while_heard(lab, book, node, operation)
+    stop_once_received(lab, book, node, operation)
     assert book.state(node).open_acts
     outcome = run(lab, book, node, Fuse(10_000), Deadline.after(120))
     assert outcome is not None
     assert outcome.findings[0].verdict is Verdict.PASS, outcome.findings[0]
-    assert lab.maas.heard[f"POST machines {operation}"] == 1
+    assert lab.maas.requests[f"POST machines {operation}"] == 1
     deployed_once(lab)
 
 
@@ -155,12 +155,12 @@ def test_killed_inside_a_request_that_fails_later_the_attempt_counts(lab: Lab, b
     bring_there(lab, {"status": "Ready"})
     (node,) = discovered(book, lab)
     lab.run(lab.world.replace(inject_all(lab.world.machines, MAAS_QUIRKS, f"{FIRST}:late-500")[0]))
-    stop_while_heard(lab, book, node, "deploy")
+    stop_once_received(lab, book, node, "deploy")
     outcome = run(lab, book, node, Fuse(10_000), Deadline.after(120))
     assert outcome is not None
     assert outcome.findings[0].verdict is Verdict.FAIL
     assert "3 attempts" in outcome.findings[0].cause
-    assert lab.maas.heard["POST machines deploy"] == 3
+    assert lab.maas.requests["POST machines deploy"] == 3
 
 
 @pytest.mark.parametrize("point", range(3, POINTS, 4))
@@ -178,22 +178,22 @@ def test_what_another_user_has_taken_meanwhile_is_left_alone(
     assert eventually(lambda: known.status not in UNDER_WAY, 60)  # MAAS ends what the killed run had ordered
     lab.run(lab.maas.service.lifecycle.background.settle())
     known.status, known.owner = status, "alice"
-    lab.maas.heard.clear()
+    lab.maas.requests.clear()
     outcome = run(lab, book, node, Fuse(10_000), Deadline.after(120))
     assert outcome is not None
     assert outcome.findings[0].verdict is Verdict.FAIL
     assert "alice" in outcome.findings[0].cause
-    assert not [words for words in lab.maas.heard if not words.startswith("GET")]
+    assert not [words for words in lab.maas.requests if not words.startswith("GET")]
     assert (known.status, known.owner) == (status, "alice")
 
 
-def stop_while_heard(lab: Lab, book: SqlJournal, node: NodeId, operation: str) -> None:
-    """Run until MAAS has heard the operation, and stop there: nothing of its answer reaches the journal."""
+def stop_once_received(lab: Lab, book: SqlJournal, node: NodeId, operation: str) -> None:
+    """Run until MAAS has received the operation, and stop there: nothing of its answer reaches the journal."""
     cancelled = threading.Event()
 
     def watch() -> None:
         until = time.monotonic() + 120
-        while not lab.maas.heard[f"POST machines {operation}"] and time.monotonic() < until:
+        while not lab.maas.requests[f"POST machines {operation}"] and time.monotonic() < until:
             time.sleep(0.005)
         cancelled.set()
 

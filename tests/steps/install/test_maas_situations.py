@@ -92,7 +92,7 @@ def node_of(lab: Lab, name: str = FIRST) -> Node | None:
 
 
 def bring_there(lab: Lab, before: Mapping[str, Any]) -> None:
-    """Have MAAS hold the first machine as `before` says."""
+    """Have MAAS hold the first machine as `before` has it."""
     installer, target, deadline = lab.installer(), lab.target(), Deadline.after(120)
     installer.prepare(target, deadline)
     until(installer, target, InstallState.READY)
@@ -131,7 +131,7 @@ def prepared(lab: Lab, case: Mapping[str, Any]) -> None:
         lab.run(lab.world.replace(inject_all(lab.world.machines, MAAS_QUIRKS, target)[0]))
     for operation, failures in case.get("answers", {}).items():
         lab.maas.faults.answers[operation].extend(Failure(failure) for failure in failures)
-    lab.maas.heard.clear()
+    lab.maas.requests.clear()
 
 
 def discovered(book: SqlJournal, lab: Lab) -> list[NodeId]:
@@ -228,7 +228,7 @@ def check_words(expect: Mapping[str, Any], verdict: Verdict, code: str, cause: s
 
 
 def check_requests(lab: Lab, expect: Mapping[str, Any]) -> None:
-    counted = {name: lab.maas.heard[words] for name, words in COUNTED.items() if name in expect}
+    counted = {name: lab.maas.requests[words] for name, words in COUNTED.items() if name in expect}
     assert counted == {name: expect[name] for name in counted}
     node = node_of(lab)
     if "status" in expect:

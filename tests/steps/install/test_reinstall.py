@@ -21,7 +21,7 @@ N1 = NodeId("id-n1")
 
 
 def first_install(book: SqlJournal) -> None:
-    """n1 runs; then somebody orders it anew."""
+    """n1 runs; then an operator orders its reinstallation."""
     install(book, FakeInstaller(), FakeShell({"n1": greeting("n1")}), ["n1"])
     book.append([ordered(book.state(N1), "new kernel", ())])
 

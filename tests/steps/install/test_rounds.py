@@ -62,7 +62,7 @@ class AwayInstaller(FakeInstaller):
 
 @dataclass
 class Run:
-    """One batch on these nodes; `messages` are what the operator was told."""
+    """One batch on these nodes; `messages` are the messages to the operator."""
 
     book: SqlJournal
     names: Sequence[str]
@@ -123,7 +123,7 @@ def test_stopped_inside_a_slow_act_the_run_ends_at_once(book: SqlJournal) -> Non
 
 @pytest.mark.parametrize("first", [0, 2])
 def test_an_installer_that_is_away_fails_nothing_and_its_time_does_not_count(book: SqlJournal, first: int) -> None:
-    """Away for longer than the step has in all: the run waits, says so once, says when it goes on, and passes."""
+    """Away for longer than the step has in all: the run waits, reports that once and its end, and passes."""
     run = Run(book, ["n1", "n2"])
     timer = FakeTimer()
     outcomes = run.outcomes(

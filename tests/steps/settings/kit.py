@@ -40,7 +40,7 @@ ALL = Baseline(
 
 
 class KilledError(BaseException):
-    """kill -9: nobody catches it."""
+    """kill -9: it is never caught."""
 
 
 @dataclass
@@ -90,7 +90,7 @@ class _Work:
 @dataclass
 class Machine:
     """Its BMC too. `early`: staging ends the task, and the version comes with the next boot; `fails`, `refuses` and
-    `loses` by component; `stubborn` keeps its BIOS as it is, `silent` tells of no task that it made.
+    `loses` by component; `stubborn` keeps its BIOS as it is, `silent` reports no task that it made.
     """
 
     power_state: Power = Power.ON
@@ -138,13 +138,13 @@ class Machine:
             one.state = TaskState.DONE if self.early else TaskState.WAITING
 
     def tick_until_idle(self) -> None:
-        """Time passes, with nobody looking."""
+        """Time passes without a poll."""
         while self.running or self.away:
             self.away = 0
             self.tick()
 
     def send(self, component: str) -> str:
-        assert not self.running, "an image beside a running task"
+        assert not self.running, "an image during a running task"
         if component in self.refuses:
             raise EdgeError("the BMC refuses the image: HTTP 400")
         self.flashes.append(component)

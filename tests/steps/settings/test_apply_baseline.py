@@ -121,19 +121,19 @@ def stubborn(machine: Machine) -> Machine:
 
 
 @pytest.mark.parametrize(
-    ("ill", "says", "boots"),
+    ("ill", "expected", "boots"),
     [
         (fails, "could not flash BIOS (1): task 1 failed: the image is bad", 0),
         (refuses, "the BMC refuses the image: HTTP 400", 0),
         (stubborn, "still different from the baseline: Turbo is Disabled, wanted Enabled; Cores is 32, wanted 64", 1),
     ],
 )
-def test_what_goes_wrong(book: Book, ill: Callable[[Machine], Machine], says: str, boots: int) -> None:
+def test_what_goes_wrong(book: Book, ill: Callable[[Machine], Machine], expected: str, boots: int) -> None:
     """It ends there, in the BMC's words, in the history too; the machine is not rebooted for a flash that failed."""
     machine = ill(Machine())
     settled = settle(book, machine)
     assert settled.error is not None
-    assert says in settled.error.message
+    assert expected in settled.error.message
     assert machine.boots == boots
     assert book.state(NodeId("id-n1")).open_acts == ()
 
@@ -148,9 +148,9 @@ def test_after_a_failure_it_is_sent_anew(book: Book) -> None:
 
 
 def test_a_running_task_is_waited_for(book: Book) -> None:
-    """Somebody else's, before anything is sent."""
+    """Another client's, before anything is sent."""
     machine = Machine()
-    machine.send("somebody's")
+    machine.send("another client's")
     machine.flashes.clear()
     next(iter(machine.work.values())).looks = 20
     assert settle(book, machine).error is None
@@ -167,7 +167,7 @@ def test_another_machine(book: Book) -> None:
     assert (machine.flashes, machine.boots, machine.pending) == ([], 0, {})
 
 
-def test_what_is_by_hand_is_told(book: Book) -> None:
+def test_manual_settings_are_reported(book: Book) -> None:
     """An attribute that is not there, and firmware without an image, do not keep the rest from being done."""
     unknown = BiosWish({"Turbo": "Enabled", "Nonsense": "1"})
     baseline = replace(ALL, bios=(unknown,), firmware=(FirmwareWish(NIC, "2"),))
@@ -178,7 +178,7 @@ def test_what_is_by_hand_is_told(book: Book) -> None:
     assert (machine.current["Turbo"], machine.flashes) == ("Enabled", [])
 
 
-def test_nobody_knows_whether_it_was_taken(book: Book) -> None:
+def test_an_unknown_result_of_a_request(book: Book) -> None:
     """The act stays open; the next run finds the task, and sends nothing again."""
     machine = Machine(loses=frozenset({BIOS}))
     settled = settle(book, machine)
@@ -191,7 +191,7 @@ def test_nobody_knows_whether_it_was_taken(book: Book) -> None:
 
 @pytest.mark.parametrize("component", [BMC, BIOS])
 def test_a_bmc_that_forgot_its_tasks(book: Book, component: str) -> None:
-    """The image was sent, the run killed, the task is gone: the version tells, after a boot; nothing is sent again."""
+    """The image was sent, the run killed, the task is gone: the version shows it, after a boot; nothing is sent again."""
     machine = Machine(early=True)
     sent = Seams(when=lambda: bool(machine.work) and machine.flashes[-1] == component)
     with pytest.raises(KilledError):
@@ -205,8 +205,8 @@ def test_a_bmc_that_forgot_its_tasks(book: Book, component: str) -> None:
     assert machine.versions == FLASHED
 
 
-def test_a_bmc_that_tells_no_task(book: Book) -> None:
-    """Nobody can tell when it is done: the machine is not switched, and a person is asked to look."""
+def test_a_bmc_that_reports_no_task(book: Book) -> None:
+    """Its end cannot be known: the machine is not switched, and the operator is asked to check."""
     machine = Machine(silent=True, versions={BIOS: "1", BMC: "2", NIC: "2"})
     settled = settle(book, machine)
     assert settled.error is not None

@@ -29,18 +29,18 @@ PLAY = EdgeError("ansible-playbook was killed")
 
 @dataclass
 class FakePlaybooks:
-    """Fails on the hosts in `bad`; remembers what it was told, and which acts were open as it began."""
+    """Fails on the hosts in `bad`; records its orders, and which acts were open as it began."""
 
     book: SqlJournal
     bad: frozenset[str] = frozenset()
     broken: bool = False
-    told: list[Mapping[str, Any]] = field(default_factory=list)
+    variables: list[Mapping[str, Any]] = field(default_factory=list)
     begun: list[str] = field(default_factory=list)
 
     def run(
         self, playbook: str, hosts: Sequence[HostAddress], variables: Mapping[str, Any], deadline: Deadline
     ) -> Iterator[Observed[PlayOutcome]]:
-        self.told.append(variables)
+        self.variables.append(variables)
         for host in hosts:
             self.begun += [act.act for act in self.book.state(NodeId(f"id-{host.name}")).open_acts]
             if self.broken:
@@ -80,12 +80,12 @@ def test_it_is_written_before_it_is_done_and_closed_with_its_evidence(book: SqlJ
     assert [book.evidence(digest) for digest in last.evidence] == list(seen("play"))
 
 
-def test_the_role_is_told_which_machine_each_host_is(book: SqlJournal) -> None:
+def test_the_role_gets_the_machine_of_each_host(book: SqlJournal) -> None:
     """The serials of the journal go with the site's images, so that another machine is refused."""
     playbooks = FakePlaybooks(book)
     run(book, playbooks, "n1", "n2")
 
-    assert playbooks.told == [{**IMAGES, "nic_firmware_serials": {"n1": "S-n1", "n2": "S-n2"}}]
+    assert playbooks.variables == [{**IMAGES, "nic_firmware_serials": {"n1": "S-n1", "n2": "S-n2"}}]
 
 
 def test_one_hosts_failure_is_its_own(book: SqlJournal) -> None:
@@ -99,17 +99,17 @@ def test_one_hosts_failure_is_its_own(book: SqlJournal) -> None:
     assert settled["n2"].error is None
 
 
-def test_a_node_without_an_os_is_told_so_and_nothing_is_begun_on_it(book: SqlJournal) -> None:
+def test_a_node_without_an_os_is_refused_and_nothing_is_begun_on_it(book: SqlJournal) -> None:
     """Firmware is burnt from the machine's OS: without an address there is none."""
     playbooks = FakePlaybooks(book)
     settled = run(book, playbooks, "n3")
 
     assert settled["n3"].error is not None
     assert "clusterctl install" in str(settled["n3"].error.remedy)
-    assert playbooks.told == []
+    assert playbooks.variables == []
 
 
-def test_what_was_interrupted_stays_open_and_keeps_nobody_from_going_on(book: SqlJournal) -> None:
+def test_an_interrupted_act_stays_open_and_blocks_no_other_node(book: SqlJournal) -> None:
     """The act of a play that was killed is open; the same command may take the node up again, another may not."""
     with pytest.raises(EdgeError):
         run(book, FakePlaybooks(book, broken=True), "n1")

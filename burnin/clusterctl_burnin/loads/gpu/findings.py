@@ -20,6 +20,11 @@ from clusterctl_burnin.tools import PYTORCH
 NAME = "gpu_load"
 NO_TORCH = f"{PYTORCH}, then run the burn-in again"
 _DIAGNOSE = "run dcgmi diag -r 3 on the node; if either names the GPU again, replace it"
+_SIGKILL = 9
+_FREE = "end these processes or drain the node, then run the burn-in again"
+_KILLED = (
+    "look in the kernel log for the OOM killer, and for who ends processes on the node; then run the burn-in again"
+)
 _HOT = "compare the GPU's heat sink, air duct and coolant flow with its neighbours'; then replace the GPU"
 
 
@@ -34,7 +39,7 @@ class _Bench:
 
     def found(self, gpu: LoadedGpu) -> Finding | None:
         """Return the worst finding about one GPU; None where it is healthy."""
-        wrong = (self._corrupt, self._ended)
+        wrong = (self._corrupt, self._shared, self._ended)
         held_back = (
             () if gpu.index in self.powerless else (self._throttled, self._hot, self._slow, self._without_figures)
         )
@@ -71,6 +76,11 @@ class _Bench:
             return self._bad(gpu, Bad(Code.WRONG_RESULT, cause, gpu.digest[:12], "the others' digest", remedy))
         return None
 
+    def _shared(self, gpu: LoadedGpu) -> Finding | None:
+        if not gpu.others:
+            return None
+        return self._unmeasured(gpu, f"other processes used the GPU under load: {', '.join(gpu.others)}", _FREE)
+
     def _ended(self, gpu: LoadedGpu) -> Finding | None:
         if gpu.ended is Ended.OK:
             return None
@@ -79,6 +89,8 @@ class _Bench:
             words = f"it got no further than {gpu.phase}"
         else:
             words = gpu.error or f"its process ended without a message in {gpu.phase}, exit code {gpu.exit_code}"
+        if gpu.exit_code == -_SIGKILL:
+            return self._unmeasured(gpu, f"gpu-load: its process was killed from outside in {gpu.phase}", _KILLED)
         if gpu.began and others and not gpu.out_of_memory:
             cause = f"the GPU {'hung' if gpu.ended is Ended.HUNG else 'failed'} under load: {words}"
             code = Code.GPU_HUNG if gpu.ended is Ended.HUNG else Code.GPU_LOAD_FAILED

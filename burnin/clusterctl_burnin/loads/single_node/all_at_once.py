@@ -62,7 +62,7 @@ def _without_rates(limits: Limits) -> Limits:
     """Return the limits without rates: any rate is enough."""
     enough = {name: 0.0 for name in limits.limits if name.endswith("_min")}
     enough["gpu_below_best_max"] = _ANY_PART_OF_THE_BEST
-    changed = {name: limits[name].model_copy(update={"value": value}) for name, value in enough.items()}
+    changed = {name: replace(limits[name], value=value) for name, value in enough.items()}
     return replace(limits, limits={**limits.limits, **changed})
 
 

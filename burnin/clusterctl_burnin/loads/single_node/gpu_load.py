@@ -1,7 +1,7 @@
 """gpu_load: all GPUs of a node multiply at once; how fast, how hot, and whether they compute the same.
 
 The program is node/programs/gpu_load.py with gpu_load_worker.py. The worker uses PyTorch in the Python that the limits
-file names. The program has never run on a GPU; all of it has run on processors.
+file names. The program has run on one H100 and, with several workers, on processors.
 """
 
 from __future__ import annotations

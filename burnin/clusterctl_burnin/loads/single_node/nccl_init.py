@@ -1,7 +1,8 @@
 """nccl_init: all GPUs of a node make NCCL's communicators and destroy them, again and again.
 
 Jobs that start often fail there first: in the fabric manager, in peer mappings and in the driver's clean-up. Each start
-is a short all-reduce of nccl-tests by mpirun, one rank a GPU, over the node's NVLinks. It has never run on a GPU here.
+is a short all-reduce of nccl-tests by mpirun, one rank a GPU, over the node's NVLinks. On a GPU it was
+tried with one rank only.
 """
 
 from __future__ import annotations

@@ -27,9 +27,12 @@ from clusterctl_burnin.node.processes import end, start
 SMI_TIMEOUT = 10.0  # seconds that one answer of nvidia-smi may take
 SMI_PAUSE = 1.0  # between two answers
 START = 120.0  # seconds for the processes' start: torch alone may take half a minute from a network file system
+OTHERS = 8  # processes that are reported for a GPU
+REAP = 5.0  # seconds that a process may take to be gone: it leaves its GPU after it has closed its stdout
 TURN = 20.0  # seconds for one GPU's copies to host and neighbour
-IDENTITY = "index,uuid,serial,pci.bus_id,name"
-WATCHED = "uuid,temperature.gpu,temperature.memory,power.draw,clocks.sm"
+IDENTITY = "gpu=index,uuid,serial,pci.bus_id,name"
+USERS = "compute-apps=gpu_uuid,pid,process_name"
+WATCHED = "gpu=uuid,temperature.gpu,temperature.memory,power.draw,clocks.sm"
 REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")  # the second until driver 535
 
 Gpu = Dict[str, Any]
@@ -37,9 +40,9 @@ Ask = Callable[[str], Tuple[int, str]]
 Line = Tuple[int, Optional[Dict[str, Any]]]  # the worker's index, and its message; None: it has ended
 
 
-def smi(fields: str) -> tuple[int, str]:
+def smi(query: str) -> tuple[int, str]:
     """Return the exit code and output of nvidia-smi."""
-    argv = ["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
+    argv = ["nvidia-smi", f"--query-{query}", "--format=csv,noheader,nounits"]
     code, stdout, stderr = ask_tool(*argv, seconds=SMI_TIMEOUT)
     return code, stdout + stderr
 
@@ -63,6 +66,16 @@ def gpus_there(device: str, ask: Ask) -> tuple[list[Gpu], str]:
         return [], f"nvidia-smi ended with {code}: {output.strip()[:200]}"
     found = [identity(row) for row in rows(output) if len(row) == len(IDENTITY.split(","))]
     return found, "" if found else f"nvidia-smi lists no GPU: {output.strip()[:200]}"
+
+
+def descends(pid: int, ancestor: int) -> bool:
+    """Return whether a process is another one's descendant, or itself; not where it has ended."""
+    while pid > 1 and pid != ancestor:
+        try:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            return False
+    return pid == ancestor
 
 
 def processors(pci: str) -> list[int]:
@@ -94,7 +107,20 @@ class Watch:
             elif not self.over.is_set():
                 for row in rows(text):
                     self.add(row)
+                self.see_users(*self.ask(USERS))
             self.over.wait(SMI_PAUSE)
+
+    def see_users(self, code: int, text: str) -> None:
+        """Keep the processes on the GPUs that are none of ours: with them, no figure is the GPU's own."""
+        if code != 0:
+            self.problem = f"nvidia-smi ended with {code}: {text.strip()[:200]}"
+            return
+        for row in rows(text):
+            if len(row) >= 3 and row[1].isdigit() and not descends(int(row[1]), os.getpid()):
+                others = self.seen.setdefault(row[0], {"samples": 0, "reasons": {}}).setdefault("others", [])
+                user = f"{', '.join(row[2:])[:100]} (process {row[1]})"
+                if user not in others and len(others) < OTHERS:
+                    others.append(user)
 
     def add(self, row: list[str]) -> None:
         if len(row) != 6:
@@ -184,6 +210,12 @@ class Workers:
                 pipe.write(f"{word}\n")
                 pipe.flush()
 
+    def exit_code(self, at: int) -> int | None:
+        """Return it, below 0 for a signal; None for a process that still runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self.processes[at].wait(REAP if at in self.ended else 0)
+        return None
+
     def kill(self) -> None:
         end(self.processes.values())
 
@@ -204,7 +236,7 @@ def drive(workers: Workers, watch: Watch, limit: float) -> None:
     for at, gpu in enumerate(workers.gpus):
         gpu["ended"] = "ok" if at in done else "failed" if at in workers.ended else "hung"
         gpu["began"] = at in ready
-        gpu["exit_code"] = workers.processes[at].poll()
+        gpu["exit_code"] = workers.exit_code(at)
         for word in ("ready", "loaded", "done"):
             gpu.pop(word, None)
 

@@ -20,7 +20,7 @@ def _listed(file: str) -> tuple[str, ...]:
 HOST_PACKAGES = _listed("host_packages.txt")
 """What the roles install from the distribution, and what Ansible's apt module needs."""
 METAL_PACKAGES = _listed("metal_packages.txt")
-"""What the roles install besides on machines with a kernel of their own."""
+"""Packages that the roles install in addition on machines with a kernel of their own."""
 
 
 def installed(image: Path) -> frozenset[str]:

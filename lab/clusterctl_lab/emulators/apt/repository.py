@@ -134,7 +134,7 @@ def _digest(image: Path, contents: Contents) -> str:
         raise EnvironmentBrokenError(
             f"the hosts' image has no package database: {error.strerror}",
             where=str(status),
-            remedy="Remove the image's folder: it is then built anew.",
+            remedy="Remove the image's folder: the next call builds it again.",
         ) from error
     parts += [RECIPE_VERSION.encode(), contents.digest()]
     for vendor, packages in VENDORS.items():

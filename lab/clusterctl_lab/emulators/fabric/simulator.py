@@ -98,7 +98,7 @@ class Simulator:
         """The physical state of each port, as `LinkUp`."""
         states = port_states.parse_dump(await self._run(["Dump"]))
         if not states:
-            raise _broken("its dump tells of no port")
+            raise _broken("its dump names no port")
         return states
 
     async def close(self) -> None:

@@ -59,6 +59,8 @@ NEWER_FIRMWARE = "28.99.1000"
 
 CONTAINER = "dcgm-exporter"
 """The container of the lab's hosts, as the stand-in for Docker reports it."""
+EXPORTER = "http://127.0.0.1:9400/metrics"
+"""Where the stand-in for dcgm-exporter would answer."""
 GPU_IMAGE = "clusterctl-lab/cuda:12.4.1-base"
 """An image that exists on every host."""
 SERIAL_OF_ANOTHER = "LAB9999"
@@ -165,6 +167,10 @@ def _facts(machine: Machine) -> dict[str, Any]:
         "sums_stop": machine.system.sums_stop,
         "starts_fail": machine.system.starts_fail,
         "ethernet_errors": machine.system.ethernet_errors,
+        "cpu_busy": machine.system.cpu_busy,
+        "docker_open": machine.system.docker_open,
+        "exporter_blind": machine.system.exporter_blind,
+        "ofed_mixed": machine.system.ofed_mixed,
         "nvswitch_slow": machine.system.nvswitch_slow,
         "iommu": "DMA-FQ" if machine.system.iommu_translates else "identity",
         "gpus": [{**asdict(gpu), "index": index} for index, gpu in enumerate(machine.gpus)],
@@ -206,13 +212,13 @@ def _dimm(dimm: Dimm) -> dict[str, Any]:
 
 
 def _network(machine: Machine) -> dict[str, Any]:
-    heard = ethernet.neighbour(machine)
+    neighbour = ethernet.neighbour(machine)
     switch = None
-    if heard is not None:
+    if neighbour is not None:
         switch = {
-            "name": heard.switch,
-            "mac": ethernet.chassis_mac(heard.switch),
-            "port": ethernet.port_name(heard),
+            "name": neighbour.switch,
+            "mac": ethernet.chassis_mac(neighbour.switch),
+            "port": ethernet.port_name(neighbour),
         }
     return {"interface": ethernet.INTERFACE, "mac": machine.boot_mac, "switch": switch}
 

@@ -20,8 +20,8 @@ NOT_FILTERS = ("op", "format")
 
 @routes.on(PATH, "POST", anonymous=True)
 def create(call: Call) -> Any:
-    """Enrol a machine. An administrator's machine is commissioned immediately unless the request says otherwise; a
-    user's machine waits as New.
+    """Enrol a machine. An administrator's machine is commissioned immediately unless the request asks for something
+    else; a user's machine waits as New.
     """
     fields = call.fields()
     node = enrolment.create(call.service.store, fields)

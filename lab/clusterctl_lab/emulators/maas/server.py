@@ -36,13 +36,13 @@ HEADERS = {"Vary": "Authorization, Cookie", **markers.HTTP_HEADERS}
 
 
 class LabMaas:
-    """A running MAAS: the world's `Provisioner`. `faults` adds misbehaviour; `heard` counts requests by method,
+    """A running MAAS: the world's `Provisioner`. `faults` adds misbehaviour; `requests` counts requests by method,
     resource and operation.
     """
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        self.heard: Counter[str] = Counter()
+        self.requests: Counter[str] = Counter()
         self._http = web.Server(self._handle, access_log=None)
         self._socket: asyncio.Server | None = None
         self._endpoint: tuple[str, int, ssl.SSLContext] | None = None
@@ -81,7 +81,7 @@ class LabMaas:
         try:
             call = await _parse(http, self.service)
             resource = http.path.removeprefix(PREFIX).split("/")[1]
-            self.heard[" ".join(filter(None, (http.method, resource, call.op)))] += 1
+            self.requests[" ".join(filter(None, (http.method, resource, call.op)))] += 1
             failure = self.faults.next_answer(call.op or call.method)
             self.faults.check_busy(failure)
             early = self._unsent(http, call, failure)

@@ -1,4 +1,4 @@
-"""What a machine's BMC and its firmware tell alike."""
+"""The values that a machine's BMC and its firmware report alike."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class Paths:
 
 @dataclass(frozen=True, slots=True)
 class BiosAttribute:
-    """`allowed` empty: any value of the type of `default`; `read_only`: told, and not to be set."""
+    """`allowed` empty: any value of the type of `default`; `read_only`: reported, and cannot be set."""
 
     default: str | int
     allowed: tuple[str | int, ...] = ()

@@ -24,7 +24,7 @@ _MEDIA_TYPES = ("CD", "DVD")
 
 
 def resources(paths: Paths, traits: Traits, view: View) -> Iterator[Resource]:
-    """All of them; `Paths` says which there are."""
+    """All of them; `Paths` holds which of them exist."""
     yield from _sessions(paths, traits, view)
     yield from _accounts(paths, traits, view)
     yield from _boot_options(paths, view)

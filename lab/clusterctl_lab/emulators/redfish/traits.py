@@ -58,7 +58,7 @@ class BootRules:
 
 @dataclass(frozen=True, slots=True)
 class Lockout:
-    """After so many wrong passwords nobody gets in for so many seconds (AccountLockoutThreshold and -Duration)."""
+    """After so many wrong passwords no login works for so many seconds (AccountLockoutThreshold and -Duration)."""
 
     tries: int
     seconds: float
@@ -74,7 +74,7 @@ class Traits:
     task_id           what the id of task number n reads: `JID_{:012d}` at Dell
     account_id        where the one account of a machine stands among the vendor's accounts
     password_length   the shortest and the longest that is taken
-    lockout           None: wrong passwords lock nobody out
+    lockout           None: wrong passwords lock no account
     post_busy         what changes the machine is refused while it is in POST (HPE)
     bios_jobs         pending BIOS attributes wait for a job, and block further ones once they have it (Dell)
     refuses_identity  406 to `Accept-Encoding: identity`

@@ -1,4 +1,4 @@
-"""A profile put together from a vendor's parts: where things are, how they behave, what is rendered, how it is said."""
+"""A profile put together from a vendor's parts: paths, behaviour, rendered resources and the wording of answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clusterctl_lab.emulators.redfish.view import LogRecord, View
 
 
 class Wording(Protocol):
-    """How a vendor says no, and yes: a `Language`, or a module with both functions."""
+    """The vendor's wording of refusals and of success: a `Language`, or a module with both functions."""
 
     def refusal(self, refused: RefusedError) -> tuple[int, Resource]: ...
     def success(self) -> Resource: ...

@@ -114,7 +114,7 @@ async def lab(world: World, state_dir: Path) -> AsyncIterator[LabFabric]:
 
 
 def test_healthy_lab_is_as_planned(tmp_path):
-    """8 hosts × 8 rails: every cable at 400 Gb/s where the machines say, by the real tools, and routed as a fat tree."""
+    """8 hosts × 8 rails: every cable at 400 Gb/s where the machines have it, by the real tools, routed as a fat tree."""
 
     async def scenario() -> Verification:
         world = world_of(8)
@@ -205,7 +205,7 @@ def test_links_are_up_only_while_the_host_runs(tmp_path):
 def test_link_rates_read_as_ndr_in_every_tool(tmp_path):
     """NDR shows as 106.25 Gb/s a lane in iblinkinfo, and more readers than ibsim serves at once all get an answer."""
 
-    async def said_by(*argv: str) -> str:
+    async def output_of(*argv: str) -> str:
         ran = await asyncio.create_subprocess_exec(tmp_path / "bin" / argv[0], *argv[1:], stdout=subprocess.PIPE)
         stdout, _ = await ran.communicate()
         return stdout.decode()
@@ -213,7 +213,7 @@ def test_link_rates_read_as_ndr_in_every_tool(tmp_path):
     async def scenario() -> list[str]:
         world = world_of(1)
         async with lab(world, tmp_path):
-            return await asyncio.gather(said_by("iblinkinfo", "-l"), *(said_by("sminfo") for _ in range(11)))
+            return await asyncio.gather(output_of("iblinkinfo", "-l"), *(output_of("sminfo") for _ in range(11)))
 
     links, *masters = asyncio.run(scenario())
     assert links.count("4X        106.25 Gbps Active/  LinkUp") == 2 * (8 + 64)
@@ -236,7 +236,7 @@ def test_iblinkinfo_shows_the_same_links(tmp_path):
 
 
 def test_two_labs_side_by_side(tmp_path):
-    """Two labs do not see each other; when one ends the other goes on, and the ended one's tools say that it ended."""
+    """Two labs do not see each other; when one ends the other goes on, and the ended one's tools report that it ended."""
 
     async def scenario() -> None:
         one, two = world_of(1), world_of(3)

@@ -19,7 +19,7 @@ from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_burnin.sweep import judge
-from clusterctl_lab.emulators.host_tools import CONTAINER, GPU_IMAGE, machine_files, programs
+from clusterctl_lab.emulators.host_tools import CONTAINER, EXPORTER, GPU_IMAGE, machine_files, programs
 from clusterctl_lab.machine import Machine
 from tests.burnin.kit import healthy_text
 from tests.fleet.skus import H100_X8
@@ -37,7 +37,7 @@ OF_TOOLS = frozenset(
 )
 """Built-in programs that ask tools which have stand-ins."""
 STAND_INS = (frozenset(name.replace("_", "-") for name in programs()) | OF_TOOLS) - OF_THE_HOST
-REQUIREMENTS = HostRequirements(gpu_image=GPU_IMAGE, containers=(CONTAINER,))
+REQUIREMENTS = HostRequirements(gpu_image=GPU_IMAGE, containers=(CONTAINER,), dcgm_exporter=EXPORTER)
 SOLO = tuple(load.check(lab_limits()) for load in shipped_suite().solo)
 PROBES = tuple({probe.name: probe for check in (*CHECKS.values(), *SOLO) for probe in check.probes}.values())
 
@@ -66,7 +66,7 @@ def readings(machine: Machine, folder: Path) -> Readings:
 
 
 def loaded(machine: Machine, folder: Path, load: NodeLoad) -> tuple[Finding, ...]:
-    """What a load of one node says of it, all of whose tools have stand-ins."""
+    """Return what a load of one node reports, with stand-ins for all of the node's tools."""
     check = load.check(lab_limits())
     message = _answers(machine, folder, [probe.argv for probe in check.probes])
     results = {
@@ -78,7 +78,7 @@ def loaded(machine: Machine, folder: Path, load: NodeLoad) -> tuple[Finding, ...
 
 
 def expected(machine: Machine) -> Expected:
-    """What the site says of the machine, and what its BMC told."""
+    """Return what the site expects of the machine, and what its BMC reported."""
     inventory = Inventory(
         machine.manufacturer,
         machine.model,

@@ -52,7 +52,7 @@ def test_an_unknown_setting_and_an_unknown_device_are_errors(box: ToolBox, machi
 
 
 def test_burnt_firmware_runs_after_the_boot(box: ToolBox, machine: Machine, tmp_path: Path) -> None:
-    """On flash at once, running later, with the GUID that it had; ibstat says the same."""
+    """On flash at once, running later, with the GUID that it had; ibstat prints the same."""
     hca = machine.hcas[0]
     (tmp_path / "fw.bin").write_text(image(PSID, "28.99.1000"))
     assert box.run("mstflint", "-y", "-d", hca.pci, "-i", str(tmp_path / "fw.bin"), "burn").returncode == 0

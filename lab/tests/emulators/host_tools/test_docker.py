@@ -1,4 +1,4 @@
-"""The stand-in for Docker: says what the real command says, and only while its service runs."""
+"""The stand-in for Docker: prints what the real command prints, and only while its service runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def box(root: Path, *, runs: bool) -> ToolBox:
     return made
 
 
-def test_a_running_daemon_tells_its_version_and_no_container(tmp_path: Path) -> None:
+def test_a_running_daemon_reports_its_version_and_no_container(tmp_path: Path) -> None:
     """`docker info` as JSON with a server's version, `docker ps` with a header alone."""
     made = box(tmp_path, runs=True)
     found = parse_docker_info(made.run("docker", "info", "--format", "{{json .}}").stdout)
@@ -28,7 +28,7 @@ def test_a_running_daemon_tells_its_version_and_no_container(tmp_path: Path) -> 
     assert made.run("docker", "ps").stdout.split()[:2] == ["CONTAINER", "ID"]
 
 
-def test_a_stopped_daemon_is_told_on_both_ways(tmp_path: Path) -> None:
+def test_a_stopped_daemon_is_reported_by_docker_and_by_systemctl(tmp_path: Path) -> None:
     """In JSON the complaint is in `ServerErrors` and on stderr, with exit status 0; `ps` fails with it."""
     made = box(tmp_path, runs=False)
     info = made.run("docker", "info", "--format", "{{json .}}")
@@ -39,7 +39,7 @@ def test_a_stopped_daemon_is_told_on_both_ways(tmp_path: Path) -> None:
 
 
 def test_it_does_not_pretend_to_start_containers(tmp_path: Path) -> None:
-    """What it cannot do it refuses, saying what it is."""
+    """It refuses what it cannot do, and names it."""
     ran = box(tmp_path, runs=True).run("docker", "run", "hello-world")
     assert ran.returncode == 1
     assert "stand-in" in ran.stderr

@@ -73,14 +73,14 @@ def test_the_checks_see_nothing_of_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.fault)
 def test_without_a_part_the_first_one_breaks_and_an_unknown_one_is_refused(case: Case) -> None:
-    """The person is told which parts there are."""
+    """The message lists the parts that exist."""
     assert find(case.fault).apply(machine(), "").faults == (f"{case.fault}:gpu0",)
     with pytest.raises(UsageError, match="has no gpu9"):
         find(case.fault).apply(machine(), "gpu9")
 
 
 def test_persistence_mode_off_is_a_warning_of_the_diagnosis(tmp_path: Path) -> None:
-    """As DCGM tells it: a failed test of severity CONFIG, exit code 226."""
+    """As DCGM reports it: a failed test of severity CONFIG, exit code 226."""
     broken = find("persistence-off").apply(machine(), "gpu5")
     (finding,) = loaded(broken, tmp_path, NODE_LOADS["dcgm_diag"])
     assert (finding.verdict, finding.subject) == (Verdict.WARN, "gpu 5")

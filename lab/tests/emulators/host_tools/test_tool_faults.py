@@ -55,7 +55,7 @@ def machine() -> Machine:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.fault}-{case.part}")
 def test_a_fault_is_one_root(case: Case, tmp_path: Path) -> None:
-    """Whatever else suffers from it is told as its consequence, and every other check passes."""
+    """Other failures that it causes are reported as its consequence, and every other check passes."""
     broken = find(case.fault).apply(machine(), case.part)
     roots = Report("burnin", "bootstrap", findings(broken, tmp_path)).roots()
     assert [(root.check, root.verdict, root.serial) for root in roots] == [(case.check, Verdict.FAIL, case.serial)]
@@ -65,15 +65,15 @@ def test_a_fault_is_one_root(case: Case, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fault", sorted({case.fault for case in CASES if case.part}))
 def test_without_a_part_the_first_one_breaks_and_an_unknown_one_is_refused(fault: str) -> None:
-    """The person is told which parts there are."""
+    """The message lists the parts that exist."""
     assert find(fault).apply(machine(), "").faults
     with pytest.raises(UsageError, match="has no gpu9"):
         find(fault).apply(machine(), "gpu9")
 
 
 @pytest.mark.parametrize("code", ["13", "79", "", "x"])
-def test_an_xid_that_says_nothing_of_the_hardware_is_refused(code: str) -> None:
-    """The lab has no line for it, or it would rightly keep nobody from gold; empty means the usual one."""
+def test_an_xid_that_is_no_sign_of_bad_hardware_is_refused(code: str) -> None:
+    """The lab has no log line for it, or it would rightly block no node from gold; empty means the usual one."""
     if not code:
         assert find("xid").apply(machine(), "gpu0=").gpus[0].xids == (119,)
         return

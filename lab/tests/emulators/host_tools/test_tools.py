@@ -66,7 +66,7 @@ def test_programs_are_executable_and_modules_are_not() -> None:
         assert (mode == 0o755) == content.startswith(b"#!/usr/bin/python3"), path
 
 
-def test_nvidia_smi_tells_the_models_gpus(box: ToolBox, machine: Machine) -> None:
+def test_nvidia_smi_reports_the_gpus_of_the_model(box: ToolBox, machine: Machine) -> None:
     """`-q`, read by our parser: each GPU with the model's serial, idle, ECC on, at full width."""
     answer = box.run("nvidia-smi", "-q")
     log = parse_query(answer.stdout)
@@ -114,7 +114,7 @@ def test_a_missing_gpu_is_missing_in_every_tool(tmp_path: Path, machine: Machine
 
 
 def test_without_gpus_or_driver_nvidia_smi_fails_as_the_real_one(tmp_path: Path, machine: Machine) -> None:
-    """No device: exit code 6; no driver package: exit code 9 and the sentence that everybody knows."""
+    """No device: exit code 6; no driver package: exit code 9 and the well-known sentence."""
     bare = ToolBox(tmp_path / "bare", replace(machine, gpus=())).run("nvidia-smi", "-q")
     assert (bare.returncode, bare.stdout) == (6, "No devices were found\n")
     undriven = ToolBox(tmp_path / "undriven", machine, driver=False).run("nvidia-smi", "-q")
@@ -134,7 +134,7 @@ def test_faults_of_a_gpu_show(tmp_path: Path, machine: Machine) -> None:
     assert str(widths[gpu.pci]) == "x8 at 32 GT/s"
 
 
-def test_ibstat_tells_the_models_adapters(tmp_path: Path, machine: Machine) -> None:
+def test_ibstat_reports_the_adapters_of_the_model(tmp_path: Path, machine: Machine) -> None:
     """GUIDs as in the model; a port without a cable is down."""
     loose = replace(machine.hcas[1], cable=None)
     box = ToolBox(tmp_path, replace(machine, hcas=(machine.hcas[0], loose, *machine.hcas[2:])))
@@ -144,8 +144,8 @@ def test_ibstat_tells_the_models_adapters(tmp_path: Path, machine: Machine) -> N
     assert box.run("ibstat", "-l").stdout.split()[0] == "mlx5_0"
 
 
-def test_dmidecode_tells_serial_memory_and_processors(box: ToolBox, machine: Machine) -> None:
-    """The serial of the machine, and modules that add up to its memory, each by what is printed beside its socket; its
+def test_dmidecode_reports_serial_memory_and_processors(box: ToolBox, machine: Machine) -> None:
+    """The serial of the machine, and modules that add up to its memory, each by what is printed next to its socket; its
     processors.
     """
     assert box.run("dmidecode", "-s", "system-serial-number").stdout.strip() == machine.serial
@@ -182,12 +182,12 @@ def test_no_swap(box: ToolBox) -> None:
 
 
 def test_an_unknown_option_is_refused(box: ToolBox) -> None:
-    """A stand-in says what it cannot do; it never makes an answer up."""
+    """A stand-in reports what it cannot do; it never invents an answer."""
     for tool in ("nvidia-smi", "ibstat", "dmesg", "dmidecode", "lspci", "perfquery", "turbostat"):
         assert box.run(tool, "--colour=always").returncode != 0, tool
 
 
-def test_ib_write_bw_moves_the_bytes_and_tells_what_it_measured(tmp_path: Path, machine: Machine) -> None:
+def test_ib_write_bw_moves_the_bytes_and_reports_what_it_measured(tmp_path: Path, machine: Machine) -> None:
     """Server and client over loopback: the bytes go over the rail's interface, both print the same kind of table."""
     loopback = machine_on_loopback(tmp_path, machine)
     port = reserve_port("127.0.0.1")
@@ -227,7 +227,7 @@ def test_ib_write_bw_for_a_time_lasts_so_long_and_shows_no_peak(tmp_path: Path, 
 
 
 def test_ib_write_bw_without_a_cable_or_device_fails(tmp_path: Path, machine: Machine) -> None:
-    """A port that is down, and a device that is not there, are told in perftest's words."""
+    """A port that is down, and a device that is not there, are reported in perftest's words."""
     box = ToolBox(tmp_path, replace(machine, hcas=(replace(machine.hcas[0], cable=None),)))
     assert "state is Down" in box.run("ib_write_bw", "-d", "mlx5_0").stderr
     assert "not found" in box.run("ib_write_bw", "-d", "mlx5_9").stderr
@@ -242,7 +242,7 @@ def machine_on_loopback(root: Path, machine: Machine) -> ToolBox:
 
 
 def test_a_virtual_machines_kernel_speaks_for_itself(tmp_path: Path, machine: Machine) -> None:
-    """First what the real dmesg says, then what the missing hardware would have logged; no invented beginning."""
+    """First the lines of the real dmesg, then what the missing hardware would have logged; no invented beginning."""
     box = ToolBox(tmp_path, machine)
     ((path, (content, _)),) = machine_files(machine, own_kernel=True).items()
     (tmp_path / path.lstrip("/")).write_bytes(content)

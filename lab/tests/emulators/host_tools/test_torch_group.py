@@ -21,7 +21,7 @@ STALLED = 3
 
 
 def summed(folder: Path, broken: dict[int, str], *, absent: int | None = None) -> tuple[int, str]:
-    """What the first node of a group of three ended with, and said; `broken`: nodes' faults by their number."""
+    """Return how the first node of a group of three ended, and what it printed; `broken`: nodes' faults by number."""
     port = reserve_port("127.0.0.1")
     size = ("--nodes", str(NODES), "--ranks", str(RANKS), "--bytes", "4096", "--iterations", "1", "--backend", "gloo")
     stall = "5" if broken else "60"  # a node of a crowded machine may be late, too
@@ -58,14 +58,14 @@ def test_wrong_values_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("node", range(NODES))
-def test_who_stops_amid_it_is_named(node: int, tmp_path: Path) -> None:
+def test_a_node_that_stops_in_the_middle_is_named(node: int, tmp_path: Path) -> None:
     """Also where it is the first node, which counts for the others."""
     code, message = summed(tmp_path, {node: "hanging-sum"})
     ranks = tuple((rank, "it is silent") for rank in range(node * RANKS, (node + 1) * RANKS))
     assert (code, parse_stopped(message)) == (STALLED, Stopped(ranks, (), stalled=True))
 
 
-def test_who_never_comes_is_named(tmp_path: Path) -> None:
+def test_a_node_that_never_joins_is_named(tmp_path: Path) -> None:
     """Once the time to come is over."""
     code, message = summed(tmp_path, {}, absent=2)
     ranks = tuple((rank, "it never came") for rank in (4, 5))

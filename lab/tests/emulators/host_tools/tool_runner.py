@@ -1,4 +1,4 @@
-"""Runs stand-in tools of one lab host in one process: argv lists as JSON on stdin, what they said as JSON on stdout.
+"""Runs stand-in tools of one lab host in one process: argv lists as JSON on stdin, their output as JSON on stdout.
 
 Started by `offline_kit`; the facts of the machine come by the environment, as for the tools themselves.
 """

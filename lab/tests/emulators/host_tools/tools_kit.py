@@ -34,7 +34,7 @@ class ToolBox:
         (self.root / "etc/clusterctl-lab/root-disk").write_text(f"{serial}\n")
 
     def boot(self, boot_id: str) -> None:
-        """The OS starts anew: what its memory and the bridges' registers held is gone."""
+        """The OS restarts: the content of its memory and of the bridges' registers is gone."""
         (self.root / "run/boot_id").write_text(f"{boot_id}\n")
         (self.root / "run/acs.json").unlink(missing_ok=True)
 

@@ -58,7 +58,7 @@ def boot_folder(folder: Path) -> BootFiles:
 
 @dataclass
 class Power:
-    """Meets `PowerDriver`: says that machines are on until it was asked `on_for` times."""
+    """Meets `PowerDriver`: reports that machines are on until it was asked `on_for` times."""
 
     on_for: int = 0
     did: list[str] = field(default_factory=list)
@@ -78,7 +78,7 @@ class Power:
 
 
 class Rack:
-    """`desk` is what machines speak with, `node` MAAS's first machine; to be used within an asyncio loop."""
+    """`boot_service` is the service that machines send requests to, `node` MAAS's first machine; use it within an asyncio loop."""
 
     def __init__(self, folder: Path) -> None:
         layout = Layout(IPv4Network("127.92.0.0/16"))
@@ -88,14 +88,14 @@ class Rack:
         self.service = Service(self.world, Keys([]), self.power)
         self.lifecycle = self.service.lifecycle
         self.files = boot_folder(folder / "boot")
-        self.desk = BootService(self.lifecycle, self.files, BASE)
+        self.boot_service = BootService(self.lifecycle, self.files, BASE)
         self.machine = self.world.machines["node001"]
         port = Interface(1, "eth0", self.machine.boot_mac, 1)
         self.node = Node("abc123", "node001", "amd64/generic", "redfish", {}, [port], user_data=USER_DATA)
         self.service.store.nodes[self.node.system_id] = self.node
 
     def script(self) -> str:
-        return self.desk.script(self.machine.boot_mac)
+        return self.boot_service.script(self.machine.boot_mac)
 
     def token(self) -> str:
         """Of the script that the machine gets now."""
@@ -110,7 +110,7 @@ class Rack:
         """From the operation to Ready."""
         self.lifecycle.commission(self.node, "admin", tests=False)
         await self.settle()
-        assert self.desk.hear(self.token(), "report", report or told()).status == 409
+        assert self.boot_service.handle(self.token(), "report", report or report_text()).status == 409
         await self.settle()
 
     async def deploying(self) -> str:
@@ -124,7 +124,7 @@ class Rack:
         await self.lifecycle.background.close()
 
 
-def told(root: str = ROOT, *, readable: bool = True, twice: bool = False) -> str:
+def report_text(root: str = ROOT, *, readable: bool = True, twice: bool = False) -> str:
     """A machine's report: its root disk first, so that MAAS chooses it by itself."""
     word = "readable" if readable else ""
     disks = [("/dev/nvme1n1", root), ("/dev/nvme0n1", "S6XANX0"), *([("/dev/nvme2n1", root)] if twice else [])]

@@ -119,7 +119,7 @@ class Replay:
         self.power.hurry()
         await self.maas.close()
 
-    # --- what happens beside the requests -------------------------------------------------------------------------
+    # --- what happens between the requests -------------------------------------------------------------------------
 
     def node(self, name: str) -> Node:
         node = self.service.store.by_hostname(name)
@@ -130,7 +130,7 @@ class Replay:
         await self.service.lifecycle.background.settle()
 
     async def boots(self, name: str) -> None:
-        """The machine boots from the network and does what MAAS tells it; then, if installed, from its disk."""
+        """The machine boots from the network and follows MAAS; then, if installed, it boots from its disk."""
         await self.settle()
         await self.maas.netboot(self.world.machines[name])
         await self.settle()

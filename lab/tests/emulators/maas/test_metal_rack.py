@@ -16,7 +16,7 @@ from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl_lab.emulators.maas.metal.dnsmasq import Dnsmasq, Served, configuration
 from clusterctl_lab.emulators.maas.metal.report import parse
 from clusterctl_lab.emulators.maas.metal.web import application
-from lab.tests.emulators.maas.metal_boot_kit import BASE, IMAGE, Rack, told
+from lab.tests.emulators.maas.metal_boot_kit import BASE, IMAGE, Rack, report_text
 from tests.edges.os_images.sysfs_kit import Sysfs
 
 needs_dnsmasq = pytest.mark.skipif(shutil.which("dnsmasq", path="/usr/sbin:/usr/bin") is None, reason="no dnsmasq")
@@ -48,7 +48,7 @@ def test_dnsmasq_understands_its_configuration(tmp_path: Path) -> None:
 
 
 @needs_dnsmasq
-def test_a_dnsmasq_that_does_not_start_says_why(tmp_path: Path) -> None:
+def test_the_error_of_a_dnsmasq_that_does_not_start_has_the_reason(tmp_path: Path) -> None:
     """In its own words, and nothing of it stays."""
     file = tmp_path / "dnsmasq.conf"
     file.write_text("no-such-option\n")
@@ -67,7 +67,7 @@ def test_a_machine_is_served_from_script_to_booted(tmp_path: Path) -> None:
         rack = Rack(tmp_path)
         boot = tmp_path / "boot"
         (boot / f"images/small/{IMAGE}/rootfs.tar.zst").write_bytes(b"0123456789")
-        app = application(rack.desk, rack.files)
+        app = application(rack.boot_service, rack.files)
         async with TestClient(TestServer(app)) as client:
             assert "chain --autofree" in await (await client.get("/boot.ipxe")).text()
             token = await rack.deploying()
@@ -76,7 +76,7 @@ def test_a_machine_is_served_from_script_to_booted(tmp_path: Path) -> None:
             token = script.partition("clusterctl.token=")[2].split()[0]
             assert (await client.get(f"/t/{token}/overlay.tar")).status == 404
             assert "product_serial" in await (await client.get(f"/t/{token}/probe.sh")).text()
-            answer = await client.post(f"/t/{token}/report", data=told())
+            answer = await client.post(f"/t/{token}/report", data=report_text())
             assert answer.status == 200
             path = (await answer.text()).partition("image=")[2].split()[0]
             part = await client.get(path, headers={"Range": "bytes=4-"})

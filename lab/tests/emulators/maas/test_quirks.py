@@ -19,7 +19,7 @@ MACHINES = {machine.name: machine for machine in (build(number, LAYOUT, "of-no-u
 
 @pytest.mark.parametrize("quirk", list(MaasQuirk), ids=lambda quirk: quirk.value)
 def test_each_quirk_is_injected_into_one_machine(quirk: MaasQuirk) -> None:
-    """By its name; it says what it does and where it was observed."""
+    """By its name; its text has what it does and where it was observed."""
     (machine,) = inject_all(MACHINES, MAAS_QUIRKS, f"node002:{quirk.value}")
     assert machine.name == "node002"
     assert machine.maas_quirks == {quirk}

@@ -18,7 +18,7 @@ from tests.edges.maas.testca import Ca
 RECORDINGS = load()
 
 NOT_IMPLEMENTED = {
-    11: "HMAC-SHA1 signatures: nobody in the lab signs so",
+    11: "HMAC-SHA1 signatures: no client in the lab signs so",
     81: "script results: the lab's machines run no commissioning scripts",
     82: "script results: the lab's machines run no commissioning scripts",
     86: "LVM layout: the lab writes one root filesystem",
@@ -205,9 +205,9 @@ async def run(replay: Replay) -> tuple[dict[int, list[str]], int]:
     return found, compared
 
 
-@pytest.mark.skipif(not RECORDINGS, reason="no recorded exchanges beside the checkout")
+@pytest.mark.skipif(not RECORDINGS, reason="no recorded exchanges next to the checkout")
 def test_the_recorded_sequence_is_answered_as_recorded(tmp_path: Path):
-    """All exchanges but those of the table, in order, with what happened between them told to the lab."""
+    """All exchanges but those of the table, in order; the lab is given what happened between them."""
 
     async def all_of_it() -> tuple[dict[int, list[str]], int]:
         ca = Ca(tmp_path)

@@ -47,7 +47,7 @@ def bmc_of(world: World, name: str = "node001", clock=lambda: 0.0) -> Bmc:
 
 
 def ask(bmc: Bmc, method: str, path: str, body: Any = None, **request: Any) -> Answer:
-    """A request with Basic authentication, unless `token` or `authorization` says otherwise."""
+    """Send a request with Basic authentication, unless `token` or `authorization` replaces it."""
     if "token" not in request:
         request.setdefault("authorization", BASIC)
     raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()

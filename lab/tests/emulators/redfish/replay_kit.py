@@ -26,7 +26,7 @@ def _service() -> dict[str, dict[str, Any]]:
     return {
         ROOT: {
             **link(ROOT),
-            "Vendor": "Nobody",
+            "Vendor": "Unnamed",
             "Systems": link(f"{ROOT}/Systems"),
             "SessionService": link(f"{ROOT}/SessionService"),
             "Links": {"Sessions": link(f"{ROOT}/SessionService/Sessions")},
@@ -37,7 +37,7 @@ def _service() -> dict[str, dict[str, Any]]:
             "Members": [link(f"{ROOT}/SessionService/Sessions/old")],
             "Name": "Sessions",
         },
-        f"{ROOT}/SessionService/Sessions/old": {"UserName": "somebody"},
+        f"{ROOT}/SessionService/Sessions/old": {"UserName": "operator"},
         f"{ROOT}/Systems": {"Members": [link(SYSTEM)], "Members@odata.count": 1},
     }
 
@@ -52,7 +52,7 @@ def _system() -> dict[str, dict[str, Any]]:
             "@odata.id": SYSTEM,
             "@odata.etag": '"1"',
             "SerialNumber": "SN00420017",
-            "Manufacturer": "Nobody",
+            "Manufacturer": "Unnamed",
             "PowerState": "On",
             "Boot": {"BootSourceOverrideEnabled": "Disabled", "BootSourceOverrideTarget": "None"},
             "HostName": "host-SN00420017",

@@ -214,7 +214,7 @@ def test_continuous_stays_until_disabled() -> None:
     play(scene())
 
 
-def test_the_sel_tells_of_power_and_of_a_post_that_never_ends() -> None:
+def test_the_sel_has_power_events_and_a_post_that_never_ends() -> None:
     """Power on, power off and a firmware hang are in the System Event Log, newest first; ClearLog empties it."""
 
     async def scene() -> None:

@@ -10,7 +10,7 @@ LOGIN = {"UserName": "root", "Password": PASSWORD}
 
 
 class Clock:
-    """Seconds that pass when the test says so."""
+    """Seconds that pass when the test advances them."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -27,7 +27,7 @@ def log_in(bmc) -> tuple[str, str]:
 
 @pytest.mark.parametrize("path", ["/redfish", "/redfish/v1", "/redfish/v1/"])
 def test_the_root_is_for_everyone(path) -> None:
-    """Who the vendor is, and that this is a lab, is told without credentials; nothing else is."""
+    """The vendor, and that this is a lab, are readable without credentials; nothing else is."""
     bmc = bmc_of(world_of())
     assert ask(bmc, "GET", path, authorization="").status == 200
     root = ask(bmc, "GET", "/redfish/v1", authorization="").body
@@ -38,7 +38,7 @@ def test_the_root_is_for_everyone(path) -> None:
     "authorization", ["", "Basic", "Basic !!!", "Basic cm9vdDp3cm9uZw==", "Bearer x", "Basic /w=="]
 )
 def test_wrong_or_broken_credentials_are_refused(authorization) -> None:
-    """Anything but the right user and password is a 401 with a Redfish error, which says how to authenticate."""
+    """Anything but the right user and password is a 401 with a Redfish error that explains how to authenticate."""
     answer = ask(bmc_of(world_of()), "GET", SYSTEM, authorization=authorization)
     assert (answer.status, message_ids(answer)) == (401, ["AccessDenied"])
     assert answer.headers["WWW-Authenticate"].startswith("Basic ")
@@ -140,7 +140,7 @@ def test_bad_requests_change_nothing(method, path, body, message) -> None:
 
 
 def test_logins_are_audited_without_the_password() -> None:
-    """The Lifecycle Log tells who logged in from where, in the recorded words."""
+    """The Lifecycle Log records which user logged in from where, in the recorded words."""
     bmc = bmc_of(world_of())
     log_in(bmc)
     log = ask(bmc, "GET", "/redfish/v1/Managers/iDRAC.Embedded.1/LogServices/Lclog/Entries").body

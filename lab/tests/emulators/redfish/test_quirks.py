@@ -1,4 +1,4 @@
-"""Quirks of an emulated BMC: each does what it says, to the machine that has it and to no other; no network."""
+"""Quirks of an emulated BMC: each does what it promises, to the machine that has it and to no other; no network."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_already_there_is_a_bad_request() -> None:
     assert (answer.status, message_ids(answer)) == (400, ["PSU502"])
 
 
-def test_unavailable_says_for_how_long() -> None:
+def test_unavailable_gives_the_time_to_wait() -> None:
     """Now and then a 503 with Retry-After, and the next request is answered."""
     bmc = quirky(BmcQuirk.UNAVAILABLE)
     answers = [ask(bmc, "GET", SYSTEM) for _ in range(60)]
@@ -217,7 +217,7 @@ def test_unavailable_says_for_how_long() -> None:
     assert {answer.status for answer in answers} == {200, 503}
 
 
-def test_slow_ones_take_what_they_are_told() -> None:
+def test_slow_bmcs_take_the_time_that_they_are_given() -> None:
     """Each answer within the range, and the same run again takes the same."""
     reported = []
     for _ in range(2):
@@ -261,7 +261,7 @@ def test_broken_json_is_broken_and_always_the_same() -> None:
 
 @pytest.mark.parametrize("quirk", [BmcQuirk.MISSING_MEMBERS, BmcQuirk.WRONG_TYPES])
 def test_properties_go_or_change_their_type(quirk: BmcQuirk) -> None:
-    """One property of a resource, about one resource in four; what says which resource it is stays."""
+    """One property of a resource, about one resource in four; the properties that identify the resource stay."""
     whole = dict(walk(quirky()))
     found = spoilt(quirk)
     assert 0.1 < len(found) / len(whole) < 0.5
@@ -294,7 +294,7 @@ def test_bodies_are_cut_and_then_whole() -> None:
 
 
 def test_the_effect_is_done_and_its_answer_lost() -> None:
-    """Power comes on, the override holds, and nobody is told; logins and log-outs are answered."""
+    """Power comes on, the override holds, and no event is sent; logins and log-outs are answered."""
 
     async def scene() -> None:
         world, _ = booting_world()

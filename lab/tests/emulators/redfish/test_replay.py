@@ -122,7 +122,7 @@ def test_copies_are_drawn_from_a_seed(tmp_path: Path) -> None:
 
 
 def test_paths_that_have_a_serial_in_them_move_with_it(tmp_path: Path) -> None:
-    """A copy's links lead to its own resources, and the recorded path is nobody's."""
+    """A copy's links lead to its own resources, and no resource has the recorded path."""
     one, two = copies_of(tmp_path, 2)
     drives = [copy[SYSTEM]["Drive"]["@odata.id"] for copy in (one, two)]
     assert len({f"{SYSTEM}/Drives/DRV0099", *drives}) == 3
@@ -134,14 +134,14 @@ def test_paths_that_have_a_serial_in_them_move_with_it(tmp_path: Path) -> None:
 
 
 def test_too_many_copies_are_refused(tmp_path: Path) -> None:
-    """Where serials run out it is said, and none is given twice."""
+    """Where serials run out it is reported, and none is given twice."""
     tree = {ROOT: {}, f"{ROOT}/Systems": {"SerialNumber": "A-12-B"}}
     recording = load_recording(write(tree, tmp_path))
     with pytest.raises(UsageError, match="cannot all have serials"):
         make_copies(recording, 10**6)
 
 
-def test_gaps_are_said(tmp_path: Path) -> None:
+def test_gaps_are_reported(tmp_path: Path) -> None:
     """What a recording lacks that must be answered is named; so are links that lead nowhere."""
     (bare,) = make_copies(
         load_recording(write({ROOT: {"Systems": {"@odata.id": f"{ROOT}/Systems"}}}, tmp_path / "a")), 1
@@ -198,7 +198,7 @@ def test_boot_and_sessions_lie_over_the_recording(tmp_path: Path) -> None:
 
 
 def test_the_log_goes_on_and_is_cleared(tmp_path: Path) -> None:
-    """Recorded entries are there with what happened since, until somebody clears the log."""
+    """Recorded entries are there with what happened since, until a client clears the log."""
 
     async def scene(bmc: Bmc, world: World) -> None:
         world.record("node001", "Critical", "It happened now.")

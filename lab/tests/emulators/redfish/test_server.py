@@ -100,7 +100,7 @@ def test_head_and_basic_authentication(tmp_path: Path) -> None:
 
 
 def test_closing_frees_the_port_though_clients_hold_connections(tmp_path: Path) -> None:
-    """After close nobody listens, and it does not wait for idle clients."""
+    """After close no socket listens, and close does not wait for idle clients."""
     world, ca = world_of(2), TestCa(tmp_path)
     address = world.machines["node002"].bmc.address
 

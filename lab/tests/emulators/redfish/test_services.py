@@ -81,7 +81,7 @@ class TestAccounts:
         assert (account["UserName"], account["Password"]) == ("root", None)
 
     def test_it_stays_when_the_machine_is_healed(self) -> None:
-        """A fault that is mended brings the machine back as it was, not an older password."""
+        """A repaired fault brings the machine back as it was, but not an older password."""
         world = world_of()
         bmc = bmc_of(world)
         ask(bmc, "PATCH", ACCOUNT, {"Password": NEW})
@@ -109,7 +109,7 @@ class TestAccounts:
 
 class TestBoot:
     def test_the_order_is_what_boots(self) -> None:
-        """With the disk first in the order nobody asks the network; an unknown or short order is refused."""
+        """With the disk first in the order no network boot happens; an unknown or short order is refused."""
 
         async def scene() -> None:
             world, netboots = booting_world()
@@ -298,7 +298,7 @@ class TestBios:
 
 class TestUpdates:
     def test_a_bios_image_waits_for_the_boot(self) -> None:
-        """The task runs, is scheduled, and is complete after the boot from which the new version is told."""
+        """The task runs, is scheduled, and is complete after the boot from which the new version is reported."""
 
         async def scene() -> None:
             world, _ = booting_world()
@@ -323,10 +323,10 @@ class TestUpdates:
 
         async def scene() -> None:
             world, _ = booting_world()
-            told: list[str] = []
+            reported: list[str] = []
 
             async def changed(machine: Any) -> None:
-                told.append(machine.hcas[0].firmware)
+                reported.append(machine.hcas[0].firmware)
 
             world.on_change(changed)
             bmc = bmc_of(world)
@@ -335,12 +335,12 @@ class TestUpdates:
             push(bmc, Firmware(Component.HCA, "28.43.1014"), **{"@Redfish.OperationApplyTime": "Immediate"})
             await settle()
             assert {hca.firmware for hca in world.machines["node001"].hcas} == {"28.43.1014"}
-            assert (world.states["node001"].boots, told) == (2, ["28.43.1014"])
+            assert (world.states["node001"].boots, reported) == (2, ["28.43.1014"])
 
         play(scene())
 
     def test_the_bmc_s_own_image_restarts_the_bmc(self) -> None:
-        """The new version is told after the BMC's restart, which ends all sessions and touches no machine."""
+        """The new version is reported after the BMC's restart, which ends all sessions and touches no machine."""
 
         async def scene() -> None:
             world, _ = booting_world()
@@ -363,7 +363,7 @@ class TestUpdates:
         ],
     )
     def test_a_wrong_image_fails_and_flashes_nothing(self, image: bytes, words: str) -> None:
-        """The task ends in an exception that says why."""
+        """The task ends in an exception that gives the reason."""
 
         async def scene() -> None:
             world, _ = booting_world()
@@ -407,7 +407,7 @@ class TestUpdates:
 
 
 def test_a_restart_of_the_bmc_ends_sessions() -> None:
-    """Manager.Reset is answered first; then nobody is logged in. The machine goes on."""
+    """Manager.Reset is answered first; then no session is left. The machine goes on."""
 
     async def scene() -> None:
         world, _ = booting_world()
@@ -433,16 +433,16 @@ def test_the_lifecycle_controller_is_not_ready_in_post() -> None:
         bmc = bmc_of(world)
         question = f"{MANAGER}/Oem/Dell/DellLCService/Actions/DellLCService.GetRemoteServicesAPIStatus"
 
-        def told() -> tuple[str, str]:
+        def reported() -> tuple[str, str]:
             body = ask(bmc, "POST", question, {}).body
             assert body is not None
             return body["ServerStatus"], body["Status"]
 
-        seen = [told()]
+        seen = [reported()]
         world.states["node001"].power = world.states["node001"].posting = True
-        seen.append(told())
+        seen.append(reported())
         world.states["node001"].posting = False
-        seen.append(told())
+        seen.append(reported())
         assert seen == [("PoweredOff", "Ready"), ("InPOST", "NotReady"), ("OutOfPOST", "Ready")]
 
     play(scene())

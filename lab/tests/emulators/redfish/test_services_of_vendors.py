@@ -128,7 +128,7 @@ def test_every_override_that_is_offered_is_taken(vendor: Vendor) -> None:
 
 @vendors
 def test_virtual_media(vendor: Vendor) -> None:
-    """Each drive takes an image and gives it back; the machine boots from it when told to."""
+    """Each drive takes an image and ejects it; the machine boots from it on request."""
 
     async def scene() -> None:
         it = Machine(vendor)
@@ -148,7 +148,7 @@ def test_virtual_media(vendor: Vendor) -> None:
 
 @vendors
 def test_firmware(vendor: Vendor) -> None:
-    """Where a push is offered the image is taken, its task found, and the version told after the boot."""
+    """Where a push is offered the image is taken, its task found, and the version reported after the boot."""
 
     async def scene() -> None:
         it = Machine(vendor)

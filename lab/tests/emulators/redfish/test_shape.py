@@ -92,7 +92,7 @@ def healthy() -> Machine:
 
 
 def looks() -> Iterator[Machine]:
-    """A healthy machine, and one with each fault that changes what a BMC tells."""
+    """A healthy machine, and one with each fault that changes what a BMC reports."""
     whole = healthy()
     yield whole
     for fault in (
@@ -137,7 +137,7 @@ def test_exceptions_are_needed(recording: Shape) -> None:
 
 
 def test_no_link_leads_nowhere() -> None:
-    """Whoever walks the tree meets no 404 that a real BMC would not give: all links and members are served."""
+    """A client that walks the tree meets no 404 that a real BMC would not give: all links and members are served."""
     tree = tree_of(healthy())
     embedded = "/Oem/Dell/"
     dangling = {link for r in tree.values() for link in links(r) if link.split("#")[0] not in tree}
@@ -145,7 +145,7 @@ def test_no_link_leads_nowhere() -> None:
 
 
 def test_ids_are_the_last_segment_and_paths_their_own() -> None:
-    """Each resource is found where it says that it is."""
+    """Each resource is at the path that it names."""
     for path, resource in tree_of(healthy()).items():
         assert resource.get("@odata.id", path) == path
 

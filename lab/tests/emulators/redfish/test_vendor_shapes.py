@@ -1,4 +1,4 @@
-"""The rendered trees of the vendors beside Dell: against real machines' recordings, and against themselves."""
+"""The rendered trees of the vendors other than Dell: against real machines' recordings, and against themselves."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def tree_of(machine: Machine, *, power: bool = True) -> dict[str, Any]:
 
 
 def looks(vendor: Vendor) -> Iterator[Machine]:
-    """A healthy machine, and one with each fault that changes what a BMC tells."""
+    """A healthy machine, and one with each fault that changes what a BMC reports."""
     whole = machine_of(vendor)
     yield whole
     for fault in (
@@ -103,7 +103,7 @@ def test_exceptions_are_needed(vendor: Vendor) -> None:
 
 @pytest.mark.parametrize("vendor", OTHERS)
 def test_no_link_leads_nowhere(vendor: Vendor) -> None:
-    """Whoever walks the tree meets no 404: all links and members are served, and each resource is at its own path."""
+    """A client that walks the tree meets no 404: all links and members are served, each resource at its own path."""
     tree = tree_of(machine_of(vendor))
     dangling = {link for resource in tree.values() for link in links(resource) if link.split("#")[0] not in tree}
     assert dangling == set()
@@ -121,7 +121,7 @@ def test_counts_agree_with_lists(vendor: Vendor) -> None:
 @pytest.mark.parametrize("vendor", OTHERS)
 def test_parts_that_are_gone_leave_no_trace(vendor: Vendor) -> None:
     """A missing GPU's serial and a missing HCA's are nowhere in the tree, and were in it before (but where this BMC
-    tells no serial of its HCAs).
+    reports no serial of its HCAs).
     """
     whole = machine_of(vendor)
     for fault, part in (("missing-gpu", whole.gpus[-1]), ("missing-hca", whole.hcas[0])):
@@ -134,7 +134,7 @@ def test_parts_that_are_gone_leave_no_trace(vendor: Vendor) -> None:
 
 @pytest.mark.parametrize("vendor", OTHERS)
 def test_power_shows_everywhere(vendor: Vendor) -> None:
-    """Off is off at the system and its chassis; fans stand still, and no CPU tells a temperature."""
+    """Off is off at the system and its chassis; fans stand still, and no CPU reports a temperature."""
     tree = tree_of(machine_of(vendor), power=False)
     profile = PROFILES[vendor]
     system = tree[profile.paths.system]

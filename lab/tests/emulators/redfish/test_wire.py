@@ -71,7 +71,7 @@ def multipart(image: bytes) -> aiohttp.FormData:
 
 
 def test_an_image_of_some_megabytes_is_pushed(tmp_path: Path) -> None:
-    """Every byte of the file arrives, also those that look like line ends; the task says that it was understood."""
+    """Every byte of the file arrives, also those that look like line ends; the task reports that it was understood."""
 
     async def scene(site: Site) -> None:
         image = Firmware(Component.BMC, "7.10.50.00").image() + bytes(range(256)) * (3 * 4096)
@@ -108,7 +108,7 @@ def test_a_broken_multipart_body_is_refused(tmp_path: Path, body: bytes) -> None
 
 
 def test_a_restart_takes_the_bmc_off_the_network(tmp_path: Path) -> None:
-    """Manager.Reset is answered; then nobody listens; then it answers again, and its neighbour did all the time."""
+    """Manager.Reset is answered; then no socket listens; then it answers again, and its neighbour answered all the time."""
 
     async def scene(site: Site) -> None:
         site.world.delays = replace(site.world.delays, bmc_restart=0.5)
@@ -169,7 +169,7 @@ def test_a_second_request_on_a_connection_is_dropped(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("quirk", [BmcQuirk.OTHER_CERTIFICATE, BmcQuirk.EXPIRED_CERTIFICATE])
 def test_certificates_change_with_the_quirk(tmp_path: Path, quirk: BmcQuirk) -> None:
-    """While the machine has the quirk nobody who verifies gets in, and no longer; its neighbour is not touched."""
+    """While the machine has the quirk no client that verifies certificates connects; its neighbour is not touched."""
 
     async def scene(site: Site) -> None:
         await site.get(SYSTEM)

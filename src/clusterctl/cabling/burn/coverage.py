@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from clusterctl.cabling.burn.routes import DirectedLink
 from clusterctl.cabling.burn.verdicts import Load, LoadVerdict, coverage_from_counters, judge_burn
@@ -18,7 +19,7 @@ from clusterctl.cabling.health.judge import Health, judge_health
 from clusterctl.cabling.health.symptoms import HealthKind, Symptom, Window
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.fabric.limits import FabricLimits
-from clusterctl.fleet.fabric.telemetry import Telemetry
+from clusterctl.fleet.fabric.telemetry import Telemetry, Transceiver
 from clusterctl.fleet.fabric.topology import Fabric, PortId
 from clusterctl.fleet.finding import Verdict
 
@@ -127,8 +128,10 @@ class Coverage:
         """The fabric as the first stage found it; None before it."""
         return self._first.fabric if self._first is not None else None
 
-    def report(self, labels: FabricLabels) -> BurnReport | None:
-        """Return what is proven so far; None before the first stage."""
+    def report(
+        self, labels: FabricLabels, modules: Mapping[PortId, Transceiver] = MappingProxyType({})
+    ) -> BurnReport | None:
+        """Return what is proven so far; None before the first stage. `modules`: as an earlier reading had them."""
         if self._first is None or self._last is None:
             return None
         named, at_times = self._named, self._slow_at_times()
@@ -138,7 +141,7 @@ class Coverage:
             for ends in ((link.a, link.b), (link.b, link.a))
         )
         goal = self._limits.value("burn_goal")
-        window = window_between(self._first, self._last, self._limits)
+        window = replace(window_between(self._first, self._last, self._limits), modules=modules)
         health = judge_health(self._last.fabric, window, labels, self._first.fabric, _slow(directions, labels))
         return BurnReport(directions, sum((one.load.share or 0.0) >= goal for one in directions), health)
 

@@ -22,6 +22,8 @@ from clusterctl.fleet.node import Guid
 
 _AGREEING = 3
 """Hosts that must agree before their names count as permuted: fewer may have exchanged cables."""
+_OUTVOTED = 4
+"""So many hosts must agree for each host whose cables give the adapter its own name: else cables are exchanged."""
 
 Peers = Mapping[PortName, PortName]
 _Key = tuple[frozenset[str], frozenset[str]]
@@ -56,6 +58,29 @@ class _Group:
             if suggested is not None and suggested.device == host:
                 votes[suggested.port] += 1
 
+    def join(self, other: _Group) -> None:
+        """Add the hosts of another group, and their votes."""
+        self.hosts |= other.hosts
+        for name, votes in other.votes.items():
+            self.votes[name] += votes
+
+    def suggested(self) -> dict[str, str]:
+        """Return the planned name of each adapter that has most of the votes."""
+        names = {}
+        for name, votes in self.votes.items():
+            best, count = max(votes.items(), key=lambda vote: vote[1], default=("", 0))
+            if count * 2 > votes.total():
+                names[name] = best
+        return names
+
+    def agrees(self, names: Mapping[str, str]) -> bool:
+        """Return whether enough hosts vote for each changed name, and few for its own: those have exchanged cables."""
+        return all(
+            self.votes[name][planned] >= max(_AGREEING, _OUTVOTED * self.votes[name][name])
+            for name, planned in names.items()
+            if name != planned
+        )
+
 
 def _seen(cables: Iterable[ObservedCable], hosts: AbstractSet[str]) -> dict[str, dict[str, PortName]]:
     """Return the far end of each adapter of each host."""
@@ -87,37 +112,24 @@ def adapter_maps(
 
 def _join_incomplete(groups: dict[_Key, _Group]) -> None:
     """Join hosts that lack an adapter to the largest group that has all their names: they do not vote alone."""
-    largest = sorted(
-        (key for key in groups if len(groups[key].hosts) >= _AGREEING), key=lambda k: -len(groups[k].hosts)
-    )
-    for key in [key for key in groups if len(groups[key].hosts) < _AGREEING]:
-        like = next((other for other in largest if other[0] > key[0] and other[1] == key[1]), None)
-        if like is not None:
-            groups[like].hosts |= groups.pop(key).hosts
-
-
-def _elected(votes: Mapping[str, Counter[str]]) -> dict[str, str]:
-    """Return the planned name that more than half of the cables of a name suggest."""
-    names: dict[str, str] = {}
-    for name, of_name in votes.items():
-        best, count = max(of_name.items(), key=lambda vote: vote[1], default=("", 0))
-        if count * 2 > of_name.total():
-            names[name] = best
-    return names
+    for key in sorted(groups, key=lambda key: len(key[0])):
+        like = [other for other in groups if other[0] > key[0] and other[1] == key[1]]
+        if like:
+            groups[max(like, key=lambda other: len(groups[other].hosts))].join(groups.pop(key))
 
 
 def _map_of(group: _Group, of_plan: frozenset[str]) -> NameMap | None:
     """Return the map of one group; None where its names are the plan's, or where the cables suggest none."""
-    names = _elected(group.votes)
+    names = group.suggested()
     if len(set(names.values())) < len(names) or all(name == planned for name, planned in names.items()):
         return None
+    agreeing = group.agrees(names)
     strange = group.votes.keys() - of_plan
+    if not strange and not agreeing:
+        return None
     unnamed, free = sorted(strange - names.keys()), sorted(of_plan - set(names.values()))
     if len(unnamed) == len(free) == 1:
         names[unnamed[0]] = free[0]
-    agreeing = len(group.hosts) >= _AGREEING
-    if not strange and not agreeing:
-        return None
     ordered = sorted(names, key=natural_key)
     in_order = [names[name] for name in ordered] == sorted(names.values(), key=natural_key)
     changed = {name: planned for name, planned in names.items() if name != planned}

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from clusterctl.fleet.fabric.telemetry import HIGHEST, PortCounters
 
 _SPAN = 1 << 64
+_NARROW_TRAFFIC = 0xFFFFFFFF
 _WORD_BITS = 32
 """PortXmitData and PortRcvData count words of 4 bytes."""
 
@@ -52,6 +53,8 @@ def growth(before: PortCounters | None, after: PortCounters | None) -> Growth:
 def _added(before: PortCounters, after: PortCounters, counter: str) -> tuple[int, Doubt | None]:
     """Return the growth, and why it may be more. A smaller value is a wrap only if the counter was nearly full."""
     first, last = before.values[counter], after.values[counter]
+    if before.narrow is not after.narrow and max(first, last) >= HIGHEST.get(counter, _NARROW_TRAFFIC):
+        return 0, Doubt.STOPPED  # one tool reads 64 bits, the other a counter that has stopped
     if last >= first:
         return last - first, Doubt.STOPPED if after.stopped(counter) else None
     if not after.narrow and first - last > _SPAN // 2:

@@ -38,6 +38,7 @@ class HealthFinding:
     rack      place of the work; empty where unknown
     links     number of links
     counters  growth of error counters, by port
+    modules   part number and serial of the cable end or transceiver, by port, where known
     """
 
     kind: HealthKind
@@ -49,6 +50,7 @@ class HealthFinding:
     rack: str = ""
     links: int = 1
     counters: tuple[tuple[PortName, str, int], ...] = ()
+    modules: tuple[tuple[PortName, str, str], ...] = ()
 
     @property
     def subjects(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from clusterctl.cabling.health.counters import Doubt
 from clusterctl.cabling.health.findings import ACTIONS, FabricLabels, HealthFinding
+from clusterctl.cabling.health.groups import HealthGroup, group
 from clusterctl.cabling.health.symptoms import (
     HealthKind,
     Symptom,
@@ -24,7 +25,7 @@ from clusterctl.cabling.health.symptoms import (
 )
 from clusterctl.cabling.labels import listed, shortened
 from clusterctl.cabling.mass_failure import MassFailure, mass_failure
-from clusterctl.fleet.fabric.telemetry import Telemetry
+from clusterctl.fleet.fabric.telemetry import Telemetry, Transceiver
 from clusterctl.fleet.fabric.topology import DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.finding import Verdict, worst
 from clusterctl.fleet.node import Guid
@@ -80,6 +81,7 @@ class Health:
     proven_ber    bit error rate (errors per bit) that healthy links stay below; None where the interval proves none
     not_measured  what the readings contain for no link
     stop          so many bad links that no single link must be repaired before the common cause is found
+    groups        what findings have in common; each finding is in one group at most
     """
 
     links: int
@@ -90,6 +92,7 @@ class Health:
     findings: tuple[HealthFinding, ...]
     not_measured: tuple[str, ...]
     stop: MassFailure | None = None
+    groups: tuple[HealthGroup, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -128,6 +131,7 @@ def judge_health(
     found += _firmware(fabric, window, places)
     found += [_unproven(why, links, places, window) for why, links in doubtful.items()]
     total, broken = len(cables) + len(lost), bad + len(lost)
+    links = [*cables, *(link for link in (earlier.cables() if lost and earlier else ()) if link not in set(cables))]
     return Health(
         links=total,
         proven=total - broken - sum(map(len, doubtful.values())),
@@ -137,6 +141,7 @@ def judge_health(
         findings=tuple(sorted(found, key=lambda f: (not f.rack, f.rack, -f.verdict.rank, _ORDER[f.kind]))),
         not_measured=tuple(_not_measured(window)),
         stop=mass_failure(broken, total, window.limits.value("broken_links_max")),
+        groups=group(found, links, window, places),
     )
 
 
@@ -154,15 +159,28 @@ def _explain(link: Link, symptoms: list[Symptom], places: FabricLabels, window: 
     seen = [symptom.what for symptom in symptoms] + ([f"in addition to {listed(others)}"] if others else [])
     a, b = places.port(first), places.port(second)
     kind = symptoms[0].kind
+    action = ACTIONS[kind].format(other=f"{places.at(second)}{b}")
+    modules = tuple((port, part) for port in (first, second) if (part := window.module(port)) is not None)
     return HealthFinding(
         kind=kind,
         verdict=symptoms[0].verdict,
         cause=f"the link {a} – {b}: " + "; ".join(seen),
-        action=f"{places.at(first)}{a}: {ACTIONS[kind].format(other=f'{places.at(second)}{b}')}",
+        action=f"{places.at(first)}{a}: {action}{_serials(modules, places)}",
         ends=(places.name(first), places.name(second)),
         rack=places.rack(first, second),
         counters=tuple((places.name(port), name, count) for port, name, count in counters),
+        modules=tuple((places.name(port), part.part, part.serial) for port, part in modules),
     )
+
+
+def _serials(modules: Iterable[tuple[PortId, Transceiver]], places: FabricLabels) -> str:
+    """Return the serials of cable or transceivers as the end of an action; both ends of a cable have the same one."""
+    at: dict[str, list[str]] = defaultdict(list)
+    for port, part in modules:
+        if part.serial:
+            at[f"{part.part} serial {part.serial}".strip()].append(places.plain(port))
+    named = [f"{serial} (cable)" if len(ports) > 1 else f"{serial} at {ports[0]}" for serial, ports in at.items()]
+    return f"; {listed(named)}" if named else ""
 
 
 def _lost(fabric: Fabric, earlier: Fabric, places: FabricLabels, window: Window) -> Iterator[HealthFinding]:

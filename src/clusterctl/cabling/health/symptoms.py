@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from clusterctl.cabling.health.counters import Doubt, Growth, growth
 from clusterctl.fleet.fabric.limits import FabricLimits
-from clusterctl.fleet.fabric.telemetry import HIGHEST, Telemetry
+from clusterctl.fleet.fabric.telemetry import HIGHEST, Telemetry, Transceiver
 from clusterctl.fleet.fabric.topology import Link, PortId
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.node import Guid
@@ -42,16 +42,27 @@ class Symptom:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Two readings of one fabric, `seconds` apart, and the limits that they are judged by."""
+    """Two readings of one fabric, `seconds` apart, and the limits that they are judged by.
+
+    modules  cable ends and transceivers by port as an earlier reading had them, where these readings have none
+    grown    growth by port over further readings in between; none: only these two are compared
+    """
 
     before: Telemetry
     after: Telemetry
     seconds: float
     limits: FabricLimits
+    modules: Mapping[PortId, Transceiver] = field(default_factory=dict)
+    grown: Mapping[PortId, Growth] = field(default_factory=dict)
+
+    def module(self, port: PortId) -> Transceiver | None:
+        """Return the cable end or transceiver in a port; None where it is unknown."""
+        return self.after.transceivers.get(port) or self.modules.get(port)
 
     def growth(self, port: PortId) -> Growth:
         """Return the growth of a port's counters."""
-        return growth(self.before.counters.get(port), self.after.counters.get(port))
+        known = self.grown.get(port)
+        return known if known is not None else growth(self.before.counters.get(port), self.after.counters.get(port))
 
 
 Label = Callable[[PortId], str]
@@ -176,8 +187,13 @@ def _effective(window: Window, port: PortId, name: str) -> Iterator[Symptom]:
 
 
 def _heat(window: Window, port: PortId, name: str) -> Iterator[Symptom]:
-    then, now = (_temperature(reading, port) for reading in (window.before, window.after))
+    then, now = (temperature(reading, port) for reading in (window.before, window.after))
     yield from _judge(window, then, now, f"the transceiver in {name}")
+
+
+def is_hot(window: Window, port: PortId) -> bool:
+    """Return whether the transceiver in a port is too hot, or became hotter than its limit allows."""
+    return any(_heat(window, port, ""))
 
 
 def hot_devices(window: Window, label: Callable[[Guid], str]) -> Iterator[tuple[Guid, Symptom]]:
@@ -198,6 +214,7 @@ def _judge(window: Window, then: float | None, now: float | None, what: str) -> 
         yield Symptom(HealthKind.WARMING, Verdict.FAIL, text)
 
 
-def _temperature(reading: Telemetry, port: PortId) -> float | None:
+def temperature(reading: Telemetry, port: PortId) -> float | None:
+    """Return the temperature of the transceiver in a port, in °C; None where it was not read."""
     found = reading.transceivers.get(port)
     return None if found is None else found.temperature_c

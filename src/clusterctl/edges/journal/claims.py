@@ -197,6 +197,12 @@ def live(connection: Connection) -> tuple[str, ...]:
     return tuple(sorted({in_words(row) for row in rows if row["expires_at"] > now}))
 
 
+def count(connection: Connection) -> int:
+    """Return the number of nodes with an unexpired claim."""
+    held = select(func.count()).where(table.c.run != "", table.c.expires_at > _now(connection))
+    return int(connection.execute(held).scalar_one())
+
+
 def in_words(row: RowMapping) -> str:
     """Return the claim owner, so that an operator knows what to wait for."""
     what = f"clusterctl {row['command']}" if row["command"] else "another clusterctl"

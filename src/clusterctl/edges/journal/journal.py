@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Select, func, insert, select
+from sqlalchemy import Connection, Select, func, insert, select, text
 
 from clusterctl.edges.journal import claims, states
 from clusterctl.edges.journal.claims import Holder
@@ -25,6 +25,13 @@ from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.ports import Claim, Claims, Clock
+from clusterctl.ports.journal import JournalHealth
+
+_SIZE = {
+    "sqlite": text("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"),
+    "postgresql": text("SELECT pg_database_size(current_database())"),
+}
+"""Engine → what returns the bytes of its database."""
 
 T = TypeVar("T")
 
@@ -148,6 +155,9 @@ class SqlJournal:
         """Write every node state again from its events."""
         self._database.write(states.rebuild)
 
+    def health(self) -> JournalHealth:
+        return self._database.snapshot(_health)
+
     @property
     def lease_s(self) -> float:
         return self._holder.lease_s
@@ -196,3 +206,14 @@ def _inserted(connection: Connection, row: Mapping[str, Any]) -> Mapping[str, An
     """Insert a row; return it with its `seq`."""
     inserted = connection.execute(insert(events_table).values(**row)).inserted_primary_key
     return {**row, "seq": int(inserted[0]) if inserted is not None else 0}
+
+
+def _health(connection: Connection) -> JournalHealth:
+    last = select(events_table.c.seq, events_table.c.at).order_by(events_table.c.seq.desc()).limit(1)
+    row = connection.execute(last).first()
+    return JournalHealth(
+        bytes=int(connection.execute(_SIZE[connection.dialect.name]).scalar_one()),
+        last_seq=row.seq if row else 0,
+        last_at=datetime.fromisoformat(row.at) if row else None,
+        claims=claims.count(connection),
+    )

@@ -10,7 +10,9 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,6 +101,10 @@ PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 _ENVIRONMENT = {"PATH": PATH, "LC_ALL": "C"}
 START_S = 60.0
 STOP_S = 10.0
+ASK_S = 30.0
+"""Seconds after a sign of life before dnsmasq is asked for another one."""
+HANG_S = 60.0
+"""Seconds without a sign of life, after it was asked for one, after which dnsmasq hangs."""
 LAST_LINES = 40
 _STARTED = "started, "
 _BAD_SIGNS = ("cannot", "failed to", "unknown", "not accessible", "inaccessible", "in use")
@@ -110,12 +116,18 @@ class Dnsmasq:
     """Runs until `close`. Raises `EnvironmentBrokenError` with its last message where it does not start.
 
     The thread that starts dnsmasq reads its log until it ends: the kernel kills dnsmasq when that thread ends, and so
-    when this process ends.
+    when this process ends. `monotonic` returns seconds.
     """
 
-    def __init__(self, configuration: Path, account: Account | None = None) -> None:
+    def __init__(
+        self, configuration: Path, account: Account | None = None, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self._configuration = configuration
         self._account = account
+        self._monotonic = monotonic
+        self._line_count = 0
+        self._lines_before = 0
+        self._asked_at = -ASK_S
         self._lines: collections.deque[str] = collections.deque(maxlen=LAST_LINES)
         self._process: subprocess.Popen[bytes] | None = None
         self._ready = threading.Event()
@@ -135,11 +147,28 @@ class Dnsmasq:
     def alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
+    def hangs(self) -> bool:
+        """Return whether it has logged nothing for `HANG_S` since it was asked to; ask it every `ASK_S`.
+
+        It reads its hosts again at SIGHUP and logs each file (dnsmasq(8)): there must be one.
+        """
+        now = self._monotonic()
+        answered = self._line_count > self._lines_before
+        if not answered:
+            return now - self._asked_at >= HANG_S
+        if now - self._asked_at >= ASK_S:
+            self._lines_before, self._asked_at = self._line_count, now
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGHUP)
+        return False
+
     @property
     def ending(self) -> str:
-        """Return how it ended."""
-        status = self._process.poll() if self._process is not None else None
-        return f"dnsmasq {processes.ending(status)}" if status is not None else "dnsmasq has not started"
+        """Return how it ended, or that it hangs."""
+        if self._process is None:
+            return "dnsmasq has not started"
+        status = self._process.poll()
+        return f"dnsmasq {processes.ending(status)}" if status is not None else "dnsmasq hangs"
 
     @property
     def _has_started(self) -> bool:
@@ -166,6 +195,7 @@ class Dnsmasq:
             self._process = processes.start(argv, _ENVIRONMENT, missing="apt-get install util-linux", errors=True)
             for line in self._process.stderr or ():
                 self._lines.append(line.decode(errors="replace").strip())
+                self._line_count += 1
                 _LOG.debug("%s", self._lines[-1])
                 if self._has_started:
                     self._ready.set()

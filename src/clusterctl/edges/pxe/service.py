@@ -69,7 +69,7 @@ class PxeService:
             if self._service is None or self._dnsmasq is None:
                 self._start()
                 return
-            if not self._dnsmasq.alive:
+            if not self._dnsmasq.alive or (self._has_hosts and self._dnsmasq.hangs()):
                 self._replace(self._dnsmasq)
             self._service.check()
 
@@ -207,11 +207,18 @@ class PxeService:
     def _begun(self) -> None:
         self._since = self._clock.now()
 
-    def _replace(self, ended: Dnsmasq) -> None:
-        """Start dnsmasq again. Raises `InstallerUnavailableError` where it does not start: machines wait meanwhile."""
-        _LOG.warning("installer service lost: %s; it is started again", ended.ending)
+    @property
+    def _has_hosts(self) -> bool:
+        return any(self._folder_of_dhcp.hosts.glob("*"))
+
+    def _replace(self, lost: Dnsmasq) -> None:
+        """Start dnsmasq again; one that hangs is killed.
+
+        Raises `InstallerUnavailableError` where it does not start: machines wait meanwhile.
+        """
+        _LOG.warning("installer service lost: %s; it is started again", lost.ending)
         folder = self._folder_of_dhcp
-        ended.close()
+        lost.close()
         try:
             self._dnsmasq = Dnsmasq(folder.configuration, folder.account)
         except EnvironmentBrokenError as error:

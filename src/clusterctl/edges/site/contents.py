@@ -27,7 +27,8 @@ from clusterctl.formats.file_text import text_in
 from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
 from clusterctl.formats.wiring.plan import decode_plan
 from clusterctl_burnin.host_requirements import HostRequirements
-from clusterctl_burnin.kernel_log.known_lines import KnownLines, parse_known_lines
+from clusterctl_burnin.kernel_log.known_lines import KnownLines
+from clusterctl_burnin.kernel_log.site_lines import parse_known_lines
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.limits.reading import LimitsText, parse_limits, shipped_limits
 from clusterctl_burnin.suites.suite import Changes, Suite, SuiteText, parse_suite, shipped_suite
@@ -193,6 +194,8 @@ def host_requirements(site: Site) -> HostRequirements:
         names=checks.names,
         gpu_image=checks.gpu_image or "",
         containers=checks.containers,
+        ofed=checks.ofed or "",
+        dcgm_exporter=checks.dcgm_exporter or "",
     )
 
 

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from clusterctl.fleet.event import Event, Kind, NewEvent, Stream
-from clusterctl.fleet.fabric.telemetry import Telemetry
+from clusterctl.fleet.fabric.telemetry import Telemetry, Transceiver
 from clusterctl.fleet.fabric.topology import Fabric, Link, PortId
 from clusterctl.fleet.finding import Digest
+from clusterctl.fleet.node import Guid
 from clusterctl.fleet.payloads.hardware import (
     FabricDeviceSeen,
     FabricFault,
@@ -22,6 +23,8 @@ from clusterctl.fleet.payloads.hardware import (
     FabricTransceiverSeen,
 )
 
+COUNTERS, LINKS = "counters", "links"
+"""Subjects of the readings of counters, and of the judgements of links."""
 Key = tuple[Kind, str]
 """Kind and subject."""
 Known = Mapping[Key, FabricSeen]
@@ -31,6 +34,23 @@ Known = Mapping[Key, FabricSeen]
 def known(events: Iterable[Event]) -> dict[Key, FabricSeen]:
     """Return the fold of the stream's events, in `seq` order (the last one of each subject is enough)."""
     return {(event.kind, event.subject): event.payload for event in events if isinstance(event.payload, FabricSeen)}
+
+
+def known_modules(events: Iterable[Event]) -> dict[PortId, Transceiver]:
+    """Return the cables and transceivers that the last reading of each saw, by port."""
+    found: dict[PortId, Transceiver] = {}
+    for event in events:
+        match event.payload:
+            case FabricTransceiverSeen(seen=True) as seen:
+                module = Transceiver(seen.vendor, seen.part, event.subject, seen.firmware)
+                found |= {port: module for port in map(port_named, seen.ports) if port is not None}
+    return found
+
+
+def port_named(text: str) -> PortId | None:
+    """Return the port that `port_name` wrote; None for another text."""
+    guid, _, number = text.partition("/")
+    return PortId(Guid(guid), int(number)) if number.isdecimal() else None
 
 
 def open_faults(events: Iterable[Event]) -> tuple[FabricFault, ...]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from datetime import datetime
 from typing import ClassVar
 
 from clusterctl.fleet.event import Kind, Payload
+from clusterctl.fleet.finding import Digest
 
 _HEX_DIGITS = 16
 
@@ -120,6 +122,46 @@ class FabricFaultSeen(FabricSeen):
     fault: FabricFault | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FabricCountersRead(Payload):
+    """The counters of all ports were read. Its evidence: the fabric and its counters, which may be one text.
+
+    ports  of which counters were read
+    """
+
+    kind: ClassVar = Kind.FABRIC_COUNTERS_READ
+    at: datetime
+    fabric: Digest
+    counters: Digest
+    ports: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FabricLinksJudged(Payload):
+    """The health of all links over the readings of `seconds`.
+
+    causes  groups of bad links, then single ones, the worst first; `more` are in the evidence only
+    reason  why nothing is known (`inconclusive`, no links), or why no link must be repaired yet
+    """
+
+    kind: ClassVar = Kind.FABRIC_LINKS_JUDGED
+    verdict: str
+    links: int = 0
+    proven: int = 0
+    bad: int = 0
+    seconds: float = 0.0
+    causes: tuple[str, ...] = ()
+    more: int = 0
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if not self.links:
+            return f"link health {self.verdict}: {self.reason}"
+        hours = f"{self.seconds / 3600:.1f} h"
+        return f"link health {self.verdict}: {self.proven} of {self.links} links proven over {hours}, {self.bad} bad"
+
+
 PAYLOADS: tuple[type[Payload], ...] = (
     PartSeen, PartGone, PartReplaced, FabricDeviceSeen, FabricLinkSeen, FabricTransceiverSeen, FabricFaultSeen,
+    FabricCountersRead, FabricLinksJudged,
 )  # fmt: skip

@@ -17,6 +17,7 @@ class Variable:
     choices: tuple[object, ...] = ()
     inner: Mapping[str, Variable] = field(default_factory=dict)
     description: str = ""
+    default: object = None
 
 
 @dataclass(frozen=True, slots=True)

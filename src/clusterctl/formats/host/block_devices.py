@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-
-import pydantic
+from typing import Annotated
 
 from clusterctl.fleet.hardware.disk_contract import KernelDrive, same_identity
-from clusterctl.formats.documents import read_document
+from clusterctl.formats.documents import Alias, read_document
 
 LSBLK = ("lsblk", "--json", "--bytes", "--output", "NAME,PATH,MAJ:MIN,TYPE,SIZE,MODEL,SERIAL,WWN")
 """The command. Its tree lists each device below all of its parts: a RAID below each of its disks."""
@@ -33,9 +32,10 @@ class BlockDevice:
         return same or any(one.holds(device, path) for one in self.above)
 
 
-class _Row(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Row:
     path: str
-    device: str = pydantic.Field(alias="maj:min")
+    device: Annotated[str, Alias("maj:min")]
     type: str
     size: int
     model: str | None = None
@@ -44,7 +44,8 @@ class _Row(pydantic.BaseModel):
     children: tuple[_Row, ...] = ()
 
 
-class _Document(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Document:
     blockdevices: tuple[_Row, ...]
 
 
@@ -96,16 +97,13 @@ class Fingerprint:
     error: str
 
 
-class _FingerprintRow(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _FingerprintRow:
     fingerprint: str = ""
     error: str = ""
 
 
-class _Fingerprints(pydantic.RootModel[dict[str, _FingerprintRow]]):
-    """By path."""
-
-
 def parse_fingerprints(text: str) -> Mapping[str, Fingerprint]:
     """Return the fingerprints by the drive's path."""
-    rows = read_document(_Fingerprints, text, "fingerprints").root
+    rows = read_document(dict[str, _FingerprintRow], text, "fingerprints")
     return {path: Fingerprint(row.fingerprint, row.error) for path, row in rows.items()}

@@ -10,8 +10,6 @@ import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import pydantic
-
 from clusterctl.fleet.errors import ParseError
 from clusterctl.formats.documents import read_document
 
@@ -72,12 +70,14 @@ class ClockSync:
     synchronised: bool | None
 
 
-class _Answer(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Answer:
     code: int
     output: str
 
 
-class _Document(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Document:
     tracking: _Answer
     sources: _Answer
     timedatectl: _Answer

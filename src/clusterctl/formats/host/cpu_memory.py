@@ -9,12 +9,9 @@ import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
-
-import pydantic
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.documents import read_document
+from clusterctl.formats.documents import Count, read_document
 
 _SIZE = re.compile(r"^(?P<number>\d+) (?P<unit>MB|GB|TB)$")
 _GIB = {"MB": 1 / 1024, "GB": 1, "TB": 1024}
@@ -99,7 +96,6 @@ def _gib(size: str) -> float:
 
 
 _EDAC = "edac-counters"
-Count = Annotated[int, pydantic.Field(ge=0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +114,8 @@ class MemoryErrors:
     placed: bool = True
 
 
-class _Module(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Module:
     name: str
     label: str | None
     location: str | None
@@ -126,7 +123,8 @@ class _Module(pydantic.BaseModel):
     uncorrected: Count
 
 
-class _Controller(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Controller:
     name: str
     driver: str | None
     seconds: Count
@@ -135,7 +133,8 @@ class _Controller(pydantic.BaseModel):
     modules: tuple[_Module, ...]
 
 
-class _EdacDocument(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _EdacDocument:
     controllers: tuple[_Controller, ...]
 
 
@@ -166,7 +165,8 @@ class KernelCpus:
     offline: frozenset[int]
 
 
-class _LscpuRow(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _LscpuRow:
     field: str
     data: str | None = None
     children: tuple[_LscpuRow, ...] = ()
@@ -177,7 +177,8 @@ class _LscpuRow(pydantic.BaseModel):
             yield from child.rows()
 
 
-class _LscpuDocument(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _LscpuDocument:
     lscpu: tuple[_LscpuRow, ...]
 
 
@@ -255,12 +256,14 @@ class Try:
     cpus: int
 
 
-class _Try(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Try:
     share: float
     runnable: int
 
 
-class _ShareDocument(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _ShareDocument:
     cpus: int
     tries: tuple[_Try, ...]
 

@@ -10,16 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-import pydantic
 import yaml
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.documents import read_document, read_value
+from clusterctl.formats.documents import Alias, Count, Figure, read_document, read_value
 
 _WHERE = "cpu-memory-load"
 _FAIL = re.compile(r"^stress-ng: fail: +\[\d+\] (?P<what>.+)$", re.MULTILINE)
-Count = Annotated[int, pydantic.Field(ge=0)]
-Rate = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +68,16 @@ class CpuMemoryLoad:
     modules: tuple[ModuleErrors, ...]
 
 
-class _Module(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Module:
     name: str
     location: str | None
     corrected: Count | None
     uncorrected: Count | None
 
 
-class _Counters(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Counters:
     package: Count
     throttled: Count | None
     machine_checks: Count | None
@@ -87,12 +86,14 @@ class _Counters(pydantic.BaseModel):
 _UNCOUNTED = _Counters(package=0, throttled=None, machine_checks=None)
 
 
-class _Counted(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Counted:
     modules: tuple[_Module, ...]
     packages: tuple[_Counters, ...]
 
 
-class _Package(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Package:
     package: Count
     cpus: Count
     bytes: Count
@@ -101,20 +102,23 @@ class _Package(pydantic.BaseModel):
     metrics: str | None
 
 
-class _Document(pydantic.BaseModel):
-    seconds: Rate
+@dataclass(frozen=True, slots=True)
+class _Document:
+    seconds: Figure
     before: _Counted
     after: _Counted
     packages: tuple[_Package, ...]
 
 
-class _Metric(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Metric:
     stressor: str
-    done: Annotated[Count, pydantic.Field(alias="bogo-ops")]
-    rate: Annotated[Rate, pydantic.Field(alias="bogo-ops-per-second-real-time")]
+    done: Annotated[Count, Alias("bogo-ops")]
+    rate: Annotated[Figure, Alias("bogo-ops-per-second-real-time")]
 
 
-class _Metrics(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Metrics:
     metrics: tuple[_Metric, ...]
 
 

@@ -6,37 +6,37 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Annotated
-
-import pydantic
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.documents import read_document
+from clusterctl.formats.documents import Text, read_document
 
 _GPU_LINE = re.compile(r"^GPU \d+: .*\(UUID: (?P<uuid>GPU-[0-9a-f-]+)\)\s*$", re.MULTILINE)
 _HEALTH = re.compile(r"\((?:health: )?(?P<health>healthy|unhealthy|starting)\)")
 
 
-class WantedOs(pydantic.BaseModel, frozen=True):
+@dataclass(frozen=True, slots=True)
+class WantedOs:
     """What the site requires; empty for no requirement."""
 
     release: str = ""
     kernel: str = ""
 
 
-class HostOs(pydantic.BaseModel, frozen=True):
+@dataclass(frozen=True, slots=True)
+class HostOs:
     """`os_release`: the file by key, None if missing. `next_boot`: target of the link `vmlinuz`, None without a
     link. `installed`: the kernels in /boot.
     """
 
     wanted: WantedOs
     os_release: dict[str, str] | None
-    kernel: Annotated[str, pydantic.Field(min_length=1)]
+    kernel: Text
     installed: tuple[str, ...]
     next_boot: str | None
 
 
-class NameAnswer(pydantic.BaseModel, frozen=True):
+@dataclass(frozen=True, slots=True)
+class NameAnswer:
     """`outcome`: address, none, nxdomain, refused and other DNS results, silent, or the system's message."""
 
     server: str
@@ -44,7 +44,8 @@ class NameAnswer(pydantic.BaseModel, frozen=True):
     outcome: str
 
 
-class NameAnswers(pydantic.BaseModel, frozen=True):
+@dataclass(frozen=True, slots=True)
+class NameAnswers:
     """`wanted`: the names that the site lists; if it lists none, the answers are for the host's own name."""
 
     wanted: tuple[str, ...]
@@ -52,7 +53,8 @@ class NameAnswers(pydantic.BaseModel, frozen=True):
     answers: tuple[NameAnswer, ...]
 
 
-class ContainerGpus(pydantic.BaseModel, frozen=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerGpus:
     """Result of `docker run … IMAGE nvidia-smi -L`; `image` is empty where nothing was run."""
 
     image: str
@@ -79,13 +81,15 @@ class Container:
     health: str
 
 
-class _Row(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Row:
     name: str
-    state: Annotated[str, pydantic.Field(min_length=1)]
+    state: Text
     status: str
 
 
-class _Containers(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Containers:
     wanted: tuple[str, ...]
     containers: tuple[_Row, ...]
 
@@ -127,7 +131,8 @@ class DockerInfo:
     errors: tuple[str, ...]
 
 
-class _Document(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Document:
     ServerVersion: str = ""
     ServerErrors: tuple[str, ...] | None = None
 

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import pydantic
+from dataclasses import dataclass
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.documents import read_document
+from clusterctl.formats.documents import Count, Figure, Text, read_document
 
 _WHERE = "ethernet-links"
-Count = Annotated[int, pydantic.Field(ge=0)]
 
 
-class EthernetPort(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class EthernetPort:
     """A port. `speed` in Mb/s; `member`: its bond uses it; `downs`: how often its carrier was lost.
 
     None: the kernel does not report it, or the port is in no bond.
     """
 
-    name: Annotated[str, pydantic.Field(min_length=1)]
+    name: Text
     up: bool
     speed: Count | None
     duplex: str | None
@@ -29,14 +27,16 @@ class EthernetPort(pydantic.BaseModel):
     counters: dict[str, Count | None]
 
 
-class EthernetReading(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class EthernetReading:
     """All ports at one time, in seconds of a monotonic clock."""
 
-    at: Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
+    at: Figure
     ports: tuple[EthernetPort, ...]
 
 
-class _Document(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Document:
     readings: tuple[EthernetReading, ...]
 
 

@@ -1,4 +1,6 @@
-"""Small outputs of Linux: df, /proc/meminfo, swapon, systemctl, lsmod, and the node's built-in `stuck-processes`."""
+"""Small outputs of Linux: df, /proc/meminfo, swapon, systemctl, lsmod, and those of the node's built-in
+`stuck-processes` and `cpu-load`.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import Annotated
 
-import pydantic
-
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.documents import read_document
+from clusterctl.formats.documents import Figure, Within, read_document
 
 _DF = re.compile(
     r"^(?P<source>\S.*?)(?<=\S)\s+(?P<size>\d+)\s+(?P<used>\d+)\s+(?P<free>\d+)\s+(?:\d+%|-)\s+(?P<mount>/.*)$"
@@ -149,16 +149,18 @@ class StuckProcess:
     seconds: float
 
 
-class _Stuck(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Stuck:
     pid: int
     name: str
     kernel: bool
     waits_in: str
 
 
-class _Document(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Document:
     seconds: float
-    looked_at: Annotated[int, pydantic.Field(gt=0)]
+    looked_at: Annotated[int, Within(gt=0)]
     stuck: tuple[_Stuck, ...]
 
 
@@ -166,3 +168,26 @@ def parse_stuck_processes(text: str) -> tuple[StuckProcess, ...]:
     """Return the hung processes. Raises `ParseError` for another document, or where no process was examined."""
     document = read_document(_Document, text, _WHERE)
     return tuple(StuckProcess(one.pid, one.name, one.kernel, one.waits_in, document.seconds) for one in document.stuck)
+
+
+@dataclass(frozen=True, slots=True)
+class BusyProcess:
+    """A process, the name of its user, and what it used: percent of one processor."""
+
+    pid: int
+    name: str
+    user: str
+    kernel: bool
+    percent: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    seconds: Figure
+    looked_at: Annotated[int, Within(gt=0)]
+    processes: tuple[BusyProcess, ...]
+
+
+def parse_cpu_load(text: str) -> tuple[BusyProcess, ...]:
+    """Return the processes of `cpu-load` that use the processors. Raises `ParseError` for another document."""
+    return read_document(_Load, text, "cpu-load").processes

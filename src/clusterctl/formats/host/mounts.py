@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-
-import pydantic
+from typing import Annotated
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.documents import read_document
+from clusterctl.formats.documents import Alias, read_document
 
 _WHERE = "findmnt"
 
@@ -24,15 +23,17 @@ class Mount:
     device: str = ""
 
 
-class _Row(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Row:
     target: str
     source: str
     fstype: str
     options: str
-    device: str = pydantic.Field("", alias="maj:min")
+    device: Annotated[str, Alias("maj:min")] = ""
 
 
-class _Document(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Document:
     filesystems: tuple[_Row, ...]
 
 

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
-
-import pydantic
+from typing import Any
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.network.host_network import BondState, DefaultRoute, HostNetwork, Interface
-from clusterctl.formats.documents import read_document
+from clusterctl.formats.documents import read_document, read_value
 
 
-class _Address(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Address:
     local: str = ""
     prefixlen: int = 0
     scope: str = ""
 
 
-class _Aggregate(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Aggregate:
     num_ports: int | None = None
     partner_mac: str = ""
 
 
-class _Data(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Data:
     """Fields of all kinds of links; `mode` belongs to bonds and IPoIB interfaces."""
 
     mode: str | int = ""
@@ -31,18 +32,21 @@ class _Data(pydantic.BaseModel):
     ad_info: _Aggregate = _Aggregate()
 
 
-class _Member(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Member:
     mii_status: str = ""
 
 
-class _LinkInfo(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _LinkInfo:
     info_kind: str = ""
     info_data: _Data = _Data()
     info_slave_kind: str = ""
     info_slave_data: _Member = _Member()
 
 
-class _Link(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Link:
     ifname: str
     mtu: int
     flags: tuple[str, ...] = ()
@@ -54,23 +58,16 @@ class _Link(pydantic.BaseModel):
     addr_info: tuple[_Address, ...] = ()
 
 
-class _Route(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Route:
     dst: str
     dev: str = ""
     gateway: str = ""
 
 
-def _without_empty(value: object) -> object:
-    """Drop the `{}` that `ip` prints for filtered entries."""
-    return [item for item in value if item != {}] if isinstance(value, list) else value
-
-
-class _Links(pydantic.RootModel[Annotated[tuple[_Link, ...], pydantic.BeforeValidator(_without_empty)]]):
-    """The output of `ip addr`."""
-
-
-class _Routes(pydantic.RootModel[Annotated[tuple[_Route, ...], pydantic.BeforeValidator(_without_empty)]]):
-    """The output of `ip route`."""
+def _rows(text: str, where: str) -> list[Any]:
+    """Return the entries without the `{}` that `ip` prints for filtered ones."""
+    return [row for row in read_document(tuple[Any, ...], text, where) if row != {}]
 
 
 def parse_ip_addr(text: str) -> tuple[Interface, ...]:
@@ -78,7 +75,7 @@ def parse_ip_addr(text: str) -> tuple[Interface, ...]:
 
     Raises `ParseError`, also for an empty list: every host has `lo`.
     """
-    links = read_document(_Links, text, "ip -j -d addr").root
+    links = read_value(tuple[_Link, ...], _rows(text, "ip -j -d addr"), "ip -j -d addr")
     if not links:
         raise ParseError("it lists no interface", where="ip -j -d addr")
     return tuple(_interface(link) for link in links)
@@ -86,7 +83,7 @@ def parse_ip_addr(text: str) -> tuple[Interface, ...]:
 
 def parse_default_routes(text: str) -> tuple[DefaultRoute, ...]:
     """Return the routes of `ip -j route show default`, with or without `-6`."""
-    routes = read_document(_Routes, text, "ip -j route").root
+    routes = read_value(tuple[_Route, ...], _rows(text, "ip -j route"), "ip -j route")
     return tuple(DefaultRoute(route.gateway, route.dev) for route in routes)
 
 

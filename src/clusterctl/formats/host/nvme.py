@@ -7,13 +7,12 @@ Express Base Specification, log page 02h. `nvme-read` carries fio's JSON
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-import pydantic
-
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.documents import read_document, read_value
+from clusterctl.formats.documents import Count, Figure, Text, Within, read_document, read_value
 
 _HEALTH = "nvme-health"
 WARNINGS = (
@@ -59,23 +58,24 @@ class NvmeDrive:
     output: str
 
 
-def _plain(value: object) -> object:
-    """Return the plain number: some versions of nvme-cli print the bits in addition to a `value`."""
-    return value.get("value") if isinstance(value, dict) else value
+@dataclass(frozen=True, slots=True)
+class _Bits:
+    """Some versions of nvme-cli print each bit in addition to the number."""
+
+    value: Count
 
 
-Count = Annotated[int, pydantic.Field(ge=0)]
-
-
-class _Log(pydantic.BaseModel):
-    critical_warning: Annotated[Count, pydantic.BeforeValidator(_plain)]
+@dataclass(frozen=True, slots=True)
+class _Log:
+    critical_warning: Count | _Bits
     avail_spare: Count
     spare_thresh: Count
     percent_used: Count
     media_errors: Count
 
 
-class _LoggedError(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _LoggedError:
     """An entry of log page 01h. nvme-cli before 1.13 prints the status field with its lowest bit, the phase tag; later
     versions print that bit as `phase_tag`.
     """
@@ -97,7 +97,8 @@ host, a failed comparison, a locked range, and a block that was never written.
 """
 
 
-class _HealthDrive(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _HealthDrive:
     name: str
     serial: str
     model: str
@@ -107,7 +108,8 @@ class _HealthDrive(pydantic.BaseModel):
     errors: tuple[_LoggedError, ...] | None = None
 
 
-class _HealthDocument(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _HealthDocument:
     drives: tuple[_HealthDrive, ...]
 
 
@@ -123,8 +125,9 @@ def _health(drive: _HealthDrive) -> DriveHealth | None:
     if drive.log is None:
         return None
     log = read_value(_Log, drive.log, f"{_HEALTH} {drive.name}")
+    bits = log.critical_warning
     return DriveHealth(
-        _warnings(log.critical_warning),
+        _warnings(bits.value if isinstance(bits, _Bits) else bits),
         log.percent_used,
         log.avail_spare,
         log.spare_thresh,
@@ -149,7 +152,6 @@ def _warnings(bits: int) -> tuple[str, ...]:
 
 _READ = "nvme-read"
 NOT_INSTALLED = 127
-Rate = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
 _NS = 1e-6
 """Milliseconds in a nanosecond."""
 
@@ -177,30 +179,35 @@ class DriveRead:
     seconds: float
 
 
-class _Percentiles(pydantic.BaseModel):
-    percentile: dict[str, Count] = {}
+@dataclass(frozen=True, slots=True)
+class _Percentiles:
+    percentile: Mapping[str, Count] = field(default_factory=dict)
 
 
-class _Direction(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Direction:
     total_ios: Count
-    iops: Rate
+    iops: Figure
     runtime: Count
     clat_ns: _Percentiles
 
 
-class _Job(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Job:
     error: Count
     read: _Direction
     write: _Direction
     trim: _Direction
 
 
-class _Fio(pydantic.BaseModel):
-    jobs: Annotated[tuple[_Job, ...], pydantic.Field(min_length=1, max_length=1)]
+@dataclass(frozen=True, slots=True)
+class _Fio:
+    jobs: Annotated[tuple[_Job, ...], Within(min_length=1, max_length=1)]
 
 
-class _ReadDrive(pydantic.BaseModel):
-    name: Annotated[str, pydantic.Field(min_length=1)]
+@dataclass(frozen=True, slots=True)
+class _ReadDrive:
+    name: Text
     serial: str
     model: str
     code: int
@@ -208,7 +215,8 @@ class _ReadDrive(pydantic.BaseModel):
     fio: _Fio | None
 
 
-class _ReadDocument(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _ReadDocument:
     drives: tuple[_ReadDrive, ...]
 
 

@@ -8,20 +8,16 @@ Statistics, page 07h, or of the SCSI page Solid State Media (0x11).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any
+from dataclasses import dataclass, field
+from typing import Any
 
-import pydantic
-
-from clusterctl.formats.documents import read_document, read_value
+from clusterctl.formats.documents import Count, Text, read_document, read_value
 
 _WHERE = "drive-smart"
 _NOT_OPENED = 0b11
 SELF_TEST_FAILED = 0b1000_0000
 REALLOCATED, UNCORRECTED, PENDING, OFFLINE, CABLE = 5, 187, 197, 198, 199
 _SOLID_STATE_PAGE, _USED_OFFSET = 7, 8
-
-Count = Annotated[int, pydantic.Field(ge=0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +58,9 @@ class SmartDrive:
     capable: bool = True
 
 
-class _Drive(pydantic.BaseModel):
-    name: Annotated[str, pydantic.Field(min_length=1)]
+@dataclass(frozen=True, slots=True)
+class _Drive:
+    name: Text
     serial: str
     model: str
     code: int
@@ -71,59 +68,72 @@ class _Drive(pydantic.BaseModel):
     smart: dict[str, Any] | None
 
 
-class _Document(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Document:
     drives: tuple[_Drive, ...]
 
 
-class _Message(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Message:
     string: str = ""
 
 
-class _Tool(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Tool:
     exit_status: Count
     messages: tuple[_Message, ...] = ()
 
 
-class _Support(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Support:
     available: bool
 
 
-class _Status(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Status:
     passed: bool
 
 
-class _Raw(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Raw:
     value: Count
 
 
-class _Attribute(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Attribute:
     id: Count
     raw: _Raw
 
 
-class _Attributes(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Attributes:
     table: tuple[_Attribute, ...] = ()
 
 
-class _Statistic(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Statistic:
     offset: Count = 0
     value: int | None = None
 
 
-class _Page(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Page:
     number: Count
     table: tuple[_Statistic, ...] = ()
 
 
-class _Statistics(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Statistics:
     pages: tuple[_Page, ...] = ()
 
 
-class _Errors(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Errors:
     total_uncorrected_errors: Count
 
 
-class _Smart(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Smart:
     smartctl: _Tool
     model_name: str = ""
     scsi_model_name: str = ""
@@ -133,7 +143,7 @@ class _Smart(pydantic.BaseModel):
     ata_smart_attributes: _Attributes = _Attributes()
     ata_device_statistics: _Statistics = _Statistics()
     scsi_grown_defect_list: Count | None = None
-    scsi_error_counter_log: dict[str, _Errors] = {}
+    scsi_error_counter_log: Mapping[str, _Errors] = field(default_factory=dict)
     scsi_percentage_used_endurance_indicator: Count | None = None
 
 

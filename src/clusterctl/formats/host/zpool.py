@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-
-import pydantic
+from typing import Annotated
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.documents import read_document
+from clusterctl.formats.documents import Text, Within, read_document
 
 _WHERE = "zpool status"
 _NONE = "no pools available"
@@ -124,9 +123,10 @@ class PoolRecord:
     mountpoint: str
 
 
-class _Document(pydantic.BaseModel):
-    pool: str = pydantic.Field(min_length=1)
-    mountpoint: str = pydantic.Field(pattern="^/.")
+@dataclass(frozen=True, slots=True)
+class _Document:
+    pool: Text
+    mountpoint: Annotated[str, Within(pattern="^/.")]
 
 
 def parse_pool_record(text: str) -> PoolRecord | None:

@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import pydantic
-
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.formats.documents import read_document
@@ -124,12 +122,14 @@ def _guid(text: str) -> str:
     return text.removeprefix("0x").lower()
 
 
-class _Adapter(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Adapter:
     name: str
     psid: str | None
 
 
-class _Document(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Document:
     adapters: tuple[_Adapter, ...]
 
 

@@ -6,11 +6,9 @@ import functools
 from dataclasses import dataclass
 from typing import Annotated
 
-import pydantic
+from clusterctl.formats.documents import Text, Within, read_document
 
-from clusterctl.formats.documents import read_document
-
-Priority = Annotated[int, pydantic.Field(ge=0, le=7)]
+Priority = Annotated[int, Within(ge=0, le=7)]
 _V2 = "RoCE v2"
 _MAPPED = "0000:0000:0000:0000:0000:ffff:"
 """How a GID begins that is made of an IPv4 address."""
@@ -32,23 +30,26 @@ class RocePort:
     ecn: tuple[int, ...] | None
 
 
-class _Gid(pydantic.BaseModel):
-    index: Annotated[int, pydantic.Field(ge=0, le=65535)]
+@dataclass(frozen=True, slots=True)
+class _Gid:
+    index: Annotated[int, Within(ge=0, le=65535)]
     gid: str
     kind: str | None
     interface: str | None
 
 
-class _Port(pydantic.BaseModel):
-    name: Annotated[str, pydantic.Field(min_length=1)]
+@dataclass(frozen=True, slots=True)
+class _Port:
+    name: Text
     interface: str | None
-    mtu: Annotated[int, pydantic.Field(gt=0, le=2**20)] | None
+    mtu: Annotated[int, Within(gt=0, le=2**20)] | None
     gids: tuple[_Gid, ...]
     pfc: tuple[Priority, ...] | None
     ecn: tuple[Priority, ...] | None
 
 
-class _Document(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Document:
     ports: tuple[_Port, ...]
 
 

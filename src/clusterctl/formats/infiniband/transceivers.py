@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-
-import pydantic
+from typing import Annotated
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.documents import read_document, read_value
+from clusterctl.formats.documents import Alias, read_document, read_value
 
 _WHERE = "transceivers"
 _NUMBER = r"-?\d+(?:\.\d+)?"
@@ -53,37 +52,43 @@ class Transceiver:
     firmware: str = ""
 
 
-class _Module(pydantic.BaseModel):
-    vendor: str = pydantic.Field("", alias="Vendor Name")
-    part: str = pydantic.Field("", alias="Vendor Part Number")
-    serial: str = pydantic.Field("", alias="Vendor Serial Number")
-    firmware: str = pydantic.Field("", alias="FW Version")
-    cable: str = pydantic.Field("", alias="Cable Type")
-    temperature: str = pydantic.Field("", alias="Temperature [C]")
-    received: str = pydantic.Field("", alias="Rx Power Current [dBm]")
-    sent: str = pydantic.Field("", alias="Tx Power Current [dBm]")
+@dataclass(frozen=True, slots=True)
+class _Module:
+    vendor: Annotated[str, Alias("Vendor Name")] = ""
+    part: Annotated[str, Alias("Vendor Part Number")] = ""
+    serial: Annotated[str, Alias("Vendor Serial Number")] = ""
+    firmware: Annotated[str, Alias("FW Version")] = ""
+    cable: Annotated[str, Alias("Cable Type")] = ""
+    temperature: Annotated[str, Alias("Temperature [C]")] = ""
+    received: Annotated[str, Alias("Rx Power Current [dBm]")] = ""
+    sent: Annotated[str, Alias("Tx Power Current [dBm]")] = ""
 
 
-class _Output(pydantic.BaseModel):
-    module: _Module = pydantic.Field(alias="Module Info")
+@dataclass(frozen=True, slots=True)
+class _Output:
+    module: Annotated[_Module, Alias("Module Info")]
 
 
-class _Result(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Result:
     output: _Output
 
 
-class _Answer(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Answer:
     result: _Result
 
 
-class _Port(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Port:
     name: str
     code: int
     output: str
     answer: dict[str, object] | None
 
 
-class _Document(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Document:
     ports: tuple[_Port, ...]
 
 

@@ -20,8 +20,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-import pydantic
-
 from clusterctl.fleet.errors import ParseError
 from clusterctl.formats.documents import read_value
 
@@ -85,13 +83,15 @@ class Diagnosis:
     serials: Mapping[int, str]
 
 
-class _Warning(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Warning:
     warning: str
     error_id: int | None = None
     error_severity: int | None = None
 
 
-class _Result(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Result:
     status: str
     gpu_ids: int | str | None = None
     entity_group: str | None = None
@@ -99,38 +99,45 @@ class _Result(pydantic.BaseModel):
     warnings: tuple[_Warning | str, ...] | str = ()
 
 
-class _Test(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Test:
     name: str
     results: tuple[_Result | None, ...] = ()
     test_summary: _Result | None = None
 
 
-class _Category(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Category:
     category: str = ""
     tests: tuple[_Test | None, ...] = ()
 
 
-class _Diagnostic(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Diagnostic:
     version: str = ""
     runtime_error: str = ""
     test_categories: tuple[_Category, ...] = ()
 
 
-class _Entity(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Entity:
     entity_id: int
     serial_num: str = ""
 
 
-class _Group(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Group:
     entity_group: str
     entities: tuple[_Entity, ...] = ()
 
 
-class _Metadata(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Metadata:
     version: str = ""
 
 
-class _Document(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class _Document:
     metadata: _Metadata = _Metadata()
     entity_groups: tuple[_Group, ...] = ()
 

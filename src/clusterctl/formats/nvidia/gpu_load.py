@@ -6,12 +6,10 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Annotated, Literal
-
-import pydantic
+from typing import Literal
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.documents import read_document
+from clusterctl.formats.documents import Count, Figure, read_document
 from clusterctl.formats.host.pci import normal_address
 
 _WHERE = "gpu-load"
@@ -36,6 +34,7 @@ class LoadedGpu:
                     memory_temperature_max_c (°C), power_max_w (W), sm_clock_min_mhz (MHz)
     not_measured    phase → reason
     repeats, mismatches, digest   repetitions of one product, results different from the first, SHA-256 of the first
+    others          processes of others that used the GPU under load, by name and number
     samples, reasons   readings of nvidia-smi under load, and their number by mask of clock event reasons
     """
 
@@ -58,6 +57,7 @@ class LoadedGpu:
     digest: str
     samples: int
     reasons: Mapping[int, int]
+    others: tuple[str, ...] = ()
 
     @property
     def subject(self) -> str:
@@ -77,8 +77,6 @@ class GpuLoad:
     gpus: tuple[LoadedGpu, ...]
 
 
-Count = Annotated[int, pydantic.Field(ge=0)]
-Figure = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
 FIGURES = (
     "gemm_bf16_tflops",
     "gemm_fp8_tflops",
@@ -93,7 +91,8 @@ FIGURES = (
 )
 
 
-class _Gpu(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Gpu:
     index: Count
     uuid: str
     serial: str
@@ -112,6 +111,7 @@ class _Gpu(pydantic.BaseModel):
     digest: str = ""
     samples: Count
     reasons: dict[str, Count]
+    others: tuple[str, ...] = ()
     gemm_bf16_tflops: Figure | None = None
     gemm_fp8_tflops: Figure | None = None
     memory_gb_per_s: Figure | None = None
@@ -124,7 +124,8 @@ class _Gpu(pydantic.BaseModel):
     sm_clock_min_mhz: Figure | None = None
 
 
-class _Document(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Document:
     version: Literal[1]
     trouble: str
     python_absent: bool = False
@@ -161,6 +162,7 @@ def _gpu(gpu: _Gpu) -> LoadedGpu:
         digest=gpu.digest,
         samples=gpu.samples,
         reasons=MappingProxyType({_mask(mask, gpu.index): count for mask, count in gpu.reasons.items()}),
+        others=gpu.others,
     )
 
 

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
-import pydantic
-
-from clusterctl.formats.documents import read_document
-
-Seconds = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
+from clusterctl.formats.documents import Figure, Within, read_document
 
 
-class FailedStart(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class FailedStart:
     """The start that failed. `code` is None where it did not end in time; `output` is the end of what it printed."""
 
-    seconds: Seconds
+    seconds: Figure
     code: int | None
     output: str
 
 
-class NcclStarts(pydantic.BaseModel):
+@dataclass(frozen=True, slots=True)
+class NcclStarts:
     """How many starts were asked for; the seconds of those that ended well; the one that failed, None for none."""
 
-    asked: Annotated[int, pydantic.Field(ge=1)]
-    seconds: tuple[Seconds, ...]
+    asked: Annotated[int, Within(ge=1)]
+    seconds: tuple[Figure, ...]
     failed: FailedStart | None
 
 

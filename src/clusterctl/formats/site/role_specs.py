@@ -71,6 +71,7 @@ def _variable(option: Mapping[str, Any]) -> Variable:
         choices=tuple(option.get("choices", ())),
         inner=_variables(option.get("options") or {}),
         description=_plain(" ".join(text) if isinstance(text, list) else str(text)),
+        default=option.get("default"),
     )
 
 

@@ -21,6 +21,7 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.ports import Deadline, FabricReader
 from clusterctl.steps.cable.fabric_record import FabricRecord
+from clusterctl.steps.cable.link_health import LinkCollector, warnings_by_node
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.step import Outcome
 
@@ -41,6 +42,7 @@ class Wiring:
 class Cable:
     """Reads the fabric, and again after `settle_s` for nodes with links that are not right: links take time to train.
 
+    `collector` reads the counters of the links with the first reading; bad links of a node are warnings.
     Faults between switches go into the fabric's history, and hold only nodes that they name.
     """
 
@@ -50,17 +52,24 @@ class Cable:
     at_once = 2
 
     def __init__(
-        self, reader: FabricReader, record: FabricRecord, wiring: Wiring, skus: Mapping[str, Sku], settle_s: float
+        self,
+        reader: FabricReader,
+        record: FabricRecord,
+        wiring: Wiring,
+        skus: Mapping[str, Sku],
+        settle_s: float,
+        collector: LinkCollector | None = None,
     ) -> None:
         self._reader = reader
         self._record = record
         self._wiring = wiring
         self._skus = skus
         self._settle_s = settle_s
+        self._collector = collector
 
     def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
         del intents  # the fabric is read, never changed
-        first = self._read(nodes, deadline)
+        first = self._read(nodes, deadline, self._collector)
         wrong = [node for node in nodes if not _right(first[node.name])]
         yield from (first[node.name] for node in nodes if node not in wrong)
         if wrong:
@@ -68,7 +77,9 @@ class Cable:
             second = self._read(wrong, deadline)
             yield from (second[node.name] for node in wrong)
 
-    def _read(self, nodes: Sequence[NodeState], deadline: Deadline) -> dict[str, Outcome]:
+    def _read(
+        self, nodes: Sequence[NodeState], deadline: Deadline, collector: LinkCollector | None = None
+    ) -> dict[str, Outcome]:
         """Return the outcomes of one reading by node name. The reading is kept, unless it cannot be parsed."""
         reading = self._reader.ibnetdiscover(deadline)
         digests = tuple(item.digest for item in reading.evidence)
@@ -78,6 +89,10 @@ class Cable:
             found = _unread(error, [node.name for node in nodes], digests)
         else:
             found = self._judge(seen, nodes, reading)
+            health = collector.collect(seen, reading, deadline) if collector is not None else None
+            if health is not None:
+                warned = warnings_by_node(health, [node.name for node in nodes])
+                found = {name: (*own, *warned[name]) for name, own in found.items()}
         return {node.name: Outcome(node.id, found[node.name], reading.evidence) for node in nodes}
 
     def _judge(

@@ -1,4 +1,4 @@
-"""A host as the host transport sees one: speaks the protocol of `bootstrap.py`, in the manner of its first argument."""
+"""A host as the host transport sees one: it uses the protocol of `bootstrap.py`; the first argument is its behaviour."""
 
 import json
 import os
@@ -63,7 +63,7 @@ if manner == "no-ansible":
     sys.exit(0)
 task("runner_on_start", "One")
 if manner == "liar":
-    task("runner_on_ok", "One", host="somebody-else")
+    task("runner_on_ok", "One", host="another-host")
     time.sleep(600)
 if manner == "nonsense":
     print("\x1b[2J surprise", flush=True)

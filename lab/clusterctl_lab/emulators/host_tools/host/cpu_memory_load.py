@@ -44,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _beside(facts: Facts, package: int) -> tuple[Dimm, ...]:
+def _modules_of(facts: Facts, package: int) -> tuple[Dimm, ...]:
     """Return the modules of a package: of two packages, the first has the first half."""
     each = len(facts.dimms) // facts.cpus
     return facts.dimms[package * each : (package + 1) * each]
@@ -65,10 +65,10 @@ def _counted(facts: Facts, *, loaded: bool) -> dict[str, object]:
 
 
 def _package(facts: Facts, package: int, seconds: int, percent: int) -> dict[str, object]:
-    beside = _beside(facts, package)
-    flips = any(dimm.flips for dimm in beside)
+    modules = _modules_of(facts, package)
+    flips = any(dimm.flips for dimm in modules)
     cpus = facts.cores // facts.cpus
-    size = sum(dimm.size_mib for dimm in beside) * 2**20 * percent // 100
+    size = sum(dimm.size_mib for dimm in modules) * 2**20 * percent // 100
     messages = (FLIPPED if flips else WELL).format(seconds=seconds)
     metrics = _metric("cpu", cpus * RATE, seconds) + _metric("vm", cpus * RATE * 20, seconds)
     head = {"package": package, "cpus": cpus, "bytes": size, "code": FAILED if flips else 0}

@@ -33,8 +33,8 @@ def document(interfaces: list[dict[str, Any]]) -> str:
 def neighbours(network: Network) -> list[dict[str, Any]]:
     if network.switch is None:
         return []
-    heard = {"name": network.interface, "via": "LLDP", "rid": "1", "age": "0 day, 00:00:02"}
-    return [{**heard, "chassis": [_chassis_of(network.switch)], "port": [_port_of(network.switch)]}]
+    received = {"name": network.interface, "via": "LLDP", "rid": "1", "age": "0 day, 00:00:02"}
+    return [{**received, "chassis": [_chassis_of(network.switch)], "port": [_port_of(network.switch)]}]
 
 
 def chassis(mac: str, name: str, description: str, capability: str) -> dict[str, Any]:

@@ -50,12 +50,12 @@ FIELDS: dict[str, tuple[str, Callable[[Gpu, str], str]]] = {
 
 def main(argv: Sequence[str]) -> int:
     if not driver_version():
-        return _say(NO_DRIVER, 9)
+        return _print(NO_DRIVER, 9)
     gpus, driver = load().gpus, driver_version()
     if not gpus:
-        return _say(f"{NO_DEVICES}\n", 6)
+        return _print(f"{NO_DEVICES}\n", 6)
     if lost := [gpu for gpu in gpus if not gpu.on_bus]:
-        return _say(LOST.format(lost[0].pci[4:]), 15)
+        return _print(LOST.format(lost[0].pci[4:]), 15)
     return _answer(list(argv), gpus, driver)
 
 
@@ -64,29 +64,29 @@ def _answer(argv: list[str], gpus: Sequence[Gpu], driver: str) -> int:
     if "--query-gpu" in options:
         return _csv(gpus, driver, options["--query-gpu"].split(","), options.get("--format", "").split(","))
     if argv in (["-q"], ["--query"]):
-        return _say("\n".join(query(gpus, driver)) + "\n", 0)
+        return _print("\n".join(query(gpus, driver)) + "\n", 0)
     if argv in (["-L"], ["--list-gpus"]):
-        return _say("".join(f"{_title(gpu)}\n" for gpu in gpus), 0)
+        return _print("".join(f"{_title(gpu)}\n" for gpu in gpus), 0)
     return _more(argv, gpus)
 
 
 def _more(argv: list[str], gpus: Sequence[Gpu]) -> int:
     match argv:
         case ["nvlink", "--status" | "-s"]:
-            return _say("".join(_links(gpu) for gpu in gpus), 0)
+            return _print("".join(_links(gpu) for gpu in gpus), 0)
         case ["nvlink", "--errorcounters" | "-e"]:
-            return _say("".join(_errors(gpu) for gpu in gpus), 0)
+            return _print("".join(_errors(gpu) for gpu in gpus), 0)
         case ["topo", "-m" | "--matrix"]:
-            return _say("".join(f"{line}\n" for line in table(load())), 0)
+            return _print("".join(f"{line}\n" for line in table(load())), 0)
         case ["--persistence-mode=1"]:
             done = "".join(f"Persistence mode is already Enabled for GPU {gpu.pci}.\n" for gpu in gpus)
-            return _say(f"{done}All done.\n", 0)
+            return _print(f"{done}All done.\n", 0)
     known = "-q, -L, nvlink --status, nvlink -e, topo -m, --persistence-mode=1 and --query-gpu=… --format=csv"
     sys.stderr.write(f"the lab's nvidia-smi knows {known}\n")
     return 2
 
 
-def _say(text: str, code: int) -> int:
+def _print(text: str, code: int) -> int:
     sys.stdout.write(text)
     return code
 
@@ -122,17 +122,17 @@ def _errors(gpu: Gpu) -> str:
 
 def _csv(gpus: Sequence[Gpu], driver: str, fields: Sequence[str], form: Sequence[str]) -> int:
     if form[0] != "csv":
-        return _say("Option --format=csv must be given for queries.\n", 2)
+        return _print("Option --format=csv must be given for queries.\n", 2)
     for field in fields:
         if field not in FIELDS:
-            return _say(f'Field "{field}" is not a valid field to query.\n', 2)
+            return _print(f'Field "{field}" is not a valid field to query.\n', 2)
     if "noheader" not in form:
         units = [f" [{FIELDS[field][0]}]" if FIELDS[field][0] else "" for field in fields]
-        _say(", ".join(field + unit for field, unit in zip(fields, units, strict=True)) + "\n", 0)
+        _print(", ".join(field + unit for field, unit in zip(fields, units, strict=True)) + "\n", 0)
     for gpu in gpus:
         cells = []
         for field in fields:
             unit, value = FIELDS[field]
             cells.append(value(gpu, driver) + (f" {unit}" if unit and "nounits" not in form else ""))
-        _say(", ".join(cells) + "\n", 0)
+        _print(", ".join(cells) + "\n", 0)
     return 0

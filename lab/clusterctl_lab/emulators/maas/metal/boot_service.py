@@ -55,7 +55,7 @@ class BootService:
         self._files = files
         self._base = base
         self._sessions = Sessions()
-        self._heard: Mapping[str, Callable[[Session, str], Reply]] = {
+        self._handlers: Mapping[str, Callable[[Session, str], Reply]] = {
             "report": self._reported,
             "progress": self._progress,
             "host-key": self._host_key,
@@ -91,9 +91,9 @@ class BootService:
         session = self._sessions.find(token)
         return session.overlay or None if session is not None else None
 
-    def hear(self, token: str, name: str, text: str) -> Reply:
+    def handle(self, token: str, name: str, text: str) -> Reply:
         """Handle a message that a machine posts."""
-        session, handler = self._sessions.find(token), self._heard.get(name)
+        session, handler = self._sessions.find(token), self._handlers.get(name)
         if session is None or handler is None:
             return GONE
         self._restart_timeout(session)

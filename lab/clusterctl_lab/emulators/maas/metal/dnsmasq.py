@@ -84,7 +84,7 @@ class Dnsmasq:
                         return
         await self.close()
         raise EnvironmentBrokenError(
-            f"dnsmasq does not start: {messages[-1] if messages else 'it said nothing'}",
+            f"dnsmasq does not start: {messages[-1] if messages else 'it printed nothing'}",
             where=str(configuration_file),
             remedy="End what else serves DHCP or TFTP on that interface, then start the lab again.",
         )

@@ -19,11 +19,11 @@ KEYS = "/etc/ssh/authorized_keys.d"
 HOST_KEY = "/etc/ssh/ssh_host_ed25519_key"
 UNIT = "clusterctl-lab-booted.service"
 WANTS = "/etc/systemd/system/multi-user.target.wants"
-TELLING = "/etc/clusterctl-lab/booted.py"
+BOOT_REPORT = "/etc/clusterctl-lab/booted.py"
 ROOTS = "root:root"
 
-_TELL = """\
-# Tells the lab's MAAS that this machine runs its OS. A MAAS that no longer waits for it answers 404: so be it.
+_BOOT_REPORT = """\
+# Reports to the lab's MAAS that this machine runs its OS. 404 means that MAAS no longer waits for it: no error.
 import contextlib
 import urllib.error
 import urllib.request
@@ -33,15 +33,15 @@ with contextlib.suppress(urllib.error.HTTPError):
 """
 _UNIT = f"""\
 [Unit]
-Description=Tell the lab's MAAS that this machine has booted
+Description=Report to the lab's MAAS that this machine has booted
 Wants=network-online.target
 After=network-online.target ssh.service
-ConditionPathExists={TELLING}
+ConditionPathExists={BOOT_REPORT}
 
 [Service]
 Type=oneshot
-ExecStart=/usr/bin/python3 {TELLING}
-ExecStartPost=/usr/bin/rm -f {TELLING}
+ExecStart=/usr/bin/python3 {BOOT_REPORT}
+ExecStartPost=/usr/bin/rm -f {BOOT_REPORT}
 Restart=on-failure
 RestartSec=5
 """
@@ -95,7 +95,7 @@ def _own(config: CloudConfig, outfit: HostSetup) -> Iterator[PlacedFile]:
     yield from _login(config.users)
     yield _text(markers.HOST_FILE, markers.HOST_FILE_TEXT)
     yield _text("/etc/clusterctl-lab/root-disk", f"{outfit.disk_serial}\n")
-    yield _text(TELLING, _TELL.format(url=outfit.booted_url), 0o600)
+    yield _text(BOOT_REPORT, _BOOT_REPORT.format(url=outfit.booted_url), 0o600)
     yield _text(f"/etc/systemd/system/{UNIT}", _UNIT)
 
 

@@ -15,9 +15,9 @@ MOST_BYTES = 8 << 20
 COMMISSION = files("clusterctl_lab.emulators.maas.metal") / "commission.sh"
 
 
-def application(desk: BootService, boot: BootFiles) -> web.Application:
+def application(boot_service: BootService, boot: BootFiles) -> web.Application:
     """The service, to be run on an address."""
-    counter = _Counter(desk)
+    counter = _Counter(boot_service)
     app = web.Application(client_max_size=MOST_BYTES)
     app.router.add_get("/boot.ipxe", counter.entry)
     app.router.add_get("/boot/{name}", counter.script)
@@ -29,32 +29,32 @@ def application(desk: BootService, boot: BootFiles) -> web.Application:
 
 
 class _Counter:
-    def __init__(self, desk: BootService) -> None:
-        self._desk = desk
+    def __init__(self, boot_service: BootService) -> None:
+        self._boot_service = boot_service
         self._probe = COMMISSION.read_text()
 
     async def entry(self, request: web.Request) -> web.Response:
         del request
-        return web.Response(text=self._desk.entry())
+        return web.Response(text=self._boot_service.entry())
 
     async def script(self, request: web.Request) -> web.Response:
         mac = request.match_info["name"].removesuffix(".ipxe").replace("-", ":").lower()
-        return web.Response(text=self._desk.script(mac))
+        return web.Response(text=self._boot_service.script(mac))
 
     async def probe(self, request: web.Request) -> web.Response:
-        if not self._desk.knows(request.match_info["token"]):
+        if not self._boot_service.knows(request.match_info["token"]):
             return _response(Reply(404, "not found\n"))
         return web.Response(text=self._probe)
 
     async def overlay(self, request: web.Request) -> web.Response:
-        content = self._desk.overlay(request.match_info["token"])
+        content = self._boot_service.overlay(request.match_info["token"])
         if content is None:
             return _response(Reply(404, "not found\n"))
         return web.Response(body=content, content_type="application/x-tar")
 
     async def post(self, request: web.Request) -> web.Response:
         text = (await request.read()).decode(errors="replace")
-        return _response(self._desk.hear(request.match_info["token"], request.match_info["name"], text))
+        return _response(self._boot_service.handle(request.match_info["token"], request.match_info["name"], text))
 
 
 def _response(reply: Reply) -> web.Response:

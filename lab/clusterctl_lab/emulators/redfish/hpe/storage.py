@@ -36,7 +36,7 @@ def _storage(machine: Machine, drive: Drive) -> Resource:
 
 
 def _drive(machine: Machine, drive: Drive) -> Resource:
-    """`slot` is what HPE prints beside it: `Box 2:Bay 5`."""
+    """`slot` is the place that HPE prints with it: `Box 2:Bay 5`."""
     box, bay = (part.rsplit(" ", 1)[-1] for part in drive.slot.split(":"))
     return {
         **head(paths.drive(machine, drive), "Drive.v1_7_0.Drive", "Secondary Storage Device"),

@@ -1,4 +1,4 @@
-"""ComputerSystem; recorded at Systems/1. `Oem.Hpe.PostState` says when POST is over (HpeComputerSystemExt schema)."""
+"""ComputerSystem; recorded at Systems/1. `Oem.Hpe.PostState` shows when POST is over (HpeComputerSystemExt schema)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Fans and temperatures; recorded at Chassis/1/Thermal, with the thresholds that stand there.
+"""Fans and temperatures; recorded at Chassis/1/Thermal, with the recorded thresholds.
 
-What does not read while the machine is off reads 0 and is Absent, as iLO tells the recorded sensors of absent parts.
+A sensor that does not read while the machine is off reads 0 and is Absent, as iLO reports the recorded sensors of
+absent parts.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from clusterctl_lab.machine import Fan
 
 FAN_PERCENT = 51
 CPU_C, BOARD_ABOVE_INLET_C = 40, 10
-"""As recorded: inlet 20 °C, CPU 40 °C (a made-up number of iLO's, below 40 it tells 40), board inlet 30 °C."""
+"""As recorded: inlet 20 °C, CPU 40 °C (an invented number of iLO's: below 40 it reports 40), board inlet 30 °C."""
 _THERMAL = f"{paths.CHASSIS}/Thermal"
 _FIRST_SLOT = 30
 

@@ -1,4 +1,4 @@
-"""The HGX board as NVIDIA's OpenBMC tells it; recorded at Systems/HGX_Baseboard_0, Chassis/HGX_Chassis_0,
+"""The HGX board as NVIDIA's OpenBMC reports it; recorded at Systems/HGX_Baseboard_0, Chassis/HGX_Chassis_0,
 Chassis/HGX_GPU_SXM_1 and Managers/HGX_BMC_0, none of them with `@odata.context`.
 
 It has no BIOS and no boot order. Each GPU's chassis has a log of its XIDs.
@@ -17,7 +17,7 @@ GPU_FIRMWARE = "96.00.89.00.01"
 BMC_FIRMWARE = "HGX-22.10-1-rc57"
 _OK = {"Conditions": [], "Health": "OK", "HealthRollup": "OK", "State": "Enabled"}
 _SINCE_BOOT = "2020-06-16T21:12:42+00:00"
-"""That BMC's clock starts anew with its power, as recorded."""
+"""That BMC's clock restarts with its power, as recorded."""
 
 
 def resources(view: View) -> Iterator[Resource]:

@@ -1,7 +1,7 @@
 """Network adapters and Ethernet interfaces; recorded at Chassis/DGX/NetworkAdapters (DevType7_NIC0: Ethernet on board,
 DevType7_NIC2: an InfiniBand port) and Systems/DGX/EthernetInterfaces.
 
-It tells neither maker, model, serial nor GUID of a card, and calls an Ethernet port without link disabled.
+It reports no maker, model, serial or GUID of a card, and calls an Ethernet port without link disabled.
 """
 
 from __future__ import annotations

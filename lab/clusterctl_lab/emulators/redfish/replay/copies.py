@@ -16,7 +16,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl_lab.emulators.redfish.replay.identities import Identity
 
 _ALONE = 10
-"""A shorter identity is one only where no letter or digit stands beside it."""
+"""A shorter identity counts only where no letter or digit is next to it."""
 _HEAD = 5
 _TRIES = 2000
 _LARGEST = 2**24
@@ -58,7 +58,7 @@ class Marker:
 
 
 def choose_stride(identities: Sequence[Identity], copies: int, seed: int) -> int:
-    """How far apart copies are; 1 where nothing has to be told apart. Raises `UsageError` where no distance will do."""
+    """Return the distance between copies; 1 where nothing has to differ. Raises `UsageError` where none works."""
     frames: dict[str, tuple[int, set[int]]] = {}
     for identity in identities:
         frames.setdefault(identity.frame, (identity.size, set()))[1].add(identity.value)

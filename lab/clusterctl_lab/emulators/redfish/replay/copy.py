@@ -11,7 +11,7 @@ from clusterctl_lab.emulators.redfish.resource import Resource
 
 
 class Copy(Mapping[str, Resource]):
-    """Resources by path without trailing slash, each parsed anew when it is asked for."""
+    """Resources by path without trailing slash, each parsed again at each request."""
 
     def __init__(self, recording: Recording, distance: int = 0) -> None:
         self._recording = recording

@@ -32,7 +32,7 @@ class Identity:
 
     @property
     def value(self) -> int:
-        """What the counting characters say as a number."""
+        """Return the number that the counting characters stand for."""
         number = 0
         for place, alphabet in reversed(self.counting):
             number = number * len(alphabet) + alphabet.index(self.text[place].lower())

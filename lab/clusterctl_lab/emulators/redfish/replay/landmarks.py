@@ -1,6 +1,6 @@
 """Where a recorded service keeps what the emulator has to answer by itself: sessions, power, boot, the event log.
 
-Found by following links from the service root, as DSP0266 wants it; what a recording lacks is said, and then stands
+Found by following links from the service root, as DSP0266 wants it; what a recording lacks is reported, and placed
 where most services have it.
 """
 
@@ -87,7 +87,7 @@ def _gaps(service: Resource, system: Resource, reset: Resource, clear_log: str) 
 
 
 def _maker(root: Resource, system: Resource) -> str:
-    """What the service root, its OEM part, or the system says."""
+    """Return the vendor that the service root, its OEM part or the system names."""
     named = [root.get("Vendor"), *_inside(root, "Oem"), root.get("Product"), system.get("Manufacturer")]
     return " ".join(name for name in named if isinstance(name, str)).lower()
 
@@ -99,7 +99,7 @@ def dangling(resources: Resources) -> int:
 
 
 def _host(resources: Resources, root: Resource) -> Resource:
-    """The system that boots an OS; an HGX board beside it is a system without boot order and BIOS."""
+    """Return the system that boots an OS; the HGX board is another system, without boot order and BIOS."""
     collection = _at(resources, _link(root, "Systems"))
     systems = [found for path in _links(collection, "Members") if (found := _at(resources, path))]
     return max(systems, key=lambda one: sum(key in one for key in ("BiosVersion", "Boot", "PowerState")), default={})

@@ -168,7 +168,7 @@ def recorded_entries(copy: Copy, path: str) -> list[Resource]:
 
 
 def entry_key(entry: Resource) -> tuple[str, str, str]:
-    """Time, severity and message: what tells an entry from another."""
+    """Time, severity and message: what distinguishes one entry from another."""
     created, severity, message = (entry.get(key) for key in ("Created", "Severity", "Message"))
     return str(created or ""), str(severity or ""), str(message or "")
 

@@ -53,7 +53,7 @@ def _with_account(machine: Machine, name: str, password: str) -> Machine:
 
 
 def account_service(path: str, accounts: str, traits: Traits) -> Resource:
-    """The limits are zero where wrong passwords lock nobody out, as recorded at Dell."""
+    """The limits are zero where wrong passwords lock no account, as recorded at Dell."""
     lockout = traits.lockout
     return {
         **head(path, "AccountService.v1_9_0.AccountService", "Account Service"),

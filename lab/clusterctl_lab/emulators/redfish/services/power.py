@@ -50,7 +50,7 @@ class PowerButton:
         return Answer(204)
 
     def _cycle_ac(self, request: Request, _: Traits) -> Answer:
-        """All power goes and comes back: the BMC starts anew, and the machine where `FinalPowerState` says so."""
+        """All power goes and comes back: the BMC restarts, and so does the machine if `FinalPowerState` asks for it."""
         _one_of(request, (self._context.profile.paths.ac_cycle[1],))
         final = request.json().get("FinalPowerState", "Off")
         if final not in ("On", "Off"):

@@ -19,7 +19,7 @@ _CAPACITY = 256
 
 
 class Tasks:
-    """What runs, waits or has run on one BMC. `collection` is where their location is told."""
+    """What runs, waits or has run on one BMC. `collection` is the path at which their location is given."""
 
     def __init__(self, context: BmcContext) -> None:
         self._context = context
@@ -57,7 +57,7 @@ class Tasks:
             self._tasks[name] = replace(self._tasks[name], state=state, percent=percent, message=message, ended=ended)
 
     def accepted(self, name: str, status: int = 202) -> Answer:
-        """The answer that says where to look for it (DSP0266, "Asynchronous operations")."""
+        """Return the answer that names the path to poll (DSP0266, "Asynchronous operations")."""
         location = f"{self.collection}/{name}"
         return Answer(status, task_resource(location, self._tasks[name]), {"Location": location})
 

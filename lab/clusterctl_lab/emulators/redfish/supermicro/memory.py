@@ -1,6 +1,6 @@
 """Memory modules; recorded at Systems/1/Memory/1 to 32, by number; here every second socket is empty and not listed.
 
-A failed one is not recorded: DMTF Memory v1_11, Status.Health; it stays Enabled, and its size is told.
+A failed one is not recorded: DMTF Memory v1_11, Status.Health; it stays Enabled, and its size is reported.
 """
 
 from __future__ import annotations

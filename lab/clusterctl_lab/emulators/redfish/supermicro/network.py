@@ -1,7 +1,7 @@
 """Network adapters and Ethernet interfaces; recorded at Chassis/1/NetworkAdapters (1: an MCX75310AAS-NEAT, 9: an
 AOC-STGS-i2T) and Systems/1/EthernetInterfaces, which has every port of both.
 
-An InfiniBand card is told as an Ethernet one: its device function has a MAC and no GUID.
+An InfiniBand card is reported as an Ethernet one: its device function has a MAC and no GUID.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Fans and temperatures; recorded at Chassis/1/Thermal, with the thresholds that stand there.
 
-One sensor stands for all GPUs, and one for each network card. What does not read while the machine is off is told as
-the recording tells the sensors of parts that are not there: without reading and thresholds.
+One sensor stands for all GPUs, and one for each network card. A sensor that does not read while the machine is off is
+reported as the recording reports sensors of absent parts: without reading and thresholds.
 """
 
 from __future__ import annotations

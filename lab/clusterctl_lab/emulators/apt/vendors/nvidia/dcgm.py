@@ -47,7 +47,7 @@ nvidia-smi -L
 
 _EXPORTER = f'''\
 #!/usr/bin/python3 -IS
-"""Tells of every GPU what nvidia-smi knows; a field that it does not know is left out."""
+"""Report for each GPU what nvidia-smi reports; a field that it does not have is left out."""
 import argparse, http.server, os, subprocess, sys
 
 SOURCES = {{"DCGM_FI_DEV_GPU_TEMP": "temperature.gpu", "DCGM_FI_DEV_FB_USED": "memory.used"}}

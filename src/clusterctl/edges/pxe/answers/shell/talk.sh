@@ -1,4 +1,4 @@
-# Speaks to the install service. POSIX sh, with what the installers bring: curl on Ubuntu's live server, wget in
+# Sends requests to the install service. POSIX sh, with what the installers bring: curl on Ubuntu's live server, wget in
 # debian-installer.
 # Given: T, the attempt's URL; WORK, a folder of our own. Silence is met by TRIES attempts, PAUSE seconds apart.
 : "${TRIES:=300}" "${PAUSE:=2}" "${SET_CLOCK:=set_clock}" "${POWER_OFF:=poweroff}"

@@ -1,0 +1,288 @@
+"""What clusterctl itself exports to Prometheus: the fleet, its evidence, its steps and nights, the journal.
+
+Label sets are bounded: stages, SKUs, steps, codes of findings, names of nodes and checks; never a serial, an address or
+a text of a peer. Of a node, each check or load has one figure: its worst part's.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from clusterctl import __version__
+from clusterctl.edges.clock import CLOCK
+from clusterctl.edges.site.night_record import read_record
+from clusterctl.fleet.event import Event, Kind
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.nightly.record import NightRecord
+from clusterctl.fleet.node import Stage, Step
+from clusterctl.fleet.payloads.hardware import FabricFault
+from clusterctl.fleet.payloads.node import ReportRecorded, StepStarted
+from clusterctl.fleet.quantity import Bound, Quantity
+from clusterctl.fleet.reporting.offenders import Offenders
+from clusterctl.fleet.reporting.spares import Spares
+from clusterctl.fleet.state import NodeState
+from clusterctl.operations.collector import collector_paused
+from clusterctl.operations.context import SiteContext
+from clusterctl.operations.documents import write_document
+from clusterctl.operations.gold_pool import spares
+from clusterctl.operations.reports import known_offenders
+from clusterctl.operations.site_facts import state_dir
+from clusterctl.ports.journal import JournalHealth
+
+WINDOW = timedelta(hours=24)
+"""Steps that ended in it have their durations exported."""
+_QUANTILES = (0.5, 0.9, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSnapshot:
+    """What the metrics are made of, as of `now`. `steps`: `StepStarted` and `ReportRecorded` of the last `WINDOW`."""
+
+    site: str
+    now: datetime
+    nodes: Sequence[NodeState]
+    steps: Iterable[Event]
+    faults: Sequence[FabricFault]
+    night: NightRecord | None
+    spares: Spares | None
+    offenders: Offenders
+    journal: JournalHealth
+
+
+def snapshot(context: SiteContext) -> FleetSnapshot:
+    """Read the journal and the site's records."""
+    now = CLOCK.now()
+    return FleetSnapshot(
+        site=context.site.settings.name,
+        now=now,
+        nodes=context.journal.states(),
+        steps=context.journal.recent((Kind.STEP_STARTED, Kind.REPORT_RECORDED), now - WINDOW),
+        faults=context.faults(),
+        night=None if _by_the_night(context) else read_record(state_dir(context.site)),
+        spares=spares(context.site, context.journal),
+        offenders=known_offenders(context),
+        journal=context.journal.health(),
+    )
+
+
+def _by_the_night(context: SiteContext) -> bool:
+    """Return whether each night writes its own metrics: a collector refuses a metric that two files hold."""
+    settings = context.site.settings.nightly
+    return settings is not None and bool(settings.metrics)
+
+
+def exposition(found: FleetSnapshot) -> bytes:
+    """Return Prometheus's text format (https://prometheus.io/docs/instrumenting/exposition_formats/)."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Families(found))
+    return generate_latest(registry)
+
+
+def export(context: SiteContext) -> bytes:
+    """Return the site's metrics of this moment."""
+    with collector_paused():
+        return exposition(snapshot(context))
+
+
+def write(context: SiteContext, file: Path) -> int:
+    """Write them whole or not at all, readable for node_exporter; return the number of bytes. Raises `UsageError`."""
+    text = export(context).decode()
+    write_document(file, text, option="FILE", force=True)
+    file.chmod(0o644)
+    return len(text.encode())
+
+
+class _Families:
+    """A collector of one snapshot."""
+
+    def __init__(self, found: FleetSnapshot) -> None:
+        self._found = found
+
+    def collect(self) -> Iterator[Metric]:
+        found = self._found
+        yield _one("build_info", "The version that exports; always 1.", 1, {"version": __version__, "site": found.site})
+        yield _one("metrics_timestamp_seconds", "When these metrics were read.", found.now.timestamp())
+        yield from _fleet(found.nodes, found.now)
+        yield from _burnin(found.nodes)
+        yield from _steps(found.steps)
+        yield _counted(
+            "fabric_faults", "Open faults of the fabric.", Counter(fault.kind for fault in found.faults), "kind"
+        )
+        yield from _nights(found.night)
+        yield from _pool(found)
+        yield from _journal(found.journal)
+
+
+def _family(name: str, text: str, labels: Sequence[str] = ()) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"clusterctl_{name}", text, labels=labels)
+
+
+def _one(name: str, text: str, value: float, labels: Mapping[str, str] | None = None) -> GaugeMetricFamily:
+    family = _family(name, text, tuple(labels or ()))
+    family.add_metric(tuple((labels or {}).values()), value)
+    return family
+
+
+def _counted(name: str, text: str, counts: Mapping[str, float], label: str) -> GaugeMetricFamily:
+    family = _family(name, text, (label,))
+    for key, count in sorted(counts.items()):
+        family.add_metric((key,), count)
+    return family
+
+
+def _fleet(nodes: Sequence[NodeState], now: datetime) -> Iterator[Metric]:
+    stages = _family("nodes", "Nodes by stage and SKU; empty before a SKU was matched.", ("stage", "sku"))
+    for (stage, sku), count in sorted(Counter((node.stage.value, node.sku) for node in nodes).items()):
+        stages.add_metric((stage, sku), count)
+    yield stages
+    yield _one("nodes_on_hold", "Nodes that an operator holds.", sum(node.held(now) for node in nodes))
+    stopped = _family(
+        "nodes_stopped",
+        "Nodes that a step or an operator stopped, by the code of the worst finding.",
+        ("stage", "step", "code"),
+    )
+    reasons = Counter(
+        _stopped(node) for node in nodes if node.stopped_at is not None and node.stage is not Stage.RETIRED
+    )
+    for reason, count in sorted(reasons.items()):
+        stopped.add_metric(reason, count)
+    yield stopped
+    acts = Counter(intent.act.value for node in nodes for intent in node.open_acts)
+    yield _counted("acts_in_flight", "Acts on machines that have begun and have no result yet.", acts, "act")
+    yield from _evidence(nodes)
+
+
+def _stopped(node: NodeState) -> tuple[str, str, str]:
+    code = "operator" if node.stopped_by else node.findings[0].code.value if node.findings else "none"
+    return node.stage.value, node.stopped_at.value if node.stopped_at else "", code
+
+
+def _evidence(nodes: Sequence[NodeState]) -> Iterator[Metric]:
+    proven = _family("evidence_timestamp_seconds", "When a gold node's last burn-in was recorded.", ("node",))
+    for node in nodes:
+        at = node.reported_at.get(Step.BURNIN.value)
+        if node.stage is Stage.GOLD and at is not None:
+            proven.add_metric((node.name,), at.timestamp())
+    yield proven
+
+
+def _burnin(nodes: Sequence[NodeState]) -> Iterator[Metric]:
+    figures = _family("burnin_figure", "The worst part's figure of a node's last report.", ("node", "check", "unit"))
+    limits = _family("burnin_limit", "What figures are compared with.", ("sku", "check", "unit", "side"))
+    known: dict[tuple[str, str, str, str], float] = {}
+    for node in nodes:
+        if node.stage is Stage.RETIRED:
+            continue
+        for (check, unit), (value, bound) in sorted(_worst(node).items()):
+            figures.add_metric((node.name, check, unit), value)
+            for side, limit in (("min", bound.low), ("max", bound.high)):
+                if limit is not None:
+                    known[node.sku, check, unit, side] = limit
+    for labels, limit in sorted(known.items()):
+        limits.add_metric(labels, limit)
+    yield figures
+    yield limits
+
+
+def _worst(node: NodeState) -> Mapping[tuple[str, str], tuple[float, Bound]]:
+    """Return each check's worst figure by check and unit: the one nearest to its limit or farthest beyond it."""
+    worst: dict[tuple[str, str], tuple[float, Bound]] = {}
+    for report in node.reports.values():
+        for finding in report.findings:
+            judged = _judged(finding)
+            if judged is None:
+                continue
+            key, (value, bound) = judged
+            if key not in worst or _margin(value, bound) < _margin(*worst[key]):
+                worst[key] = value, bound
+    return worst
+
+
+def _judged(finding: Finding) -> tuple[tuple[str, str], tuple[float, Bound]] | None:
+    measured, expected = finding.measured, finding.expected
+    if finding.verdict is Verdict.NOT_APPLICABLE or finding.code is Code.NO_LIMIT:
+        return None
+    if not isinstance(measured, Quantity) or not isinstance(expected, Bound):
+        return None
+    return (finding.check, measured.unit), (measured.value, expected)
+
+
+def _margin(value: float, bound: Bound) -> float:
+    margins = [value - bound.low] if bound.low is not None else []
+    margins += [bound.high - value] if bound.high is not None else []
+    return min(margins)
+
+
+def _steps(events: Iterable[Event]) -> Iterator[Metric]:
+    began: dict[tuple[str, str], datetime] = {}
+    durations: dict[str, list[float]] = defaultdict(list)
+    reports: Counter[tuple[str, str]] = Counter()
+    for event in events:
+        if isinstance(event.payload, StepStarted):
+            began[event.subject, event.payload.step.value] = event.at
+        elif isinstance(event.payload, ReportRecorded):
+            step = event.payload.report.step
+            reports[step, event.payload.report.verdict.value] += 1
+            start = began.pop((event.subject, step), None)
+            if start is not None:
+                durations[step].append((event.at - start).total_seconds())
+    seconds = _family(
+        "step_duration_seconds", "Durations of a node's steps that ended in the last 24 hours.", ("step", "quantile")
+    )
+    for step, values in sorted(durations.items()):
+        for quantile in _QUANTILES:
+            seconds.add_metric((step, f"{quantile:g}"), _quantile(values, quantile))
+    yield seconds
+    ended = _family("step_reports", "Reports of steps in the last 24 hours.", ("step", "verdict"))
+    for labels, count in sorted(reports.items()):
+        ended.add_metric(labels, count)
+    yield ended
+
+
+def _quantile(values: Sequence[float], quantile: float) -> float:
+    if len(values) == 1 or quantile == 1:
+        return max(values)
+    return statistics.quantiles(values, n=100, method="inclusive")[round(quantile * 100) - 1]
+
+
+def _nights(night: NightRecord | None) -> Iterator[Metric]:
+    if night is None:
+        return
+    ended = night.ended.timestamp() if night.ended else 0.0
+    rows = (
+        ("last_begin_timestamp_seconds", "When the last nightly burn-in began.", night.began.timestamp()),
+        ("last_end_timestamp_seconds", "When the last nightly burn-in came to its end; 0: never.", ended),
+        ("tested_nodes", "Nodes that it tested.", night.tested),
+        ("failed_nodes", "Nodes that it tested and that are not gold any more.", night.failed),
+        ("overdue_nodes", "Gold nodes with evidence older than allowed after it.", night.overdue),
+    )
+    for name, text, value in rows:
+        yield _one(f"nightly_{name}", text, value)
+
+
+def _pool(found: FleetSnapshot) -> Iterator[Metric]:
+    if found.spares is not None:
+        counts = {"needed": found.spares.needed, "spares": found.spares.wanted, "missing": found.spares.missing}
+        yield _counted(
+            "pool_nodes", "Nodes that the work needs, spares on top of them, and what gold lacks.", counts, "what"
+        )
+    offenders = {"nodes": len(found.offenders.nodes), "parts": len(found.offenders.parts)}
+    yield _counted("repeat_offenders", "Nodes and parts that failed repeatedly in 28 days.", offenders, "what")
+
+
+def _journal(health: JournalHealth) -> Iterator[Metric]:
+    yield _one("journal_up", "Whether the journal was read.", 1)
+    yield _one("journal_bytes", "Size of the journal's database.", health.bytes)
+    yield _one("journal_last_seq", "Number of the last event.", health.last_seq)
+    last = health.last_at.timestamp() if health.last_at else 0.0
+    yield _one("journal_last_event_timestamp_seconds", "When the last event was written; 0: there is none.", last)
+    yield _one("claims", "Nodes that a run acts on at this moment.", health.claims)

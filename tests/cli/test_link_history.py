@@ -1,0 +1,70 @@
+"""`cable health --since`: links judged over the readings that the site's journal has, without a file."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from clusterctl.edges.clock import CLOCK
+from clusterctl.fleet.errors import UsageError
+from clusterctl.operations.context import open_site
+from clusterctl.ports import Deadline
+from clusterctl.steps.cable.link_health import LinkCollector
+from clusterctl_burnin.limits.fabric_reading import shipped_fabric_limits
+from tests.cabling.bench import plan
+from tests.cli.nights import write
+from tests.cli.site_of_three import run
+from tests.steps.cable.test_link_health import Clock, FakeFabric, end_of
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    return write(tmp_path)
+
+
+def read(site: Path, *errors: int) -> None:
+    """Readings one hour apart, the last one now: so many symbol errors stand at one port."""
+    journal = open_site(site).journal
+    clock = Clock()
+    fabric = FakeFabric(clock)
+    collector = LinkCollector(journal, fabric, fabric, shipped_fabric_limits("ndr"), plan())
+    for ago, count in zip(range(len(errors) - 1, -1, -1), errors, strict=True):
+        clock.at = CLOCK.now() - timedelta(hours=ago)
+        fabric.counts = {end_of(fabric, "node001"): {"SymbolErrorCounter": count}}
+        collector.look(Deadline.after(60))
+    journal.close()
+
+
+def test_the_errors_of_hours_have_a_rate(site: Path) -> None:
+    read(site, 5, 5, 305)
+    result = run(site, "cable", "health", "--since", "1d", "--json")
+    assert result.return_value == 1
+    found = json.loads(result.stdout)
+    assert (found["verdict"], found["bad"]) == ("fail", 1)
+    assert found["seconds"] == pytest.approx(7200, abs=60)
+    (counter,) = next(one for one in found["findings"] if one["kind"] == "bit_errors")["counters"]
+    assert (counter["added"], counter["counter"]) == (300, "SymbolErrorCounter")
+    assert counter["per_hour"] == pytest.approx(150, rel=0.01)
+
+
+def test_quiet_hours_prove_all_links(site: Path) -> None:
+    read(site, 5, 5)
+    assert run(site, "cable", "health", "--since", "1d").return_value == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--since", "1d"), "fewer than two readings"),
+        (("--since", "1d", "--before", __file__), "leave --before out"),
+        ((), "give --before and --after, or --since"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused(site: Path, options: tuple[str, ...], message: str) -> None:
+    read(site, 5)
+    with pytest.raises(UsageError) as caught:
+        run(site, "cable", "health", *options)
+    assert message in f"{caught.value.message} {caught.value.remedy}"

@@ -1,0 +1,53 @@
+"""The modules that mutation tests judge: each with the tests that hold its promises, and its equivalent mutants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Target:
+    """`equivalent`: names of mutants that change no result, with the reason."""
+
+    path: str
+    tests: tuple[str, ...]
+    equivalent: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def module(self) -> str:
+        """The name under which the module is imported."""
+        folders = self.path.removesuffix(".py").split("/")
+        return ".".join(folders[1:])
+
+
+FLEET = "src/clusterctl/fleet"
+STEPS = "src/clusterctl/steps"
+LIMITS = "burnin/clusterctl_burnin/limits"
+
+TARGETS = (
+    Target(
+        f"{FLEET}/gate.py",
+        ("tests/fleet/test_gate.py", "tests/fleet/test_deferred.py", "tests/fleet/test_waivers.py",
+         "tests/fleet/test_revalidate.py"),
+    ),
+    Target(f"{FLEET}/stages.py", ("tests/fleet/test_stages.py",)),
+    Target(f"{FLEET}/fold.py", ("tests/fleet/test_fold.py",)),
+    Target(f"{FLEET}/settings/history.py", ("tests/steps/settings",)),
+    Target(f"{FLEET}/fabric/history.py", ("tests/fleet/test_fabric_history.py",)),
+    Target(f"{FLEET}/reporting/offenders.py", ("tests/fleet/test_offenders.py",)),
+    Target(
+        f"{FLEET}/hardware/disk_contract.py",
+        ("tests/fleet/test_disk_contract.py", "tests/fleet/test_disk_proof.py", "tests/fleet/test_root_disks.py"),
+    ),
+    Target(f"{STEPS}/retire.py", ("tests/steps/test_retire.py",)),
+    *(
+        Target(f"{STEPS}/install/{name}.py", ("tests/steps/install",))
+        for name in ("confirm", "findings", "job", "rounds", "step")
+    ),
+    *(
+        Target(f"{LIMITS}/{name}.py", ("tests/burnin/test_limits.py",))
+        for name in ("firmware", "limit", "methods", "reading")
+    ),
+    Target("src/clusterctl/edges/journal/claims.py", ("tests/edges/journal/test_claims.py",)),
+)  # fmt: skip

@@ -1,0 +1,152 @@
+"""The site's own metrics: what Prometheus reads of a fleet, and how much of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from clusterctl.fleet.event import Event, Stream
+from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.nightly.record import NightRecord
+from clusterctl.fleet.node import NodeId, Stage, Step
+from clusterctl.fleet.payloads.node import ReportRecorded, StepStarted
+from clusterctl.fleet.quantity import Quantity, at_least, at_most
+from clusterctl.fleet.reporting.offenders import NONE
+from clusterctl.fleet.reporting.spares import Spares
+from clusterctl.fleet.state import NodeState
+from clusterctl.operations.metrics import FleetSnapshot, exposition
+from clusterctl.ports.journal import JournalHealth
+from clusterctl_cli.main import run
+from tests.cli.site_of_three import write
+from tests.steps.fakes import NOW
+
+Samples = dict[str, dict[tuple[str, ...], float]]
+
+
+def samples(text: str) -> Samples:
+    """Return name → values of the labels, by the names of these → value, read by the client library's own parser."""
+    found: Samples = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            found.setdefault(sample.name, {})[tuple(sample.labels.values())] = sample.value
+    return found
+
+
+def finding(check: str, subject: str, value: float, verdict: Verdict = Verdict.PASS) -> Finding:
+    code = Code.PASSED if verdict is Verdict.PASS else Code.GPU_SLOW
+    bound = at_most(85, "°C") if check == "heat" else at_least(380, "Gb/s")
+    measured = Quantity(value, bound.unit)
+    return Finding(
+        check=check, verdict=verdict, code=code, subject=subject, cause="c", measured=measured, expected=bound
+    )
+
+
+def node(name: str, *findings: Finding, stage: Stage = Stage.GOLD, stopped: Step | None = None) -> NodeState:
+    report = Report("burnin", "bootstrap", findings, frozenset({Origin.REAL}))
+    return NodeState(
+        NodeId(f"id-{name}"),
+        name,
+        stage=stage,
+        sku="h100",
+        stopped_at=stopped,
+        reports={"burnin": report},
+        reported_at={"burnin": NOW},
+    )
+
+
+def event(subject: str, seconds: float, payload: StepStarted | ReportRecorded) -> Event:
+    at = NOW + timedelta(seconds=seconds)
+    return Event(stream=Stream.NODE, subject=subject, payload=payload, seq=1, at=at, actor="a", run="r")
+
+
+def exported(*nodes: NodeState, steps: Iterable[Event] = ()) -> Samples:
+    found = FleetSnapshot(
+        site="s",
+        now=NOW,
+        nodes=nodes,
+        steps=steps,
+        faults=(),
+        night=NightRecord(NOW, None, 3, 1, 0),
+        spares=Spares(10, 9, 20),
+        offenders=NONE,
+        journal=JournalHealth(4096, 7, NOW, 2),
+    )
+    return samples(exposition(found).decode())
+
+
+def test_a_node_has_one_figure_for_each_check_its_worst_part() -> None:
+    """The lowest bandwidth, the highest temperature; and what they are compared with, once a SKU."""
+    found = exported(
+        node("n1", finding("bw", "mlx5_0", 391), finding("bw", "mlx5_1", 384), finding("heat", "gpu 0", 61)),
+        node("n2", finding("bw", "mlx5_0", 390), finding("heat", "gpu 0", 60), finding("heat", "gpu 1", 91)),
+    )
+    figures = found["clusterctl_burnin_figure"]
+    assert figures[("bw", "n1", "Gb/s")] == 384
+    assert figures[("heat", "n2", "°C")] == 91
+    assert len(figures) == 4
+    assert found["clusterctl_burnin_limit"] == {("bw", "min", "h100", "Gb/s"): 380, ("heat", "max", "h100", "°C"): 85}
+
+
+def test_a_stopped_node_counts_by_the_code_of_its_worst_finding() -> None:
+    """Retired nodes stop nothing; a gold node has the time of its evidence."""
+    bad = finding("bw", "mlx5_0", 200, Verdict.FAIL)
+    found = exported(
+        node("n1"),
+        node("n2", bad, stage=Stage.QUARANTINED, stopped=Step.BURNIN),
+        node("n3", bad, stage=Stage.RETIRED, stopped=Step.BURNIN),
+    )
+    assert found["clusterctl_nodes"] == {("h100", "gold"): 1, ("h100", "quarantined"): 1, ("h100", "retired"): 1}
+    assert found["clusterctl_nodes_stopped"] == {("gpu_slow", "quarantined", "burnin"): 1}
+    assert found["clusterctl_evidence_timestamp_seconds"] == {("n1",): NOW.timestamp()}
+
+
+def test_steps_have_durations_and_reports() -> None:
+    """From a step's start to its report; a start without a report has no duration."""
+    report = Report("burnin", "bootstrap", (finding("bw", "mlx5_0", 391),), frozenset({Origin.REAL}))
+    events = [event(f"n{i}", 0, StepStarted(step=Step.BURNIN)) for i in range(4)]
+    events += [event(f"n{i}", 100 * (i + 1), ReportRecorded(report=report)) for i in range(3)]
+    found = exported(steps=events)
+    seconds = found["clusterctl_step_duration_seconds"]
+    assert seconds[("0.5", "burnin")] == 200
+    assert seconds[("1", "burnin")] == 300
+    assert found["clusterctl_step_reports"] == {("burnin", "pass"): 3}
+
+
+def test_pool_night_and_journal() -> None:
+    """9 nodes of 10 gold are needed and two spares: one is missing."""
+    found = exported(node("n1"))
+    assert found["clusterctl_pool_nodes"][("missing",)] == 1
+    assert found["clusterctl_nightly_last_end_timestamp_seconds"][()] == 0
+    assert found["clusterctl_claims"][()] == 2
+
+
+def test_the_command_prints_and_writes_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same metrics, in a file that node_exporter may read; a folder that is not there is exit code 2."""
+    site = str(write(tmp_path))
+    assert run(["metrics", "--site", site]) == 0
+    printed = samples(capsys.readouterr().out)
+    assert printed["clusterctl_nodes_stopped"] == {("gpu_ecc_uncorrectable", "quarantined", "burnin"): 1}
+    assert printed["clusterctl_journal_bytes"][()] > 0
+    assert printed["clusterctl_journal_last_seq"][()] > 0
+    file = tmp_path / "clusterctl.prom"
+    assert run(["metrics", "--site", site, "--write", str(file)]) == 0
+    assert file.stat().st_mode & 0o777 == 0o644
+    assert samples(file.read_text()).keys() == printed.keys()
+    capsys.readouterr()
+    assert run(["metrics", "--site", site, "--write", str(tmp_path / "none" / "x.prom")]) == 2
+    assert "none" in capsys.readouterr().err
+
+
+def test_the_page_lists_each_metric() -> None:
+    """docs/reference/metrics.md and the families are the same."""
+    page = (Path(__file__).parents[2] / "docs/reference/metrics.md").read_text()
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    listed = {f"clusterctl_{name}" for row in rows for name in re.findall(r"`(\w+)`", row)}
+    found = FleetSnapshot("s", NOW, (), (), (), NightRecord(NOW), Spares(0, 0, 0), NONE, JournalHealth(0, 0, None, 0))
+    assert listed == {line.split()[2] for line in exposition(found).decode().splitlines() if line.startswith("# HELP")}
