@@ -49,11 +49,14 @@ class Gpu(_Gpu):
 
 
 class Hca(_Record):
-    """`interface` is the network interface that carries its traffic in the lab.
+    """`interface` is the network interface that carries its traffic in the lab, with the address `mac`.
+
+    ethernet     its link layer is Ethernet; `switch` is its LLDP neighbour then, if any
 
     switch_width, switch_redirects   lanes of the PCIe switch above it, and whether ACS redirects are on there
     configured   a subnet manager has made its port active
     gpu_path_slow   it reads and writes GPU memory slowly
+    load_hot        its chip gets too hot under load
     symbol_per_hour, receive_per_hour   growth of its error counters; link_downed since the boot,
         load_downs more once the fabric has been loaded
     """
@@ -75,9 +78,13 @@ class Hca(_Record):
     load_downs: int
     configured: bool
     gpu_path_slow: bool
+    load_hot: bool
     plugged: bool
     interface: str
     lid: int
+    ethernet: bool
+    mac: str
+    switch: EthernetSwitch | None
 
     @property
     def downs(self) -> int:
@@ -206,7 +213,11 @@ def load() -> Facts:
     return Facts(**lists, network=_network(raw.pop("network")), **raw)
 
 
-_LISTS: dict[str, Callable[..., object]] = {"gpus": Gpu, "hcas": Hca, "fans": Fan, "dimms": Dimm, "disks": Disk}
+def _hca(switch: dict[str, Any] | None, **values: Any) -> Hca:
+    return Hca(switch=EthernetSwitch(**switch) if switch else None, **values)
+
+
+_LISTS: dict[str, Callable[..., object]] = {"gpus": Gpu, "hcas": _hca, "fans": Fan, "dimms": Dimm, "disks": Disk}
 
 
 def _network(raw: dict[str, Any]) -> Network:
