@@ -1,4 +1,4 @@
-"""The live page of a site: what it shows, to whom, and what hostile texts of machines do to it: nothing."""
+"""The live page of a site: what it shows, who may see it, and what hostile texts of machines do to it: nothing."""
 
 from __future__ import annotations
 
