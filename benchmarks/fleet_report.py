@@ -57,8 +57,8 @@ def address_of(number: int) -> str:
 def pair_evidence(number: int, chance: random.Random, *, slow: bool) -> Iterator[tuple[Evidence, float]]:
     """What this node measured with its mates as their client."""
     base = number - number % GROUP
-    for mate in range(1, 4):
-        other = base + (number - base + mate) % GROUP
+    for partner in range(1, 4):
+        other = base + (number - base + partner) % GROUP
         for rail in range(RAILS):
             speed = 212.0 if slow and rail == 3 else chance.gauss(394, 1.2)
             command = f"ib_write_bw -d mlx5_{rail} -p {18515 + rail} -s 8388608 -n 20000 -F --report_gbits"

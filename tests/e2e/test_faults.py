@@ -116,8 +116,8 @@ def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
                 lab("heal", node)
             stages = site.stages()
             found = [node for node in batch if stages[node] != "gold"]
-            mended = site.run("release", *found, "--reason", "the part was replaced", "--yes")
-            assert mended.wait() == 0, mended.stderr
+            released = site.run("release", *found, "--reason", "the part was replaced", "--yes")
+            assert released.wait() == 0, released.stderr
         yield Play(site, rows)
 
 

@@ -248,14 +248,14 @@ def test_a_failing_drive() -> None:
     assert found.remedy == "replace the drive in slot Bay 4 (serial D4)"
 
 
-def test_a_dead_root_disk_that_does_not_tell_what_it_is() -> None:
+def test_a_dead_root_disk_without_identity() -> None:
     """It fits no rule any more: that too is a consequence of its failure."""
     dead = Drive("Bay 0", "", 0, Serial("ROOT1"), healthy=False)
     (found,) = changed(drives=(dead, *(WHOLE.drives or ())[1:])).roots()
     assert (found.check, found.subject) == ("drives", "Bay 0")
 
 
-def test_drives_that_tell_no_health_are_not_judged() -> None:
+def test_drives_without_health_are_not_judged() -> None:
     """Nothing is claimed about unmeasured parts; where some are reported, only they count."""
     mute = tuple(replace(drive, healthy=None) for drive in WHOLE.drives or ())
     assert "drives" not in {one.check for one in match(replace(WHOLE, drives=mute), SKU)}

@@ -87,7 +87,7 @@ def test_a_machine_is_no_part_of_itself() -> None:
     assert found(quarantined("n1", day(3), "M1"), quarantined("n1", day(2), "M1"), machines=("M1",)).parts == ()
 
 
-def test_another_machine_begins_anew_its_parts_do_not() -> None:
+def test_another_machine_begins_again_its_parts_do_not() -> None:
     """After a merge the node is another machine, retired it is none; what a part did stays with the part."""
     for ending, more in ((Kind.NODE_MERGED, {"node": "n1", "old": "S1", "new": "S2"}), (Kind.NODE_RETIRED, {})):
         before = (quarantined("n1", day(9), "GPU77"), event("n1", ending, day(8), reason="x", **more))

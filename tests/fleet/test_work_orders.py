@@ -63,7 +63,7 @@ def test_an_order_has_all_that_is_needed() -> None:
     assert order.write_back == "clusterctl release n1 --reason 'gpu 3, serial GPU-21: …'"
 
 
-def test_somebody_walks_once() -> None:
+def test_one_walk_covers_all_orders() -> None:
     """Racks as they are counted, from below; then nodes without a known place. The numbers follow the way."""
     stand = [("A10", 4), ("", None), ("A2", 20), ("A2", None), ("A2", 4), ("B1", 1)]
     nodes = [at(broken(f"n{i}", GPU), *place) for i, place in enumerate(stand)]

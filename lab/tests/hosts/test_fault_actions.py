@@ -78,7 +78,7 @@ def test_a_read_only_root_takes_new_files_nonetheless() -> None:
     assert len(todo.lift + todo.impose) == 2
 
 
-def test_a_cut_host_is_cut_and_mended_by_its_wire() -> None:
+def test_a_cut_host_is_cut_and_repaired_by_its_wire() -> None:
     """The management cable alone."""
     assert plan(WELL, System(network_lost=True)).impose == (Wire(up=False),)
     assert plan(System(network_lost=True), WELL).lift == (Wire(up=True),)

@@ -223,7 +223,7 @@ def test_a_report_that_is_none(served: ServedAttempts, message: str) -> None:
     assert served.now.state is AttemptState.ARMED
 
 
-def test_strangers_hear_nothing(served: ServedAttempts) -> None:
+def test_unknown_clients_receive_nothing(served: ServedAttempts) -> None:
     """Without a live token every path below /t/ is 404, with the same words."""
     answers = {
         (answer.status_code, answer.text)

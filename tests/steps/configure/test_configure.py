@@ -106,7 +106,7 @@ PLAYED_BEFORE = {
 
 
 @pytest.mark.parametrize("before", PLAYED_BEFORE)
-def test_the_roles_hear_of_a_play_that_did_not_come_to_its_end(before: str) -> None:
+def test_the_roles_know_of_a_play_that_did_not_come_to_its_end(before: str) -> None:
     """What it wrote may not be in force: Ansible forgets the handlers of a play that is killed, or whose task fails."""
     node, named = PLAYED_BEFORE[before]
     playbooks = FakePlaybooks()

@@ -169,7 +169,7 @@ def test_a_node_that_does_not_come_back_is_found_by_the_next_run(book: SqlJourna
     assert world.boots == 1
 
 
-def test_what_is_installed_anew_may_ask_anew(book: SqlJournal) -> None:
+def test_a_reinstalled_node_may_ask_again(book: SqlJournal) -> None:
     """Its last boot was another system's."""
     world = World(comes_back=False)
     run(book, world)

@@ -178,7 +178,7 @@ def test_what_is_missing_from_a_stale_inventory_is_unmeasured() -> None:
     assert "power the machine on" in found.remedy
 
 
-def test_several_skus_that_only_gpus_tell_apart() -> None:
+def test_several_skus_that_differ_only_in_gpus() -> None:
     """Which of them it is cannot be known: that is no other machine than was ordered."""
     other = replace(SKU, name="half", gpu_model="A100")
     acts: Any = None

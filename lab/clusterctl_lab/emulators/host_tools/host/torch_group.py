@@ -78,7 +78,7 @@ class Head:
         if away:
             self._stalled(away)
             return STALLED
-        self._tell(elapsed / self.step, wrong)
+        self._report(elapsed / self.step, wrong)
         return 0
 
     def _stop(self) -> tuple[dict[int, array[float]], list[Node]]:
@@ -122,7 +122,7 @@ class Head:
             for rank in range(node * self.options.ranks, (node + 1) * self.options.ranks):
                 sys.stdout.write(f"# Missing rank {rank} in step {max(0, self.step - 1)}: {why}\n")
 
-    def _tell(self, seconds: float, wrong: int) -> None:
+    def _report(self, seconds: float, wrong: int) -> None:
         size, world = self.options.bytes, self.options.nodes * self.options.ranks
         rate = size / seconds / 1e9
         bus = rate * 2 * (world - 1) / world

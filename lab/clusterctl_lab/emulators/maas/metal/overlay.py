@@ -114,8 +114,11 @@ def _login(users: tuple[User, ...]) -> Iterator[PlacedFile]:
     for user in users:
         yield _text(f"{KEYS}/{user.name}", "".join(f"{key.strip()}\n" for key in user.keys))
     others = [user for user in users if user.name != "root"]
-    if not others:
-        return
+    if others:
+        yield from _accounts(others)
+
+
+def _accounts(others: list[User]) -> Iterator[PlacedFile]:
     accounts = "".join(f'u {user.name} - "{user.name}" /home/{user.name} {user.shell}\n' for user in others)
     homes = "".join(f"d /home/{user.name} 0700 {user.name} {user.name}\n" for user in others)
     sudoers = "".join(f"{user.name} ALL=(ALL) NOPASSWD:ALL\n" for user in others if user.sudo)
