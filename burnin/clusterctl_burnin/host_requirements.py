@@ -19,6 +19,8 @@ class HostRequirements:
     names       names for which each name server of a host must have an address
     gpu_image   a container image, present on every host, in which all GPUs must be visible
     containers  names of the containers that must run on every host
+    ofed        the release of NVIDIA's OFED, or `inbox` for the distribution's RDMA drivers
+    dcgm_exporter  the URL of dcgm-exporter's metrics, as a host reaches its own
     """
 
     release: str = ""
@@ -26,6 +28,8 @@ class HostRequirements:
     names: tuple[str, ...] = ()
     gpu_image: str = ""
     containers: tuple[str, ...] = ()
+    ofed: str = ""
+    dcgm_exporter: str = ""
 
     def data(self) -> dict[str, Any]:
         """Return the requirements as the programs on the node read them."""

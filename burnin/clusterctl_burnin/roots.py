@@ -31,6 +31,8 @@ _GPU_CHECKS = (
     | _PCIE_CHECKS
     | _GPU_SETTINGS
 )
+_ASK_THE_DRIVER = _GPU_CHECKS | {"nvidia_driver", "dcgm_exporter", "container_permissions"}
+"""Checks that measure nothing where the driver does not answer."""
 _HCA_CHECKS = frozenset(
     {"hca_link", "hca_firmware", "site_firmware", "hca_errors", "pcie_width", "transceivers", "roce"}
 )
@@ -95,7 +97,7 @@ RULES = (
     Rule(_remap_failed, _coded(Code.XID_MEMORY), same_part=True),
     Rule(_of("gpu_idle"), _of("gpu_temperature"), same_part=True),
     Rule(_xid, _of("gpu_ecc", "gpu_row_remap", "gpu_recovery", "nvlink", "pcie_width"), same_part=True),
-    Rule(_xid, _unmeasured(_GPU_CHECKS | {"nvidia_driver"})),
+    Rule(_xid, _unmeasured(_ASK_THE_DRIVER)),
     Rule(_of("stuck_processes"), _coded(Code.PROBE_TIMED_OUT)),
     Rule(_xid, _of("stuck_processes")),
     Rule(_of("nvidia_driver"), _of(*_GPU_LOADS)),
@@ -105,7 +107,7 @@ RULES = (
     Rule(_of("dcgm_diag"), _of("gpu_load"), same_part=True),
     Rule(_of("dcgm_diag", "gpu_load", "stress_ng", "nvme_read"), _of("all_at_once"), same_part=True),
     Rule(_of("gpu_count"), _node_wide(_GPU_CHECKS)),
-    Rule(_of("gpu_count"), _unmeasured(_GPU_CHECKS | {"nvidia_driver"})),
+    Rule(_of("gpu_count"), _unmeasured(_ASK_THE_DRIVER)),
     Rule(_of("hca_firmware", "gpu_firmware"), _of("site_firmware"), same_part=True),
     Rule(_of("nvlink"), _of("fabric_manager"), same_part=True),
     Rule(_of("fabric_manager"), _of("nvlink", "all_reduce")),

@@ -266,6 +266,10 @@ class System:
     is_another       another machine than the site believes answers at its address
     sums_wrong       what it gives to a sum over many nodes is wrong
     ethernet_errors  its Ethernet port receives packets with CRC errors
+    cpu_busy         a user's processes use its processors
+    docker_open      every user can write to Docker's socket
+    exporter_blind   dcgm-exporter does not report one of its GPUs
+    ofed_mixed       NVIDIA's OFED is installed in part: the kernel runs its own module
     starts_fail      each third start of a collective over its own GPUs fails
     sums_stop        in the middle of a long sum over many nodes its GPUs stop, and nothing reports it
     nvswitch_slow    its GPUs reach each other slowly, over links that are all up
@@ -302,6 +306,10 @@ class System:
     sums_stop: bool = False
     starts_fail: bool = False
     ethernet_errors: bool = False
+    cpu_busy: bool = False
+    docker_open: bool = False
+    exporter_blind: bool = False
+    ofed_mixed: bool = False
     nvswitch_slow: bool = False
 
 

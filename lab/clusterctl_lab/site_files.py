@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from clusterctl_lab import ethernet
 from clusterctl_lab.emulators.apt import DRIVER_VERSION, vendor_repository
-from clusterctl_lab.emulators.host_tools import CONTAINER, GPU_IMAGE
+from clusterctl_lab.emulators.host_tools import CONTAINER, EXPORTER, GPU_IMAGE
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine, SwitchPort
 from clusterctl_lab.metal.packages import MPI
@@ -159,6 +159,7 @@ def _site(facts: SiteFacts) -> str:
         release=facts.release,
         gpu_image=GPU_IMAGE,
         container=CONTAINER,
+        exporter=EXPORTER,
         at_once=2 * (os.cpu_count() or 1),
     )
 

@@ -230,7 +230,8 @@ def test_a_host_unlike_most_of_its_batch_is_reported() -> None:
 def test_what_was_not_measured_is_not_compared() -> None:
     """The check reports that it is missing."""
     assert traits(readings())["kernel"] == "6.1.0-28-amd64"
-    assert traits(readings(host_os=result("host_os", "oops"))) == {}
+    assert set(traits(readings(host_os=result("host_os", "oops")))) == {"RDMA drivers"}
+    assert traits(readings(host_os=result("host_os", "oops"), rdma_stack=result("rdma_stack", "oops"))) == {}
 
 
 @pytest.mark.parametrize(("probe", "words"), [("ibstat", "role ib_tools"), ("turbostat", "role burnin_tools")])

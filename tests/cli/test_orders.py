@@ -220,7 +220,7 @@ def test_retired_is_final(site: Path) -> None:
     assert "nothing: retired by" in run(site, "plan", "--limit", "n1").stdout
     assert "## Retired" in run(site, "report").stdout
     done = run(site, "bootstrap", "--limit", "n1", "--yes", "--json")
-    assert json.loads(done.stdout) == {"nodes": [], "left_alone": {}, "fabric": []}
+    assert json.loads(done.stdout) == {"nodes": [], "left_alone": {}, "fabric": [], "links": None}
     with pytest.raises(UsageError, match="retired for good"):
         run(site, "release", "n1", *WHY)
 

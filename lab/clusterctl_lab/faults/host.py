@@ -125,6 +125,30 @@ FAULTS = (
         change=lambda system: replace(system, ethernet_errors=True),
     ),
     system_fault(
+        "cpu-busy",
+        does="four processes of a user work on the idle host, each on a whole processor",
+        shows="top: python3 of the user trainer, 99 % each; nothing else",
+        change=lambda system: replace(system, cpu_busy=True),
+    ),
+    system_fault(
+        "docker-open",
+        does="Docker's socket has the mode 0666",
+        shows="ls -l /run/docker.sock: srw-rw-rw-; everything else works",
+        change=lambda system: replace(system, docker_open=True),
+    ),
+    system_fault(
+        "exporter-blind",
+        does="dcgm-exporter reports all of the host's GPUs but number 3",
+        shows="the metrics of port 9400 lack its UUID; nvidia-smi lists it",
+        change=lambda system: replace(system, exporter_blind=True),
+    ),
+    system_fault(
+        "ofed-mixed",
+        does="NVIDIA's OFED is installed, and the kernel runs its own mlx5_core with the distribution's libraries",
+        shows="ofed_info -s: MLNX_OFED_LINUX-24.10-2.1.8.0; /sys/module/mlx5_core has no version",
+        change=lambda system: replace(system, ofed_mixed=True),
+    ),
+    system_fault(
         "nccl-starts-fail",
         does="each third start of a collective over the node's own GPUs fails",
         shows="the load nccl_init: NCCL WARN Cuda failure; nothing in one all-reduce",

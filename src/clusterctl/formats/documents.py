@@ -151,20 +151,24 @@ class _Fields:
         )
 
     def read(self, value: Any) -> Any:
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict):
             if isinstance(value, self._kind):
                 return value
             raise MisfitError("must be an object")
-        found = {}
-        for name, key, read, required in self._readers:
-            if key in value:
-                try:
+        found, key = {}, ""
+        try:
+            for name, key, read, required in self._readers:
+                if key in value:
                     found[name] = read(value[key])
-                except MisfitError as error:
-                    raise MisfitError(error.message, (key, *error.path)) from None
-            elif required:
-                raise MisfitError("this field is required", (key,))
+                elif required:
+                    _lack_field()
+        except MisfitError as error:
+            raise MisfitError(error.message, (key, *error.path)) from None
         return self._kind(**found)
+
+
+def _lack_field() -> typing.NoReturn:
+    raise MisfitError("this field is required")
 
 
 def _alias(hint: Any) -> str:
@@ -235,14 +239,14 @@ def _literal(allowed: tuple[Any, ...], value: Any) -> Any:
 
 
 def _mapping(read_key: Read, read: Read, value: Any) -> Any:
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         raise MisfitError("must be an object")
-    found = {}
-    for key, item in value.items():
-        try:
+    found, key = {}, ""
+    try:
+        for key, item in value.items():
             found[read_key(key)] = read(item)
-        except MisfitError as error:
-            raise MisfitError(error.message, (str(key), *error.path)) from None
+    except MisfitError as error:
+        raise MisfitError(error.message, (str(key), *error.path)) from None
     return found
 
 

@@ -130,7 +130,7 @@ def _under_test(checker: NodeChecker, state: NodeState) -> NodeUnderTest | Findi
     host = checker.services.access.address(state)
     if host is None:
         return _unknown("its address or host key is unknown", f"run clusterctl install --limit {state.name}")
-    return NodeUnderTest(state, state.serial, host, profile)
+    return NodeUnderTest(state, state.serial, host, profile, recorded=False)
 
 
 def _unknown(cause: str, remedy: str) -> Finding:

@@ -35,6 +35,16 @@ Image = Annotated[
     str, AfterValidator(shaped(r"\w[\w.:/@-]{0,299}", "a container image, like nvcr.io/nvidia/cuda:12.4.1-base"))
 ]
 ContainerName = Annotated[str, AfterValidator(shaped(r"[A-Za-z0-9][\w.-]{0,99}", "a container's name"))]
+Ofed = Annotated[
+    str,
+    AfterValidator(shaped(r"inbox|\d+\.\d+-\d[\d.]{0,30}", "a release of OFED, like 24.10-2.1.8.0, or inbox")),
+]
+LocalUrl = Annotated[
+    str,
+    AfterValidator(
+        shaped(r"http://(127\.0\.0\.1|localhost|\[::1\]):\d{1,5}/[\w./-]{0,100}", "like http://127.0.0.1:9400/metrics")
+    ),
+]
 
 
 @section
@@ -46,6 +56,8 @@ class CheckSettings:
     names: Annotated[tuple[DnsName, ...], AfterValidator(unique), Field(description="name servers must know them")] = ()
     gpu_image: Annotated[Image | None, Field(description="hosts have it; it sees all GPUs")] = None
     containers: Annotated[tuple[ContainerName, ...], AfterValidator(unique), Field(description="must run")] = ()
+    ofed: Annotated[Ofed | None, Field(description="the RDMA drivers that hosts must have")] = None
+    dcgm_exporter: Annotated[LocalUrl | None, Field(description="its metrics, as a host reaches them")] = None
 
     def expected_release(self, installers: tuple[Backend, ...]) -> str:
         """Return the required release: `release`, else the one that all installers install; else empty."""

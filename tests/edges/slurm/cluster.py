@@ -59,10 +59,11 @@ def missing() -> list[str]:
 
 @dataclass
 class SlurmCluster:
-    """`nodes` by name; `environment` is what its clients need. Needs root: slurmd does."""
+    """`nodes` by name; `settings`: further lines of slurm.conf; `environment` is what its clients need. Needs root: slurmd does."""
 
     folder: Path
     nodes: tuple[str, ...]
+    settings: str = ""
     jobs: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
@@ -148,7 +149,7 @@ class SlurmCluster:
         (self.folder / "state").mkdir()
         host = socket.gethostname().partition(".")[0]
         ports = [reserve_port("127.0.0.1") for _ in range(len(self.nodes) + 1)]
-        lines = [CONF.format(folder=self.folder, host=host, port=ports[0])]
+        lines = [CONF.format(folder=self.folder, host=host, port=ports[0]), self.settings]
         for name, port in zip(self.nodes, ports[1:], strict=True):
             lines.append(f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=1\n")
         names = ",".join(self.nodes)
@@ -164,11 +165,11 @@ class SlurmCluster:
 
 
 @contextmanager
-def running_slurm(nodes: tuple[str, ...] = ("c1", "c2", "c3")) -> Iterator[SlurmCluster]:
-    """A cluster while the context lasts; nothing of it afterwards."""
+def running_slurm(nodes: tuple[str, ...] = ("c1", "c2", "c3"), settings: str = "") -> Iterator[SlurmCluster]:
+    """A cluster while the context lasts; nothing of it afterwards. `settings`: further lines of slurm.conf."""
     folder = Path(tempfile.mkdtemp(prefix="slurm", dir="/tmp"))
     folder.chmod(0o755)  # munged refuses a socket where others could not reach it
-    cluster = SlurmCluster(folder, nodes)
+    cluster = SlurmCluster(folder, nodes, settings)
     try:
         cluster.start()
         yield cluster

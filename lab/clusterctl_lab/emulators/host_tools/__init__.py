@@ -2,6 +2,7 @@
 
 from clusterctl_lab.emulators.host_tools.files import (
     CONTAINER,
+    EXPORTER,
     GPU_IMAGE,
     guest_tools,
     lower_files,
@@ -9,4 +10,4 @@ from clusterctl_lab.emulators.host_tools.files import (
     programs,
 )
 
-__all__ = ["CONTAINER", "GPU_IMAGE", "guest_tools", "lower_files", "machine_files", "programs"]
+__all__ = ["CONTAINER", "EXPORTER", "GPU_IMAGE", "guest_tools", "lower_files", "machine_files", "programs"]

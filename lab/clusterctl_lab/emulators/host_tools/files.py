@@ -59,6 +59,8 @@ NEWER_FIRMWARE = "28.99.1000"
 
 CONTAINER = "dcgm-exporter"
 """The container of the lab's hosts, as the stand-in for Docker reports it."""
+EXPORTER = "http://127.0.0.1:9400/metrics"
+"""Where the stand-in for dcgm-exporter would answer."""
 GPU_IMAGE = "clusterctl-lab/cuda:12.4.1-base"
 """An image that exists on every host."""
 SERIAL_OF_ANOTHER = "LAB9999"
@@ -165,6 +167,10 @@ def _facts(machine: Machine) -> dict[str, Any]:
         "sums_stop": machine.system.sums_stop,
         "starts_fail": machine.system.starts_fail,
         "ethernet_errors": machine.system.ethernet_errors,
+        "cpu_busy": machine.system.cpu_busy,
+        "docker_open": machine.system.docker_open,
+        "exporter_blind": machine.system.exporter_blind,
+        "ofed_mixed": machine.system.ofed_mixed,
         "nvswitch_slow": machine.system.nvswitch_slow,
         "iommu": "DMA-FQ" if machine.system.iommu_translates else "identity",
         "gpus": [{**asdict(gpu), "index": index} for index, gpu in enumerate(machine.gpus)],

@@ -19,7 +19,7 @@ from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_burnin.sweep import judge
-from clusterctl_lab.emulators.host_tools import CONTAINER, GPU_IMAGE, machine_files, programs
+from clusterctl_lab.emulators.host_tools import CONTAINER, EXPORTER, GPU_IMAGE, machine_files, programs
 from clusterctl_lab.machine import Machine
 from tests.burnin.kit import healthy_text
 from tests.fleet.skus import H100_X8
@@ -37,7 +37,7 @@ OF_TOOLS = frozenset(
 )
 """Built-in programs that ask tools which have stand-ins."""
 STAND_INS = (frozenset(name.replace("_", "-") for name in programs()) | OF_TOOLS) - OF_THE_HOST
-REQUIREMENTS = HostRequirements(gpu_image=GPU_IMAGE, containers=(CONTAINER,))
+REQUIREMENTS = HostRequirements(gpu_image=GPU_IMAGE, containers=(CONTAINER,), dcgm_exporter=EXPORTER)
 SOLO = tuple(load.check(lab_limits()) for load in shipped_suite().solo)
 PROBES = tuple({probe.name: probe for check in (*CHECKS.values(), *SOLO) for probe in check.probes}.values())
 

@@ -194,6 +194,8 @@ def host_requirements(site: Site) -> HostRequirements:
         names=checks.names,
         gpu_image=checks.gpu_image or "",
         containers=checks.containers,
+        ofed=checks.ofed or "",
+        dcgm_exporter=checks.dcgm_exporter or "",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import socket
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -100,9 +101,17 @@ def _pinned_key(host: HostAddress) -> paramiko.PKey:
         raise UsageError("its pinned host key is not a public key", where=host.name, remedy=remedy) from error
 
 
+@functools.lru_cache(maxsize=16)
+def _key_in(path: Path, _version: tuple[int, ...]) -> paramiko.PKey:
+    return paramiko.PKey.from_path(path)
+
+
 def _own_key(host: HostAddress) -> paramiko.PKey:
+    """Return the controller's key. Read once for all hosts, and again when its file has changed."""
+    path = Path(host.key_file)
     try:
-        return paramiko.PKey.from_path(Path(host.key_file))
+        found = path.stat()
+        return _key_in(path, (found.st_ino, found.st_size, found.st_mtime_ns))
     except (OSError, ValueError, paramiko.SSHException, UnknownKeyType) as error:
         remedy = "see ssh.private_key in site.yml: an unencrypted OpenSSH private key"
         raise EnvironmentBrokenError("the SSH key cannot be read", where=host.key_file, remedy=remedy) from error

@@ -1,4 +1,6 @@
-"""Small outputs of Linux: df, /proc/meminfo, swapon, systemctl, lsmod, and the node's built-in `stuck-processes`."""
+"""Small outputs of Linux: df, /proc/meminfo, swapon, systemctl, lsmod, and those of the node's built-in
+`stuck-processes` and `cpu-load`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.documents import Within, read_document
+from clusterctl.formats.documents import Figure, Within, read_document
 
 _DF = re.compile(
     r"^(?P<source>\S.*?)(?<=\S)\s+(?P<size>\d+)\s+(?P<used>\d+)\s+(?P<free>\d+)\s+(?:\d+%|-)\s+(?P<mount>/.*)$"
@@ -166,3 +168,26 @@ def parse_stuck_processes(text: str) -> tuple[StuckProcess, ...]:
     """Return the hung processes. Raises `ParseError` for another document, or where no process was examined."""
     document = read_document(_Document, text, _WHERE)
     return tuple(StuckProcess(one.pid, one.name, one.kernel, one.waits_in, document.seconds) for one in document.stuck)
+
+
+@dataclass(frozen=True, slots=True)
+class BusyProcess:
+    """A process, the name of its user, and what it used: percent of one processor."""
+
+    pid: int
+    name: str
+    user: str
+    kernel: bool
+    percent: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    seconds: Figure
+    looked_at: Annotated[int, Within(gt=0)]
+    processes: tuple[BusyProcess, ...]
+
+
+def parse_cpu_load(text: str) -> tuple[BusyProcess, ...]:
+    """Return the processes of `cpu-load` that use the processors. Raises `ParseError` for another document."""
+    return read_document(_Load, text, "cpu-load").processes

@@ -71,6 +71,7 @@ class NodeUnderTest:
     seen, watched, disturbed   of the watch: its last reading; its findings that are not among the node's yet; by
              load, the finding that stands in place of a result that does not count
     bmc      what its BMC reported before the loads, or why it did not
+    recorded False where nothing records the findings: no evidence is kept
     """
 
     state: NodeState
@@ -86,6 +87,7 @@ class NodeUnderTest:
     watched: list[Finding] = field(default_factory=list)
     disturbed: dict[str, Finding] = field(default_factory=dict)
     bmc: BmcReading | ClusterctlError | None = None
+    recorded: bool = True
 
     @property
     def name(self) -> str:
@@ -113,7 +115,9 @@ class NodeUnderTest:
         return self.placement.member(self.name, self.host.address)
 
     def keep(self, evidence: Iterable[Evidence]) -> None:
-        self.evidence.update((item.digest, item) for item in evidence)
+        """Keep the evidence until it is recorded; nothing where no journal will hold it."""
+        if self.recorded:
+            self.evidence.update((item.digest, item) for item in evidence)
 
     def _counted(self) -> Iterator[Finding]:
         """Yield the findings; a load that ended well and was disturbed did not pass."""

@@ -150,6 +150,10 @@ class Facts(_Record):
     sums_wrong  its contribution to a sum over many nodes is wrong
     sums_stop   it stops during a long sum
     ethernet_errors  its Ethernet port receives broken packets
+    cpu_busy    a user's processes use its processors
+    docker_open every user can write to Docker's socket
+    exporter_blind  dcgm-exporter does not report one of its GPUs
+    ofed_mixed  NVIDIA's OFED is installed, and its kernel module is not loaded
     starts_fail each third start of a short sum over its own GPUs fails
     nvswitch_slow   traffic between its GPUs is slow
     """
@@ -177,6 +181,10 @@ class Facts(_Record):
     sums_stop: bool
     starts_fail: bool
     ethernet_errors: bool
+    cpu_busy: bool
+    docker_open: bool
+    exporter_blind: bool
+    ofed_mixed: bool
     nvswitch_slow: bool
     gpus: tuple[Gpu, ...]
     hcas: tuple[Hca, ...]
