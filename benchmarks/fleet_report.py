@@ -3,8 +3,8 @@
     python -m benchmarks.fleet_report [--nodes 4096] [--keep FILE]
 
 A journal is made of nodes with thirty findings each: one in twenty-five is in quarantine with three findings, their raw
-output among the evidence; in each group of eight every node measured its next three mates on eight rails, one in forty
-of those slowly.
+output among the evidence; in each group of eight every node measured its next three partners on eight rails, one in
+forty of those slowly.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def address_of(number: int) -> str:
 
 
 def pair_evidence(number: int, chance: random.Random, *, slow: bool) -> Iterator[tuple[Evidence, float]]:
-    """What this node measured with its mates as their client."""
+    """What this node measured with its partners as their client."""
     base = number - number % GROUP
     for partner in range(1, 4):
         other = base + (number - base + partner) % GROUP

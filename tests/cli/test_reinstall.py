@@ -1,4 +1,4 @@
-"""`clusterctl install --reinstall`, as a person types it, up to where machines would be touched."""
+"""`clusterctl install --reinstall`, as an operator types it, up to where machines would be touched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`clusterctl revalidate`, as a person types it: what is ordered, who is lent for it, and what is refused."""
+"""`clusterctl revalidate`, as an operator types it: what is ordered, which nodes are lent for it, and what is refused."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_repeat_offender_is_proven_by_the_longer_suite(site: Path) -> None:
 
 
 def test_a_person_or_the_site_may_name_another_suite_for_offenders(site: Path) -> None:
-    """A person's word counts first; a site that names one suite for both has one."""
+    """An operator's choice counts first; a site that names one suite for both has one."""
     offends(site, "n1", 2)
     assert "suite" not in run(site, "revalidate", "n1", "--suite", "hunt", "--dry-run").stdout
     with (site / "site.yml").open("a") as file:

@@ -137,7 +137,7 @@ def _ended(run: Controller, *, stops: bool) -> None:
 
 
 def _partners(site: Site) -> list[str]:
-    """The sound ones are company for a later batch by being named: gold nodes may be at work."""
+    """The healthy ones are partners for a later batch by being named: gold nodes may be at work."""
     stages = site.stages()
     return [f"--partner={name}" for name in CAST.sound if stages[name] == "gold"]
 

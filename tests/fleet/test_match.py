@@ -167,7 +167,7 @@ def test_parts_of_another_model() -> None:
 
 
 def test_parts_of_unknown_model() -> None:
-    """A missing model neither passes nor fails, unless the count is wrong anyhow."""
+    """A missing model neither passes nor fails, unless the count is wrong in any case."""
     mute = Gpu("GPU3", "")
     assert finding("gpu_count", gpus=(*without("GPU3"), mute)).verdict is Verdict.INCONCLUSIVE
     short = finding("gpu_count", gpus=(*without("GPU3", "GPU4"), mute))

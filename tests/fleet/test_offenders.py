@@ -97,6 +97,6 @@ def test_another_machine_begins_again_its_parts_do_not() -> None:
 
 
 def test_a_finding_about_a_part_is_not_about_the_machine() -> None:
-    """A part has a stream of its own, in which a person's word stands a second time."""
+    """A part has a stream of its own, in which an operator's decision is stored a second time."""
     reported = written(new_event("part", "GPU77", Kind.NODE_QUARANTINED, {"serial": "GPU77", **STOP}), 1, day(1), "eva")
     assert found(reported, reported) == Offenders()

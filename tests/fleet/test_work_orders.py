@@ -195,7 +195,7 @@ def test_what_the_gate_only_holds_is_tried_again() -> None:
 
 
 def test_a_persons_quarantine_is_an_order() -> None:
-    """It has no finding: the person's words are what was found, with the name."""
+    """It has no finding: the operator's reason is the finding, with the name."""
     sound = node(Stage.CABLED)
     order = one(after(sound, orders.quarantine(sound, "smells burnt", "Video.Slot.21-1", None).events))
     (found,) = order.findings

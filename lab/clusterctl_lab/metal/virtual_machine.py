@@ -130,4 +130,4 @@ async def start(lab: str, machine: Machine, argv: Sequence[str], socket: Socket,
 
 def _tail(errors: Path) -> str:
     lines = errors.read_text(errors="replace").strip().splitlines()
-    return " | ".join(lines[-3:]) or "no word from it"
+    return " | ".join(lines[-3:]) or "it printed nothing"

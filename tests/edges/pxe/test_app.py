@@ -244,7 +244,7 @@ def test_too_much_is_refused(served: ServedAttempts) -> None:
 
 
 def test_words_are_made_plain(served: ServedAttempts) -> None:
-    """Control characters, escape sequences and length of foreign words end at the desk."""
+    """Control characters, escape sequences and length of foreign words end at the service."""
     served.post("progress", "a\x1b[31mred\nb\x00" + "x" * 1000)
     assert served.now.milestones[-1].text.startswith("a[31mred b")
     assert len(served.now.milestones[-1].text) == 300

@@ -51,10 +51,8 @@ NODE = NodeState(NodeId("id1"), "n1", address="10.0.0.1", host_key="ssh-ed25519 
 
 
 def configured(playbooks: FakePlaybooks, node: NodeState = NODE) -> Outcome:
-    witness = BmcProbe(FakeBmcs({"n1": FakeBmc(inventory("S1"))}), address_of)
-    step = Configure(
-        ConfigureServices(playbooks, SshAccess("ops", "/key"), witness), "configure.yml", lambda _hosts: {}
-    )
+    probe = BmcProbe(FakeBmcs({"n1": FakeBmc(inventory("S1"))}), address_of)
+    step = Configure(ConfigureServices(playbooks, SshAccess("ops", "/key"), probe), "configure.yml", lambda _hosts: {})
     (outcome,) = step.run([node], NoActs(), Deadline.after(60))  # type: ignore[arg-type]
     return outcome
 

@@ -153,7 +153,7 @@ def test_a_bmc_that_is_lost_meanwhile() -> None:
     assert [finding.check for finding in outcome.findings] == ["bmc"]
 
 
-def test_time_that_runs_out_amid_a_reading() -> None:
+def test_time_that_runs_out_during_a_reading() -> None:
     """What was read before is judged, with the time that was kept for the rest."""
     bmc = Slow(ASLEEP, state=Power.OFF, after_boot=replace(WHOLE, nics=()))
     (outcome,) = discover(bmc, Book(), timer=FakeTimer())

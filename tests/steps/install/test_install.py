@@ -169,7 +169,7 @@ def test_a_host_with_another_key_is_not_talked_to(book: SqlJournal) -> None:
 
 
 def test_an_os_that_never_calls_its_installer_is_asked_for_its_identity(book: SqlJournal) -> None:
-    """The installer waits in vain for the OS that it wrote: a foreign host key shows the reason."""
+    """The installer waits without success for the OS that it wrote: a foreign host key shows the reason."""
     installer = FakeInstaller(fails={"n1"}, reached={"n1"})
     shell = FakeShell({}, error=UntrustedError("the host does not hold the key that was pinned"))
     (finding,) = install(book, installer, shell, ["n1"])["n1"].findings

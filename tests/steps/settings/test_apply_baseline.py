@@ -75,7 +75,7 @@ def test_only_the_bmc(book: Book) -> None:
 @pytest.mark.parametrize("power", [Power.ON, Power.OFF], ids=["on", "off"])
 def test_killed_at_every_seam(power: Power, early: bool) -> None:
     """Before or after any call and any line in the journal: the next run ends it, no image is ever sent twice, nothing
-    is switched amid a task or a self-test, the power is as it was found.
+    is switched during a task or a self-test, the power is as it was found.
     """
     whole = Seams()
     first = journal()

@@ -2,7 +2,7 @@
 
 Standard library only, Python 3.9. The drives are those of lsblk (`sd*`, without USB and without empty readers), and
 those that `smartctl --scan` finds behind RAID controllers; each is read by `smartctl --json --xall`. NVMe drives are
-read by `nvme-health`. A drive that does not answer within SECONDS has that for its answer.
+read by `nvme-health`. A drive that does not answer within SECONDS is reported as such.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Runs on a node, as the built-in probe `nvme-health SECONDS`: health and error log of each NVMe drive, all at once.
 
 Standard library only, Python 3.9. The drives are those of lsblk; each is read by `nvme smart-log` and `nvme error-log`
-(nvme-cli). One that does not answer within SECONDS has that for its answer, and the others' are printed all the same.
+(nvme-cli). A drive that does not answer within SECONDS is reported as such; the others' answers are printed.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Runs on a node, as the built-in probe `nvme-read SECONDS RAMP JOBS DEPTH`: random reads of 4 KiB from every NVMe data
 drive at once, by fio.
 
-Standard library only, Python 3.9. Nothing is written: fio gets `--readonly` and `randread` from here and no word from
-its caller but four numbers, and it is kept from flushing the drive's page cache (`--invalidate=0`). A drive that a pool
-or a file system uses is read like any other: it is opened for reading only, and not for itself alone. Drives with the
-running system on them are left out. One that does not end in time has that for its answer.
+Standard library only, Python 3.9. Nothing is written: fio gets `--readonly` and `randread` from here and only four
+numbers from its caller, and it is kept from flushing the drive's page cache (`--invalidate=0`). A drive that a pool
+or a file system uses is read like any other: it is opened for reading only, and not exclusively. Drives with the
+running system on them are left out. A drive that does not end in time is reported as such.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class LldpCables:
 
 
 def lldp_cables(plan: WiringPlan, reports: Mapping[str, LldpReport]) -> LldpCables:
-    """Return the cables. `reports` are by planned device."""
+    """Return the observed cables; `reports` has the LLDP report of each planned device."""
     directory = _Directory(plan, reports)
     unclear: dict[PortName, str] = {}
     far: dict[PortName, PortName] = {}

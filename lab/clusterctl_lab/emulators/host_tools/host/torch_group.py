@@ -20,7 +20,7 @@ from clusterctl_lab.emulators.host_tools.host.facts import Facts, load
 
 STALLED, STORE_GONE = 3, 7
 FLOAT_BYTES = 4
-AMID = 0.4
+STOPS_AFTER = 0.4
 """A node that stops during a long sum stops after this part of the time."""
 CONNECT_S = 0.2
 NUMBER = struct.Struct("!i")
@@ -31,7 +31,7 @@ Node = tuple[int, str]
 def main(argv: Sequence[str]) -> int:
     options, facts = _options(argv), load()
     mine = array("f", [_gives(options, facts)]) * (options.bytes // FLOAT_BYTES)
-    stops = AMID * options.seconds if facts.sums_stop and options.seconds else float("inf")
+    stops = STOPS_AFTER * options.seconds if facts.sums_stop and options.seconds else float("inf")
     return Head(options, mine, stops).run() if options.node == 0 else _follow(options, mine, stops)
 
 
