@@ -57,6 +57,7 @@ SECTIONS: Mapping[str, CommandTable] = {
         "merge": ("decisions:merge", "Record that another machine is in a node's place."),
     },
     "Service": {
+        "web": ("web:web", "Serve the fleet as a live page; reads only."),
         "metrics": ("metrics:metrics", "Print the site's metrics for Prometheus."),
         "journal": ("journal:journal", "Verify, back up, restore and compact the journal."),
         "pxe": ("pxe:pxe", "Serve PXE, or check what it lacks."),

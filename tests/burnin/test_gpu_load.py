@@ -112,10 +112,13 @@ def test_what_was_not_measured_is_inconclusive(changes: dict[str, Any], cause: s
     [
         ("h100-torch-2.11.0", Verdict.PASS, "none was throttled"),
         ("h100-stopped-process", Verdict.INCONCLUSIVE, "got no further than bf16"),
+        ("h100-in-use", Verdict.INCONCLUSIVE, "/tmp/bad (process 662)"),
     ],
 )
 def test_one_real_h100(recorded: str, verdict: Verdict, cause: str) -> None:
-    """The program's output on one H100 80GB HBM3 at its power limit: healthy, and with a process stopped by SIGSTOP."""
+    """The program's output on one H100 80GB HBM3 at its power limit: healthy, with a process stopped by SIGSTOP, and with a
+    second program on it (290 instead of 686 TFLOP/s).
+    """
     (finding,) = judged(RECORDED.with_name(f"{recorded}.json").read_text(), gpu_count=1)
     assert finding.verdict is verdict
     assert cause in finding.cause

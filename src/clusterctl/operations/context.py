@@ -77,9 +77,13 @@ class SiteContext:
 
     def nodes(self) -> tuple[NodeSummary, ...]:
         """Return the fleet by name: what the journal knows, and nodes that only the site names so far."""
-        known = {node.name: node for node in self.journal.summaries()}
-        new = [summarise(_unseen(node)) for node in self.site.nodes if node.name not in known]
-        return tuple(sorted([*known.values(), *new], key=lambda node: node.name))
+        return self.with_unseen(self.journal.summaries())
+
+    def with_unseen(self, known: Iterable[NodeSummary]) -> tuple[NodeSummary, ...]:
+        """Return these nodes and those that only the site names so far, by name."""
+        by_name = {node.name: node for node in known}
+        new = [summarise(_unseen(node)) for node in self.site.nodes if node.name not in by_name]
+        return tuple(sorted([*by_name.values(), *new], key=lambda node: node.name))
 
     def listed(self) -> list[NodeSummary]:
         """Return the nodes that the site names, by name."""

@@ -58,13 +58,13 @@ class FleetSnapshot:
     journal: JournalHealth
 
 
-def snapshot(context: SiteContext) -> FleetSnapshot:
-    """Read the journal and the site's records."""
+def snapshot(context: SiteContext, nodes: Sequence[NodeState] | None = None) -> FleetSnapshot:
+    """Read the journal and the site's records. `nodes`: the journal's, where the caller has them."""
     now = CLOCK.now()
     return FleetSnapshot(
         site=context.site.settings.name,
         now=now,
-        nodes=context.journal.states(),
+        nodes=context.journal.states() if nodes is None else nodes,
         steps=context.journal.recent((Kind.STEP_STARTED, Kind.REPORT_RECORDED), now - WINDOW),
         faults=context.faults(),
         night=None if _by_the_night(context) else read_record(state_dir(context.site)),
@@ -87,10 +87,10 @@ def exposition(found: FleetSnapshot) -> bytes:
     return generate_latest(registry)
 
 
-def export(context: SiteContext) -> bytes:
-    """Return the site's metrics of this moment."""
+def export(context: SiteContext, nodes: Sequence[NodeState] | None = None) -> bytes:
+    """Return the site's metrics of this moment. `nodes`: the journal's, where the caller has them."""
     with collector_paused():
-        return exposition(snapshot(context))
+        return exposition(snapshot(context, nodes))
 
 
 def write(context: SiteContext, file: Path) -> int:

@@ -59,8 +59,8 @@ class Journal(Protocol):
         """Return those of them that it has, in their order: cheap for thousands."""
         ...
 
-    def states(self) -> tuple[NodeState, ...]:
-        """Return all nodes, by name."""
+    def states(self, since: int = 0) -> tuple[NodeState, ...]:
+        """Return the nodes with an event after the one of number `since`, by name: all nodes by default."""
         ...
 
     def summaries(self) -> tuple[NodeSummary, ...]:

@@ -107,9 +107,9 @@ class SqlJournal:
         rows = self._database.read(lambda connection: connection.execute(query).mappings().all())
         return {Digest(row["digest"]): unpacked(row) for row in rows}
 
-    def states(self) -> tuple[NodeState, ...]:
+    def states(self, since: int = 0) -> tuple[NodeState, ...]:
         columns = (states_table.c.node, states_table.c.state, states_table.c.state_digest)
-        query = select(*columns).order_by(states_table.c.name)
+        query = select(*columns).where(states_table.c.last_seq > since).order_by(states_table.c.name)
         rows = self._database.read(lambda connection: connection.execute(query).mappings().all())
         return tuple(states.state_of(row) for row in rows)
 

@@ -1,0 +1,192 @@
+"""The live page of a site: what it shows, to whom, and what hostile texts of machines do to it: nothing."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import httpx
+import pytest
+
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.event import Kind
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.node import Location
+from clusterctl.operations.context import SiteContext, open_site
+from clusterctl_web.app import application
+from clusterctl_web.live_fleet import LiveFleet, racks
+from clusterctl_web.service import serve
+from tests.cli.site_of_three import quarantined, write
+from tests.events import new_event
+from tests.steps.fakes import NOW
+
+TOKEN = "a-token"
+KNOWN = {"Cookie": f"clusterctl={TOKEN}"}
+EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteContext]:
+    """A site that no test changes."""
+    opened = open_site(write(tmp_path_factory.mktemp("web")))
+    yield opened
+    opened.journal.close()
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[SiteContext]:
+    """A site that the test changes."""
+    opened = open_site(write(tmp_path))
+    yield opened
+    opened.journal.close()
+
+
+def get(context: SiteContext, path: str, host: str = "127.0.0.1", **options: object) -> httpx.Response:
+    """One request, in this process."""
+    app = application(LiveFleet(context), TOKEN)
+
+    async def ask() -> httpx.Response:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url=f"http://{host}:8080") as client:
+            return await client.get(path, **options)
+
+    return anyio.run(ask)
+
+
+def page(context: SiteContext, path: str) -> str:
+    answer = get(context, path, headers=KNOWN)
+    assert answer.status_code == 200, answer.text
+    return answer.text
+
+
+def test_the_fleet_is_shown_by_rack_with_what_stops_each_node(context: SiteContext) -> None:
+    """n1 is gold, n2 is in quarantine with its cause, n3 was never touched."""
+    text = page(context, "/")
+    assert text.index("tile-n1") < text.index("tile-n3")
+    assert 'class="tile gold" id="tile-n1"' in text
+    assert 'class="tile quarantined" id="tile-n2"' in text
+    assert "2 uncorrectable errors" in text
+    assert "1 gold" in text
+
+
+def test_a_node_says_why_with_remedy_and_evidence(context: SiteContext) -> None:
+    """Its cause and remedy are the first thing below the name; its events are the last."""
+    text = page(context, "/nodes/n2")
+    why = text.index("Why is it here?")
+    assert why < text.index("2 uncorrectable errors") < text.index("replace GPU 3") < text.index("What happened")
+    assert "gpu_ecc" in text
+
+
+def test_without_the_token_nothing_is_shown(context: SiteContext) -> None:
+    """The address gives a cookie that scripts cannot read, and loses the token; a bearer token serves Prometheus."""
+    assert get(context, "/").status_code == 403
+    assert get(context, "/?token=wrong").status_code == 403
+    assert get(context, "/metrics", headers={"Cookie": "clusterctl=wrong"}).status_code == 403
+    entered = get(context, f"/?token={TOKEN}")
+    assert (entered.status_code, entered.headers["location"]) == (303, "/")
+    assert "HttpOnly" in entered.headers["set-cookie"]
+    assert "SameSite=strict" in entered.headers["set-cookie"]
+    metrics = get(context, "/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert "clusterctl_nodes_stopped" in metrics.text
+
+
+def test_a_foreign_name_of_this_address_is_refused(context: SiteContext) -> None:
+    """A page of another site cannot read ours through a name that it lets point to 127.0.0.1."""
+    assert get(context, "/", "rebind.example", headers=KNOWN).status_code == 400
+    assert get(context, "/", "localhost", headers=KNOWN).status_code == 200
+
+
+def test_only_reading_is_possible(context: SiteContext) -> None:
+    async def ask() -> int:
+        transport = httpx.ASGITransport(application(LiveFleet(context), TOKEN))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            return (await client.post("/nodes/n1", headers=KNOWN)).status_code
+
+    assert anyio.run(ask) == 405
+
+
+def test_what_machines_report_stays_text(own: SiteContext) -> None:
+    """In a cause, a serial, a subject and a remedy; and no script but ours may run."""
+    bad = Finding(
+        check="gpu_ecc", verdict=Verdict.FAIL, code=Code.GPU_ECC_UNCORRECTABLE, subject=EVIL, cause=EVIL, remedy=EVIL,
+        serial=EVIL,
+    )  # fmt: skip
+    own.journal.append(quarantined("n2", "burnin", bad))
+    for path in ("/", "/nodes/n2"):
+        answer = get(own, path, headers=KNOWN)
+        assert "<script>alert" not in answer.text
+        assert "<img" not in answer.text
+        assert "&lt;script&gt;alert(1)" in answer.text
+        assert "script-src 'self'" in answer.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/nodes/none", "/nodes/n1/evidence/abc", "/static/..%2Fapp.py", "/static/none.css", "/changes?since=-1"],
+)
+def test_what_is_not_there(context: SiteContext, path: str) -> None:
+    """Each is a page that says so, with status 404."""
+    answer = get(context, path, headers=KNOWN)
+    assert answer.status_code == 404
+    assert "Traceback" not in answer.text
+
+
+def test_only_what_has_changed_is_read_again(own: SiteContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that was made before an event gets the tile of its node, and no other."""
+    monkeypatch.setattr("clusterctl_web.live_fleet.POLL_S", 0.0)
+    live = LiveFleet(own)
+    seq, _ = live.changed(0)
+    assert live.changed(seq) == (seq, {})
+    own.journal.append([new_event("node", "id-n1", Kind.NODE_ADDRESSED, {"address": "10.0.1.9"})])
+    last, tiles = live.changed(seq)
+    assert list(tiles) == ["n1"]
+    assert last > seq
+
+
+def test_racks_stand_in_natural_order_the_highest_unit_on_top(context: SiteContext) -> None:
+    """Rack 10 follows rack 9; nodes without a place are last."""
+    node = context.nodes()[0]
+    places = [("n1", "R10", 4), ("n2", "R9", 4), ("n3", "", None), ("n4", "R9", 12)]
+    fleet = [replace(node, name=name, location=Location(rack, unit)) for name, rack, unit in places]
+    found = [(rack.name, [tile.name for tile in rack.tiles]) for rack in racks(fleet, NOW)]
+    assert found == [("R9", ["n4", "n2"]), ("R10", ["n1"]), ("", ["n3"])]
+
+
+def test_the_service_prints_an_address_and_stops(context: SiteContext) -> None:
+    """Really, on a port of this machine: the changes of a node arrive as a server-sent event."""
+    stop, address = threading.Event(), []
+    entered = threading.Event()
+
+    def ready(given: str) -> None:
+        address.append(given)
+        entered.set()
+
+    thread = threading.Thread(target=serve, args=(context, "127.0.0.1:0", ready, stop))
+    thread.start()
+    try:
+        assert entered.wait(60)
+        with httpx.Client(follow_redirects=True, timeout=60) as client:
+            assert "Fleet" in client.get(address[0]).text
+            base = address[0].partition("?")[0]
+            with client.stream("GET", f"{base}changes?since=0") as stream:
+                assert stream.headers["content-type"].startswith("text/event-stream")
+                line = next(line for line in stream.iter_lines() if line.startswith("data: "))
+        assert {"n1", "n2"} <= json.loads(line.removeprefix("data: ")).keys()
+    finally:
+        stop.set()
+        thread.join(60)
+    assert not thread.is_alive()
+
+
+@pytest.mark.parametrize(
+    "listen", ["0.0.0.0:8080", "10.0.0.1:8080", "controller:8080", "127.0.0.1:x", "127.0.0.1:70000"]
+)
+def test_other_addresses_are_refused(context: SiteContext, listen: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        serve(context, listen, print, threading.Event())
+    assert refused.value.where == listen
