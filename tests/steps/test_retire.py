@@ -89,7 +89,7 @@ class World:
             self.book.release(claims.values())
 
     def acts(self) -> list[str]:
-        """What was written of acts and standing since the node was gold."""
+        """The recorded acts and stages since the node was gold."""
         history = list(self.book.history(Stream.NODE, NODE))
         gold = max(index for index, event in enumerate(history) if event.kind is Kind.STAGE_ADVANCED)
         return [

@@ -65,13 +65,13 @@ def command(path: str, seconds: int, ramp: int, jobs: int, depth: int) -> list[s
 
 def entry(name: str, drive: dict[str, str], path: str, answer: Result) -> dict[str, Any]:
     """Return one drive's entry. What fio printed before its JSON is added to its errors."""
-    code, out, complaint = answer
+    code, out, stderr = answer
     before, brace, rest = out.partition("{")
     try:
         report = json.loads(brace + rest) if brace else None
     except ValueError:
         report, before = None, out
-    words = f"{complaint}\n{before}".strip()[:300]
+    words = f"{stderr}\n{before}".strip()[:300]
     return {"name": name, **drive, "path": path, "code": code, "output": words, "fio": report}
 
 
@@ -81,9 +81,9 @@ def main(argv: list[str], ask: Ask, gather: Gather) -> int:
         sys.stderr.write("nvme-read takes four numbers: SECONDS RAMP JOBS DEPTH\n")
         return 2
     seconds, ramp, jobs, depth = map(int, argv)
-    code, listed, complaint = ask(*LISTED)
+    code, listed, stderr = ask(*LISTED)
     if code != 0:
-        sys.stderr.write(complaint)
+        sys.stderr.write(stderr)
         return code
     found, system = drives(listed)
     paths = {name: path_of(name) for name in found}
