@@ -14,15 +14,15 @@ from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.reports import ReportOverview
 from clusterctl_cli.render import finding_json, node_json
-from clusterctl_cli.render_fabric import fault_json, faults_section
+from clusterctl_cli.render_fabric import fault_json, faults_section, links_json, links_section
 from clusterctl_cli.render_offenders import offenders_json, offenders_lines
 
 REHEARSAL = "**A rehearsal: all evidence is simulated. This report proves nothing about hardware.**"
 
 
 def acceptance_json(nodes: Sequence[NodeState], overview: ReportOverview) -> dict[str, Any]:
-    """Return `{"site":…, "simulated":…, "at":…, "warnings":[…], "counts":{stage: n}, "fabric":[…], "offenders":{…},
-    "nodes":[…]}`.
+    """Return `{"site":…, "simulated":…, "at":…, "warnings":[…], "counts":{stage: n}, "fabric":[…], "links":{…},
+    "offenders":{…}, "nodes":[…]}`.
     """
     now = overview.now
     return {
@@ -32,6 +32,7 @@ def acceptance_json(nodes: Sequence[NodeState], overview: ReportOverview) -> dic
         "warnings": list(overview.unproven),
         "counts": dict(Counter(node.stage.value for node in nodes)),
         "fabric": [fault_json(fault) for fault in overview.faults],
+        "links": links_json(overview.links[1]) if overview.links else None,
         "offenders": offenders_json(overview.offenders, {node.id: node.name for node in nodes}),
         "nodes": [node_json(node, now) | _proof(node, now) for node in nodes],
     }
@@ -49,6 +50,7 @@ def acceptance_text(nodes: Sequence[NodeState], overview: ReportOverview) -> str
         "",
         *_stopped_section(groups.stopped),
         *faults_section(overview.faults),
+        *links_section(overview.links),
         *_section("Repeat offenders", offenders_lines(overview.offenders, names)),
         *_gold_section(groups.gold, overview),
         *_section("Held by operators: in no pool", [f"{n.name} ({n.stage.value}): {n.hold}" for n in groups.held]),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from itertools import groupby
 from typing import Any
 
+from clusterctl.fleet.durations import utc_text
 from clusterctl.fleet.payloads.hardware import FabricFault, FabricLinksJudged
 
 _NAMED = 10
@@ -77,3 +79,14 @@ def links_text(judged: FabricLinksJudged) -> str:
     named = judged.causes[:_NAMED]
     left = len(judged.causes) - len(named) + judged.more
     return "\n".join((str(judged), *(f"  {cause}" for cause in named), *([f"  and {left} more"] if left else [])))
+
+
+def links_section(judged: tuple[datetime, FabricLinksJudged] | None) -> list[str]:
+    """Return the last judgement of the links as a section of Markdown; none where there is none."""
+    if judged is None:
+        return []
+    at, found = judged
+    lines = [f"- {cause}" for cause in found.causes]
+    more = [f"- and {found.more} more: clusterctl cable health --since 1d names them all"] if found.more else []
+    return ["## Links", "", f"{utc_text(at)}: {found}.", *([found.reason] if found.links and found.reason else []),
+            "", *lines, *more, *([""] if lines else [])]  # fmt: skip

@@ -50,6 +50,18 @@ def test_the_errors_of_hours_have_a_rate(site: Path) -> None:
     assert counter["per_hour"] == pytest.approx(150, rel=0.01)
 
 
+def test_the_report_has_the_last_judgement(site: Path) -> None:
+    """With the time of it; a site whose links were never read has none, and claims nothing."""
+    assert "## Links" not in run(site, "report").stdout
+    assert json.loads(run(site, "report", "--json").stdout)["links"] is None
+    read(site, 5, 5, 305)
+    page = run(site, "report").stdout
+    assert "## Links" in page
+    assert "1 bad" in page
+    assert "300 symbol errors" in page
+    assert json.loads(run(site, "report", "--json").stdout)["links"]["verdict"] == "fail"
+
+
 def test_quiet_hours_prove_all_links(site: Path) -> None:
     read(site, 5, 5)
     assert run(site, "cable", "health", "--since", "1d").return_value == 0

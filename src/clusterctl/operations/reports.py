@@ -15,7 +15,7 @@ from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.hardware.parts import serials_in
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import NodeId, Stage
-from clusterctl.fleet.payloads.hardware import FabricFault
+from clusterctl.fleet.payloads.hardware import FabricFault, FabricLinksJudged
 from clusterctl.fleet.reporting.figures import Figure, figures
 from clusterctl.fleet.reporting.offenders import (
     KINDS,
@@ -55,6 +55,7 @@ class ReportOverview:
     faults     of the fabric itself
     offenders  machines and parts that failed repeatedly
     expiry     age that a gold node's burn-in may reach; None where the site names none
+    links      the last judgement of the fabric's links, and when; None where there is none
     """
 
     site: str
@@ -64,6 +65,7 @@ class ReportOverview:
     faults: tuple[FabricFault, ...] = ()
     offenders: Offenders = NONE
     expiry: timedelta | None = None
+    links: tuple[datetime, FabricLinksJudged] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +230,14 @@ def _overview(context: SiteContext) -> ReportOverview:
         faults=context.faults(),
         offenders=known_offenders(context),
         expiry=expiry_of(context.site),
+        links=_last_judgement(context),
     )
+
+
+def _last_judgement(context: SiteContext) -> tuple[datetime, FabricLinksJudged] | None:
+    events = list(context.journal.latest(Stream.FABRIC, Kind.FABRIC_LINKS_JUDGED))
+    found = [(event.at, event.payload) for event in events if isinstance(event.payload, FabricLinksJudged)]
+    return found[-1] if found else None
 
 
 def _limits_by_sku(context: SiteContext) -> Mapping[str, Limits]:
