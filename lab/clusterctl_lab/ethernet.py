@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 from clusterctl_lab.machine import Machine, SwitchPort
 
 INTERFACE = "eth0"
@@ -32,7 +34,9 @@ def port_name(port: SwitchPort) -> str:
 
 
 def chassis_mac(switch: str) -> str:
-    """Of `mgmt-a07` it is 02:1a:5c:00:00:07."""
+    """Return the MAC address: of `mgmt-a07` 02:1a:5c:00:00:07, of a RoCE switch one by its name."""
+    if not switch.startswith(_PREFIX):
+        return "02:1a:5d:" + ":".join(f"{byte:02x}" for byte in zlib.crc32(switch.encode()).to_bytes(4, "big")[1:])
     rack = int(switch.removeprefix(_PREFIX))
     return f"02:1a:5c:00:{rack >> 8:02x}:{rack & 255:02x}"
 

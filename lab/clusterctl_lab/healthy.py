@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from clusterctl_lab import part_places as sockets
 from clusterctl_lab.ethernet import HOSTS_PER_RACK, host_port, rack_of
 from clusterctl_lab.layout import Layout
@@ -45,6 +47,11 @@ def build(index: int, layout: Layout, password: str, *, rails: int = 8, vendor: 
         dimms=sockets.dimms(vendor, index),
         fans=sockets.fans(vendor),
     )
+
+
+def with_roce(machine: Machine) -> Machine:
+    """Return the machine with its adapters in Ethernet mode; their cables go to the same switches' ports."""
+    return replace(machine, hcas=tuple(replace(hca, ethernet=True) for hca in machine.hcas))
 
 
 def _gpu(machine: int, index: int, bus: int) -> Gpu:

@@ -118,6 +118,7 @@ class Hca:
     psid              which board it is, by its maker's number of the firmware's parameter set
     configured       the subnet manager has made its port active
     gpu_path_slow    it reads and writes GPU memory slowly, and the host's at its full rate
+    ethernet         its link layer is Ethernet (RoCE)
     """
 
     name: str
@@ -127,6 +128,7 @@ class Hca:
     pci: str
     cable: SwitchPort | None
     model: str = "NVIDIA ConnectX-7 NDR400 OSFP"
+    ethernet: bool = False
     firmware: str = "28.39.1002"
     psid: str = "MT_0000000838"
     rate_gbps: int = 400
@@ -140,6 +142,12 @@ class Hca:
     gpu_path_slow: bool = False
     errors: PortErrors = PortErrors()
     shaping: Shaping | None = None
+
+    @property
+    def mac(self) -> str:
+        """The MAC address of its port in Ethernet mode: the GUID without its middle."""
+        digits = self.guid[:6] + self.guid[-6:]
+        return ":".join(digits[place : place + 2] for place in range(0, 12, 2))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from clusterctl_lab.emulators.maas import LabMaas, serve_maas
 from clusterctl_lab.emulators.maas.metal import Netting, read_boot_files, serve_netboot
 from clusterctl_lab.emulators.redfish import Serving, serve_bmcs
 from clusterctl_lab.fault_injection import inject_all
-from clusterctl_lab.healthy import build
+from clusterctl_lab.healthy import build, with_roce
 from clusterctl_lab.host_files import in_share, on_disk, skeleton, write_lower
 from clusterctl_lab.hosts import ExitReason, HostSettings, NamespaceHosts
 from clusterctl_lab.hosts.names import LabNames
@@ -236,6 +236,7 @@ class RunningLab:
             uplink="" if self.settings.has_maas else LabNames(self.settings.name).uplink,
             os_image=self.settings.os_image,
             release="" if self.settings.os_image else host_release().codename,
+            roce=self.settings.roce,
         )
         folder = SiteDirectory(Path(self.settings.site), self.settings.name)
         for name in folder.write(render(facts)):
@@ -266,6 +267,7 @@ def _machines(settings: LabSettings, password: str) -> Mapping[str, Machine]:
         for number in numbers
     )
     delivered = map(as_metal, machines) if settings.virtual else machines
+    delivered = map(with_roce, delivered) if settings.roce else delivered
     return {machine.name: healthy(machine, settings.seed) for machine in delivered}
 
 

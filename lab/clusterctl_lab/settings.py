@@ -29,6 +29,13 @@ class InstallerKind(enum.Enum):
     PXE = "pxe"
 
 
+class FabricKind(enum.Enum):
+    """The compute fabric of a lab's machines: InfiniBand, or RoCE on Ethernet switches, without a subnet manager."""
+
+    INFINIBAND = "infiniband"
+    ROCE = "roce"
+
+
 SHORT = Delays(
     power_off=0.05,
     post=0.2,
@@ -49,7 +56,7 @@ class LabSettings:
     """One lab. `site` is an absolute path; `faults` are `FAULT:TARGET` as on the command line, `seed` is what
     its machines' healthy values are drawn from; `vendors` are used in turn; `metal` is a `MetalKind`,
     `os_image` what virtual metal shall be installed with, by its name in the boot folder; `installer` is an
-    `InstallerKind`, empty: PXE for virtual metal, MAAS for the others.
+    `InstallerKind`, empty: PXE for virtual metal, MAAS for the others; `fabric` is a `FabricKind`.
     """
 
     name: str
@@ -65,6 +72,7 @@ class LabSettings:
     metal: str = MetalKind.NAMESPACES.value
     os_image: str = ""
     installer: str = ""
+    fabric: str = FabricKind.INFINIBAND.value
 
     def __post_init__(self) -> None:
         LabNames(self.name)
@@ -75,10 +83,17 @@ class LabSettings:
         if not self.virtual and not self.has_maas:
             what = "hosts in namespaces boot nothing from a network"
             raise UsageError(what, where="--installer", remedy="add --metal qemu, or leave --installer out")
+        if self.roce and (self.virtual or set(self.vendors) != {Vendor.DELL.value}):
+            what = "only Dell servers in namespaces have RoCE adapters"
+            raise UsageError(what, where="--fabric", remedy="leave --vendor and --metal out")
 
     @property
     def virtual(self) -> bool:
         return MetalKind(self.metal) is MetalKind.QEMU
+
+    @property
+    def roce(self) -> bool:
+        return FabricKind(self.fabric) is FabricKind.ROCE
 
     @property
     def has_maas(self) -> bool:

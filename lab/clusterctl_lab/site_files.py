@@ -90,7 +90,8 @@ class SiteFacts:
     `fabric_tools` is the folder of the InfiniBand tools that show the lab's fabric; `known_hosts` holds the keys of
     hosts that run already, empty where none do. `virtual`: the machines are virtual metal; `uplink`: the interface that
     the site's own installer serves it on, with `os_image`; empty where the lab's MAAS installs them. `release`: the OS
-    release of the hosts, which is this machine's own; empty where it is not known.
+    release of the hosts, which is this machine's own; empty where it is not known; `roce`: the adapters' link layer is
+    Ethernet, and no plan of an InfiniBand fabric is written.
     """
 
     lab: str
@@ -107,6 +108,7 @@ class SiteFacts:
     uplink: str = ""
     os_image: str = ""
     release: str = ""
+    roce: bool = False
 
 
 def render(facts: SiteFacts) -> Files:
@@ -115,13 +117,14 @@ def render(facts: SiteFacts) -> Files:
     public = {
         "site.yml": _site(facts),
         "bmcs.csv": _bmcs(facts),
-        "wiring.csv": _wiring(facts),
         "ethernet.csv": _ethernet(facts.machines),
         "lab-ca.pem": facts.ca.decode(),
         "suites/bootstrap.yml": _SUITE,
         ".gitignore": "*\n",
         "secrets/ssh_ed25519.pub": f"{keys.ssh_public}\n",
     }
+    if not facts.roce:
+        public["wiring.csv"] = _wiring(facts)
     public |= _hardware_files(facts)
     if facts.known_hosts:
         public["known_hosts"] = facts.known_hosts
@@ -157,6 +160,7 @@ def _site(facts: SiteFacts) -> str:
         fabric_tools=facts.fabric_tools,
         variables=facts.variables,
         release=facts.release,
+        roce=facts.roce,
         gpu_image=GPU_IMAGE,
         container=CONTAINER,
         exporter=EXPORTER,
@@ -174,7 +178,10 @@ def _hardware_files(facts: SiteFacts) -> Mapping[str, str]:
         skus = {f"skus/{name}.yml": text for name, text in metal_skus(facts.machines)}
         return skus | _data_files("limits/lab.yml", "limits/lab-metal.yml")
     names = _sku_names(facts.machines)
-    return _data_files("limits/lab.yml", *(f"{kind}/{name}.yml" for name in names for kind in ("skus", "baselines")))
+    found = _data_files("limits/lab.yml", *(f"{kind}/{name}.yml" for name in names for kind in ("skus", "baselines")))
+    if facts.roce:
+        found |= {path: f"{text}hca_link_layer: Ethernet\n" for path, text in found.items() if path.startswith("skus/")}
+    return found
 
 
 def _data_files(*paths: str) -> dict[str, str]:
@@ -212,7 +219,7 @@ def _trunk_cables(trunks: Iterable[tuple[SwitchPort, SwitchPort]]) -> Iterator[t
 
 
 def _ethernet(machines: Iterable[Machine]) -> str:
-    """The management cables of hosts and BMCs, as delivered."""
+    """The Ethernet cables as delivered: the management cables of hosts and BMCs, and those of RoCE adapters."""
     return _csv((*WIRING, *PLACES), (row for machine in machines for row in _management_cables(machine)))
 
 
@@ -224,6 +231,10 @@ def _management_cables(machine: Machine) -> Iterator[tuple[object, ...]]:
     for far, name, mac in ends:
         port = ethernet.port_name(far)
         yield far.switch, port, machine.name, name, machine.rack, SWITCH_UNIT, machine.rack, machine.unit, mac
+    for hca in machine.hcas:
+        if hca.ethernet and hca.cable is not None:
+            place = ("", "", machine.rack, machine.unit)
+            yield hca.cable.switch, ethernet.port_name(hca.cable), machine.name, f"ib{hca.rail}", *place, ""
 
 
 def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -51,6 +51,7 @@ class UpOptions:
     vendors: tuple[str, ...]
     metal: str
     installer: str | None
+    fabric: str
 
 
 @lab.command()
@@ -97,6 +98,13 @@ class UpOptions:
     type=click.Choice(["maas", "pxe"]),
     help="Installer of virtual machines: the lab's MAAS, or clusterctl's PXE (the default with --metal qemu).",
 )
+@click.option(
+    "--fabric",
+    type=click.Choice(["infiniband", "roce"]),
+    default="infiniband",
+    show_default=True,
+    help="Compute fabric; roce: adapters in Ethernet mode, cables proven by LLDP (Dell servers).",
+)
 @gathered(UpOptions)
 def up(options: UpOptions) -> None:
     """Start a lab and write its site directory; return when everything answers. Needs root."""
@@ -119,6 +127,7 @@ def up(options: UpOptions) -> None:
             options.metal,
         ),
         installer=options.installer or "",
+        fabric=options.fabric,
     )
     _print(f"lab {options.name} changes on this machine, until `clusterctl lab down{_option(options.name)}`:")
     for line in changes(settings):

@@ -9,6 +9,7 @@ from datetime import timedelta
 from functools import cached_property, partial
 from typing import Any
 
+from clusterctl.cabling.ethernet.verify import without_management
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.hostkeys import HostKeys
 from clusterctl.edges.site import contents
@@ -241,11 +242,14 @@ class StepFactory:
 
     @cached_property
     def _leaves(self) -> Mapping[str, str]:
-        """Return the leaf switches of each node; none where the site has no wiring plan yet."""
+        """Return the leaf switches of each node, of RoCE nodes by the Ethernet plan; none without a plan."""
+        roce = any(sku.hca_link_layer == "Ethernet" for sku in self._site.skus)
+        ethernet = contents.ethernet_plan(self._site) if roce else None
+        leaves = leaves_of_hosts(without_management(ethernet)) if ethernet else {}
         try:
-            return leaves_of_hosts(contents.wiring_plan(self._site))
+            return {**leaves, **leaves_of_hosts(contents.wiring_plan(self._site))}
         except UsageError:
-            return {}
+            return leaves
 
     @cached_property
     def _limits(self) -> Mapping[str, SkuLimits]:

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterctl.cabling.actions import carry_out
-from clusterctl.cabling.ethernet.verify import verify_ethernet
+from clusterctl.cabling.ethernet.verify import verify_ethernet, without_management
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.fabric.wiring import PortName, WiringPlan, settle
+from clusterctl.fleet.fabric.wiring import PortName, WiringPlan, leaves_of_hosts, settle
 from clusterctl.fleet.network.lldp import LldpReport, Neighbour
 from clusterctl.fleet.node import Mac
 from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
@@ -57,6 +57,14 @@ def reports_of(there: Iterable[Cable], listeners: Iterable[str]) -> dict[str, Ll
 PLAN = plan_of()
 ALL = cables(PLAN)
 DEVICES = [*HOSTS, "leaf-1", "leaf-2"]
+
+
+def test_switches_of_bmcs_are_no_part_of_the_compute_network():
+    """The hunt groups RoCE hosts by their leaves: the management switch, which all share, is left out."""
+    leaves = leaves_of_hosts(without_management(plan_of(MGMT)))
+    assert set(leaves) == set(HOSTS)
+    assert set(leaves.values()) == {"leaf-1 to leaf-2 (2 switches)"}
+    assert without_management(PLAN) == PLAN
 
 
 @pytest.mark.parametrize("listeners", [DEVICES, ["leaf-1", "leaf-2"]])

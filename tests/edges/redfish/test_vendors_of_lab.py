@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,14 +10,14 @@ import pytest
 
 from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.fleet.finding import Report, Verdict
-from clusterctl.fleet.hardware.sku import RootDisk
+from clusterctl.fleet.hardware.sku import RootDisk, Sku
 from clusterctl.fleet.hardware.temperatures import judge_temperatures
 from clusterctl.fleet.node import Inventory, Location, NodeId, Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, Power
 from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
 from clusterctl_lab.faults import inject
-from clusterctl_lab.healthy import build
+from clusterctl_lab.healthy import build, with_roce
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.server_models import MAKES
 from clusterctl_lab.vendor import Vendor
@@ -53,14 +54,23 @@ def read(bmcs: RedfishBmcs, machine: Machine, tmp_path: Path) -> Inventory:
             return bmc.inventory(Deadline.after(60)).value
 
 
-def discover(bmcs: RedfishBmcs, machine: Machine, tmp_path: Path) -> Report:
+def discover(bmcs: RedfishBmcs, machine: Machine, tmp_path: Path, skus: Sequence[Sku] = SKUS) -> Report:
     node = NodeState(
         NodeId("id1"), machine.name, bmc=machine.bmc.address, location=Location(machine.rack, machine.unit)
     )
     with lab([machine], tmp_path) as site:
-        step = Discover(DiscoverServices(bmcs, site.__getitem__, dict), DiscoverPlan(SKUS, workers=1))
+        step = Discover(DiscoverServices(bmcs, site.__getitem__, dict), DiscoverPlan(skus, workers=1))
         (outcome,) = step.run([node], NO_ACTS, Deadline.after(60))
     return Report("discover", "", outcome.findings)
+
+
+def test_a_machine_with_roce_adapters_passes(bmcs: RedfishBmcs, tmp_path: Path) -> None:
+    """Its adapters are counted as what they are, and its first NIC is still the port that boots."""
+    machine = with_roce(whole(Vendor.DELL))
+    roce = [replace(sku, hca_link_layer="Ethernet") for sku in SKUS]
+    report = discover(bmcs, machine, tmp_path, roce)
+    assert [str(one) for one in report.findings if one.verdict not in (Verdict.PASS, Verdict.NOT_APPLICABLE)] == []
+    assert machine.boot_mac in {nic.mac for nic in read(bmcs, machine, tmp_path).nics or ()}
 
 
 @pytest.mark.parametrize("vendor", list(Vendor))

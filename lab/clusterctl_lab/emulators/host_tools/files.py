@@ -12,7 +12,7 @@ from typing import Any
 from clusterctl_lab import ethernet
 from clusterctl_lab.disk_names import kernel_names
 from clusterctl_lab.emulators.host_tools.host import mstflint
-from clusterctl_lab.machine import Dimm, Drive, Hca, Machine
+from clusterctl_lab.machine import Dimm, Drive, Hca, Machine, SwitchPort
 
 _DOCKER = """\
 [Unit]
@@ -213,14 +213,18 @@ def _dimm(dimm: Dimm) -> dict[str, Any]:
 
 def _network(machine: Machine) -> dict[str, Any]:
     neighbour = ethernet.neighbour(machine)
-    switch = None
-    if neighbour is not None:
-        switch = {
-            "name": neighbour.switch,
-            "mac": ethernet.chassis_mac(neighbour.switch),
-            "port": ethernet.port_name(neighbour),
-        }
-    return {"interface": ethernet.INTERFACE, "mac": machine.boot_mac, "switch": switch}
+    return {"interface": ethernet.INTERFACE, "mac": machine.boot_mac, "switch": _lldp(neighbour)}
+
+
+def _lldp(neighbour: SwitchPort | None) -> dict[str, str] | None:
+    """Return what the switch at the other end sends by LLDP; None where no switch is there."""
+    if neighbour is None:
+        return None
+    return {
+        "name": neighbour.switch,
+        "mac": ethernet.chassis_mac(neighbour.switch),
+        "port": ethernet.port_name(neighbour),
+    }
 
 
 def _hca(machine: Machine, hca: Hca) -> dict[str, Any]:
@@ -242,4 +246,7 @@ def _hca(machine: Machine, hca: Hca) -> dict[str, Any]:
         "plugged": hca.cable is not None,
         "interface": f"ib{hca.rail}",
         "lid": 8 * machine.index + hca.rail + 16,
+        "ethernet": hca.ethernet,
+        "mac": hca.mac,
+        "switch": _lldp(hca.cable) if hca.ethernet else None,
     }

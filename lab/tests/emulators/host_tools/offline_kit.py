@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -45,6 +46,13 @@ PROBES = tuple({probe.name: probe for check in (*CHECKS.values(), *SOLO) for pro
 def findings(machine: Machine, folder: Path) -> tuple[Finding, ...]:
     """The whole suite's judgement of the machine, and that of every load of one node."""
     return judge((*shipped_suite().checks, *SOLO), readings(machine, folder), expected(machine)).findings
+
+
+def roce_findings(machine: Machine, folder: Path) -> tuple[Finding, ...]:
+    """Return the same judgement of a machine whose SKU has adapters in Ethernet mode."""
+    wanted = expected(machine)
+    roce = replace(wanted, sku=replace(wanted.sku, hca_link_layer="Ethernet"))
+    return judge((*shipped_suite().checks, *SOLO), readings(machine, folder), roce).findings
 
 
 def readings(machine: Machine, folder: Path) -> Readings:

@@ -6,9 +6,10 @@ device could report is reported as not measured.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from clusterctl.cabling.actions import Restore, TakeOut
@@ -134,6 +135,14 @@ def _no_report(devices: Sequence[str]) -> str:
 def is_bmc(port: PortName, hosts: Collection[str]) -> bool:
     """Return whether it is a BMC's port."""
     return port.port.lower() == BMC_PORT and port.device in hosts
+
+
+def without_management(plan: WiringPlan) -> WiringPlan:
+    """Return the plan without the switches that a BMC is cabled to: what is left is the compute network and storage."""
+    ends = [pair for cable in plan.cables for pair in itertools.permutations((cable.source, cable.destination))]
+    management = {other.device for end, other in ends if is_bmc(end, plan.hosts)}
+    cables = tuple(one for one in plan.cables if not {end.device for end in one.ends} & management)
+    return replace(plan, cables=cables)
 
 
 def _labels(plan: WiringPlan) -> PlanLabels:

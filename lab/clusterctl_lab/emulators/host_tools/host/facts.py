@@ -49,7 +49,9 @@ class Gpu(_Gpu):
 
 
 class Hca(_Record):
-    """`interface` is the network interface that carries its traffic in the lab.
+    """`interface` is the network interface that carries its traffic in the lab, with the address `mac`.
+
+    ethernet     its link layer is Ethernet; `switch` is its LLDP neighbour then, if any
 
     switch_width, switch_redirects   lanes of the PCIe switch above it, and whether ACS redirects are on there
     configured   a subnet manager has made its port active
@@ -78,6 +80,9 @@ class Hca(_Record):
     plugged: bool
     interface: str
     lid: int
+    ethernet: bool
+    mac: str
+    switch: EthernetSwitch | None
 
     @property
     def downs(self) -> int:
@@ -206,7 +211,11 @@ def load() -> Facts:
     return Facts(**lists, network=_network(raw.pop("network")), **raw)
 
 
-_LISTS: dict[str, Callable[..., object]] = {"gpus": Gpu, "hcas": Hca, "fans": Fan, "dimms": Dimm, "disks": Disk}
+def _hca(switch: dict[str, Any] | None, **values: Any) -> Hca:
+    return Hca(switch=EthernetSwitch(**switch) if switch else None, **values)
+
+
+_LISTS: dict[str, Callable[..., object]] = {"gpus": Gpu, "hcas": _hca, "fans": Fan, "dimms": Dimm, "disks": Disk}
 
 
 def _network(raw: dict[str, Any]) -> Network:

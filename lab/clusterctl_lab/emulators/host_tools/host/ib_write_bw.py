@@ -71,6 +71,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("-n", "--iters", type=int, default=5000)
     parser.add_argument("-D", "--duration", type=int, default=0)
     parser.add_argument("-F", "--CPU-freq", action="store_true")
+    parser.add_argument("-x", "--gid-index", type=int)
     parser.add_argument("--report_gbits", action="store_true")
     parser.add_argument("--use_cuda", type=int)
     parser.add_argument("--use_cuda_dmabuf", action="store_true")
@@ -78,7 +79,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def _address(interface: str) -> str:
+def ipv4_address(interface: str) -> str:
     """The IPv4 address of a network interface."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
         request = struct.pack("256s", interface.encode())
@@ -89,7 +90,7 @@ def _serve(hca: Hca, options: argparse.Namespace) -> tuple[int, float]:
     """Wait for the client, receive its bytes and confirm the end; return the number of messages and the seconds."""
     with (
         socket.create_server(("", options.port), backlog=1) as meeting,
-        socket.create_server((_address(hca.interface), 0)) as rail,
+        socket.create_server((ipv4_address(hca.interface), 0)) as rail,
     ):
         sys.stdout.write(f"\n{'*' * 36}\n* Waiting for client to connect... *\n{'*' * 36}\n")
         sys.stdout.flush()
@@ -135,7 +136,7 @@ def _send(hca: Hca, control: socket.socket, options: argparse.Namespace) -> tupl
         where = json.loads(lines.readline())
         message, sent = bytes(options.size), 0
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as data:
-            data.bind((_address(hca.interface), 0))
+            data.bind((ipv4_address(hca.interface), 0))
             data.connect((where["address"], where["port"]))
             began = flows.begin(hca.guid, where["guid"])
             started = time.monotonic()

@@ -24,7 +24,8 @@ def main(argv: Sequence[str]) -> int:
 def _adapter(hca: Hca) -> str:
     """An unplugged port shows the rate of a link that was never trained."""
     up = hca.plugged
-    active = up and hca.configured
+    active = up and (hca.configured or hca.ethernet)
+    lid = 0 if hca.ethernet else hca.lid if active else 65535
     fields = (
         f"CA '{hca.name}'",
         "\tCA type: MT4129",
@@ -37,11 +38,11 @@ def _adapter(hca: Hca) -> str:
         f"\t\tState: {'Active' if active else 'Initializing' if up else 'Down'}",
         f"\t\tPhysical state: {'LinkUp' if up else 'Polling'}",
         f"\t\tRate: {hca.rate_gbps if up else 10}",
-        f"\t\tBase lid: {hca.lid if active else 65535}",
+        f"\t\tBase lid: {lid}",
         "\t\tLMC: 0",
-        f"\t\tSM lid: {1 if active else 0}",
+        f"\t\tSM lid: {1 if active and not hca.ethernet else 0}",
         "\t\tCapability mask: 0xa751e848",
         f"\t\tPort GUID: 0x{hca.guid}",
-        "\t\tLink layer: InfiniBand",
+        f"\t\tLink layer: {'Ethernet' if hca.ethernet else 'InfiniBand'}",
     )
     return "\n".join(fields) + "\n"

@@ -14,16 +14,18 @@ def main(argv: Sequence[str]) -> int:
     if list(argv) != ["-f", "json0", "show", "interfaces"]:
         sys.stderr.write("the lab's lldpcli knows -f json0 show interfaces alone\n")
         return 1
-    sys.stdout.write(document([_interface(load())]))
+    facts = load()
+    ports = [(facts.network.interface, facts.network.mac)]
+    ports += [(hca.interface, hca.mac) for hca in facts.hcas if hca.ethernet]
+    sys.stdout.write(document([_interface(facts, *port) for port in ports]))
     return 0
 
 
-def _interface(facts: Facts) -> dict[str, Any]:
-    network = facts.network
+def _interface(facts: Facts, name: str, mac: str) -> dict[str, Any]:
     return {
-        "name": network.interface,
+        "name": name,
         "status": [{"value": "RX and TX"}],
-        "chassis": [chassis(network.mac, facts.name, f"{facts.manufacturer} {facts.model}", "Station")],
-        "port": [{"id": [{"type": "mac", "value": network.mac}], "descr": [{"value": network.interface}]}],
+        "chassis": [chassis(facts.network.mac, facts.name, f"{facts.manufacturer} {facts.model}", "Station")],
+        "port": [{"id": [{"type": "mac", "value": mac}], "descr": [{"value": name}]}],
         "ttl": [{"ttl": "120"}],
     }

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from clusterctl_lab.emulators.host_tools.host.facts import EthernetSwitch, Network, load
+from clusterctl_lab.emulators.host_tools.host.facts import EthernetSwitch, Facts, load
 
 _TTL = "120"
 _CAPABILITIES = ("Bridge", "Router", "Wlan", "Station")
@@ -21,7 +21,7 @@ def main(argv: Sequence[str]) -> int:
     if list(argv) != ["-f", "json0"]:
         sys.stderr.write("the lab's lldpctl knows -f json0 alone\n")
         return 1
-    sys.stdout.write(document(neighbours(load().network)))
+    sys.stdout.write(document(neighbours(load())))
     return 0
 
 
@@ -30,11 +30,16 @@ def document(interfaces: list[dict[str, Any]]) -> str:
     return json.dumps({"lldp": [{"interface": interfaces} if interfaces else {}]}, indent=2) + "\n"
 
 
-def neighbours(network: Network) -> list[dict[str, Any]]:
-    if network.switch is None:
-        return []
-    received = {"name": network.interface, "via": "LLDP", "rid": "1", "age": "0 day, 00:00:02"}
-    return [{**received, "chassis": [_chassis_of(network.switch)], "port": [_port_of(network.switch)]}]
+def neighbours(facts: Facts) -> list[dict[str, Any]]:
+    """Return the neighbours of the first NIC and of the adapters in Ethernet mode."""
+    ports = [(facts.network.interface, facts.network.switch)]
+    ports += [(hca.interface, hca.switch) for hca in facts.hcas if hca.ethernet]
+    return [_neighbour(interface, switch) for interface, switch in ports if switch is not None]
+
+
+def _neighbour(interface: str, switch: EthernetSwitch) -> dict[str, Any]:
+    received = {"name": interface, "via": "LLDP", "rid": "1", "age": "0 day, 00:00:02"}
+    return {**received, "chassis": [_chassis_of(switch)], "port": [_port_of(switch)]}
 
 
 def chassis(mac: str, name: str, description: str, capability: str) -> dict[str, Any]:

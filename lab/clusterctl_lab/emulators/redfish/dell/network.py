@@ -60,7 +60,12 @@ def _infiniband(hca: Hca, view: View) -> Iterator[Resource]:
         "SerialNumber": identity.padded(hca.serial),
     }
     yield from _collections(path, function, port)
-    yield _port(port, up=view.running and hca.cable is not None, technology="InfiniBand")
+    technology = "Ethernet" if hca.ethernet else "InfiniBand"
+    yield _port(port, up=view.running and hca.cable is not None, technology=technology)
+    if hca.ethernet:
+        vendor = {"Dell": {"@odata.type": _OEM, "DellInfiniBand": None}}
+        yield {**_function(function, port, hca.mac.upper()), "NetDevFuncType": "Ethernet", "Oem": vendor}
+        return
     yield {
         **_function(function, port, None),
         "InfiniBand": {"NodeGUID": _guid(hca), "PortGUID": _guid(hca)},
