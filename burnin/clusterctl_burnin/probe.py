@@ -144,7 +144,10 @@ def _joined(argv: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """Everything that one session brought back from a node. Times are the node's own clock."""
+    """Everything that one session brought back from a node. Times are the node's own clock.
+
+    `recorded`: False where nothing records the answers, so that no finding names them as evidence.
+    """
 
     host: str
     boot_id: str
@@ -152,6 +155,7 @@ class Readings:
     started: datetime
     finished: datetime
     probes: Mapping[str, ProbeResult] = field(default_factory=dict)
+    recorded: bool = True
     _made: dict[str, tuple[Digest, Evidence]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def result(self, probe: Probe) -> ProbeResult:
@@ -214,11 +218,11 @@ class Readings:
 
     def evidence(self) -> Mapping[str, Evidence]:
         """Return the raw output of each probe, by the probe's name."""
-        return {name: self._evidence(name)[1] for name in self.probes}
+        return {name: self._evidence(name)[1] for name in self.probes if self.recorded}
 
     def digests(self, probes: Iterable[Probe]) -> tuple[Digest, ...]:
         """Return the evidence of a check that read `probes`."""
-        return tuple(self._evidence(probe.name)[0] for probe in probes if probe.name in self.probes)
+        return tuple(self._evidence(probe.name)[0] for probe in probes if self.recorded and probe.name in self.probes)
 
     def _evidence(self, name: str) -> tuple[Digest, Evidence]:
         """Return the evidence, made once: many checks read one probe."""

@@ -55,8 +55,9 @@ class Hosts:
     faces: NamespaceHosts
     loop: LoopThread
 
-    def sh(self, name: str, text: str) -> str:
-        ran = self.loop.run(self.faces.exec(name, ["sh", "-ec", text]))
+    def sh(self, name: str, text: str, stdin: str = "") -> str:
+        """Run a script; a secret is never in it, but on stdin."""
+        ran = self.loop.run(self.faces.exec(name, ["sh", "-ec", text], stdin=stdin.encode()))
         assert ran.rc == 0, ran.stderr
         return ran.stdout.decode()
 
@@ -149,9 +150,10 @@ def prepare_host(hosts: Hosts, name: str, folder: Path) -> None:
         name,
         f"echo {DRIVER} > /usr/lib/clusterctl-lab/driver-version\n"
         "ln -sf /usr/lib/clusterctl-lab/nvidia-smi /usr/bin/nvidia-smi\n"
-        f"cat > {SSH}/id_ed25519 <<'END'\n{(folder / USER).read_text()}END\n"
+        f"(umask 077; cat > {SSH}/id_ed25519)\n"
         f"cat > {SSH}/known_hosts <<'END'\n{known}\nEND\n"
         f"chown {USER}: {SSH}/*; chmod 600 {SSH}/id_ed25519\n"
         "until [ -S /run/dbus/system_bus_socket ]; do sleep 0.1; done\n"
         "systemctl is-system-running --wait >/dev/null || true\n",
+        stdin=(folder / USER).read_text(),
     )

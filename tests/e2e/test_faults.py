@@ -39,7 +39,7 @@ BATCHES = 2 if WHOLE else 1
 """How many times each of the hosts that run is broken, found, repaired and released."""
 HEALTHY = 4
 """Partners for hosts with loads that need a second host."""
-ELSEWHERE = {"host_network", "roce", "zpool"}
+ELSEWHERE = {"ethernet_pairs", "host_network", "roce", "zpool"}
 """Checks of what hosts of a lab have not: a network of their own, adapters in Ethernet mode, disks."""
 DATA = Path(__file__).with_name("data")
 TABLE = expectations()

@@ -120,7 +120,7 @@ def test_a_campaign_of_this_process_is_left_to_the_batch_that_leads_it(book: Sql
 
 
 OTHER_LIMITS = Plan(PLAN.suite, replace(PLAN.limits, digest="other"), PLAN.user)
-LONGER = Plan(replace(PLAN.suite, pair_seconds=900), PLAN.limits, PLAN.user)
+LONGER = Plan(replace(PLAN.suite, pair_seconds=1800), PLAN.limits, PLAN.user)
 OTHER_SUITE = Plan(replace(PLAN.suite, name="nightly"), PLAN.limits, PLAN.user)
 
 

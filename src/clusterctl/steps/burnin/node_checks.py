@@ -131,13 +131,14 @@ class NodeChecker:
             return None
         received = clock.now()
         expected = self._expected(node, sent, received)
-        if not again:
+        answer = replace(answer, recorded=node.recorded)
+        if node.recorded and not again:
             driver = expected.driver_version
             node.keep([session_evidence(answer, sent, received, driver, self.plan.suite, load=load)])
         judged = judge(plan.checks, answer, expected)
         node.findings += judged.findings
         node.keep(judged.evidence)
-        if not again:
+        if node.recorded and not again:
             node.figures += tuple(samples(node.state.id, node.sku.name, answer))
         return answer
 
