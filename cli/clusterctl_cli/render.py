@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -119,7 +118,11 @@ def finding_json(finding: Finding, waiver: Waiver | None = None) -> dict[str, An
 
 def value_json(value: Quantity | Bound | str | None) -> dict[str, Any] | str | None:
     """Return `{"value":…, "unit":…}` of a quantity, `{"low":…, "high":…, "unit":…}` of a bound; a word as it is."""
-    return value if value is None or isinstance(value, str) else asdict(value)
+    if isinstance(value, Quantity):  # not by `asdict`: a fleet has tens of thousands
+        return {"value": value.value, "unit": value.unit}
+    if isinstance(value, Bound):
+        return {"low": value.low, "high": value.high, "unit": value.unit}
+    return value
 
 
 def findings_table(findings: Sequence[Finding], waivers: Sequence[Waiver], now: datetime) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from clusterctl.edges.clock import CLOCK
@@ -44,7 +44,6 @@ WHOLE_MATRIX = 64
 """Up to this number of nodes every pair is read; of more, those of nodes with a load that did not pass."""
 MOST_PAIRS = 3000
 """Pieces of evidence that are read for the pairs at most."""
-_EVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,11 +251,9 @@ def _evidence(context: SiteContext, nodes: Iterable[NodeState]) -> Mapping[Diges
 
 
 def _events(context: SiteContext, wanted: set[NodeId]) -> Mapping[NodeId, Sequence[Event]]:
-    """Return the events of these nodes, by one query: a thousand queries take longer than the page."""
     by_node: dict[NodeId, list[Event]] = defaultdict(list)
-    for event in context.journal.recent(SHOWN, _EVER) if wanted else ():
-        if event.stream is Stream.NODE and event.subject in wanted:
-            by_node[NodeId(event.subject)].append(event)
+    for event in context.journal.histories(wanted, SHOWN):
+        by_node[NodeId(event.subject)].append(event)
     return by_node
 
 

@@ -54,12 +54,14 @@ def drift(baseline: Baseline, bios: Bios | None, firmware: tuple[Firmware, ...] 
     return (*firmware_drift(baseline, firmware), *bios_drift(baseline, bios))
 
 
+def _bios_unreported(baseline: Baseline) -> tuple[Drift, ...]:
+    wanted = {name: value for wish in baseline.bios for name, value in wish.attributes.items()}
+    return tuple(_unknown(name, value, "the BMC does not report the BIOS settings") for name, value in wanted.items())
+
+
 def bios_drift(baseline: Baseline, bios: Bios | None) -> tuple[Drift, ...]:
     if bios is None:
-        wanted = {name: value for wish in baseline.bios for name, value in wish.attributes.items()}
-        return tuple(
-            _unknown(name, value, "the BMC does not report the BIOS settings") for name, value in wanted.items()
-        )
+        return _bios_unreported(baseline)
     wishes = [wish for wish in baseline.bios if _matches(bios.registry, wish.registry)]
     if baseline.bios and not wishes:
         note = f"no group of the baseline is for the attribute registry {bios.registry!r}"
