@@ -100,3 +100,13 @@ def test_a_finding_about_a_part_is_not_about_the_machine() -> None:
     """A part has a stream of its own, in which an operator's decision is stored a second time."""
     reported = written(new_event("part", "GPU77", Kind.NODE_QUARANTINED, {"serial": "GPU77", **STOP}), 1, day(1), "eva")
     assert found(reported, reported) == Offenders()
+
+
+def test_the_order_is_that_of_the_offences_whoever_came_first() -> None:
+    """Most offences first, then the longest time out, then by name."""
+    few = [quarantined("b", day(n)) for n in (1, 2)]
+    many = [quarantined("c", day(n)) for n in (3, 4, 5)]
+    equal = [quarantined("a", day(n)) for n in (1, 2)]
+    output = found(*few, *many, *equal)
+    assert [one.node for one in output.nodes] == ["c", "a", "b"]
+    assert [output.of(NodeId(name)) is not None for name in ("a", "b", "c", "d")] == [True, True, True, False]
