@@ -31,7 +31,7 @@ from tests.steps.discover.test_discover import NoJournal
 KINDS = ("cpus", "dimms", "gpus", "hcas", "nics", "drives", "psus", "fans")
 FIELDS = {"slots": "slot", "serials": "serial", "macs": "mac", "guids": "guid", "cores": "cores", "ports": "port"}
 SIZES = {"dimms": "size_mib", "drives": "size_bytes"}
-TOLD = ("bios_version", "bmc_firmware", "memory_gib", "health", "stale")
+REPORTED = ("bios_version", "bmc_firmware", "memory_gib", "health", "stale")
 MACHINES = [name for name in CASES if "error" not in load_truth(name)["identity"]]
 
 
@@ -95,7 +95,7 @@ def test_inventory(read: Read) -> None:
     assert set(expected) >= set(KINDS)
     found = {kind: described(kind, getattr(read.inventory, kind), expected[kind]) for kind in KINDS}
     assert found == {kind: in_order(expected[kind]) for kind in KINDS}
-    reported = {name: getattr(read.inventory, name) for name in TOLD if name in expected}
+    reported = {name: getattr(read.inventory, name) for name in REPORTED if name in expected}
     assert reported == {name: expected[name] for name in reported}
     incomplete = {kind for kind in KINDS if getattr(read.inventory, kind) is not None}
     incomplete = {kind for kind in incomplete if not read.inventory.complete(kind)}
