@@ -1,11 +1,13 @@
-"""What the watch of a load costs: processor time on the node for one reading, and on the controller for one judgement.
+"""What the watch of a load costs: processor time on the node for one reading and for the sampler, and on the controller
+for one judgement.
 
-    python -m benchmarks.load_watch [--gpus 8] [--readings 20]
+    python -m benchmarks.load_watch [--gpus 8] [--readings 20] [--seconds 60]
 
 The node's program runs on this machine with the watch's probes, whose tools are replaced by `cat` of recorded output
 for so many GPUs and adapters. The figures are thus our own cost, and that of starting the programs; what nvidia-smi,
 perfquery and dmesg take themselves can only be measured on a GPU host. A load has one reading after it; the one before
-it is mostly that of the load before.
+it is mostly that of the load before. The sampler reads ordinary files laid out as sysfs is, of 8 adapters, 240 PCIe
+devices with AER and 32 memory modules; what the drivers of real files take is not in it, nor nvidia-smi's own time.
 """
 
 from __future__ import annotations
@@ -20,12 +22,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from clusterctl.steps.burnin.node_watch import SLOWER
 from clusterctl_burnin.check import Expected
 from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.probe import Readings, parse_readings, script
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.watch import LoadRun, judge, probes, watched
 from tests.burnin.kit import HEALTHY, expected
+from tests.burnin.sampler_kit import FakeNode, sampling
 
 LOADS_S = (10, 30, 60, 900)
 
@@ -34,12 +38,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpus", type=int, default=8)
     parser.add_argument("--readings", type=int, default=20)
+    parser.add_argument("--seconds", type=int, default=60)
     options = parser.parse_args()
     node, answer = _reading(options.gpus, options.readings)
     controller = _judgement(answer, options.gpus, options.readings)
     print(f"node: {1000 * node:.0f} ms of processor time for a reading of {options.gpus} GPUs and adapters")
     for seconds in LOADS_S:
         print(f"  {100 * node / seconds:6.3f} % of a core over a load of {seconds} s")
+    share = _sampler(options.gpus, options.seconds)
+    print(f"sampler: {100 * share:.2f} % of a core while a load of {options.seconds} s runs")
     print(f"controller: {1000 * controller:.1f} ms of processor time for a judgement")
 
 
@@ -68,6 +75,19 @@ def _reading(gpus: int, count: int) -> tuple[float, Readings]:
         for _ in range(count):
             done = subprocess.run([sys.executable, "-"], input=text, capture_output=True, check=True)
     return (_children() - used) / count, parse_readings(done.stdout.decode())
+
+
+ADAPTERS, PCIE_DEVICES, MODULES = 8, 240, 32
+
+
+def _sampler(gpus: int, seconds: int) -> float:
+    """Return the share of a core that the sampler takes, its start included."""
+    with tempfile.TemporaryDirectory() as folder:
+        node = FakeNode(Path(folder), adapters=ADAPTERS, gpus=gpus, devices=PCIE_DEVICES, modules=MODULES)
+        with sampling(node, "clusterctl-benchmark", limit=seconds + 60, pace=(1.0, float(SLOWER))) as running:
+            time.sleep(seconds)
+            samples = running.samples()
+    return samples.processor_seconds / samples.seconds
 
 
 def _children() -> float:

@@ -149,7 +149,7 @@ class Check:
             found = [inconclusive(self.name, UnmeasuredError(f"{self.name} found nothing to judge"))]
         judged = without_figure(self.name, self.limits, expected.limits, found)
         evidence = readings.digests(self.probes)
-        return tuple(replace(f, evidence=f.evidence or evidence, limits=expected.limits.digest) for f in judged)
+        return tuple(finding.judged_by(expected.limits.digest, evidence) for finding in judged)
 
     def found_during(self, before: Readings, after: Readings, expected: Expected) -> tuple[Finding, ...]:
         """Judge the time between two readings; empty where nothing was added, or where the check has no `watch`.
@@ -192,18 +192,21 @@ def without_figure(
     judged = [one for one in found if one.verdict in (Verdict.PASS, Verdict.WARN)]
     if not lacking or not judged:
         return tuple(found)
+    return (*(one for one in found if one.verdict is not Verdict.PASS), _no_limit(name, lacking, limits, judged[0]))
+
+
+def _no_limit(name: str, lacking: Sequence[LimitKey], limits: Limits, judged: Finding) -> Finding:
     names = ", ".join(f"{key.name} ({key.unit})" for key in lacking)
-    open_one = Finding(
+    return Finding(
         check=name,
         verdict=Verdict.INCONCLUSIVE,
         code=Code.NO_LIMIT,
-        measured=judged[0].measured if len(lacking) == 1 else None,
+        measured=judged.measured if len(lacking) == 1 else None,
         cause=f"the limits {limits.name} have no figure for {names}",
         remedy=f"write the figure into the site's limits/{limits.name}.yml; clusterctl sku calibrate proposes one",
-        evidence=judged[0].evidence,
+        evidence=judged.evidence,
         limits=limits.digest,
     )
-    return (*(one for one in found if one.verdict is not Verdict.PASS), open_one)
 
 
 def in_order(checks: Iterable[Check]) -> tuple[Check, ...]:

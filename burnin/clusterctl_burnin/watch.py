@@ -1,7 +1,7 @@
 """The watch: what rose on a node while a load ran, by the checks' own parsers and limits.
 
-A node is read before and after each load. A load that ends well although a part of the node had an error meanwhile did
-not pass. What could not be read, or was counted from zero again, is INCONCLUSIVE.
+A node is read before and after each load, and sampled while it runs. A load that ends well although a part of the node
+had an error meanwhile did not pass. What could not be read, or was counted from zero again, is INCONCLUSIVE.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from datetime import datetime
 
 from clusterctl.fleet.finding import Evidence, Finding, Verdict, worst
 from clusterctl.fleet.finding_code import Code
+from clusterctl.formats.host.load_samples import LoadSamples
 from clusterctl_burnin.check import Check, Expected, inconclusive
 from clusterctl_burnin.loads.obstacles import WATCH
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+from clusterctl_burnin.probes.load_samples import LOAD_SAMPLES, samples_of
 from clusterctl_burnin.sweep import Judged, distinct
 
 NAME = WATCH
@@ -43,8 +45,13 @@ def watched(checks: Iterable[Check]) -> tuple[Check, ...]:
 
 
 def probes(checks: Iterable[Check]) -> tuple[Probe, ...]:
-    """Return what is read before and after a load, each probe once."""
+    """Return what is read before and after a load, each probe once; the samples are there after it only."""
     return distinct(probe for check in checks if check.watch is not None for probe in check.watch.probes)
+
+
+def samples_wanted(checks: Iterable[Check]) -> bool:
+    """Return whether one of the checks judges what was sampled while a load ran."""
+    return any(check.watch is not None and LOAD_SAMPLES in check.watch.probes for check in checks)
 
 
 def judge(
@@ -62,12 +69,35 @@ def judge(
         return Judged((_rebooted(run),), ())
     judged = [finding for check in checks for finding in check.found_during(before, after, expected)]
     blind = {finding.check: finding.cause for finding in judged if finding.verdict is Verdict.NOT_APPLICABLE}
-    found = [_noted(finding, run) for finding in judged if finding.check not in blind]
-    return Judged((*found, _watched(checks, blind, run)), tuple(_named(found, before, after)))
+    samples = samples_of(after)
+    found = [_noted(finding, run, _second(finding, samples)) for finding in judged if finding.check not in blind]
+    return Judged((*found, _watched(checks, blind, run, samples)), tuple(_named(found, before, after)))
 
 
-def _noted(finding: Finding, run: LoadRun) -> Finding:
-    return replace(finding, cause=f"{finding.cause} ({run})")
+def _noted(finding: Finding, run: LoadRun, second: str = "") -> Finding:
+    return replace(finding, cause=f"{finding.cause} ({run}{second})")
+
+
+_SAMPLED = {
+    "hca_errors": "port",
+    "ethernet_link": "ethernet",
+    "nvlink_errors": "nvlink",
+    "gpu_ecc": "gpu_ecc",
+}
+"""Kind of the sampled counters, by the check that judges what rose."""
+
+
+def _second(finding: Finding, samples: LoadSamples | None) -> str:
+    """Return the second of the load in which the part's counters first rose, as text; empty where it is not known."""
+    kind = _SAMPLED.get(finding.check)
+    if samples is None or kind is None:
+        return ""
+    part = finding.subject.removeprefix("gpu ")
+    risen = samples.rises(kind, part) if part else ()
+    if finding.code is Code.HCA_LINK_DOWNS:
+        risen = tuple(one for one in risen if one.counter == "link_downed")
+    seconds = [at for one in risen for at, _ in one.rises]
+    return f", first seen in second {min(seconds):.0f}" if seconds else ""
 
 
 def _rebooted(run: LoadRun) -> Finding:
@@ -82,7 +112,7 @@ def _rebooted(run: LoadRun) -> Finding:
     )
 
 
-def _watched(checks: Sequence[Check], blind: Mapping[str, str], run: LoadRun) -> Finding:
+def _watched(checks: Sequence[Check], blind: Mapping[str, str], run: LoadRun, samples: LoadSamples | None) -> Finding:
     seeing = ", ".join(check.name for check in checks if check.name not in blind)
     unseen = "".join(f"; {name} did not: {cause}" for name, cause in blind.items())
     return Finding(
@@ -90,8 +120,25 @@ def _watched(checks: Sequence[Check], blind: Mapping[str, str], run: LoadRun) ->
         verdict=Verdict.PASS,
         code=Code.PASSED,
         subject=run.load,
-        cause=f"{seeing} watched the node ({run}){unseen}",
+        cause=f"{seeing} watched the node ({run}){_peaks(samples)}{unseen}",
     )
+
+
+_PEAKS = (("gpu", "temperature", "°C"), ("gpu", "power", "W"), ("adapter", "asic", "°C"))
+
+
+def _peaks(samples: LoadSamples | None) -> str:
+    """Return how often the node was sampled, and the highest values, as text."""
+    if samples is None:
+        return ""
+    highs = []
+    for kind, gauge, unit in _PEAKS:
+        seen = [one for one in samples.highs(kind) if one.gauge == gauge]
+        if seen:
+            top = max(seen, key=lambda one: one.high)
+            highs.append(f"{kind} {top.part} at most {top.high:.0f} {unit} in second {top.at:.0f}")
+    peaks = f"; {', '.join(highs)}" if highs else ""
+    return f", sampled {samples.samples} times in {samples.seconds:.0f} s{peaks}"
 
 
 def _named(found: Iterable[Finding], *readings: Readings) -> Iterator[Evidence]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.operations.operation import current_time
 from clusterctl_cli.formats import Format, asked, print_document
 from clusterctl_cli.render_fabric import fault_json, faults_text, links_json, links_text
-from clusterctl_cli.render_people import hold_json, people_text, standing, waiver_json, waivers_brief
+from clusterctl_cli.render_people import cause_and_remedy, hold_json, people_text, waiver_json, waivers_brief
 from clusterctl_cli.text import ago, columns, echo, terminal_width
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ VERDICT_STYLES = {
 
 def node_json(node: NodeSummary | NodeState, now: datetime) -> dict[str, Any]:
     """Return one node of `nodes --json`, which is a stable contract."""
-    cause, remedy = standing(node, now)
+    cause, remedy = cause_and_remedy(node, now)
     return {
         "name": node.name,
         "stage": node.stage.value,
@@ -85,7 +84,7 @@ def left_alone(refused: Mapping[str, str]) -> list[str]:
 
 
 def _why(node: NodeSummary, now: datetime) -> str:
-    return "; ".join(part for part in (standing(node, now)[0], waivers_brief(node, now)) if part)
+    return "; ".join(part for part in (cause_and_remedy(node, now)[0], waivers_brief(node, now)) if part)
 
 
 def _stage(node: NodeSummary, now: datetime) -> str:
@@ -119,7 +118,11 @@ def finding_json(finding: Finding, waiver: Waiver | None = None) -> dict[str, An
 
 def value_json(value: Quantity | Bound | str | None) -> dict[str, Any] | str | None:
     """Return `{"value":…, "unit":…}` of a quantity, `{"low":…, "high":…, "unit":…}` of a bound; a word as it is."""
-    return value if value is None or isinstance(value, str) else asdict(value)
+    if isinstance(value, Quantity):  # not by `asdict`: a fleet has tens of thousands
+        return {"value": value.value, "unit": value.unit}
+    if isinstance(value, Bound):
+        return {"low": value.low, "high": value.high, "unit": value.unit}
+    return value
 
 
 def findings_table(findings: Sequence[Finding], waivers: Sequence[Waiver], now: datetime) -> Table:

@@ -35,7 +35,7 @@ class Gpu:
     hot_slowdown   its hardware lowers its clock for heat, although it is idle
     pcie_generation   the highest that it and its slot reach
     idle_w         the power that it draws while idle
-    under_load     what happens to it once the GPUs have been loaded: `xid`, `ecc`, `nvlink`, `pcie`; empty for nothing
+    under_load     what happens to it once the GPUs have been loaded: `xid`, `ecc`, `nvlink`, `pcie`, `aer`, or nothing
     """
 
     index: int
@@ -118,6 +118,7 @@ class Hca:
     psid              which board it is, by its maker's number of the firmware's parameter set
     configured       the subnet manager has made its port active
     gpu_path_slow    it reads and writes GPU memory slowly, and the host's at its full rate
+    load_hot         its chip gets too hot once the fabric has been loaded
     ethernet         its link layer is Ethernet (RoCE)
     """
 
@@ -140,6 +141,7 @@ class Hca:
     module_firmware: str = "47.171.1012"
     configured: bool = True
     gpu_path_slow: bool = False
+    load_hot: bool = False
     errors: PortErrors = PortErrors()
     shaping: Shaping | None = None
 

@@ -55,8 +55,9 @@ class Hosts:
     faces: NamespaceHosts
     loop: LoopThread
 
-    def sh(self, name: str, text: str) -> str:
-        ran = self.loop.run(self.faces.exec(name, ["sh", "-ec", text]))
+    def sh(self, name: str, text: str, stdin: str = "") -> str:
+        """Run a script; a secret is never in it, but on stdin."""
+        ran = self.loop.run(self.faces.exec(name, ["sh", "-ec", text], stdin=stdin.encode()))
         assert ran.rc == 0, ran.stderr
         return ran.stdout.decode()
 
@@ -103,7 +104,7 @@ def lab_hosts(folder: Path, count: int) -> Iterator[Hosts]:
         with ParamikoShell(UtcClock(), Origin.REAL) as shell:
             hosts = Hosts(machines, addresses, shell, faces, loop)
             for name in machines:
-                furnish(hosts, name, folder)
+                prepare_host(hosts, name, folder)
             yield hosts
     finally:
         loop.run(faces.close())
@@ -142,16 +143,17 @@ def install(
     return addresses
 
 
-def furnish(hosts: Hosts, name: str, folder: Path) -> None:
+def prepare_host(hosts: Hosts, name: str, folder: Path) -> None:
     """What the roles would have done: the driver's package, keys between the nodes."""
     known = "\n".join(f"{a.address} {a.host_key}" for a in hosts.addresses.values())
     hosts.sh(
         name,
         f"echo {DRIVER} > /usr/lib/clusterctl-lab/driver-version\n"
         "ln -sf /usr/lib/clusterctl-lab/nvidia-smi /usr/bin/nvidia-smi\n"
-        f"cat > {SSH}/id_ed25519 <<'END'\n{(folder / USER).read_text()}END\n"
+        f"(umask 077; cat > {SSH}/id_ed25519)\n"
         f"cat > {SSH}/known_hosts <<'END'\n{known}\nEND\n"
         f"chown {USER}: {SSH}/*; chmod 600 {SSH}/id_ed25519\n"
         "until [ -S /run/dbus/system_bus_socket ]; do sleep 0.1; done\n"
         "systemctl is-system-running --wait >/dev/null || true\n",
+        stdin=(folder / USER).read_text(),
     )

@@ -11,10 +11,27 @@ import pytest
 from clusterctl.fleet.finding import Finding, Origin, Verdict
 from clusterctl.fleet.quantity import Quantity
 from clusterctl_burnin.loads.single_node.all_at_once import LOAD
+from clusterctl_burnin.node.programs import adapter_load
 from clusterctl_burnin.probe import ProbeResult, Readings, Status
 from tests.burnin import gpu_load_kit
-from tests.burnin.kit import LIMITS, SKU, START, expected
+from tests.burnin.kit import LIMITS, SKU, START, expected, healthy_text
 from tests.burnin.solo_kit import counted, drives, fio, loaded, package
+
+
+def adapters(*names: str, trouble: str = "", **bad: tuple[int, str]) -> dict[str, object]:
+    """What `adapter-load` prints; the clients of `bad` ended with this code and message."""
+    well: dict[str, object] = {"code": 0, "output": "", "error": ""}
+
+    def client(name: str) -> dict[str, object]:
+        code, error = bad.get(name, (0, ""))
+        return {"code": code, "output": "", "error": error}
+
+    return {
+        "version": 1,
+        "trouble": trouble,
+        "adapters": [{"name": name, "server": well, "client": client(name)} for name in names],
+    }
+
 
 POWER_BRAKE = "0x0000000000000088"
 FOUR_GPUS = replace(SKU, gpu_count=4, data_drive_count=1)
@@ -22,6 +39,7 @@ WELL = {
     "gpu_load": gpu_load_kit.document(map(gpu_load_kit.gpu, range(4))),
     "stress_ng": json.dumps(loaded(package(0), package(1))),
     "nvme_read": json.dumps(drives(nvme0n1=fio("fio_read"))),
+    "adapter_load": json.dumps(adapters("mlx5_0", "mlx5_1")),
 }
 
 
@@ -46,13 +64,14 @@ def test_all_well_is_one_finding() -> None:
     """It names what ran."""
     (found,) = findings()
     assert (found.check, found.verdict) == ("all_at_once", Verdict.PASS)
-    assert found.cause == "gpu_load, stress_ng, nvme_read ran at the same time without a fault"
+    assert found.cause == "gpu_load, stress_ng, nvme_read, adapter_load ran at the same time without a fault"
 
 
 def test_its_probes_are_its_own_and_run_together() -> None:
     """They are kept apart from those of the loads alone; GPUs work for as long as the others."""
     probes = {probe.name: probe.argv for probe in LOAD.probes(LIMITS, 120)}
-    assert set(probes) == {"all_at_once.gpu_load", "all_at_once.stress_ng", "all_at_once.nvme_read"}
+    assert set(probes) == {f"all_at_once.{name}" for name in ("gpu_load", "stress_ng", "nvme_read", "adapter_load")}
+    assert probes["all_at_once.adapter_load"][1] == "120"
     assert probes["all_at_once.stress_ng"][1] == "120"
     assert probes["all_at_once.gpu_load"][probes["all_at_once.gpu_load"].index("--seconds") + 1] == "60"
 
@@ -63,6 +82,39 @@ def test_power_that_does_not_reach_is_the_nodes() -> None:
     assert (found.verdict, found.subject, found.measured) == (Verdict.FAIL, "node", Quantity(4, "GPUs"))
     assert found.cause.startswith("with all other work, gpu_load: the server's power brake")
     assert "power supplies" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("document", "verdict", "subject"),
+    [
+        (adapters("mlx5_0", "mlx5_1", mlx5_1=(1, "Completion with error at client")), Verdict.FAIL, "mlx5_1"),
+        (adapters("mlx5_0", "mlx5_1", mlx5_0=(124, "it did not answer")), Verdict.FAIL, "mlx5_0"),
+        (adapters("mlx5_0", mlx5_0=(127, "no such file")), Verdict.INCONCLUSIVE, "node"),
+        (adapters(trouble="ibstat: can't open"), Verdict.INCONCLUSIVE, "node"),
+    ],
+)
+def test_an_adapter_that_fails_while_all_else_works(
+    document: dict[str, object], verdict: Verdict, subject: str
+) -> None:
+    """It is named; without perftest or a list of adapters nothing of them passes."""
+    (found,) = findings(adapter_load=json.dumps(document))
+    assert (found.verdict, found.subject) == (verdict, subject)
+    assert found.cause.startswith("with all other work, adapter_load: ")
+
+
+def test_adapters_without_an_active_port_are_not_loaded() -> None:
+    """That is hca_link's finding."""
+    (found,) = findings(adapter_load=json.dumps(adapters()))
+    assert found.verdict is Verdict.PASS
+    assert "adapter_load" not in found.cause
+
+
+def test_which_adapters_are_loaded() -> None:
+    """By ibstat, recorded on 8 x H100: those with an active InfiniBand port."""
+    listing = healthy_text("ibstat")
+    assert adapter_load.active(listing) == ["mlx5_0", "mlx5_1"]
+    assert adapter_load.active(listing.replace("State: Active", "State: Down", 1)) == ["mlx5_1"]
+    assert adapter_load.active(listing.replace("Link layer: InfiniBand", "Link layer: Ethernet", 1)) == ["mlx5_1"]
 
 
 def test_a_rate_is_no_fault_here() -> None:
@@ -76,7 +128,7 @@ def test_wrong_results_are_reported_with_their_evidence() -> None:
     (found,) = findings(stress_ng=json.dumps(loaded(package(0), package(1, "stress_ng_wrong", 2))))
     (alone,) = findings()
     assert (found.subject, found.verdict, len(found.evidence)) == ("cpu 1", Verdict.FAIL, 1)
-    assert len(alone.evidence) == 3
+    assert len(alone.evidence) == 4
 
 
 def test_a_warning_does_not_hide_that_the_rest_passed() -> None:

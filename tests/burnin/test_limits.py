@@ -15,9 +15,16 @@ from clusterctl.fleet.finding import Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity
 from clusterctl_burnin.check import without_figure
+from clusterctl_burnin.fleet_metrics import METRICS
 from clusterctl_burnin.kernel_log.nvidia_codes import recovery, sxid_table, xid_table
 from clusterctl_burnin.limits.limit import VERSION, LimitKey
-from clusterctl_burnin.limits.reading import LimitsText, limits_behind, parse_limits, shipped_limits
+from clusterctl_burnin.limits.reading import (
+    LimitsText,
+    hardware_of_shipped,
+    limits_behind,
+    parse_limits,
+    shipped_limits,
+)
 from clusterctl_burnin.package_data import names_in, text_of
 from clusterctl_burnin.registry import CHECKS, GROUP_LOADS, NODE_LOADS, keys_of, limit_keys
 from clusterctl_burnin.suites.suite import Changes, parse_suite, shipped_suite
@@ -160,6 +167,75 @@ def test_patience_stretches_the_probes_and_no_verdict() -> None:
     assert sweep(checks, patient.patience).timeout > 2 * sweep(checks).timeout
     longest = max(probe.timeout for check in checks for probe in check.probes)
     assert f'\\"timeout\\": {4 * longest}' in sweep(checks, 4).stdin.decode()
+
+
+PARTS = {"hca": "MT_0000000838", "gpu_vbios": "NVIDIA H100 80GB HBM3", "transceiver": "MMA4Z00-NS"}
+"""A kind of each part that `firmware` lists."""
+
+
+BARE = re.sub(r"^firmware:\n(?:[ #].*\n)+", "", GOOD, flags=re.MULTILINE)
+"""Limits that list no firmware."""
+
+
+def with_firmware(part: str, version: str = "1.2") -> str:
+    entry = f"{{versions: ['{version}'], otherwise: fail, source: ours}}"
+    return f"{BARE}firmware:\n  {part}:\n    others: warn\n    wanted:\n      {PARTS[part]}: {entry}\n"
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_digest_follows_the_firmware_of_each_part(part: str) -> None:
+    """Reports by other versions are distinguished; a file without a list has the digest that it always had."""
+    limits = parse_limits(with_firmware(part), where="x.yml")
+    assert limits.firmware
+    assert (
+        len({lab_limits().digest, limits.digest, parse_limits(with_firmware(part, "1.3"), where="x.yml").digest}) == 3
+    )
+    wanted = getattr(limits.firmware, part)
+    assert (wanted.stranger, wanted.wanted[PARTS[part]].verdict) == (Verdict.WARN, Verdict.FAIL)
+
+
+def test_a_file_that_extends_another_differs_by_its_figures_alone() -> None:
+    """`extends` is no figure: the file that it names, written out, is the same limits."""
+    text = f"version: 1\nname: {SHIPPED}\nhardware: {hardware_of_shipped()[SHIPPED]!r}\nextends: {SHIPPED}\n"
+    assert parse_limits(text, where="x.yml").digest == shipped_limits(SHIPPED).digest
+
+
+def test_a_metric_that_is_compared_twice_is_refused() -> None:
+    name = next(iter(METRICS))
+    text = re.sub(r"^compared:.*(\n[ #].*)*$", f"compared: [{name}, {name}]", GOOD, flags=re.MULTILINE)
+    with pytest.raises(UsageError, match="each metric once"):
+        parse_limits(text, where="x.yml")
+
+
+def test_what_an_extended_file_compares_is_taken_over() -> None:
+    """Every field that a file does not write is the other file's, not the default."""
+    name = next(iter(METRICS))
+    base = re.sub(r"^compared:.*(\n[ #].*)*$", f"compared: [{name}]", GOOD, flags=re.MULTILINE)
+    others = {"one": LimitsText(re.sub(r"^name: .*$", "name: one", base, flags=re.MULTILINE), "site/one.yml")}
+    text = "version: 1\nname: two\nhardware: ours\nextends: one\n"
+    assert parse_limits(text, where="site/two.yml", others=others).compared == {name}
+
+
+@pytest.mark.parametrize("more", ["colour: blue", "patience: 0.5", "patience: 101"])
+def test_an_unknown_field_and_patience_out_of_bounds_are_refused(more: str) -> None:
+    with pytest.raises(UsageError, match=f"x.yml:[0-9]+ {more.split(':', maxsplit=1)[0]}"):
+        parse_limits(f"{GOOD}{more}\n", where="x.yml")
+
+
+@pytest.mark.parametrize("patience", [1, 100])
+def test_patience_at_its_bounds(patience: int) -> None:
+    assert parse_limits(f"{GOOD}patience: {patience}\n", where="x.yml").patience == patience
+
+
+def test_an_open_version_is_met_by_every_one_and_reported_as_open() -> None:
+    limits = parse_limits(re.sub(r"value: 28\.39\.1002", "value: null", GOOD, count=1), where="x.yml")
+    assert limits.open == {"hca_firmware_min"}
+    assert limits.versions["hca_firmware_min"].value == "0.0"
+    assert lab_limits().versions["hca_firmware_min"].value == "28.39.1002"
+    (behind,) = (one for one in limits_behind("hca_firmware", limits) if one.name == "hca_firmware_min")
+    assert (behind.value, behind.unit) == ("open", "")
+    (named,) = (one for one in limits_behind("hca_firmware", lab_limits()) if one.name == "hca_firmware_min")
+    assert named.value == "28.39.1002"
 
 
 def test_the_digest_follows_the_figures_not_the_comments() -> None:
@@ -316,6 +392,7 @@ def test_a_figure_without_a_source_is_open_and_its_check_never_passes() -> None:
     open_one = "  gpu_idle_memory_max: {value: null, unit: MiB, source: not calibrated}\n"
     limits = parse_limits(text.replace(line[0], open_one, 1), where="x.yml")
     assert limits.open == {"gpu_idle_memory_max"}
+    assert limits["gpu_idle_memory_max"].value == sys.float_info.max, "every measurement meets it"
     assert limits.digest != lab_limits().digest
     keys = keys_of("gpu_idle")
     good = passed("gpu_idle", "idle", measured=Quantity(4, "MiB"))

@@ -5,29 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from clusterctl.fleet.finding import Origin, Report, Verdict
-from clusterctl.fleet.node import Serial
+from clusterctl.fleet.node import NodeId, Serial
+from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
+from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SkuLimits
+from clusterctl.steps.burnin.node_watch import NodeWatch, WatchPlan
 from clusterctl_burnin.campaign import GroupTrials, Plan, read
 from clusterctl_burnin.check import Expected
+from clusterctl_burnin.host_requirements import HostRequirements
 from clusterctl_burnin.hunting.node_status import Measured
+from clusterctl_burnin.limits.methods import EthernetPairMethod
 from clusterctl_burnin.loads.model import Member
 from clusterctl_burnin.loads.report import findings
 from clusterctl_burnin.probe import Readings, argv_for, parse_readings
 from clusterctl_burnin.probes.ibstat import compute_adapters
 from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_burnin.sweep import Judged, judge, sweep
-from tests.burnin.lab_kit import DRIVER, USER, Hosts, lab_hosts, needs_lab
+from tests.burnin.lab_kit import DRIVER, USER, Hosts, UtcClock, lab_hosts, needs_lab
 from tests.fleet.skus import H100_X8
 from tests.lab_data import lab_limits
 from tests.real_site import no_gold_on_a_real_site
 
 pytestmark = [pytest.mark.lab, needs_lab]
 
-SUITE = shipped_suite()
+SUITE = replace(shipped_suite(), pair_seconds=None)  # the messages of the limits file, not 15 minutes
 LIMITS = lab_limits()
 
 
@@ -46,6 +52,30 @@ def swept(hosts: Hosts, name: str) -> tuple[Readings, Judged]:
     serial = Serial(hosts.machines[name].serial)
     expected = Expected(name, serial, H100_X8, LIMITS, sent, datetime.now(UTC), DRIVER)
     return readings, judge(SUITE.checks, readings, expected)
+
+
+def under_test(hosts: Hosts, name: str) -> NodeUnderTest:
+    """A node of the lab as the burn-in knows it."""
+    state = NodeState(NodeId(name), name, serial=Serial(hosts.machines[name].serial), sku="lab")
+    return NodeUnderTest(state, Serial(hosts.machines[name].serial), hosts.addresses[name], SkuLimits(H100_X8, LIMITS))
+
+
+def node_watch(hosts: Hosts) -> NodeWatch:
+    def expected_of(node: NodeUnderTest, sent: datetime, received: datetime) -> Expected:
+        return Expected(node.name, node.serial, H100_X8, LIMITS, sent, received, DRIVER)
+
+    return NodeWatch(hosts.shell, UtcClock(), SUITE.checks, expected_of, WatchPlan(HostRequirements()))
+
+
+def test_a_load_is_sampled_and_nothing_is_left(hosts: Hosts) -> None:
+    """A sampler runs on the host while the load does, and ends with it; a quiet load has one finding, which names it."""
+    node, watch = under_test(hosts, "node002"), node_watch(hosts)
+    started = watch.begin(node, Deadline.after(300))
+    assert "load-sampler" in hosts.sh("node002", "grep -aohs load-sample[r] /proc/[0-9]*/cmdline || true")
+    watch.end(node, "gpu_load", started, Deadline.after(300))
+    assert [(one.check, one.verdict) for one in node.watched] == [("load_watch", Verdict.PASS)], node.watched
+    assert ", sampled " in node.watched[0].cause
+    assert "load-sampler" not in hosts.sh("node002", "grep -aohs load-sample[r] /proc/[0-9]*/cmdline || true")
 
 
 def test_a_sweep_of_a_healthy_host(hosts: Hosts) -> None:
@@ -120,3 +150,34 @@ def test_a_rail_without_carrier_is_found(hosts: Hosts) -> None:
     found = findings(reported, everyone, quick)
     bad = [(name, f.subject, f.verdict) for name, its in found.items() for f in its if f.verdict is not Verdict.PASS]
     assert bad == [("node003", "mlx5_1", Verdict.FAIL)]
+
+
+IPERF3 = ("/usr/bin/iperf3", "/lib/x86_64-linux-gnu/libiperf.so.0", "/lib/x86_64-linux-gnu/libsctp.so.1")
+
+
+def bring_iperf3(hosts: Hosts) -> None:
+    """Copy this machine's iperf3 to the hosts: no role of theirs has installed it."""
+    for name in hosts.machines:
+        for path in IPERF3:
+            copy = ["sh", "-ec", f"cat > {path}; chmod 755 {path}"]
+            assert hosts.loop.run(hosts.faces.exec(name, copy, stdin=Path(path).read_bytes())).rc == 0
+
+
+@pytest.mark.skipif(not Path(IPERF3[0]).exists(), reason="needs the package iperf3")
+def test_a_slow_ethernet_port_is_found(hosts: Hosts) -> None:
+    """Real iperf3 between all hosts, one of which passes 20 Mbit/s (tc): it fails with every partner, no other does."""
+    bring_iperf3(hosts)
+    limits = {**LIMITS.limits, "ethernet_pair_min": replace(LIMITS["ethernet_pair_min"], value=1.0)}
+    brief = EthernetPairMethod(processes=1, streams=1, seconds=2, timeout_seconds=60)
+    quick = replace(LIMITS, limits=limits, methods=replace(LIMITS.methods, ethernet_pairs=brief))
+    everyone = [replace(member, interface="eth0") for member in members(hosts)]
+    hosts.sh("node004", "tc qdisc add dev eth0 root tbf rate 20mbit burst 64kb latency 100ms")
+    try:
+        reported = measured(
+            hosts, Plan(replace(SUITE, loads=("ethernet_pairs",), pair_rounds=2), quick, USER), everyone
+        )
+    finally:
+        hosts.sh("node004", "tc qdisc del dev eth0 root")
+    found = findings(reported, everyone, quick)
+    bad = [(name, f.subject, f.verdict) for name, its in found.items() for f in its if f.verdict is not Verdict.PASS]
+    assert bad == [("node004", "node", Verdict.FAIL)], found

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +21,7 @@ from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.watch import NAME, LoadRun, disturbed, judge, watched
 from tests.burnin.kit import START, Edit, expected, healthy_text, readings, result
 
+SAMPLES = Path(__file__).parent / "data" / "load_samples"
 RUN = LoadRun("gpu_load", START, 900.0)
 WATCHED = watched(CHECKS.values())
 XID = (
@@ -44,6 +48,11 @@ def added(text: str) -> Edit:
     return lambda log: log + text
 
 
+def warmer(text: str) -> str:
+    """The exporter's metrics of another moment: the power of each GPU has moved."""
+    return re.sub(r"(DCGM_FI_DEV_POWER_USAGE[^}]*} )\d+", r"\g<1>97", text)
+
+
 def after(**broken: ProbeResult | Edit) -> Readings:
     """What is read after the load of 900 s."""
     ports = broken.pop("port_counters_once", None)
@@ -53,7 +62,8 @@ def after(**broken: ProbeResult | Edit) -> Readings:
         if ports is None or callable(ports)
         else ports
     )
-    found = readings(port_counters_once=known, **broken)
+    others = {"dcgm_metrics": warmer, **broken}
+    found = readings(port_counters_once=known, **others)
     moved = {name: replace(one, started=one.started + timedelta(seconds=900)) for name, one in found.probes.items()}
     return replace(found, probes=moved)
 
@@ -190,10 +200,131 @@ def test_time_lost_to_heat_or_a_brake(heat: int, brake: int, verdict: Verdict, c
     assert bad(readings(nvidia_smi=slowed(0)), then) == {("gpu_slowdown", "gpu 0"): (verdict, code)}
 
 
-def test_a_driver_that_counts_no_lost_time_is_named() -> None:
-    """Drivers before R570 have no such counters: the watch's own finding names what it did not watch."""
+def sampled(**changes: Any) -> Edit:
+    """The samples of a load, with other fields."""
+    return lambda text: json.dumps({**json.loads(text), **changes})
+
+
+def test_a_driver_that_counts_no_lost_time_is_sampled() -> None:
+    """Drivers before R570 have no such counters: the reasons that were sampled count. One answer alone warns."""
     (only,) = found(readings(), after())
-    assert "gpu_slowdown did not: the driver does not count" in only.cause
+    assert "gpu_slowdown" in only.cause
+
+    def held_back(times: int) -> Edit:
+        cool = {"0x0000000000000004": {"samples": 100, "first": 0.1}}
+        hot = {"0x0000000000000044": {"samples": times, "first": 33.0}}
+        return sampled(reasons={"0": cool, "1": {**cool, **hot}})
+
+    hot = bad(readings(), after(load_samples=held_back(9)))
+    assert hot == {("gpu_slowdown", "gpu 1"): (Verdict.FAIL, Code.GPU_THROTTLED)}
+    once = bad(readings(), after(load_samples=held_back(1)))
+    assert once == {("gpu_slowdown", "gpu 1"): (Verdict.WARN, Code.GPU_THROTTLED)}
+    unseen = bad(
+        readings(), after(load_samples=sampled(reasons={"0": {"0x0000000000000004": {"samples": 9, "first": 0}}}))
+    )
+    assert unseen == {("gpu_slowdown", "gpu 1"): (Verdict.INCONCLUSIVE, Code.NOT_MEASURED)}
+
+
+def counter(kind: str, part: str, name: str, rose: int, at: float = 412.0) -> dict[str, object]:
+    return {"kind": kind, "part": part, "counter": name, "rose": rose, "rises": [[at, rose]], "reset": False}
+
+
+@pytest.mark.parametrize(
+    ("pci", "name", "rose", "subject", "verdict"),
+    [
+        ("0000:1b:00.0", "fatal", 1, "gpu 0", Verdict.FAIL),
+        ("0000:9a:00.0", "nonfatal", 1, "mlx5_0", Verdict.FAIL),
+        ("0000:9a:00.0", "correctable", 4000, "mlx5_0", Verdict.FAIL),
+        ("0000:9a:00.0", "correctable", 2, "mlx5_0", Verdict.WARN),
+        ("0000:97:01.0", "fatal", 1, "pci 0000:97:01.0", Verdict.FAIL),
+    ],
+)
+def test_pcie_errors_that_only_the_kernel_counts(
+    pci: str, name: str, rose: int, subject: str, verdict: Verdict
+) -> None:
+    """AER counters, on the GPU, adapter or bridge that has them; a few corrected ones in 15 minutes are noted."""
+    then = after(load_samples=sampled(counters=[counter("pci", pci, name, rose)], seconds=900.0))
+    (one,) = [one for one in found(readings(), then) if one.verdict is not Verdict.PASS]
+    assert (one.check, one.subject, one.verdict, one.code) == ("pcie_width", subject, verdict, Code.PCIE_ERRORS)
+    assert "first seen in second 412" in one.cause
+
+
+def gauge(kind: str, part: str, name: str, high: float, **more: float) -> dict[str, object]:
+    return {"kind": kind, "part": part, "gauge": name, "high": high, "at": 31.0, "low": 40.0, **more}
+
+
+@pytest.mark.parametrize(
+    ("hot", "subject", "code"),
+    [
+        (gauge("adapter", "mlx5_1", "asic", 103.0), ("transceivers", "mlx5_1"), Code.HCA_TOO_HOT),
+        (gauge("adapter", "mlx5_1", "asic", 99.0, limit=98.0), ("transceivers", "mlx5_1"), Code.HCA_TOO_HOT),
+        (gauge("adapter", "mlx5_1", "Module0", 76.0, limit=75.0), ("transceivers", "mlx5_1"), Code.HCA_TOO_HOT),
+        (gauge("gpu", "1", "memory_temperature", 97.0), ("gpu_temperature", "gpu 1"), Code.GPU_TOO_HOT),
+    ],
+)
+def test_what_was_hot_meanwhile(hot: dict[str, object], subject: tuple[str, str], code: Code) -> None:
+    """It is cool again when the node is read: the peak counts, with its second."""
+    then = after(load_samples=sampled(gauges=[hot]))
+    assert bad(readings(), then) == {subject: (Verdict.FAIL, code)}
+    assert any("in second 31" in one.cause for one in found(readings(), then) if one.verdict is Verdict.FAIL)
+
+
+def test_a_module_without_a_threshold_and_a_kernel_without_sensors() -> None:
+    """No threshold is made up; what did not watch is named."""
+    unjudged = gauge("adapter", "mlx5_1", "Module0", 120.0)
+    assert bad(readings(), after(load_samples=sampled(gauges=[unjudged]))) == {}
+    (only,) = found(readings(), after(load_samples=sampled(sensors=0, gauges=[], read={})))
+    assert "transceivers did not: the kernel shows no temperature" in only.cause
+    assert "pcie_width did not: the kernel counts no AER errors" in only.cause
+
+
+def test_a_load_that_was_not_sampled() -> None:
+    """Its sampler died: what only it sees is INCONCLUSIVE, what is read before and after is judged as ever."""
+    dead = replace(result("load_samples", "", rc=1), stderr="no sampler answers: Connection refused\n")
+    then = after(load_samples=dead, dmesg=added(XID))
+    assert bad(readings(), then) == {
+        ("kernel_log", "gpu 0"): (Verdict.FAIL, Code.XID),
+        **{
+            (check, "node"): (Verdict.INCONCLUSIVE, Code.LOAD_NOT_SAMPLED)
+            for check in ("gpu_slowdown", "gpu_temperature", "pcie_width", "transceivers")
+        },
+    }
+
+
+def test_one_source_that_failed_is_inconclusive_alone() -> None:
+    """nvidia-smi hung: adapters and PCIe were sampled all the same."""
+    then = after(load_samples=sampled(errors={"gpu": "nvidia-smi printed nothing for 45 s"}))
+    assert set(bad(readings(), then)) == {("gpu_slowdown", "node"), ("gpu_temperature", "node")}
+
+
+def test_the_recorded_samples_give_the_second() -> None:
+    """Recorded by the sampler itself, on a made-up node with four errors in the middle of its load."""
+    then = after(
+        load_samples=lambda _: (SAMPLES / "four_errors.json").read_text(),
+        dmesg=added(XID),
+        port_counters_once=lambda text: counted(text, "mlx5_1", LinkDownedCounter=2),
+        nvlink_errors_once=replayed,
+        nvidia_smi=lambda text: text[: (second := text.index("\nGPU 00000000:", 1000))] + errors(text[second:]),
+    )
+    causes = {one.check: one.cause for one in found(readings(), then) if one.verdict is Verdict.FAIL}
+    assert set(causes) == {"kernel_log", "hca_errors", "nvlink_errors", "gpu_ecc"}
+    assert "second 3 of the load" in causes["kernel_log"]
+    assert "first seen in second 4)" in causes["hca_errors"]
+    assert "first seen in second 5)" in causes["nvlink_errors"]
+    assert "first seen in second 6)" in causes["gpu_ecc"]
+    mark = disturbed("gpu_load", found(readings(), then))
+    assert mark is not None
+    assert mark.verdict is Verdict.FAIL
+
+
+def test_a_followed_log_replaces_what_the_ring_lost() -> None:
+    """The buffer went round, and the follower has every message: the Xid is found, and nothing is INCONCLUSIVE."""
+    storm = "".join(f"kern  :info  : [Fri Jan  2 03:20:00 2026] storm {at}\n" for at in range(10))
+    kernel = {"lines": [[2.0, "kern", "warn", XID.partition("] ")[2].strip()]], "lost": 0, "dropped": 0, "error": ""}
+    then = after(dmesg=lambda _: storm, load_samples=sampled(kernel=kernel, began=START.timestamp() - 1))
+    assert bad(readings(), then) == {("kernel_log", "gpu 0"): (Verdict.FAIL, Code.XID)}
+    late = after(dmesg=lambda _: storm, load_samples=sampled(kernel=kernel, began=START.timestamp() + 5))
+    assert (Verdict.INCONCLUSIVE, Code.KERNEL_LOG_CUT) in bad(readings(), late).values()
 
 
 def test_counters_that_begin_again_prove_nothing() -> None:
@@ -213,10 +344,14 @@ def test_a_probe_that_hangs_or_is_missing_is_named(probe: str, status: Status) -
     """Whether before or after the load: its checks are INCONCLUSIVE, and no check that read it passes by silence."""
     broken = result(probe, "", rc=None, status=status)
     readers = {check.name for check in WATCHED if check.watch and probe in {p.name for p in check.watch.probes}}
-    optional = {"kernel_log", "nvlink_errors"} if probe == "nvidia_smi" else set()
-    for before, then in ((readings(**{probe: broken}), after()), (readings(), after(**{probe: broken}))):
+    optional = {"kernel_log", "nvlink_errors", "pcie_width"} if probe == "nvidia_smi" else set()
+    last_only = {"gpu_temperature"} & readers
+    for before, then, blind in (
+        (readings(**{probe: broken}), after(), readers - last_only),
+        (readings(), after(**{probe: broken}), readers),
+    ):
         silent = {check for (check, _), (verdict, _) in bad(before, then).items() if verdict is Verdict.INCONCLUSIVE}
-        assert silent == readers - optional
+        assert silent == blind - optional
 
 
 @pytest.mark.parametrize("probe", ["dmesg", "nvidia_smi", "nvlink_errors_once", "port_counters_once", "edac_counters"])

@@ -117,10 +117,11 @@ literal output of a run, and tests/e2e/test_faults.py checks it. `part` is what 
 FAULT NODE:PART`. Machines were broken as delivered, during configure, or while they ran, in batches; each batch was
 repaired before the next. The last batch ran the loads that the suite bootstrap omits (tests/e2e/data/every_load.yml).
 
-Each check and each load finds a fault here, except three that a lab cannot show: `roce` (its adapters are in InfiniBand mode:
+Each check and each load finds a fault here, except four that a lab cannot show: `roce` (its adapters are in InfiniBand mode:
 tests/burnin/test_roce.py), `zpool` (a disk pulled from a real pool on virtual metal:
-tests/metal/test_roles_on_metal.py) and `host_network` (virtual metal with an MTU that changes while it runs:
-tests/metal/test_pxe_install.py; networkd's own output: tests/formats/host/test_networkd.py).
+tests/metal/test_roles_on_metal.py), `host_network` (virtual metal with an MTU that changes while it runs:
+tests/metal/test_pxe_install.py; networkd's own output: tests/formats/host/test_networkd.py) and `ethernet_pairs` (in no
+suite of a lab; real iperf3 between hosts, one of them shaped: tests/burnin/test_on_lab_hosts.py).
 
 """
 

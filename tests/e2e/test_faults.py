@@ -39,7 +39,7 @@ BATCHES = 2 if WHOLE else 1
 """How many times each of the hosts that run is broken, found, repaired and released."""
 HEALTHY = 4
 """Partners for hosts with loads that need a second host."""
-ELSEWHERE = {"host_network", "roce", "zpool"}
+ELSEWHERE = {"ethernet_pairs", "host_network", "roce", "zpool"}
 """Checks of what hosts of a lab have not: a network of their own, adapters in Ethernet mode, disks."""
 DATA = Path(__file__).with_name("data")
 TABLE = expectations()
@@ -116,8 +116,8 @@ def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
                 lab("heal", node)
             stages = site.stages()
             found = [node for node in batch if stages[node] != "gold"]
-            mended = site.run("release", *found, "--reason", "the part was replaced", "--yes")
-            assert mended.wait() == 0, mended.stderr
+            released = site.run("release", *found, "--reason", "the part was replaced", "--yes")
+            assert released.wait() == 0, released.stderr
         yield Play(site, rows)
 
 
@@ -137,7 +137,7 @@ def _ended(run: Controller, *, stops: bool) -> None:
 
 
 def _partners(site: Site) -> list[str]:
-    """The sound ones are company for a later batch by being named: gold nodes may be at work."""
+    """The healthy ones are partners for a later batch by being named: gold nodes may be at work."""
     stages = site.stages()
     return [f"--partner={name}" for name in CAST.sound if stages[name] == "gold"]
 

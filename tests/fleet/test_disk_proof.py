@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from clusterctl.fleet.finding import Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.hardware.disk_contract import (
     DiskContract,
     KernelDrive,
@@ -14,6 +15,7 @@ from clusterctl.fleet.hardware.disk_contract import (
     judge_data,
     judge_root,
     not_compared,
+    unproven,
     with_fingerprints,
 )
 
@@ -114,6 +116,39 @@ def test_a_drive_that_the_installer_did_not_see_is_reported(before: tuple[Kernel
     assert finding.verdict is Verdict.WARN
     assert DATA[1].serial in finding.cause
     assert finding.measured == f"{len(before) - 1} as before, 1 not seen before"
+
+
+def test_only_drives_that_were_read_before_are_read_again() -> None:
+    """By their paths of today; the root disk, and drives that are gone or never were read, are not."""
+    moved = replace(DATA[0], path="/dev/nvme7n1")
+    assert data_to_compare(CONTRACT, BEFORE, (moved, ROOT)) == ("/dev/nvme7n1",)
+    assert data_to_compare(CONTRACT, (ROOT, replace(DATA[0], fingerprint="")), BEFORE) == ()
+
+
+def test_what_is_unproven_has_the_code_of_its_check() -> None:
+    """A root disk that is not known, and data that may have been written to, are two causes."""
+    root, data = unproven("root_disk_booted", "unknown"), unproven("data_disks", "unknown", "as before")
+    assert (root.code, data.code) == (Code.ROOT_DISK_UNCLEAR, Code.DATA_UNPROVEN)
+    assert (root.expected, data.expected) == (None, "as before")
+    assert not root.deterministic
+
+
+@pytest.mark.parametrize("name", [{"serial": "S6CTNE0D0", "wwn": ""}, {"serial": "", "wwn": DATA[0].wwn}])
+def test_a_drive_with_one_name_is_never_another_one_at_its_path(name: dict[str, str]) -> None:
+    """A drive without a name at the same path, of the same size, is not taken for it."""
+    named = replace(DATA[0], **name)
+    (finding,) = judge_data(CONTRACT, (named,), (replace(named, serial="", wwn=""),), WHERE)
+    assert (finding.verdict, finding.deterministic) == (Verdict.INCONCLUSIVE, False)
+    assert "no longer there" in finding.cause
+
+
+def test_a_drive_of_one_byte_holds_data_and_an_empty_slot_does_not() -> None:
+    """Virtual media without a medium have no size."""
+    slot = KernelDrive("/dev/sdz", "USB1")
+    assert [judge_data(CONTRACT, (), (replace(slot, size_bytes=n),), WHERE)[0].verdict for n in (0, 1)] == [
+        Verdict.PASS,
+        Verdict.WARN,
+    ]
 
 
 def test_fingerprints_go_to_their_drives() -> None:

@@ -115,6 +115,9 @@ class StruckJournal:
     def latest(self, stream: Stream, kind: Kind | None = None) -> Iterator[Event]:
         return self.inner.latest(stream, kind)
 
+    def histories(self, nodes: Collection[NodeId], kinds: Collection[Kind]) -> Iterator[Event]:
+        return self.inner.histories(nodes, kinds)
+
     def recent(self, kinds: Collection[Kind], since: datetime) -> Iterator[Event]:
         return self.inner.recent(kinds, since)
 

@@ -57,7 +57,7 @@ def _judge(target: Target, seconds: float) -> int:
     print(outcome.row, flush=True)
     for name in outcome.unused:
         print(f"  listed as equivalent, but no mutant: {name}")
-    return int(outcome.missed)
+    return int(outcome.failed)
 
 
 if __name__ == "__main__":

@@ -54,13 +54,18 @@ class Outcome:
     @property
     def missed(self) -> bool:
         """Whether so many survive that the wanted share cannot be reached, whatever becomes of those that were not run."""
-        return bool(self.unused) or len(self.survivors) > (1 - WANTED) * (self.judged + self.not_run)
+        return len(self.survivors) > (1 - WANTED) * (self.judged + self.not_run)
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.unused) or (self.missed and self.target.held)
 
     @property
     def row(self) -> str:
         share = f" ({self.killed / self.judged:.1%})" if self.judged else ""
         figures = f"{self.killed} of {self.judged} killed{share}"
-        return f"{self.target.path}: {figures}, {self.equivalent} equivalent, {self.not_run} not run"
+        wanted = f"; {WANTED:.0%} not reached" if self.missed else ""
+        return f"{self.target.path}: {figures}, {self.equivalent} equivalent, {self.not_run} not run{wanted}"
 
 
 def campaign(target: Target, seconds: float, report: Callable[[str], None]) -> Outcome:

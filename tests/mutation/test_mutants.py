@@ -68,7 +68,16 @@ def test_the_share_is_missed_only_where_it_cannot_be_reached(survive: int, not_r
 
 
 def test_an_equivalent_that_is_no_mutant_any_more_is_an_error() -> None:
-    assert Outcome(Target("one.py", ()), killed=100, unused=("judge: 5 → 6",)).missed
+    assert Outcome(Target("one.py", ()), killed=100, unused=("judge: 5 → 6",)).failed
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_share_that_was_never_reached_is_reported_and_fails_nothing(held: bool) -> None:
+    """Once it is held, less is a failure."""
+    (some,) = (mutant for mutant in mutants("A = 1\n", "one.py"))
+    outcome = Outcome(Target("one.py", (), held=held), killed=1, survivors=[some])
+    assert (outcome.missed, outcome.failed) == (True, held)
+    assert outcome.row == "one.py: 1 of 2 killed (50.0%), 0 equivalent, 0 not run; 95% not reached"
 
 
 @needs_checkout

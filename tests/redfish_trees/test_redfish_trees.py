@@ -25,22 +25,22 @@ from clusterctl.steps.executor.intent_log import IntentLog
 from tests.edges.redfish.conftest import QUICK, FixedClock
 from tests.edges.redfish.replay import serve
 from tests.edges.redfish.trees import Manner, answer
-from tests.redfish_trees.load import CASES, load_tree, load_truth
+from tests.redfish_trees.load import CASES, Tree, load_tree, load_truth
 from tests.steps.discover.test_discover import NoJournal
 
 KINDS = ("cpus", "dimms", "gpus", "hcas", "nics", "drives", "psus", "fans")
 FIELDS = {"slots": "slot", "serials": "serial", "macs": "mac", "guids": "guid", "cores": "cores", "ports": "port"}
 SIZES = {"dimms": "size_mib", "drives": "size_bytes"}
-TOLD = ("bios_version", "bmc_firmware", "memory_gib", "health", "stale")
+REPORTED = ("bios_version", "bmc_firmware", "memory_gib", "health", "stale")
 MACHINES = [name for name in CASES if "error" not in load_truth(name)["identity"]]
 
 
 class Read:
     """What the client has read of one case: inventory, log, and what discover finds of it."""
 
-    def __init__(self, name: str, directory: Path) -> None:
+    def __init__(self, name: str, directory: Path, tree: Tree | None = None) -> None:
         self.truth = load_truth(name)
-        with serve(load_tree(name), directory, tls=False) as (_, served):
+        with serve(tree or load_tree(name), directory, tls=False) as (_, served):
             bmcs, address = RedfishBmcs(FixedClock(), QUICK), plain(served)
             with bmcs.open(address, Deadline.after(60)) as bmc:
                 self.inventory: Inventory = bmc.inventory(Deadline.after(60)).value
@@ -95,7 +95,7 @@ def test_inventory(read: Read) -> None:
     assert set(expected) >= set(KINDS)
     found = {kind: described(kind, getattr(read.inventory, kind), expected[kind]) for kind in KINDS}
     assert found == {kind: in_order(expected[kind]) for kind in KINDS}
-    reported = {name: getattr(read.inventory, name) for name in TOLD if name in expected}
+    reported = {name: getattr(read.inventory, name) for name in REPORTED if name in expected}
     assert reported == {name: expected[name] for name in reported}
     incomplete = {kind for kind in KINDS if getattr(read.inventory, kind) is not None}
     incomplete = {kind for kind in incomplete if not read.inventory.complete(kind)}
@@ -159,6 +159,27 @@ def test_discover(read: Read) -> None:
     assert ("held" if held else "passes") == expected["outcome"]
     assert all(one.remedy for one in read.findings if one.verdict not in good)
     assert read.facts
+
+
+def without_drives(name: str) -> Tree:
+    """Return the tree as its source has it: the collections and links of drives are there, and empty."""
+    tree = {path: body for path, body in load_tree(name).items() if "/Drives/" not in path and "/Volumes/" not in path}
+    for body in tree.values():
+        body |= {key: [] for key in ("Drives",) if isinstance(body.get(key), list)}
+        if isinstance(members := body.get("Members"), list):
+            body["Members"] = [one for one in members if one.get("@odata.id") in tree]
+            body["Members@odata.count"] = len(body["Members"])
+    return tree
+
+
+@pytest.mark.parametrize("name", ["nvidia-dgx-h100", "dell-r750-h100"])
+def test_a_machine_with_an_empty_drive_list_is_held(name: str, tmp_path: Path) -> None:
+    """No drive is missing for certain, and none is chosen as the root disk: INCONCLUSIVE, with what to do."""
+    read = Read(name, tmp_path, without_drives(name))
+    found = {one.check: one for one in read.findings if not one.verdict.admits and one.verdict is not Verdict.PASS}
+    assert {found[check].verdict for check in ("drive_count", "root_disk")} <= {Verdict.INCONCLUSIVE, Verdict.FAIL}
+    assert found["root_disk"].remedy
+    assert found["drive_count"].remedy
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in MACHINES])

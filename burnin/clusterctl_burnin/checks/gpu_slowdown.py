@@ -6,14 +6,18 @@ comes from the machine: some servers set it while idle, so it is a warning here;
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
-from clusterctl_burnin.check import Area, Cause, Check, Expected, Watch, known
+from clusterctl_burnin.check import Area, Cause, Check, Expected, Watch, inconclusive, known
 from clusterctl_burnin.limits.limit import Limit, LimitKey
+from clusterctl_burnin.loads.gpu.throttle_reasons import POWER_BRAKE, faulty_reasons
 from clusterctl_burnin.probe import Readings, UnmeasuredError, seconds_between
+from clusterctl_burnin.probes.load_samples import LOAD_SAMPLES, sampled
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each_or, each_since, read
 
 GPU_SLOWED_MAX = LimitKey(
@@ -23,6 +27,8 @@ GPU_SLOWED_MAX = LimitKey(
     source="own choice; a well cooled GPU at its power limit shows no time lost to heat or to a power brake",
 )
 _NAME = "gpu_slowdown"
+_AGAIN = "run the burn-in again"
+_MASK = re.compile(r"0x[0-9a-f]{1,16}")
 _COOL = "check the machine's fans, air baffles or coolant, then the GPU's heat sink; run the burn-in again"
 _POWER = "look for a lost power supply, a power cap or a power event in the BMC; compare the GPU's speed under load"
 
@@ -68,9 +74,12 @@ def _reason(gpu: GpuReading) -> tuple[Verdict, Code, str, str] | None:
 
 
 def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterator[Finding]:
-    """Judge the times that the driver counts; older drivers count none, and gpu_load samples the reasons itself."""
+    """Judge the times that the driver counts; of older drivers, which count none, the sampled reasons."""
+    if not read(after).gpus:
+        yield not_applicable(_NAME, "the node has no GPU")
+        return
     if all(gpu.slowed is None for one in (before, after) for gpu in read(one).gpus):
-        yield not_applicable(_NAME, "the driver does not count for how long clocks were lowered")
+        yield from _sampled(after, expected.limits[GPU_SLOWED_MAX])
         return
     limit, seconds = expected.limits[GPU_SLOWED_MAX], seconds_between(before, after, NVIDIA_SMI)
 
@@ -87,6 +96,24 @@ def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterat
             yield _slowed(gpu, (Code.GPU_POWER_BRAKE, cause, _POWER), 100 * brake / seconds, limit)
 
     yield from each_since(_NAME, before, after, expected, slowed)
+
+
+def _sampled(after: Readings, limit: Limit) -> Iterator[Finding]:
+    """Judge each GPU by the share of the load's samples in which its clock was held back."""
+    samples = sampled(after, "gpu")
+    for gpu in read(after).gpus:
+        seen = samples.reasons.get(str(gpu.index), {})
+        answers = sum(one.samples for one in seen.values())
+        if not answers:
+            error = UnmeasuredError("nvidia-smi reported no clock event reasons of the GPU", remedy=_AGAIN)
+            yield inconclusive(_NAME, error, gpu.subject, gpu.serial or "")
+            continue
+        masks = {int(mask, 16): one.samples for mask, one in seen.items() if _MASK.fullmatch(mask)}
+        for reason in faulty_reasons(masks):
+            brake = reason.mask == POWER_BRAKE
+            diagnosis = (Code.GPU_POWER_BRAKE if brake else Code.GPU_THROTTLED, reason.cause, reason.remedy)
+            found = _slowed(gpu, diagnosis, 100 * reason.seen / answers, limit)
+            yield found if reason.seen > 1 else replace(found, verdict=Verdict.WARN)
 
 
 def _slowed(gpu: GpuReading, diagnosis: tuple[Code, str, str], percent: float, limit: Limit) -> Finding:
@@ -117,5 +144,5 @@ CHECK = Check(
     ),
     limits=(GPU_SLOWED_MAX,),
     idle_only=True,
-    watch=Watch((NVIDIA_SMI,), _judge_load),
+    watch=Watch((NVIDIA_SMI, LOAD_SAMPLES), _judge_load),
 )

@@ -1,7 +1,7 @@
 """gpu_temperature: no idle GPU is much hotter than its neighbours. Against a fixed limit all are held by gpu_idle.
 
 What they breathe is the same; one that is hotter by itself has a loose heat sink, a blocked duct or a failing pump, and
-will slow down under load.
+will slow down under load. While a load runs, the memory of each GPU is held to its limit.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import at_most
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
-from clusterctl_burnin.check import Area, Cause, Check, Expected, known
+from clusterctl_burnin.check import Area, Cause, Check, Expected, Watch, known
 from clusterctl_burnin.limits.limit import LimitKey
 from clusterctl_burnin.probe import Readings
-from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each_or, read
+from clusterctl_burnin.probes.load_samples import LOAD_SAMPLES, sampled
+from clusterctl_burnin.probes.nvidia_smi import GPU_MEMORY_TEMPERATURE_MAX, NVIDIA_SMI, each_or, read
 
 GPU_TEMPERATURE_ABOVE_OTHERS_MAX = LimitKey("gpu_temperature_above_others_max", "°C")
 
 _NAME = "gpu_temperature"
+_MEMORY = "memory_temperature"
 _REMEDY = "compare the GPU's heat sink, air duct and coolant flow with its neighbours'; then replace the GPU"
 
 
@@ -49,12 +51,36 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     return each_or(_NAME, readings, expected, hot, passed(_NAME, "no GPU is much hotter than the others"))
 
 
+def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterator[Finding]:
+    """Judge the highest temperature of each GPU's memory; some GPUs report none."""
+    del before
+    if not expected.sku.gpu_count:
+        return
+    limit = expected.limits[GPU_MEMORY_TEMPERATURE_MAX]
+    serials = {str(gpu.index): gpu.serial or "" for gpu in read(after).gpus}
+    for one in sampled(after, "gpu").highs("gpu"):
+        if one.gauge == _MEMORY and one.high > limit.value:
+            yield Finding(
+                check=_NAME,
+                verdict=Verdict.FAIL,
+                code=Code.GPU_TOO_HOT,
+                subject=f"gpu {one.part}",
+                cause=f"the GPU's memory was too hot in second {one.at:g}",
+                measured=limit.quantity(one.high),
+                expected=limit.at_most,
+                remedy=_REMEDY,
+                serial=serials.get(one.part, ""),
+                deterministic=False,
+            )
+
+
 CHECK = Check(
     _NAME,
     (NVIDIA_SMI,),
     _judge,
     area=Area.GPU,
     causes=(Cause("nvidia_driver"), Cause("sensor_plausible", same_part=True)),
-    limits=(GPU_TEMPERATURE_ABOVE_OTHERS_MAX,),
+    limits=(GPU_TEMPERATURE_ABOVE_OTHERS_MAX,),  # the memory's is gpu_load's: INCONCLUSIVE there without a figure
     idle_only=True,
+    watch=Watch((LOAD_SAMPLES, NVIDIA_SMI), _judge_load),
 )

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import functools
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, passed
@@ -18,6 +19,7 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity, at_least, exactly
 from clusterctl.formats.host.hardware_errors import HARDWARE_ERROR
 from clusterctl.formats.host.kernel_log import (
+    AddedLines,
     KernelLog,
     LineKind,
     Message,
@@ -29,6 +31,7 @@ from clusterctl.formats.host.kernel_log import (
     template,
     xids,
 )
+from clusterctl.formats.host.load_samples import LoadSamples
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading, parse_query
 from clusterctl_burnin.check import Area, Check, Expected, Watch
 from clusterctl_burnin.kernel_log.combined import (
@@ -49,6 +52,7 @@ from clusterctl_burnin.kernel_log.rule_table import shipped_rules
 from clusterctl_burnin.kernel_log.rules import Hit
 from clusterctl_burnin.kernel_log.xids import gpu_errors
 from clusterctl_burnin.probe import Probe, Readings, Status, UnmeasuredError
+from clusterctl_burnin.probes.load_samples import LOAD_SAMPLES, samples_of
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI
 
 DMESG = Probe("dmesg", ("dmesg", "-T", "-x"), timeout=20, max_bytes=16 * 1024 * 1024)
@@ -87,7 +91,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterator[Finding]:
     """Judge the messages that were added, together with the older ones that name parts. Raises `UnmeasuredError`."""
-    added = added_lines(before.text(DMESG), after.text(DMESG))
+    added = _added(before, after, samples_of(after))
     if added.lines:
         context = (line for line in before.text(DMESG).splitlines() if ADAPTER_LINE.search(line) or MEDIA.search(line))
         log = replace(after.result(DMESG), stdout="".join(f"{line}\n" for line in (*context, *added.lines)))
@@ -99,6 +103,29 @@ def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterat
             remedy="boot with log_buf_len=16M; read the lost messages with journalctl -k -b on the node",
             code=Code.KERNEL_LOG_CUT,
         )
+
+
+def _added(before: Readings, after: Readings, samples: LoadSamples | None) -> AddedLines:
+    """Return the messages that were added, those that were followed with the second of the load.
+
+    What the ring lost is taken from the followed log; nothing is lost where that was whole and began before `before`.
+    """
+    added = added_lines(before.text(DMESG), after.text(DMESG))
+    if samples is None:
+        return added
+    followed: dict[str, deque[str]] = {}
+    for second, facility, level, text in samples.kernel.lines:
+        at = datetime.fromtimestamp(samples.began + second, UTC)
+        stamp = f"{facility:6}:{level:6}: [{at:%a %b %e %H:%M:%S %Y}"
+        followed.setdefault(text, deque()).append(f"{stamp}, second {second:.0f} of the load] {text}")
+    lines = []
+    for line in added.lines:
+        same = followed.get(line.partition("] ")[2])
+        lines.append(same.popleft() if same else line)
+    if not added.overrun:
+        return AddedLines(tuple(lines), overrun=False)
+    whole = samples.kernel.whole and before.result(DMESG).started.timestamp() >= samples.began
+    return AddedLines((*(line for rest in followed.values() for line in rest), *lines), overrun=not whole)
 
 
 @functools.lru_cache(maxsize=8192)
@@ -346,5 +373,5 @@ CHECK = Check(
     _judge,
     area=Area.SYSTEM,
     after_loads=True,
-    watch=Watch((DMESG, NVIDIA_SMI), _judge_load),
+    watch=Watch((DMESG, NVIDIA_SMI, LOAD_SAMPLES), _judge_load),
 )

@@ -54,7 +54,7 @@ class FirmwareRequirements(Strict):
     transceiver: PartRequirements | None = None
 
     def __bool__(self) -> bool:
-        return self.hca is not None or self.gpu_vbios is not None
+        return any(part is not None for part in (self.hca, self.gpu_vbios, self.transceiver))
 
 
 NOTHING = FirmwareRequirements()

@@ -99,6 +99,19 @@ class StartMethod(Strict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EthernetPairMethod(Strict):
+    """How iperf3 sends for `ethernet_pair_min` to apply: `processes`, each with `streams`, for `seconds` each way.
+
+    `timeout_seconds`: for start and end of both ways.
+    """
+
+    processes: Annotated[int, Within(ge=1, le=64)] = 8
+    streams: Annotated[int, Within(ge=1, le=64)] = 2
+    seconds: Positive = 15
+    timeout_seconds: Positive = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GpuLoadMethod(Strict):
     """How GPUs are loaded for the limits of `gpu_load` to apply: the side of the square matrices, the buffers copied.
 
@@ -142,3 +155,4 @@ class Methods(Strict):
     stress_ng: StressNgMethod
     hang_hunt: HangMethod
     nccl_init: StartMethod = StartMethod()
+    ethernet_pairs: EthernetPairMethod = EthernetPairMethod()

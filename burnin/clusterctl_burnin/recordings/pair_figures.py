@@ -14,6 +14,7 @@ from clusterctl_burnin.probe import Probe, Status
 from clusterctl_burnin.recordings.export import result_in
 
 _LAST_OPTION = "--report_gbits"
+_QUOTING = frozenset("'\"\\")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,10 @@ class PairFigure:
     value: float
 
 
+def _argv(command: str) -> list[str]:
+    return shlex.split(command) if _QUOTING.intersection(command) else command.split()  # `shlex` is fifty times slower
+
+
 def pair_figure(evidence: Evidence, names: Mapping[str, str]) -> PairFigure | None:
     """Return the figure of a client's evidence; None for a server's, without a measurement, and for other commands.
 
@@ -34,7 +39,7 @@ def pair_figure(evidence: Evidence, names: Mapping[str, str]) -> PairFigure | No
     """
     if not evidence.source.startswith(f"{NAME} "):
         return None
-    argv = shlex.split(evidence.source)
+    argv = _argv(evidence.source)
     if argv[-1] == _LAST_OPTION or "-d" not in argv or "-p" not in argv:
         return None
     port, device, address = argv[argv.index("-p") + 1], argv[argv.index("-d") + 1], argv[-1]

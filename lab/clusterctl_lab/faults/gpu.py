@@ -195,6 +195,12 @@ FAULTS = (
         change=lambda gpu: replace(gpu, under_load="pcie"),
     ),
     gpu_fault(
+        "pcie-errors-under-load",
+        does="the PCIe link of a GPU has an uncorrected error in each load of the GPUs, which the kernel counts only",
+        shows="the kernel's AER counters while a load runs: aer_dev_nonfatal",
+        change=lambda gpu: replace(gpu, under_load="aer"),
+    ),
+    gpu_fault(
         "xid-under-load",
         does="NVIDIA's driver reports Xid 119 of a GPU once the GPUs have been loaded",
         shows="the kernel log, after the load",

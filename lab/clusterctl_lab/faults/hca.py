@@ -106,6 +106,12 @@ FAULTS = (
         change=lambda hca: replace(hca, errors=replace(hca.errors, load_downs=1)),
     ),
     hca_fault(
+        "hot-adapter-under-load",
+        does="the chip of an HCA reaches 108 °C once the fabric has been loaded",
+        shows="the sensors of the mlx5 driver while a load runs: temp1_input",
+        change=lambda hca: replace(hca, load_hot=True),
+    ),
+    hca_fault(
         "old-nic-firmware",
         does="an HCA runs firmware of 2022",
         shows="ibstat, the kernel log, the BMC's firmware inventory",

@@ -63,19 +63,19 @@ def components(missing: Iterable[PlannedCable], extra: Iterable[Cabled]) -> Iter
     planned, observed = _edges(planned_by_ends), _edges(observed_by_ends)
     ports = sorted(planned.keys() | observed.keys())
     done: set[PortName] = set()
-    loose_ends = [port for port in ports if (port in planned) != (port in observed)]
+    loose_ends = sorted(planned.keys() ^ observed.keys())
     for start in (*loose_ends, *ports):
         if start in done:
             continue
         walked, cycle = _walk(start, planned, observed)
         done.update(walked)
-        pairs = [frozenset(pair) for pair in zip(walked, (*walked[1:], walked[0]), strict=True)]
+        pairs = dict.fromkeys(map(frozenset, zip(walked, (*walked[1:], walked[0]), strict=True)))
         yield Component(
             ports=tuple(walked),
             cycle=cycle,
             starts_planned=start in planned,
-            missing=tuple(planned_by_ends[p] for p in dict.fromkeys(pairs) if p in planned_by_ends),
-            extra=tuple(observed_by_ends[p] for p in dict.fromkeys(pairs) if p in observed_by_ends),
+            missing=tuple(planned_by_ends[pair] for pair in pairs if pair in planned_by_ends),
+            extra=tuple(observed_by_ends[pair] for pair in pairs if pair in observed_by_ends),
         )
 
 

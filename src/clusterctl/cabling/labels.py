@@ -61,6 +61,12 @@ class PlanLabels:
         location = self.plan.locations.get(device)
         return f"{location} " if location else ""
 
+    def beyond(self, device: str, ports: Iterable[PortName]) -> str:
+        """Return those of the ports that are of other devices; all of them where there are none."""
+        ports = list(ports)
+        others = [port for port in ports if port.device != device]
+        return shortened([self.port(port) for port in others or ports], 4)
+
     def rack(self, *devices: str) -> str:
         """Return the rack of the first device with a known place."""
         known = (self.plan.locations[d] for d in devices if d in self.plan.locations)

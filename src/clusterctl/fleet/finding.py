@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+import operator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Generic, NewType, TypeVar
 
@@ -145,18 +146,35 @@ class Finding:
 
     def __post_init__(self) -> None:
         """Make what peers report visible: a serial, a message or a value may hold any text."""
-        measured = self.measured if isinstance(self.measured, str) else ""
-        expected = self.expected if isinstance(self.expected, str) else ""
-        named = (self.subject, self.cause, self.remedy, self.serial, self.where, self.root, self.fault)
-        texts = "".join((*named, measured, expected))
-        if texts.isascii() and texts.isprintable() and len(texts) <= MAX_LINE:
-            return  # nearly always, and fleets have hundreds of thousands
+        texts = f"{self.subject}{self.cause}{self.remedy}{self.serial}{self.where}{self.root}{self.fault}"
+        if isinstance(self.measured, str):
+            texts += self.measured
+        if isinstance(self.expected, str):
+            texts += self.expected
+        if not _is_plain(texts):  # nearly never, and fleets have hundreds of thousands
+            self._escape()
+
+    def _escape(self) -> None:
         for name in _PEER_TEXTS:
             value = getattr(self, name)
-            if isinstance(value, str) and not (value.isascii() and value.isprintable() and len(value) <= MAX_LINE):
+            if isinstance(value, str) and not _is_plain(value):
                 object.__setattr__(self, name, visible_line(value, MAX_CAUSE))
         for name in _KEYS:
             object.__setattr__(self, name, visible(getattr(self, name)))
+
+    def __reduce__(self) -> tuple[Callable[..., Finding], tuple[object, ...]]:
+        """Pickle the values only: a fleet's findings pass between processes, and dataclasses pickle slowly."""
+        return _restored, _values(self)
+
+    def judged_by(self, limits: str, evidence: tuple[Digest, ...]) -> Finding:
+        """Return the finding with the digest of its limits, and with `evidence` where it names none of its own.
+
+        Unlike `replace`, it does not look at the texts again, which are visible already.
+        """
+        made = _restored(*_values(self))
+        object.__setattr__(made, "limits", limits)
+        object.__setattr__(made, "evidence", self.evidence or evidence)
+        return made
 
     @property
     def figures(self) -> str:
@@ -168,6 +186,22 @@ class Finding:
     @property
     def key(self) -> str:
         return f"{self.check}:{self.subject}"
+
+
+_FIELDS = tuple(field.name for field in fields(Finding))
+_values: Callable[[Finding], tuple[object, ...]] = operator.attrgetter(*_FIELDS)
+
+
+def _restored(*values: object) -> Finding:
+    """Return the finding with these values of its fields, whose texts are visible already."""
+    made = object.__new__(Finding)
+    for name, value in zip(_FIELDS, values, strict=True):
+        object.__setattr__(made, name, value)
+    return made
+
+
+def _is_plain(text: str) -> bool:
+    return text.isascii() and text.isprintable() and len(text) <= MAX_LINE
 
 
 def passed(

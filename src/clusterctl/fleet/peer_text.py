@@ -50,6 +50,8 @@ def visible(text: str, limit: int | None = None) -> str:
 
 def visible_line(text: str, limit: int = MAX_LINE) -> str:
     """Return the text as one line: `visible`, with each run of blanks as one space."""
+    if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text and text.strip(" ") == text:
+        return text  # nearly always: tables of a fleet have tens of thousands of cells
     text = text if len(text) <= 2 * limit else text[: 2 * limit] + "…"
     return visible(" ".join(visible(text).split()), limit)
 

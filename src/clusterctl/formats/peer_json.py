@@ -72,11 +72,15 @@ def _whole(digits: str) -> int:
     return int(digits)
 
 
+def _clean_text(text: str, limits: JsonLimits) -> str:
+    if len(text) > limits.text:
+        raise ParseError(f"has a text of more than {limits.text >> 10} KiB")
+    return visible(text) if has_unseen(text) else text
+
+
 def _clean(value: Any, limits: JsonLimits, depth: int) -> Any:
     if isinstance(value, str):
-        if len(value) > limits.text:
-            raise ParseError(f"has a text of more than {limits.text >> 10} KiB")
-        return visible(value) if has_unseen(value) else value
+        return _clean_text(value, limits)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict | list):

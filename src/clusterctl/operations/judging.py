@@ -20,7 +20,6 @@ from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.site.yaml_document import parse_yaml
 from clusterctl.operations.collector import collector_paused
-from clusterctl.operations.context import open_site
 from clusterctl.operations.documents import as_usage, content
 from clusterctl_burnin.fleet_stats import Unjudged
 from clusterctl_burnin.limits.reading import shipped_limits
@@ -135,6 +134,8 @@ class Judge:
         if self._site is None:
             remedy = "name the site that knows it (--site)"
             raise UsageError("holds a node's answer without the node's name", where=f"{node}.json", remedy=remedy)
+        from clusterctl.operations.context import open_site  # here, not above: it imports the database
+
         state = open_site(self._folder).node(node)
         inventory = {} if state.inventory is None else {"inventory": inventory_to_data(state.inventory)}
         return {"version": 1, "node": node, "serial": state.serial or "", "sku": state.sku, **inventory}

@@ -24,10 +24,11 @@ def content(context: SiteContext) -> Content:
     suite, roles = contents.suite(site), wanted(site)
     left_out = tuple(check.name for check in suite.checks if check.idle_only or check.name in NEEDS_THE_CONTROLLER)
     skus = {sku.name: SkuFacts(sku=sku, limits=contents.limits(site, sku.limits)) for sku in site.skus}
+    known = (node for node in context.journal.states() if node.sku in skus and node.stage is not Stage.RETIRED)
     nodes = {
         node.name: NodeFacts(serial=node.serial, sku=node.sku, driver_version=driver_of(roles, node))
-        for node in context.journal.states()
-        if node.serial and node.sku in skus and node.stage is not Stage.RETIRED
+        for node in known
+        if node.serial
     }
     if not nodes:
         raise UsageError("no node's serial is known", where=site.folder.name, remedy="run clusterctl discover first")

@@ -15,6 +15,7 @@ from clusterctl.edges.site import Site
 from clusterctl.edges.site.contents import ethernet_plan, wiring_plan
 from clusterctl.edges.site.host_networks import HostNetworks, host_networks
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.selectors import matching
 from clusterctl.fleet.state import NodeState, NodeSummary
@@ -88,15 +89,22 @@ def _wiring(context: SiteContext, nodes: Sequence[NodeSummary], *, all_nodes: bo
     Before a node's discovery its SKU is unknown, unless the site has one SKU only. RoCE nodes have no InfiniBand cable:
     the Ethernet plan has those of their adapters, among others.
     """
-    skus = {sku.name: sku for sku in context.site.skus}
-    only = next(iter(skus)) if len(skus) == 1 else ""
-    sku_of = {node.name: skus.get(node.sku or only) for node in context.nodes() if node.stage is not Stage.RETIRED}
+    sku_of = _skus(context)
     roce = {name for name, sku in sku_of.items() if sku is not None and sku.hca_link_layer == "Ethernet"}
     gaps = _ethernet_gaps(context, roce)
     if fleet := {name: sku.hca_count if sku else None for name, sku in sku_of.items() if name not in roce}:
         gaps += wiring_gaps(wiring_plan(context.site), fleet)
+    if all_nodes:
+        return tuple(gaps)
     chosen = {node.name for node in nodes}
-    return tuple(gap for gap in gaps if all_nodes or chosen & set(gap.hosts))
+    return tuple(gap for gap in gaps if chosen & set(gap.hosts))
+
+
+def _skus(context: SiteContext) -> dict[str, Sku | None]:
+    """Return the SKU of each node that is not retired; None where it is unknown."""
+    skus = {sku.name: sku for sku in context.site.skus}
+    only = next(iter(skus)) if len(skus) == 1 else ""
+    return {node.name: skus.get(node.sku or only) for node in context.nodes() if node.stage is not Stage.RETIRED}
 
 
 def _ethernet_gaps(context: SiteContext, nodes: AbstractSet[str]) -> tuple[WiringGap, ...]:

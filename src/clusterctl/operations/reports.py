@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from clusterctl.edges.clock import CLOCK
@@ -44,11 +44,10 @@ WHOLE_MATRIX = 64
 """Up to this number of nodes every pair is read; of more, those of nodes with a load that did not pass."""
 MOST_PAIRS = 3000
 """Pieces of evidence that are read for the pairs at most."""
-_EVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ReportOverview:
     """What a report states in addition to its nodes.
 
     unproven   sentences about what the site trusts without proof
@@ -87,7 +86,7 @@ class PairReadings:
 class FleetReport:
     """`cases` in the order of a walk through the racks; `omitted`: stopped nodes beyond them."""
 
-    standing: Standing
+    overview: ReportOverview
     nodes: tuple[NodeState, ...]
     cases: tuple[Case, ...]
     omitted: int
@@ -96,7 +95,7 @@ class FleetReport:
 
     @property
     def gold(self) -> int:
-        return sum(node.in_pool(self.standing.now) for node in self.nodes)
+        return sum(node.in_pool(self.overview.now) for node in self.nodes)
 
     @property
     def stopped(self) -> int:
@@ -104,7 +103,7 @@ class FleetReport:
 
     @property
     def held(self) -> int:
-        return sum(node.held(self.standing.now) and node.stopped_at is None for node in self.nodes)
+        return sum(node.held(self.overview.now) and node.stopped_at is None for node in self.nodes)
 
     @property
     def retired(self) -> int:
@@ -139,7 +138,7 @@ def fleet_report(context: SiteContext) -> FleetReport:
         by_node = _events(context, {node.id for node in shown})
         evidence = _evidence(context, shown)
         return FleetReport(
-            standing=_standing(context),
+            overview=_overview(context),
             nodes=nodes,
             cases=tuple(case(node, evidence, limits.get(node.sku), by_node.get(node.id, ())) for node in shown),
             omitted=len(stopped) - len(shown),
@@ -220,9 +219,9 @@ def _what(offence: Offence) -> str:
     return f"{offence.check} on {offence.subject}" if offence.subject not in ("", "node") else offence.check
 
 
-def _standing(context: SiteContext) -> Standing:
+def _overview(context: SiteContext) -> ReportOverview:
     settings = context.site.settings
-    return Standing(
+    return ReportOverview(
         site=settings.name,
         simulated=settings.simulated,
         now=CLOCK.now(),
@@ -252,11 +251,9 @@ def _evidence(context: SiteContext, nodes: Iterable[NodeState]) -> Mapping[Diges
 
 
 def _events(context: SiteContext, wanted: set[NodeId]) -> Mapping[NodeId, Sequence[Event]]:
-    """Return the events of these nodes, by one query: a thousand queries take longer than the page."""
     by_node: dict[NodeId, list[Event]] = defaultdict(list)
-    for event in context.journal.recent(SHOWN, _EVER) if wanted else ():
-        if event.stream is Stream.NODE and event.subject in wanted:
-            by_node[NodeId(event.subject)].append(event)
+    for event in context.journal.histories(wanted, SHOWN):
+        by_node[NodeId(event.subject)].append(event)
     return by_node
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -153,6 +154,37 @@ def test_chance_is_no_group(bad):
     health = judge(dirty(bad))
     assert health.groups == ()
     assert len(list(ungrouped(health.findings, health.groups))) == len(health.findings)
+
+
+@pytest.mark.parametrize(
+    ("downs", "flaps"),
+    [((1, 1, 1), 0), ((2, 1, 2), 0), ((1, 1, 0), 2), ((9, 1, 1), 3)],
+    ids=["a restart", "two restarts, one counted once", "two of three links", "one link much oftener"],
+)
+def test_links_of_a_host_that_was_restarted_are_no_flaps(downs, flaps):
+    """The host has three adapters, which keep their counters over a restart; both ends count each time."""
+    devices, links = dict(FABRIC.devices), []
+    for link in FABRIC.links:
+        ends = [NAMES.name(end).device for end in (link.a, link.b)]
+        links.append(link)
+        for number in (0, 1, 2):
+            if f"node{number}" in ends:
+                own = next(end for end in (link.a, link.b) if NAMES.name(end).device == f"node{number}")
+                devices[own.guid] = replace(devices[own.guid], description=f"host mlx5_{number}")
+    fabric = Fabric(devices, tuple(links))
+    labels = fabric_labels(fabric, None)
+    own_links = [link for link in links if any(labels.name(end).device == "host" for end in (link.a, link.b))]
+    assert len(own_links) == 3
+    zero = dict.fromkeys(HIGHEST, 0)
+    added = {end: n for link, n in zip(own_links, downs, strict=True) for end in (link.a, link.b)}
+    counters = {port: PortCounters({**zero, "LinkDownedCounter": added.get(port, 0)}) for port in PORTS}
+    before = Telemetry({port: PortCounters(zero) for port in PORTS})
+    health = judge_health(fabric, Window(before, Telemetry(counters), 720.0, LIMITS), labels)
+    found = [one.kind for one in health.findings]
+    assert found.count(HealthKind.FLAPPING) == health.bad == flaps
+    if not flaps:
+        assert found == [HealthKind.WENT_DOWN] * 3
+        assert "as often as all 3 links of host: it was restarted" in health.findings[0].cause
 
 
 @given(st.sets(st.sampled_from(range(len(FABRIC.links))), max_size=20))

@@ -262,3 +262,11 @@ def test_what_happened_of_late(book: SqlJournal) -> None:
     assert [event.seq for event in book.recent([Kind.RUN_STARTED], first.at)] == [first.seq, second.seq]
     assert list(book.recent([Kind.RUN_STARTED], second.at + timedelta(seconds=1))) == []
     assert list(book.recent([Kind.RUN_FINISHED], first.at)) == []
+
+
+def test_histories_of_many_nodes(book: SqlJournal) -> None:
+    written = {f"n{number}": book.append([added(f"n{number}")])[0].seq for number in (1, 2, 3)}
+    many = [NodeId("n1"), NodeId("n3"), *(NodeId(f"none{number}") for number in range(1200))]
+    assert [event.seq for event in book.histories(many, [Kind.NODE_DESCRIBED])] == [written["n1"], written["n3"]]
+    assert list(book.histories(many, [Kind.NODE_QUARANTINED])) == []
+    assert list(book.histories([], [Kind.NODE_DESCRIBED])) == []

@@ -1,8 +1,9 @@
-"""all_at_once: GPUs, processors, memory and drives of a node work at the same time, as no load of one part makes them.
+"""all_at_once: GPUs, processors, memory, drives and adapters of a node work at the same time, as no other load does.
 
 Power supplies, their cords and fans have to carry all of it only then. Each load reports the same as when alone,
 but no rate is held against a limit here, since the loads take processors and PCIe from each other. A node that goes
-down under it falls silent, which is its own finding. The InfiniBand adapters are loaded with the pairs instead.
+down under it falls silent, which is its own finding. Each InfiniBand adapter writes to itself, which loads its chip and
+its PCIe link; cables and transceivers are loaded with the pairs.
 """
 
 from __future__ import annotations
@@ -14,16 +15,17 @@ from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.checks.memory_errors import MEMORY_CORRECTED_MAX
 from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.loads import adapter_load
 from clusterctl_burnin.loads.node_load import NodeLoad
 from clusterctl_burnin.loads.single_node import gpu_load, nvme_read, stress_ng
 from clusterctl_burnin.probe import Probe, Readings
 from clusterctl_burnin.probes.nvidia_smi import GPU_MEMORY_TEMPERATURE_MAX
 
 NAME = "all_at_once"
-_GPUS, _OTHERS = gpu_load.LOAD, (stress_ng.LOAD, nvme_read.LOAD)
+_GPUS, _OTHERS = gpu_load.LOAD, (stress_ng.LOAD, nvme_read.LOAD, adapter_load.LOAD)
 _ALL = (_GPUS, *_OTHERS)
 _ANY_PART_OF_THE_BEST = 100.0  # %
-_SAYS_NOTHING = frozenset({Verdict.PASS, Verdict.NOT_APPLICABLE})
+_NO_PROBLEM = frozenset({Verdict.PASS, Verdict.NOT_APPLICABLE})
 
 
 def _probes(limits: Limits, seconds: int | None) -> tuple[Probe, ...]:
@@ -45,7 +47,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         _renamed(finding, load, readings)
         for load, findings in found.items()
         for finding in findings
-        if finding.verdict not in _SAYS_NOTHING
+        if finding.verdict not in _NO_PROBLEM
     ]
     yield from bad
     if all(finding.verdict is Verdict.WARN for finding in bad):

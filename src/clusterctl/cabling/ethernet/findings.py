@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from clusterctl.cabling.ethernet.verify import EthernetVerification, is_bmc
+from clusterctl.cabling.ethernet.verify import EthernetVerification, Unmeasured, is_bmc
 from clusterctl.cabling.explain.explanation import Explanation, FaultKind
 from clusterctl.fleet.fabric.wiring import PlannedCable, WiringPlan
 from clusterctl.fleet.finding import Finding, Verdict
@@ -45,17 +45,17 @@ def _findings(
         return [_inconclusive(Code.NOT_PLANNED, cause, f"add the cables of {node} to the Ethernet plan")]
     right = sum(cable.ends in verification.proven for cable in cables)
     wrong = [_wrong(node, found, right, len(cables)) for found in verification.explanations if node in found.nodes]
-    unclear = [
-        _inconclusive(
-            Code.CABLE_UNMEASURED,
-            f"the cable {item.cable.source} – {item.cable.destination} could not be measured: {item.reason}",
-            "check what is plugged in at both ends, then run the step again",
-            _ports(node, item.cable),
-        )
-        for item in verification.unmeasured
-        if item.cable in cables
-    ]
+    unclear = [_unmeasured(node, item) for item in verification.unmeasured if item.cable in cables]
     return wrong + unclear or [_proven(right, len(cables))]
+
+
+def _unmeasured(node: str, item: Unmeasured) -> Finding:
+    return _inconclusive(
+        Code.CABLE_UNMEASURED,
+        f"the cable {item.cable.source} – {item.cable.destination} could not be measured: {item.reason}",
+        "check what is plugged in at both ends, then run the step again",
+        _ports(node, item.cable),
+    )
 
 
 def _of_nic(cable: PlannedCable, node: str, plan: WiringPlan) -> bool:

@@ -34,8 +34,20 @@ class LldpCables:
 
 
 def lldp_cables(plan: WiringPlan, reports: Mapping[str, LldpReport]) -> LldpCables:
-    """Return the cables. `reports` are by planned device."""
-    directory = _Directory(plan, reports)
+    """Return the observed cables; `reports` has the LLDP report of each planned device."""
+    far, unclear = _far_ends(_Directory(plan, reports), reports)
+    for port, other in far.items():
+        back = far.get(other)
+        if back is not None and back != port:
+            unclear |= dict.fromkeys((port, other), f"{port} receives LLDP from {other}, {other} from {back}")
+    cables = {frozenset((port, other)) for port, other in far.items() if not {port, other} & unclear.keys()}
+    return _single(cables, unclear)
+
+
+def _far_ends(
+    directory: _Directory, reports: Mapping[str, LldpReport]
+) -> tuple[dict[PortName, PortName], dict[PortName, str]]:
+    """Return the port at the other end of each port, and why the others have none."""
     unclear: dict[PortName, str] = {}
     far: dict[PortName, PortName] = {}
     for device, report in reports.items():
@@ -48,12 +60,7 @@ def lldp_cables(plan: WiringPlan, reports: Mapping[str, LldpReport]) -> LldpCabl
                 unclear[port] = f"{port} receives LLDP from {_listed(known)}"
             else:
                 far[port] = known.pop()
-    for port, other in far.items():
-        back = far.get(other)
-        if back is not None and back != port:
-            unclear |= dict.fromkeys((port, other), f"{port} receives LLDP from {other}, {other} from {back}")
-    cables = {frozenset((port, other)) for port, other in far.items() if not {port, other} & unclear.keys()}
-    return _single(cables, unclear)
+    return far, unclear
 
 
 def _single(cables: Iterable[frozenset[PortName]], unclear: dict[PortName, str]) -> LldpCables:

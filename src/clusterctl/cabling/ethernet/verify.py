@@ -17,7 +17,7 @@ from clusterctl.cabling.difference import components
 from clusterctl.cabling.ethernet.lldp import LldpCable, LldpCables, lldp_cables
 from clusterctl.cabling.explain.explanation import Explanation, FaultKind, chassis_of
 from clusterctl.cabling.explain.misplaced import explain_components
-from clusterctl.cabling.labels import PlanLabels, shortened
+from clusterctl.cabling.labels import PlanLabels
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 from clusterctl.fleet.network.lldp import LldpReport
 
@@ -66,7 +66,7 @@ class EthernetVerification:
 def verify_ethernet(
     plan: WiringPlan, reports: Mapping[str, LldpReport], silent: Mapping[str, str] = MappingProxyType({})
 ) -> EthernetVerification:
-    """Return the verification. `reports` are by planned device; `silent`: reasons of devices without a report."""
+    """Return the verification. `reports`: planned device → report; `silent`: device without a report → reason."""
     observed = lldp_cables(plan, reports)
     planned = {cable.ends for cable in plan.cables}
     right = {cable.ends for cable in observed.cables if cable.ends in planned}
@@ -104,11 +104,13 @@ class _Listeners:
             device for device, report in reports.items() if report.neighbours
         }
 
+    def _why_unclear(self, cable: PlannedCable) -> str:
+        return "; ".join(dict.fromkeys(self._unclear[end] for end in sorted(cable.ends) if end in self._unclear))
+
     def why_not_measured(self, cable: PlannedCable) -> str | None:
         """Return the reason; None where LLDP would show the cable, or another cable is in one of its ports."""
-        unclear = dict.fromkeys(self._unclear[end] for end in sorted(cable.ends) if end in self._unclear)
-        if unclear:
-            return "; ".join(unclear)
+        if unclear := self._why_unclear(cable):
+            return unclear
         if cable.ends & self.used:
             return None
         bmc = next((end for end in cable.ends if is_bmc(end, self._hosts)), None)
@@ -214,11 +216,10 @@ def _silent(device: str, cables: list[PlannedCable], listeners: _Listeners, labe
 
 def _unknown_device(device: str, cables: list[LldpCable], labels: PlanLabels) -> Explanation:
     ports = tuple(sorted({end for cable in cables for end in cable.ends}))
-    near = [labels.port(port) for port in ports if port.device != device] or [labels.port(port) for port in ports]
     return Explanation(
         kind=FaultKind.UNKNOWN_DEVICE,
         cause=f"{device} is not in the plan, and is seen on {len(cables)} {'cables' if len(cables) > 1 else 'cable'}",
-        action=f"{device}: add it to the plan, or unplug it from {shortened(near, 4)}",
+        action=f"{device}: add it to the plan, or unplug it from {labels.beyond(device, ports)}",
         nodes=tuple(sorted({port.device for port in ports if port.device in labels.plan.hosts})),
         ports=ports,
         devices=(device,),

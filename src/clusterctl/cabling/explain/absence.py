@@ -6,7 +6,7 @@ A switch that is off hides the adapters of its hosts: the cause is at the group'
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -59,10 +59,9 @@ def absent_groups(plan: WiringPlan, difference: Difference) -> tuple[AbsentGroup
     A single absent adapter of a seen host is a missing cable, no group; so is a cable whose seen end has another one.
     """
     present = {unit_of(port) for port in difference.observed_ports}
-    cables = [c for c in difference.missing if set(map(unit_of, c.ends)) - present and not _taken(c, difference)]
     groups: list[AbsentGroup] = []
     by_host: dict[str, list[PlannedCable]] = defaultdict(list)
-    for component in _connected(cables, present):
+    for component in _connected(_absent(difference, present), present):
         group = _group(component, present)
         if group.switches(plan):
             groups.append(group)
@@ -78,6 +77,10 @@ def _host_of(cable: PlannedCable, plan: WiringPlan) -> str:
     return next(end.device for end in cable.ends if end.device in plan.hosts)
 
 
+def _absent(difference: Difference, present: set[PortName]) -> list[PlannedCable]:
+    return [c for c in difference.missing if set(map(unit_of, c.ends)) - present and not _taken(c, difference)]
+
+
 def _whole_chassis(groups: list[AbsentGroup], seen: set[str]) -> list[AbsentGroup]:
     """Return the groups, with all boards of a chassis of which no board is seen as one unit of one group."""
     joined: list[AbsentGroup] = []
@@ -85,15 +88,17 @@ def _whole_chassis(groups: list[AbsentGroup], seen: set[str]) -> list[AbsentGrou
         units = {PortName(u.device, "") if _is_board(u) and u.device not in seen else u for u in group.units}
         alike = [other for other in joined if units & set(other.units)]
         joined = [other for other in joined if other not in alike]
-        members = (group, *alike)
-        joined.append(
-            AbsentGroup(
-                tuple(sorted(units.union(*(other.units for other in alike)))),
-                tuple(chain.from_iterable(member.boundary for member in members)),
-                tuple(chain.from_iterable(member.inner for member in members)),
-            )
-        )
+        joined.append(_merged(units, group, alike))
     return joined
+
+
+def _merged(units: set[PortName], group: AbsentGroup, alike: list[AbsentGroup]) -> AbsentGroup:
+    members = (group, *alike)
+    return AbsentGroup(
+        tuple(sorted(units.union(*(other.units for other in alike)))),
+        tuple(chain.from_iterable(member.boundary for member in members)),
+        tuple(chain.from_iterable(member.inner for member in members)),
+    )
 
 
 def _is_board(unit: PortName) -> bool:
@@ -111,22 +116,23 @@ def _connected(cables: Iterable[PlannedCable], present: set[PortName]) -> list[l
         for end in cable.ends:
             if unit_of(end) not in present:
                 at[unit_of(end)].append(cable)
-    components, done = [], set[PortName]()
-    for start in at:
-        if start in done:
+    done = set[PortName]()
+    return [_reached(start, at, done) for start in at if start not in done]
+
+
+def _reached(start: PortName, at: Mapping[PortName, list[PlannedCable]], done: set[PortName]) -> list[PlannedCable]:
+    """Return the cables that lead from unit to unit, from `start` on; add the units to `done`."""
+    found: dict[frozenset[PortName], PlannedCable] = {}
+    todo = [start]
+    while todo:
+        unit = todo.pop()
+        if unit in done:
             continue
-        found: dict[frozenset[PortName], PlannedCable] = {}
-        todo = [start]
-        while todo:
-            unit = todo.pop()
-            if unit in done:
-                continue
-            done.add(unit)
-            for cable in at[unit]:
-                found[cable.ends] = cable
-                todo.extend(u for u in map(unit_of, cable.ends) if u in at)
-        components.append(list(found.values()))
-    return components
+        done.add(unit)
+        for cable in at[unit]:
+            found[cable.ends] = cable
+            todo.extend(u for u in map(unit_of, cable.ends) if u in at)
+    return list(found.values())
 
 
 def _group(cables: Iterable[PlannedCable], present: set[PortName]) -> AbsentGroup:

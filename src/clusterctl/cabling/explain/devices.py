@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 from clusterctl.cabling.actions import Rename, TakeOut
@@ -50,13 +50,17 @@ def misnamed(seen: Observation, labels: PlanLabels, known: AbstractSet[str] = fr
         yield _misnamed(chain, renamed, seen, labels)
 
 
+def _cables_of(devices: Collection[str], cables: Iterable[ObservedCable]) -> list[ObservedCable]:
+    return [cable for cable in cables if any(end.device in devices for end in cable.ends)]
+
+
 def _misnamed(chain: list[str], renamed: Mapping[str, str], seen: Observation, labels: PlanLabels) -> Explanation:
     ring = renamed[chain[-1]] == chain[0]
     first = renamed[chain[0]]
     involved = tuple(dict.fromkeys((*chain, *(renamed[device] for device in chain))))
     places = ", ".join(f"{device} is cabled as {renamed[device]}" for device in chain)
     either = "their names or their places are exchanged" if ring else "it has a wrong name, or is another device"
-    cables = [cable for cable in seen.difference.right if any(end.device in involved for end in cable.ends)]
+    cables = _cables_of(involved, seen.difference.right)
     return Explanation(
         kind=FaultKind.EXCHANGED if ring else FaultKind.MISNAMED,
         cause=f"{places}: {either}",
@@ -183,11 +187,10 @@ def _explain(device: str, cables: list[ObservedCable], labels: PlanLabels) -> Ex
     ports = tuple(sorted({end for cable in cables for end in cable.ends}))
     guids = sorted({labels.guids[port] for port in ports if port.device == device})
     hosts = tuple(sorted({port.device for port in ports if port.device in labels.plan.hosts}))
-    there = [labels.port(port) for port in ports if port.device != device] or [labels.port(port) for port in ports]
     return Explanation(
         kind=FaultKind.UNKNOWN_DEVICE,
         cause=f"{device} (GUID {', '.join(guids)}) is not in the plan, and has {len(cables)} links",
-        action=f"{device}: add it to the plan, or unplug it from {shortened(there, 4)}",
+        action=f"{device}: add it to the plan, or unplug it from {labels.beyond(device, ports)}",
         nodes=hosts,
         ports=ports,
         devices=(device,),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -66,16 +66,22 @@ def repairs(components: Iterable[Component], visited: Iterable[str] = ()) -> lis
     options = [_ranked(component) for component in components]
     chosen = [ranked[0] for ranked in options]
     fixed = set(visited).union(*(ranked[0].devices for ranked in options if len(ranked) == 1))
-    pairs: dict[_Pair, list[int]] = defaultdict(list)
-    for number, ranked in enumerate(options):
-        if len(ranked) > 1:
-            pairs[ranked[0].devices - fixed, ranked[1].devices - fixed].append(number)
+    pairs = _pairs(options, fixed)
     for cluster in _clusters(pairs):
-        for pair in _second_choices(cluster) if len(cluster) <= _EXACT else _exchanged(cluster):
+        for pair in _second_choices(cluster):
             for number in pairs[pair]:
                 chosen[number] = options[number][1]
     visits = Counter(device for one in chosen for device in one.devices) + Counter(fixed)
     return [_without_detour(one, visits) for one in chosen]
+
+
+def _pairs(options: Sequence[list[Repair]], fixed: set[str]) -> Mapping[_Pair, list[int]]:
+    """Return the indices of the options with two repairs, by the devices that these visit apart from `fixed`."""
+    pairs: dict[_Pair, list[int]] = defaultdict(list)
+    for number, ranked in enumerate(options):
+        if len(ranked) > 1:
+            pairs[ranked[0].devices - fixed, ranked[1].devices - fixed].append(number)
+    return pairs
 
 
 def _without_detour(one: Repair, visits: Counter[str]) -> Repair:
@@ -100,7 +106,12 @@ def _clusters(pairs: Iterable[_Pair]) -> list[list[_Pair]]:
 
 
 def _second_choices(cluster: list[_Pair]) -> list[_Pair]:
-    """Return the pairs of which the second repair is taken, by trying every choice."""
+    """Return the pairs of which the second repair is taken."""
+    return _best_choice(cluster) if len(cluster) <= _EXACT else _exchanged(cluster)
+
+
+def _best_choice(cluster: list[_Pair]) -> list[_Pair]:
+    """Return the same, by trying every choice."""
     best = min(
         product((0, 1), repeat=len(cluster)),
         key=lambda choice: (
@@ -112,7 +123,7 @@ def _second_choices(cluster: list[_Pair]) -> list[_Pair]:
 
 
 def _exchanged(cluster: list[_Pair]) -> list[_Pair]:
-    """Return the pairs of which the second repair is taken: step by step, all that share the devices of one repair."""
+    """Return the same step by step: all that share the devices of one repair."""
     side = dict.fromkeys(cluster, 0)
     visits = Counter(device for pair in cluster for device in pair[0])
     changed = True
@@ -223,35 +234,41 @@ def _all_of(best: Repair, labels: PlanLabels) -> str:
 
 def _swap_or_moves(moves: tuple[Pair, ...], labels: PlanLabels) -> str:
     ports = {port for move in moves for port in move}
-    devices = {port.device for port in ports}
+    first, *others = {port.device for port in ports}
     swap = len(moves) == len(ports) == 2
-    if len(devices) > 1:
-        if swap:
-            places = [f"{labels.at(port.device)}{labels.port(port)}" for port in sorted(ports)]
-            return f"swap the plugs in {listed(places)}"
+    if swap and others:
+        places = [f"{labels.at(port.device)}{labels.port(port)}" for port in sorted(ports)]
+        return f"swap the plugs in {listed(places)}"
+    if others:
         return ", ".join(
             f"move the plug in {labels.seen(a)} to {labels.at(b.device)}{labels.port(b)}" for a, b in moves
         )
-    (device,) = devices
-    place = f"{labels.at(device)}{device}: "
-    if swap:
-        return f"{place}swap the cables in {labels.ports_in(ports)}"
-    return place + (
-        _shift(moves) or ", ".join(f"move the plug in {labels.here(a)} to {labels.here(b)}" for a, b in moves)
+    here = (
+        f"swap the cables in {labels.ports_in(ports)}"
+        if swap
+        else _shift(moves) or ", ".join(f"move the plug in {labels.here(a)} to {labels.here(b)}" for a, b in moves)
     )
+    return f"{labels.at(first)}{first}: {here}"
 
 
 def _shift(moves: tuple[Pair, ...]) -> str:
     """Return the instruction for many plugs of one device with one offset; empty where offsets differ."""
     ports = [port for move in moves for port in move]
-    if len(moves) < _SHIFT or not all(port.on_switch for port in ports) or len({port.board for port in ports}) > 1:
+    if len(moves) < _SHIFT or not _on_one_board(ports):
         return ""
     steps = [(source.number, target.number) for source, target in moves]
     offsets = {target - source for source, target in steps}
     if len(offsets) != 1:
         return ""
     offset = offsets.pop()
-    way = f"{abs(offset)} port{'s' if abs(offset) > 1 else ''} {'up' if offset > 0 else 'down'}"
-    sources, targets = ranges(source for source, _ in steps), ranges(target for _, target in steps)
+    sources, targets = map(ranges, zip(*steps, strict=True))
     board = f"{ports[0].board} " if ports[0].board else ""
-    return f"move each plug in {board}ports {sources} {way}, to ports {targets}"
+    return f"move each plug in {board}ports {sources} {_way(offset)}, to ports {targets}"
+
+
+def _on_one_board(ports: Sequence[PortName]) -> bool:
+    return all(port.on_switch for port in ports) and len({port.board for port in ports}) == 1
+
+
+def _way(offset: int) -> str:
+    return f"{abs(offset)} port{'s' if abs(offset) > 1 else ''} {'up' if offset > 0 else 'down'}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from clusterctl.cabling.actions import Ends, carry_out
 from clusterctl.cabling.difference import components
 from clusterctl.cabling.explain.absence import AbsentGroup, absent_groups, cuts_off, explain_group, with_consequence
-from clusterctl.cabling.explain.adapter_names import names_differ
+from clusterctl.cabling.explain.adapter_names import NameMap, names_differ
 from clusterctl.cabling.explain.devices import (
     duplicates,
     explain_unknown_devices,
@@ -93,13 +93,7 @@ def verify(
     """
     seen = observe(plan, fabric, hosts or {})
     labels = plan_labels(plan, fabric, seen.names)
-    unproven = {
-        PortName(host, port)
-        for found in seen.maps
-        if not found.proven
-        for host in found.hosts
-        for port in found.names.values()
-    }
+    unproven = _unproven(seen.maps)
     right = [c for c in seen.difference.right if c.ends.isdisjoint(seen.assumed) and c.ends.isdisjoint(unproven)]
     factory = factory_names(seen, labels)
     found = (
@@ -124,6 +118,24 @@ def verify(
     )
 
 
+def _unproven(maps: Iterable[NameMap]) -> set[PortName]:
+    """Return the ports whose names rest on a map that is not proven."""
+    return {
+        PortName(host, port)
+        for found in maps
+        if not found.proven
+        for host in found.hosts
+        for port in found.names.values()
+    }
+
+
+def _cause_of(group: AbsentGroup, misplaced: list[Explanation]) -> int | None:
+    """Return the index of the explanation that cuts the group off; None where there is none."""
+    if group.boundary:
+        return None
+    return next((number for number, found in enumerate(misplaced) if cuts_off(found, group)), None)
+
+
 def _absent_and_misplaced(seen: Observation, groups: tuple[AbsentGroup, ...], labels: PlanLabels) -> list[Explanation]:
     """Return absent, unknown and misplaced parts; an absence that a misplaced cable causes becomes its consequence."""
     explained = {cable.ends for group in groups for cable in (*group.boundary, *group.inner)}
@@ -135,7 +147,7 @@ def _absent_and_misplaced(seen: Observation, groups: tuple[AbsentGroup, ...], la
     misplaced = join_cages(alone, {port.device for port in seen.difference.observed_ports}, labels)
     absent = []
     for group in groups:
-        first = next((n for n, e in enumerate(misplaced) if cuts_off(e, group)), None) if not group.boundary else None
+        first = _cause_of(group, misplaced)
         if first is None:
             absent.append(explain_group(group, labels))
         else:

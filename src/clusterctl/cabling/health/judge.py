@@ -11,6 +11,7 @@ from clusterctl.cabling.health.counters import Doubt
 from clusterctl.cabling.health.findings import ACTIONS, FabricLabels, HealthFinding
 from clusterctl.cabling.health.groups import HealthGroup, group
 from clusterctl.cabling.health.symptoms import (
+    DOWNED,
     HealthKind,
     Symptom,
     Unproven,
@@ -115,9 +116,10 @@ def judge_health(
     cables = fabric.cables()
     found: list[HealthFinding] = []
     doubtful: dict[Unproven, list[Link]] = defaultdict(list)
-    bad = 0
+    bad, restarted = 0, _restarted(cables, window, places)
     for link in cables:
-        counted, sensed = counter_symptoms(window, link, places.plain), sensor_symptoms(window, link, places.plain)
+        counted = _without_restarts(counter_symptoms(window, link, places.plain), link, restarted, places)
+        sensed = sensor_symptoms(window, link, places.plain)
         symptoms = _sorted((*counted, *sensed, *under_load.get(frozenset((link.a, link.b)), ())))
         if symptoms:
             found.append(_explain(link, symptoms, places, window))
@@ -143,6 +145,38 @@ def judge_health(
         stop=mass_failure(broken, total, window.limits.value("broken_links_max")),
         groups=group(found, links, window, places),
     )
+
+
+def _restarted(cables: Iterable[Link], window: Window, places: FabricLabels) -> dict[str, int]:
+    """Return the hosts of which all links, two or more, went down equally often, and the number of their links.
+
+    Adapters may keep their counters over a restart of the host: then both ends count that the link went down.
+    """
+    downs: dict[str, list[int]] = defaultdict(list)
+    for link in cables:
+        both = [window.growth(end).of(DOWNED) for end in (link.a, link.b)]
+        for end in (link.a, link.b):
+            device = places.fabric.devices.get(end.guid)
+            if device is not None and device.kind is not DeviceKind.SWITCH:
+                downs[places.box(end.guid)].append(min(both))
+    return {
+        host: len(counts)
+        for host, counts in downs.items()
+        if len(counts) > 1 and min(counts) > 0 and max(counts) - min(counts) <= 1
+    }
+
+
+def _without_restarts(
+    symptoms: Iterable[Symptom], link: Link, restarted: Mapping[str, int], places: FabricLabels
+) -> Iterator[Symptom]:
+    """Yield the symptoms; a flap of a host that was restarted is a warning."""
+    host = next((box for end in (link.a, link.b) if (box := places.box(end.guid)) in restarted), None)
+    for symptom in symptoms:
+        if host is not None and symptom.kind is HealthKind.FLAPPING:
+            text = f"{symptom.what}, as often as all {restarted[host]} links of {host}: it was restarted"
+            yield Symptom(HealthKind.WENT_DOWN, Verdict.WARN, text, symptom.counters)
+        else:
+            yield symptom
 
 
 def _sorted(symptoms: Iterable[Symptom]) -> list[Symptom]:

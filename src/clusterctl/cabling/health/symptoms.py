@@ -88,8 +88,8 @@ _RATES = (
     _Rate("ExcessiveBufferOverrunErrors", "buffer overruns", "buffer_overruns_max", 0, HealthKind.PACKET_ERRORS),
     _Rate("PortXmitDiscards", "packets discarded", "transmit_discards_max", 60, HealthKind.CONGESTED, Verdict.WARN),
 )
-_DOWNED, _SYMBOLS = "LinkDownedCounter", "SymbolErrorCounter"
-JUDGED = (_DOWNED, _SYMBOLS, *(rate.counter for rate in _RATES))
+DOWNED, _SYMBOLS = "LinkDownedCounter", "SymbolErrorCounter"
+JUDGED = (DOWNED, _SYMBOLS, *(rate.counter for rate in _RATES))
 
 
 def counter_symptoms(window: Window, link: Link, label: Label) -> Iterator[Symptom]:
@@ -141,15 +141,15 @@ def span(seconds: float) -> str:
 def _downs(window: Window, grown: dict[PortId, Growth], label: Label) -> Iterator[Symptom]:
     """Yield symptoms of links that went down: both ends count that; if one end does, the other was restarted."""
     limit = window.limits.value("link_downs_max")
-    downs = {port: added.of(_DOWNED) for port, added in grown.items()}
+    downs = {port: added.of(DOWNED) for port, added in grown.items()}
     over = {port: count for port, count in downs.items() if count > limit}
     if len(over) == 2:
         text = f"went down {max(over.values())} times in {span(window.seconds)}, counted at both ends"
-        yield Symptom(HealthKind.FLAPPING, Verdict.FAIL, text, frozenset({_DOWNED}))
+        yield Symptom(HealthKind.FLAPPING, Verdict.FAIL, text, frozenset({DOWNED}))
     for port, count in over.items():
         if len(over) == 1:
             text = f"went down {count} times as {label(port)} counted, and its far end did not"
-            yield Symptom(HealthKind.WENT_DOWN, Verdict.WARN, text, frozenset({_DOWNED}))
+            yield Symptom(HealthKind.WENT_DOWN, Verdict.WARN, text, frozenset({DOWNED}))
 
 
 def _bit_errors(window: Window, link: Link, errors: int, port: str) -> Iterator[Symptom]:

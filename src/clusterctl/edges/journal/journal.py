@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Select, func, insert, select, text
 
@@ -32,6 +32,8 @@ _SIZE = {
     "postgresql": text("SELECT pg_database_size(current_database())"),
 }
 """Engine → what returns the bytes of its database."""
+
+T = TypeVar("T")
 
 
 def open_journal(
@@ -96,10 +98,10 @@ class SqlJournal:
         return None if row is None else unpacked(row)
 
     def evidences(self, digests: Iterable[Digest]) -> Mapping[Digest, Evidence]:
-        wanted = list(dict.fromkeys(digests))
+        wanted = dict.fromkeys(digests)
         found: dict[Digest, Evidence] = {}
-        for start in range(0, len(wanted), _AT_ONCE):
-            found |= self._evidences(wanted[start : start + _AT_ONCE])
+        for part in _parts(wanted):
+            found |= self._evidences(part)
         return {digest: found[digest] for digest in wanted if digest in found}
 
     def _evidences(self, digests: Sequence[Digest]) -> Mapping[Digest, Evidence]:
@@ -132,6 +134,12 @@ class SqlJournal:
             last = last.where(events_table.c.kind == kind.value)
         last = last.group_by(events_table.c.subject, events_table.c.kind)
         return self._events(select(events_table).where(events_table.c.seq.in_(last)))
+
+    def histories(self, nodes: Collection[NodeId], kinds: Collection[Kind]) -> Iterator[Event]:
+        of_kind = events_table.c.kind.in_([kind.value for kind in kinds])
+        for part in _parts(nodes):
+            mine = (events_table.c.stream == Stream.NODE.value) & events_table.c.subject.in_(part)
+            yield from self._events(select(events_table).where(mine & of_kind))
 
     def recent(self, kinds: Collection[Kind], since: datetime) -> Iterator[Event]:
         late = events_table.c.kind.in_([kind.value for kind in kinds]) & (events_table.c.at >= since.isoformat())
@@ -185,6 +193,13 @@ class SqlJournal:
             "evidence": json.dumps(list(new.evidence)),
             "idempotency_key": key,
         }
+
+
+def _parts(items: Iterable[T]) -> Iterator[list[T]]:
+    """Yield the items in lists that one query can take."""
+    left = list(items)
+    for start in range(0, len(left), _AT_ONCE):
+        yield left[start : start + _AT_ONCE]
 
 
 def _inserted(connection: Connection, row: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -69,11 +69,8 @@ class HostKeyScanner:
         return [" ".join(words[1:3]) for words in lines if len(words) >= 3]
 
 
-def certified_key(line: str, authorities: Sequence[str], names: tuple[str, str], now: float) -> str:
-    """Return the plain host key of a certificate. Raises `ParseError` unless an authority vouches for it.
-
-    `names`: the host's name and address, one of which the certificate must name; `now`: seconds since 1970.
-    """
+def _host_certificate(line: str) -> SSHCertificate:
+    """Return the certificate, whose signature is right. Raises `ParseError` for any other text."""
     try:
         found = load_ssh_public_identity(line.encode())
     except (ValueError, UnsupportedAlgorithm):
@@ -84,6 +81,15 @@ def certified_key(line: str, authorities: Sequence[str], names: tuple[str, str],
         found.verify_cert_signature()
     except InvalidSignature:
         raise ParseError("the signature of its certificate is wrong") from None
+    return found
+
+
+def certified_key(line: str, authorities: Sequence[str], names: tuple[str, str], now: float) -> str:
+    """Return the plain host key of a certificate. Raises `ParseError` unless an authority vouches for it.
+
+    `names`: the host's name and address, one of which the certificate must name; `now`: seconds since 1970.
+    """
+    found = _host_certificate(line)
     signer = found.signature_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
     if signer not in authorities:
         raise ParseError("its certificate is signed by none of the site's authorities")

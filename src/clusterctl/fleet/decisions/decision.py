@@ -113,7 +113,7 @@ def waive(node: NodeState, check: str, subject: str, reason: str, until: datetim
 def revoke(node: NodeState, check: str, subject: str, reason: str) -> Order:
     """Return the end of all waivers of the check, or of that of the subject. It counts at the next decision."""
     require_living(node)
-    meant = [w for w in node.waivers if w.check == check and (not subject or same_part(w.subject, subject))]
+    meant = [waiver for waiver in node.waivers if waiver.check == check and _is_of(waiver.subject, subject)]
     if not meant:
         there = "; ".join(f"{waiver.what} {waiver}" for waiver in node.waivers) or "there are none"
         what = f"{check} of {subject}" if subject else check
@@ -158,10 +158,19 @@ def _not_beyond(node: NodeState, step: Step | None) -> Step:
     return step or node.next_step or Step.BURNIN
 
 
+def _is_of(part: str, subject: str) -> bool:
+    """Return whether the part is the subject that a command names; an empty one means all."""
+    return not subject or same_part(part, subject)
+
+
+def _against(node: NodeState) -> list[Finding]:
+    return [finding for report in node.reports.values() for finding in report.findings if not finding.verdict.admits]
+
+
 def _found(node: NodeState, check: str, subject: str) -> list[Finding]:
     """Return the findings that keep the node back and are meant, the worst first."""
-    against = [f for report in node.reports.values() for f in report.findings if not f.verdict.admits]
-    meant = [f for f in against if f.check == check and (not subject or same_part(f.subject, subject))]
+    against = _against(node)
+    meant = [finding for finding in against if finding.check == check and _is_of(finding.subject, subject)]
     if not meant:
         there = ", ".join(sorted({f"{f.check} ({f.subject})" for f in against})) or "none at all"
         what = f"{check} on {subject}" if subject else check

@@ -16,6 +16,11 @@ from clusterctl.fleet.payloads.decisions import NodeMerged, NodeRetired
 from clusterctl.fleet.state import NodeState, NodeSummary
 
 
+def _owner_of(serial: Serial, fleet: Iterable[NodeSummary], node: NodeState) -> NodeSummary | None:
+    """Return the other node that has the serial."""
+    return next((other for other in fleet if other.serial == serial and other.id != node.id), None)
+
+
 def merge(
     node: NodeState, new: Serial, reason: str, fleet: Iterable[NodeSummary], moved_from: NodeState | None
 ) -> Order:
@@ -29,16 +34,15 @@ def merge(
     if new == node.serial:
         raise UsageError(f"{node.name} has serial {new} already", where="--serial", remedy="nothing to merge")
     seen = _seen(node, new)
-    owner = next((other for other in fleet if other.serial == new and other.id != node.id), None)
-    _check_owner(owner, moved_from, node)
+    _check_owner(_owner_of(new, fleet, node), moved_from, node)
     moved = moved_from.name if moved_from is not None else ""
     payload = NodeMerged(node=node.name, old=node.serial or "", new=new, reason=reason, moved_from=moved)
-    retired_into = NodeRetired(reason=reason, into=node.name)
     events = [
-        *([node_event(moved_from.id, retired_into)] if moved_from is not None else []),
         node_event(node.id, payload, seen.evidence),
         *(NewEvent(Stream.PART, serial, payload, seen.evidence) for serial in (node.serial, new) if serial),
     ]
+    if moved_from is not None:
+        events.insert(0, node_event(moved_from.id, NodeRetired(reason=reason, into=node.name)))
     before = f" instead of {node.serial}" if node.serial else ""
     gone = f"; {moved} is retired into it" if moved else ""
     words = f"is the machine with serial {new}{before}, and takes all steps again, discover first{gone}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -63,6 +63,16 @@ def repair(node: NodeState, names: Sequence[str]) -> Repair:
     return Repair(tuple(str(part) for part, _ in found), steps[0] if steps else None, not _OUTSIDE.issuperset(steps))
 
 
+def _require_checked(endangered: Iterable[str], checks: Collection[str]) -> None:
+    blind = [check for check in endangered if check not in checks]
+    if blind:
+        raise UsageError(
+            f"the chassis was open, and the suite does not look at {', '.join(blind)}",
+            where="burnin",
+            remedy="name a suite that does, such as bootstrap",
+        )
+
+
 def revalidate(
     node: NodeState, done: Repair, reason: str, checks: Collection[str], now: datetime, *, suite: str = ""
 ) -> Order:
@@ -74,13 +84,8 @@ def revalidate(
     require_living(node)
     require_no_hold(node, now)
     require_no_open_act(node)
-    blind = [check for check in ENDANGERED if check not in checks] if done.opened else []
-    if blind:
-        raise UsageError(
-            f"the chassis was open, and the suite does not look at {', '.join(blind)}",
-            where="burnin",
-            remedy="name a suite that does, such as bootstrap",
-        )
+    if done.opened:
+        _require_checked(ENDANGERED, checks)
     since = _since(node, done)
     why = checked_reason(reason) if reason else f"repaired: {', '.join(done.parts)}" if done.parts else "revalidation"
     why += f"; {suite}" if suite else ""

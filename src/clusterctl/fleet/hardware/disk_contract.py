@@ -68,6 +68,9 @@ class DiskContract:
             remedy = "put the OS on a drive that reports a serial or WWN: no other can be proven after the first boot"
             message = f"the drive that fits reports neither serial nor WWN: {chosen}"
             raise RootDiskUnclearError(message, where=where, remedy=remedy)
+        raise self._none_or_several(fitting, drives, where)
+
+    def _none_or_several(self, fitting: Sequence[KernelDrive], drives: Sequence[KernelDrive], where: str) -> EdgeError:
         number = f"{len(fitting)} drives" if fitting else "no drive"
         remedy = (
             "compare the drives that BMC and machine report: reseat or replace the root disk, and after an exchange "
@@ -75,7 +78,7 @@ class DiskContract:
         )
         if self.by_rule:
             remedy = which_rule(fitting or drives, ("model",))
-        raise (RootDiskUnclearError if self.by_rule else EdgeError)(
+        return (RootDiskUnclearError if self.by_rule else EdgeError)(
             f"the machine sees {number} with the root disk's {self}; it sees "
             f"{', '.join(map(str, drives)) or 'none at all'}",
             where=where,
@@ -181,6 +184,11 @@ def judge_root(contract: DiskContract, source: str, disks: Sequence[KernelDrive]
     )
 
 
+def _unseen(contract: DiskContract, before: Sequence[KernelDrive], after: Sequence[KernelDrive]) -> list[KernelDrive]:
+    """Return the drives with data, without the root disk, that the installer did not see."""
+    return [drive for drive in after if _holds_data(drive) and not contract.fits(drive) and not _again(drive, before)]
+
+
 def judge_data(
     contract: DiskContract, before: Sequence[KernelDrive], after: Sequence[KernelDrive], where: str
 ) -> tuple[Finding, ...]:
@@ -191,8 +199,7 @@ def judge_data(
     bad = [finding for drive in data if (finding := _judge_one(drive, _again(drive, after), where)) is not None]
     if bad:
         return tuple(bad)
-    unseen = [drive for drive in after if _holds_data(drive) and not contract.fits(drive) and not _again(drive, before)]
-    if unseen:
+    if unseen := _unseen(contract, before, after):
         return (_not_seen_before(unseen, len(data)),)
     names = ", ".join(map(_identity, data)) or "none but the root disk"
     return (

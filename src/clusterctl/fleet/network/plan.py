@@ -88,9 +88,15 @@ def _macs(rule: HostRule, parts: HostParts) -> Mapping[str, Mac]:
     return found
 
 
-def _mac(port: PortRule, parts: HostParts) -> Mac:
+def _known_ports(parts: HostParts) -> str:
+    if not parts.inventory:
+        return "it was not discovered yet"
     ports = ", ".join(f"{nic.slot} {nic.mac}" for nic in parts.nics) or "no Ethernet port"
-    known_ports = f"its BMC reports {ports}" if parts.inventory else "it was not discovered yet"
+    return f"its BMC reports {ports}"
+
+
+def _mac(port: PortRule, parts: HostParts) -> Mac:
+    known_ports = _known_ports(parts)
     remedy = f"write the port's MAC into the column mac of the sheet of addresses ({parts.node},{port.name})"
     if port.port == BOOT:
         return _boot_mac(port, parts, known_ports)

@@ -20,7 +20,9 @@ class Aspect(enum.Enum):
 
 
 class Stand(enum.Enum):
-    """RIGHT: as wanted; WAITING: right after the next boot; WRONG: another; UNKNOWN: the BMC does not report it."""
+    """RIGHT: as in the baseline; WAITING: right after the next boot; WRONG: differs; UNKNOWN: the BMC does not report
+    it.
+    """
 
     RIGHT = "right"
     WAITING = "waiting"
@@ -54,12 +56,14 @@ def drift(baseline: Baseline, bios: Bios | None, firmware: tuple[Firmware, ...] 
     return (*firmware_drift(baseline, firmware), *bios_drift(baseline, bios))
 
 
+def _bios_unreported(baseline: Baseline) -> tuple[Drift, ...]:
+    wanted = {name: value for wish in baseline.bios for name, value in wish.attributes.items()}
+    return tuple(_unknown(name, value, "the BMC does not report the BIOS settings") for name, value in wanted.items())
+
+
 def bios_drift(baseline: Baseline, bios: Bios | None) -> tuple[Drift, ...]:
     if bios is None:
-        wanted = {name: value for wish in baseline.bios for name, value in wish.attributes.items()}
-        return tuple(
-            _unknown(name, value, "the BMC does not report the BIOS settings") for name, value in wanted.items()
-        )
+        return _bios_unreported(baseline)
     wishes = [wish for wish in baseline.bios if _matches(bios.registry, wish.registry)]
     if baseline.bios and not wishes:
         note = f"no group of the baseline is for the attribute registry {bios.registry!r}"

@@ -48,11 +48,11 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class PortCounters:
-    """A port's two readings. `complaint`: perfquery's error output where they failed, else empty."""
+    """A port's two readings. `error_output`: perfquery's error output where they failed, else empty."""
 
     first: Sample | None
     last: Sample | None
-    complaint: str = ""
+    error_output: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +95,16 @@ def _port(name: str, samples: list[tuple[re.Match[str], list[str]]]) -> PortCoun
     return PortCounters(first, last)
 
 
-def _sample(name: str, at: float, lines: list[str]) -> Sample:
+def _counters(name: str, lines: list[str]) -> dict[str, int]:
     found = {match["name"]: int(match["value"]) for match in map(_COUNTER.match, lines) if match}
     for counter in REQUIRED:
         if counter not in found:
             raise ParseError(f"{name} lacks the counter {counter}", where=_WHERE)
+    return found
+
+
+def _sample(name: str, at: float, lines: list[str]) -> Sample:
+    found = _counters(name, lines)
     extended = any(_EXTENDED.match(line) for line in lines)
     judged = [counter for counter, most in HIGHEST.items() if counter in found and (extended or most > _NIBBLE)]
     return Sample(at, {counter: found[counter] for counter in judged}, extended)

@@ -56,14 +56,15 @@ class Section:
         for key in path:
             if here is None or not here.children:
                 return None
-            if here.by_key is None:
-                here.by_key = {child.key: child for child in reversed(here.children)}
-            here = here.by_key.get(key)
+            by_key = here.by_key
+            if by_key is None:
+                by_key = here.by_key = {child.key: child for child in reversed(here.children)}
+            here = by_key.get(key)
         return here
 
     def below(self, *path: str) -> Section:
         """Return the same; an empty section where there is none."""
-        return self.at(*path) or Section("", None)
+        return self.at(*path) or _ABSENT
 
     def text(self, *path: str) -> str | None:
         """Return the value; None where it is absent or was not readable."""
@@ -104,6 +105,9 @@ class Section:
         for child in self.children:
             yield child
             yield from child.walk()
+
+
+_ABSENT = Section("", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,21 +301,26 @@ def tree(text: str) -> Section:
 
     It uses no regular expression: a fleet's listings have a million lines.
     """
-    root = Section("", None)
-    above, indents = [root], [-1]
+    root = last = Section("", None)
+    last_indent = -1
+    above: list[Section] = []  # the sections that contain the last line
+    indents: list[int] = []
     for line in text.splitlines():
         rest = line.lstrip(" ")
         if not rest or line[0] == "=":
             continue
         indent = len(line) - len(rest)
-        while indents[-1] >= indent:
-            indents.pop()
-            above.pop()
+        if indent > last_indent:
+            above.append(last)
+            indents.append(last_indent)
+        elif indent < last_indent:
+            while indents[-1] >= indent:
+                indents.pop()
+                above.pop()
         key, colon, value = rest.partition(" : ")
-        section = Section(key.rstrip(), value) if colon else Section(rest.removesuffix(" :").rstrip(), None)
-        above[-1].children.append(section)
-        above.append(section)
-        indents.append(indent)
+        last = Section(key.rstrip(), value) if colon else Section(rest.removesuffix(" :").rstrip(), None)
+        last_indent = indent
+        above[-1].children.append(last)
     return root
 
 

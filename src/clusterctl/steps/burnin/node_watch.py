@@ -1,9 +1,10 @@
-"""Watches nodes during their loads: reads them before and after, and adds what rose in between."""
+"""Watches nodes during their loads: reads them before and after, samples them meanwhile, and adds what rose."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from clusterctl.fleet.finding import Finding, Verdict
@@ -12,13 +13,25 @@ from clusterctl.ports.isolation import peer_error
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest, Seen, SessionFailure, read_probes
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.host_requirements import HostRequirements
+from clusterctl_burnin.probe import script
+from clusterctl_burnin.probes.load_samples import LOAD_SAMPLES, LONGEST_S, SAMPLER_BEGUN, sampler
 from clusterctl_burnin.sweep import Judged, sweep
-from clusterctl_burnin.watch import LoadRun, disturbed, judge, watched
+from clusterctl_burnin.watch import LoadRun, disturbed, judge, samples_wanted, watched
 
 FRESH = timedelta(seconds=60)
 """An older reading is taken again before a load: what rose while the node waited does not belong to the load."""
+SLOWER = 10
+"""What costs more is read once in so many samples (node/programs/load_sampler.py)."""
 ExpectedOf = Callable[[NodeUnderTest, datetime, datetime], Expected]
 """Returns what a node should be, for a session that was sent and answered at these times."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchPlan:
+    """What the programs on the node are given, and how many seconds are between two samples."""
+
+    requirements: HostRequirements
+    sample_s: float = 1.0
 
 
 class NodeWatch:
@@ -33,21 +46,34 @@ class NodeWatch:
         clock: Clock,
         checks: Sequence[Check],
         expected_of: ExpectedOf,
-        requirements: HostRequirements,
+        plan: WatchPlan,
     ) -> None:
         self._shell = shell
         self._clock = clock
         self._checks = watched(checks)
         self._expected_of = expected_of
-        self._requirements = requirements
+        self._requirements, self._sample_s = plan.requirements, plan.sample_s
 
     def begin(self, node: NodeUnderTest, deadline: Deadline) -> datetime:
         """Read the node, where its last reading is not fresh; return the time (UTC) at which its load may start."""
         now = self._clock.now()
         stale = node.seen is None or isinstance(node.seen.readings, str) or now - node.seen.at > FRESH
+        sampled = samples_wanted(self._checks)
+        if sampled:
+            threading.Thread(target=self._sample, args=(node, deadline), daemon=True, name="sampler").start()
+            plan = sweep([replace(self._checks[0], probes=(SAMPLER_BEGUN,))], node.limits.patience)
+            read_probes(self._shell, node.host, plan.stdin, deadline.within(plan.timeout), privileged=True)
         if self._checks and stale:
-            node.seen = self._read(node, deadline)
+            node.seen = self._read(node, deadline, loaded=False)
         return self._clock.now()
+
+    def _sample(self, node: NodeUnderTest, deadline: Deadline) -> None:
+        """Run the sampler until the reading after the load ends it; that one is INCONCLUSIVE where this session fails.
+
+        A host that has stopped answering keeps this thread until its connection is closed at the end of the run.
+        """
+        stdin = script((sampler(self._sample_s, SLOWER * self._sample_s),))
+        read_probes(self._shell, node.host, stdin, deadline.within(LONGEST_S), privileged=True)
 
     def end(self, node: NodeUnderTest, load: str, started: datetime, deadline: Deadline) -> None:
         """Read the node again; add to it what was found since `begin`, and whether the load's result counts."""
@@ -55,7 +81,7 @@ class NodeWatch:
             return
         run = LoadRun(load, started, (self._clock.now() - started).total_seconds())
         before, sent = node.seen, self._clock.now()
-        node.seen = self._read(node, deadline)
+        node.seen = self._read(node, deadline, loaded=True)
         expected = self._expected_of(node, sent, node.seen.at)
         found = self._judged(node, before, expected, run)
         node.keep(found.evidence)
@@ -74,8 +100,13 @@ class NodeWatch:
         except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
             return judge(self._checks, first, peer_error(error, node.name).message, expected, run)
 
-    def _read(self, node: NodeUnderTest, deadline: Deadline) -> Seen:
-        checks = [replace(check, probes=check.watch.probes) for check in self._checks if check.watch]
+    def _read(self, node: NodeUnderTest, deadline: Deadline, *, loaded: bool) -> Seen:
+        probes = {
+            check: tuple(probe for probe in check.watch.probes if loaded or probe != LOAD_SAMPLES)
+            for check in self._checks
+            if check.watch
+        }
+        checks = [replace(check, probes=asked) for check, asked in probes.items()]
         plan = sweep(checks, node.limits.patience, self._requirements)
         answer, _ = read_probes(self._shell, node.host, plan.stdin, deadline.within(plan.timeout), privileged=True)
         return Seen(answer.cause if isinstance(answer, SessionFailure) else answer, self._clock.now())

@@ -127,13 +127,17 @@ def boot_ports(node: NodeState, inventory: Inventory) -> Finding:
     )
 
 
+def _boot_nics(node: NodeState, nics: Sequence[Nic]) -> list[Nic]:
+    return [nic for nic in nics if (nic.mac == node.boot_mac if node.boot_mac else nic.boots)]
+
+
 def _unplugged(node: NodeState, nics: Sequence[Nic]) -> Finding | None:
     """Return the finding on a boot port without a link, where another port has one; else None.
 
     Many BMCs report every port as down, on running machines, too: a down port means something only where another one is
     up. It is a warning: the BMC may report an earlier boot's link.
     """
-    boot = [nic for nic in nics if (nic.mac == node.boot_mac if node.boot_mac else nic.boots)]
+    boot = _boot_nics(node, nics)
     linked = [nic for nic in nics if nic.link]
     if not boot or not linked or any(nic.link is not False for nic in boot):
         return None

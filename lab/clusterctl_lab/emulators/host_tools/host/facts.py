@@ -56,6 +56,7 @@ class Hca(_Record):
     switch_width, switch_redirects   lanes of the PCIe switch above it, and whether ACS redirects are on there
     configured   a subnet manager has made its port active
     gpu_path_slow   it reads and writes GPU memory slowly
+    load_hot        its chip gets too hot under load
     symbol_per_hour, receive_per_hour   growth of its error counters; link_downed since the boot,
         load_downs more once the fabric has been loaded
     """
@@ -77,6 +78,7 @@ class Hca(_Record):
     load_downs: int
     configured: bool
     gpu_path_slow: bool
+    load_hot: bool
     plugged: bool
     interface: str
     lid: int

@@ -1,0 +1,59 @@
+"""Runs on a node, as the built-in probe `load-samples`: ends the sampler of a load, and prints what it saw;
+`load-samples ready` waits until the sampler has begun.
+
+Standard library only, Python 3.9. Exit code 1 where no sampler answers.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from typing import Sequence
+
+ADDRESS = "\0clusterctl-load-sampler"  # of load_sampler.py
+PATIENCE = float(os.environ.get("CLUSTERCTL_PATIENCE", "1"))  # how many times as long a host is given
+READY_S, END_S = 15.0 * PATIENCE, 20.0 * PATIENCE  # seconds that an answer may take
+
+
+def ask(address: str, word: bytes, seconds: float) -> bytes:
+    """Return the sampler's answer. Raises `OSError`."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as peer:
+        peer.settimeout(seconds)
+        peer.connect(address)
+        peer.sendall(word)
+        parts = []
+        while chunk := peer.recv(1 << 16):
+            parts.append(chunk)
+    return b"".join(parts)
+
+
+def begun(address: str) -> bool:
+    """Wait until the sampler has begun; return whether it has."""
+    until = time.monotonic() + READY_S
+    while time.monotonic() < until:
+        try:
+            if ask(address, b"ready\n", READY_S):
+                return True
+        except OSError:
+            pass
+        time.sleep(0.05)
+    return False
+
+
+def main(argv: Sequence[str], address: str = ADDRESS) -> int:
+    """Print the document, or wait for the sampler."""
+    if list(argv) == ["ready"]:
+        return 0 if begun(address) else 1
+    try:
+        document = ask(address, b"end\n", END_S)
+    except OSError as error:
+        sys.stderr.write(f"no sampler answers: {error.strerror or error}\n")
+        return 1
+    sys.stdout.write(document.decode("utf-8", "replace"))
+    return 0 if document else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
