@@ -102,7 +102,7 @@ def test_a_finding_about_a_part_is_not_about_the_machine() -> None:
     assert found(reported, reported) == Offenders()
 
 
-def test_the_order_is_that_of_the_offences_whoever_came_first() -> None:
+def test_the_order_is_that_of_the_offences_and_not_of_the_events() -> None:
     """Most offences first, then the longest time out, then by name."""
     few = [quarantined("b", day(n)) for n in (1, 2)]
     many = [quarantined("c", day(n)) for n in (3, 4, 5)]
