@@ -40,7 +40,7 @@ class SshSettings:
 class FabricSettings:
     """The wiring plans, and the commands that read the InfiniBand fabric."""
 
-    plan: Words
+    plan: Words = "wiring.csv"
     ethernet: Annotated[str, Field(description="the plan of network and management cables, where there is one")] = ""
     ibnetdiscover: Annotated[tuple[Words, ...], Field(min_length=1)] = ("ibnetdiscover",)
     sminfo: tuple[Words, ...] = ()
@@ -147,7 +147,7 @@ class SiteSettings:
     skus: Annotated[tuple[FileName, ...], Field(min_length=1)]
     provisioning: Installers
     ssh: SshSettings
-    fabric: FabricSettings
+    fabric: FabricSettings = FabricSettings()
     network: NetworkSettings = NetworkSettings()
     configure: ConfigureSettings = ConfigureSettings()
     burnin: Annotated[FileName, Field(description="the suite that admits to gold")] = "bootstrap"
