@@ -310,13 +310,13 @@ def test_what_a_site_changes_is_changed_and_nothing_else() -> None:
     assert suite.changed(Changes()) == suite
     alone = sum(suite.node_seconds.values())
     assert (suite.least_seconds - alone, changed.least_seconds - alone) == (3600, 2160)
-    assert shipped_suite().least_seconds == 4500 + sum(shipped_suite().node_seconds.values())
+    assert shipped_suite().least_seconds == 900 + sum(shipped_suite().node_seconds.values())
 
 
 def test_the_bootstrap_suite_asks_for_every_check() -> None:
     """All checks, and all loads but those for nodes under suspicion; its names are what a complete report must have."""
     suite = shipped_suite()
-    assert (suite.pair_seconds, suite.group_iterations, suite.known_bad) == (900, 8, False)
+    assert (suite.pair_seconds, suite.group_iterations, suite.known_bad) == (180, 8, False)
     assert {check.name for check in suite.checks} == set(CHECKS)
     assert suite.required == frozenset(CHECKS) | (set(NODE_LOADS) - ON_SUSPICION) | {"ib_write_bw", "all_reduce"}
 
@@ -335,7 +335,7 @@ def test_the_bootstrap_suite_asks_for_every_check() -> None:
             r"s.yml:\d+ node_seconds.all_reduce: .*no load",
         ),
         ("pair_rounds: 5", "pair_rounds: 0", r"s.yml:\d+ pair_rounds"),
-        ("pair_seconds: 900", "pair_seconds: 1.5", r"s.yml:\d+ pair_seconds"),
+        ("pair_seconds: 180", "pair_seconds: 1.5", r"s.yml:\d+ pair_seconds"),
         ("group_rounds: 6", "group_rounds: 100", r"s.yml:\d+ group_rounds"),
         ("pair_rounds: 5", "pair_rounds: 5\nknown_bad: 1", r"s.yml:\d+ known_bad"),
         ("pair_rounds: 5", "pair_rounds: 5\nall_night: true", r"s.yml:\d+ all_night"),

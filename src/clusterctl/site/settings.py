@@ -70,7 +70,7 @@ class Deadlines:
     install: Positive = 5400
     configure: Positive = 3600
     cable: Positive = 300
-    burnin: Positive = 21600
+    burnin: Positive = 7200
 
 
 @section
