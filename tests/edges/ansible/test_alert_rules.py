@@ -1,0 +1,137 @@
+"""The alert rules of the role prometheus: each fires on its fault, none on healthy series. promtool evaluates them."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from clusterctl.edges.resources import resource
+from clusterctl.fleet.finding import Verdict
+from clusterctl_burnin.kernel_log.nvidia_codes import xid_table
+from tests.edges.ansible.role_cases import load, options
+from tests.edges.ansible.support import DATA
+from tests.paths import ROOT
+
+RULES = resource("roles") / "prometheus/files/rules"
+FILES = sorted(RULES.glob("*.yml"))
+CASES = yaml.safe_load((DATA / "alert_rules.yml").read_text())
+PAGE = "docs/how-to/monitoring.md"
+with_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+
+
+def alerts() -> dict[str, dict[str, Any]]:
+    """Return the alert rules by name."""
+    rules = [rule for file in FILES for group in yaml.safe_load(file.read_text())["groups"] for rule in group["rules"]]
+    return {rule["alert"]: rule for rule in rules if "alert" in rule}
+
+
+def promtool(*argv: str) -> None:
+    result = subprocess.run(["promtool", *argv], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def series(case: dict[str, Any]) -> list[dict[str, str]]:
+    """Return the case's series. Where it has none of clusterctl's clock, a healthy site exports in addition."""
+    found = dict(case["series"])
+    if case.get("alert") not in {"ClusterctlMetricsOld", "ClusterctlMetricsMissing"}:
+        found['clusterctl_metrics_timestamp_seconds{instance="c:9100"}'] = (
+            "0+300x4100" if case.get("coarse") else "0+60x1700"
+        )
+    return [{"series": name, "values": values} for name, values in found.items()]
+
+
+def silent(at: str) -> list[dict[str, Any]]:
+    return [{"eval_time": at, "alertname": name, "exp_alerts": []} for name in alerts()]
+
+
+def firing(case: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what promtool has to find: nothing at `quiet`, this alert at `at`."""
+    rule = alerts()[case["alert"]]
+    labels = {"severity": rule["labels"]["severity"], **case["labels"]}
+    annotations = {"summary": case["summary"], "runbook": rule["annotations"]["runbook"]}
+    found = {"exp_labels": labels, "exp_annotations": annotations}
+    return [
+        {"eval_time": case["quiet"], "alertname": case["alert"], "exp_alerts": []},
+        {"eval_time": case["at"], "alertname": case["alert"], "exp_alerts": [found]},
+    ]
+
+
+def evaluate(folder: Path, tests: list[tuple[dict[str, Any], list[dict[str, Any]]]]) -> None:
+    """Let promtool evaluate cases with what is expected of each. It stops at no failure and prints each."""
+    for coarse, interval, evaluation in ((False, "1m", "1m"), (True, "5m", "30m")):
+        chosen = [(case, expected) for case, expected in tests if bool(case.get("coarse")) is coarse]
+        found = [
+            {"interval": interval, "input_series": series(case), "alert_rule_test": expected}
+            for case, expected in chosen
+        ]
+        document = {"rule_files": [str(file) for file in FILES], "evaluation_interval": evaluation, "tests": found}
+        file = folder / "test.yml"
+        file.write_text(yaml.safe_dump(document, allow_unicode=True))
+        promtool("test", "rules", str(file))
+
+
+@with_promtool
+def test_promtool_accepts_the_rules() -> None:
+    assert FILES
+    promtool("check", "rules", *map(str, FILES))
+
+
+@with_promtool
+@pytest.mark.timeout(300)
+def test_each_alert_fires_on_its_fault_and_not_before(tmp_path: Path) -> None:
+    evaluate(tmp_path, [(case, firing(case)) for case in CASES["faults"]])
+
+
+@with_promtool
+@pytest.mark.timeout(300)
+def test_no_alert_fires_on_healthy_series(tmp_path: Path) -> None:
+    """Series of a healthy fleet, and recorded ones: each at several times, and each alert."""
+    tests = [(case, [one for at in case["at"] for one in silent(at)]) for case in CASES["healthy"]]
+    assert len(tests) >= 6
+    evaluate(tmp_path, tests)
+
+
+@with_promtool
+def test_promtool_finds_a_rule_that_does_not_fire(tmp_path: Path) -> None:
+    """What is expected is compared: with a healthy series the same expectation fails, with the alert's name."""
+    (xid,) = [case for case in CASES["faults"] if case["alert"] == "GpuXid"]
+    healthy = {**xid, "series": dict.fromkeys(xid["series"], "0+0x20")}
+    with pytest.raises(AssertionError, match="alertname: GpuXid"):
+        evaluate(tmp_path, [(healthy, firing(xid))])
+
+
+def test_each_alert_has_a_fault_that_it_fires_on() -> None:
+    assert sorted(case["alert"] for case in CASES["faults"]) == sorted(alerts())
+
+
+def test_each_alert_has_a_severity_and_a_place_in_the_documentation() -> None:
+    """Its runbook is a heading of the page, which has no other alerts."""
+    rules = alerts()
+    assert {rule["labels"]["severity"] for rule in rules.values()} == {"critical", "warning"}
+    assert {name: rule["annotations"]["runbook"] for name, rule in rules.items()} == {
+        name: f"{PAGE}#{name.lower()}" for name in rules
+    }
+    section = (ROOT / PAGE).read_text().partition("\n## Alerts\n")[2].partition("\n## ")[0]
+    assert sorted(re.findall(r"^#### (\w+)$", section, re.MULTILINE)) == sorted(rules)
+
+
+def test_an_xid_alert_leaves_out_what_the_table_takes_for_harmless() -> None:
+    """The burn-in and the monitoring judge an Xid alike; a code that the table does not know is an alert."""
+    left_out = {
+        int(code) for part in re.findall(r'"([0-9|]+)"', alerts()["GpuXid"]["expr"]) for code in part.split("|")
+    }
+    assert left_out == {0} | {code for code, row in xid_table().items() if row.action.verdict is Verdict.WARN}
+
+
+def test_the_rules_use_counters_that_the_exporter_is_asked_for() -> None:
+    """DCGM's fields are those of the role dcgm_exporter, and the role copies each file of rules."""
+    used = set(re.findall(r"DCGM_FI_\w+", (RULES / "gpus.yml").read_text()))
+    asked = {one["field"] for one in options("dcgm_exporter")["dcgm_exporter_counters"]["default"]}
+    assert used - asked == set()
+    assert sorted(load("prometheus", "vars/main.yml")["__prometheus_rules"]) == [file.stem for file in FILES]
