@@ -128,7 +128,7 @@ def plain(addresses: Sequence[str], port: int, ca_file: Path) -> float:
     return time.monotonic() - begin
 
 
-def tell(cost: Cost, document: dict[str, Any], count: int, mean_s: float) -> None:
+def show(cost: Cost, document: dict[str, Any], count: int, mean_s: float) -> None:
     asked = [bmc["requests"] for bmc in document["bmcs"]]
     outcomes = Counter(bmc["outcome"] for bmc in document["bmcs"])
     serials = {bmc["serial"] for bmc in document["bmcs"]}
@@ -162,7 +162,7 @@ def main() -> None:
             cost = measured(argv, folder / "out.json")
             print(f"the server took {cpu_s(server) - before:.1f} s CPU meanwhile")
             document = json.loads(cost.printed)
-            tell(cost, document, count, (low + high) / 2)
+            show(cost, document, count, (low + high) / 2)
             plain_s = plain([bmc["address"] for bmc in document["bmcs"]], port, site / "bmc-ca.pem")
             print(
                 f"plain GETs   {plain_s:6.1f} s for one of each: the sweep takes {cost.wall_s / plain_s:.1f} times that"

@@ -43,7 +43,7 @@ def address(context: SiteContext, known_hosts: Path, addresses: dict[str, str]) 
         context.journal.append(events)
 
 
-def tell(context: SiteContext, what: str) -> None:
+def show(context: SiteContext, what: str) -> None:
     """Check all nodes, and print what that took and what it found."""
     wall, cpu = time.monotonic(), cpu_s()
     result = check.run(context, check.CheckRequest(nodes=("*",)), Control())
@@ -67,8 +67,8 @@ def main() -> None:
         with closing(context.journal):
             address(context, lab.site / "known_hosts", {machine["name"]: machine["address"] for machine in machines})
             print(f"{os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f}; {len(machines)} hosts")
-            tell(context, "first check")
-            tell(context, "second check")
+            show(context, "first check")
+            show(context, "second check")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
     python -m benchmarks.fleet_report [--nodes 4096] [--keep FILE]
 
 A journal is made of nodes with thirty findings each: one in twenty-five is in quarantine with three findings, their raw
-output among the evidence; in each group of eight every node measured its next three mates on eight rails, one in forty
-of those slowly.
+output among the evidence; in each group of eight every node measured its next three partners on eight rails, one in
+forty of those slowly.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def address_of(number: int) -> str:
 
 
 def pair_evidence(number: int, chance: random.Random, *, slow: bool) -> Iterator[tuple[Evidence, float]]:
-    """What this node measured with its mates as their client."""
+    """What this node measured with its partners as their client."""
     base = number - number % GROUP
-    for mate in range(1, 4):
-        other = base + (number - base + mate) % GROUP
+    for partner in range(1, 4):
+        other = base + (number - base + partner) % GROUP
         for rail in range(RAILS):
             speed = 212.0 if slow and rail == 3 else chance.gauss(394, 1.2)
             command = f"ib_write_bw -d mlx5_{rail} -p {18515 + rail} -s 8388608 -n 20000 -F --report_gbits"

@@ -72,7 +72,7 @@ def _resources(evidence: Evidence) -> int:
     return len(document["read"]) + len(document["unread"]) + len(document["omitted_bytes"])
 
 
-def tell(found: Sequence[Read], wall: float, cpu: float, mean_s: float) -> None:
+def show(found: Sequence[Read], wall: float, cpu: float, mean_s: float) -> None:
     asked = [one.requests for one in found]
     times = sorted(one.seconds for one in found)
     unread = {name: sum(getattr(one.inventory, name) is None for one in found) for name in PARTS}
@@ -102,7 +102,7 @@ def main() -> None:
             wall, cpu = time.monotonic(), time.process_time()
             with ThreadPoolExecutor(options.at_once) as pool:
                 found = list(pool.map(lambda address: read(bmcs, address), wanted))
-            tell(found, time.monotonic() - wall, time.process_time() - cpu, (low + high) / 2)
+            show(found, time.monotonic() - wall, time.process_time() - cpu, (low + high) / 2)
 
 
 if __name__ == "__main__":

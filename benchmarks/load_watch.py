@@ -22,7 +22,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from clusterctl.steps.burnin.node_watch import SAMPLE_S, SLOW_SAMPLE_S
+from clusterctl.steps.burnin.node_watch import SLOWER
 from clusterctl_burnin.check import Expected
 from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.probe import Readings, parse_readings, script
@@ -84,7 +84,7 @@ def _sampler(gpus: int, seconds: int) -> float:
     """Return the share of a core that the sampler takes, its start included."""
     with tempfile.TemporaryDirectory() as folder:
         node = FakeNode(Path(folder), adapters=ADAPTERS, gpus=gpus, devices=PCIE_DEVICES, modules=MODULES)
-        with sampling(node, "clusterctl-benchmark", limit=seconds + 60, pace=(SAMPLE_S, SLOW_SAMPLE_S)) as running:
+        with sampling(node, "clusterctl-benchmark", limit=seconds + 60, pace=(1.0, float(SLOWER))) as running:
             time.sleep(seconds)
             samples = running.samples()
     return samples.processor_seconds / samples.seconds

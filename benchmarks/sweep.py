@@ -37,7 +37,7 @@ def cpu_s() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-def tell(what: str, work: Callable[[], list[str]], hosts: int) -> None:
+def show(what: str, work: Callable[[], list[str]], hosts: int) -> None:
     """Run `work`, which returns its failures, and print what it took."""
     wall, cpu = time.monotonic(), cpu_s()
     failures = work()
@@ -75,10 +75,10 @@ def main() -> None:
         def failures() -> list[str]:
             return [f"{session.host}: {session.failure}" for session in sweep(hosts) if session.failure]
 
-        tell("first sweep", failures, len(hosts))
-        tell("connections open", failures, len(hosts))
+        show("first sweep", failures, len(hosts))
+        show("connections open", failures, len(hosts))
         openssh = partial(by_openssh, sweep, lab.site / "known_hosts")
-        tell("OpenSSH", lambda: list(filter(None, sweep.pool.map(openssh, hosts))), len(hosts))
+        show("OpenSSH", lambda: list(filter(None, sweep.pool.map(openssh, hosts))), len(hosts))
 
 
 if __name__ == "__main__":

@@ -126,7 +126,7 @@ class ProbeResult:
     seconds: float
 
     @property
-    def complaint(self) -> str:
+    def error_output(self) -> str:
         """The last line that it wrote to stderr, or else to stdout: mostly why it failed."""
         lines = [line for line in (self.stderr.strip() or self.stdout).splitlines() if any(map(str.isalnum, line))]
         return lines[-1].strip()[:200] if lines else "it printed nothing"
@@ -170,7 +170,7 @@ class Readings:
             )
         if found.status is Status.MISSING and found.stderr:
             raise UnmeasuredError(
-                f"{found.command} could not be started: {found.complaint}",
+                f"{found.command} could not be started: {found.error_output}",
                 remedy=(
                     "check which resource of the node is exhausted (processes, memory, open files), "
                     "then run the burn-in again"
@@ -200,7 +200,7 @@ class Readings:
         if found.rc != 0:
             ours = probe.argv[0] in programs()  # no operator can run it by its name
             raise UnmeasuredError(
-                f"{found.command} failed with exit code {found.rc}: {found.complaint}",
+                f"{found.command} failed with exit code {found.rc}: {found.error_output}",
                 remedy="repair that on the node"
                 if ours
                 else (f"run {found.command} on the node and repair what it reports"),

@@ -201,8 +201,8 @@ def _same_part(one: Finding, other: Finding) -> bool:
 
 def _flatten(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Return the findings, a consequence of a consequence with the first cause as its root."""
-    standing = {f.key for f in findings if not f.root}
-    roots = {f.key: f.root for f in findings if f.root and f.key not in standing}
+    unexplained = {f.key for f in findings if not f.root}
+    roots = {f.key: f.root for f in findings if f.root and f.key not in unexplained}
 
     def first(key: str, seen: frozenset[str]) -> str:
         return first(roots[key], seen | {key}) if key in roots and key not in seen else key

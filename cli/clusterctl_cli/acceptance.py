@@ -12,7 +12,7 @@ from clusterctl.fleet.decisions.waiver import waiver_of
 from clusterctl.fleet.finding import Origin, Report, Verdict
 from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.state import NodeState
-from clusterctl.operations.reports import Standing
+from clusterctl.operations.reports import ReportOverview
 from clusterctl_cli.render import finding_json, node_json
 from clusterctl_cli.render_fabric import fault_json, faults_section, links_json, links_section
 from clusterctl_cli.render_offenders import offenders_json, offenders_lines
@@ -20,39 +20,39 @@ from clusterctl_cli.render_offenders import offenders_json, offenders_lines
 REHEARSAL = "**A rehearsal: all evidence is simulated. This report proves nothing about hardware.**"
 
 
-def acceptance_json(nodes: Sequence[NodeState], standing: Standing) -> dict[str, Any]:
+def acceptance_json(nodes: Sequence[NodeState], overview: ReportOverview) -> dict[str, Any]:
     """Return `{"site":…, "simulated":…, "at":…, "warnings":[…], "counts":{stage: n}, "fabric":[…], "links":{…},
     "offenders":{…}, "nodes":[…]}`.
     """
-    now = standing.now
+    now = overview.now
     return {
-        "site": standing.site,
-        "simulated": standing.simulated,
+        "site": overview.site,
+        "simulated": overview.simulated,
         "at": now.isoformat(),
-        "warnings": list(standing.unproven),
+        "warnings": list(overview.unproven),
         "counts": dict(Counter(node.stage.value for node in nodes)),
-        "fabric": [fault_json(fault) for fault in standing.faults],
-        "links": links_json(standing.links[1]) if standing.links else None,
-        "offenders": offenders_json(standing.offenders, {node.id: node.name for node in nodes}),
+        "fabric": [fault_json(fault) for fault in overview.faults],
+        "links": links_json(overview.links[1]) if overview.links else None,
+        "offenders": offenders_json(overview.offenders, {node.id: node.name for node in nodes}),
         "nodes": [node_json(node, now) | _proof(node, now) for node in nodes],
     }
 
 
-def acceptance_text(nodes: Sequence[NodeState], standing: Standing) -> str:
+def acceptance_text(nodes: Sequence[NodeState], overview: ReportOverview) -> str:
     """Return Markdown: the result, by rack what stopped nodes and what is wrong with the fabric, with remedies, and the
     evidence of gold.
     """
-    groups = _Groups.of(nodes, standing.now)
+    groups = _Groups.of(nodes, overview.now)
     names = {node.id: node.name for node in nodes}
     lines = [
-        *_heading(standing),
+        *_heading(overview),
         f"{len(nodes)} nodes: {groups.counts}.",
         "",
         *_stopped_section(groups.stopped),
-        *faults_section(standing.faults),
-        *links_section(standing.links),
-        *_section("Repeat offenders", offenders_lines(standing.offenders, names)),
-        *_gold_section(groups.gold, standing),
+        *faults_section(overview.faults),
+        *links_section(overview.links),
+        *_section("Repeat offenders", offenders_lines(overview.offenders, names)),
+        *_gold_section(groups.gold, overview),
         *_section("Held by operators: in no pool", [f"{n.name} ({n.stage.value}): {n.hold}" for n in groups.held]),
         *_section("Retired", [f"{n.name} (serial {n.serial or 'none'}): {n.cause}" for n in groups.retired]),
         *_section("On their way", [f"{node.name}: {node.stage.value}" for node in groups.rest]),
@@ -98,12 +98,12 @@ def _is_on_its_way(node: NodeState, now: datetime) -> bool:
     return not node.held(now) and node.stopped_at is None and node.stage not in (Stage.GOLD, Stage.RETIRED)
 
 
-def _heading(standing: Standing) -> Iterator[str]:
+def _heading(overview: ReportOverview) -> Iterator[str]:
     """Yield the title, and what must be known before the report is read."""
-    yield from (f"# Acceptance of {standing.site}, {standing.now:%Y-%m-%d %H:%M} UTC", "")
-    if standing.simulated:
+    yield from (f"# Acceptance of {overview.site}, {overview.now:%Y-%m-%d %H:%M} UTC", "")
+    if overview.simulated:
         yield from (REHEARSAL, "")
-    for notice in standing.unproven:
+    for notice in overview.unproven:
         yield from (f"**Not proven:** {notice}.", "")
 
 
@@ -140,7 +140,7 @@ def _stopped_lines(node: NodeState) -> list[str]:
     return [*lines, ""]
 
 
-def _gold_section(nodes: Sequence[NodeState], standing: Standing) -> list[str]:
+def _gold_section(nodes: Sequence[NodeState], overview: ReportOverview) -> list[str]:
     if not nodes:
         return []
     head = "| node | serial | since | suite | limits | checks | until | warnings |"
@@ -148,9 +148,9 @@ def _gold_section(nodes: Sequence[NodeState], standing: Standing) -> list[str]:
     for node in nodes:
         burnin = node.reports.get(Step.BURNIN.value)
         suite, checks = (burnin.suite, len(burnin.checks)) if burnin else ("", 0)
-        warnings = "; ".join(_warnings(node, standing.now))
+        warnings = "; ".join(_warnings(node, overview.now))
         since = f"{node.since:%Y-%m-%d %H:%M}" if node.since else ""
-        until = _until(node, standing)
+        until = _until(node, overview)
         cells = (node.name, node.serial, since, suite, _limits(burnin), checks, until, warnings)
         lines.append(f"| {' | '.join(str(cell) for cell in cells)} |")
     return [*lines, ""]
@@ -162,13 +162,13 @@ def _limits(burnin: Report | None) -> str:
     return ", ".join(sorted(digest[:12] for digest in digests))
 
 
-def _until(node: NodeState, standing: Standing) -> str:
+def _until(node: NodeState, overview: ReportOverview) -> str:
     """Return when its gold expires, or that it has."""
     at = node.reported_at.get(Step.BURNIN.value)
-    if standing.expiry is None or at is None:
+    if overview.expiry is None or at is None:
         return ""
-    until = at + standing.expiry
-    return f"{until:%Y-%m-%d}" if until >= standing.now else f"**expired {until:%Y-%m-%d}**"
+    until = at + overview.expiry
+    return f"{until:%Y-%m-%d}" if until >= overview.now else f"**expired {until:%Y-%m-%d}**"
 
 
 def _warnings(node: NodeState, now: datetime) -> Iterator[str]:

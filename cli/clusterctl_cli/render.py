@@ -18,7 +18,7 @@ from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.operations.operation import current_time
 from clusterctl_cli.formats import Format, asked, print_document
 from clusterctl_cli.render_fabric import fault_json, faults_text, links_json, links_text
-from clusterctl_cli.render_people import hold_json, people_text, standing, waiver_json, waivers_brief
+from clusterctl_cli.render_people import cause_and_remedy, hold_json, people_text, waiver_json, waivers_brief
 from clusterctl_cli.text import ago, columns, echo, terminal_width
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ VERDICT_STYLES = {
 
 def node_json(node: NodeSummary | NodeState, now: datetime) -> dict[str, Any]:
     """Return one node of `nodes --json`, which is a stable contract."""
-    cause, remedy = standing(node, now)
+    cause, remedy = cause_and_remedy(node, now)
     return {
         "name": node.name,
         "stage": node.stage.value,
@@ -84,7 +84,7 @@ def left_alone(refused: Mapping[str, str]) -> list[str]:
 
 
 def _why(node: NodeSummary, now: datetime) -> str:
-    return "; ".join(part for part in (standing(node, now)[0], waivers_brief(node, now)) if part)
+    return "; ".join(part for part in (cause_and_remedy(node, now)[0], waivers_brief(node, now)) if part)
 
 
 def _stage(node: NodeSummary, now: datetime) -> str:

@@ -12,7 +12,7 @@ from clusterctl.fleet.durations import utc_text
 from clusterctl.fleet.state import NodeState, NodeSummary, OperatorHold
 
 
-def standing(node: NodeSummary | NodeState, now: datetime) -> tuple[str, str]:
+def cause_and_remedy(node: NodeSummary | NodeState, now: datetime) -> tuple[str, str]:
     """Return what blocks the node, and the remedy. An operator's hold comes before the gate's decision."""
     if node.hold is None or not node.held(now):
         return node.cause, node.remedy

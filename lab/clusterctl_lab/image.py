@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
-from clusterctl_lab.image_contents import EXCLUDED_PATHS, PACKAGES, RECIPE_VERSION, furnish
+from clusterctl_lab.image_contents import EXCLUDED_PATHS, PACKAGES, RECIPE_VERSION, customise
 
 CACHE = Path("/var/cache/clusterctl-lab")
 COMPONENTS = {"debian": ("main",), "ubuntu": ("main", "universe")}
@@ -97,7 +97,7 @@ def _build(release: HostRelease, image: Path, progress: Progress) -> None:
     unfinished = image.parent / f".building-{image.name}"
     try:
         _mmdebstrap(release, unfinished)
-        furnish(unfinished)
+        customise(unfinished)
         unfinished.rename(image)
     finally:
         if unfinished.exists():

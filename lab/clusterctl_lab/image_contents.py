@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 RECIPE_VERSION = 4
-"""Raise it when `furnish` changes: the cached image is then built again."""
+"""Raise it when `customise` changes: the cached image is then built again."""
 
 PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "openssh-server", "sudo", "less"),
@@ -77,7 +77,7 @@ _LINKS = {"etc/ld.so.preload": "/run/clusterctl-lab/ld.so.preload", "etc/faketim
 _PER_HOST = ("etc/ssh/ssh_host_*", "var/lib/dbus/machine-id", "etc/apt/sources.list.d/*", "etc/apt/apt.conf.d/99mm*")
 
 
-def furnish(root: Path) -> None:
+def customise(root: Path) -> None:
     """Turn a fresh installation in `root` into the image of a lab host; must run as root."""
     for pattern in _PER_HOST:
         for path in root.glob(pattern):

@@ -79,7 +79,7 @@ class MetalListener(Protocol):
     """Is notified of what the machines of a `Metal` do by themselves."""
 
     def left_post(self, name: str) -> None:
-        """POST is over; the firmware looks for something to boot."""
+        """POST is over; the firmware searches its boot devices."""
         ...
 
     def started(self, name: str, target: BootTarget) -> None:

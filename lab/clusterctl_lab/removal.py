@@ -26,7 +26,7 @@ END_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What `down` found and removed, in words; `kept` are a person's files in the site directory."""
+    """What `down` found and removed, in words; `kept` are an operator's files in the site directory."""
 
     found: tuple[str, ...]
     kept: tuple[str, ...]

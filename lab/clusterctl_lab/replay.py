@@ -1,4 +1,4 @@
-"""`clusterctl lab replay`: serves recorded BMCs to a person, until Ctrl-C."""
+"""`clusterctl lab replay`: serves recorded BMCs to an operator, until Ctrl-C."""
 
 from __future__ import annotations
 

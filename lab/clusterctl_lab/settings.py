@@ -1,4 +1,4 @@
-"""What a person asks of `lab up`, and where a lab keeps its things."""
+"""The options of `lab up`, and the folders of a lab."""
 
 from __future__ import annotations
 

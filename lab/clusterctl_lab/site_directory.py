@@ -1,7 +1,7 @@
-"""The site directory that a lab leaves behind: ready to bootstrap, and never at the price of a person's file.
+"""The site directory that a lab leaves behind: ready to bootstrap, and never overwriting an operator's file.
 
 `.clusterctl-lab.json` in it names the lab and the digest of each file the lab wrote. A file whose digest is another
-was changed by a person: it is kept, by `up` and by `down`.
+was changed by an operator: it is kept, by `up` and by `down`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class SiteDirectory:
             )
 
     def write(self, files: Files) -> tuple[str, ...]:
-        """Write them and return the names of those that a person has changed and that were kept.
+        """Write them and return the names of those that an operator has changed and that were kept.
 
         What runs on an earlier lab left is moved to `previous/`, since their machines are gone.
         """
@@ -80,7 +80,7 @@ class SiteDirectory:
         return tuple(sorted(kept))
 
     def remove(self) -> tuple[str, ...]:
-        """Remove what the lab wrote and what runs on it left; the names of what a person put there or changed, kept."""
+        """Remove what the lab wrote and its runs left; return the names of files that an operator added or changed."""
         manifest = self._manifest()
         if manifest is None or manifest.lab != self.lab:
             return ()

@@ -1,4 +1,4 @@
-"""Whole labs for tests, started and removed as a person would: through the command line."""
+"""Whole labs for tests, started and removed as an operator would: through the command line."""
 
 from __future__ import annotations
 

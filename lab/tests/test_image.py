@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl_lab.image import _remove_unfinished, ensure_image
-from clusterctl_lab.image_contents import DEVICE_TEMPLATE, DEVICES, MASKED_UNITS, furnish
+from clusterctl_lab.image_contents import DEVICE_TEMPLATE, DEVICES, MASKED_UNITS, customise
 
 needs_builder = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("mmdebstrap") is None, reason="building the image needs root and mmdebstrap"
@@ -29,7 +29,7 @@ def bare_installation(root: Path) -> Path:
 def test_no_host_key_and_no_source_stays(tmp_path: Path) -> None:
     """Hosts share neither a key nor a package source: both come per host."""
     root = bare_installation(tmp_path)
-    furnish(root)
+    customise(root)
     assert not list(root.glob("etc/ssh/ssh_host_*"))
     assert not list(root.glob("etc/apt/sources.list.d/*"))
     assert (root / "etc/apt/sources.list").read_text() == ""
@@ -39,7 +39,7 @@ def test_no_host_key_and_no_source_stays(tmp_path: Path) -> None:
 def test_units_are_masked(tmp_path: Path) -> None:
     """What a namespace cannot run, or need not, is a link to /dev/null; the fstab generator stays."""
     root = bare_installation(tmp_path)
-    furnish(root)
+    customise(root)
     for unit in MASKED_UNITS:
         assert (root / "etc/systemd/system" / unit).readlink() == Path("/dev/null")
     masked = {path.name for path in (root / "etc/systemd/system-generators").iterdir()}
@@ -48,7 +48,7 @@ def test_units_are_masked(tmp_path: Path) -> None:
 
 def test_device_template_holds_no_device(tmp_path: Path) -> None:
     """The template has plain files to bind devices on, no device of its own."""
-    furnish(bare_installation(tmp_path))
+    customise(bare_installation(tmp_path))
     for name in DEVICES:
         assert (tmp_path / DEVICE_TEMPLATE / name).is_file()
 

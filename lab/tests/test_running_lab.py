@@ -137,9 +137,9 @@ def test_killed_lab_is_cleaned_by_the_next(tmp_path: Path) -> None:
         killed = lab.daemon
         os.kill(killed, signal.SIGKILL)
         assert eventually(lambda: clusterctl("lab", "status", "--name", "tlab3").returncode == 2)
-        with running_lab("tlab3", "10.218.0.0/16", tmp_path, *options) as anew:
-            assert anew.daemon != killed
-            assert anew.ssh("node002", "hostname") == "node002"
+        with running_lab("tlab3", "10.218.0.0/16", tmp_path, *options) as restarted:
+            assert restarted.daemon != killed
+            assert restarted.ssh("node002", "hostname") == "node002"
     assert not leftovers(lab)
 
 

@@ -1,4 +1,4 @@
-"""The site directory that a lab writes: ready to use, and never at the price of a person's file."""
+"""The site directory that a lab writes: ready to use, and never overwriting an operator's file."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_site_of_another_lab_is_refused(tmp_path: Path) -> None:
 
 
 def test_changed_file_is_kept_by_up_and_by_down(tmp_path: Path) -> None:
-    """What a person edited survives a second `up`, a third, and `down`; the rest is the new lab's."""
+    """What an operator edited survives a second `up`, a third, and `down`; the rest is the new lab's."""
     site = SiteDirectory(tmp_path / "site", "lab")
     site.write(FILES)
     (site.path / "site.yml").write_text("name: b\n")
@@ -127,7 +127,7 @@ def test_runs_on_an_earlier_lab_are_set_aside(tmp_path: Path) -> None:
 
 
 def test_remove_leaves_nothing_of_the_lab(tmp_path: Path) -> None:
-    """With all that bootstrap wrote; a person's own file stays and is named."""
+    """With all that bootstrap wrote; an operator's own file stays and is named."""
     site = SiteDirectory(tmp_path / "site", "lab")
     site.write(FILES)
     (site.path / "state").mkdir()

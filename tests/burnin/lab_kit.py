@@ -104,7 +104,7 @@ def lab_hosts(folder: Path, count: int) -> Iterator[Hosts]:
         with ParamikoShell(UtcClock(), Origin.REAL) as shell:
             hosts = Hosts(machines, addresses, shell, faces, loop)
             for name in machines:
-                furnish(hosts, name, folder)
+                prepare_host(hosts, name, folder)
             yield hosts
     finally:
         loop.run(faces.close())
@@ -143,7 +143,7 @@ def install(
     return addresses
 
 
-def furnish(hosts: Hosts, name: str, folder: Path) -> None:
+def prepare_host(hosts: Hosts, name: str, folder: Path) -> None:
     """What the roles would have done: the driver's package, keys between the nodes."""
     known = "\n".join(f"{a.address} {a.host_key}" for a in hosts.addresses.values())
     hosts.sh(

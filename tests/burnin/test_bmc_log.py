@@ -140,7 +140,7 @@ def test_a_part_has_its_serial() -> None:
     ],
     ids=["deasserted", "reported-healthy", "replaced", "registry"],
 )
-def test_what_was_mended_is_history(after: LogEntry) -> None:
+def test_a_repaired_part_is_history(after: LogEntry) -> None:
     """By the log's own word; what fails again after that counts again."""
     failed = entry("Power supply 4 failed.", 1)
     assert own(failed) == [(Verdict.FAIL, "PS4")]

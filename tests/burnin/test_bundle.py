@@ -183,7 +183,7 @@ def test_http_get_needs_no_tool(server: int) -> None:
     )
     assert readings.probes["web"].stdout == "asked /m?c%5B%5D=u\n"
     assert readings.probes["shut"].rc == 1
-    assert "refused" in readings.probes["shut"].complaint
+    assert "refused" in readings.probes["shut"].error_output
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"version": 2}', "Sorry, you must have a tty to run sudo"])

@@ -260,7 +260,7 @@ def findings_of(campaign: Campaign, count: int) -> dict[str, Finding]:
     return {name: finding for name, (finding,) in found.items()}
 
 
-def test_what_only_chance_explains_is_a_warning_with_its_mate() -> None:
+def test_a_failure_by_chance_alone_is_a_warning_with_its_partner() -> None:
     """The two nodes of the one failure get a warning, each with the other's name; no other node does."""
     campaign, ran = Campaign(PLAN, PAIRS, names(8)), []
 

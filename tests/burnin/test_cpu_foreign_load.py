@@ -77,7 +77,7 @@ class Proc:
 
 
 def measured(proc: Proc, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
-    """Run the program: between its two looks each process works as `proc` is told, for one second."""
+    """Run the program: between its two looks each process works as `proc` orders, for one second."""
     clock = iter([10.0, 11.0])
     monkeypatch.setattr(cpu_load.time, "monotonic", lambda: next(clock))
     monkeypatch.setattr(cpu_load.os, "getpid", lambda: 50)

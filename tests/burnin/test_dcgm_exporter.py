@@ -141,8 +141,8 @@ def exporter() -> Iterator[str]:
 def test_the_program_asks_what_the_site_names(exporter: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert dcgm_metrics.main({"dcgm_exporter": f"{exporter}/metrics"}, 5.0) == 0
     read = parse_dcgm_metrics(capsys.readouterr().out)
-    assert (read.complaint, len(read.gpus)) == ("", 1)
+    assert (read.error_output, len(read.gpus)) == ("", 1)
     assert dcgm_metrics.main({"dcgm_exporter": f"{exporter}/other"}, 5.0) == 0
-    assert "404" in parse_dcgm_metrics(capsys.readouterr().out).complaint
+    assert "404" in parse_dcgm_metrics(capsys.readouterr().out).error_output
     assert dcgm_metrics.main({}, 5.0) == 0
     assert parse_dcgm_metrics(capsys.readouterr().out).url == ""

@@ -61,7 +61,9 @@ def test_a_check_declares_the_limits_that_its_code_reads(check: str) -> None:
         for node in ast.walk(one)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
     }
-    assert {key for name in names if isinstance(key := vars(module).get(name), LimitKey)} == set(keys_of(check))
+    watch = CHECKS[check].watch
+    declared = {*keys_of(check), *(watch.limits if watch else ())}
+    assert {key for name in names if isinstance(key := vars(module).get(name), LimitKey)} == declared
 
 
 def test_a_default_has_a_source() -> None:
@@ -184,7 +186,7 @@ def with_firmware(part: str, version: str = "1.2") -> str:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_the_digest_follows_the_firmware_of_each_part(part: str) -> None:
-    """Reports by other versions are told apart; a file without a list has the digest that it always had."""
+    """Reports by other versions are distinguished; a file without a list has the digest that it always had."""
     limits = parse_limits(with_firmware(part), where="x.yml")
     assert limits.firmware
     assert (
@@ -194,7 +196,7 @@ def test_the_digest_follows_the_firmware_of_each_part(part: str) -> None:
     assert (wanted.stranger, wanted.wanted[PARTS[part]].verdict) == (Verdict.WARN, Verdict.FAIL)
 
 
-def test_a_file_that_extends_another_is_told_apart_by_its_figures_alone() -> None:
+def test_a_file_that_extends_another_differs_by_its_figures_alone() -> None:
     """`extends` is no figure: the file that it names, written out, is the same limits."""
     text = f"version: 1\nname: {SHIPPED}\nhardware: {hardware_of_shipped()[SHIPPED]!r}\nextends: {SHIPPED}\n"
     assert parse_limits(text, where="x.yml").digest == shipped_limits(SHIPPED).digest

@@ -100,7 +100,7 @@ def test_a_second_sampler_takes_the_place_of_the_first(node: FakeNode, address: 
 
 
 def test_it_ends_by_itself(node: FakeNode, address: str) -> None:
-    """At its limit, and nobody is there to be asked then."""
+    """At its limit; no sampler is there to answer then."""
     with sampling(node, address, limit=1.0) as running:
         assert running.process.wait(PATIENCE_S) == 0
     with pytest.raises(OSError, match="refused"):

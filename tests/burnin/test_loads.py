@@ -242,7 +242,7 @@ def test_one_failing_group_is_inconclusive_for_all() -> None:
     assert "the faulty node is unknown" in found["c"][0].cause
 
 
-def test_a_device_that_no_mate_could_measure_is_inconclusive() -> None:
+def test_a_device_that_no_partner_could_measure_is_inconclusive() -> None:
     """Eight rails here and one there: seven were not measured."""
     lone = replace(B, devices=("mlx5_0",))
     trials = measured(together(A, lone), rails(table(395)), rails(table(395))).trials

@@ -106,7 +106,7 @@ def test_what_was_not_measured_is_no_pass() -> None:
 
 
 def test_a_node_that_differs_from_its_batch() -> None:
-    """A warning of ofed_version, beside the release and the kernel of os_release."""
+    """A warning of ofed_version, in addition to the release and the kernel of os_release."""
     usual = traits(readings())
     odd = traits(readings(rdma_stack=lambda _: document(ofed=None, module=KERNEL, packages=UBUNTU)))
     ((node, (warning,)),) = unlike({"a": usual, "b": usual, "c": odd}).items()

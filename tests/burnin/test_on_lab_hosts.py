@@ -14,7 +14,7 @@ from clusterctl.fleet.node import NodeId, Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SkuLimits
-from clusterctl.steps.burnin.node_watch import NodeWatch
+from clusterctl.steps.burnin.node_watch import NodeWatch, WatchPlan
 from clusterctl_burnin.campaign import GroupTrials, Plan, read
 from clusterctl_burnin.check import Expected
 from clusterctl_burnin.host_requirements import HostRequirements
@@ -64,7 +64,7 @@ def node_watch(hosts: Hosts) -> NodeWatch:
     def expected_of(node: NodeUnderTest, sent: datetime, received: datetime) -> Expected:
         return Expected(node.name, node.serial, H100_X8, LIMITS, sent, received, DRIVER)
 
-    return NodeWatch(hosts.shell, UtcClock(), SUITE.checks, expected_of, HostRequirements())
+    return NodeWatch(hosts.shell, UtcClock(), SUITE.checks, expected_of, WatchPlan(HostRequirements()))
 
 
 def test_a_load_is_sampled_and_nothing_is_left(hosts: Hosts) -> None:

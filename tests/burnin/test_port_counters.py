@@ -38,7 +38,7 @@ def test_each_adapter_is_read_twice_as_exactly_as_it_can_be(capsys: pytest.Captu
     """Extended counters where there are some of errors, plain ones else; an adapter that cannot be read has the reason."""
     assert port_counters.main(0.05, Host(mlx5_0="extended", mlx5_1="plain", mlx5_2="silent").ask) == 0
     ports = parse_port_counters(capsys.readouterr().out).ports
-    assert ports["mlx5_2"].complaint == "perfquery: can't open UMAD port"
+    assert ports["mlx5_2"].error_output == "perfquery: can't open UMAD port"
     for name, extended in (("mlx5_0", True), ("mlx5_1", False)):
         first, last = ports[name].first, ports[name].last
         assert first is not None

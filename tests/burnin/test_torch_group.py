@@ -162,7 +162,7 @@ def test_a_group_has_its_outcome(head: Readings, outcome: Outcome, missing: tupl
 
 
 def test_the_hunt_holds_a_hang_against_the_named_node_alone() -> None:
-    """Two hangs that name it, in groups of their own, make it bad; its mates are not suspected."""
+    """Two hangs that name it, in groups of their own, make it bad; its partners are not suspected."""
     names = [f"n{i:02d}" for i in range(16)]
     campaign = Campaign(PLAN, "hang_hunt", names)
     rounds = 0

@@ -64,7 +64,7 @@ def test_a_bad_module_is_reported_by_port_and_serial(
         ({"answer": {"result": {"output": {}}}}, "transceivers result.output.Module Info"),
     ],
 )
-def test_what_a_module_does_not_tell_is_not_healthy(port: dict[str, object], cause: str) -> None:
+def test_what_a_module_does_not_report_is_not_healthy(port: dict[str, object], cause: str) -> None:
     """INCONCLUSIVE, and why."""
     (finding,) = found(**port)
     assert finding.verdict is Verdict.INCONCLUSIVE

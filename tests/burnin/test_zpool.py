@@ -120,7 +120,7 @@ def judged(**broken: ProbeResult | Edit) -> tuple[Finding, ...]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.verdict.value}: {case.cause}"[:60])
 def test_each_broken_pool_is_reported(case: Case) -> None:
-    """One bad finding, about the part that a person can find, with a remedy."""
+    """One bad finding, about the part that an operator can find, with a remedy."""
     found = [finding for finding in judged(**case.broken) if finding.verdict is not Verdict.PASS]
     (finding,) = found
     assert (finding.verdict, finding.subject) == (case.verdict, case.subject)

@@ -70,7 +70,7 @@ def append(site: Path, events: Iterable[NewEvent], evidence: Iterable[Evidence] 
 
 
 def run(site: Path, *words: str, typed: str = "") -> Result:
-    """The command as a person types it; errors are raised as they are, `return_value` is its exit code."""
+    """The command as an operator types it; errors are raised as they are, `return_value` is its exit code."""
     return CliRunner().invoke(
         cli, [*words, "--site", str(site)], input=typed, catch_exceptions=False, standalone_mode=False
     )

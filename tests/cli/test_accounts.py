@@ -1,4 +1,4 @@
-"""`clusterctl accounts`, as a person types it, against the lab's BMCs and MAAS."""
+"""`clusterctl accounts`, as an operator types it, against the lab's BMCs and MAAS."""
 
 from __future__ import annotations
 

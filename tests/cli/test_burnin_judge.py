@@ -1,4 +1,4 @@
-"""burnin judge: recorded evidence judged again, offline; what is broken is named, and a bad file is the person's."""
+"""burnin judge: recorded evidence judged again, offline; what is broken is named, and a bad file is the operator's."""
 
 from __future__ import annotations
 

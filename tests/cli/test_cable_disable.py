@@ -1,4 +1,4 @@
-"""`clusterctl cable disable` and `cable enable` as a person types them, the tools being small scripts."""
+"""`clusterctl cable disable` and `cable enable` as an operator types them, the tools being small scripts."""
 
 from __future__ import annotations
 

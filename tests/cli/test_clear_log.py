@@ -1,4 +1,4 @@
-"""`clusterctl bmc clear-log`, as a person types it, against a BMC that answers over TLS."""
+"""`clusterctl bmc clear-log`, as an operator types it, against a BMC that answers over TLS."""
 
 from __future__ import annotations
 

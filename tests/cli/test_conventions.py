@@ -38,7 +38,7 @@ READS = {
     *("power status", "accounts check", "settings check", "pxe check", "image list", "maas check"),
     *("burnin export", "burnin judge", "burnin node-file", "burnin script"),
     *("cable plan", "cable lint", "cable verify", "cable recheck", "cable report", "cable counters", "cable health"),
-    *("cable burnplan", "cable coverage", "sku calibrate", "journal verify", "journal backup"),
+    *("cable burnplan", "cable coverage", "sku calibrate", "journal verify", "journal backup", "metrics", "web"),
 }
 """Commands that change nothing except a file that they are ordered to write."""
 UNASKED = {
@@ -52,6 +52,8 @@ NO_RESULT = {
     "init": "prints what to do next",
     "inventory": "prints JSON in the form of Ansible",
     "pxe serve": "runs until it is stopped",
+    "web": "runs until it is stopped",
+    "metrics": "prints Prometheus's text format",
     "image prune": "prints the files that it removes",
     "burnin node-file": "writes a program",
     "burnin script": "writes a program",

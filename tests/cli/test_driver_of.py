@@ -9,8 +9,10 @@ from clusterctl.fleet.roles.selection import Group, RequestedRoles
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.host_configuration import driver_of
 
-SAID = "nvidia_driver_version"
-WANTED = RequestedRoles(("nvidia_driver",), {SAID: "570.1"}, (Group(nodes=("node002",), variables={SAID: "580.2"}),))
+DRIVER = "nvidia_driver_version"
+WANTED = RequestedRoles(
+    ("nvidia_driver",), {DRIVER: "570.1"}, (Group(nodes=("node002",), variables={DRIVER: "580.2"}),)
+)
 
 
 @pytest.mark.parametrize(("node", "wanted", "driver"), [("node001", WANTED, "570.1"), ("node002", WANTED, "580.2")])

@@ -12,7 +12,7 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import NodeId, Stage
 from clusterctl.fleet.state import NodeState, NodeSummary, summarise
 from clusterctl.operations.gold_pool import expired_note
-from clusterctl.operations.reports import Standing
+from clusterctl.operations.reports import ReportOverview
 from clusterctl_cli.acceptance import acceptance_text
 from tests.cli.nights import write
 from tests.cli.site_of_three import run
@@ -32,7 +32,7 @@ def row(days: int, expiry: timedelta | None) -> str:
     node = NodeState(
         NodeId("1"), "n1", Stage.GOLD, at, Verdict.PASS, reports={"burnin": PASSED}, reported_at={"burnin": at}
     )
-    text = acceptance_text([node], Standing("dc1", simulated=False, now=NOW, expiry=expiry))
+    text = acceptance_text([node], ReportOverview("dc1", simulated=False, now=NOW, expiry=expiry))
     return next(line for line in text.splitlines() if line.startswith("| n1 "))
 
 

@@ -63,7 +63,7 @@ def test_what_a_dead_run_never_published_is_company(book: SqlJournal, url: str, 
 
 
 def test_a_node_that_may_have_jobs_is_left_alone(book: SqlJournal, url: str, tmp_path: Path) -> None:
-    """One witness is not enough: neither a lost pool file nor an unreadable one makes a node idle."""
+    """One proof is not enough: neither a lost pool file nor an unreadable one makes a node idle."""
     golden(url, "ended", ["n1"], ended=True)
     golden(url, "killed", ["n2"], ended=False)
     published = pool(tmp_path, "n1", "n2")

@@ -1,4 +1,4 @@
-"""`clusterctl power`, as a person types it, against a BMC that answers over TLS."""
+"""`clusterctl power`, as an operator types it, against a BMC that answers over TLS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`clusterctl install --reinstall`, as a person types it, up to where machines would be touched."""
+"""`clusterctl install --reinstall`, as an operator types it, up to where machines would be touched."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clusterctl.fleet.event import Kind
 from tests.cli.site_of_three import append, run, seq, write
 from tests.events import new_event
 
-ANEW = ("install", "--reinstall", "n1", "--reason", "new kernel")
+REINSTALL = ("install", "--reinstall", "n1", "--reason", "new kernel")
 
 
 @pytest.fixture
@@ -28,12 +28,12 @@ def site(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (ANEW, "it may run a job"),
+        (REINSTALL, "it may run a job"),
         (("install", "--reinstall", "n2"), "never installed it"),
         (("install", "--reinstall", "n9"), "n9"),
         (("install", "--reason", "new kernel"), "goes with --reinstall"),
         (("install", "--from-pool"), "goes with --reinstall"),
-        ((*ANEW, "--from-pool", "--limit", "n2"), "both choose nodes"),
+        ((*REINSTALL, "--from-pool", "--limit", "n2"), "both choose nodes"),
     ],
 )
 def test_what_is_refused(site: Path, words: tuple[str, ...], expected: str) -> None:
@@ -48,7 +48,7 @@ def test_what_is_refused(site: Path, words: tuple[str, ...], expected: str) -> N
 def test_a_dry_run_prints_what_would_be_overwritten(site: Path) -> None:
     """Machine, disk, pool; nothing is asked of any BMC, and nothing is written."""
     before = seq(site)
-    result = run(site, *ANEW, "--from-pool", "--dry-run").output
+    result = run(site, *REINSTALL, "--from-pool", "--dry-run").output
     assert "n1: rack A01 U4, serial S1, gold: the OS on its disk DISK-S1 is overwritten" in result
     assert "it leaves the gold pool" in result
     assert seq(site) == before

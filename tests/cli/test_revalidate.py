@@ -1,4 +1,4 @@
-"""`clusterctl revalidate`, as a person types it: what is ordered, who is lent for it, and what is refused."""
+"""`clusterctl revalidate`, as an operator types it: what is ordered, which nodes are lent for it, and what is refused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def site(tmp_path: Path) -> Path:
     return write(tmp_path)
 
 
-def proven_anew(context: SiteContext, scheduler: FakeScheduler, *parts: str, node: str = "n1") -> int:
+def revalidated(context: SiteContext, scheduler: FakeScheduler, *parts: str, node: str = "n1") -> int:
     silent = replace(context, connect=lambda site, _access: SilentOutside(site, scheduler=scheduler))
     return revalidate.run(silent, RevalidateRequest(nodes=(node,), parts=parts), Control()).exit_code
 
@@ -34,7 +34,7 @@ def proven_anew(context: SiteContext, scheduler: FakeScheduler, *parts: str, nod
 def test_partners_are_lent_and_given_back_the_node_only_once_it_is_gold(site: Path) -> None:
     """No host answers here, so it is stopped: it stays out of work, with our reason; its partners have theirs again."""
     context, scheduler = open_site(site), FakeScheduler()
-    assert proven_anew(context, scheduler) == 1
+    assert revalidated(context, scheduler) == 1
     assert scheduler.calls[0] == ("take", ("n2", "n3", "n4"))
     assert scheduler.reasons == {"n1": f"clusterctl:revalidate:{context.run}"}
     assert context.node("n1").stopped_at is Step.BURNIN
@@ -47,10 +47,10 @@ def test_several_nodes_are_ordered_together(site: Path) -> None:
     assert [line.partition(":")[0] for line in result.splitlines() if "measured with n3, n4" in line] == ["n1", "n2"]
     before = seq(site)
     with pytest.raises(UsageError, match="a job runs on it"):
-        proven_anew(open_site(site), FakeScheduler(busy={"n2"}), node="n[12]")
+        revalidated(open_site(site), FakeScheduler(busy={"n2"}), node="n[12]")
     assert seq(site) == before
     context, scheduler = open_site(site), FakeScheduler()
-    assert proven_anew(context, scheduler, node="n[12]") == 1
+    assert revalidated(context, scheduler, node="n[12]") == 1
     assert set(scheduler.reasons) == {"n1", "n2"}
     assert [context.node(name).stopped_at for name in ("n1", "n2")] == [Step.BURNIN, Step.BURNIN]
 
@@ -59,12 +59,12 @@ def test_a_node_with_jobs_is_not_revalidated(site: Path) -> None:
     """No node with jobs is lent either."""
     before = seq(site)
     with pytest.raises(UsageError, match="a job runs on it: the scheduler reports allocated"):
-        proven_anew(open_site(site), FakeScheduler(busy={"n1"}))
+        revalidated(open_site(site), FakeScheduler(busy={"n1"}))
     with pytest.raises(UsageError, match="no gold node is known to be idle"):
-        proven_anew(open_site(site), FakeScheduler(busy={"n2", "n3", "n4"}))
+        revalidated(open_site(site), FakeScheduler(busy={"n2", "n3", "n4"}))
     scheduler = FakeScheduler(gets_work={"n2", "n3", "n4"})
     with pytest.raises(EdgeError, match="jobs began on its partners"):
-        proven_anew(open_site(site), scheduler)
+        revalidated(open_site(site), scheduler)
     assert scheduler.reasons == {}
     assert seq(site) == before
 
@@ -125,13 +125,13 @@ def test_a_repeat_offender_is_proven_by_the_longer_suite(site: Path) -> None:
     assert "by the suite revalidate instead of bootstrap, since quarantined 2 times in 28 days" in result
     assert "suite" not in run(site, "revalidate", "n2", "--dry-run").stdout
     context = open_site(site)
-    assert proven_anew(context, FakeScheduler()) == 1
+    assert revalidated(context, FakeScheduler()) == 1
     (order,) = (e for e in context.journal.history(Stream.NODE, "id-n1") if e.kind is Kind.REVALIDATION_ORDERED)
     assert "by the suite revalidate instead of bootstrap" in data_of(order)["reason"]
 
 
 def test_a_person_or_the_site_may_name_another_suite_for_offenders(site: Path) -> None:
-    """A person's word counts first; a site that names one suite for both has one."""
+    """An operator's choice counts first; a site that names one suite for both has one."""
     offends(site, "n1", 2)
     assert "suite" not in run(site, "revalidate", "n1", "--suite", "hunt", "--dry-run").stdout
     with (site / "site.yml").open("a") as file:

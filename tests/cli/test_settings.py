@@ -1,4 +1,4 @@
-"""`clusterctl settings`, as a person types it, against the lab's BMCs of two vendors."""
+"""`clusterctl settings`, as an operator types it, against the lab's BMCs of two vendors."""
 
 from __future__ import annotations
 

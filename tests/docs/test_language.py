@@ -18,8 +18,11 @@ RULES = yaml.safe_load((Path(__file__).parent / "data" / "words.yml").read_text(
 FOLDERS = RULES["folders"]
 BANNED = re.compile(rf"\b(?:{'|'.join(RULES['banned'])})\b", re.IGNORECASE)
 NAMES = frozenset(RULES["names"])
-PART = re.compile(r"[A-Z]?[a-z]+")
-MAYBE = re.compile(rf"(?:(?<![A-Za-z])(?:{'|'.join(NAMES)})|{'|'.join(word.title() for word in NAMES)})(?![a-z])")
+PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+MAYBE = re.compile(
+    rf"(?:(?<![A-Za-z])(?:{'|'.join(NAMES)})|{'|'.join(word.title() for word in NAMES)})(?![a-z])"
+    rf"|(?<![A-Za-z])(?:{'|'.join(word.upper() for word in NAMES)})(?![A-Za-z])"
+)
 """Finds all that `PART` splits off, and more: what it does not find needs no tokens."""
 ALLOWED = {(entry["file"], entry["word"]) for entry in RULES["allowed"]}
 
@@ -92,7 +95,7 @@ def test_each_exception_is_used() -> None:
     assert unused == set()
 
 
-@pytest.mark.parametrize("name", ["said", "_told", "who_has_it", "TellingNode", "isHeard"])
+@pytest.mark.parametrize("name", ["said", "_told", "who_has_it", "TellingNode", "isHeard", "NOT_TOLD"])
 def test_a_banned_part_of_a_name_is_found(name: str) -> None:
     assert named(f"{name} = 1\n") == [name]
 

@@ -146,5 +146,5 @@ def test_network_cables_are_seen_by_lldp(site: Site) -> None:
         ("lldpcli -f json0 show interfaces", Origin.SIMULATED),
     ]
     site.lab("heal")
-    mended = json.loads(site.run("cable", "verify", "--live", "--json").stdout)
-    assert (mended["findings"], mended["hosts_silent"], mended["links_right"]) == ([], [], 3)
+    repaired = json.loads(site.run("cable", "verify", "--live", "--json").stdout)
+    assert (repaired["findings"], repaired["hosts_silent"], repaired["links_right"]) == ([], [], 3)

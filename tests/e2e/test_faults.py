@@ -116,8 +116,8 @@ def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
                 lab("heal", node)
             stages = site.stages()
             found = [node for node in batch if stages[node] != "gold"]
-            mended = site.run("release", *found, "--reason", "the part was replaced", "--yes")
-            assert mended.wait() == 0, mended.stderr
+            released = site.run("release", *found, "--reason", "the part was replaced", "--yes")
+            assert released.wait() == 0, released.stderr
         yield Play(site, rows)
 
 
@@ -137,7 +137,7 @@ def _ended(run: Controller, *, stops: bool) -> None:
 
 
 def _partners(site: Site) -> list[str]:
-    """The sound ones are company for a later batch by being named: gold nodes may be at work."""
+    """The healthy ones are partners for a later batch by being named: gold nodes may be at work."""
     stages = site.stages()
     return [f"--partner={name}" for name in CAST.sound if stages[name] == "gold"]
 

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(900)]
 BROKEN = ("node001", "node002")
 GOOD = "node003"
 WAVES = "waves: {canary: 1, at_once: 2, per_rack: 1, stop_percent: 20, of_at_least: 2, patience_s: 600}"
-ANEW = ("install", "--reinstall", GOOD, "--reason", "another kernel", "--yes")
+REINSTALL = ("install", "--reinstall", GOOD, "--reason", "another kernel", "--yes")
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_installed_is_left_as_it_is(site: Site) -> None:
     """The step alone finds nothing to do; a dry run of --reinstall prints what it would do, and changes nothing."""
     events = len(kinds(site, GOOD))
     assert site.run("install", "--yes", "--limit", GOOD).wait() == 0
-    plan = site.run(*ANEW, "--dry-run")
+    plan = site.run(*REINSTALL, "--dry-run")
     assert plan.wait() == 0, plan.stderr
     assert "the OS on its disk BOSS0003 is overwritten" in plan.stdout
     assert len(kinds(site, GOOD)) == events
@@ -89,7 +89,7 @@ def test_installed_is_left_as_it_is(site: Site) -> None:
 def test_killed_after_the_order_it_is_replaced_once(site: Site) -> None:
     """Kill -9 once it is ordered: the next install goes on with it, writes the OS once, and holds it to a new key."""
     before = next(state for state in site.states() if state.name == GOOD)
-    with site.start(*ANEW) as first:
+    with site.start(*REINSTALL) as first:
         assert eventually(lambda: Kind.REINSTALL_ORDERED in kinds(site, GOOD), 60), first.stderr
         first.kill()
     again = site.run("install", "--yes", "--limit", GOOD)

@@ -153,9 +153,9 @@ def test_bad_guids_are_2(tmp_path, text, where):
 def test_recheck(as_planned):
     """After the work: what is repaired, left and new; exit code 0 once all is as planned."""
     arguments = ["--plan", str(PLAN), "--before", str(FABRIC), "--after"]
-    mended = CliRunner().invoke(recheck, [*arguments, str(as_planned), "--json"])
-    assert mended.exit_code == 0
-    document = json.loads(mended.stdout)
+    repaired = CliRunner().invoke(recheck, [*arguments, str(as_planned), "--json"])
+    assert repaired.exit_code == 0
+    document = json.loads(repaired.stdout)
     assert [finding["kind"] for finding in document["repaired"]] == ["down_width"]
     assert (document["left"], document["new"], document["moves"]) == ([], [], 0)
     left = CliRunner().invoke(recheck, [*arguments, str(FABRIC)])

@@ -18,7 +18,7 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 REAL = frozenset({Origin.REAL})
 FINE = Finding(check="bmc", verdict=Verdict.PASS, code=Code.PASSED)
 NONE_LISTED = for_the_host("gpu_count", "the BMC lists no GPU at all", certain=True)
-NOT_TOLD = for_the_host("gpu_count", "the BMC does not report its GPUs", certain=False)
+NOT_REPORTED = for_the_host("gpu_count", "the BMC does not report its GPUs", certain=False)
 ALL_THERE = Finding(check="gpu_count", verdict=Verdict.PASS, code=Code.PASSED)
 STEPS = ("install", "configure", "cable")
 
@@ -49,8 +49,8 @@ def test_a_machine_with_a_bmc_that_lists_no_gpu_goes_on() -> None:
 
 def test_what_could_not_be_read_is_asked_for_again_first() -> None:
     """A BMC that stumbled may report the second time; one that does not then does not stop the node."""
-    assert discovered(FINE, NOT_TOLD) == Confirm(NOT_TOLD.cause)
-    assert discovered(FINE, NOT_TOLD, attempts=2) == Advance(Stage.DISCOVERED, Verdict.WARN)
+    assert discovered(FINE, NOT_REPORTED) == Confirm(NOT_REPORTED.cause)
+    assert discovered(FINE, NOT_REPORTED, attempts=2) == Advance(Stage.DISCOVERED, Verdict.WARN)
 
 
 def test_only_what_a_later_step_measures_is_put_off() -> None:

@@ -145,7 +145,7 @@ def test_a_rule_that_fits_no_drive_is_another_error_than_a_drive_that_is_gone() 
     assert type(gone.value) is EdgeError
 
 
-def test_the_remedy_names_what_tells_drives_apart() -> None:
+def test_the_remedy_names_what_distinguishes_the_drives() -> None:
     """`one_of` for several alike ones only; the fields of the BMC only where the BMC decides."""
     assert "one_of: 2" in which_rule([ROOT, ROOT], ("model",))
     for drives in ([ROOT], [ROOT, DATA[0]], []):

@@ -9,13 +9,22 @@ from datetime import UTC, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusterctl.fleet.event import Event, Kind, NewEvent
-from clusterctl.fleet.fabric.history import FabricReading, changes, known, link_name, open_faults, port_name
+from clusterctl.fleet.event import Event, Kind, NewEvent, Stream
+from clusterctl.fleet.fabric.history import (
+    FabricReading,
+    changes,
+    known,
+    known_modules,
+    link_name,
+    open_faults,
+    port_name,
+    port_named,
+)
 from clusterctl.fleet.fabric.telemetry import Telemetry, Transceiver
 from clusterctl.fleet.fabric.topology import Fabric
-from clusterctl.fleet.payloads.hardware import FabricFault, FabricFaultSeen
+from clusterctl.fleet.payloads.hardware import FabricFault, FabricFaultSeen, FabricTransceiverSeen
 from tests import events as journal_events
-from tests.events import data_of
+from tests.events import data_of, new_event
 from tests.formats.infiniband.printers import two_switches
 
 FABRIC = two_switches()
@@ -66,6 +75,45 @@ def test_transceivers_by_serial():
         ("MT2", True),
         (PORT.guid, True),
     }
+
+
+def test_modules_are_known_by_the_ports_of_the_last_reading():
+    """A cable without a serial has no history, and a cable that is gone is at no port."""
+    cable, unmarked = Transceiver("Mellanox", "MCP4Y10", "MT1", "46.1"), Transceiver("Mellanox", "MCP4Y10")
+    events = written(changes({}, FabricReading(FABRIC, Telemetry(transceivers={PORT: cable, FAR: unmarked}))))
+    assert [event.subject for event in events if event.kind is Kind.FABRIC_TRANSCEIVER_SEEN] == ["MT1"]
+    assert known_modules(events) == {PORT: cable}
+    other = replace(cable, serial="MT2")
+    events += written(changes(known(events), FabricReading(FABRIC, Telemetry(transceivers={FAR: other}))))
+    assert known_modules(known_last(events)) == {FAR: other}
+
+
+def known_last(events: Iterable[Event]) -> list[Event]:
+    """Return the last event of each subject, as the journal gives them."""
+    return list({(event.kind, event.subject): event for event in events}.values())
+
+
+def test_a_text_that_names_no_port_is_none():
+    """The journal of another version may hold any."""
+    assert port_named(port_name(PORT)) == PORT
+    for text in ("", PORT.guid, f"{PORT.guid}/", f"{PORT.guid}/x", f"{PORT.guid}/-1"):
+        assert port_named(text) is None
+    strange = FabricTransceiverSeen(vendor="Mellanox", part="MCP4Y10", firmware="46.1", ports=("x", port_name(PORT)))
+    (event,) = written([NewEvent(Stream.FABRIC, "MT1", strange)])
+    assert list(known_modules([event])) == [PORT]
+
+
+def test_what_is_no_reading_of_the_fabric_is_left_out():
+    """The stream may hold other kinds: acts on ports, for one."""
+    act = new_event("fabric", "port", Kind.NODE_ADDRESSED, {"address": "192.0.2.7"})
+    assert known([act]) == {}
+
+
+def test_open_faults_are_in_the_order_of_racks():
+    """Those without a place come last."""
+    faults = [FabricFault("missing_link", (rack,), "not up", "plug it in", rack, 1) for rack in ("", "B01", "A01")]
+    events = written(changes({}, FabricReading(FABRIC, faults=tuple(faults))))
+    assert [fault.rack for fault in open_faults(events)] == ["A01", "B01", ""]
 
 
 def test_a_fault_stands_until_a_look_does_not_find_it():

@@ -1,4 +1,4 @@
-"""Who a node is, by a person's word: only as far as it was seen."""
+"""The identity of a node by an operator's order: only as far as it was seen."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def test_parts_of_another_model() -> None:
 
 
 def test_parts_of_unknown_model() -> None:
-    """A missing model neither passes nor fails, unless the count is wrong anyhow."""
+    """A missing model neither passes nor fails, unless the count is wrong in any case."""
     mute = Gpu("GPU3", "")
     assert finding("gpu_count", gpus=(*without("GPU3"), mute)).verdict is Verdict.INCONCLUSIVE
     short = finding("gpu_count", gpus=(*without("GPU3", "GPU4"), mute))
@@ -248,14 +248,14 @@ def test_a_failing_drive() -> None:
     assert found.remedy == "replace the drive in slot Bay 4 (serial D4)"
 
 
-def test_a_dead_root_disk_that_does_not_tell_what_it_is() -> None:
+def test_a_dead_root_disk_without_identity() -> None:
     """It fits no rule any more: that too is a consequence of its failure."""
     dead = Drive("Bay 0", "", 0, Serial("ROOT1"), healthy=False)
     (found,) = changed(drives=(dead, *(WHOLE.drives or ())[1:])).roots()
     assert (found.check, found.subject) == ("drives", "Bay 0")
 
 
-def test_drives_that_tell_no_health_are_not_judged() -> None:
+def test_drives_without_health_are_not_judged() -> None:
     """Nothing is claimed about unmeasured parts; where some are reported, only they count."""
     mute = tuple(replace(drive, healthy=None) for drive in WHOLE.drives or ())
     assert "drives" not in {one.check for one in match(replace(WHOLE, drives=mute), SKU)}

@@ -26,7 +26,7 @@ ALARM = timedelta(hours=26)
         (NightRecord(NOW), 5, Health.WARN, "none came to its end yet; the last began 5 h ago"),
         (DONE, 12, Health.OK, "came to its end 10 h ago: 24 tested, 1 failed"),
         (DONE, 28, Health.OK, "came to its end 26 h ago"),
-        (DONE, 29, Health.WARN, "27 h ago, more than 26 h are not borne"),
+        (DONE, 29, Health.WARN, "27 h ago, above the limit of 26 h"),
         (replace(DONE, began=NOW + timedelta(hours=24)), 30, Health.WARN, "28 h ago"),
         (replace(DONE, overdue=3), 12, Health.WARN, "of 3 gold nodes the evidence is too old"),
     ],

@@ -46,7 +46,7 @@ def test_only_a_node_that_is_known_to_be_idle_is_taken() -> None:
 
 
 def test_a_batch_is_of_one_sku_and_no_node_goes_alone() -> None:
-    """One node alone of its SKU would only be found unmeasured; it waits for company."""
+    """One node alone of its SKU would only be found unmeasured; it waits for a partner."""
     nodes = [*gold(10), *gold(1, "h200", first=30)]
     assert choose(POLICY, nodes, idle(nodes), out=0, left=NIGHT).names == ("h100-9", "h100-8")
     nodes = [*gold(10), *gold(2, "h200", first=30)]

@@ -87,7 +87,7 @@ def test_a_machine_is_no_part_of_itself() -> None:
     assert found(quarantined("n1", day(3), "M1"), quarantined("n1", day(2), "M1"), machines=("M1",)).parts == ()
 
 
-def test_another_machine_begins_anew_its_parts_do_not() -> None:
+def test_another_machine_begins_again_its_parts_do_not() -> None:
     """After a merge the node is another machine, retired it is none; what a part did stays with the part."""
     for ending, more in ((Kind.NODE_MERGED, {"node": "n1", "old": "S1", "new": "S2"}), (Kind.NODE_RETIRED, {})):
         before = (quarantined("n1", day(9), "GPU77"), event("n1", ending, day(8), reason="x", **more))
@@ -97,6 +97,16 @@ def test_another_machine_begins_anew_its_parts_do_not() -> None:
 
 
 def test_a_finding_about_a_part_is_not_about_the_machine() -> None:
-    """A part has a stream of its own, in which a person's word stands a second time."""
+    """A part has a stream of its own, in which an operator's decision is stored a second time."""
     reported = written(new_event("part", "GPU77", Kind.NODE_QUARANTINED, {"serial": "GPU77", **STOP}), 1, day(1), "eva")
     assert found(reported, reported) == Offenders()
+
+
+def test_the_order_is_that_of_the_offences_and_not_of_the_events() -> None:
+    """Most offences first, then the longest time out, then by name."""
+    few = [quarantined("b", day(n)) for n in (1, 2)]
+    many = [quarantined("c", day(n)) for n in (3, 4, 5)]
+    equal = [quarantined("a", day(n)) for n in (1, 2)]
+    output = found(*few, *many, *equal)
+    assert [one.node for one in output.nodes] == ["c", "a", "b"]
+    assert [output.of(NodeId(name)) is not None for name in ("a", "b", "c", "d")] == [True, True, True, False]

@@ -94,7 +94,7 @@ def test_no_step_is_skipped_by_way_of_quarantine() -> None:
         orders.quarantine(node(Stage.CONFIGURED), "x", "", Step.BURNIN)
 
 
-def test_a_persons_quarantine_speaks_for_itself() -> None:
+def test_an_operators_quarantine_needs_no_finding() -> None:
     """An older report of the step is not its cause."""
     gold = reported(node(), "burnin", WARM)
     out = after(gold, orders.quarantine(gold, "smells", "", None).events)

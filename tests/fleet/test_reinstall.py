@@ -41,7 +41,7 @@ def test_what_was_installed_may_be_replaced(stage: Stage) -> None:
     reinstallable(replace(NODE, stage=stage), NOW, from_pool=False)
 
 
-def test_a_quarantined_node_may_be_installed_anew() -> None:
+def test_a_quarantined_node_may_be_reinstalled() -> None:
     """Where the step that stopped it came after discover."""
     stopped = replace(NODE, stage=Stage.QUARANTINED, stopped_at=Step.CONFIGURE, cause="no driver")
     reinstallable(stopped, NOW, from_pool=False)

@@ -1,4 +1,4 @@
-"""Until when a person's word counts."""
+"""How long an operator's decision counts."""
 
 from __future__ import annotations
 

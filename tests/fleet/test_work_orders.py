@@ -63,7 +63,7 @@ def test_an_order_has_all_that_is_needed() -> None:
     assert order.write_back == "clusterctl release n1 --reason 'gpu 3, serial GPU-21: …'"
 
 
-def test_somebody_walks_once() -> None:
+def test_one_walk_covers_all_orders() -> None:
     """Racks as they are counted, from below; then nodes without a known place. The numbers follow the way."""
     stand = [("A10", 4), ("", None), ("A2", 20), ("A2", None), ("A2", 4), ("B1", 1)]
     nodes = [at(broken(f"n{i}", GPU), *place) for i, place in enumerate(stand)]
@@ -195,7 +195,7 @@ def test_what_the_gate_only_holds_is_tried_again() -> None:
 
 
 def test_a_persons_quarantine_is_an_order() -> None:
-    """It has no finding: the person's words are what was found, with the name."""
+    """It has no finding: the operator's reason is the finding, with the name."""
     sound = node(Stage.CABLED)
     order = one(after(sound, orders.quarantine(sound, "smells burnt", "Video.Slot.21-1", None).events))
     (found,) = order.findings

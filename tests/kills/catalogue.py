@@ -28,8 +28,8 @@ class Entry:
         return Seam(self.actor, self.what, moment)
 
     def blow(self, rng: random.Random, moment: Moment, most_s: float = math.inf) -> Blow:
-        """At any of its passings; amid it, after any part of its time (of its first `most_s`)."""
-        late_s = round(rng.uniform(0.0, min(self.seconds, most_s)), 3) if moment is Moment.AMID else 0.0
+        """At any of its passings; during it, after any part of its time (of its first `most_s`)."""
+        late_s = round(rng.uniform(0.0, min(self.seconds, most_s)), 3) if moment is Moment.DURING else 0.0
         return Blow(self.seam(moment), rng.randint(1, self.times), late_s)
 
 

@@ -17,10 +17,10 @@ from tests.kills.diary import Diary
 
 
 class Moment(enum.StrEnum):
-    """`BEFORE` it began, `AMID` it (a moment after it began), `AFTER` it returned."""
+    """`BEFORE` it began, `DURING` it (a moment after it began), `AFTER` it returned."""
 
     BEFORE = "before"
-    AMID = "amid"
+    DURING = "during"
     AFTER = "after"
 
 
@@ -44,7 +44,7 @@ class Seam:
 
 @dataclass(frozen=True)
 class Blow:
-    """What happens at the `nth` passing of a seam: by default a kill. `late_s`: so long after, for `AMID`."""
+    """What happens at the `nth` passing of a seam: by default a kill. `late_s`: so long after, for `DURING`."""
 
     seam: Seam
     nth: int = 1
@@ -76,7 +76,7 @@ class Seams:
         """Something that the run does. `facts` go into the diary as it begins."""
         actor = threading.current_thread().name.partition("_")[0].replace("MainThread", "run")
         self._pass(Seam(actor, what, Moment.BEFORE), **facts)
-        self._pass(Seam(actor, what, Moment.AMID))
+        self._pass(Seam(actor, what, Moment.DURING))
         yield
         self._pass(Seam(actor, what, Moment.AFTER))
 
@@ -91,7 +91,7 @@ class Seams:
             self._fall(blow)
 
     def _fall(self, blow: Blow) -> None:
-        if blow.seam.moment is Moment.AMID:
+        if blow.seam.moment is Moment.DURING:
             timer = threading.Timer(blow.late_s, self._strike, [blow])
             timer.daemon = True
             timer.start()

@@ -29,9 +29,9 @@ PLACES: tuple[tuple[str, str, tuple[Moment, ...]], ...] = (
     ("install", "append act.intended install.start", (Moment.AFTER,)),
     ("install", "installer.", (Moment.AFTER,)),
     ("install", "append node.addressed", ANY),
-    ("configure", "playbooks.run", (Moment.AMID,)),
+    ("configure", "playbooks.run", (Moment.DURING,)),
     ("cable", "append fabric.", ANY),
-    ("burnin", "shell.run", (Moment.AMID,)),
+    ("burnin", "shell.run", (Moment.DURING,)),
     ("run", "pool.publish", ANY),
 )
 """One kill in each: actor, how what begins, and when. Which of those that fit is drawn."""
@@ -72,7 +72,7 @@ def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
 
 
 def test_the_last_run_ends_as_if_nothing_had_been(life: Life) -> None:
-    """Killed before, amid or after intents, effects, results, claim, reports and publication, in every part of the way,
+    """Killed before, during or after intents, effects, results, claim, reports and publication, in every part of the way,
     and with no room for journal or Ansible, the next run goes on each time, and the last one takes all to gold.
 
     No node was ever suspected, every OS was written once, nothing was intended again without a look, nothing was done

@@ -12,7 +12,7 @@ from tests.metal.network_kit import want_network
 
 @pytest.fixture(scope="package")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
-    """One bootstrap of two machines, as a person would run it; node002 has a network of the site's own."""
+    """One bootstrap of two machines, as an operator would run it; node002 has a network of the site's own."""
     folder = tmp_path_factory.mktemp("pxe")
     with metal_site("metalp", "10.171.0.0/16", folder, len(NODES)) as metal:
         want_network(metal.lab, NODES[1])

@@ -38,8 +38,17 @@ TARGETS = (
     Target(f"{FLEET}/stages.py", ("tests/fleet/test_stages.py::test_the_page_is_the_table", "tests/fleet/test_stages.py"), held=True),
     Target(f"{FLEET}/fold.py", ("tests/fleet/test_fold.py",)),
     Target(f"{FLEET}/settings/history.py", ("tests/steps/settings/test_apply_baseline.py",)),
-    Target(f"{FLEET}/fabric/history.py", ("tests/fleet/test_fabric_history.py",)),
-    Target(f"{FLEET}/reporting/offenders.py", ("tests/fleet/test_offenders.py",)),
+    Target(
+        f"{FLEET}/fabric/history.py",
+        ("tests/fleet/test_fabric_history.py",),
+        {
+            "changes: {key: type(before[key])(seen=False) for key in absent if before[key].seen}"
+            " → {key: type(before[key])(seen=False) for key in absent}":
+            "what is still gone has the same payload as before, and what equals the last payload is not written",
+        },
+        held=True,
+    ),
+    Target(f"{FLEET}/reporting/offenders.py", ("tests/fleet/test_offenders.py",), held=True),
     Target(
         f"{FLEET}/hardware/disk_contract.py",
         ("tests/fleet/test_disk_contract.py", "tests/fleet/test_disk_proof.py", "tests/fleet/test_root_disks.py"),
@@ -53,6 +62,7 @@ TARGETS = (
     Target(
         f"{LIMITS}/firmware.py",
         ("tests/burnin/test_limits.py", "tests/burnin/test_site_firmware.py", "tests/burnin/test_transceiver_firmware.py"),
+        held=True,
     ),
     Target(f"{LIMITS}/reading.py", ("tests/burnin/test_limits.py",)),
     Target("src/clusterctl/edges/journal/claims.py", ("tests/edges/journal/test_claims.py",)),

@@ -31,7 +31,7 @@ from tests.steps.discover.test_discover import NoJournal
 KINDS = ("cpus", "dimms", "gpus", "hcas", "nics", "drives", "psus", "fans")
 FIELDS = {"slots": "slot", "serials": "serial", "macs": "mac", "guids": "guid", "cores": "cores", "ports": "port"}
 SIZES = {"dimms": "size_mib", "drives": "size_bytes"}
-TOLD = ("bios_version", "bmc_firmware", "memory_gib", "health", "stale")
+REPORTED = ("bios_version", "bmc_firmware", "memory_gib", "health", "stale")
 MACHINES = [name for name in CASES if "error" not in load_truth(name)["identity"]]
 
 
@@ -95,7 +95,7 @@ def test_inventory(read: Read) -> None:
     assert set(expected) >= set(KINDS)
     found = {kind: described(kind, getattr(read.inventory, kind), expected[kind]) for kind in KINDS}
     assert found == {kind: in_order(expected[kind]) for kind in KINDS}
-    reported = {name: getattr(read.inventory, name) for name in TOLD if name in expected}
+    reported = {name: getattr(read.inventory, name) for name in REPORTED if name in expected}
     assert reported == {name: expected[name] for name in reported}
     incomplete = {kind for kind in KINDS if getattr(read.inventory, kind) is not None}
     incomplete = {kind for kind in incomplete if not read.inventory.complete(kind)}
@@ -173,7 +173,7 @@ def without_drives(name: str) -> Tree:
 
 
 @pytest.mark.parametrize("name", ["nvidia-dgx-h100", "dell-r750-h100"])
-def test_a_machine_whose_drive_list_is_empty_is_held(name: str, tmp_path: Path) -> None:
+def test_a_machine_with_an_empty_drive_list_is_held(name: str, tmp_path: Path) -> None:
     """No drive is missing for certain, and none is chosen as the root disk: INCONCLUSIVE, with what to do."""
     read = Read(name, tmp_path, without_drives(name))
     found = {one.check: one for one in read.findings if not one.verdict.admits and one.verdict is not Verdict.PASS}

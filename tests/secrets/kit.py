@@ -128,7 +128,7 @@ class Certified:
         made = self.context
         return _downgraded(made)
 
-    def speaks_outdated(self, port: int) -> bool:
+    def uses_outdated_tls(self, port: int) -> bool:
         """True where a client that is as old comes to terms with the server: it is not broken otherwise."""
         client = _downgraded(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
         client.load_verify_locations(self.pem)

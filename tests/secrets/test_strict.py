@@ -73,7 +73,7 @@ def test_a_site_cannot_turn_verification_off() -> None:
 
 
 def test_the_ssh_options_of_ansible(tmp_path: Path) -> None:
-    """Only the pinned keys, only public-key login, nothing of the person's own configuration or agent."""
+    """Only the pinned keys, only public-key login, nothing of the operator's own configuration or agent."""
     workspace = Workspace.create(tmp_path)
     workspace.fill([host("n1", port=22), host("n2", port=2222)], {}, Path("/roles"), PlayLimits(forks=2))
     config = configparser.RawConfigParser()

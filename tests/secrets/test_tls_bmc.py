@@ -142,7 +142,7 @@ def test_tls_below_1_2_is_refused(tmp_path: Path, trust: str) -> None:
     known = KnownBmcs(tmp_path / "pins", learn=True)
     with serving(echo(200), made.outdated) as server:
         address = BmcAddress("127.0.0.1", "root", PASSWORD, server.port)
-        assert made.speaks_outdated(server.port)
+        assert made.uses_outdated_tls(server.port)
         by = {
             "authority": {"ca_file": str(made.pem)},
             "pin": {"fingerprint": made.fingerprint},

@@ -63,7 +63,7 @@ def test_tls_below_1_2_is_refused(tmp_path: Path) -> None:
     """Also with a pin."""
     made = Certified.make(tmp_path)
     with serving(works(), made.outdated) as server:
-        assert made.speaks_outdated(server.port)
+        assert made.uses_outdated_tls(server.port)
         for trust in ({"tls_fingerprint": made.fingerprint}, {"ca_file": str(made.pem)}):
             with pytest.raises(EdgeError, match="no TLS"):
                 ask(api(server, **trust))

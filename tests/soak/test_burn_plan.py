@@ -72,5 +72,5 @@ def test_twenty_cut_cables(tmp_path):
     hold(found)
     print(f"20 cables cut, {found.routing.engine}: {found.reached} of {len(found.routes.links)} directed links loaded "
           f"in {len(found.stages.stages)} stages, {len(found.unreached)} named")  # fmt: skip
-    assert found.routing.complaint.startswith("the subnet manager fell back to minhop")
+    assert found.routing.problem.startswith("the subnet manager fell back to minhop")
     assert found.unreached

@@ -1,4 +1,4 @@
-"""Power by a person's order: intended before, observed after, on the proven machine only."""
+"""Power by an operator's order: intended before, observed after, on the proven machine only."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     ],
 )
 def test_intended_done_observed(site: Site, order: PowerOrder, done: str, power: Power) -> None:
-    """With the person's reason before, the power that was seen after, and nothing left open."""
+    """With the operator's reason before, the power that was seen after, and nothing left open."""
     found = site.switch(order)
     assert [found[name].power for name in NAMES] == [power] * 3
     assert site.machines["n1"].done == [done]
@@ -152,7 +152,7 @@ def test_stopped_before_it_began(site: Site) -> None:
     assert site.events("n1") == []
 
 
-def test_stopped_amid_it(site: Site) -> None:
+def test_stopped_during_it(site: Site) -> None:
     """What was begun stays intended: the same order again looks first."""
     site.machines["n1"].trouble = CancelledError("stopped")
     site.switch(PowerOrder.OFF)

@@ -89,7 +89,7 @@ class World:
             self.book.release(claims.values())
 
     def acts(self) -> list[str]:
-        """What was written of acts and standing since the node was gold."""
+        """The recorded acts and stages since the node was gold."""
         history = list(self.book.history(Stream.NODE, NODE))
         gold = max(index for index, event in enumerate(history) if event.kind is Kind.STAGE_ADVANCED)
         return [
@@ -141,7 +141,7 @@ def test_erased_switched_off_retired(world: World) -> None:
     ],
 )
 def test_another_machine_is_not_erased(world: World, report: Inventory, words: str) -> None:
-    """Its serial and its drives must be those that the person was shown; else nothing is even intended."""
+    """Its serial and its drives must be those that the operator was shown; else nothing is even intended."""
     world.bmc.report = report
     with pytest.raises(EdgeError, match=words):
         world.wipe()

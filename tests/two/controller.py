@@ -35,7 +35,7 @@ def main() -> int:
     reported = parser.parse_args()
     try:
         context = open_site(reported.site, Invocation(command="bootstrap"))
-        not_writing = context.journal._database._writer  # stopped amid a write it would hold SQLite's lock as well
+        not_writing = context.journal._database._writer  # stopped during a write it would hold SQLite's lock as well
         installer = WorldInstaller(World(reported.world), not_writing, reported.stops_at)
         pool = gold_pool(context.site)
         outside = WorldOutside(installer, pool, NoBmcs(), GreetingShell(), NoPlaybooks(), NoFabric())

@@ -38,7 +38,7 @@ def intended(site: Site) -> set[str]:
 
 
 def stopped_quietly(site: Site, run: Controller) -> bool:
-    """Stop it, but not amid a write: it would take SQLite's lock to sleep with it, and the others would wait for that."""
+    """Stop it, but not during a write: it would keep SQLite's lock while it is stopped, and the others would wait for that."""
     os.kill(run.pid, signal.SIGSTOP)
     try:
         with closing(sqlite3.connect(site.journal_file, timeout=0.0, isolation_level=None)) as connection:

@@ -23,7 +23,7 @@ ONCE = dict.fromkeys(NAMES, 1)
 
 @sqlite
 def test_the_second_does_the_rest_and_reports_the_owners(scene: Scene) -> None:
-    """Held nodes are named with command, person, run, process, machine and since when; the free ones arrive; exit 1."""
+    """Held nodes are named with command, operator, run, process, machine and since when; the free ones arrive; exit 1."""
     scene.world.hold("n1")
     first = scene.start("--limit", "n1", "n2")
     scene.until_installing("n1", "n2")
@@ -75,7 +75,7 @@ def test_a_controller_that_wakes_too_late_does_nothing(scene: Scene) -> None:
 
 
 @sqlite
-def test_a_controller_that_wakes_amid_the_other_does_nothing_either(scene: Scene) -> None:
+def test_a_controller_that_resumes_during_the_other_does_nothing_either(scene: Scene) -> None:
     """The other run still works on the nodes: the sleeper names it."""
     sleeper = scene.start("--stops-at", "n1")
     sleeper.until_stopped()

@@ -1,4 +1,4 @@
-"""The live page of a site: what it shows, to whom, and what hostile texts of machines do to it: nothing."""
+"""The live page of a site: what it shows, who may see it, and what hostile texts of machines do to it: nothing."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_the_fleet_is_shown_by_rack_with_what_stops_each_node(context: SiteConte
     assert "1 gold" in text
 
 
-def test_a_node_says_why_with_remedy_and_evidence(context: SiteContext) -> None:
+def test_the_page_of_a_node_shows_cause_remedy_and_evidence(context: SiteContext) -> None:
     """Its cause and remedy are the first thing below the name; its events are the last."""
     text = page(context, "/nodes/n2")
     why = text.index("Why is it here?")
@@ -130,7 +130,7 @@ def test_what_machines_report_stays_text(own: SiteContext) -> None:
     ["/nodes/none", "/nodes/n1/evidence/abc", "/static/..%2Fapp.py", "/static/none.css", "/changes?since=-1"],
 )
 def test_what_is_not_there(context: SiteContext, path: str) -> None:
-    """Each is a page that says so, with status 404."""
+    """Each is an error page with status 404."""
     answer = get(context, path, headers=KNOWN)
     assert answer.status_code == 404
     assert "Traceback" not in answer.text

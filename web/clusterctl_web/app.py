@@ -38,7 +38,7 @@ COOKIE = "clusterctl"
 HOSTS = ("localhost", "127.0.0.1", "[::1]")
 KEEP_ALIVE_S = 20.0
 MOST_EVENTS = 200
-"""Events of a node's time line; the page says how many are older."""
+"""Events of a node's time line; the page has the number of older ones."""
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; base-uri 'none'; "

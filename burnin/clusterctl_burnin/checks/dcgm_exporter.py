@@ -34,8 +34,8 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     exported = parse_dcgm_metrics(readings.text(METRICS))
     if not exported.url:
         yield not_applicable(_NAME, "the site names no exporter (checks.dcgm_exporter)")
-    elif exported.complaint:
-        cause = f"dcgm-exporter does not answer on {exported.url}: {exported.complaint}"
+    elif exported.error_output:
+        cause = f"dcgm-exporter does not answer on {exported.url}: {exported.error_output}"
         yield Finding(check=_NAME, verdict=Verdict.FAIL, code=Code.SERVICE_MUTE, cause=cause, remedy=_RESTART)
     elif not exported.gpus:
         yield Finding(

@@ -62,7 +62,7 @@ def _sensors(readings: Readings) -> tuple[FanSensor, ...]:
     """Return the fans. Raise `UnmeasuredError` where the node does not reach the BMC, or no fan has a reading."""
     result = readings.result(FANS)
     if result.rc != 0:
-        raise UnmeasuredError(f"the node cannot ask its BMC for fans: {result.complaint}", remedy=_DRIVER)
+        raise UnmeasuredError(f"the node cannot ask its BMC for fans: {result.error_output}", remedy=_DRIVER)
     sensors = parse_fans(result.stdout)
     if all(sensor.speed is None for sensor in sensors):
         remedy = "compare the fans in the BMC's own list; drop fan_speed from the suite where the server has no fans"

@@ -1,6 +1,6 @@
 """gpu_firmware: all GPUs of the node have one VBIOS and one InfoROM, and GSP firmware of the driver's version.
 
-Which versions are right is the vendor's matter: a GPU that differs from its neighbours was replaced or left out of an
+The vendor decides which versions are right. A GPU that differs from its neighbours was replaced or left out of an
 update, and fails. The GSP's firmware comes with the driver, and one of another version is a driver half installed.
 """
 

@@ -1,4 +1,4 @@
-"""gpu_idle: nothing runs on the GPUs and they are cool, so that what is measured next means something."""
+"""gpu_idle: nothing runs on the GPUs and they are cool, so that the next measurements are valid."""
 
 from __future__ import annotations
 

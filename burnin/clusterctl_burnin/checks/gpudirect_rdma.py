@@ -2,7 +2,7 @@
 
 Three things: the kernel shares GPU memory (nvidia-peermem, or dma-buf of NVIDIA's open modules from Linux 5.12 on);
 no switch above a GPU or adapter redirects traffic between them (PCIe Access Control Services); no IOMMU translates it.
-Ports of switches only: what goes through a root port has left the switch anyhow.
+Ports of switches only: what goes through a root port has left the switch in any case.
 
 Sources: NCCL's user guide, troubleshooting (docs.nvidia.com/deeplearning/nccl); GPUDirect RDMA with dma-buf
 (docs.nvidia.com/datacenter/cloud-native/gpu-operator); Linux, Documentation/ABI/testing/sysfs-kernel-iommu_groups.

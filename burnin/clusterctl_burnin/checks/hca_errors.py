@@ -114,7 +114,7 @@ def _judge_load(before: Readings, after: Readings, expected: Expected) -> Iterat
 def _printed(readings: Readings, probe: Probe) -> str:
     result = readings.result(probe)
     if result.rc != 0:
-        raise UnmeasuredError(f"the port counters cannot be read: {result.complaint}", remedy=_PRIVILEGE)
+        raise UnmeasuredError(f"the port counters cannot be read: {result.error_output}", remedy=_PRIVILEGE)
     return result.stdout
 
 
@@ -156,7 +156,7 @@ def _samples(port: PortCounters | None, adapter: Adapter) -> tuple[Sample, Sampl
     if not adapter.ports[0].up:
         raise UnmeasuredError("the port is not active, so its counters prove nothing", remedy="bring the link up first")
     if port is None or port.first is None or port.last is None:
-        reason = port.complaint if port else "the node did not ask the adapter"
+        reason = port.error_output if port else "the node did not ask the adapter"
         raise UnmeasuredError(f"the port counters cannot be read: {reason}", remedy=_PRIVILEGE)
     if port.first.counters.keys() != port.last.counters.keys():
         raise UnmeasuredError("the port does not show the same counters twice", remedy="run the burn-in again")

@@ -20,7 +20,7 @@ _REMEDY = "run systemctl status prometheus-node-exporter on the node; configure 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     result = readings.result(METRICS)
     if result.rc != 0:
-        cause = f"node_exporter does not answer on port 9100: {result.complaint}"
+        cause = f"node_exporter does not answer on port 9100: {result.error_output}"
         yield Finding(check=_NAME, verdict=Verdict.FAIL, code=Code.SERVICE_MUTE, cause=cause, remedy=_REMEDY)
         return
     match = _UNAME.search(result.stdout)

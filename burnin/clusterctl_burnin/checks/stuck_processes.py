@@ -1,7 +1,7 @@
 """stuck_processes: nothing hangs in the kernel: no process sleeps uninterruptibly (state D) and never runs.
 
-Such a process holds what it waits for, cannot be killed, and comes of a dead file server, drive or GPU driver. Threads
-of the kernel are a warning: some drivers let theirs wait so when there is nothing to do.
+Such a process keeps its resources, cannot be killed, and is a sign of a dead file server, drive or GPU driver. Threads
+of the kernel are a warning: some drivers let theirs wait like this while idle.
 """
 
 from __future__ import annotations

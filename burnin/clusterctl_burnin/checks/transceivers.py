@@ -45,7 +45,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     ports = {adapter.name for adapter in compute_adapters(readings, expected.sku)}
     result = readings.result(MODULES)
     if result.rc == _NO_TOOL:
-        raise UnmeasuredError(f"the transceivers cannot be read: {result.complaint}", remedy=_INSTALL)
+        raise UnmeasuredError(f"the transceivers cannot be read: {result.error_output}", remedy=_INSTALL)
     modules = [module for module in parse_transceivers(readings.text(MODULES)) if module.port in ports]
     bad = [finding for module in modules for finding in _bad(module)]
     yield from bad

@@ -253,7 +253,7 @@ def _root(result: ProbeResult) -> str:
     root = result.stdout.strip()
     if result.rc != 0 or not root.startswith("/"):
         raise UnmeasuredError(
-            f"Docker does not report its data folder: {result.complaint}",
+            f"Docker does not report its data folder: {result.error_output}",
             remedy="follow the remedy of the check docker",
         )
     return root

@@ -57,7 +57,7 @@ def _failed(name: str, end: FlowEnd) -> Finding:
         verdict=Verdict.FAIL,
         code=Code.LOAD_HUNG if hung else Code.LOAD_FAILED,
         subject=name,
-        cause="ib_write_bw of the adapter to itself " + ("got no further" if hung else f"failed: {end.complaint}"),
+        cause="ib_write_bw of the adapter to itself " + ("got no further" if hung else f"failed: {end.error_output}"),
         remedy=f"{name}: {_REMEDY}",
         deterministic=False,
     )

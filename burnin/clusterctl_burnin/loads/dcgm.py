@@ -66,7 +66,7 @@ def _diagnosis(result: ProbeResult) -> Diagnosis:
     except ParseError as error:
         if result.rc == 0:
             raise
-        cause = f"{result.command} failed with exit code {result.rc}: {result.complaint}"
+        cause = f"{result.command} failed with exit code {result.rc}: {result.error_output}"
         raise UnmeasuredError(cause, remedy=_ENGINE) from error
 
 
@@ -187,7 +187,7 @@ def _warned(subject: str, serial: str, results: Sequence[TestResult]) -> Finding
 
 def _unexplained(result: ProbeResult) -> Finding:
     """Return INCONCLUSIVE: it failed, and no test in its report did."""
-    cause = f"dcgmi diag reports no failed test, but ends with exit code {result.rc}: {result.complaint}"
+    cause = f"dcgmi diag reports no failed test, but ends with exit code {result.rc}: {result.error_output}"
     return inconclusive(NAME, UnmeasuredError(cause, remedy=_ENGINE))
 
 

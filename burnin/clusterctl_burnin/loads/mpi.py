@@ -77,10 +77,10 @@ def started(result: ProbeResult) -> bool:
     return not NOT_STARTED.search(result.stderr)
 
 
-def complaint(result: ProbeResult) -> str:
+def first_error(result: ProbeResult) -> str:
     """Return NCCL's own first warning; else mpirun's first line, which has the reason."""
     warned = _WARNING.search(result.stdout + result.stderr)
     if warned is not None:
         return warned["words"].strip()[:200]
     lines = (line.strip() for line in result.stderr.splitlines())
-    return next((line[:200] for line in lines if _PLAIN.match(line)), result.complaint)
+    return next((line[:200] for line in lines if _PLAIN.match(line)), result.error_output)

@@ -18,7 +18,7 @@ def outcome(head: str, result: ProbeResult | None, nodes: int, ranks: int, floor
     if result.status is Status.TIMEOUT:
         return Outcome.HUNG, None, f"no result after {result.seconds:.0f} s"
     if result.rc != 0:
-        reason = _wrong(result.stdout) or mpi.complaint(result)
+        reason = _wrong(result.stdout) or mpi.first_error(result)
         return (Outcome.FAILED if mpi.started(result) else Outcome.UNMEASURED), None, reason
     return measured(result.stdout, nodes, ranks, floor)
 

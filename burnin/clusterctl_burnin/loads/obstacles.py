@@ -28,7 +28,7 @@ _BY_CODE = {
 def obstacle(needs: frozenset[Area], findings: Iterable[Finding]) -> Finding | None:
     """Return the first finding that keeps a node from a load with these needs; None where there is none."""
     wanted = needs | {Area.NODE}
-    return next((one for one in findings if not one.verdict.admits and wanted & _speaks_against(one)), None)
+    return next((one for one in findings if not one.verdict.admits and wanted & _affected_areas(one)), None)
 
 
 def needs_of(load: str) -> frozenset[Area]:
@@ -36,7 +36,7 @@ def needs_of(load: str) -> frozenset[Area]:
     return NODE_LOADS[load].needs if load in NODE_LOADS else EVERY_AREA
 
 
-def _speaks_against(finding: Finding) -> frozenset[Area]:
+def _affected_areas(finding: Finding) -> frozenset[Area]:
     """Return the areas that it puts in doubt: none for a load of several nodes, all for an unknown check."""
     if finding.code in _BY_CODE:
         return _BY_CODE[finding.code]

@@ -107,7 +107,7 @@ def _judged(
 ) -> tuple[Outcome, float | None, str, str]:
     lacking = [result for result in results if result.rc in (_NO_PYTHON, _NO_TORCH)]
     if lacking:
-        return Outcome.UNMEASURED, None, lacking[0].complaint, PYTORCH
+        return Outcome.UNMEASURED, None, lacking[0].error_output, PYTORCH
     if head is None or head.status is Status.MISSING:
         return Outcome.UNMEASURED, None, f"{one.members[0].name} did not run it", ""
     if head.status is Status.OK and head.rc == 0:
@@ -115,7 +115,7 @@ def _judged(
         return *measured(head.stdout, nodes, nodes * ranks_per_node, floor), ""
     stopped = _stopped(results)
     hung = head.status is Status.TIMEOUT or stopped.stalled
-    words = _named(one, stopped, ranks_per_node) or head.complaint
+    words = _named(one, stopped, ranks_per_node) or head.error_output
     return (Outcome.HUNG if hung else Outcome.FAILED), None, words, ""
 
 

@@ -27,7 +27,7 @@ def sampled(readings: Readings, kind: str) -> LoadSamples:
     """Return the samples of the load. Raises `UnmeasuredError` where that kind of part was not sampled."""
     result = readings.result(LOAD_SAMPLES)
     if result.rc != 0:
-        cause = f"the node was not sampled while the load ran: {result.complaint}"
+        cause = f"the node was not sampled while the load ran: {result.error_output}"
         raise UnmeasuredError(cause, remedy=_AGAIN, code=Code.LOAD_NOT_SAMPLED, fault="sampler")
     samples = parse_load_samples(result.stdout)
     if kind in samples.errors:

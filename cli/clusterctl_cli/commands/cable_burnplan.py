@@ -109,7 +109,7 @@ def _print_document(plan: BurnPlan, *, adaptive: bool) -> None:
         "routing": {
             "engine": plan.routing.engine,
             "flows_on_fullest_link": plan.routing.worst,
-            "complaint": plan.routing.complaint,
+            "complaint": plan.routing.problem,
         },
         "stages": [
             {
@@ -137,8 +137,8 @@ def _print_for_people(plan: BurnPlan, *, adaptive: bool) -> None:
     from clusterctl_cli.cabling_face import wide_console
 
     console = wide_console()
-    if plan.routing.complaint:
-        console.print(Text(plan.routing.complaint, style="bold red"))
+    if plan.routing.problem:
+        console.print(Text(plan.routing.problem, style="bold red"))
     elif plan.routing.engine:
         console.print(Text(f"tables made by {plan.routing.engine}"))
     for number, stage in enumerate(plan.stages.stages, start=1):

@@ -130,8 +130,8 @@ def _fleet(context: SiteContext, form: str) -> str:
             return words.fleet_text(sheet)
         if form in ("json", "yaml"):
             more = {"figures": documents.figures_json(sheet.figures), "pairs": documents.pairs_json(pairs(sheet.pairs))}
-            return written(acceptance_json(sheet.nodes, sheet.standing) | more, Format(form))
-        return words.fleet_markdown(acceptance_text(sheet.nodes, sheet.standing), sheet)
+            return written(acceptance_json(sheet.nodes, sheet.overview) | more, Format(form))
+        return words.fleet_markdown(acceptance_text(sheet.nodes, sheet.overview), sheet)
 
 
 def _node(context: SiteContext, name: str, form: str) -> str:

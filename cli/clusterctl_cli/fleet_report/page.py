@@ -13,26 +13,26 @@ from clusterctl.operations.reports import FleetReport
 from clusterctl_cli.fleet_report.pairs import pairs
 from clusterctl_cli.fleet_report.strips import HEIGHT, WIDTH, stretches, strip
 from clusterctl_cli.render_offenders import offenders_lines
-from clusterctl_cli.render_people import standing
+from clusterctl_cli.render_people import cause_and_remedy
 from clusterctl_cli.text import ago
 
 _STAMP = "%Y-%m-%d %H:%M"
 
 
 def fleet_page(sheet: FleetReport) -> str:
-    now = sheet.standing.now
+    now = sheet.overview.now
     names = {node.id: node.name for node in sheet.nodes}
     return (
         _environment(now)
         .get_template("fleet_report.html.j2")
         .render(
             sheet=sheet,
-            about=sheet.standing,
+            about=sheet.overview,
             now=now,
             cases=sheet.cases,
             pairs=pairs(sheet.pairs),
-            lines=[(node, *standing(node, now)) for node in sheet.nodes],
-            offenders=offenders_lines(sheet.standing.offenders, names),
+            lines=[(node, *cause_and_remedy(node, now)) for node in sheet.nodes],
+            offenders=offenders_lines(sheet.overview.offenders, names),
         )
     )
 

@@ -14,7 +14,7 @@ from clusterctl_cli.fleet_report.pairs import Pairs, pairs
 from clusterctl_cli.render import counts
 from clusterctl_cli.render_fabric import faults_text
 from clusterctl_cli.render_offenders import offenders_lines
-from clusterctl_cli.render_people import standing
+from clusterctl_cli.render_people import cause_and_remedy
 from clusterctl_cli.text import brief, columns
 
 SLOW_SHOWN = 20
@@ -50,7 +50,7 @@ def _bad(figure: Figure) -> str:
 
 def fleet_text(sheet: FleetReport) -> str:
     """Return for a terminal: stages, stopped nodes with part and remedy, offenders, figures, slow rails."""
-    about = sheet.standing
+    about = sheet.overview
     names = {node.id: node.name for node in sheet.nodes}
     offenders = offenders_lines(about.offenders, names)
     measured = pairs(sheet.pairs)
@@ -71,7 +71,7 @@ def _stopped_text(sheet: FleetReport) -> str:
     """Return the stopped nodes as a table, and how many it leaves out."""
     parts = []
     if sheet.cases:
-        rows = [row for case in sheet.cases for row in _case_rows(case, sheet.standing.now)]
+        rows = [row for case in sheet.cases for row in _case_rows(case, sheet.overview.now)]
         parts.append(columns(("STOPPED", "WHERE", "CHECK", "PART", "PART SERIAL", "MEASURED", "WHAT TO DO"), rows))
     if sheet.omitted:
         parts.append(f"{sheet.omitted} more are stopped: clusterctl nodes lists them.")
@@ -89,7 +89,7 @@ def _case_rows(case: Case, now: datetime) -> Iterator[tuple[str, ...]]:
             found.remedy,
         )
     if not case.charges:
-        yield node.name, str(node.location), "-", "-", "-", "-", ": ".join(filter(None, standing(node, now)))
+        yield node.name, str(node.location), "-", "-", "-", "-", ": ".join(filter(None, cause_and_remedy(node, now)))
 
 
 def _pairs_text(pairs: Pairs) -> str:

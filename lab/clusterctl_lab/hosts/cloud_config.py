@@ -59,15 +59,7 @@ def parse(user_data: bytes) -> CloudConfig:
     """Raises `UsageError` naming the key that is not as cloud-init's reference has it."""
     if not user_data.strip():
         return CloudConfig()
-    if user_data.split(b"\n", 1)[0].strip() != HEADER:
-        raise _wrong("first line", "only #cloud-config is understood")
-    try:
-        document = yaml.safe_load(user_data) or {}
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        raise _wrong(f"line {mark.line + 1}" if mark else "document", "not YAML") from None
-    if not isinstance(document, dict):
-        raise _wrong("document", "not a mapping")
+    document = _document(user_data)
     keys = _mapping(document, "ssh_keys")
     return CloudConfig(
         hostname=_text(document, "hostname") or _text(document, "fqdn").split(".")[0],
@@ -77,6 +69,19 @@ def parse(user_data: bytes) -> CloudConfig:
         files=tuple(_file(entry) for entry in _list(document, "write_files")),
         ignored=tuple(sorted(str(key) for key in document if key not in _HONOURED | _ALREADY_SO)),
     )
+
+
+def _document(user_data: bytes) -> dict[Any, Any]:
+    if user_data.split(b"\n", 1)[0].strip() != HEADER:
+        raise _wrong("first line", "only #cloud-config is understood")
+    try:
+        document = yaml.safe_load(user_data) or {}
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise _wrong(f"line {mark.line + 1}" if mark else "document", "not YAML") from None
+    if not isinstance(document, dict):
+        raise _wrong("document", "not a mapping")
+    return document
 
 
 def _users(document: Mapping[str, Any]) -> tuple[User, ...]:

@@ -73,17 +73,11 @@ def boot_files(system: System) -> dict[str, tuple[bytes, int]]:
 
 
 def _lift(before: System, after: System) -> Iterator[Action]:
-    if before.frozen:
-        yield Freeze(on=False)
-    if before.cpu_percent is not None:
-        yield Quota(None)
-    if before.read_only:
-        yield Script(_REMOUNT, "rw")
+    yield from _unhindered(before)
     if before.network_lost and not after.network_lost:
         yield Wire(up=True)
-    for unit, stopped in _services(before).items():
-        if stopped and not _services(after)[unit]:
-            yield Script(_START, unit)
+    for unit in _stopped_only_in(before, after):
+        yield Script(_START, unit)
     if before.disk_full and before.disk_full != after.disk_full:
         yield Script(_EMPTY, before.disk_full)
     if before.clock_offset_s and not after.clock_offset_s:
@@ -97,19 +91,38 @@ def _impose(before: System, after: System) -> Iterator[Action]:
         yield Script(_WRONG_CLOCK, f"{after.clock_offset_s:+d}")
     if after.disk_full and after.disk_full != before.disk_full:
         yield Script(_FILL, after.disk_full)
-    for unit, stopped in _services(after).items():
-        if stopped and not _services(before)[unit]:
-            yield Script(_STOP_SSH if unit == SSH else _STOP, unit)
+    for unit in _stopped_only_in(after, before):
+        yield Script(_STOP_SSH if unit == SSH else _STOP, unit)
     for ill in sorted(_has(after) - _has(before)):
         yield Script(_ILLS[ill][0])
     if after.network_lost and not before.network_lost:
         yield Wire(up=False)
-    if after.read_only:
+    yield from _hindered(after)
+
+
+def _unhindered(system: System) -> Iterator[Action]:
+    """Yield what lifts the faults that hinder changes; `_hindered` is the reverse, in reverse order."""
+    if system.frozen:
+        yield Freeze(on=False)
+    if system.cpu_percent is not None:
+        yield Quota(None)
+    if system.read_only:
+        yield Script(_REMOUNT, "rw")
+
+
+def _hindered(system: System) -> Iterator[Action]:
+    if system.read_only:
         yield Script(_REMOUNT, "ro")
-    if after.cpu_percent is not None:
-        yield Quota(after.cpu_percent)
-    if after.frozen:
+    if system.cpu_percent is not None:
+        yield Quota(system.cpu_percent)
+    if system.frozen:
         yield Freeze(on=True)
+
+
+def _stopped_only_in(one: System, other: System) -> Iterator[str]:
+    """Yield the services that are stopped in `one` and run in `other`."""
+    runs = {unit for unit, stopped in _services(other).items() if not stopped}
+    return (unit for unit, stopped in _services(one).items() if stopped and unit in runs)
 
 
 def _has(system: System) -> frozenset[str]:
@@ -205,12 +218,12 @@ grep -qsF "$line" /etc/fstab || echo "$line" >>/etc/fstab
 
 _FIND_MOUNT = f"sed -i '/^{_LOST} /d' /etc/fstab"
 
-_NOBODY = "192.0.2.53"
+_UNUSED_ADDRESS = "192.0.2.53"
 """An address without a host (RFC 5737)."""
 
 _LOSE_NAMES = f"""
 [ -e /etc/resolv.conf.was ] || cp -L /etc/resolv.conf /etc/resolv.conf.was
-echo "nameserver {_NOBODY}" >/etc/resolv.conf
+echo "nameserver {_UNUSED_ADDRESS}" >/etc/resolv.conf
 """
 
 _FIND_NAMES = """
@@ -237,7 +250,7 @@ systemctl daemon-reload
 systemctl restart {_BROKEN} || systemctl is-failed --quiet {_BROKEN}
 """
 
-_MEND_UNIT = f"""
+_REPAIR_UNIT = f"""
 rm -f {_BREAKS}
 systemctl daemon-reload
 systemctl reset-failed {_BROKEN} || true
@@ -259,6 +272,6 @@ _ILLS = {
     "names_lost": (_LOSE_NAMES, _FIND_NAMES),
     "other_release": (_OTHER_RELEASE, _OWN_RELEASE),
     "hung_process": (_STICK, _UNSTICK),
-    "unit_failed": (_BREAK_UNIT, _MEND_UNIT),
+    "unit_failed": (_BREAK_UNIT, _REPAIR_UNIT),
 }
 """Fields of `System` that are one script to impose and one to lift."""

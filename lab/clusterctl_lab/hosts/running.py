@@ -154,4 +154,4 @@ def _dmi(machine: Machine) -> dict[str, str]:
 
 def _tail(console: Path) -> str:
     lines = console.read_text(errors="replace").strip().splitlines()
-    return " | ".join(lines[-3:]) or "no word from it"
+    return " | ".join(lines[-3:]) or "it printed nothing"

@@ -63,7 +63,7 @@ class Console:
     async def open(self) -> None:
         """Listen: the machine connects as it starts."""
         self._socket.unlink(missing_ok=True)
-        self._server = await asyncio.start_unix_server(self._hear, self._socket)
+        self._server = await asyncio.start_unix_server(self._receive, self._socket)
         self._socket.chmod(0o600)
 
     async def close(self) -> None:
@@ -72,7 +72,7 @@ class Console:
             self._server.close()
         self._socket.unlink(missing_ok=True)
 
-    async def _hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _receive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         kept = 0
         try:
             with self._log.open("ab", buffering=0) as log:

@@ -45,9 +45,9 @@ class Qmp:
             return
         async for line in self._process.stdout:
             if line.endswith(b"\n"):  # a killed one may end within a message
-                self._hear(json.loads(line))
+                self._receive(json.loads(line))
 
-    def _hear(self, message: dict[str, Any]) -> None:
+    def _receive(self, message: dict[str, Any]) -> None:
         if message.get("event") == "SHUTDOWN":
             self.ended_by = message["data"]["reason"]
         if "error" in message:
@@ -130,4 +130,4 @@ async def start(lab: str, machine: Machine, argv: Sequence[str], socket: Socket,
 
 def _tail(errors: Path) -> str:
     lines = errors.read_text(errors="replace").strip().splitlines()
-    return " | ".join(lines[-3:]) or "no word from it"
+    return " | ".join(lines[-3:]) or "it printed nothing"

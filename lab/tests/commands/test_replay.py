@@ -1,4 +1,4 @@
-"""`clusterctl lab replay`, as a person runs it."""
+"""`clusterctl lab replay`, as an operator runs it."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def test_each_fault_explains_itself() -> None:
 
 
 def test_unknown_machine_is_answered_with_the_known_range() -> None:
-    """A person sees at once what the names look like."""
+    """An operator sees at once what the names look like."""
     with pytest.raises(UsageError) as caught:
         machine_named(machines(), "gpu17")
     assert "node001 to node003" in caught.value.remedy

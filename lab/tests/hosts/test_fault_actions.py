@@ -40,7 +40,7 @@ def test_every_ill_of_the_model_has_a_plan() -> None:
     shown = {
         *("fixed_mhz", "container_gpus_lost", "container_unhealthy", "peermem_lost", "iommu_translates", "weak_power"),
         *("driver_lost", "swap_on", "cpu_disabled", "is_another", "sums_wrong", "sums_stop", "nvswitch_slow"),
-        *("time_lost", "starts_fail", "ethernet_errors"),
+        *("time_lost", "starts_fail", "ethernet_errors", "cpu_busy", "docker_open", "exporter_blind", "ofed_mixed"),
     }
     changed = {
         name for ill in ILLS for name in (f.name for f in fields(ill)) if getattr(ill, name) != getattr(WELL, name)
@@ -78,7 +78,7 @@ def test_a_read_only_root_takes_new_files_nonetheless() -> None:
     assert len(todo.lift + todo.impose) == 2
 
 
-def test_a_cut_host_is_cut_and_mended_by_its_wire() -> None:
+def test_a_cut_host_is_cut_and_repaired_by_its_wire() -> None:
     """The management cable alone."""
     assert plan(WELL, System(network_lost=True)).impose == (Wire(up=False),)
     assert plan(System(network_lost=True), WELL).lift == (Wire(up=True),)

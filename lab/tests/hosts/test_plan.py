@@ -59,7 +59,7 @@ def test_wires_follow_the_machine() -> None:
     assert "address add 10.91.128.1/16 brd + dev ib2" in wiring.host(machine, LAYOUT)
 
 
-def test_recabling_speaks_of_the_wires_that_exist() -> None:
+def test_recabling_names_only_the_wires_that_exist() -> None:
     """A host that booted with eight rails has one pulled when its adapter or cable goes, and none added."""
     now = replace(MACHINE, hcas=(replace(MACHINE.hcas[0], cable=None), *MACHINE.hcas[2:]))
     assert wiring.cables(MACHINE, now).splitlines()[:3] == [

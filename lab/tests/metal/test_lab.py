@@ -1,4 +1,4 @@
-"""Virtual metal in a living lab, started and broken as a person would; no OS is needed for it."""
+"""Virtual metal in a living lab, started and broken as an operator would; no OS is needed for it."""
 
 from __future__ import annotations
 

@@ -58,29 +58,29 @@ def budget_of(links: int) -> int:
     return max(1, min(MOST_PORTS, int(links * MOST_SHARE)))
 
 
-def plan_cuts(fabric: Fabric, wanted: Iterable[Link], standing: Isolation) -> CutPlan:
-    """Return the plan, in the order of `wanted`. `fabric` is the present one, `standing` what is disabled in it."""
+def plan_cuts(fabric: Fabric, wanted: Iterable[Link], existing: Isolation) -> CutPlan:
+    """Return the plan, in the order of `wanted`. `fabric` is the present one, `existing` what is disabled in it."""
     cables = fabric.cables()
-    bench = _Bench(fabric, cables, standing, budget_of(len(cables) + len(standing.cuts)))
+    bench = _Bench(fabric, cables, existing, budget_of(len(cables) + len(existing.cuts)))
     for link in dict.fromkeys(wanted):
         bench.consider(link)
-    return CutPlan(bench.budget, len(standing.cuts), tuple(bench.cuts), tuple(bench.refusals))
+    return CutPlan(bench.budget, len(existing.cuts), tuple(bench.cuts), tuple(bench.refusals))
 
 
 class _Bench:
     """What is left of the fabric while one cut after the other is decided on."""
 
-    def __init__(self, fabric: Fabric, cables: tuple[Link, ...], standing: Isolation, budget: int) -> None:
+    def __init__(self, fabric: Fabric, cables: tuple[Link, ...], existing: Isolation, budget: int) -> None:
         self.fabric, self.budget = fabric, budget
         self.cuts: list[Cut] = []
         self.refusals: list[Refusal] = []
         self._links = set(cables)
         self._tiers = _tiers(fabric, cables)
-        self._out = len(standing.cuts)
-        self._hit = {self._lower(cut.port.guid, cut.peer.guid) for cut in standing.cuts}
+        self._out = len(existing.cuts)
+        self._hit = {self._lower(cut.port.guid, cut.peer.guid) for cut in existing.cuts}
         self._live = Counter(frozenset((link.a.guid, link.b.guid)) for link in cables)
-        own = self._live + Counter(frozenset((cut.port.guid, cut.peer.guid)) for cut in standing.cuts)
-        self._twins = {pair: max(count, (standing.twins or {}).get(pair, 0)) for pair, count in own.items()}
+        own = self._live + Counter(frozenset((cut.port.guid, cut.peer.guid)) for cut in existing.cuts)
+        self._twins = {pair: max(count, (existing.twins or {}).get(pair, 0)) for pair, count in own.items()}
 
     def consider(self, link: Link) -> None:
         reason, remedy = self._against(link)

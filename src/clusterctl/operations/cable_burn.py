@@ -194,8 +194,8 @@ def _drained(name: str, gold: Sequence[str]) -> str:
 
 
 def _warnings(plan: BurnPlan) -> Iterator[str]:
-    if plan.routing.complaint:
-        yield plan.routing.complaint
+    if plan.routing.problem:
+        yield plan.routing.problem
     if plan.unreached:
         some = ", ".join(one.link for one in plan.unreached[:5])
         more = f" and {len(plan.unreached) - 5} more" if plan.unreached[5:] else ""

@@ -238,6 +238,7 @@ class StepFactory:
             known_lines=contents.known_lines(self._site),
             requirements=contents.host_requirements(self._site),
             concurrency=Concurrency(checks=parallel.checks, jobs=parallel.jobs, loads=parallel.loads),
+            sample_s=self._settings.timing.load_sample_s,
         )
 
     @cached_property

@@ -27,7 +27,7 @@ class EvidenceSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """One node and what its standing rests on.
+    """One node and what its stage rests on.
 
     held      an operator's hold counts at `at`
     evidence  of the node's findings; missing where the journal no longer has it
@@ -55,7 +55,7 @@ class Explanation:
 
 
 def explain(context: SiteContext, node: NodeState) -> Explanation:
-    """Return what a node's standing rests on."""
+    """Return what a node's stage rests on."""
     now = current_time()
     found = context.evidence(digest for finding in node.findings for digest in finding.evidence)
     sources = {

@@ -68,7 +68,7 @@ def reading(file: Path, fabric: Fabric | None) -> tuple[Fabric, Telemetry]:
 
 
 def moments(files: tuple[Path, ...], readings: tuple[Telemetry, ...], seconds: float | None) -> tuple[float, ...]:
-    """Return when each was taken, in seconds since the first. `seconds`: between two readings, by the operator."""
+    """Return the time of each reading, in seconds since the first. `seconds`: the interval that the operator gives."""
     if seconds is not None and len(readings) == 2:
         return (0.0, seconds)
     times: list[datetime] = []

@@ -134,5 +134,5 @@ class Control:
             raise ConflictError(
                 "the preview has changed since it was approved: nothing was done",
                 where=preview.operation,
-                remedy="look at the new preview, then approve it",
+                remedy="read the new preview, then approve it",
             )

@@ -47,7 +47,7 @@ MOST_PAIRS = 3000
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ReportOverview:
     """What a report states in addition to its nodes.
 
     unproven   sentences about what the site trusts without proof
@@ -86,7 +86,7 @@ class PairReadings:
 class FleetReport:
     """`cases` in the order of a walk through the racks; `omitted`: stopped nodes beyond them."""
 
-    standing: Standing
+    overview: ReportOverview
     nodes: tuple[NodeState, ...]
     cases: tuple[Case, ...]
     omitted: int
@@ -95,7 +95,7 @@ class FleetReport:
 
     @property
     def gold(self) -> int:
-        return sum(node.in_pool(self.standing.now) for node in self.nodes)
+        return sum(node.in_pool(self.overview.now) for node in self.nodes)
 
     @property
     def stopped(self) -> int:
@@ -103,7 +103,7 @@ class FleetReport:
 
     @property
     def held(self) -> int:
-        return sum(node.held(self.standing.now) and node.stopped_at is None for node in self.nodes)
+        return sum(node.held(self.overview.now) and node.stopped_at is None for node in self.nodes)
 
     @property
     def retired(self) -> int:
@@ -138,7 +138,7 @@ def fleet_report(context: SiteContext) -> FleetReport:
         by_node = _events(context, {node.id for node in shown})
         evidence = _evidence(context, shown)
         return FleetReport(
-            standing=_standing(context),
+            overview=_overview(context),
             nodes=nodes,
             cases=tuple(case(node, evidence, limits.get(node.sku), by_node.get(node.id, ())) for node in shown),
             omitted=len(stopped) - len(shown),
@@ -219,9 +219,9 @@ def _what(offence: Offence) -> str:
     return f"{offence.check} on {offence.subject}" if offence.subject not in ("", "node") else offence.check
 
 
-def _standing(context: SiteContext) -> Standing:
+def _overview(context: SiteContext) -> ReportOverview:
     settings = context.site.settings
-    return Standing(
+    return ReportOverview(
         site=settings.name,
         simulated=settings.simulated,
         now=CLOCK.now(),

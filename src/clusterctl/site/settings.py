@@ -81,6 +81,7 @@ class TimingSettings:
     link_training_s: Annotated[Seconds, Field(description="that links may take to train after a boot")] = 60
     settings_poll_s: Annotated[Seconds, Field(description="between two polls of a BMC that applies settings")] = 10
     settings_report_s: Annotated[Seconds, Field(description="until a BMC reports what a boot has changed")] = 600
+    load_sample_s: Annotated[Seconds, Field(description="between two samples of a node under load")] = 1
 
 
 @section

@@ -63,7 +63,7 @@ def test_all_traffic_over_one_spine_is_reported():
         )
     }
     assert {one.reason for one in plan.unreached} == {"no route between two hosts uses it"}
-    assert "4 flows on one link" in plan.routing.complaint
+    assert "4 flows on one link" in plan.routing.problem
     assert not plan.balanced
 
 
@@ -144,7 +144,7 @@ def test_tables_of_another_fabric(missing):
 def test_fall_back_in_the_log():
     """The log counts even where the tables look correct: engine and reason are reported."""
     plan = planned(Tree(), RoutingOutcome("minhop", ("ERR AB0D: Fabric topology hasn't been identified as FatTree",)))
-    assert plan.routing.complaint.startswith("the subnet manager fell back to minhop: ERR AB0D")
+    assert plan.routing.problem.startswith("the subnet manager fell back to minhop: ERR AB0D")
     assert not plan.balanced
 
 
@@ -152,7 +152,7 @@ def test_adaptive_engines():
     """An adaptive engine in the log is no fall-back, and is known as adaptive."""
     routing = planned(Tree(), RoutingOutcome("ar_ftree", ("ERR AB0C: x",))).routing
     assert routing.adaptive
-    assert routing.complaint == ""
+    assert routing.problem == ""
 
 
 def test_window():

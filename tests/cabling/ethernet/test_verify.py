@@ -76,7 +76,7 @@ def test_as_planned(listeners):
     assert verification.unmeasured == ()
 
 
-def test_hosts_alone_do_not_hear_what_is_between_switches():
+def test_hosts_alone_do_not_see_what_is_between_switches():
     """Seen from the hosts only, the cable between the leaves is not measured: that is reported, and no more."""
     verification = verify_ethernet(PLAN, reports_of(ALL, HOSTS))
     assert verification.explanations == ()
@@ -157,7 +157,7 @@ def test_a_mac_address_beats_a_name():
     assert verify_ethernet(PLAN, reports).right == 9
 
 
-def test_own_interfaces_tell_macs_too():
+def test_own_interfaces_report_macs_too():
     """`show interfaces` of a host names the NIC behind a bare MAC address."""
     port = PortName("node002", "ens1f1")
     reports = reports_of([ends for ends in ALL if port not in ends], ["leaf-1", "leaf-2"])

@@ -115,7 +115,7 @@ FAULTS: tuple[Callable[[World, random.Random], int], ...] = (
 def restored(shape: Shape, count: int, seed: int, faults=FAULTS) -> None:
     """Break, then read and follow the explanations in turn until none is left.
 
-    The work is not bounded where a dark switch's name is borne by another, or it bears another's: what is not seen
+    The work is not bounded where another switch has a dark switch's name, or the reverse: what is not seen
     cannot be distinguished from what is misnamed.
     """
     chance = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Whatever stands in a person's file: it is understood, or refused in our words. Nothing else is ever raised."""
+"""Whatever stands in an operator's file: it is understood, or refused in our words. Nothing else is ever raised."""
 
 from __future__ import annotations
 

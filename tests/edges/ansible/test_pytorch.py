@@ -103,7 +103,7 @@ def test_it_has_to_find_every_gpu_of_the_driver(node: Node) -> None:
     assert node.apply("2.8.0", nvidia_driver_reboot_required=True).ok
 
 
-def test_a_folder_of_somebody_else_is_left_alone(node: Node) -> None:
+def test_a_folder_of_another_user_is_left_alone(node: Node) -> None:
     """What is no virtual environment is refused before anything is put into it."""
     node.folder.mkdir()
     (node.folder / "data").write_text("mine")

@@ -173,7 +173,7 @@ def test_templates_render_as_they_always_did(tmp_path: Path) -> None:
 
 
 def test_the_order_is_that_in_which_roles_are_tried() -> None:
-    """What a role's lab case needs to be there first comes first for nodes too; placement.yml names no role in vain."""
+    """What a role's lab case needs to be there first comes first for nodes too; each role that placement.yml names is needed."""
     order, roles = role_order(), shipped_roles()
     early = [(role, other) for role in order for other in lab_case(role).after if other in order]
     assert [pair for pair in early if order.index(pair[1]) > order.index(pair[0])] == []

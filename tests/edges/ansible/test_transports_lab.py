@@ -101,8 +101,8 @@ def test_the_same_results_task_by_task(lab: Rehearsal, work_dir: Path, check: bo
         name: asdict(one.value) for name, one in ours.items()
     }
     for name in ("node001", "node002"):
-        mended = json.loads(json.dumps(tasks(ours[name])).replace(f"ssh{check}", f"host{check}"))
-        assert tasks(there[name]) == mended
+        expected = json.loads(json.dumps(tasks(ours[name])).replace(f"ssh{check}", f"host{check}"))
+        assert tasks(there[name]) == expected
     assert {task["status"] for task in tasks(there["node001"])} == {"ok", "changed", "skipped", "failed, ignored"}
     assert there["node002"].value.failed_task == "Fail in a loop"
     assert there["node001"].evidence[0].source == "ansible-playbook ways.yml on the host itself"

@@ -29,7 +29,7 @@ def test_only_the_owner_reads_it_and_secrets_stand_in_one_file(tmp_path: Path) -
 
 
 def test_ssh_trusts_only_the_pins(tmp_path: Path) -> None:
-    """No other known_hosts, no agent, no configuration of the person who runs it."""
+    """No other known_hosts, no agent, no configuration of the operator who runs it."""
     workspace = Workspace.create(tmp_path)
     workspace.fill([host("n1")], {}, Path("/roles"), PlayLimits(forks=2))
     config = (workspace.root / "ansible.cfg").read_text()

@@ -46,7 +46,7 @@ def test_two_programs_that_claim_at_once_get_every_node_once(book: SqlJournal, u
 
 
 def test_a_refusal_has_everything_about_the_owner(book: SqlJournal, url: str) -> None:
-    """Command, person, run, process, machine, and since when."""
+    """Command, operator, run, process, machine, and since when."""
     with claimant(url, "a", ["n1"]) as holder:
         holder.claim()
         holder.answer()

@@ -97,7 +97,7 @@ def test_claims_of_before_hold_until_they_expire(version: str, url: str) -> None
     again.close()
 
 
-def test_what_is_made_anew_is_what_is_brought_up(version: str, url: str) -> None:
+def test_a_new_database_equals_a_migrated_one(version: str, url: str) -> None:
     """Tables and columns after all migrations are those that the program works with."""
     open_journal(url, StepClock()).close()
     found = columns(url)

@@ -121,7 +121,7 @@ def test_a_failed_deployment_is_released_and_succeeds_at_the_second_attempt(lab,
 
 
 def test_an_os_that_maas_did_not_write_never_calls_it(lab, deadline):
-    """An older OS on a data drive boots instead: MAAS waits in vain and reports it; the host's address is known."""
+    """An older OS on a data drive boots instead: MAAS waits without success and reports it; the host's address is known."""
     lab.run(lab.world.replace(inject(lab.world.machines, "wrong-boot-disk", "node001")))
     installer, target = lab.installer(), lab.target()
     installer.prepare(target, deadline)
@@ -292,7 +292,7 @@ def test_two_drives_with_the_serial_are_refused(lab, deadline):
 
 
 def test_a_machine_of_another_user_is_left_alone(lab, deadline):
-    """Allocated to a person: no act touches it, and it never counts as ours."""
+    """Allocated to an operator: no act touches it, and it never counts as ours."""
     installer, target = lab.installer(), lab.target()
     installer.prepare(target, deadline)
     until(installer, target, InstallState.READY)

@@ -37,7 +37,7 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 @pytest.fixture
 def lab(serving: Lab) -> Lab:
-    """MAAS as its person made it ready: the time-out raised, name servers known."""
+    """MAAS as its operator prepared it: the time-out raised, name servers known."""
     service = serving.maas.service
     quirked(serving)
     service.faults.__init__()
@@ -156,7 +156,7 @@ def test_a_rack_that_has_not_the_image_yet_is_named(lab):
 
 
 def test_a_subnet_that_maas_has_not_is_a_wrong_word(lab):
-    """The person named it: exit code 2, with the subnets that there are."""
+    """The operator named it: exit code 2, with the subnets that there are."""
     with pytest.raises(UsageError, match=r"127\.93\.0\.0/16"):
         look(lab, replace(NEEDS, subnet="10.9.0.0/24"))
     assert look(lab, replace(NEEDS, subnet="127.93.0.0/16")).reached

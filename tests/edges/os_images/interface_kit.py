@@ -32,7 +32,7 @@ class Installer:
     messages: list[tuple[str, bytes]] = field(default_factory=list)
     received: threading.Condition = field(default_factory=threading.Condition)
 
-    def hear(self, name: str, body: bytes) -> tuple[int, bytes]:
+    def receive(self, name: str, body: bytes) -> tuple[int, bytes]:
         with self.received:
             self.messages.append((name, body))
             self.received.notify_all()
@@ -86,7 +86,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         head, token, name = self.path.rsplit("/", 2)
         known = (head, token) == ("/t", TOKEN)
-        self._answer(*(self.server.installer.hear(name, body) if known else (404, b"")))
+        self._answer(*(self.server.installer.receive(name, body) if known else (404, b"")))
 
     def _answer(self, code: int, body: bytes) -> None:
         self.send_response(code)

@@ -133,7 +133,7 @@ def test_a_broken_stream_goes_on_where_it_broke_off(deployer: Deployer) -> None:
     assert [line.split("--range ")[1].split()[0] for line in asked] == ["0-", "3-", "3-"]
 
 
-def test_a_server_that_begins_anew_spoils_the_stream(deployer: Deployer) -> None:
+def test_a_server_that_starts_again_spoils_the_stream(deployer: Deployer) -> None:
     """200 to a later part is the whole file again: refused, not written twice."""
     deployer.body("first", "abc")
     assert stream(deployer, 5, "206 first 18", "200 first")[0] == 1

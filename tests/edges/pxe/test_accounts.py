@@ -13,15 +13,15 @@ from clusterctl.edges.pxe.accounts import DHCP_USER, HTTP_USER, SHARED, Account,
 from clusterctl.fleet.diagnosis import Health
 from clusterctl.fleet.errors import EnvironmentBrokenError
 
-HTTP, DHCP, NOBODY = Account(HTTP_USER, 990, 990), Account(DHCP_USER, 991, 991), Account(SHARED, 65534, 65534)
+HTTP, DHCP, UNPRIVILEGED = Account(HTTP_USER, 990, 990), Account(DHCP_USER, 991, 991), Account(SHARED, 65534, 65534)
 
 
 @pytest.mark.parametrize(
     ("http", "dhcp", "health", "found", "remedy"),
     [
         (HTTP, DHCP, Health.OK, "the HTTP service runs as clusterctl-pxe, dnsmasq as dnsmasq", ""),
-        (NOBODY, DHCP, Health.WARN, "the HTTP service runs as shared", "adduser --system .* clusterctl-pxe"),
-        (HTTP, NOBODY, Health.WARN, "dnsmasq as shared", "adduser --system .* dnsmasq"),
+        (UNPRIVILEGED, DHCP, Health.WARN, "the HTTP service runs as shared", "adduser --system .* clusterctl-pxe"),
+        (HTTP, UNPRIVILEGED, Health.WARN, "dnsmasq as shared", "adduser --system .* dnsmasq"),
         (None, None, Health.WARN, "run as ops, the user of clusterctl", "run clusterctl as root"),
     ],
 )

@@ -223,7 +223,7 @@ def test_a_report_that_is_none(served: ServedAttempts, message: str) -> None:
     assert served.now.state is AttemptState.ARMED
 
 
-def test_strangers_hear_nothing(served: ServedAttempts) -> None:
+def test_unknown_clients_receive_nothing(served: ServedAttempts) -> None:
     """Without a live token every path below /t/ is 404, with the same words."""
     answers = {
         (answer.status_code, answer.text)
@@ -244,7 +244,7 @@ def test_too_much_is_refused(served: ServedAttempts) -> None:
 
 
 def test_words_are_made_plain(served: ServedAttempts) -> None:
-    """Control characters, escape sequences and length of foreign words end at the desk."""
+    """Control characters, escape sequences and length of foreign words end at the service."""
     served.post("progress", "a\x1b[31mred\nb\x00" + "x" * 1000)
     assert served.now.milestones[-1].text.startswith("a[31mred b")
     assert len(served.now.milestones[-1].text) == 300

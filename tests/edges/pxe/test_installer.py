@@ -329,7 +329,7 @@ def test_no_secret_is_printed(world: World) -> None:
     assert KNOWN(f"at /t/{world.token()}") == f"at /t/{MASK}"
 
 
-def test_an_exchanged_machine_begins_anew(world: World) -> None:
+def test_an_exchanged_machine_begins_again(world: World) -> None:
     """The record of the machine that stood there before is not this one's, even if it was installed."""
     world.begin()
     world.post("report", report())

@@ -57,7 +57,7 @@ def test_a_clock_that_may_be_right_is_left_alone_until_the_service_gives_the_tim
     assert bookworm.done("clock") == written
 
 
-def test_an_installer_that_waits_for_somebody_is_ended(bookworm: Installer) -> None:
+def test_an_installer_that_waits_at_the_console_is_ended(bookworm: Installer) -> None:
     """A question that no answer was prepared for: nothing is logged any more, and the last log line has the reason."""
     syslog = bookworm.folder / "syslog"
     syslog.write_text("Jan  1 00:00:00 net-retriever: error: no such file\n")

@@ -137,7 +137,7 @@ def test_a_certificate_for_another_name_is_refused(bmcs: RedfishBmcs, served: Se
 
 
 def test_an_authority_that_is_no_file(bmcs: RedfishBmcs, served: Served, tmp_path: Path) -> None:
-    """A wrong ca_file is the person's error, and names the file."""
+    """A wrong ca_file is the operator's error, and names the file."""
     missing = str(tmp_path / "none.pem")
     with pytest.raises(UsageError, match=r"none\.pem"):
         inventory(bmcs, replace(served[1], ca_file=missing))
@@ -153,7 +153,7 @@ def test_a_wrong_password_is_tried_once(bmcs: RedfishBmcs, served: Served) -> No
 
 
 def test_a_session_that_ends_early(bmcs: RedfishBmcs, served: Served) -> None:
-    """A BMC that ends our session amid the walk is logged in to once more, and the walk goes on. Both are closed."""
+    """A BMC that ends our session during the walk is logged in to once more, and the walk goes on. Both are closed."""
     server, address = served
     server.faults["GET", SYSTEM] = [status(401)] * 2
     server.faults["DELETE", f"{SESSIONS}/7"] = [status(401)]

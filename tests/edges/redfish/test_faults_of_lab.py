@@ -75,7 +75,7 @@ def test_the_part_is_the_only_root(  # noqa: PLR0917 — one row of the table of
         ("over-temperature", "greater than the upper critical threshold"),
     ],
 )
-def test_the_event_log_and_the_roll_up_tell_it_too(bmcs: RedfishBmcs, tmp_path: Path, fault: str, words: str) -> None:
+def test_the_event_log_and_the_roll_up_report_it_too(bmcs: RedfishBmcs, tmp_path: Path, fault: str, words: str) -> None:
     """Both are consequences of the part, not causes of their own."""
     with lab([broken(fault)], tmp_path) as site:
         found = discover(bmcs, site).findings

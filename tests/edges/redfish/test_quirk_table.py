@@ -55,7 +55,7 @@ Facts of the same kind, each with a test of its own:
 | is an NVLink switch tray's | chassis `MGX_NVSwitch_0`; Product `P3809`, which GH200 has too (libredfish) | the sweep makes it no node |
 | is a power shelf's | Vendor `LITE-ON…`, whose root names no Systems; chassis `powershelf` (nv-redfish, libredfish) | the sweep makes it no node |
 """
-DONE, IN_PART, SAID = "✓", "?", "✗"
+DONE, IN_PART, REPORTED = "✓", "?", "✗"
 
 
 def facts() -> str:
@@ -79,14 +79,14 @@ def outcomes(site: Site, quirk: BmcQuirk | None) -> Iterator[tuple[str, str, str
     got: list[Inventory] = []
     entered = failure(lambda: site.open(there.name).__enter__().__exit__(None, None, None))
     if entered is not None:
-        yield from ((name, SAID, entered.message) for name in OPERATIONS)
+        yield from ((name, REPORTED, entered.message) for name in OPERATIONS)
         return
     with site.open(there.name) as bmc:
         for name, operation in OPERATIONS.items():
             error = failure(lambda operation=operation: got.append(operation(bmc, Serial(there.serial)).value))
             if error is not None:
                 assert error.where, (name, error)
-                yield name, SAID, error.message
+                yield name, REPORTED, error.message
             else:
                 yield name, IN_PART if in_part(name, got[-1], there) else DONE, ""
 

@@ -124,7 +124,7 @@ def test_spoilt_answers_end_in_typed_errors(site: Site, quirk: BmcQuirk) -> None
 
 
 @among(*REFUSES)
-def test_what_somebody_must_mend_first(site: Site, quirk: BmcQuirk) -> None:
+def test_what_the_operator_must_repair_first(site: Site, quirk: BmcQuirk) -> None:
     """The error has what is wrong and what to do; the machine was not touched."""
     kind, words = REFUSES[quirk]
     with pytest.raises(kind, match=words) as caught, site.open(quirk.value) as bmc:

@@ -47,7 +47,7 @@ def lean(text: str) -> str:
 
 
 def filled_in(text: str) -> str:
-    """The site file with something of the right type in place of each variable that a person is to fill in."""
+    """The site file with something of the right type in place of each variable that an operator is to fill in."""
     known = {name: variable for role in shipped_roles().values() for name, variable in role.variables.items()}
 
     def value(line: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""`network` of the site file: what a person writes becomes what each host is given."""
+"""`network` of the site file: what an operator writes becomes what each host is given."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def test_jobs_may_ask_for_it(slurm: SlurmCluster) -> None:
 
 
 def test_a_missing_slurm_is_reported_and_stops_no_node(caplog: pytest.LogCaptureFixture) -> None:
-    """A person's hold is written down all the same."""
+    """An operator's hold is written down all the same."""
     slurm = SlurmScheduler(FixedClock(), Origin.SIMULATED, ssh="slurm.invalid")
     Feature(slurm, "gold", ("c1",)).publish({"c1": "192.0.2.1"})
     assert "Slurm's feature gold is not up to date" in caplog.text

@@ -42,7 +42,7 @@ def install(folder: Path) -> None:
         (folder / name).chmod(0o755)
 
 
-def test_slurmd_drains_the_node_whose_check_fails_and_no_other(tmp_path: Path) -> None:
+def test_slurmd_drains_the_node_with_a_failed_check_and_not_another(tmp_path: Path) -> None:
     """By its name in Slurm, which is not the host's name here; slurmd gives the check no PATH, so it sets its own."""
     if lacking := missing():
         pytest.skip(f"{', '.join(lacking)} is not installed: run make setup")

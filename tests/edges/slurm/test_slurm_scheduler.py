@@ -87,7 +87,7 @@ def test_a_job_that_begins_meanwhile_keeps_its_node(slurm: SlurmCluster) -> None
 
 
 def test_only_our_own_drain_is_taken_back(slurm: SlurmCluster) -> None:
-    """A person who wrote another reason over ours keeps the node; one that went down stays down."""
+    """An operator who wrote another reason over ours keeps the node; one that went down stays down."""
     scheduler().take(["c1", "c2", "c3"], REASON, soon())
     slurm.update("c1", "State=DRAIN", "Reason=alice looks at it")
     slurm.update("c2", "State=DOWN", "Reason=died")

@@ -208,7 +208,7 @@ def test_a_background_child_does_not_hold_the_command(sshd: Sshd, shell: Paramik
     assert observed.value.exit_status == 0
 
 
-def test_a_dropped_connection_is_opened_anew(sshd: Sshd, shell: ParamikoShell) -> None:
+def test_a_dropped_connection_is_opened_again(sshd: Sshd, shell: ParamikoShell) -> None:
     """A host that rebooted since is simply connected to again; one that dies under a command is reported."""
     with pytest.raises(OutcomeUnknownError):
         shell.run(sshd.address(), ["sh", "-c", "kill -9 $(ps -o ppid= -p $PPID)"], b"", Deadline.after(60))

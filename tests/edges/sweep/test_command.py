@@ -1,4 +1,4 @@
-"""`clusterctl discover --sweep`, as a person runs it."""
+"""`clusterctl discover --sweep`, as an operator runs it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_sheet_from_nothing(net: Network, tmp_path: Path) -> None:
 
 
 def test_a_sheet_is_brought_up_to_date(net: Network, tmp_path: Path) -> None:
-    """A machine whose address changed is found by its serial; a person's columns, order and passwords stay."""
+    """A machine whose address changed is found by its serial; an operator's columns, order and passwords stay."""
     sheet = (
         "Hostname,Service Tag,iDRAC_IP,Owner,bmc_password,rack,unit\n"
         f"gamma,ser3,127.77.0.6,hpc,{PASSWORD},B01,1\nalpha,SER1,{A},ops,,B01,3\n"

@@ -94,7 +94,7 @@ def swept(hosts: list[str], port: int, visit, cancelled: threading.Event | None 
     return sweep(hosts, port, visit, Deadline.after(60, cancelled), **more)
 
 
-def test_a_sweep_visits_whoever_opens(listening: tuple[list[str], int]) -> None:
+def test_a_sweep_visits_each_listening_address(listening: tuple[list[str], int]) -> None:
     """In the order of their addresses, never more at once than allowed; how far it is can be watched."""
     hosts, port = listening
     inside, most, reported = [], [], []

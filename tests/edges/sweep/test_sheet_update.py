@@ -1,4 +1,4 @@
-"""The sheet, brought up to date: what a person wrote stays, what was found goes in, and it can always be read again."""
+"""The sheet, brought up to date: what an operator wrote stays, what was found goes in, and it can always be read again."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def sheet(tmp_path: Path) -> Path:
 
 
 def test_a_line_that_waited_for_its_serial(sheet: Path) -> None:
-    """A line with an address and no serial is filled in; its rack and unit stay the person's."""
+    """A line with an address and no serial is filled in; its rack and unit stay the operator's."""
     sheet.write_text("name,bmc,rack,unit\nn1,10.0.0.1,A01,4\n")
     made = update(sheet, entry("10.0.0.1", "S1", listed=Listed("m:2", "S1", None, "", "B09", 9)))
     assert sheet.read_text() == f"name,bmc,rack,unit,serial,bmc_mac\nn1,10.0.0.1,A01,4,S1,{MAC}\n"

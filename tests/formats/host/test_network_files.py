@@ -24,7 +24,7 @@ def _golden(name: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_each_network_is_written_as_its_golden_file_has_it(name: str) -> None:
-    """Every byte of what a host is given is looked at by a person before it changes."""
+    """Every byte of what a host is given is looked at by an operator before it changes."""
     network = NETWORKS[name]
     assert {FILE: netplan_file(network), **files(network)} == _golden(name)
 

@@ -41,7 +41,7 @@ def test_silent_fall_back():
     )
 
 
-def test_mended():
+def test_routing_that_was_repaired():
     """After a fall-back ftree again: the earlier messages no longer count."""
     assert parse_opensm_log([*FALLEN, FTREE]).failures == ()
 

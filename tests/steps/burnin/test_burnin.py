@@ -244,7 +244,7 @@ def test_a_silent_node_without_power_is_to_be_powered_on() -> None:
 
 
 def test_a_node_that_falls_silent_under_load_is_named_and_its_partners_are_not() -> None:
-    """The mate is measured with others and passes; the silent one has one root finding."""
+    """The partner is measured with others and passes; the silent one has one root finding."""
     outcomes = burnin(Hosts(dying=frozenset({"n1"})), 6)
     assert {worst(outcomes[name]) for name in ("n0", "n2", "n3", "n4", "n5")} == {Verdict.PASS}
     (root,) = [finding for finding in outcomes["n1"].findings if not finding.verdict.admits and not finding.root]

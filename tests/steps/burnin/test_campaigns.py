@@ -136,7 +136,7 @@ OTHER_SUITE = Plan(replace(PLAN.suite, name="nightly"), PLAN.limits, PLAN.user)
     ],
     ids=["other limits", "other suite", "longer", "a day ago", "moved since", "other nodes"],
 )
-def test_what_may_not_hold_any_more_is_measured_anew(
+def test_old_results_are_measured_again(
     book: SqlJournal, plan: Plan, nodes: list[NodeUnderTest], later: timedelta
 ) -> None:
     play(*book_of(book).open(PLAN, PAIRS, under_test(6)), bad, 3)

@@ -128,7 +128,7 @@ def test_of_two_that_wait_each_meets_the_others_partners() -> None:
         assert other.result()[0] == one.result()[1]
 
 
-def test_a_stopped_wait_gives_no_mate_away_twice() -> None:
+def test_a_stopped_wait_lends_no_partner_twice() -> None:
     """Its partners are the pool's while it waits, and stay so."""
     partners, cancelled = PartnerPool(), threading.Event()
     partners.add(under_test("m1"))

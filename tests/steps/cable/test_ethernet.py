@@ -163,7 +163,7 @@ def test_a_swap_with_a_node_that_is_done_already(outcomes: Run) -> None:
         ),
     ],
 )
-def test_a_host_that_does_not_tell_is_inconclusive(outcomes: Run, answer: str, cause: str, remedy: str) -> None:
+def test_a_host_without_a_report_is_inconclusive(outcomes: Run, answer: str, cause: str, remedy: str) -> None:
     """Never missing, and no other host is affected."""
     found = outcomes(Hosts({"n1": [answer_of("swp1")], "n2": [answer]}), ("n1", "n2"))
     one = ethernet(found["n2"])

@@ -51,10 +51,8 @@ NODE = NodeState(NodeId("id1"), "n1", address="10.0.0.1", host_key="ssh-ed25519 
 
 
 def configured(playbooks: FakePlaybooks, node: NodeState = NODE) -> Outcome:
-    witness = BmcProbe(FakeBmcs({"n1": FakeBmc(inventory("S1"))}), address_of)
-    step = Configure(
-        ConfigureServices(playbooks, SshAccess("ops", "/key"), witness), "configure.yml", lambda _hosts: {}
-    )
+    probe = BmcProbe(FakeBmcs({"n1": FakeBmc(inventory("S1"))}), address_of)
+    step = Configure(ConfigureServices(playbooks, SshAccess("ops", "/key"), probe), "configure.yml", lambda _hosts: {})
     (outcome,) = step.run([node], NoActs(), Deadline.after(60))  # type: ignore[arg-type]
     return outcome
 
@@ -106,7 +104,7 @@ PLAYED_BEFORE = {
 
 
 @pytest.mark.parametrize("before", PLAYED_BEFORE)
-def test_the_roles_hear_of_a_play_that_did_not_come_to_its_end(before: str) -> None:
+def test_the_roles_know_of_a_play_that_did_not_come_to_its_end(before: str) -> None:
     """What it wrote may not be in force: Ansible forgets the handlers of a play that is killed, or whose task fails."""
     node, named = PLAYED_BEFORE[before]
     playbooks = FakePlaybooks()

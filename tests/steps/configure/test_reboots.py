@@ -106,9 +106,9 @@ def book(tmp_path: Path) -> Iterator[SqlJournal]:
 
 def run(book: SqlJournal, world: World, *, reboots: bool = True) -> Finding:
     """One run of the step; the finding `configure`."""
-    witness = BmcProbe(FakeBmcs({"n1": FakeBmc(inventory("S1"))}), address_of)
+    probe = BmcProbe(FakeBmcs({"n1": FakeBmc(inventory("S1"))}), address_of)
     step = Configure(
-        ConfigureServices(world, SshAccess("ops", "/key"), witness), "configure.yml", lambda _: {}, reboots=reboots
+        ConfigureServices(world, SshAccess("ops", "/key"), probe), "configure.yml", lambda _: {}, reboots=reboots
     )
     (outcome,) = step.run([book.state(NODE)], Written(book, world), Deadline.after(60))
     return next(finding for finding in outcome.findings if finding.check == "configure")
@@ -169,7 +169,7 @@ def test_a_node_that_does_not_come_back_is_found_by_the_next_run(book: SqlJourna
     assert world.boots == 1
 
 
-def test_what_is_installed_anew_may_ask_anew(book: SqlJournal) -> None:
+def test_a_reinstalled_node_may_ask_again(book: SqlJournal) -> None:
     """Its last boot was another system's."""
     world = World(comes_back=False)
     run(book, world)

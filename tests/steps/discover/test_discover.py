@@ -52,7 +52,7 @@ def test_the_machine_is_identified_and_matched() -> None:
     assert bmc.closed == 1
 
 
-def test_what_the_bmc_does_not_tell_is_inconclusive() -> None:
+def test_what_the_bmc_does_not_report_is_inconclusive() -> None:
     """GPUs that could not be read are not eight GPUs."""
     assert by_check(discover(FakeBmc(inventory("S1"))))["gpu_count"].verdict is Verdict.INCONCLUSIVE
 
@@ -118,7 +118,7 @@ def test_a_bmc_that_cannot_be_read(error: EdgeError, verdict: Verdict, firm: boo
     assert "rack A01 U4" in finding.remedy
 
 
-def test_silence_is_mended_as_the_edge_saw_it() -> None:
+def test_the_remedy_for_silence_is_the_edges() -> None:
     """A BMC that takes connections and never answers needs a reset, not a cable."""
     (finding,) = discover(FakeBmc(UnreachableError("no answer in time", remedy="reset the BMC"))).findings
     assert finding.remedy == "BMC at 192.0.2.1 (rack A01 U4): reset the BMC"

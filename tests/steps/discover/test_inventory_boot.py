@@ -153,7 +153,7 @@ def test_a_bmc_that_is_lost_meanwhile() -> None:
     assert [finding.check for finding in outcome.findings] == ["bmc"]
 
 
-def test_time_that_runs_out_amid_a_reading() -> None:
+def test_time_that_runs_out_during_a_reading() -> None:
     """What was read before is judged, with the time that was kept for the rest."""
     bmc = Slow(ASLEEP, state=Power.OFF, after_boot=replace(WHOLE, nics=()))
     (outcome,) = discover(bmc, Book(), timer=FakeTimer())
@@ -178,7 +178,7 @@ def test_what_is_missing_from_a_stale_inventory_is_unmeasured() -> None:
     assert "power the machine on" in found.remedy
 
 
-def test_several_skus_that_only_gpus_tell_apart() -> None:
+def test_several_skus_that_differ_only_in_gpus() -> None:
     """Which of them it is cannot be known: that is no other machine than was ordered."""
     other = replace(SKU, name="half", gpu_model="A100")
     acts: Any = None

@@ -70,7 +70,7 @@ class Mortal:
 
 @dataclass
 class MortalJournal:
-    """A journal that the process can leave amid what it writes: each piece of evidence and each event is a moment."""
+    """A journal that the process can leave in the middle of a write: each piece of evidence and each event is a moment."""
 
     diary: Diary
     process: Process

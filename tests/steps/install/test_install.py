@@ -93,7 +93,7 @@ def test_a_resumed_run_never_starts_a_second_install(book: SqlJournal, state: In
     assert outcome.findings[0].verdict is Verdict.PASS
 
 
-def test_somebody_elses_machine_is_left_alone(book: SqlJournal) -> None:
+def test_another_owners_machine_is_left_alone(book: SqlJournal) -> None:
     """An OS that the installer has there and that we never started is neither trusted nor overwritten."""
     installer = FakeInstaller(states={"n1": InstallState.INSTALLED})
     outcome = install(book, installer, FakeShell({"n1": greeting("n1")}), ["n1"])["n1"]
@@ -113,7 +113,7 @@ def test_a_machine_that_never_boots_has_the_report_of_its_bmc(book: SqlJournal) 
     assert finding.evidence
 
 
-def test_a_bmc_that_is_gone_is_what_must_be_mended(book: SqlJournal) -> None:
+def test_an_absent_bmc_is_what_must_be_repaired(book: SqlJournal) -> None:
     """Without it no installer can power the machine: the finding is about the BMC, not about boot order or DIMMs."""
     gone = FakeBmc(UnreachableError("the BMC cannot be reached", remedy="check its power, cable and address"))
     (finding,) = install(book, FakeInstaller(fails={"n1"}), FakeShell({}), ["n1"], bmc=gone)["n1"].findings
@@ -139,7 +139,7 @@ def test_an_old_failure_is_released_and_tried_again(book: SqlJournal) -> None:
     assert outcome.findings[0].verdict is Verdict.PASS
 
 
-def test_what_an_earlier_run_began_and_lost_is_begun_anew_once(book: SqlJournal) -> None:
+def test_a_lost_install_of_an_earlier_run_begins_again_once(book: SqlJournal) -> None:
     """For example, its power was cut while it was written: found under way, it fails while we watch, is given back and begun
     again; where that fails too, it is reported.
     """
@@ -169,7 +169,7 @@ def test_a_host_with_another_key_is_not_talked_to(book: SqlJournal) -> None:
 
 
 def test_an_os_that_never_calls_its_installer_is_asked_for_its_identity(book: SqlJournal) -> None:
-    """The installer waits in vain for the OS that it wrote: a foreign host key shows the reason."""
+    """The installer waits without success for the OS that it wrote: a foreign host key shows the reason."""
     installer = FakeInstaller(fails={"n1"}, reached={"n1"})
     shell = FakeShell({}, error=UntrustedError("the host does not hold the key that was pinned"))
     (finding,) = install(book, installer, shell, ["n1"])["n1"].findings

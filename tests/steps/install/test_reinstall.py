@@ -1,4 +1,4 @@
-"""install of a node whose OS a person wants replaced: proven, given back, installed; wherever it was interrupted."""
+"""install of a node whose OS an operator wants replaced: proven, given back, installed; wherever it was interrupted."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_what_is_installed_is_given_back_and_installed(book: SqlJournal) -> None
 def test_killed_anywhere_it_is_finished(
     book: SqlJournal, acts: tuple[str, ...], state: InstallState, calls: list[str]
 ) -> None:
-    """After the order, amid the release, after it, amid the start, while it installs, once it is done: the next run
+    """After the order, during the release, after it, during the start, while it installs, once it is done: the next run
     looks first, and does what is left.
     """
     first_install(book)

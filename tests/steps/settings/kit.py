@@ -153,8 +153,8 @@ class Machine:
         return path
 
     def boot(self) -> None:
-        assert not self.running, "switched amid a task"
-        assert not self.testing, "switched amid a self-test"
+        assert not self.running, "switched during a task"
+        assert not self.testing, "switched during a self-test"
         self.boots += 1
         self.testing = 3
         if not self.stubborn:
@@ -222,7 +222,7 @@ class FakeBmc:
         deadline.check("switching")
         assert serial == self.serial
         if power is Power.OFF:
-            assert not self.machine.running, "switched off amid a task"
+            assert not self.machine.running, "switched off during a task"
         elif self.machine.power_state is not Power.ON:
             self.machine.boot()
         self.machine.power_state = power

@@ -75,7 +75,7 @@ def test_only_the_bmc(book: Book) -> None:
 @pytest.mark.parametrize("power", [Power.ON, Power.OFF], ids=["on", "off"])
 def test_killed_at_every_seam(power: Power, early: bool) -> None:
     """Before or after any call and any line in the journal: the next run ends it, no image is ever sent twice, nothing
-    is switched amid a task or a self-test, the power is as it was found.
+    is switched during a task or a self-test, the power is as it was found.
     """
     whole = Seams()
     first = journal()
@@ -138,13 +138,13 @@ def test_what_goes_wrong(book: Book, ill: Callable[[Machine], Machine], expected
     assert book.state(NodeId("id-n1")).open_acts == ()
 
 
-def test_after_a_failure_it_is_sent_anew(book: Book) -> None:
+def test_after_a_failure_it_is_sent_again(book: Book) -> None:
     """What is known to have failed is no flash to be spared."""
     machine = fails(Machine())
     settle(book, machine)
-    mended = replace(machine, fails=frozenset())
-    assert settle(book, mended).error is None
-    assert mended.flashes == [BMC, BIOS, BIOS, NIC]
+    repaired = replace(machine, fails=frozenset())
+    assert settle(book, repaired).error is None
+    assert repaired.flashes == [BMC, BIOS, BIOS, NIC]
 
 
 def test_a_running_task_is_waited_for(book: Book) -> None:

@@ -103,9 +103,9 @@ def _failed(run: Iperf) -> tuple[Outcome, None, str]:
     """Return how a failed run counts: one that was killed hung, one that never met its server measured nothing."""
     if run.code == _TIMED_OUT:
         return Outcome.HUNG, None, "iperf3 got no further"
-    if any(word in run.complaint for word in _NOT_MET):
-        raise UnmeasuredError(f"iperf3: {run.complaint}", remedy=_CLEAR)
-    return Outcome.FAILED, None, f"iperf3: {run.complaint}"
+    if any(word in run.error_output for word in _NOT_MET):
+        raise UnmeasuredError(f"iperf3: {run.error_output}", remedy=_CLEAR)
+    return Outcome.FAILED, None, f"iperf3: {run.error_output}"
 
 
 _TIMED_OUT = 124

@@ -153,7 +153,7 @@ def failure(results: Mapping[str, ProbeResult]) -> Judged | None:
     if without:
         detail = f"{NAME} of {' and '.join(without)} is built without CUDA"
         return Judged(Outcome.UNMEASURED, detail=detail, remedy=_BUILD)
-    failed = [f"{name}: {result.complaint}" for name, result in results.items() if result.rc not in (None, 0)]
+    failed = [f"{name}: {result.error_output}" for name, result in results.items() if result.rc not in (None, 0)]
     if failed:
         return Judged(Outcome.FAILED, detail="; ".join(failed))
     hung = [name for name, result in results.items() if result.status is Status.TIMEOUT]

@@ -25,7 +25,7 @@ NAME = "all_at_once"
 _GPUS, _OTHERS = gpu_load.LOAD, (stress_ng.LOAD, nvme_read.LOAD, adapter_load.LOAD)
 _ALL = (_GPUS, *_OTHERS)
 _ANY_PART_OF_THE_BEST = 100.0  # %
-_SAYS_NOTHING = frozenset({Verdict.PASS, Verdict.NOT_APPLICABLE})
+_NO_PROBLEM = frozenset({Verdict.PASS, Verdict.NOT_APPLICABLE})
 
 
 def _probes(limits: Limits, seconds: int | None) -> tuple[Probe, ...]:
@@ -47,7 +47,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         _renamed(finding, load, readings)
         for load, findings in found.items()
         for finding in findings
-        if finding.verdict not in _SAYS_NOTHING
+        if finding.verdict not in _NO_PROBLEM
     ]
     yield from bad
     if all(finding.verdict is Verdict.WARN for finding in bad):

@@ -46,9 +46,9 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         return
     result, limit = readings.result(_ANY), expected.limits[ALL_REDUCE_NODE_BUSBW_MIN]
     if result.rc != 0 and not mpi.started(result):
-        raise UnmeasuredError(f"all_reduce_perf could not be started: {mpi.complaint(result)}", remedy=_INSTALL)
+        raise UnmeasuredError(f"all_reduce_perf could not be started: {mpi.first_error(result)}", remedy=_INSTALL)
     if result.rc != 0:
-        cause = f"the all-reduce over the node's GPUs failed: {mpi.complaint(result)}"
+        cause = f"the all-reduce over the node's GPUs failed: {mpi.first_error(result)}"
         yield Finding(
             check=NAME, verdict=Verdict.FAIL, code=Code.LOAD_FAILED, cause=cause, remedy=_LOOK, deterministic=False
         )

@@ -61,7 +61,7 @@ def _outcome(readings: Readings) -> CpuMemoryLoad:
     result = readings.result(_RAN)
     if result.rc == _NOT_INSTALLED:
         remedy = "install stress-ng (the role burnin_tools does), then run the burn-in again"
-        raise UnmeasuredError(f"stress-ng could not be started: {result.complaint}", remedy=remedy)
+        raise UnmeasuredError(f"stress-ng could not be started: {result.error_output}", remedy=remedy)
     return parse_cpu_memory_load(readings.text(_RAN))
 
 
@@ -135,9 +135,9 @@ def _first(wrong: Sequence[str]) -> str:
 def _unmeasured(outcome: PackageLoad) -> str:
     """Return why it proves nothing; empty where it does."""
     if outcome.code is None:
-        return f"stress-ng did not end in time and was killed; its last output: {outcome.complaint}"
+        return f"stress-ng did not end in time and was killed; its last output: {outcome.last_line}"
     if outcome.code != 0:
-        return f"stress-ng ended with exit code {outcome.code}: {outcome.complaint}"
+        return f"stress-ng ended with exit code {outcome.code}: {outcome.last_line}"
     idle = [kind for kind in _KINDS if kind not in outcome.stressors or not outcome.stressors[kind].done]
     return f"stress-ng finished no work on {' and '.join(idle)}: it had too little time" if idle else ""
 

@@ -28,8 +28,8 @@ def main(ask: Ask = ask_tool) -> int:
 
 
 def answer(ask: Ask, *argv: str) -> Dict[str, Any]:
-    code, out, complaint = ask(*argv, seconds=10.0)
-    return {"code": code, "output": out if code == 0 else (complaint or out).strip()[:300]}
+    code, out, stderr = ask(*argv, seconds=10.0)
+    return {"code": code, "output": out if code == 0 else (stderr or out).strip()[:300]}
 
 
 if __name__ == "__main__":

@@ -32,15 +32,15 @@ def main(requirements: dict[str, Any], seconds: float, ask: Ask = ask_tool) -> i
 
     `image` is empty where the site names none; then nothing is run.
     """
-    image, code, output, complaint = requirements.get("gpu_image", ""), 0, "", ""
+    image, code, output, stderr = requirements.get("gpu_image", ""), 0, "", ""
     if image:
         name = f"clusterctl-gpus-{os.getpid()}"
         options = ("--rm", "--name", name, "--pull", "never", "--network", "none", "--gpus", "all")
-        code, output, complaint = ask("docker", "run", *options, image, "nvidia-smi", "-L", seconds=seconds)
+        code, output, stderr = ask("docker", "run", *options, image, "nvidia-smi", "-L", seconds=seconds)
         if code == TIMED_OUT:
             ask("docker", "rm", "--force", name, seconds=REMOVAL)
     absent = code == NOT_STARTED and image_absent(image, ask)
-    answer = {"image": image, "image_absent": absent, "code": code, "output": output, "complaint": complaint[-1000:]}
+    answer = {"image": image, "image_absent": absent, "code": code, "output": output, "complaint": stderr[-1000:]}
     json.dump(answer, sys.stdout)
     return 0
 

@@ -21,9 +21,9 @@ def main(requirements: dict[str, Any], ask: Ask = ask_tool) -> int:
     """Print `{"wanted", "containers": [{name, state, status}]}`. Returns Docker's exit code."""
     wanted, found = requirements.get("containers") or [], []
     if wanted:
-        code, output, complaint = ask(*LIST)
+        code, output, stderr = ask(*LIST)
         if code != 0:
-            sys.stderr.write(complaint)
+            sys.stderr.write(stderr)
             return code
         listed = [json.loads(line) for line in output.splitlines() if line.strip()]
         found = [{"name": c["Names"], "state": c["State"], "status": c["Status"]} for c in listed]

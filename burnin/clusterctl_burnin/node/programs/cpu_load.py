@@ -1,4 +1,5 @@
-"""Runs on a node, as the built-in probe `cpu-load SECONDS`: which processes use the processors, the burn-in's apart.
+"""Runs on a node, as the built-in probe `cpu-load SECONDS`: the processes that use the processors, except the
+burn-in's own.
 
 Standard library only, Python 3.9. It reads /proc (proc_pid_stat(5)) twice, SECONDS apart. The session that it runs in
 is left out with all that it started. The arguments of a process are left out: they may hold secrets.

@@ -21,15 +21,15 @@ def metrics(text: str) -> list[str]:
 
 def main(requirements: dict[str, Any], seconds: float) -> int:
     """Print `{"url", "complaint", "metrics": [line]}`; `url` empty where none is named, `complaint` empty for none."""
-    url, complaint, lines = requirements.get("dcgm_exporter") or "", "", []
+    url, error_text, lines = requirements.get("dcgm_exporter") or "", "", []
     if url:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with opener.open(url, timeout=seconds) as answer:
                 lines = metrics(answer.read(MOST).decode(errors="replace"))
         except (OSError, ValueError) as error:
-            complaint = str(error)[:300] or type(error).__name__
-    json.dump({"url": url, "complaint": complaint, "metrics": lines}, sys.stdout)
+            error_text = str(error)[:300] or type(error).__name__
+    json.dump({"url": url, "complaint": error_text, "metrics": lines}, sys.stdout)
     return 0
 
 

@@ -2,7 +2,7 @@
 
 Standard library only, Python 3.9. The drives are those of lsblk (`sd*`, without USB and without empty readers), and
 those that `smartctl --scan` finds behind RAID controllers; each is read by `smartctl --json --xall`. NVMe drives are
-read by `nvme-health`. A drive that does not answer within SECONDS has that for its answer.
+read by `nvme-health`. A drive that does not answer within SECONDS is reported as such.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def behind_controllers(scanned: Result) -> dict[str, list[str]]:
 
 def main(ask: Ask, gather: Gather) -> int:
     """Print `{"drives": [{name, serial, model, code, output, smart}]}`; `smart` is null where there is no JSON."""
-    code, listed, complaint = ask("lsblk", "--json", "--bytes", "--output", COLUMNS)
+    code, listed, stderr = ask("lsblk", "--json", "--bytes", "--output", COLUMNS)
     if code != 0:
-        sys.stderr.write(complaint)
+        sys.stderr.write(stderr)
         return code
     found = disks(listed)
     calls = {path: [path] for path in found}
@@ -61,15 +61,15 @@ def main(ask: Ask, gather: Gather) -> int:
 
 
 def entry(name: str, drive: dict[str, str], answer: Result) -> dict[str, Any]:
-    code, out, complaint = answer
+    code, out, stderr = answer
     try:
         smart = json.loads(out)
     except ValueError:
         smart = None
-        complaint = complaint or f"no JSON: {out[:100]}"
+        stderr = stderr or f"no JSON: {out[:100]}"
     if code == NOT_FOUND:
-        complaint = "smartctl is not installed"
-    return {"name": name, **drive, "code": code, "output": complaint.strip()[:300], "smart": smart}
+        stderr = "smartctl is not installed"
+    return {"name": name, **drive, "code": code, "output": stderr.strip()[:300], "smart": smart}
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Runs on a node, as the built-in probe `nvme-health SECONDS`: health and error log of each NVMe drive, all at once.
 
 Standard library only, Python 3.9. The drives are those of lsblk; each is read by `nvme smart-log` and `nvme error-log`
-(nvme-cli). One that does not answer within SECONDS has that for its answer, and the others' are printed all the same.
+(nvme-cli). A drive that does not answer within SECONDS is reported as such; the others' answers are printed.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def drives(listed: str) -> dict[str, dict[str, str]]:
 
 def main(ask: Ask, gather: Gather) -> int:
     """Print `{"drives": [{name, serial, model, code, output, log, errors}]}`; a log is null where the tool failed."""
-    code, listed, complaint = ask("lsblk", "--json", "--bytes", "--output", "NAME,TYPE,MODEL,SERIAL")
+    code, listed, stderr = ask("lsblk", "--json", "--bytes", "--output", "NAME,TYPE,MODEL,SERIAL")
     if code != 0:
-        sys.stderr.write(complaint)
+        sys.stderr.write(stderr)
         return code
     found = drives(listed)
     errors: Dict[str, Any] = {}
@@ -60,12 +60,12 @@ def error_log(answer: Result) -> Any:
 
 
 def entry(name: str, drive: dict[str, str], answer: Result) -> dict[str, Any]:
-    code, out, complaint = answer
+    code, out, stderr = answer
     try:
         log = json.loads(out) if code == 0 else None
     except ValueError:
-        code, log, complaint = 65, None, f"no JSON: {out[:100]}"
-    return {"name": name, **drive, "code": code, "output": (complaint or out).strip()[:300], "log": log}
+        code, log, stderr = 65, None, f"no JSON: {out[:100]}"
+    return {"name": name, **drive, "code": code, "output": (stderr or out).strip()[:300], "log": log}
 
 
 if __name__ == "__main__":

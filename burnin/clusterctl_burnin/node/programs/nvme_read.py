@@ -1,10 +1,10 @@
 """Runs on a node, as the built-in probe `nvme-read SECONDS RAMP JOBS DEPTH`: random reads of 4 KiB from every NVMe data
 drive at once, by fio.
 
-Standard library only, Python 3.9. Nothing is written: fio gets `--readonly` and `randread` from here and no word from
-its caller but four numbers, and it is kept from flushing the drive's page cache (`--invalidate=0`). A drive that a pool
-or a file system uses is read like any other: it is opened for reading only, and not for itself alone. Drives with the
-running system on them are left out. One that does not end in time has that for its answer.
+Standard library only, Python 3.9. Nothing is written: fio gets `--readonly` and `randread` from here and only four
+numbers from its caller, and it is kept from flushing the drive's page cache (`--invalidate=0`). A drive that a pool
+or a file system uses is read like any other: it is opened for reading only, and not exclusively. Drives with the
+running system on them are left out. A drive that does not end in time is reported as such.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ def command(path: str, seconds: int, ramp: int, jobs: int, depth: int) -> list[s
 
 def entry(name: str, drive: dict[str, str], path: str, answer: Result) -> dict[str, Any]:
     """Return one drive's entry. What fio printed before its JSON is added to its errors."""
-    code, out, complaint = answer
+    code, out, stderr = answer
     before, brace, rest = out.partition("{")
     try:
         report = json.loads(brace + rest) if brace else None
     except ValueError:
         report, before = None, out
-    words = f"{complaint}\n{before}".strip()[:300]
+    words = f"{stderr}\n{before}".strip()[:300]
     return {"name": name, **drive, "path": path, "code": code, "output": words, "fio": report}
 
 
@@ -81,9 +81,9 @@ def main(argv: list[str], ask: Ask, gather: Gather) -> int:
         sys.stderr.write("nvme-read takes four numbers: SECONDS RAMP JOBS DEPTH\n")
         return 2
     seconds, ramp, jobs, depth = map(int, argv)
-    code, listed, complaint = ask(*LISTED)
+    code, listed, stderr = ask(*LISTED)
     if code != 0:
-        sys.stderr.write(complaint)
+        sys.stderr.write(stderr)
         return code
     found, system = drives(listed)
     paths = {name: path_of(name) for name in found}

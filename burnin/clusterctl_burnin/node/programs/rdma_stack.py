@@ -46,9 +46,9 @@ def packages(ask: Ask) -> dict[str, str]:
 
 def main(requirements: dict[str, Any], module: Path = MODULE, ask: Ask = ask_tool) -> int:
     """Print `{"wanted", "ofed", "module", "packages"}`: `ofed` null without ofed_info, `module` null if not loaded."""
-    code, output, complaint = ask("ofed_info", "-s", seconds=SECONDS)
+    code, output, stderr = ask("ofed_info", "-s", seconds=SECONDS)
     if code not in (0, NOT_FOUND):
-        sys.stderr.write(complaint or f"ofed_info -s ended with exit code {code}\n")
+        sys.stderr.write(stderr or f"ofed_info -s ended with exit code {code}\n")
         return 1
     loaded = {"version": text(module / "version"), "source": text(module / "srcversion")}
     document = {

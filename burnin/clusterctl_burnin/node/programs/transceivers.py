@@ -29,13 +29,13 @@ Ask = Callable[..., Result]
 Gather = Callable[[Callable[[str], Dict[str, Any]], List[str]], Iterable[Dict[str, Any]]]
 
 
-def entry(name: str, code: int, out: str, complaint: str) -> dict[str, Any]:
+def entry(name: str, code: int, out: str, stderr: str) -> dict[str, Any]:
     """Return the entry. `answer` is the tool's document; null where it gave none."""
     try:
         answer = json.loads(out)
     except ValueError:
         answer = None
-    printed = COLOUR.sub("", complaint + out).strip()
+    printed = COLOUR.sub("", stderr + out).strip()
     return {"name": name, "code": code, "output": printed[-300:] if answer is None else "", "answer": answer}
 
 
@@ -49,9 +49,9 @@ def main(ask: Ask, tool: str | None, gather: Gather = at_once) -> int:
     if tool is None:
         sys.stderr.write("neither mlxlink (MFT) nor mstlink (package mstflint) is installed\n")
         return 127
-    code, names, complaint = ask("ibstat", "-l")
+    code, names, stderr = ask("ibstat", "-l")
     if code != 0:
-        sys.stderr.write(complaint)
+        sys.stderr.write(stderr)
         return code
     ports = gather(lambda name: entry(name, *ask(tool, "-d", name, "-m", "--json")), names.split())
     json.dump({"ports": list(ports)}, sys.stdout)

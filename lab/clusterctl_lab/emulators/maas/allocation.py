@@ -24,16 +24,19 @@ def choose(store: Store, form: MultiDict[str]) -> Node:
     for node in free:
         if _meets(node, given):
             return node
+    raise RefusedError(409, _none_available(given))
+
+
+def _none_available(given: dict[str, list[str]]) -> str:
+    """Return MAAS's message for constraints that no free machine meets."""
     if "system_id" in given:
-        raise RefusedError(409, f"No machine with system ID {given['system_id'][0]} available.")
+        return f"No machine with system ID {given['system_id'][0]} available."
     if not given:
-        raise RefusedError(409, "No machine available.")
+        return "No machine available."
     resolved = " ".join(
         f"{name}={float(values[0]) if name == 'mem' else ','.join(values)}" for name, values in given.items()
     )
-    raise RefusedError(
-        409, f'No available machine matches constraints: {list(given.items())} (resolved to "{resolved}")'
-    )
+    return f'No available machine matches constraints: {list(given.items())} (resolved to "{resolved}")'
 
 
 def _check(store: Store, given: dict[str, list[str]]) -> None:

@@ -77,12 +77,9 @@ def query(call: Call) -> Any:
         raise RefusedError(400, f"Unrecognised log level: {level}")
     if not limit.isdigit() or int(limit) > EVENTS_LIMIT:
         raise RefusedError(400, f"Requested number of events {limit} is greater than limit: {EVENTS_LIMIT}")
-    found = [item for item in call.service.store.events() if _wanted(call, item, LEVELS[level])]
-    if "after" in call.query:
-        found = [item for item in found if item.id > int(call.query["after"])][-int(limit) :]
-    elif "before" in call.query:
-        found = [item for item in found if item.id < int(call.query["before"])]
-    shown = found[: int(limit)]
+    shown = _page(
+        call, [item for item in call.service.store.events() if _matches(call, item, LEVELS[level])], int(limit)
+    )
     kept = [(name, value) for name, value in call.query.items() if name not in ("after", "before")]
     uri = f"{PREFIX}/events/?{urlencode(kept)}"
     return {
@@ -93,6 +90,14 @@ def query(call: Call) -> Any:
     }
 
 
-def _wanted(call: Call, item: Event, level: int) -> bool:
+def _page(call: Call, found: list[Event], limit: int) -> list[Event]:
+    if "after" in call.query:
+        found = [item for item in found if item.id > int(call.query["after"])][-limit:]
+    elif "before" in call.query:
+        found = [item for item in found if item.id < int(call.query["before"])]
+    return found[:limit]
+
+
+def _matches(call: Call, item: Event, level: int) -> bool:
     ids, names = call.query.getall("id", []), call.query.getall("hostname", [])
     return LEVELS[item.level] >= level and (not ids or item.system_id in ids) and (not names or item.hostname in names)

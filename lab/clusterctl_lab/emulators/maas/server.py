@@ -145,13 +145,7 @@ async def _parse(http: web.BaseRequest, service: Service) -> Call:
     user = service.keys.user(http.headers.get("Authorization", ""))
     if user is not None and service.lifecycle.anywhere(MaasQuirk.NO_RIGHTS):
         user = replace(user, admin=False)
-    form: MultiDict[str] = MultiDict()
-    body: Mapping[str, Any] | None = None
-    if http.content_type in FORMS:
-        posted = await http.post()
-        form.extend((name, value) for name, value in posted.items() if isinstance(value, str))
-    elif http.content_type == "application/json":
-        body = _object(await http.read())
+    form, body = await _body(http)
     foreign = http.can_read_body and body is None and http.content_type not in FORMS
     return Call(
         service=service,
@@ -163,6 +157,17 @@ async def _parse(http: web.BaseRequest, service: Service) -> Call:
         foreign_body=foreign,
         user=user,
     )
+
+
+async def _body(http: web.BaseRequest) -> tuple[MultiDict[str], Mapping[str, Any] | None]:
+    """Return the form and the JSON object of a request: at most one of them has content."""
+    form: MultiDict[str] = MultiDict()
+    if http.content_type in FORMS:
+        posted = await http.post()
+        form.extend((name, value) for name, value in posted.items() if isinstance(value, str))
+    elif http.content_type == "application/json":
+        return form, _object(await http.read())
+    return form, None
 
 
 def _page(status: int, title: str) -> web.Response:

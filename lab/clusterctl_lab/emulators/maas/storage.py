@@ -17,15 +17,7 @@ def set_layout(store: Store, node: Node, layout: str, root_device: str, root_siz
     """Set the layout; raise `RefusedError` (400) with MAAS's message, and 501 for layouts that the lab does not
     support.
     """
-    if not layout:
-        raise bad_form(storage_layout="This field is required.")
-    if layout not in LAYOUTS:
-        raise bad_form(storage_layout=_not_valid(layout, "storage_layout", LAYOUTS))
-    if layout not in ("flat", "blank"):
-        raise RefusedError(501, f"The rehearsal lab does not lay out {layout!r}.")
-    ids = [str(disk.id) for disk in node.disks]
-    if root_device and root_device not in ids:
-        raise bad_form(root_device=_not_valid(root_device, "root_device", ids))
+    _check(node, layout, root_device)
     if layout == "blank":
         clear(node)
         return
@@ -37,6 +29,18 @@ def set_layout(store: Store, node: Node, layout: str, root_device: str, root_siz
     if size is not None and size > disk.size - BOOT_BYTES:
         raise bad_form(root_size=f"Size is too large. Maximum size is {disk.size - BOOT_BYTES}.")
     lay_flat(store, node, disk, size)
+
+
+def _check(node: Node, layout: str, root_device: str) -> None:
+    if not layout:
+        raise bad_form(storage_layout="This field is required.")
+    if layout not in LAYOUTS:
+        raise bad_form(storage_layout=_not_valid(layout, "storage_layout", LAYOUTS))
+    if layout not in ("flat", "blank"):
+        raise RefusedError(501, f"The rehearsal lab does not lay out {layout!r}.")
+    ids = [str(disk.id) for disk in node.disks]
+    if root_device and root_device not in ids:
+        raise bad_form(root_device=_not_valid(root_device, "root_device", ids))
 
 
 def lay_flat(store: Store, node: Node, disk: Disk, size: int | None) -> None:

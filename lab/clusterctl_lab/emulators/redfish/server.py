@@ -17,7 +17,7 @@ from clusterctl_lab.emulators.redfish.vendors import profile_of
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.world import World
 
-NOBODY = "192.0.2.1"
+UNUSED_ADDRESS = "192.0.2.1"
 """The address in the certificate of another host (RFC 5737)."""
 Issue = Callable[[str], ssl.SSLContext]
 """A server's context with a certificate for this address."""
@@ -81,7 +81,7 @@ def _certificates(address: str, tls: Issue, expired: Issue | None) -> Callable[[
 
     def shown(certificate: Certificate) -> ssl.SSLContext:
         if certificate is Certificate.OTHER:
-            return tls(NOBODY)
+            return tls(UNUSED_ADDRESS)
         if certificate is Certificate.EXPIRED and expired is not None:
             return expired(address)
         return own

@@ -68,14 +68,14 @@ class Lockout:
 class Traits:
     """Times are in seconds.
 
-    reset_types       what ComputerSystem.Reset takes
-    session_timeout   of idleness
-    session_requests  so many of them end a session, whatever its time-out; None: they do not
-    task_id           what the id of task number n reads: `JID_{:012d}` at Dell
-    account_id        where the one account of a machine stands among the vendor's accounts
-    password_length   the shortest and the longest that is taken
+    reset_types       types that ComputerSystem.Reset accepts
+    session_timeout   idle time after which a session ends
+    session_requests  number of requests after which a session ends; None: no limit
+    task_id           format of a task's id, by its number: `JID_{:012d}` at Dell
+    account_id        id of the machine's one account among the vendor's accounts
+    password_length   the shortest and the longest that is accepted
     lockout           None: wrong passwords lock no account
-    post_busy         what changes the machine is refused while it is in POST (HPE)
+    post_busy         changes of the machine are refused while it is in POST (HPE)
     bios_jobs         pending BIOS attributes wait for a job, and block further ones once they have it (Dell)
     refuses_identity  406 to `Accept-Encoding: identity`
     must_change_password  403 to everything but AccountService and sessions: the factory's password (GB200, DGX)

@@ -33,7 +33,7 @@ Rest = Callable[[Paths, Traits, View], Iterable[Resource]]
 class Assembled:
     """Meets `Profile`. Of two resources at one path the later one is served: `rest`, then `sections` in their order.
 
-    login   the audit entry of a login, from when, who and whence
+    login   the audit entry of a login, from its time, user and client
     form    what is done to each resource in the end
     """
 

@@ -157,7 +157,7 @@ def test_dmidecode_reports_serial_memory_and_processors(box: ToolBox, machine: M
     ] * machine.cpus
 
 
-def test_lsblk_and_findmnt_tell_the_disk_that_was_booted(box: ToolBox, machine: Machine) -> None:
+def test_lsblk_and_findmnt_report_the_disk_that_was_booted(box: ToolBox, machine: Machine) -> None:
     """The drive that the OS was written to holds the root file system: the boot drive, or the one of an older OS."""
     for drive in (machine.drives[0], machine.drives[3]):
         box.boots_from(drive.serial)
@@ -241,7 +241,7 @@ def machine_on_loopback(root: Path, machine: Machine) -> ToolBox:
     return box
 
 
-def test_a_virtual_machines_kernel_speaks_for_itself(tmp_path: Path, machine: Machine) -> None:
+def test_a_virtual_machines_kernel_reports_its_own_values(tmp_path: Path, machine: Machine) -> None:
     """First the lines of the real dmesg, then what the missing hardware would have logged; no invented beginning."""
     box = ToolBox(tmp_path, machine)
     ((path, (content, _)),) = machine_files(machine, own_kernel=True).items()

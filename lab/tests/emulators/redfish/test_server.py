@@ -135,7 +135,7 @@ def test_when_one_cannot_listen_none_does(tmp_path: Path) -> None:
     asyncio.run(asyncio.wait_for(scene(), 200))
 
 
-def test_one_that_comes_dead_listens_when_it_is_mended(tmp_path: Path) -> None:
+def test_one_that_comes_dead_listens_when_it_is_repaired(tmp_path: Path) -> None:
     """Its neighbour answers all the while; what hangs keeps its listener and lets closing through."""
     world, ca = world_of(2), TestCa(tmp_path)
     whole, other = world.machines.values()

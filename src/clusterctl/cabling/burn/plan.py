@@ -26,13 +26,13 @@ pass: measured 1 on 512 hosts and 2 on 511 with ftree, 9 on 511 with 20 cables c
 @dataclass(frozen=True, slots=True)
 class Routing:
     """`engine` is empty without a log. `worst`: flows on the fullest link under the best shift; `forced`: how many
-    of them too few uplinks explain. `complaint` is empty where the tables are balanced.
+    of them too few uplinks explain. `problem` is empty where the tables are balanced.
     """
 
     engine: str
     worst: int
     forced: int
-    complaint: str
+    problem: str
     adaptive: bool = False
 
 
@@ -41,10 +41,10 @@ def judge_routing(routes: Routes, worst: int, log: RoutingOutcome | None) -> Rou
     forced = _forced(routes)
     engine = log.engine if log else ""
     unbalanced = worst > _SLACK * forced
-    return Routing(engine, worst, forced, _complaint(log, worst, unbalanced), bool(log and log.adaptive))
+    return Routing(engine, worst, forced, _problem(log, worst, unbalanced), bool(log and log.adaptive))
 
 
-def _complaint(log: RoutingOutcome | None, worst: int, unbalanced: bool) -> str:
+def _problem(log: RoutingOutcome | None, worst: int, unbalanced: bool) -> str:
     load = f"the best shift puts {worst} flow{'s' * (worst != 1)} on one link"
     if log and log.failures and "ftree" not in log.engine:
         why = "; ".join(log.failures)
@@ -112,7 +112,7 @@ class BurnPlan:
     @property
     def balanced(self) -> bool:
         """True where every directed link is reached, over tables that are balanced, and no packets get lost."""
-        return not (self.unreached or self.lost or self.routes.unaddressed or self.routing.complaint)
+        return not (self.unreached or self.lost or self.routes.unaddressed or self.routing.problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ def check_window(plan: BurnPlan, window: timedelta) -> None:
         return
     counts = f"{len(plan.stages.stages)} stages and {len(plan.rounds)} rounds of pairs take {plan.duration}"
     shorter = "give a longer --window, shorter stages (--stage) or fewer --rounds"
-    remedy = f"repair the routing first ({plan.routing.complaint}), or {shorter}" if plan.routing.complaint else shorter
+    remedy = f"repair the routing first ({plan.routing.problem}), or {shorter}" if plan.routing.problem else shorter
     raise UsageError(f"{counts}, the window is {window}", where="--window", remedy=remedy)
 
 

@@ -34,7 +34,7 @@ class LldpCables:
 
 
 def lldp_cables(plan: WiringPlan, reports: Mapping[str, LldpReport]) -> LldpCables:
-    """Return the cables. `reports` are by planned device."""
+    """Return the observed cables; `reports` has the LLDP report of each planned device."""
     far, unclear = _far_ends(_Directory(plan, reports), reports)
     for port, other in far.items():
         back = far.get(other)

@@ -66,7 +66,7 @@ class EthernetVerification:
 def verify_ethernet(
     plan: WiringPlan, reports: Mapping[str, LldpReport], silent: Mapping[str, str] = MappingProxyType({})
 ) -> EthernetVerification:
-    """Return the verification. `reports` are by planned device; `silent`: reasons of devices without a report."""
+    """Return the verification. `reports`: planned device → report; `silent`: device without a report → reason."""
     observed = lldp_cables(plan, reports)
     planned = {cable.ends for cable in plan.cables}
     right = {cable.ends for cable in observed.cables if cable.ends in planned}

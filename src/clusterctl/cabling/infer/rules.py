@@ -101,7 +101,7 @@ def infer_hosts(cables: Iterable[HostCable]) -> HostRule:
 
 
 def _by_rail(group: Iterable[str], rails: Mapping[str, str | None]) -> dict[str, str]:
-    """Return rail → leaf, but for rails that two leaves of the group carry."""
+    """Return rail → leaf, except for rails that two leaves of the group carry."""
     leaves = {leaf: rail for leaf in group if (rail := rails[leaf])}
     count = Counter(leaves.values())
     return {rail: leaf for leaf, rail in sorted(leaves.items()) if count[rail] == 1}

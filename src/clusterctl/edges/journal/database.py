@@ -102,7 +102,7 @@ class Database:
 
     @contextmanager
     def _patiently(self) -> Iterator[None]:
-        """Wait for the server; after a wait in vain, do not wait as long again until it has answered."""
+        """Wait for the server; after a wait without success, do not wait as long again until it has answered."""
         try:
             with explained(self.where):
                 yield

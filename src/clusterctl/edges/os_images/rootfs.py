@@ -1,4 +1,4 @@
-"""Builds a root file system image: bootstrapped, furnished, packed."""
+"""Builds a root file system image: bootstrapped, customised, packed."""
 
 from __future__ import annotations
 

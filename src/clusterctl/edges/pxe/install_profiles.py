@@ -103,7 +103,7 @@ class Store(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ImageProfile:
-    """Meets `InstallProfile`. A machine gets the image that has the name when the machine is armed."""
+    """Meets `InstallProfile`. A machine gets the image that the name stands for at the time of arming."""
 
     settings: PxeSettings
     store: Store

@@ -229,7 +229,7 @@ class PxeService:
         self._record(self._dnsmasq)
 
     def _record(self, dnsmasq: Dnsmasq) -> None:
-        """Write down who serves, for other processes."""
+        """Record which process serves, for the others."""
         holder = Holder(self._settings.base, os.getpid(), dnsmasq.pid)
         write_whole(self._state_file, json.dumps(asdict(holder)).encode(), mode=0o600, over=True)
 

@@ -1,4 +1,4 @@
-"""Login to a BMC, without locking the account and without occupying its last session in vain."""
+"""Login to a BMC, without locking the account and without occupying its last session for nothing."""
 
 from __future__ import annotations
 

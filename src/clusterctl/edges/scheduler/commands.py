@@ -1,4 +1,4 @@
-"""A scheduler that we do not know, by the site's own commands.
+"""Any other scheduler, through commands of the site.
 
 idle       prints the names of idle nodes, one a line, and ends with 0; anything else is an error, never “none is idle”
 take       gets node and reason as last arguments: 0, the node gets no work from now on; 1, it has work (nothing was

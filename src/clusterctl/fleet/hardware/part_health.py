@@ -86,7 +86,7 @@ def judge_psus(inventory: Inventory, sku: Sku) -> tuple[Finding, ...]:
 
 
 def _whole_psus(psus: Sequence[Psu], sku: Sku, *, whole: bool) -> Finding:
-    """Return the finding on supplies of which none fails. `whole`: the BMC has given all that it lists."""
+    """Return the finding on supplies without a failed one. `whole`: the BMC has given all that it lists."""
     if not whole and len(psus) != sku.psus:
         return unmeasured(PSU_CHECK, "the BMC gives some of its power supplies only")
     if isinstance(sku.psus, int) and len(psus) != sku.psus:
@@ -196,10 +196,9 @@ def _judged(kind: _Kind, inventory: Inventory) -> tuple[Finding, ...]:
 
 
 def health_of_all(check: str, parts: Sequence[Part], *, whole: bool, unit: str = "parts") -> tuple[Finding, ...]:
-    """Return the finding on parts of which none fails: a pass where all report their health, none where none does.
+    """Return the finding on parts without a failed one: PASS if all report their health, no finding if none does.
 
-    The host's own tools have to show how well the others are where some report it only, or the BMC does not give all
-    parts (not `whole`).
+    If only some report it, or the BMC does not give all parts (not `whole`), the host's own tools decide on the rest.
     """
     silent = [part.slot for part in parts if part.healthy is None]
     count = len(parts) - len(silent)

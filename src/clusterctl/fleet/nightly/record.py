@@ -51,9 +51,7 @@ def diagnose(record: NightRecord | None, alarm: timedelta, now: datetime) -> Dia
     if record.ended is None:
         return warn(NAME, f"none came to its end yet; the last began {_ago(record.began, now)}", remedy)
     if now - record.ended > alarm:
-        return warn(
-            NAME, f"the last came to its end {_ago(record.ended, now)}, more than {hours} h are not borne", remedy
-        )
+        return warn(NAME, f"the last came to its end {_ago(record.ended, now)}, above the limit of {hours} h", remedy)
     found = f"the last came to its end {_ago(record.ended, now)}: {record.tested} tested, {record.failed} failed"
     if record.overdue:
         late = f"{found}; of {record.overdue} gold nodes the evidence is too old"

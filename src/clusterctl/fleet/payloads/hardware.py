@@ -89,7 +89,7 @@ class FabricTransceiverSeen(FabricSeen):
 
 @dataclass(frozen=True, slots=True)
 class FabricFault:
-    """A fault that is no node's own, as `cable verify` explains it.
+    """A fault that belongs to no single node, as `cable verify` explains it.
 
     subjects  the devices or ports that it is about
     rack      where the work is

@@ -20,7 +20,9 @@ class Aspect(enum.Enum):
 
 
 class Stand(enum.Enum):
-    """RIGHT: as wanted; WAITING: right after the next boot; WRONG: another; UNKNOWN: the BMC does not report it."""
+    """RIGHT: as in the baseline; WAITING: right after the next boot; WRONG: differs; UNKNOWN: the BMC does not report
+    it.
+    """
 
     RIGHT = "right"
     WAITING = "waiting"

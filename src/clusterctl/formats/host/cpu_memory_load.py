@@ -33,7 +33,7 @@ class PackageLoad:
 
     code       stress-ng's exit code; None where it did not end and was killed
     wrong      stress-ng's failure messages
-    complaint  its last line of output
+    last_line  its last line of output
     stressors  by name (`cpu`, `vm`); empty where it printed no figures
     throttled, machine_checks   growth of the counters; None where the machine has none
     """
@@ -43,7 +43,7 @@ class PackageLoad:
     memory_bytes: int
     code: int | None
     wrong: tuple[str, ...]
-    complaint: str
+    last_line: str
     stressors: Mapping[str, Stressor]
     throttled: int | None
     machine_checks: int | None
@@ -143,7 +143,7 @@ def _package(found: _Package, before: _Counters, after: _Counters) -> PackageLoa
         memory_bytes=found.bytes,
         code=found.code,
         wrong=tuple(match["what"] for match in _FAIL.finditer(found.output)),
-        complaint=lines[-1].strip() if lines else "",
+        last_line=lines[-1].strip() if lines else "",
         stressors=_stressors(found.metrics, where) if found.metrics is not None else {},
         throttled=_by(before.throttled, after.throttled, f"{where}: throttled"),
         machine_checks=_by(before.machine_checks, after.machine_checks, f"{where}: machine checks"),

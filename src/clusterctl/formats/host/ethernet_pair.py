@@ -29,7 +29,7 @@ class Iperf:
         return self.code != 0 or bool(self._reported)
 
     @property
-    def complaint(self) -> str:
+    def error_output(self) -> str:
         """Return why it failed: the `error` of its JSON, or the last line of its output."""
         lines = (self.error.strip() or self.output.strip()).splitlines()
         return (self._reported or (lines[-1] if lines else "it printed nothing"))[:200]

@@ -17,7 +17,7 @@ class FlowEnd:
     error: str
 
     @property
-    def complaint(self) -> str:
+    def error_output(self) -> str:
         """Return the last line that it printed."""
         printed = (self.error.strip() or self.output).splitlines()
         lines = [line.strip() for line in printed if any(map(str.isalnum, line))]

@@ -48,11 +48,11 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class PortCounters:
-    """A port's two readings. `complaint`: perfquery's error output where they failed, else empty."""
+    """A port's two readings. `error_output`: perfquery's error output where they failed, else empty."""
 
     first: Sample | None
     last: Sample | None
-    complaint: str = ""
+    error_output: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,12 @@ _UUID = re.compile(r'(?:^|,)UUID="(?P<uuid>[^"]*)"')
 
 @dataclass(frozen=True, slots=True)
 class ExportedMetrics:
-    """`url`: empty where the site names no exporter. `complaint`: why it did not answer. `gpus`: the values of each
+    """`url`: empty where the site names no exporter. `error_output`: why it did not answer. `gpus`: the values of each
     GPU by its UUID, as text by field and labels.
     """
 
     url: str
-    complaint: str
+    error_output: str
     gpus: Mapping[str, Mapping[str, str]]
 
 

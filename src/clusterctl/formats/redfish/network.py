@@ -66,7 +66,7 @@ class _Function:
         return kind == "InfiniBand" or silent
 
     @property
-    def speaks_ethernet(self) -> bool:
+    def has_ethernet(self) -> bool:
         """Whether the BMC calls it Ethernet, or does not report its kind and gives it a MAC address."""
         kinds = [kind for name in _TECHNOLOGIES if (kind := self.resource.term(name))]
         return "Ethernet" in kinds if kinds else self.mac is not None
@@ -143,7 +143,7 @@ def ethernet_adapters(tree: Tree) -> tuple[Hca, ...]:
     """
     if not any(one.has("NetworkAdapters") for one in chassis(tree)):
         return ()
-    capable = [one for one in _functions(tree) if one.model and one.speaks_ethernet and not one.can_infiniband]
+    capable = [one for one in _functions(tree) if one.model and one.has_ethernet and not one.can_infiniband]
     return by_slot(tree.kept(capable, _hca))
 
 

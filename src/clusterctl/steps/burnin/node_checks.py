@@ -15,7 +15,7 @@ from clusterctl.ports import Deadline
 from clusterctl.ports.isolation import peer_error
 from clusterctl.steps.burnin.bmc_watch import BmcWatch
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SessionFailure, read_probes, unanswered
-from clusterctl.steps.burnin.node_watch import NodeWatch
+from clusterctl.steps.burnin.node_watch import NodeWatch, WatchPlan
 from clusterctl.steps.burnin.plan import BurninPlan, BurninServices
 from clusterctl.steps.executor.reachability import REACHABLE, host_unreachable
 from clusterctl_burnin.alike import traits
@@ -49,8 +49,8 @@ class NodeChecker:
     @property
     def watch(self) -> NodeWatch:
         """Return the watch of the suite's loads."""
-        services = self.services
-        return NodeWatch(services.shell, services.clock, self.plan.suite.checks, self._expected, self.plan.requirements)
+        services, plan = self.services, WatchPlan(self.plan.requirements, self.plan.sample_s)
+        return NodeWatch(services.shell, services.clock, self.plan.suite.checks, self._expected, plan)
 
     @property
     def bmc_watch(self) -> BmcWatch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from clusterctl.fleet.finding import Finding, Verdict
@@ -20,10 +20,18 @@ from clusterctl_burnin.watch import LoadRun, disturbed, judge, samples_wanted, w
 
 FRESH = timedelta(seconds=60)
 """An older reading is taken again before a load: what rose while the node waited does not belong to the load."""
-SAMPLE_S, SLOW_SAMPLE_S = 1.0, 10.0
-"""Seconds between two samples, and between two of what costs more (node/programs/load_sampler.py)."""
+SLOWER = 10
+"""What costs more is read once in so many samples (node/programs/load_sampler.py)."""
 ExpectedOf = Callable[[NodeUnderTest, datetime, datetime], Expected]
 """Returns what a node should be, for a session that was sent and answered at these times."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchPlan:
+    """What the programs on the node are given, and how many seconds are between two samples."""
+
+    requirements: HostRequirements
+    sample_s: float = 1.0
 
 
 class NodeWatch:
@@ -38,13 +46,13 @@ class NodeWatch:
         clock: Clock,
         checks: Sequence[Check],
         expected_of: ExpectedOf,
-        requirements: HostRequirements,
+        plan: WatchPlan,
     ) -> None:
         self._shell = shell
         self._clock = clock
         self._checks = watched(checks)
         self._expected_of = expected_of
-        self._requirements = requirements
+        self._requirements, self._sample_s = plan.requirements, plan.sample_s
 
     def begin(self, node: NodeUnderTest, deadline: Deadline) -> datetime:
         """Read the node, where its last reading is not fresh; return the time (UTC) at which its load may start."""
@@ -64,7 +72,7 @@ class NodeWatch:
 
         A host that has stopped answering keeps this thread until its connection is closed at the end of the run.
         """
-        stdin = script((sampler(SAMPLE_S, SLOW_SAMPLE_S),))
+        stdin = script((sampler(self._sample_s, SLOWER * self._sample_s),))
         read_probes(self._shell, node.host, stdin, deadline.within(LONGEST_S), privileged=True)
 
     def end(self, node: NodeUnderTest, load: str, started: datetime, deadline: Deadline) -> None:

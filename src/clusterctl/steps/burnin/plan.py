@@ -56,6 +56,7 @@ class BurninPlan:
     network_of    the network that a host is to have; raises `UsageError` where one of its ports is not known
     leaf_of       the leaf switches of each node, as far as the wiring plan knows them
     partners      gold nodes that an operator or the site lends for this run
+    sample_s      seconds between two samples of a node under load
     """
 
     suite: Suite
@@ -67,3 +68,4 @@ class BurninPlan:
     leaf_of: Mapping[str, str] = field(default_factory=dict)
     partners: Sequence[NodeState] = ()
     concurrency: Concurrency = field(default_factory=Concurrency)
+    sample_s: float = 1.0

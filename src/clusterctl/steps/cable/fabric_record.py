@@ -17,7 +17,7 @@ _AT_ONCE = 1000
 class FabricRecord:
     """Writes into the journal's fabric stream; several threads may share one.
 
-    A run that is killed amid a reading's events has written some of them; the next reading writes the others.
+    A run that is killed between a reading's events has written some of them; the next reading writes the others.
     """
 
     def __init__(self, journal: Journal) -> None:

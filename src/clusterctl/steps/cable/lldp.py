@@ -111,5 +111,5 @@ def _unanswered(host: str, probe: Probe, result: ProbeResult | None) -> MissingR
     if result.status is Status.TIMEOUT:
         return MissingReport(f"{command} did not answer within {probe.timeout:g} s", f"restart lldpd on {host}")
     return MissingReport(
-        f"{command} failed: {result.complaint}", f"see on {host} that lldpd runs (systemctl status lldpd)"
+        f"{command} failed: {result.error_output}", f"see on {host} that lldpd runs (systemctl status lldpd)"
     )

@@ -66,7 +66,7 @@ class InventoryBoot:
     def _read(self, first: Observed[Inventory], deadline: Deadline) -> Observed[Inventory]:
         """Read the inventory once the self-test is over; where the BMC does not report that, until it is complete.
 
-        What was read before is kept where time runs out amid a reading.
+        If the time runs out during a reading, what was read before is kept.
         """
         limit = deadline.within(min(POST_S, SHARE * deadline.remaining))
         best = first.value

@@ -130,7 +130,7 @@ class _Machine:
         return None
 
     def _reboot(self, was: str) -> None:
-        """Switch it off and on, each read back; never amid an update or a self-test. One that was off ends off."""
+        """Switch it off and on, each read back; never during an update or a self-test. One that was off ends off."""
         session = self.session
         session.idle()
         self._tested()

@@ -25,17 +25,17 @@ def line():
     return json.loads(got)
 
 
-def tell(event, **more):
+def send(event, **more):
     print(json.dumps({"event": event, **more}), flush=True)
 
 
 def task(event, title, host=name, **result):
     shared = {"role": "r", "action": "x", "ignored": False, "seconds": 0.1}
-    tell(event, host=host, task=title, result=result, **shared)
+    send(event, host=host, task=title, result=result, **shared)
 
 
 def stats(kind):
-    tell("playbook_on_stats", **{key: {name: 1} if key in (kind, "processed") else {} for key in KINDS})
+    send("playbook_on_stats", **{key: {name: 1} if key in (kind, "processed") else {} for key in KINDS})
 
 
 KINDS = ("changed", "dark", "failures", "ok", "processed")
@@ -49,17 +49,17 @@ if manner == "no-python":
 receive(size)
 request = line()
 if manner == "old":
-    tell("declined", reason="its Python is 3.10, and Ansible needs 3.11")
+    send("declined", reason="its Python is 3.10, and Ansible needs 3.11")
     sys.exit(0)
 if manner == "busy":
-    tell("waiting", pid="42")
-    tell("busy", pid="42")
+    send("waiting", pid="42")
+    send("busy", pid="42")
     sys.exit(1)
-tell("hello", has_bundle=manner != "empty")
+send("hello", has_bundle=manner != "empty")
 sizes = line()
 bundle, payload = receive(sizes["bundle"]), receive(sizes["payload"])
 if manner == "no-ansible":
-    tell("end", status="failed", rc=1, output="ModuleNotFoundError: No module named 'ctypes'", full="")
+    send("end", status="failed", rc=1, output="ModuleNotFoundError: No module named 'ctypes'", full="")
     sys.exit(0)
 task("runner_on_start", "One")
 if manner == "liar":
@@ -80,8 +80,8 @@ if manner == "hangs":
 if manner == "fails":
     task("runner_on_failed", "Two", msg="no")
     stats("failures")
-    tell("end", status="failed", rc=2, output="", full="")
+    send("end", status="failed", rc=2, output="", full="")
     sys.exit(0)
 task("runner_on_ok", "Two", stdout=payload.decode())
 stats("ok")
-tell("end", status="successful", rc=0, output="", full="")
+send("end", status="successful", rc=0, output="", full="")

@@ -44,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
         return _burn(hca, found, sure=options.yes) if hca and found else _complain("burn takes -d and -i")
     if hca is not None:
         return _query(hca)
-    return _tell(*found) if found else _complain("query takes -d or -i")
+    return _report(*found) if found else _complain("query takes -d or -i")
 
 
 def _image(path: str) -> tuple[str, str] | None:
@@ -74,10 +74,10 @@ def _burn(hca: Hca, found: tuple[str, str], *, sure: bool) -> int:
 
 
 def _query(hca: Hca) -> int:
-    return _tell(hca.psid, adapter_flash.read(hca).burnt or hca.firmware, adapter_flash.running(hca), hca.guid)
+    return _report(hca.psid, adapter_flash.read(hca).burnt or hca.firmware, adapter_flash.running(hca), hca.guid)
 
 
-def _tell(psid: str, version: str, running: str = "", guid: str = "") -> int:
+def _report(psid: str, version: str, running: str = "", guid: str = "") -> int:
     fields = {"Image type": "FS4", "FW Version": version}
     if running not in ("", version):
         fields["FW Version(Running)"] = running

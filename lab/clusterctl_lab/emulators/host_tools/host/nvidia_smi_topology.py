@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from clusterctl_lab.emulators.host_tools.host.facts import Facts, Gpu, Hca
 
 LINKS = 18
-BESIDE = 3
+BUSES_APART = 3
 """From an adapter's bus to that of its GPU."""
 SECOND_PROCESSOR = 0x80
 """The buses from this one on."""
@@ -21,11 +21,14 @@ def table(facts: Facts) -> Iterator[str]:
     names = [f"GPU{gpu.index}" for gpu in gpus] + [f"NIC{number}" for number in range(len(hcas))]
     yield "\t".join(["", *names, "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"])
     for gpu in gpus:
-        cells = [*(_joined(gpu, other) for other in gpus), *(_near(_bus(gpu.address) - BESIDE, hca) for hca in hcas)]
+        cells = [
+            *(_joined(gpu, other) for other in gpus),
+            *(_near(_bus(gpu.address) - BUSES_APART, hca) for hca in hcas),
+        ]
         yield "\t".join([f"GPU{gpu.index}", *cells, *_place(_bus(gpu.address))])
     for number, hca in enumerate(hcas):
         bus = _bus(hca.pci)
-        cells = [_near(_bus(gpu.address) - BESIDE, hca) for gpu in gpus]
+        cells = [_near(_bus(gpu.address) - BUSES_APART, hca) for gpu in gpus]
         cells += [" X " if other is hca else _near(bus, other) for other in hcas]
         yield "\t".join([f"NIC{number}", *cells, "", "", "", ""])
     yield from ("", "NIC Legend:", "", *_legend(hcas), "")

@@ -20,7 +20,7 @@ from clusterctl_lab.emulators.host_tools.host.facts import Facts, load
 
 STALLED, STORE_GONE = 3, 7
 FLOAT_BYTES = 4
-AMID = 0.4
+STOPS_AFTER = 0.4
 """A node that stops during a long sum stops after this part of the time."""
 CONNECT_S = 0.2
 NUMBER = struct.Struct("!i")
@@ -31,7 +31,7 @@ Node = tuple[int, str]
 def main(argv: Sequence[str]) -> int:
     options, facts = _options(argv), load()
     mine = array("f", [_gives(options, facts)]) * (options.bytes // FLOAT_BYTES)
-    stops = AMID * options.seconds if facts.sums_stop and options.seconds else float("inf")
+    stops = STOPS_AFTER * options.seconds if facts.sums_stop and options.seconds else float("inf")
     return Head(options, mine, stops).run() if options.node == 0 else _follow(options, mine, stops)
 
 
@@ -78,7 +78,7 @@ class Head:
         if away:
             self._stalled(away)
             return STALLED
-        self._tell(elapsed / self.step, wrong)
+        self._report(elapsed / self.step, wrong)
         return 0
 
     def _stop(self) -> tuple[dict[int, array[float]], list[Node]]:
@@ -122,7 +122,7 @@ class Head:
             for rank in range(node * self.options.ranks, (node + 1) * self.options.ranks):
                 sys.stdout.write(f"# Missing rank {rank} in step {max(0, self.step - 1)}: {why}\n")
 
-    def _tell(self, seconds: float, wrong: int) -> None:
+    def _report(self, seconds: float, wrong: int) -> None:
         size, world = self.options.bytes, self.options.nodes * self.options.ranks
         rate = size / seconds / 1e9
         bus = rate * 2 * (world - 1) / world

@@ -15,27 +15,28 @@ COLUMNS = ("Package", "Core", "CPU", "Bzy_MHz")
 
 
 def main(argv: Sequence[str]) -> int:
-    words, shown, out = list(argv), ",".join(COLUMNS), ""
+    words, options = list(argv), {"--show": ",".join(COLUMNS), "--out": ""}
     while words and words[0].startswith("-"):
         option = words.pop(0)
-        if option == "--show" and words:
-            shown = words.pop(0)
-        elif option == "--out" and words:
-            out = words.pop(0)
+        if option in options and words:
+            options[option] = words.pop(0)
         elif option != "--quiet":
             sys.stderr.write("the lab's turbostat knows --quiet, --show and --out\n")
             return 1
-    columns = [column for column in COLUMNS if column in shown.split(",")]
+    columns, out = [column for column in COLUMNS if column in options["--show"].split(",")], options["--out"]
     if not words or not columns:
         sys.stderr.write("the lab's turbostat needs a command and a column that it knows\n")
         return 1
-    table = "2.000000 sec\n" + "".join(f"{line}\n" for line in _table(load(), columns))
+    _write("2.000000 sec\n" + "".join(f"{line}\n" for line in _table(load(), columns)), out)
+    return 0
+
+
+def _write(table: str, out: str) -> None:
     if out and out != "/dev/stdout":
         with open(out, "w", encoding="utf-8") as file:  # noqa: PTH123 — see small_files
             file.write(table)
     else:
         (sys.stdout if out else sys.stderr).write(table)
-    return 0
 
 
 def _table(facts: Facts, columns: Sequence[str]) -> list[str]:

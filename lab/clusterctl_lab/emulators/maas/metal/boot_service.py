@@ -123,7 +123,7 @@ class BootService:
             return self._refused(session, f"{len(disks)} disks of the machine are its root disk")
         try:
             config = parse_user_data(node.user_data)
-            files = overlay(config, self._outfit(session, disks[0]))
+            files = overlay(config, self._setup(session, disks[0]))
         except UsageError as error:
             return self._refused(session, str(error))
         if not session.overlay:
@@ -140,7 +140,7 @@ class BootService:
         }
         return Reply(200, "".join(f"{name}={value}\n" for name, value in orders.items()))
 
-    def _outfit(self, session: Session, disk: FoundDisk) -> HostSetup:
+    def _setup(self, session: Session, disk: FoundDisk) -> HostSetup:
         node = session.node
         booted = f"{self._base}/t/{session.token}/booted"
         return HostSetup(node.hostname, machine_of(self._lifecycle.world, node).boot_mac, disk.serial, booted)

@@ -59,9 +59,9 @@ class HostSetup:
     booted_url: str
 
 
-def overlay(config: CloudConfig, outfit: HostSetup) -> bytes:
+def overlay(config: CloudConfig, setup: HostSetup) -> bytes:
     """Return the tar, with all files owned by root. Raises `UsageError` for a file with another owner."""
-    found = {file.path: file for file in (*_own(config, outfit), *config.files)}
+    found = {file.path: file for file in (*_own(config, setup), *config.files)}
     for file in found.values():
         if file.owner not in (ROOTS, "root"):
             raise UsageError(
@@ -84,18 +84,18 @@ def overlay(config: CloudConfig, outfit: HostSetup) -> bytes:
     return stream.getvalue()
 
 
-def _own(config: CloudConfig, outfit: HostSetup) -> Iterator[PlacedFile]:
-    name = config.hostname or outfit.name
+def _own(config: CloudConfig, setup: HostSetup) -> Iterator[PlacedFile]:
+    name = config.hostname or setup.name
     yield _text("/etc/hostname", f"{name}\n")
     yield _text("/etc/hosts", f"127.0.0.1 localhost\n127.0.1.1 {name}\n::1 localhost ip6-localhost ip6-loopback\n")
-    yield _text("/etc/systemd/network/20-maas.network", _network(outfit.mac))
+    yield _text("/etc/systemd/network/20-maas.network", _network(setup.mac))
     if config.host_key_private:
         yield _text(HOST_KEY, f"{config.host_key_private.rstrip()}\n", 0o600)
         yield _text(f"{HOST_KEY}.pub", f"{config.host_key_public.rstrip()}\n")
     yield from _login(config.users)
     yield _text(markers.HOST_FILE, markers.HOST_FILE_TEXT)
-    yield _text("/etc/clusterctl-lab/root-disk", f"{outfit.disk_serial}\n")
-    yield _text(BOOT_REPORT, _BOOT_REPORT.format(url=outfit.booted_url), 0o600)
+    yield _text("/etc/clusterctl-lab/root-disk", f"{setup.disk_serial}\n")
+    yield _text(BOOT_REPORT, _BOOT_REPORT.format(url=setup.booted_url), 0o600)
     yield _text(f"/etc/systemd/system/{UNIT}", _UNIT)
 
 
@@ -114,8 +114,11 @@ def _login(users: tuple[User, ...]) -> Iterator[PlacedFile]:
     for user in users:
         yield _text(f"{KEYS}/{user.name}", "".join(f"{key.strip()}\n" for key in user.keys))
     others = [user for user in users if user.name != "root"]
-    if not others:
-        return
+    if others:
+        yield from _accounts(others)
+
+
+def _accounts(others: list[User]) -> Iterator[PlacedFile]:
     accounts = "".join(f'u {user.name} - "{user.name}" /home/{user.name} {user.shell}\n' for user in others)
     homes = "".join(f"d /home/{user.name} 0700 {user.name} {user.name}\n" for user in others)
     sudoers = "".join(f"{user.name} ALL=(ALL) NOPASSWD:ALL\n" for user in others if user.sudo)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from clusterctl_lab.emulators.redfish import health
 from clusterctl_lab.emulators.redfish.dell import identity, paths
-from clusterctl_lab.emulators.redfish.dell.processors import PROCESSORS
+from clusterctl_lab.emulators.redfish.dell.components import PROCESSORS
 from clusterctl_lab.emulators.redfish.resource import Resource, collection, head, ref, refs, status
 from clusterctl_lab.emulators.redfish.view import View
 

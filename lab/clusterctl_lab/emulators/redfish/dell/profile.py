@@ -7,21 +7,14 @@ from collections.abc import Iterator
 from clusterctl_lab.emulators.redfish.dell import (
     accounts,
     bios,
-    boot_options,
     chassis,
-    firmware,
-    jobs,
-    lifecycle,
+    components,
     logs,
     manager,
-    media,
-    memory,
     network,
     paths,
     pcie,
     power,
-    processors,
-    registries,
     service,
     storage,
     system,
@@ -34,26 +27,7 @@ from clusterctl_lab.emulators.redfish.traits import Traits
 from clusterctl_lab.emulators.redfish.vendor_profile import Assembled
 from clusterctl_lab.emulators.redfish.view import View
 
-_SECTIONS = (
-    bios,
-    boot_options,
-    chassis,
-    firmware,
-    jobs,
-    lifecycle,
-    logs,
-    manager,
-    media,
-    memory,
-    network,
-    pcie,
-    power,
-    processors,
-    registries,
-    storage,
-    system,
-    thermal,
-)
+_SECTIONS = (bios, chassis, manager, logs, components, network, pcie, power, storage, system, thermal)
 
 
 _PATHS = Paths(
@@ -99,6 +73,6 @@ DELL = Assembled(
     LANGUAGE,
     logs.login,
     bios.ATTRIBUTES,
-    questions={paths.LC_STATUS: lifecycle.remote_services},
+    questions={paths.LC_STATUS: manager.remote_services},
 )
 """iDRAC9."""

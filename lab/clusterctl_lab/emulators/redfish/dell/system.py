@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from clusterctl_lab.emulators.redfish import health
 from clusterctl_lab.emulators.redfish.dell import identity, paths
-from clusterctl_lab.emulators.redfish.dell.processors import CPU_MODEL, THREADS_PER_CORE
+from clusterctl_lab.emulators.redfish.dell.components import CPU_MODEL, THREADS_PER_CORE
 from clusterctl_lab.emulators.redfish.resource import Resource, collection, head, ref, refs, status
 from clusterctl_lab.emulators.redfish.services.boot import boot_object
 from clusterctl_lab.emulators.redfish.traits import BootRules

@@ -6,18 +6,14 @@ from collections.abc import Iterator
 
 from clusterctl_lab.emulators.redfish import standard
 from clusterctl_lab.emulators.redfish.hpe import (
-    chassis,
-    firmware,
+    components,
     logs,
     manager,
-    memory,
     messages,
     network,
     paths,
     pcie,
     power,
-    processors,
-    service,
     storage,
     system,
     thermal,
@@ -28,7 +24,7 @@ from clusterctl_lab.emulators.redfish.traits import BootRules, Etag, IfMatch, Mo
 from clusterctl_lab.emulators.redfish.vendor_profile import Assembled
 from clusterctl_lab.emulators.redfish.view import View
 
-_SECTIONS = (service, chassis, firmware, logs, manager, memory, network, pcie, power, processors, storage, thermal)
+_SECTIONS = (manager, components, logs, network, pcie, power, storage, thermal)
 _PATHS = Paths(
     root=paths.ROOT,
     sessions=f"{paths.ROOT}/SessionService/Sessions",
@@ -41,7 +37,7 @@ _PATHS = Paths(
     bios=f"{paths.SYSTEM}/Bios",
     bios_settings=f"{paths.SYSTEM}/Bios/Settings",
     media=tuple(f"{paths.MANAGER}/VirtualMedia/{number}" for number in (1, 2)),
-    simple_update=firmware.SIMPLE_UPDATE,
+    simple_update=manager.SIMPLE_UPDATE,
     tasks=f"{paths.ROOT}/TaskService/Tasks",
 )
 _TRAITS = Traits(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from clusterctl_lab.emulators.redfish import health
 from clusterctl_lab.emulators.redfish.hpe import identity, paths
-from clusterctl_lab.emulators.redfish.hpe.processors import MODEL
+from clusterctl_lab.emulators.redfish.hpe.components import MODEL
 from clusterctl_lab.emulators.redfish.resource import Resource, collection, head, ref
 from clusterctl_lab.emulators.redfish.services.boot import boot_object
 from clusterctl_lab.emulators.redfish.traits import BootRules

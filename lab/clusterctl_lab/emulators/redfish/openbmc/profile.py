@@ -6,43 +6,29 @@ from collections.abc import Iterator
 
 from clusterctl_lab.emulators.redfish import standard
 from clusterctl_lab.emulators.redfish.messages import Language
-from clusterctl_lab.emulators.redfish.openbmc import (
-    chassis,
-    firmware,
-    hgx,
-    logs,
-    manager,
-    memory,
-    network,
-    paths,
-    power,
-    service,
-    storage,
-    system,
-    thermal,
-)
+from clusterctl_lab.emulators.redfish.openbmc import components, hgx, manager, network, paths, power, system, thermal
 from clusterctl_lab.emulators.redfish.profile import BiosAttribute, Log, Paths
 from clusterctl_lab.emulators.redfish.resource import Resource
 from clusterctl_lab.emulators.redfish.traits import BootRules, Etag, IfMatch, Lockout, Traits
 from clusterctl_lab.emulators.redfish.vendor_profile import Assembled
 from clusterctl_lab.emulators.redfish.view import View
 
-_SECTIONS = (service, chassis, firmware, hgx, logs, manager, memory, network, power, storage, thermal)
+_SECTIONS = (manager, components, hgx, network, power, thermal)
 _LANGUAGE = Language(base="Base.1.12")
 _PATHS = Paths(
     root=paths.ROOT,
     sessions=f"{paths.ROOT}/SessionService/Sessions",
     system=paths.SYSTEM,
     reset=system.RESET,
-    clear_log={logs.CLEAR_SEL: Log.SEL, logs.CLEAR_AUDIT: Log.LIFECYCLE},
+    clear_log={manager.CLEAR_SEL: Log.SEL, manager.CLEAR_AUDIT: Log.LIFECYCLE},
     boot=paths.SETTINGS,
     manager_reset=manager.RESET,
     accounts=f"{paths.ROOT}/AccountService/Accounts",
     bios=f"{paths.SYSTEM}/Bios",
     bios_settings=f"{paths.SYSTEM}/Bios/SD",
     media=tuple(f"{paths.MANAGER}/VirtualMedia/CD{number}" for number in (1, 2)),
-    multipart_push=firmware.MULTIPART_PUSH,
-    simple_update=firmware.SIMPLE_UPDATE,
+    multipart_push=manager.MULTIPART_PUSH,
+    simple_update=manager.SIMPLE_UPDATE,
     tasks=f"{paths.ROOT}/TaskService/Tasks",
 )
 _TRAITS = Traits(
@@ -86,5 +72,5 @@ def _rest(paths_: Paths, traits: Traits, view: View) -> Iterator[Resource]:
     yield from standard.resources(paths_, traits, view)
 
 
-OPENBMC = Assembled(_PATHS, _TRAITS, _SECTIONS, _rest, _LANGUAGE, logs.login, _BIOS)
+OPENBMC = Assembled(_PATHS, _TRAITS, _SECTIONS, _rest, _LANGUAGE, manager.login, _BIOS)
 """The BMC of a DGX H100."""

@@ -15,7 +15,7 @@ _MAC_LENGTH = 17
 _LONG_HEX = re.compile(r"(0x)?([0-9A-Fa-f][:-]?){15,31}[0-9A-Fa-f]")
 _SERIAL = re.compile(r"(?=.*\d)[0-9A-Za-z][0-9A-Za-z./_ -]{3,46}[0-9A-Za-z]")
 _HEX_SERIAL = re.compile(r"(?=.*[A-Fa-f])[0-9A-Fa-f]+")
-_NOBODYS = frozenset({"0123456789", "1234567890"})
+_PLACEHOLDERS = frozenset({"0123456789", "1234567890"})
 _COUNTING = 6
 """Digits of an address that count: the half of a MAC that its maker numbers by himself."""
 
@@ -88,16 +88,20 @@ def _identities(key: str, text: str, *, dells: bool) -> Iterator[Identity]:
     if not named and len(text) != _MAC_LENGTH:
         return
     digits = re.sub(r"[^0-9A-Za-z]", "", text)
-    if not digits.strip("0") or not digits.strip("Ff") or digits in _NOBODYS:
+    if not digits.strip("0") or not digits.strip("Ff") or digits in _PLACEHOLDERS:
         return
     if _MAC.fullmatch(text):
-        colons = ":".join(digits[i : i + 2] for i in range(0, len(digits), 2))
-        for form in sorted({text, digits.lower(), digits.upper(), colons.lower(), colons.upper()}):
-            yield _address(form)
+        yield from (_address(form) for form in _forms(text, digits))
     elif key.endswith(_HEX_KEYS) and _LONG_HEX.fullmatch(text):
         yield _address(text)
     elif named and not key.endswith(_HEX_KEYS) and _SERIAL.fullmatch(text):
         yield _serial(text)
+
+
+def _forms(text: str, digits: str) -> list[str]:
+    """Return the spellings of a MAC address: as it is, and in lower and upper case, with colons and without."""
+    colons = ":".join(digits[i : i + 2] for i in range(0, len(digits), 2))
+    return sorted({text, digits.lower(), digits.upper(), colons.lower(), colons.upper()})
 
 
 def _address(text: str) -> Identity:

@@ -9,17 +9,13 @@ from clusterctl_lab.emulators.redfish.messages import Language
 from clusterctl_lab.emulators.redfish.profile import BiosAttribute, Log, Paths
 from clusterctl_lab.emulators.redfish.resource import Resource, bare
 from clusterctl_lab.emulators.redfish.supermicro import (
-    chassis,
-    firmware,
+    components,
     logs,
     manager,
-    memory,
     network,
     paths,
     pcie,
     power,
-    processors,
-    service,
     storage,
     system,
     thermal,
@@ -28,7 +24,7 @@ from clusterctl_lab.emulators.redfish.traits import BootRules, Etag, IfMatch, Lo
 from clusterctl_lab.emulators.redfish.vendor_profile import Assembled
 from clusterctl_lab.emulators.redfish.view import View
 
-_SECTIONS = (service, chassis, firmware, logs, manager, memory, network, pcie, power, processors, storage, thermal)
+_SECTIONS = (manager, components, logs, network, pcie, power, storage, thermal)
 _LANGUAGE = Language(base="Base.1.10")
 """Recorded: registry Base.1.10.3. Published: its wording, with HTTP 400 (dsx-ai-factory/infra-controller#2121)."""
 
@@ -43,8 +39,8 @@ _PATHS = Paths(
     bios=f"{paths.SYSTEM}/Bios",
     bios_settings=f"{paths.SYSTEM}/Bios/SD",
     media=tuple(f"{paths.MANAGER}/VirtualMedia/VirtualMedia{number}" for number in (1, 2, 3)),
-    multipart_push=firmware.MULTIPART_PUSH,
-    simple_update=firmware.SIMPLE_UPDATE,
+    multipart_push=manager.MULTIPART_PUSH,
+    simple_update=manager.SIMPLE_UPDATE,
     tasks=f"{paths.ROOT}/TaskService/Tasks",
 )
 _TRAITS = Traits(

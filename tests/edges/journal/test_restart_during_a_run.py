@@ -32,13 +32,13 @@ NODES = [f"n{number}" for number in range(6)]
 
 @dataclass
 class CountingStep:
-    """Does its act once to each node that it was not done to yet, as a reading of the world would show; `amid` runs in the
+    """Does its act once to each node that it was not done to yet, as a reading of the world would show; `interrupt` runs in the
     middle of it, once: between the intent and the effect on the third node.
     """
 
     step: Step
     done: Counter[str]
-    amid: Callable[[], None] = lambda: None
+    interrupt: Callable[[], None] = lambda: None
     minimum: int = 1
     linger_s: float = 0.0
     at_once: int = 8
@@ -50,7 +50,7 @@ class CountingStep:
                 acts.intend(node.id, Act.CONFIGURE_PLAY, node.name)
                 self.begun.append(node.id)
                 if len(self.begun) == 3:
-                    self.amid()
+                    self.interrupt()
                 acts.fenced([node.id], deadline).check("doing it")
                 self.done[f"{self.step.value} {node.id}"] += 1
                 acts.observed(node.id, Act.CONFIGURE_PLAY, "done")
@@ -80,10 +80,10 @@ def assert_whole(book: SqlJournal, done: Counter[str]) -> None:
         assert book.state(NodeId(node)) == fold(events, NodeId(node))
 
 
-def the_steps(done: Counter[str], amid: Callable[[], None] = lambda: None) -> list[CountingStep]:
+def the_steps(done: Counter[str], interrupt: Callable[[], None] = lambda: None) -> list[CountingStep]:
     return [
         CountingStep(Step.DISCOVER, done),
-        CountingStep(Step.INSTALL, done, amid),
+        CountingStep(Step.INSTALL, done, interrupt),
         CountingStep(Step.CONFIGURE, done),
     ]
 
