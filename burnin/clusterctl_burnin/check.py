@@ -99,10 +99,12 @@ class Watch:
 
     probes  are read both times; each reading is one state of counters or of a log
     judge   yields what was added between the two; nothing where nothing was. It may raise as the judge of a check may
+    limits  of a load, which this judge alone reads: one without a figure is the load's to report
     """
 
     probes: tuple[Probe, ...]
     judge: JudgeLoad
+    limits: tuple[LimitKey, ...] = ()
 
 
 MALFORMED = (ArithmeticError, LookupError, RecursionError, ValueError)

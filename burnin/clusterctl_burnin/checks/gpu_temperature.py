@@ -80,7 +80,7 @@ CHECK = Check(
     _judge,
     area=Area.GPU,
     causes=(Cause("nvidia_driver"), Cause("sensor_plausible", same_part=True)),
-    limits=(GPU_TEMPERATURE_ABOVE_OTHERS_MAX,),  # the memory's is gpu_load's: INCONCLUSIVE there without a figure
+    limits=(GPU_TEMPERATURE_ABOVE_OTHERS_MAX,),
     idle_only=True,
-    watch=Watch((LOAD_SAMPLES, NVIDIA_SMI), _judge_load),
+    watch=Watch((LOAD_SAMPLES, NVIDIA_SMI), _judge_load, limits=(GPU_MEMORY_TEMPERATURE_MAX,)),
 )
