@@ -46,6 +46,7 @@ trap clean_up EXIT
 tests() { as_root "$venv/bin/python" -m pytest --basetemp="$state/pytest" "$@"; }
 
 readonly processes=4  # more than two processors: most of these tests wait for servers, disks and other processes
+readonly slowest=(--durations=25 --durations-min=5)
 readonly lab_streams=${CLUSTERCTL_LAB_STREAMS:-1}
 
 if [ $# -gt 0 ]; then
@@ -54,10 +55,10 @@ if [ $# -gt 0 ]; then
 fi
 
 status=0
-tests -m "not soak and not lab" --numprocesses "$processes" --dist loadfile || status=$?
+tests -m "not soak and not lab" "${slowest[@]}" --numprocesses "$processes" --dist loadfile || status=$?
 if [ "$lab_streams" -gt 1 ]; then
-    tests -m "lab and not soak" --numprocesses "$lab_streams" --dist loadfile || status=$?
+    tests -m "lab and not soak" "${slowest[@]}" --numprocesses "$lab_streams" --dist loadfile || status=$?
 else
-    tests -m "lab and not soak" || status=$?
+    tests -m "lab and not soak" "${slowest[@]}" || status=$?
 fi
 exit "$status"

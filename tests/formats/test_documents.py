@@ -100,6 +100,14 @@ def test_a_number_may_be_a_text(value: object, whole: int | None) -> None:
         assert read_value(Everything, document, "x").whole == whole
 
 
+def test_the_first_type_of_a_union_is_tried_first() -> None:
+    """Also where another document has the same types in the other order."""
+    assert read_value(int | bool, "7", "x") == 7  # type: ignore[arg-type]
+    for kind, words in ((int | str, "whole number"), (str | int, "text"), (int | str, "whole number")):
+        with pytest.raises(ParseError, match=words):
+            read_value(kind, None, "x")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("change", "where", "message"),
     [

@@ -6,6 +6,7 @@ import argparse
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 
 from tests.mutation.campaign import campaign
@@ -26,7 +27,19 @@ def main(arguments: Sequence[str]) -> int:
     chosen = [target for target in TARGETS if target.path in paths or not (options.paths or options.changed_since)]
     if not chosen:
         print("mutation tests: no listed module has changed")
-    return max([_in_own_process(target, options.seconds / len(chosen)) for target in chosen], default=0)
+    return _judge_all(chosen, options.seconds)
+
+
+def _judge_all(chosen: Sequence[Target], seconds: float) -> int:
+    """Judge each module with its part of the time that is left; report those for which none is left."""
+    until, status = time.monotonic() + seconds, 0
+    for number, target in enumerate(chosen):
+        left = until - time.monotonic()
+        if left <= 0:
+            print(f"{target.path}: not run, the time is over", flush=True)
+        else:
+            status = max(status, _in_own_process(target, left / (len(chosen) - number)))
+    return status
 
 
 def _changed_since(commit: str) -> list[str]:

@@ -113,9 +113,14 @@ def _decoded(text: str) -> Any:
     return value
 
 
-@functools.cache
 def reader(kind: Any) -> Read:
     """Return the function that reads values of a type, made once for each type."""
+    return _reader(kind, repr(kind))
+
+
+@functools.cache
+def _reader(kind: Any, _written: str) -> Read:
+    """Return the function. Python calls `int | str` and `str | int` equal: the text shows which type is tried first."""
     while hasattr(kind, "__supertype__"):
         kind = kind.__supertype__
     if kind is Any or kind is object:
