@@ -89,14 +89,19 @@ def judge_log(
 ) -> tuple[Finding, ...]:
     """Return `found` by the inventory, then the log's own; the same entry about a failing part is its consequence."""
     table = table or shipped_table()
-    read = [entry for entry in entries if entry.message_id != UNREAD]
+    read = _without_unread(entries)
     if entries and not read:
         return (*found, _no_log(entries))
     kept = [_booted_since(one, inventory, past) for one in _standing(read, inventory, table)]
-    judged = [(one, finding) for one in kept if (finding := _finding(one, inventory, now, table.recent)) is not None]
+    findings = [(one, _finding(one, inventory, now, table.recent)) for one in kept]
+    judged = [(one, finding) for one, finding in findings if finding is not None]
     own = [_linked(one, of_its_predecessor(finding, past.findings), found) for one, finding in judged]
     new = _not_judged(kept, {one.key for one, _ in judged})
     return (*_rolled_up(found, own), *own, _summary(read, new, now, table.recent))
+
+
+def _without_unread(entries: Sequence[LogEntry]) -> list[LogEntry]:
+    return [entry for entry in entries if entry.message_id != UNREAD]
 
 
 def _not_judged(kept: Sequence[_Kept], judged: Collection[tuple[str, str]]) -> list[_Kept]:
@@ -123,16 +128,15 @@ def _standing(entries: Sequence[LogEntry], inventory: Inventory, table: LogTable
         elif entry.cleared:
             kept.pop(one.key, None)
         elif weight is not Weight.NOISE:
-            old = kept.pop(one.key, None)
-            kept[one.key] = replace(one, count=old.count + 1 if old else 1)
+            before = kept.pop(one.key).count if one.key in kept else 0
+            kept[one.key] = replace(one, count=before + 1)
     return list(reversed(kept.values()))
 
 
 def _disproved_by(old: _Kept, boot: LogEntry) -> _Kept:
     """Return `old` as disproved where the boot is certainly later: an entry without a time may be of any time."""
     until_boot = old.meaning is not None and old.meaning.rule.until_boot
-    then, after = _time(old.entry.at), _time(boot.at)
-    later = then is not None and after is not None and then < after
+    later = _is_after(_time(boot.at), _time(old.entry.at))
     return replace(old, disproved=True) if until_boot and later else old
 
 
@@ -145,9 +149,14 @@ def _booted_since(one: _Kept, inventory: Inventory, past: Past) -> _Kept:
         return one
     then = _time(one.entry.at)
     ended = _time(inventory.posted or "")
-    now_up = inventory.posted is not None and (ended is None or (then is not None and ended > then))
-    host = then is not None and past.host_at is not None and past.host_at - then > _CLOCKS_DIFFER
-    return replace(one, disproved=now_up or host)
+    now_up = inventory.posted is not None and (ended is None or _is_after(ended, then))
+    answered = past.host_at - _CLOCKS_DIFFER if past.host_at is not None else None
+    return replace(one, disproved=now_up or _is_after(answered, then))
+
+
+def _is_after(later: datetime | None, then: datetime | None) -> bool:
+    """Return whether both times are known, and in this order."""
+    return later is not None and then is not None and later > then
 
 
 def _repairs(one: _Kept, key: tuple[str, str]) -> bool:
@@ -175,8 +184,8 @@ def _finding(one: _Kept, inventory: Inventory, now: datetime, recent: timedelta)
     """Return the finding; None where it is history, or only counts as new."""
     age = _age(one.entry, now)
     today = well(inventory, one.component, one.part)
-    fresh = age is None or age <= recent
-    certainly_fresh = fresh and age is not None
+    certainly_fresh = age is not None and age <= recent
+    fresh = age is None or certainly_fresh
     if one.meaning is None:
         return _diagnosed(one, Verdict.FAIL, "") if certainly_fresh and _is_dangerous(one, today) else None
     weight, meaning, remedy = _weighed(one)
@@ -184,12 +193,10 @@ def _finding(one: _Kept, inventory: Inventory, now: datetime, recent: timedelta)
         return _diagnosed(one, Verdict.WARN, "the machine has booted since")
     if _is_history(weight, today=today, fresh=fresh):
         return None
-    lasting = one.meaning.rule.lasting
-    if today is True and not lasting:
+    if today is True and not one.meaning.rule.lasting:
         return None if weight is Weight.DEGRADED else _diagnosed(one, Verdict.WARN, "healthy again by the BMC")
-    stands = fresh if lasting else today is False or certainly_fresh
-    failed = stands and weight is Weight.FATAL
-    return _diagnosed(one, Verdict.FAIL if failed else Verdict.WARN, meaning, remedy)
+    stands = fresh if one.meaning.rule.lasting else today is False or certainly_fresh
+    return _diagnosed(one, Verdict.FAIL if stands and weight is Weight.FATAL else Verdict.WARN, meaning, remedy)
 
 
 def _is_dangerous(one: _Kept, today: bool | None) -> bool:

@@ -70,37 +70,42 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         )
 
 
+def _absent(pool: str) -> Finding:
+    return Finding(
+        check=_NAME,
+        verdict=Verdict.FAIL,
+        code=Code.POOL_ABSENT,
+        subject=pool,
+        cause="the pool is absent",
+        measured="none",
+        expected="ONLINE",
+        remedy=f"run zpool import on the node, then zpool import {pool} if it lists the pool",
+    )
+
+
+def _degraded(pool: PoolStatus) -> Finding:
+    return Finding(
+        check=_NAME,
+        verdict=Verdict.FAIL,
+        code=Code.POOL_DEGRADED,
+        subject=pool.name,
+        cause=pool.status or f"the pool is {pool.state}",
+        measured=pool.state,
+        expected="ONLINE",
+        remedy=pool.action or f"read zpool status {pool.name} on the node",
+    )
+
+
 def _health(promised: PoolRecord, pools: list[PoolStatus]) -> Iterator[Finding]:
     if not pools:
-        remedy = f"run zpool import on the node, then zpool import {promised.pool} if it lists the pool"
-        yield Finding(
-            check=_NAME,
-            verdict=Verdict.FAIL,
-            code=Code.POOL_ABSENT,
-            subject=promised.pool,
-            cause="the pool is absent",
-            measured="none",
-            expected="ONLINE",
-            remedy=remedy,
-        )
+        yield _absent(promised.pool)
         return
     (pool,) = pools
     lost = [disk for disk in pool.disks if disk.state not in ("ONLINE", "AVAIL", "INUSE")]
     yield from (_lost(pool, disk) for disk in lost)
     yield from (_unsound(disk) for disk in pool.disks if any(disk.errors) and disk not in lost)
     if pool.state != "ONLINE" and not lost:
-        remedy = pool.action or f"read zpool status {pool.name} on the node"
-        cause = pool.status or f"the pool is {pool.state}"
-        yield Finding(
-            check=_NAME,
-            verdict=Verdict.FAIL,
-            code=Code.POOL_DEGRADED,
-            subject=pool.name,
-            cause=cause,
-            measured=pool.state,
-            expected="ONLINE",
-            remedy=remedy,
-        )
+        yield _degraded(pool)
     if pool.errors != "No known data errors":
         remedy = f"list the files with zpool status -v {pool.name}, restore them from a copy, then zpool clear"
         yield Finding(

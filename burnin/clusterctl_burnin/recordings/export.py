@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -36,24 +36,33 @@ class Export:
 
 def export(node: NodeState, evidence: Sequence[Evidence], probes: Iterable[Probe]) -> Export | None:
     """Return the recording of `node` (as it stood then); None where no probe's answer is among the evidence."""
-    kept = [session for item in evidence if (session := session_in(item)) is not None]
+    kept = [session for session in map(session_in, evidence) if session is not None]
     loaded = {command: name for session in kept for name, command in session.commands.items()}
     asked = {command: Probe(name, tuple(shlex.split(command))) for command, name in loaded.items()}
     asked |= {shlex.join(probe.argv): probe for probe in probes}
     sessions = [session for session in kept if not session.load]
-    answers: dict[str, Evidence] = {}
-    for item in sorted(evidence, key=lambda one: one.at):  # the checks come first; the loads' watch asks some again
-        if item.source in asked:
-            answers.setdefault(item.source, item)
-    results = {
-        source: result for source, item in answers.items() if (result := result_in(asked[source], item)) is not None
-    }
+    answers = _first_answers(evidence, asked)
+    results = _results(answers, asked)
     if not results:
         return None
     left_out = dict.fromkeys(item.source for item in evidence if item.source not in {*results, SOURCE})
     readings = _readings(tuple(results.values()), [answers[source] for source in results], sessions)
     document = _head(node, sessions) | {"readings": readings}
     return Export(document, len(results), tuple(left_out))
+
+
+def _first_answers(evidence: Sequence[Evidence], asked: Collection[str]) -> dict[str, Evidence]:
+    """Return the first answer to each command: the checks come first, and the loads' watch asks some again."""
+    answers: dict[str, Evidence] = {}
+    for item in sorted(evidence, key=lambda one: one.at):
+        if item.source in asked:
+            answers.setdefault(item.source, item)
+    return answers
+
+
+def _results(answers: Mapping[str, Evidence], asked: Mapping[str, Probe]) -> dict[str, ProbeResult]:
+    found = {source: result_in(asked[source], item) for source, item in answers.items()}
+    return {source: result for source, result in found.items() if result is not None}
 
 
 def result_in(probe: Probe, evidence: Evidence) -> ProbeResult | None:

@@ -64,9 +64,9 @@ class Rejudging:
     solo: Sequence[NodeLoad] = ()
 
     def judged(self, recording: Recording, kind: Kind) -> Judged:
-        left_out = {NEEDS_THE_SITE} | (
-            {NEEDS_THE_CLOCK} if recording.sent is None or recording.received is None else set()
-        )
+        left_out = {NEEDS_THE_SITE}
+        if recording.sent is None or recording.received is None:
+            left_out.add(NEEDS_THE_CLOCK)
         checks = [check for check in self.checks if check.name not in left_out]
         readings = recording.readings
         expected = Expected(
@@ -81,11 +81,9 @@ class Rejudging:
             network=HostNetwork(),
         )
         loads = [load.check(kind.limits) for load in self.solo]
-        kept = [load for load in loads if all(probe.name in readings.probes for probe in load.probes)]
-        not_judged = (
-            *(check.name for check in self.checks if check.name in left_out),
-            *(load.name for load in loads if load not in kept),
-        )
+        kept = [load for load in loads if readings.probes.keys() >= {probe.name for probe in load.probes}]
+        judged = {check.name for check in (*checks, *kept)}
+        not_judged = tuple(check.name for check in (*self.checks, *loads) if check.name not in judged)
         findings = judge([*checks, *kept], readings, expected).findings
         return Judged(
             NodeVerdict(recording.node, findings, not_judged),

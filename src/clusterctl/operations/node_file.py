@@ -8,7 +8,8 @@ from clusterctl.edges.disk import named_path_explained, write_whole
 from clusterctl.edges.site import contents
 from clusterctl.edges.site.roles import wanted
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.node import Stage
+from clusterctl.fleet.node import Serial, Stage
+from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.host_configuration import driver_of
 from clusterctl_burnin.node_check.build import build
@@ -18,17 +19,22 @@ NEEDS_THE_CONTROLLER = ("clock_offset", "host_network")
 """Checks that compare the node with the controller's clock or with the site's network plan."""
 
 
+def _identified(context: SiteContext) -> list[tuple[Serial, NodeState]]:
+    """Return the nodes that are not retired and have a serial, with it."""
+    living = (node for node in context.journal.states() if node.stage is not Stage.RETIRED)
+    return [(node.serial, node) for node in living if node.serial]
+
+
 def content(context: SiteContext) -> Content:
     """Return what the file holds. Raises `UsageError` where no node of the site is known by its serial."""
     site = context.site
     suite, roles = contents.suite(site), wanted(site)
     left_out = tuple(check.name for check in suite.checks if check.idle_only or check.name in NEEDS_THE_CONTROLLER)
     skus = {sku.name: SkuFacts(sku=sku, limits=contents.limits(site, sku.limits)) for sku in site.skus}
-    known = (node for node in context.journal.states() if node.sku in skus and node.stage is not Stage.RETIRED)
     nodes = {
-        node.name: NodeFacts(serial=node.serial, sku=node.sku, driver_version=driver_of(roles, node))
-        for node in known
-        if node.serial
+        node.name: NodeFacts(serial=serial, sku=node.sku, driver_version=driver_of(roles, node))
+        for serial, node in _identified(context)
+        if node.sku in skus
     }
     if not nodes:
         raise UsageError("no node's serial is known", where=site.folder.name, remedy="run clusterctl discover first")

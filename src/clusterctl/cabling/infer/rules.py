@@ -78,18 +78,23 @@ class HostRule:
     groups: tuple[Mapping[str, str], ...]
 
 
+def _leaf_groups(cables: Iterable[HostCable]) -> list[dict[str, str]]:
+    """Return the groups of leaves that serve the same hosts, each as rail → leaf."""
+    by_leaf: dict[str, list[HostCable]] = defaultdict(list)
+    for cable in cables:
+        by_leaf[cable.leaf.device].append(cable)
+    rails = {leaf: majority(cable.adapter.port for cable in here) for leaf, here in by_leaf.items()}
+    hosts_of = {leaf: {c.adapter.device for c in by_leaf[leaf]} for leaf, rail in rails.items() if rail}
+    return [_by_rail(group, rails) for group in alike(hosts_of)]
+
+
 def infer_hosts(cables: Iterable[HostCable]) -> HostRule:
     """Return the rule of the hosts: leaves with one rail each, in groups that serve the same hosts.
 
     A host is in the same port of each of them, or its port follows from its number; else nothing is expected.
     """
     cables = tuple(cables)
-    by_leaf: dict[str, list[HostCable]] = defaultdict(list)
-    for cable in cables:
-        by_leaf[cable.leaf.device].append(cable)
-    rails = {leaf: majority(cable.adapter.port for cable in here) for leaf, here in by_leaf.items()}
-    hosts_of = {leaf: {c.adapter.device for c in by_leaf[leaf]} for leaf, rail in rails.items() if rail}
-    groups = [_by_rail(group, rails) for group in alike(hosts_of)]
+    groups = _leaf_groups(cables)
     of_leaf = {leaf: number for number, group in enumerate(groups) for leaf in group.values()}
     homes = _homes(cables, of_leaf)
     members: dict[int, list[HostCable]] = defaultdict(list)
@@ -126,26 +131,35 @@ def _of_group(cables: Iterable[HostCable], group: Mapping[str, str]) -> list[End
     by_host: dict[str, list[HostCable]] = defaultdict(list)
     for cable in cables:
         by_host[cable.adapter.device].append(cable)
-    ports = _ports(by_host)
-    known = Counter(port for port in ports.values() if port)
+    ports = _distinct(_ports(by_host))
     every = majority(frozenset(cable.adapter.port for cable in here) for here in by_host.values()) or frozenset()
     return [
         frozenset((PortName(group[rail], str(port)), PortName(host, rail)))
         for host, port in ports.items()
-        if port and known[port] == 1
         for rail in sorted(every | {cable.adapter.port for cable in by_host[host]})
         if rail in group
     ]
 
 
-def _ports(by_host: Mapping[str, list[HostCable]]) -> dict[str, int | None]:
-    """Return host → its port number: the same on most of its leaves, else by its own number as its namesakes'."""
-    ports = {host: majority(cable.number for cable in here) for host, here in by_host.items()}
+def _usual_offsets(by_host: Mapping[str, list[HostCable]]) -> dict[str, int | None]:
+    """Return the difference of port number and host number by the stem of the hosts' names."""
     offsets: dict[str, list[int]] = defaultdict(list)
     for host, here in by_host.items():
         stem, number = _numbered(host)
         offsets[stem] += [cable.number - number for cable in here if number is not None]
-    usual = {stem: majority(found) for stem, found in offsets.items()}
+    return {stem: majority(found) for stem, found in offsets.items()}
+
+
+def _distinct(ports: Mapping[str, int | None]) -> dict[str, int]:
+    """Return the ports that are known and of one host only."""
+    count = Counter(ports.values())
+    return {host: port for host, port in ports.items() if port and count[port] == 1}
+
+
+def _ports(by_host: Mapping[str, list[HostCable]]) -> dict[str, int | None]:
+    """Return host → its port number: the same on most of its leaves, else by its own number as its namesakes'."""
+    ports = {host: majority(cable.number for cable in here) for host, here in by_host.items()}
+    usual = _usual_offsets(by_host)
     last = max((cable.number for here in by_host.values() for cable in here), default=0)
     for host, port in ports.items():
         stem, number = _numbered(host)
@@ -172,17 +186,23 @@ class TrunkRule:
     pods: tuple[tuple[str, ...], ...]
 
 
+def _neighbours(trunks: Iterable[Ends]) -> Mapping[str, Counter[str]]:
+    """Return the number of cables from each switch to each other one."""
+    near: dict[str, Counter[str]] = defaultdict(Counter)
+    for ends in trunks:
+        a, b = (end.device for end in ends)
+        near[a][b] += 1
+        near[b][a] += 1
+    return near
+
+
 def tiers(trunks: Iterable[Ends], hosts_at: Mapping[str, int]) -> dict[str, int]:
     """Switch → how many steps it is above the leaves, which are 0. `hosts_at` counts the host cables of a switch.
 
     More than one cable, and an eighth of all, makes a switch's tier: a host in a spine's port makes it no leaf.
     Switches of no tier are left out.
     """
-    near: dict[str, Counter[str]] = defaultdict(Counter)
-    for ends in trunks:
-        a, b = (end.device for end in ends)
-        near[a][b] += 1
-        near[b][a] += 1
+    near = _neighbours(trunks)
     cables = {device: near[device].total() + hosts_at.get(device, 0) for device in (*near, *hosts_at)}
     edge = {device for device, count in hosts_at.items() if count > max(1, _TIER_SHARE * cables[device])}
     level = dict.fromkeys(edge, 0)
@@ -196,16 +216,22 @@ def tiers(trunks: Iterable[Ends], hosts_at: Mapping[str, int]) -> dict[str, int]
     return level
 
 
-def infer_trunks(trunks: Iterable[Ends], level: Mapping[str, int]) -> TrunkRule:
-    """Return the rule of the cables one tier up. In a pod, port p of each switch leads to the same upper one.
-
-    There, all cables of one lower switch are in the same port number, counted on where several run in parallel.
-    """
+def _upward(trunks: Iterable[Ends], level: Mapping[str, int]) -> dict[str, dict[int, PortName]]:
+    """Return the port one tier up to which each port of a switch leads."""
     up: dict[str, dict[int, PortName]] = defaultdict(dict)
     for ends in trunks:
         low, high = sorted(ends, key=lambda end: level.get(end.device, -1))
         if level.get(low.device, -1) + 1 == level.get(high.device) and level.get(low.device, -1) >= 0:
             up[low.device][int(low.port)] = high
+    return up
+
+
+def infer_trunks(trunks: Iterable[Ends], level: Mapping[str, int]) -> TrunkRule:
+    """Return the rule of the cables one tier up. In a pod, port p of each switch leads to the same upper one.
+
+    There, all cables of one lower switch are in the same port number, counted on where several run in parallel.
+    """
+    up = _upward(trunks, level)
     pods = alike({low: {high.device for high in ports.values()} for low, ports in up.items()})
     expected = [ends for pod in pods for ends in _of_pod({low: up[low] for low in pod})]
     count = Counter(end for ends in expected for end in ends)

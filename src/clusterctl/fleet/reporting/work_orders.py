@@ -190,6 +190,15 @@ def _decided(node: NodeState, step: Step) -> Finding:
     )
 
 
+def _slot(tasks: Sequence[_Task]) -> str:
+    """Return the first slot that is known."""
+    return next(filter(None, (task.part.slot for task in tasks)), "")
+
+
+def _evidence(tasks: Sequence[_Task]) -> tuple[Digest, ...]:
+    return tuple(dict.fromkeys(digest for task in tasks for digest in task.finding.evidence))
+
+
 def _of_tasks(tasks: Sequence[_Task], planned: Planned) -> WorkOrder:
     """Return the order for one part, or for one cable, which may keep several nodes back."""
     first = tasks[0]
@@ -200,11 +209,11 @@ def _of_tasks(tasks: Sequence[_Task], planned: Planned) -> WorkOrder:
         location=first.node.location,
         nodes=_concerned(tasks),
         part=_cabling(tasks) if cable else " / ".join(dict.fromkeys(task.part.subject for task in tasks)),
-        slot="" if cable else next(filter(None, (task.part.slot for task in tasks)), ""),
+        slot="" if cable else _slot(tasks),
         serial="" if cable else first.part.serial,
         cables=tuple(dict.fromkeys(cable for task in tasks for cable in _cables(task, planned))),
         findings=tuple(sorted(findings.values(), key=lambda finding: -finding.verdict.rank)),
-        evidence=tuple(dict.fromkeys(digest for task in tasks for digest in task.finding.evidence)),
+        evidence=_evidence(tasks),
         notes=tuple(dict.fromkeys(note for task in tasks for note in task.notes)),
     )
 

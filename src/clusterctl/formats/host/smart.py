@@ -169,14 +169,17 @@ def _drive(drive: _Drive, *, is_volume: bool) -> SmartDrive:
             drive.name, serial, model, None, messages or "smartctl could not open the drive", not is_volume
         )
     if read.smart_status is None:
-        support = read.smart_support
-        capable = read.smartctl.exit_status != 0 if support is None else support.available  # before smartctl 7.3
-        return SmartDrive(drive.name, serial, model, None, messages or "it reports no health", capable)
+        return SmartDrive(drive.name, serial, model, None, messages or "it reports no health", _is_capable(read))
     smart = _smart(read)
-    counts = (smart.pending, smart.uncorrected, smart.reallocated)
-    if smart.passed and all(count is None for count in counts):
+    if smart.passed and {smart.pending, smart.uncorrected, smart.reallocated} == {None}:
         return SmartDrive(drive.name, serial, model, None, messages or "it reports no error counters")
     return SmartDrive(drive.name, serial, model, smart, "")
+
+
+def _is_capable(read: _Smart) -> bool:
+    if read.smart_support is None:  # before smartctl 7.3
+        return read.smartctl.exit_status != 0
+    return read.smart_support.available
 
 
 def _smart(read: _Smart) -> DriveSmart:
