@@ -15,7 +15,7 @@ WRONG_CABLE, BAD = "node002", "node003"
 
 
 def findings(site: Site, name: str) -> list[dict[str, Any]]:
-    return [one for one in site.ask("why", name)["findings"] if one["verdict"] == "fail"]
+    return [one for one in site.ask("why", name)["nodes"][0]["findings"] if one["verdict"] == "fail"]
 
 
 def test_a_roce_site_becomes_gold_except_for_what_is_wrong(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -23,15 +23,15 @@ def test_a_roce_site_becomes_gold_except_for_what_is_wrong(tmp_path_factory: pyt
     folder = tmp_path_factory.mktemp("r")
     faults = ("--fault", f"swapped-cable:{WRONG_CABLE}", "--fault", f"pcie-width:{BAD}:mlx5_3")
     options = ("--hosts", "4", "--rails", "8", "--short", "--fabric", "roce", *faults)
-    with running_lab("e2er", "10.173.0.0/16", folder, *options) as lab:
+    with running_lab("e2ero", "10.186.0.0/16", folder, *options) as lab:
         site = Site(lab, folder / "runs")
         assert not (site.folder / "wiring.csv").exists()
         run = site.run("bootstrap", "--yes")
         assert run.wait() == 1, run.stderr + run.stdout
         assert site.stages() == {
             "node001": "gold",
-            WRONG_CABLE: "quarantine",
-            BAD: "quarantine",
+            WRONG_CABLE: "quarantined",
+            BAD: "quarantined",
             "node004": "gold",
         }, run.stdout
         assert {one["check"] for one in findings(site, WRONG_CABLE)} == {"ethernet_cable"}

@@ -21,6 +21,7 @@ from clusterctl.operations.serial import from_data, to_data
 WORKING = {
     "Control",  # callbacks
     "Feature",
+    "FleetSnapshot",
     "GoldPool",
     "NightRun",
     "NodeOperation",
