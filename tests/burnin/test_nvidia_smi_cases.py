@@ -21,7 +21,7 @@ TABLE = yaml.safe_load((DATA / "cases.yml").read_text())
 MACHINES: Mapping[str, Mapping[str, Any]] = TABLE["machines"]
 CASES: Mapping[str, Mapping[str, Any]] = TABLE["cases"]
 JUDGED = tuple(name for name, check in CHECKS.items() if "nvidia_smi" in {probe.name for probe in check.probes})
-EDGE = ("gpudirect_rdma", "docker_gpu", "gpu_topology", "nvlink", "nvlink_errors", "site_firmware")
+EDGE = ("dcgm_exporter", "gpudirect_rdma", "docker_gpu", "gpu_topology", "nvlink", "nvlink_errors", "site_firmware")
 """They read other tools as well, which the healthy node of the kit answers for."""
 
 

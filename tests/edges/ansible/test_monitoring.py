@@ -183,7 +183,8 @@ def test_an_xid_of_a_node_is_one_message_and_one_when_it_is_gone(site: tuple[Out
     """Prometheus finds the node by the journal's targets and leaves its BMC out; the message has place, Xid and token."""
     outside, port, _ = site
     await_true("the node is scraped", lambda: scraped(port).get(("node_exporter", "n1")) == "1")
-    assert {job for job, _ in scraped(port)} == {"prometheus", "alertmanager", "node_exporter"}
+    jobs = {"prometheus", "alertmanager", "node_exporter"}
+    await_true("each job is scraped, and no other", lambda: {job for job, _ in scraped(port)} == jobs)
     assert outside.posted == []
 
     outside.metrics = XID.format(79)

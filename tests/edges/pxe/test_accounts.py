@@ -20,8 +20,8 @@ HTTP, DHCP, UNPRIVILEGED = Account(HTTP_USER, 990, 990), Account(DHCP_USER, 991,
     ("http", "dhcp", "health", "found", "remedy"),
     [
         (HTTP, DHCP, Health.OK, "the HTTP service runs as clusterctl-pxe, dnsmasq as dnsmasq", ""),
-        (UNPRIVILEGED, DHCP, Health.WARN, "the HTTP service runs as shared", "adduser --system .* clusterctl-pxe"),
-        (HTTP, UNPRIVILEGED, Health.WARN, "dnsmasq as shared", "adduser --system .* dnsmasq"),
+        (UNPRIVILEGED, DHCP, Health.WARN, f"the HTTP service runs as {SHARED}", "adduser --system .* clusterctl-pxe"),
+        (HTTP, UNPRIVILEGED, Health.WARN, f"dnsmasq as {SHARED}", "adduser --system .* dnsmasq"),
         (None, None, Health.WARN, "run as ops, the user of clusterctl", "run clusterctl as root"),
     ],
 )

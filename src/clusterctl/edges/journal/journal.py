@@ -111,7 +111,9 @@ class SqlJournal:
 
     def states(self, since: int = 0) -> tuple[NodeState, ...]:
         columns = (states_table.c.node, states_table.c.state, states_table.c.state_digest)
-        query = select(*columns).where(states_table.c.last_seq > since).order_by(states_table.c.name)
+        query = select(*columns).order_by(states_table.c.name)
+        if since:  # not a condition of all: a damaged `last_seq` would hide its node
+            query = query.where(states_table.c.last_seq > since)
         rows = self._database.read(lambda connection: connection.execute(query).mappings().all())
         return tuple(states.state_of(row) for row in rows)
 
