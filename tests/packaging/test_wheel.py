@@ -21,6 +21,8 @@ DATA = {
     "src/clusterctl/data/site": "clusterctl/data/site",
     "burnin/clusterctl_burnin/limits": "clusterctl_burnin/limits",
     "burnin/clusterctl_burnin/suites": "clusterctl_burnin/suites",
+    "web/clusterctl_web/static": "clusterctl_web/static",
+    "web/clusterctl_web/templates": "clusterctl_web/templates",
 }
 """Folder of the checkout → folder of the wheel."""
 
@@ -97,7 +99,7 @@ def test_data_travels_with_the_program(wheel: Path, folder: str) -> None:
 def test_nothing_takes_a_generic_name(wheel: Path) -> None:
     """The wheel's packages carry the product's name: no top-level `cli`, `burnin`, `tests`; and no emulator is in it."""
     top = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
-    packages = {"clusterctl", "clusterctl_burnin", "clusterctl_cli"}
+    packages = {"clusterctl", "clusterctl_burnin", "clusterctl_cli", "clusterctl_web"}
     assert {name for name in top if not name.endswith(".dist-info")} == packages
 
 

@@ -103,7 +103,7 @@ def monitoring() -> Iterator[Monitoring]:
         pytest.skip("mmdebstrap or apt-utils is not installed")
     with (
         tempfile.TemporaryDirectory(prefix="mo", dir="/var/tmp") as state,
-        rehearsal(Path(state), lab="montest", network="10.223.0.0/16", count=2) as lab,
+        rehearsal(Path(state), lab="montest", network="10.188.0.0/16", count=2) as lab,
     ):
         yield Monitoring(lab)
 

@@ -54,7 +54,7 @@ def lab() -> Iterator[Rehearsal]:
         yield lab
 
 
-NETWORK = os.environ.get("CLUSTERCTL_NODE_CHECK_NETWORK", "10.121.0.0/16")
+NETWORK = os.environ.get("CLUSTERCTL_NODE_CHECK_NETWORK", "10.187.0.0/16")
 
 
 def node_file(serials: dict[str, str]) -> bytes:
