@@ -14,6 +14,7 @@ import pytest
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.host.kernel_log import added_lines
+from clusterctl.formats.host.load_samples import parse_load_samples
 from clusterctl_burnin.check import Area
 from clusterctl_burnin.loads.obstacles import obstacle
 from clusterctl_burnin.probe import ProbeResult, Readings, Status
@@ -315,6 +316,19 @@ def test_the_recorded_samples_give_the_second() -> None:
     mark = disturbed("gpu_load", found(readings(), then))
     assert mark is not None
     assert mark.verdict is Verdict.FAIL
+
+
+def test_the_samples_of_a_real_h100() -> None:
+    """Recorded on an H100 under gpu_load, with a program that reads a wild address in second 13: what the sampler saw, at
+    0.3 % of a processor; the load was at the power limit, with its clocks lowered and no other reason.
+    """
+    samples = parse_load_samples((SAMPLES / "h100-xid.json").read_text())
+    assert samples.kernel.whole
+    assert [text for *_, text in samples.kernel.lines if "Xid (PCI:0000:1b:00): 31" in text]
+    assert {second for second, *_ in samples.kernel.lines} == {13.0}
+    highs = {one.gauge: one.high for one in samples.highs("gpu")}
+    assert (highs["power"], highs["temperature"], highs["memory_temperature"]) == (701.65, 57.0, 58.0)
+    assert samples.rises("gpu_ecc") == ()
 
 
 def test_a_followed_log_replaces_what_the_ring_lost() -> None:
