@@ -103,7 +103,10 @@ class LiveFleet:
 
     def changed(self, since: int) -> tuple[int, Mapping[str, Tile]]:
         """Return the last event's number, and the tiles of nodes with events after `since`, by name."""
-        last, now = self.refresh(), current_time()
+        last = self.refresh()
+        if last <= since:
+            return last, {}
+        now = current_time()
         return last, {one.name: tile(one, now) for one in self._summaries_since(since)}
 
     def _summaries_since(self, since: int) -> Iterator[NodeSummary]:

@@ -22,7 +22,7 @@ from clusterctl.edges.site.night_record import read_record
 from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
-from clusterctl.fleet.nightly.record import NightRecord
+from clusterctl.fleet.nightly.record import NightRecord, gauges
 from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.payloads.hardware import FabricFault
 from clusterctl.fleet.payloads.node import ReportRecorded, StepStarted
@@ -117,7 +117,7 @@ class _Families:
         yield _counted(
             "fabric_faults", "Open faults of the fabric.", Counter(fault.kind for fault in found.faults), "kind"
         )
-        yield from _nights(found.night)
+        yield from (_one(*gauge) for gauge in (gauges(found.night) if found.night else ()))
         yield from _pool(found)
         yield from _journal(found.journal)
 
@@ -252,21 +252,6 @@ def _quantile(values: Sequence[float], quantile: float) -> float:
     if len(values) == 1 or quantile == 1:
         return max(values)
     return statistics.quantiles(values, n=100, method="inclusive")[round(quantile * 100) - 1]
-
-
-def _nights(night: NightRecord | None) -> Iterator[Metric]:
-    if night is None:
-        return
-    ended = night.ended.timestamp() if night.ended else 0.0
-    rows = (
-        ("last_begin_timestamp_seconds", "When the last nightly burn-in began.", night.began.timestamp()),
-        ("last_end_timestamp_seconds", "When the last nightly burn-in came to its end; 0: never.", ended),
-        ("tested_nodes", "Nodes that it tested.", night.tested),
-        ("failed_nodes", "Nodes that it tested and that are not gold any more.", night.failed),
-        ("overdue_nodes", "Gold nodes with evidence older than allowed after it.", night.overdue),
-    )
-    for name, text, value in rows:
-        yield _one(f"nightly_{name}", text, value)
 
 
 def _pool(found: FleetSnapshot) -> Iterator[Metric]:

@@ -21,22 +21,27 @@ class NightRecord:
     overdue: int = 0
 
 
-def metrics(record: NightRecord) -> str:
-    """Return Prometheus's text format (https://prometheus.io/docs/instrumenting/exposition_formats/), for a textfile
-    collector. A rule of the alert manager compares the time of the last end with the current time.
+def gauges(record: NightRecord) -> tuple[tuple[str, str, float], ...]:
+    """Return name, help text and value of each metric; a rule of the alert manager compares the time of the last end
+    with the current time.
     """
     ended = record.ended.timestamp() if record.ended else 0.0
-    rows = (
-        ("last_begin_timestamp_seconds", "When the last nightly burn-in began.", record.began.timestamp()),
-        ("last_end_timestamp_seconds", "When the last nightly burn-in came to its end; 0: never.", ended),
-        ("tested_nodes", "Nodes that it tested.", record.tested),
-        ("failed_nodes", "Nodes that it tested and that are not gold any more.", record.failed),
-        ("overdue_nodes", "Gold nodes with evidence older than allowed after it.", record.overdue),
+    return (
+        ("nightly_last_begin_timestamp_seconds", "When the last nightly burn-in began.", record.began.timestamp()),
+        ("nightly_last_end_timestamp_seconds", "When the last nightly burn-in came to its end; 0: never.", ended),
+        ("nightly_tested_nodes", "Nodes that it tested.", record.tested),
+        ("nightly_failed_nodes", "Nodes that it tested and that are not gold any more.", record.failed),
+        ("nightly_overdue_nodes", "Gold nodes with evidence older than allowed after it.", record.overdue),
     )
+
+
+def metrics(record: NightRecord) -> str:
+    """Return Prometheus's text format (https://prometheus.io/docs/instrumenting/exposition_formats/), for a textfile
+    collector.
+    """
     return "".join(
-        f"# HELP clusterctl_nightly_{name} {words}\n# TYPE clusterctl_nightly_{name} gauge\n"
-        f"clusterctl_nightly_{name} {value:.0f}\n"
-        for name, words, value in rows
+        f"# HELP clusterctl_{name} {text}\n# TYPE clusterctl_{name} gauge\nclusterctl_{name} {value:.0f}\n"
+        for name, text, value in gauges(record)
     )
 
 
