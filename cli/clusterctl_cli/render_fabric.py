@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clusterctl.fleet.durations import utc_text
-from clusterctl.fleet.payloads.hardware import FabricFault, FabricLinksJudged
+
+if TYPE_CHECKING:
+    from clusterctl.fleet.payloads.hardware import FabricFault, FabricLinksJudged
 
 _NAMED = 10
 

@@ -24,8 +24,8 @@ from clusterctl.fleet.event import Event, Kind, NewEvent, Stream
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState, NodeSummary
-from clusterctl.ports import Claim, Claims, Clock
-from clusterctl.ports.journal import JournalHealth
+from clusterctl.ports.deadline import Clock
+from clusterctl.ports.journal import Claim, Claims, JournalHealth
 
 _SIZE = {
     "sqlite": text("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"),

@@ -1,4 +1,7 @@
-"""Rows of the tables as events and node states. A stored state is always the fold of its node's events."""
+"""Rows of the tables as events and node states. A stored state is always the fold of its node's events.
+
+Commands that only read states import neither the fold nor the types of events.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ from clusterctl.edges.journal.tables import event as events_table
 from clusterctl.edges.journal.tables import node_state as states_table
 from clusterctl.fleet.codec import state_from_json, state_to_json, summary_from_json, summary_to_json
 from clusterctl.fleet.event import Event, Stream
-from clusterctl.fleet.fold import apply, fold
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState, NodeSummary
 
@@ -41,6 +43,8 @@ def summary_of(row: Row) -> NodeSummary:
 
 def move(connection: Connection, events: Iterable[Event]) -> None:
     """Apply `events` to the stored states of their nodes, in the events' own transaction."""
+    from clusterctl.fleet.fold import apply
+
     moved: dict[NodeId, NodeState] = {}
     for event in events:
         if event.stream is Stream.NODE:
@@ -52,6 +56,8 @@ def move(connection: Connection, events: Iterable[Event]) -> None:
 
 def rebuild(connection: Connection) -> None:
     """Write every node state again from its events."""
+    from clusterctl.fleet.fold import fold
+
     connection.execute(delete(states_table))
     of_nodes = events_table.c.stream == Stream.NODE.value
     nodes = connection.execute(select(events_table.c.subject).where(of_nodes).distinct())
