@@ -9,10 +9,9 @@ from pathlib import Path
 from clusterctl.edges.netbox.import_record import ImportRecord, digest
 from clusterctl.edges.netbox.reading import SiteReading
 from clusterctl.edges.site import Site
-from clusterctl.edges.site.contents import MAX_PLAN_BYTES
 from clusterctl.edges.site.host_networks import network_rules
 from clusterctl.edges.site.sheet_import import content_digest, is_example
-from clusterctl.edges.site.textfile import read_bytes
+from clusterctl.edges.site.textfile import MAX_PLAN_BYTES, read_bytes
 from clusterctl.fleet.csv_text import csv_text
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.wiring import PlannedCable, WiringPlan, settle
@@ -20,7 +19,7 @@ from clusterctl.fleet.natural_order import natural_key
 from clusterctl.formats.file_text import text_in
 from clusterctl.formats.netbox.nodes import InterfaceAddress, address_plan
 from clusterctl.formats.netbox.records import Conflict
-from clusterctl.formats.netbox.wiring import CableChoice, PlanKind, plans
+from clusterctl.formats.netbox.wiring import CableChoice, SitePlans, plans
 from clusterctl.formats.site.sheets import COLUMNS, read_address_sheet
 from clusterctl.formats.wiring.csv_plan import ethernet_csv, read_ethernet_csv, wiring_csv
 from clusterctl.formats.wiring.plan import decode_plan
@@ -76,22 +75,26 @@ def planned_files(
 ) -> tuple[list[PlannedFile], list[Conflict], list[str]]:
     """Return the files, the conflicts among cables, and warnings. `names`: the nodes by the ids of their devices."""
     netbox = site.settings.netbox
+    roles = frozenset(netbox.node_roles if netbox else ())
     choice = CableChoice(
         nodes=names,
+        left_out=frozenset(device.id for device in reading.devices if device.role in roles) - names.keys(),
         devices={device.id: device for device in reading.devices},
         fabric_roles=frozenset(netbox.fabric_roles if netbox else ()),
         ethernet_roles=frozenset(netbox.ethernet_roles if netbox else ()),
         ports=reading.ports,
     )
-    found, conflicts = plans(reading.cables, reading.far_ends, choice)
+    found = plans(reading.cables, reading.far_ends, choice)
     warnings: list[str] = []
+    if found.left_out:
+        warnings.append(f"{found.left_out} cables of devices that are left out are in no plan")
     drafts = [*_plan_drafts(site, found, warnings), *_address_draft(site, reading, names, warnings)]
-    return [_planned(site, draft, record, overwrite=overwrite) for draft in drafts], conflicts, warnings
+    return [_planned(site, draft, record, overwrite=overwrite) for draft in drafts], [*found.conflicts], warnings
 
 
-def _plan_drafts(site: Site, found: Mapping[PlanKind, WiringPlan], warnings: list[str]) -> Iterator[_Draft]:
+def _plan_drafts(site: Site, found: SitePlans, warnings: list[str]) -> Iterator[_Draft]:
     """Yield the plans that have cables."""
-    fabric, ethernet = found[PlanKind.FABRIC], found[PlanKind.ETHERNET]
+    fabric, ethernet = found.fabric, found.ethernet
     if fabric.cables:
         name = site.settings.fabric.plan
         yield _Draft(name, wiring_csv(fabric), _cable_lines(fabric), _fabric_lines)

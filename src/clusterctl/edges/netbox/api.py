@@ -120,7 +120,7 @@ class NetboxApi:
         futures = [self._pool.submit(self._page, listing, offset) for offset in offsets]
         pages = [future.result() for future in futures]
         items = list(chain(first, *(page for page, _ in pages)))
-        ids = [item["id"] for item in items if isinstance(item, dict) and isinstance(item.get("id"), int)]
+        ids = [item["id"] for item in items if isinstance(item.get("id"), int)]
         whole = all(count == number for _, count in pages) and len(items) == number and len(set(ids)) == len(ids)
         return items if whole else None
 
@@ -133,6 +133,8 @@ class NetboxApi:
             number = request.count
         except (KeyError, TypeError) as error:
             raise ParseError(f"NetBox's answer is no list of {listing.page}", where=self.url) from error
+        if not all(isinstance(item, dict) for item in items):
+            raise ParseError(f"NetBox's list of {listing.page} holds what is no object", where=self.url)
         if isinstance(number, bool) or not isinstance(number, int) or number < 0:
             raise ParseError(f"NetBox's list of {listing.page} has no count", where=self.url)
         return items, number

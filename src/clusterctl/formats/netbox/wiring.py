@@ -33,9 +33,13 @@ class PlanKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CableChoice:
-    """Which devices have the cables: nodes by id and name, switches by the slugs of their roles."""
+    """Which devices have the cables: nodes by id and name, switches by the slugs of their roles.
+
+    `left_out` are devices with a node's role that are none: they have a conflict of their own, and their cables none.
+    """
 
     nodes: Mapping[int, str]
+    left_out: frozenset[int]
     devices: Mapping[int, Device]
     fabric_roles: frozenset[str]
     ethernet_roles: frozenset[str]
@@ -76,6 +80,7 @@ class _Plans:
     cables: dict[PlanKind, list[PlannedCable]] = field(default_factory=lambda: {kind: [] for kind in PlanKind})
     conflicts: list[Conflict] = field(default_factory=list)
     taken: dict[PortName, Cable] = field(default_factory=dict)
+    left_out: int = 0
 
     def refuse(self, cable: Cable, kind: ConflictKind, text: str, *, left_out: bool = True) -> None:
         ends = _ends_text(cable, self.choice)
@@ -102,18 +107,30 @@ def panel_interfaces(cables: Iterable[Cable]) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def plans(
-    cables: Iterable[Cable], far_ends: Mapping[int, FarEnd], choice: CableChoice
-) -> tuple[Mapping[PlanKind, WiringPlan], list[Conflict]]:
-    """Return the plans, without any port that has two cables, and what of the cables is not in them.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SitePlans:
+    """The plans, without any port that has two cables, and what of the cables is not in them.
 
-    `far_ends`: of the interfaces of `panel_interfaces`, by id.
+    `left_out`: how many cables end at devices that are left out.
     """
+
+    fabric: WiringPlan
+    ethernet: WiringPlan
+    conflicts: Sequence[Conflict]
+    left_out: int
+
+
+def plans(cables: Iterable[Cable], far_ends: Mapping[int, FarEnd], choice: CableChoice) -> SitePlans:
+    """Return the plans. `far_ends`: of the interfaces of `panel_interfaces`, by id."""
     found = _Plans(choice)
     for cable in sorted(cables, key=lambda one: one.id):
         _take(found, cable, far_ends)
-    kinds = {kind: _plan(kind, found, choice) for kind in PlanKind}
-    return kinds, found.conflicts
+    return SitePlans(
+        fabric=_plan(PlanKind.FABRIC, found, choice),
+        ethernet=_plan(PlanKind.ETHERNET, found, choice),
+        conflicts=found.conflicts,
+        left_out=found.left_out,
+    )
 
 
 def _take(found: _Plans, cable: Cable, far_ends: Mapping[int, FarEnd]) -> None:
@@ -130,6 +147,8 @@ def _take(found: _Plans, cable: Cable, far_ends: Mapping[int, FarEnd]) -> None:
     elif len(cable.a) != 1 or len(cable.b) != 1:
         text = f"is a breakout cable with {len(cable.a)} and {len(cable.b)} ends: a plan has one cable at a port"
         found.refuse(cable, ConflictKind.BREAKOUT, text)
+    elif any(end.device in found.choice.left_out for end in ends):
+        found.left_out += 1
     else:
         _add(found, cable, plan, (cable.a[0], cable.b[0]))
 
