@@ -232,8 +232,8 @@ def _forbidden(reason: str, source: str, where: str) -> AuthenticationError:
         "check in NetBox (Admin, API Tokens) that the token is enabled, valid, and allowed from this address; "
         "its user must be permitted to view sites, devices, interfaces, addresses and cables, for export to change them"
     )
-    said = f": {reason}" if reason else ""
-    return AuthenticationError(f"NetBox does not permit {source} with this token{said}", where=where, remedy=remedy)
+    detail = f": {reason}" if reason else ""
+    return AuthenticationError(f"NetBox does not permit {source} with this token{detail}", where=where, remedy=remedy)
 
 
 def _answer(text: str, headers: Mapping[str, str]) -> Any:
