@@ -349,7 +349,7 @@ def _write_file(file: PlannedFile) -> Iterator[Outcome]:
 
 
 def _keep_copy(file: Path) -> str:
-    """Copy a file beside itself, and return a clause that names the copy."""
+    """Copy a file in its own folder, and return a clause that names the copy."""
     name = f"{file.name}.{current_time():%Y%m%dT%H%M%S}.bak"
     with disk_explained("no copy of it can be written", file):
         content, mode = file.read_bytes(), file.stat().st_mode & 0o666

@@ -109,7 +109,7 @@ def sheet_import(
 ) -> SheetImport:
     """Return the import. `base`: the cells that the last import wrote, by the source's id.
 
-    A missing sheet, and the example that `clusterctl init` writes, are begun anew. Raises `UsageError` where the sheet
+    A missing sheet, and the example that `clusterctl init` writes, are begun from nothing. Raises `UsageError` where the sheet
     that is there cannot be read.
     """
     before = content_digest(file)

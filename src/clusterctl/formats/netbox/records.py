@@ -1,6 +1,6 @@
 """Lists of NetBox's REST API → records. An object that is not understood becomes a conflict, and stops no other.
 
-The fields that a reader needs stand beside it: the client asks for these alone (`fields=`).
+The fields that a reader needs are listed here: the client asks for these alone (`fields=`).
 """
 
 from __future__ import annotations
