@@ -38,7 +38,17 @@ READS = {
     *("power status", "accounts check", "settings check", "pxe check", "image list", "maas check"),
     *("burnin export", "burnin judge", "burnin node-file", "burnin script"),
     *("cable plan", "cable lint", "cable verify", "cable recheck", "cable report", "cable counters", "cable health"),
-    *("cable burnplan", "cable coverage", "sku calibrate", "journal verify", "journal backup", "metrics", "web"),
+    *(
+        "cable burnplan",
+        "cable coverage",
+        "sku calibrate",
+        "journal verify",
+        "journal backup",
+        "metrics",
+        "web",
+        "web user list",
+        "web token list",
+    ),
 }
 """Commands that change nothing except a file that they are ordered to write."""
 UNASKED = {
