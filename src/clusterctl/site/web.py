@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
 from clusterctl.site.fields import Secret, Words, section
+from clusterctl.site.urls import issuer_url
 
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 Groups = tuple[Words, ...]
-
-
-def _issuer(value: str) -> str:
-    try:
-        parts = urlsplit(value)
-        host = parts.hostname or ""
-    except ValueError:
-        raise ValueError("must be the URL of an issuer: https://id.example.com/realms/site") from None
-    if parts.scheme == "http" and host not in LOOPBACK:
-        raise ValueError("must begin with https:// (http:// on a loopback address only)")
-    if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment or parts.username:
-        raise ValueError("must be the URL of an issuer: https://id.example.com/realms/site")
-    return value
 
 
 @section
@@ -39,7 +25,7 @@ class OidcRoles:
 class OidcSettings:
     """The OpenID Connect provider. Register `https://NAME:PORT/sign-in/callback` there as the redirect URI."""
 
-    issuer: Annotated[str, AfterValidator(_issuer)]
+    issuer: Annotated[str, AfterValidator(issuer_url)]
     client_id: Words
     client_secret: Annotated[Secret | None, Field(description="none for a public client (PKCE is always used)")] = None
     label: Annotated[Words, Field(description="name of the provider on the sign-in page")] = "single sign-on"
