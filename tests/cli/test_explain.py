@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
-from types import SimpleNamespace
+import subprocess
+import sys
 
 import pytest
 
@@ -38,12 +38,11 @@ def test_no_text_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert "TEXT" in capsys.readouterr().err
 
 
-def test_a_log_on_stdin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_on_stdin() -> None:
     """Kinds once, with their number; bytes that are no text, and escapes for a terminal, do no harm."""
     log = f"{ECC}\n\n{ECC}\nhello\n".encode() + b"\xff\xfe\x1b[2J found NaN in local\n"
-    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(log)))
-    assert run(["explain", "-"]) == 0
-    answer = capsys.readouterr()
-    assert "(2 lines)" in answer.out
-    assert "\x1b" not in answer.out
-    assert "1 line that no rule knows" in answer.err
+    argv = [sys.executable, "-m", "clusterctl_cli.main", "explain", "-"]
+    ran = subprocess.run(argv, input=log, capture_output=True, check=True)
+    assert b"(2 lines)" in ran.stdout
+    assert b"\x1b" not in ran.stdout
+    assert b"1 line that no rule knows" in ran.stderr

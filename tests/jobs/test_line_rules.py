@@ -24,7 +24,7 @@ rules:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_a_hostile_line_takes_linear_time(rule: LineRule) -> None:
-    """Lines of jobs are text of anybody: each expression takes them in linear time."""
+    """Any user writes the lines of jobs: each expression takes them in linear time."""
     for pattern in rule.patterns:
         slow = (text for text in regexes.attacks(pattern) if regexes.seconds(pattern, "search", text) > LINEAR_S)
         twice = next((text for text in slow if regexes.seconds(pattern, "search", text) > LINEAR_S), None)
