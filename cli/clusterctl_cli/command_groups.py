@@ -38,6 +38,7 @@ SECTIONS: Mapping[str, CommandTable] = {
         "check": ("check:check", "Check nodes in service, without loads; change nothing."),
         "adopt": ("adopt:adopt", "Take in machines that are installed already."),
         "revalidate": ("steps:revalidate", "Prove nodes again after a repair."),
+        "explain": ("explain:explain", "Explain a line of a log: meaning, blame, what to do."),
     },
     "Machine": {
         "power": ("machine:power", "Switch machines on or off; boot them from an image."),
