@@ -109,8 +109,8 @@ def sheet_import(
 ) -> SheetImport:
     """Return the import. `base`: the cells that the last import wrote, by the source's id.
 
-    A missing sheet, and the example that `clusterctl init` writes, are begun from nothing. Raises `UsageError` where the sheet
-    that is there cannot be read.
+    A missing sheet, and the example that `clusterctl init` writes, start empty. Raises `UsageError` where the
+    sheet that is there cannot be read.
     """
     before = content_digest(file)
     kept = file.exists() and not is_example(file)
