@@ -39,6 +39,7 @@ READS = {
     *("burnin export", "burnin judge", "burnin node-file", "burnin script"),
     *("cable plan", "cable lint", "cable verify", "cable recheck", "cable report", "cable counters", "cable health"),
     *("cable burnplan", "cable coverage", "sku calibrate", "journal verify", "journal backup", "metrics", "web"),
+    *("incident list", "incident show"),
 }
 """Commands that change nothing except a file that they are ordered to write."""
 UNASKED = {
@@ -47,6 +48,8 @@ UNASKED = {
     "pxe serve": "changes nothing until a machine is armed",
     "cable observe": "adds a reading to the journal",
     "image build": "adds an image; the one before is kept",
+    "notify send": "sends what the site's routes order",
+    "notify test": "sends a message that says that it is a test",
 }
 NO_RESULT = {
     "init": "prints what to do next",
