@@ -49,7 +49,7 @@ UNASKED = {
     "cable observe": "adds a reading to the journal",
     "image build": "adds an image; the one before is kept",
     "notify send": "sends what the site's routes order",
-    "notify test": "sends a message that says that it is a test",
+    "notify test": "sends a message that is marked as a test",
 }
 NO_RESULT = {
     "init": "prints what to do next",

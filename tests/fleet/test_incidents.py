@@ -1,4 +1,4 @@
-"""Incidents from what is wrong: what is joined, what is updated, what is resolved, and what is said about it."""
+"""Incidents from what is wrong: what is joined, what is updated, what is resolved, and what its messages hold."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def fault(kind: str, subject: str, rack: str) -> FabricFault:
     return FabricFault(kind, (subject,), f"{subject} is absent", "check it", rack, 4)
 
 
-def test_faults_of_the_fabric_that_keep_nodes_back_are_not_told_twice() -> None:
+def test_faults_of_the_fabric_that_keep_nodes_back_are_reported_once() -> None:
     """By kind and rack; in three racks, of the site."""
     faults = [fault("absent", "sw1", "A01"), fault("absent", "sw2", "A02"), fault("swapped", "sw3", "A01")]
     found = list(fault_signals(faults, {}, frozenset({faults[1].fault})))
@@ -339,21 +339,21 @@ def test_the_outbox_wants_the_newest_message_only() -> None:
     book.see(node("n1", "A01"))
     subject = book.events[0].subject
 
-    def say(payload: Payload) -> IncidentState:
+    def write(payload: Payload) -> IncidentState:
         book.append([NewEvent(Stream.INCIDENT, subject, payload)])
         return book.states()[0]
 
-    state = say(MessageIntended(channel="ops", revision=1))
+    state = write(MessageIntended(channel="ops", revision=1))
     assert state.delivery("ops").due(NOW)
     assert state.delivery("ops").attempts == 1
-    state = say(MessageFailed(channel="ops", revision=1, reason="down", retry_at=NOW + MINUTE))
+    state = write(MessageFailed(channel="ops", revision=1, reason="down", retry_at=NOW + MINUTE))
     assert not state.delivery("ops").due(NOW)
     assert state.delivery("ops").due(NOW + MINUTE)
-    state = say(MessageFailed(channel="ops", revision=1, reason="down"))
+    state = write(MessageFailed(channel="ops", revision=1, reason="down"))
     assert state.delivery("ops").given_up
-    state = say(MessageQueued(channel="ops", revision=2))
+    state = write(MessageQueued(channel="ops", revision=2))
     assert state.delivery("ops").due(NOW)
-    state = say(MessageSent(channel="ops", revision=2))
+    state = write(MessageSent(channel="ops", revision=2))
     assert not state.delivery("ops").pending
     assert incident_from_json(incident_to_json(state)) == state
 

@@ -24,6 +24,7 @@ from clusterctl.operations.context import open_site
 from clusterctl_cli.main import run
 from tests.cli.site_of_three import append, write
 from tests.edges.notify.receivers import Receiver, http_receiver
+from tests.events import new_event
 from tests.paths import ROOT
 
 ROUTES = """
@@ -39,7 +40,7 @@ TOKEN = "tok3n-of-the-chat-5b4a39"
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """n2 is in quarantine; nobody has looked at incidents yet."""
+    """n2 is in quarantine; no command has looked at incidents yet."""
     return write(tmp_path)
 
 
@@ -79,7 +80,7 @@ def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> dict[str, object]
 
 
 def test_a_site_without_channels_has_incidents(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`notify send` opens them and says so; `incident list` and `show` print them; nothing is sent."""
+    """`notify send` opens them; `incident list` and `show` print them; nothing is sent."""
     assert run(["notify", "send", "--site", str(site)]) == 0
     assert "1 open (1 opened)" in capsys.readouterr().out
     (found,) = printed(capsys, "incident", "list", "--site", str(site))["incidents"]
@@ -132,14 +133,14 @@ def test_a_dead_channel_changes_no_outcome(site: Path, capsys: pytest.CaptureFix
     assert "messag" in logs
 
 
-def test_a_channel_whose_secret_is_missing_changes_no_outcome(site: Path) -> None:
+def test_a_missing_secret_changes_no_outcome(site: Path) -> None:
     with_channel(site, "x")
     (site / "secrets/chat-url").unlink()
     assert run(["quarantine", "n1", "--reason", "smoke", "--yes", "--site", str(site)]) == 0
 
 
-def test_messages_are_tried_again_and_given_up(site: Path) -> None:
-    """The second attempt is the last of two; what changes later is sent again."""
+def test_a_message_that_is_not_taken_is_tried_again_later(site: Path) -> None:
+    """Not before its time."""
     context = open_site(with_channel(site, "json://127.0.0.1:1/x"))
     notifier = FakeNotifier(fails=2)
     first = notify.run(context, notifier)
@@ -150,6 +151,22 @@ def test_messages_are_tried_again_and_given_up(site: Path) -> None:
     assert not delivery.due(CLOCK.now())
     assert delivery.due(CLOCK.now() + timedelta(minutes=1))
     assert notify.run(context, notifier).messages == ()
+    context.journal.close()
+
+
+def test_the_last_attempt_gives_a_message_up(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What changes afterwards is sent again."""
+    with_channel(site, "json://127.0.0.1:1/x")
+    file = site / "site.yml"
+    file.write_text(file.read_text().replace("attempts: 2", "attempts: 1"))
+    context, notifier = open_site(site), FakeNotifier(fails=1)
+    assert notify.run(context, notifier).given_up == 1
+    (state,) = context.journal.incidents()
+    assert run(["incident", "show", state.id, "--site", str(site)]) == 0
+    assert "given up after 1 attempts: chat: it is down" in capsys.readouterr().out
+    append(site, [new_event("node", "id-n2", Kind.NODE_RELEASED, {"to": "cabled", "reason": "repaired"})])
+    assert notify.run(context, notifier).exit_code == 0
+    assert [message.phase.value for message in notifier.sent] == ["resolved"]
     context.journal.close()
 
 

@@ -14,7 +14,7 @@ from clusterctl_cli.text import columns, echo, terminal_width
 
 @click.group(cls=LazyGroup, table=INCIDENT)
 def incident() -> None:
-    """List and show incidents: what is wrong, since when, with which nodes or links, and who was told."""
+    """List and show incidents: what is wrong, since when, with which nodes or links, and the messages about them."""
 
 
 @click.command("list")

@@ -1,4 +1,4 @@
-"""`notify` of a site: which incidents are sent to whom. The URL of a channel is a secret: it holds tokens."""
+"""`notify` of a site: which incidents go to which channels. The URL of a channel is a secret: it holds tokens."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Severity(enum.StrEnum):
 
 
 class Phase(enum.StrEnum):
-    """What a message says about an incident."""
+    """Which change of an incident a message is about."""
 
     OPENED = "opened"
     UPDATED = "updated"
