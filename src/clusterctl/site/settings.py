@@ -50,6 +50,7 @@ class FabricSettings:
     ibqueryerrors: Annotated[tuple[Words, ...], Field(min_length=1)] = ("ibqueryerrors",)
     dump_fts: Annotated[tuple[Words, ...], Field(min_length=1)] = ("dump_fts",)
     telemetry: tuple[Words, ...] = ()
+    reboots: Annotated[Positive, Field(le=4096, description="how many hosts may reboot at once, over all runs")] = 64
 
 
 @section
