@@ -23,7 +23,7 @@ from clusterctl.fleet.incidents.signals import Signal
 from clusterctl.fleet.payloads.incidents import IncidentOpened, IncidentResolved, IncidentUpdated, MessageQueued
 
 Channels = Callable[[IncidentFacts, Phase], Collection[str]]
-"""From the facts of an incident and what a message would say to the channels that are to get it."""
+"""From the facts of an incident and the phase of a message to the channels that are to get it."""
 
 
 @dataclass(frozen=True, slots=True)

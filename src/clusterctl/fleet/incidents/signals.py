@@ -37,7 +37,7 @@ BAD_LINKS = "bad_links"
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """Facts of an incident. `anchor` tells it from an earlier one of the same cause and place."""
+    """Facts of an incident. `anchor` distinguishes it from an earlier one of the same cause and place."""
 
     facts: IncidentFacts
     anchor: str
