@@ -102,7 +102,7 @@ class IncidentFacts:
 
 
 def incident_id(facts: IncidentFacts, anchor: str) -> str:
-    """Return the id of an incident. `anchor`: what distinguishes it from a later one of the same cause at the same place."""
+    """Return the id of an incident. `anchor`: what distinguishes it from a later one of the same key."""
     text = "\n".join((*facts.key, facts.fault, anchor))
     return f"inc-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:_ID_DIGITS]}"
 
