@@ -16,6 +16,7 @@ from clusterctl.site.notify import NotifySettings
 from clusterctl.site.provisioning import Installers, MaasProvisioning, PxeProvisioning
 from clusterctl.site.scheduling import NightlySettings, PublishSettings, SchedulerSettings
 from clusterctl.site.urls import open_journal_url
+from clusterctl.site.web import WebSettings
 
 Seconds = Annotated[float, Field(gt=0, le=86400)]
 _OpenUrl = Annotated[str, AfterValidator(open_journal_url), Tag("Url")]
@@ -170,6 +171,7 @@ class SiteSettings:
     notify: NotifySettings | None = None
     pool: Annotated[str, Field(description="file that names the gold nodes")] = "gold.json"
     journal: JournalUrl = "sqlite:///state/journal.db"
+    web: WebSettings = WebSettings()
     site_keys: Annotated[
         tuple[Secret, ...],
         Field(description="Fernet keys: the first encrypts the BMC passwords that clusterctl makes, each decrypts"),
