@@ -117,7 +117,7 @@ def cancel(run: str, folder: Path, **options: Any) -> int:
 @run_argument
 @decision_options
 def retry(run: str, folder: Path, **options: Any) -> int:
-    """Order a run's request anew, with a new preview: steps go on where each node stands. It runs detached again."""
+    """Order a run's request again, with a new preview: steps go on where each node stands. It runs detached again."""
     from clusterctl.operations import detached
     from clusterctl_cli.approval import Flags, approve
     from clusterctl_cli.context import open_context

@@ -19,7 +19,7 @@ import stamina
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.journal import Holder, open_journal
 from clusterctl.edges.site import Site, SiteNode, load_site
-from clusterctl.edges.site.load import check_journal_file
+from clusterctl.edges.site.load import check_journal_file, journal_connected
 from clusterctl.fleet.errors import ConflictError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent, Stream, node_event
 from clusterctl.fleet.fabric.history import open_faults
@@ -165,6 +165,7 @@ def open_site(folder: Path, invocation: Invocation | None = None, *, thorough: b
     holder = Holder(run, by.actor, by.command, lease_s=site.settings.claims.lease_s)
     began = time.monotonic()
     journal = open_journal(site.journal_url(), CLOCK, holder)
+    journal_connected(site)
     log.info("journal %s: opened in %.2f s", place_of(site.journal_url()), time.monotonic() - began)
     return SiteContext(site.knowing(_Serials(journal)), journal, run)
 

@@ -2,7 +2,7 @@
 
 order     the request and the approved preview's digest into the journal, then the process; it waits for its begin
 execute   called by that process: begins the run, once, acts as the one who ordered it, writes how it ended
-again     the request of an earlier run, to be previewed and ordered anew: steps go on where each node stands
+again     the request of an earlier run, to be previewed and ordered again: steps go on where each node stands
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def _begin(context: SiteContext, run: str) -> None:
     context.journal.append([NewEvent(Stream.RUN, run, RunBegun(process=me))])
     record = runs.find(context, run)
     if record.process != me or record.state is not RunState.RUNNING:
-        remedy = f"clusterctl runs retry {run} orders it anew"
+        remedy = f"clusterctl runs retry {run} orders it again"
         raise ConflictError("it has begun already, or was abandoned: nothing was done", where=run, remedy=remedy)
 
 
