@@ -33,7 +33,7 @@ class ShowOptions:
 
 @click.group()
 def runs() -> None:
-    """List, show, cancel and retry detached runs: those that --detach orders. A run ends with no terminal."""
+    """List, show, cancel and retry detached runs: those that --detach orders. They do not end with the terminal."""
 
 
 @runs.command("list")
