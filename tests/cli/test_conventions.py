@@ -34,11 +34,22 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple
 LEAVES = dict(leaves(cli))
 READS = {
     "check",
+    "explain",
     *("doctor", "plan", "nodes", "why", "report", "inventory"),
     *("power status", "accounts check", "settings check", "pxe check", "image list", "maas check"),
     *("burnin export", "burnin judge", "burnin node-file", "burnin script"),
     *("cable plan", "cable lint", "cable verify", "cable recheck", "cable report", "cable counters", "cable health"),
-    *("cable burnplan", "cable coverage", "sku calibrate", "journal verify", "journal backup", "metrics", "web"),
+    *(
+        "cable burnplan",
+        "cable coverage",
+        "sku calibrate",
+        "journal verify",
+        "journal backup",
+        "metrics",
+        "web",
+        "web user list",
+        "web token list",
+    ),
     *("runs list", "runs show"),
 }
 """Commands that change nothing except a file that they are ordered to write."""

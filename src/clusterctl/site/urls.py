@@ -66,3 +66,21 @@ def _split(value: str) -> SplitResult | None:
     except ValueError:
         return None
     return parts
+
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_ISSUER = "must be the URL of an issuer: https://id.example.com/realms/site"
+
+
+def issuer_url(value: str) -> str:
+    """Return the URL of an OpenID Connect issuer. Raises `ValueError`: it is https, without query and user."""
+    try:
+        parts = urlsplit(value)
+        host = parts.hostname or ""
+    except ValueError:
+        raise ValueError(_ISSUER) from None
+    if parts.scheme == "http" and host not in LOOPBACK:
+        raise ValueError("must begin with https:// (http:// on a loopback address only)")
+    if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment or parts.username:
+        raise ValueError(_ISSUER)
+    return value
