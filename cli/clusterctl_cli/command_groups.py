@@ -17,12 +17,14 @@ SECTIONS: Mapping[str, CommandTable] = {
     "Start": {
         "init": ("init:init", "Write a commented site directory."),
         "doctor": ("doctor:doctor", "Check this controller, and how to repair it."),
+        "import": ("netbox:import_", "Bring the site's files up to date with NetBox."),
         "plan": ("plan:plan", "Print what bootstrap would do; checks every input."),
     },
     "Fleet": {
         "bootstrap": ("steps:bootstrap", "Take every node the whole way to gold; resumable."),
         "nodes": ("nodes:nodes", "List the fleet; with NODE, print history and evidence."),
         "why": ("why:why", "Explain why a node is where it is, and what to do."),
+        "runs": ("runs:runs", "List, show, cancel and retry detached runs."),
         "inventory": ("inventory:inventory", "Print the fleet as a dynamic Ansible inventory."),
         "report": ("report:report", "Print the acceptance report."),
     },

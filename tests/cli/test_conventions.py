@@ -51,6 +51,7 @@ READS = {
         "web user list",
         "web token list",
     ),
+    *("runs list", "runs show"),
 }
 """Commands that change nothing except a file that they are ordered to write."""
 UNASKED = {
@@ -61,12 +62,14 @@ UNASKED = {
     "image build": "adds an image; the one before is kept",
     "notify send": "sends what the site's routes order",
     "notify test": "sends a message that is marked as a test",
+    "runs execute": "carries out a run that is approved",
 }
 NO_RESULT = {
     "init": "prints what to do next",
     "inventory": "prints JSON in the form of Ansible",
     "pxe serve": "runs until it is stopped",
     "web": "runs until it is stopped",
+    "runs execute": "prints into the run's log",
     "metrics": "prints Prometheus's text format",
     "image prune": "prints the files that it removes",
     "burnin node-file": "writes a program",
