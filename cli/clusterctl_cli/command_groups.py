@@ -63,6 +63,7 @@ SECTIONS: Mapping[str, CommandTable] = {
     "Service": {
         "notify": ("notify:notify", "Send messages about incidents to the site's channels."),
         "web": ("web:web", "Serve the fleet as a live page; its users and tokens."),
+        "tickets": ("tickets:tickets", "Create and update tickets of incidents."),
         "metrics": ("metrics:metrics", "Print the site's metrics for Prometheus."),
         "journal": ("journal:journal", "Verify, back up, restore and compact the journal."),
         "pxe": ("pxe:pxe", "Serve PXE, or check what it lacks."),
@@ -110,6 +111,9 @@ CABLE: CommandTable = {
 INCIDENT: CommandTable = {
     "list": ("incident:list_", "List the open incidents."),
     "show": ("incident:show", "Show an incident, its history and its messages."),
+}
+TICKETS: CommandTable = {
+    "sync": ("tickets:sync", "Bring the tickets up to date: for timers."),
 }
 NOTIFY: CommandTable = {
     "send": ("notify:send", "Send the messages that are due: for timers."),

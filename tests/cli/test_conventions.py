@@ -61,6 +61,7 @@ UNASKED = {
     "cable observe": "adds a reading to the journal",
     "image build": "adds an image; the one before is kept",
     "notify send": "sends what the site's routes order",
+    "tickets sync": "creates the tickets that the site's section orders",
     "notify test": "sends a message that is marked as a test",
     "runs execute": "carries out a run that is approved",
 }

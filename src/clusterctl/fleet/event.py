@@ -90,6 +90,11 @@ class Kind(enum.StrEnum):
     MESSAGE_SENT = "message.sent"
     MESSAGE_FAILED = "message.failed"
     ALERT_RECEIVED = "alert.received"
+    TICKET_INTENDED = "ticket.intended"
+    TICKET_FILED = "ticket.filed"
+    TICKET_NOTED = "ticket.noted"
+    TICKET_FAILED = "ticket.failed"
+    TICKET_SEEN = "ticket.seen"
 
 
 @dataclass(frozen=True, slots=True)
