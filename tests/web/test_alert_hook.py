@@ -94,10 +94,10 @@ def test_only_a_token_of_an_operator_may_post(context: SiteContext, tmp_path: Pa
     """Neither a viewer's token, nor a session, nor no one; nothing is written."""
     firing = post_of(alert("aa01"))
     assert browser(context, tmp_path / "a", Role.VIEWER).send("POST", "/alerts", content=firing).status_code == 403
-    nobody = Browser(context, access(tmp_path / "b"))
-    assert nobody.send("POST", "/alerts", content=firing).status_code == 401
-    assert nobody.sign_in("admin").status_code == 303
-    assert nobody.post("/alerts", {"csrf": nobody.csrf("/")}).status_code == 403
+    stranger = Browser(context, access(tmp_path / "b"))
+    assert stranger.send("POST", "/alerts", content=firing).status_code == 401
+    assert stranger.sign_in("admin").status_code == 303
+    assert stranger.post("/alerts", {"csrf": stranger.csrf("/")}).status_code == 403
     assert browser(context, tmp_path / "c").get("/alerts").status_code == 405
     assert open_alerts(context) == []
 
