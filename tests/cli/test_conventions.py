@@ -39,7 +39,7 @@ READS = {
     *("power status", "accounts check", "settings check", "pxe check", "image list", "maas check"),
     *("burnin export", "burnin judge", "burnin node-file", "burnin script"),
     *("cable plan", "cable lint", "cable verify", "cable recheck", "cable report", "cable counters", "cable health"),
-    *("incident list", "incident show"),
+    *("incident list", "incident show", "rma list"),
     *(
         "cable burnplan",
         "cable coverage",

@@ -51,7 +51,7 @@ def receive(context: SiteContext, content: bytes) -> ReceivedAlerts:
 
 
 def _is_new(now: AlertReceived, before: AlertReceived | None) -> bool:
-    """Return whether an alert has begun to fire or is resolved; its summary may hold a figure that changes each minute."""
+    """Return whether an alert has begun to fire or is resolved; its summary may change each minute."""
     if before is None:
         return now.firing
     return (now.firing, now.severity) != (before.firing, before.severity)
