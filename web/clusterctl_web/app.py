@@ -17,6 +17,7 @@ from clusterctl.fleet.errors import (
     PrivilegeError,
     UsageError,
 )
+from clusterctl_web.api import Api
 from clusterctl_web.guard import SAFE, Guard
 from clusterctl_web.live_fleet import LiveFleet
 from clusterctl_web.pages import Pages
@@ -32,7 +33,7 @@ def application(live: LiveFleet, access: Access) -> Starlette:
     sessions = Sessions(access)
     pages = Pages(live, renderer, sessions, StreamLimit())
     return Starlette(
-        routes=[*SignIn(sessions, renderer).routes(), *pages.routes()],
+        routes=[*SignIn(sessions, renderer).routes(), *pages.routes(), *Api(live).routes()],
         middleware=[
             Middleware(TrustedHostMiddleware, allowed_hosts=list(access.hosts), www_redirect=False),
             Middleware(Guard, sessions=sessions),

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.state import NodeState, NodeSummary, summarise
@@ -93,6 +95,22 @@ class LiveFleet:
         self.refresh()
         with self._lock:
             return tuple(sorted(self._states.values(), key=lambda state: state.name))
+
+    def node(self, name: str) -> NodeState:
+        """Return a node by its name, as the journal has it now. Raises `UsageError`."""
+        if name not in {one.name for one in self.context.nodes()}:
+            raise UsageError(f"there is no node {name!r}", where=name, remedy="the fleet page lists their names")
+        (state,) = self.context.states([name])
+        return state
+
+    def evidence(self, name: str, digest: Digest) -> Evidence:
+        """Return a piece of evidence of the node's last reports. Raises `UsageError` for another one."""
+        state = self.node(name)
+        belongs = any(digest in finding.evidence for report in state.reports.values() for finding in report.findings)
+        item = self.context.journal.evidence(digest) if belongs else None
+        if item is None:
+            raise UsageError("the node has no such evidence", where=name, remedy="open it from the node's page")
+        return item
 
     def summaries(self) -> tuple[NodeSummary, ...]:
         """Return the nodes that are not retired: those of the journal, and those that only the site names so far."""

@@ -8,12 +8,12 @@ from datetime import datetime
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from clusterctl.cabling.health.symptoms import span
+from clusterctl.operations.json_documents import cause_and_remedy
 from clusterctl.operations.node_case import Case
 from clusterctl.operations.reports import FleetReport
 from clusterctl_cli.fleet_report.pairs import pairs
 from clusterctl_cli.fleet_report.strips import HEIGHT, WIDTH, stretches, strip
 from clusterctl_cli.render_offenders import offenders_lines
-from clusterctl_cli.render_people import cause_and_remedy
 from clusterctl_cli.text import ago
 
 _STAMP = "%Y-%m-%d %H:%M"
