@@ -10,6 +10,7 @@ from clusterctl.site.bmc import BmcSettings
 from clusterctl.site.burnin import CheckSettings, SuiteChanges
 from clusterctl.site.configure import ConfigureSettings, WaveSettings
 from clusterctl.site.fields import FileName, Flag, Name, Positive, Secret, SecretRef, UserName, Words, section
+from clusterctl.site.netbox import NetboxSettings
 from clusterctl.site.network import NetworkSettings
 from clusterctl.site.nodes import NodesSettings
 from clusterctl.site.provisioning import Installers, MaasProvisioning, PxeProvisioning
@@ -167,6 +168,7 @@ class SiteSettings:
     scheduler: SchedulerSettings | None = None
     nightly: NightlySettings | None = None
     publish: PublishSettings = PublishSettings()
+    netbox: NetboxSettings | None = None
     pool: Annotated[str, Field(description="file that names the gold nodes")] = "gold.json"
     journal: JournalUrl = "sqlite:///state/journal.db"
     web: WebSettings = WebSettings()

@@ -131,6 +131,14 @@ class Site:
         KNOWN.add(key.split(":"))
         return key
 
+    def netbox_token(self) -> str:
+        """Return NetBox's token; reads the secret now."""
+        netbox = self.settings.netbox
+        if netbox is None:
+            remedy = "write netbox: with url, token and site (docs/how-to/netbox.md)"
+            raise UsageError("the site names no NetBox", where=self.where("netbox"), remedy=remedy)
+        return resolve(netbox.token, self.folder, self.where("netbox", "token"))
+
     def secret_variables(self) -> dict[str, str]:
         """Return the roles' secret variables by name; reads them now."""
         found = self.settings.configure.secrets
