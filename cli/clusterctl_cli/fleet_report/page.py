@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from clusterctl.cabling.health.symptoms import span
 from clusterctl.operations.json_documents import cause_and_remedy
@@ -45,7 +45,13 @@ def case_page(case: Case, site: str, now: datetime, *, simulated: bool) -> str:
 
 def _environment(now: datetime) -> Environment:
     environment = Environment(
-        loader=PackageLoader("clusterctl_cli"),
+        loader=ChoiceLoader(
+            [
+                PackageLoader("clusterctl_cli"),
+                PackageLoader("clusterctl_web"),
+                PackageLoader("clusterctl_web", "static"),
+            ]
+        ),
         autoescape=True,  # what machines print is foreign text
         undefined=StrictUndefined,
         trim_blocks=True,

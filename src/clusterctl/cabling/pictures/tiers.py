@@ -12,10 +12,10 @@ from itertools import chain
 from clusterctl.cabling.explain.verify import Verification
 from clusterctl.cabling.infer.rules import tiers as switch_tiers
 from clusterctl.cabling.names import named_cables
+from clusterctl.cabling.pictures.marks import Mark, MarkKind
 from clusterctl.fleet.fabric.topology import DeviceKind, Fabric, PortId
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.natural_order import natural_key
-from clusterctl_cli.pictures.marks import Mark, MarkKind
 
 _GUID = re.compile(r" \[[0-9a-f]{16}\]$")
 _NUMBER = re.compile(r"[\W_]*\d+\D*$")
