@@ -40,6 +40,21 @@ class State(enum.Enum):
         """A name for style sheets."""
         return self.name.lower()
 
+    @property
+    def short(self) -> str:
+        """The state in two or three words, without its number."""
+        return _SHORT[self]
+
+
+_SHORT = {
+    State.FINE: "nothing wrong",
+    State.SUSPECT: "warnings",
+    State.TOUCHED: "misses absent devices",
+    State.BAD: "bad links",
+    State.ABSENT: "not seen",
+    State.STRANGE: "not planned",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Tile:
