@@ -28,7 +28,7 @@ from clusterctl_web.sessions import Sessions
 KEEP_ALIVE_S = 20.0
 MOST_EVENTS = 200
 """Events of a node's time line; the page has the number of older ones."""
-TYPES = {"css": "text/css", "js": "text/javascript"}
+TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 BUSY = "you have too many open pages: close some\n"
 
 
