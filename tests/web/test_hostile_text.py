@@ -34,8 +34,7 @@ def context(tmp_path: Path) -> Iterator[SiteContext]:
     identified(opened.journal, EVIL, EVIL, "cabled")
     opened.journal.append(quarantined("n2", "burnin", SEL))
     opened.journal.append(quarantined(EVIL, "burnin", SEL))
-    held = {"reason": EVIL, "by": EVIL}
-    opened.journal.append([new_event("node", "id-n1", Kind.NODE_HELD, held)])
+    opened.journal.append([new_event("node", "id-n1", Kind.HOLD_SET, {"reason": EVIL, "until": None})])
     yield opened
     opened.journal.close()
 

@@ -130,7 +130,7 @@ class Pages:
 
     async def metrics(self, request: Request) -> Response:
         del request
-        text = await run_in_threadpool(lambda: export(self.live.context, self.live.states()))
+        text = await run_in_threadpool(export, self.live.context)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def static(self, request: Request) -> Response:
