@@ -17,6 +17,7 @@ SECTIONS: Mapping[str, CommandTable] = {
     "Start": {
         "init": ("init:init", "Write a commented site directory."),
         "doctor": ("doctor:doctor", "Check this controller, and how to repair it."),
+        "export": ("netbox:export", "Write the nodes' stages and parts back to NetBox."),
         "import": ("netbox:import_", "Bring the site's files up to date with NetBox."),
         "plan": ("plan:plan", "Print what bootstrap would do; checks every input."),
     },
