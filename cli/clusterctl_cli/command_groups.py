@@ -38,6 +38,7 @@ SECTIONS: Mapping[str, CommandTable] = {
         "check": ("check:check", "Check nodes in service, without loads; change nothing."),
         "adopt": ("adopt:adopt", "Take in machines that are installed already."),
         "revalidate": ("steps:revalidate", "Prove nodes again after a repair."),
+        "job": ("job:job", "Explain why jobs failed or are slow."),
         "explain": ("explain:explain", "Explain a line of a log: meaning, blame, what to do."),
     },
     "Machine": {
@@ -92,6 +93,10 @@ CABLE: CommandTable = {
     "enable": ("cable_enable:enable", "Bring repaired links back into use, once proven."),
 }
 """In the order of their use."""
+JOB: CommandTable = {
+    "why": ("job_why:why", "Attribute a failure to its first error and its host."),
+    "pattern": ("job_pattern:pattern", "Classify how a job is slow by the times of its steps."),
+}
 
 SUBCOMMANDS: Mapping[str, Mapping[str, str]] = {
     "In service": {"burnin nightly": BURNIN["nightly"][1]},
