@@ -95,6 +95,7 @@ CABLE: CommandTable = {
 """In the order of their use."""
 JOB: CommandTable = {
     "why": ("job_why:why", "Attribute a failure to its first error and its host."),
+    "stacks": ("job_stacks:stacks", "Group the stacks of a hung job's ranks."),
     "pattern": ("job_pattern:pattern", "Classify how a job is slow by the times of its steps."),
 }
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from clusterctl_cli.main import run
+from tests.cli.site_of_three import write as write_site
 
 LOST = "[Sun Nov  1 12:00:06 2026] NVRM: Xid (PCI:0000:3b:00): 79, pid=7, name=python3, GPU has fallen off the bus.\n"
 STEP = (
@@ -39,7 +40,7 @@ def write(folder: Path, files: dict[str, str | bytes]) -> Path:
 
 
 def why(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
-    code = run(["job", "why", "--logs", str(folder), "--json"])
+    code = run(["job", "why", "--logs", str(folder), "--site", str(folder), "--json"])
     out, err = capsys.readouterr()
     return code, json.loads(out or err)
 
@@ -66,7 +67,7 @@ def test_the_host_of_the_first_error(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_one_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path, {"n0/train.log": remote(0), "n2/kernel.log": LOST})
-    assert run(["job", "why", "--logs", str(tmp_path)]) == 0
+    assert run(["job", "why", "--logs", str(tmp_path), "--site", str(tmp_path)]) == 0
     page = capsys.readouterr().out
     assert page.startswith("crash, hardware, proven\n")
     assert "suspects     n2, gpu 0000:3b:00.0" in page
@@ -167,3 +168,78 @@ def test_a_file_without_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     (tmp_path / "x").write_text("hello\n")
     code, found = pattern(tmp_path / "x", capsys)
     assert (code, found["error"]["message"]) == (2, "has no step with its time")
+
+
+def py_spy(name: str) -> str:
+    frames = [{"name": name, "filename": "/app/train.py", "line": 3}]
+    return json.dumps([{"pid": 7, "thread_id": 1, "thread_name": "MainThread", "frames": frames}])
+
+
+def hung(folder: Path) -> Path:
+    """Write stacks of four ranks, of which the one on n3 waits for NFS."""
+    files = {f"n{rank}/pyspy_rank_{rank}.json": py_spy("all_reduce") for rank in range(3)}
+    files["n3/pyspy_rank_3.json"] = py_spy("read")
+    files["n3/kernel_stack_rank_3"] = "[<0>] nfs_wait_bit_killable+0x1e/0x90 [nfs]\n"
+    files["n0/pyspy_rank_9.json"] = "{"
+    return write(folder, dict(files))
+
+
+def test_the_small_group_of_stacks_comes_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["job", "stacks", "--logs", str(hung(tmp_path)), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(group["ranks"], group["hosts"]) for group in found["groups"]] == [
+        ([3], ["n3"]),
+        ([0, 1, 2], ["n0", "n1", "n2"]),
+    ]
+    assert found["groups"][0]["kernel"] == ["nfs_wait_bit_killable"]
+    assert "pyspy_rank_9.json" in found["unread"][0]
+    assert run(["job", "stacks", "--logs", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.startswith("1 rank: 3 on n3\n  kernel  nfs_wait_bit_killable\n")
+
+
+def test_stacks_are_evidence_of_a_hang(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, found = why(hung(tmp_path), capsys)
+    cause = found["cause"]
+    assert (code, cause["rule"], cause["layer"]) == (0, "odd_stack", "storage")
+    assert cause["suspects"] == [{"host": "n3", "part": "", "rank": 3}]
+
+
+def test_a_folder_without_stacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, {"slurm-7.out": "hello\n"})
+    assert run(["job", "stacks", "--logs", str(tmp_path)]) == 2
+    assert "holds no stack" in capsys.readouterr().err
+
+
+def failed_with_nan(folder: Path, job: str, host: str, minute: int) -> Path:
+    """Write the logs of a job in which one rank of a host found NaN."""
+    line = f"[2026-11-01 12:{minute:02}:00] x\n[rank5]: AssertionError: Rank 5: found NaN in local forward loss calculation.\n"
+    facts = json.dumps({"version": 1, "job": job, "state": "FAILED"})
+    return write(folder, {f"{host}/train.log": line, "n9/train.log": "hello\n", "job.json": facts})
+
+
+def test_a_recorded_failure_is_evidence_of_the_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """NaN on one host: unknown once, silent corruption of that host where an earlier job had it there, too."""
+    site = write_site(tmp_path)
+    first = failed_with_nan(tmp_path / "77", "77", "n2", 1)
+    second = failed_with_nan(tmp_path / "78", "78", "n2", 30)
+    argv = ["job", "why", "--site", str(site), "--json", "--logs"]
+    assert run([*argv, str(first), "--record"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["cause"]["certainty"], found["recorded"], found["earlier_failures"]) == ("unknown", True, 0)
+    assert run([*argv, str(first), "--record"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["recorded"], found["earlier_failures"]) == (False, 0), "the same attempt is recorded once"
+    assert run([*argv, str(second)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    cause = found["cause"]
+    assert (cause["layer"], cause["certainty"], found["recorded"]) == ("hardware", "likely", False)
+    assert "job 77 had it on this host, too" in cause["because"]
+    assert run(["journal", "verify", "--site", str(site)]) == 0
+
+
+def test_a_record_needs_a_site_and_a_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    logs = write(tmp_path / "logs", {"slurm-7.out": "hello\n"})
+    assert run(["job", "why", "--logs", str(logs), "--record", "--site", str(tmp_path)]) == 2
+    site = write_site(tmp_path)
+    assert run(["job", "why", "--logs", str(logs), "--record", "--site", str(site)]) == 2
+    assert "job.json" in capsys.readouterr().err

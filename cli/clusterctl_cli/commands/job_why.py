@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clusterctl_cli.formats import DOCUMENTS, format_option, print_document
+from clusterctl_cli.options import site_option
 from clusterctl_cli.text import brief, echo, terminal_width
 
 if TYPE_CHECKING:
@@ -25,18 +26,23 @@ _INDENT = 15
     required=True,
     help="A folder with the logs of one job.",
 )
+@click.option("--record", is_flag=True, help="Add the answer to the site's journal: later answers are held against it.")
+@site_option
 @format_option(*DOCUMENTS)
 @click.pass_context
-def why(ctx: click.Context, logs: Path, as_json: bool) -> None:
+def why(ctx: click.Context, *, logs: Path, record: bool, folder: Path, as_json: bool) -> None:
     """Attribute the failure of a job to its first error: class, layer, suspects, evidence, what to do.
 
-    The layout of the folder: docs/how-to/job-why.md. Reaches no host, and changes nothing.
+    The layout of the folder: docs/how-to/job-why.md. Reaches no host. Where a site is given, failures that its journal
+    holds are evidence of recurrence; nothing is written without --record.
 
     Exit code 0: the cause is proven or likely; 1: it is unknown; 2: the folder holds no logs, or job.json is wrong.
     """
     from clusterctl.operations import job_why
+    from clusterctl_cli.context import open_context
 
-    result = job_why.run(job_why.WhyRequest(logs=logs))
+    context = open_context(folder) if record or (folder / "site.yml").exists() else None
+    result = job_why.run(job_why.WhyRequest(logs=logs, record=record), context)
     if as_json:
         print_document(_json(result))
     else:
@@ -56,6 +62,8 @@ def _json(result: WhyResult) -> dict[str, Any]:
         "hosts": result.hosts,
         "lines": result.lines,
         "bytes_read": result.bytes_read,
+        "earlier_failures": result.earlier,
+        "recorded": result.recorded,
     }
 
 
@@ -111,6 +119,8 @@ def _print(result: WhyResult) -> None:
     for missing in found.unmeasured[:10]:
         _field("not read", missing)
     _field("rule", f"{cause.rule} (docs/reference/attribution.md)")
+    if result.recorded:
+        _field("recorded", f"job {found.job} in the journal")
     echo(f"{result.lines} lines that a rule knows, of {result.hosts} hosts, {result.bytes_read >> 20} MiB", err=True)
 
 

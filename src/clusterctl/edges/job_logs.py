@@ -5,6 +5,8 @@
     DIR/HOST/kernel.log     the host's kernel log: dmesg -T, dmesg -x, or journalctl -k
     DIR/HOST/FILE           logs of the job's ranks on that host
     DIR/**/nccl_trace_rank_N, DIR/**/comm_lib_trace_rank_N   dumps of PyTorch's flight recorder
+    DIR/HOST/pyspy_rank_N.json     stacks of a rank: py-spy dump --json
+    DIR/HOST/kernel_stack_rank_N   /proc/PID/stack of a rank
 
 Text that ends in `.gz` is unpacked. Symbolic links are not followed. What cannot be read is reported as missing.
 """
@@ -27,8 +29,10 @@ from clusterctl.fleet.errors import ParseError, UsageError
 from clusterctl.formats.flight_recorder import MAX_BYTES, RankRecord, parse_dump
 from clusterctl.formats.job_facts import JobFacts, parse_facts
 from clusterctl.formats.job_lines import TimeReader
+from clusterctl.formats.py_spy import parse_dump as parse_py_spy
+from clusterctl.formats.py_spy import parse_kernel_stack
 from clusterctl.formats.training_steps import step_of
-from clusterctl.jobs.evidence import Observation, Progress, Source
+from clusterctl.jobs.evidence import Observation, Progress, Source, Stack
 from clusterctl.jobs.scan import LogFile, scan
 
 FACTS = "job.json"
@@ -40,7 +44,10 @@ _SHARE = 64 << 20
 _TAIL = 256 << 10
 """Bytes of a log's end in which its last step is looked for."""
 _DUMP = re.compile(r"(?:nccl|comm_lib)_trace_rank_(\d{1,7})$")
+_PY_SPY = re.compile(r"pyspy_rank_(\d{1,7})\.json$")
+_KERNEL_STACK = re.compile(r"kernel_stack_rank_(\d{1,7})$")
 _FACTS_BYTES = 64 << 20
+_STACK_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +57,7 @@ class FolderEvidence:
     facts: JobFacts
     observations: tuple[Observation, ...] = ()
     records: tuple[RankRecord, ...] = ()
+    stacks: tuple[Stack, ...] = ()
     progress: Progress | None = None
     missing: tuple[str, ...] = ()
     bytes_read: int = 0
@@ -65,18 +73,29 @@ class _Part:
     end: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class _StackFile:
+    """A file with a stack of one rank: the kernel's, or that of the interpreter."""
+
+    path: Path
+    host: str
+    rank: int
+    kernel: bool
+
+
 @dataclass(slots=True)
 class _Files:
     """The files of a folder by what they are."""
 
     logs: list[tuple[Path, LogFile, int]] = field(default_factory=list)
     dumps: list[tuple[Path, int]] = field(default_factory=list)
+    stacks: list[_StackFile] = field(default_factory=list)
 
 
 def read_folder(folder: Path) -> FolderEvidence:
     """Read the folder. Raises `UsageError` where it holds no log, or where `job.json` is wrong."""
     files = _files(folder)
-    if not files.logs and not files.dumps:
+    if not files.logs and not files.dumps and not files.stacks:
         raise UsageError(
             "holds no log", where=str(folder), remedy="put the job's logs into it (docs/how-to/job-why.md)"
         )
@@ -88,6 +107,7 @@ def read_folder(folder: Path) -> FolderEvidence:
         facts=facts,
         observations=observations,
         records=tuple(_records(files, missing)),
+        stacks=tuple(_stacks(files, missing)),
         progress=_progress(files, times),
         missing=tuple(missing),
         bytes_read=sum(size for _, _, size in files.logs),
@@ -100,13 +120,15 @@ def _files(folder: Path) -> _Files:
         if number >= MAX_FILES:
             remedy = "give the folder of one job"
             raise UsageError(f"holds more than {MAX_FILES} files", where=str(folder), remedy=remedy)
-        name = str(path.relative_to(folder))
+        name, parts = str(path.relative_to(folder)), path.relative_to(folder).parts
+        host = parts[0] if len(parts) > 1 else ""
         if match := _DUMP.search(path.name):
             found.dumps.append((path, int(match[1])))
+        elif match := _PY_SPY.search(path.name) or _KERNEL_STACK.search(path.name):
+            found.stacks.append(_StackFile(path, host, int(match[1]), path.suffix != ".json"))
         elif name != FACTS:
-            parts = path.relative_to(folder).parts
             source = Source.KERNEL if path.name in KERNEL else Source.JOB
-            log = LogFile(name=name, host=parts[0] if len(parts) > 1 else "", source=source)
+            log = LogFile(name=name, host=host, source=source)
             found.logs.append((path, log, entry.stat(follow_symlinks=False).st_size))
     return found
 
@@ -211,6 +233,28 @@ def _records(files: _Files, missing: list[str]) -> Iterator[RankRecord]:
             missing.append(f"{path.name}: {error.strerror}")
         except ParseError as error:
             missing.append(f"{path.name}: {error.message}")
+
+
+def _stacks(files: _Files, missing: list[str]) -> Iterator[Stack]:
+    """Yield one stack for each rank: of its interpreter, and of the kernel where it waits there."""
+    frames: dict[int, tuple[str, ...]] = {}
+    kernel: dict[int, tuple[str, ...]] = {}
+    hosts: dict[int, str] = {}
+    for file in files.stacks:
+        try:
+            with file.path.open("rb") as raw:
+                text = raw.read(_STACK_BYTES).decode(errors="replace")
+            if file.kernel:
+                kernel[file.rank] = parse_kernel_stack(text)
+            else:
+                frames[file.rank] = parse_py_spy(text, where=file.path.name)
+            hosts[file.rank] = file.host
+        except OSError as error:
+            missing.append(f"{file.path.name}: {error.strerror}")
+        except ParseError as error:
+            missing.append(f"{file.path.name}: {error.message}")
+    for rank in sorted(hosts):
+        yield Stack(rank=rank, host=hosts[rank], frames=frames.get(rank, ()), kernel=kernel.get(rank, ()))
 
 
 def _progress(files: _Files, times: TimeReader) -> Progress | None:

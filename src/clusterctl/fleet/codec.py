@@ -13,11 +13,11 @@ from clusterctl.fleet.errors import EnvironmentBrokenError, ParseError, UsageErr
 from clusterctl.fleet.event import Kind, Payload
 from clusterctl.fleet.finding import Report
 from clusterctl.fleet.node import Inventory
-from clusterctl.fleet.payloads import decisions, hardware, node, runs
+from clusterctl.fleet.payloads import decisions, hardware, jobs, node, runs
 from clusterctl.fleet.state import NodeState, NodeSummary, summarise
 
 PAYLOADS: Mapping[Kind, type[Payload]] = {
-    payload.kind: payload for module in (node, decisions, hardware, runs) for payload in module.PAYLOADS
+    payload.kind: payload for module in (node, decisions, hardware, runs, jobs) for payload in module.PAYLOADS
 }
 """The payload type of each kind of event."""
 _KINDS = {kind.value: kind for kind in Kind}

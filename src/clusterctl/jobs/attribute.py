@@ -72,7 +72,7 @@ def _before_the_order(found: Iterable[Candidate]) -> list[Candidate]:
 def _repeated(evidence: JobEvidence, candidate: Candidate) -> Candidate:
     """Return the candidate with what earlier failures of its suspects add."""
     hosts = {suspect.host for suspect in candidate.suspects} - {""}
-    past = sorted({one.job for one in evidence.earlier if hosts & {*one.hosts} and one.job != evidence.job})
+    past = sorted({one.job for one in evidence.earlier if hosts & {*one.hosts}})
     if not past or candidate.layer not in _OF_HOSTS:
         return candidate
     because = (*candidate.because, f"the suspect was blamed before: job {', '.join(past[:3])}")

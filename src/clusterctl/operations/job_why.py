@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clusterctl.edges.job_logs import FolderEvidence, read_folder
 from clusterctl.formats.job_facts import JobFacts, moment
@@ -12,23 +13,33 @@ from clusterctl.jobs.attribute import attribute
 from clusterctl.jobs.attribution import Attribution
 from clusterctl.jobs.evidence import JobEvidence, Progress, SchedulerFacts
 
+if TYPE_CHECKING:
+    from clusterctl.operations.context import SiteContext
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhyRequest:
-    """`logs`: a folder of recorded logs (docs/how-to/job-why.md)."""
+    """`logs`: a folder of recorded logs (docs/how-to/job-why.md); `record`: add the answer to the site's journal."""
 
     logs: Path
+    record: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhyResult:
-    """The attribution, and what it rests on: hosts, lines that a rule knows, bytes that were read."""
+    """The attribution, and what it rests on: hosts, lines that a rule knows, bytes that were read.
+
+    recorded  it was added to the journal
+    earlier   failures of the last weeks that it was held against; None without a site
+    """
 
     attribution: Attribution
     hosts: int
     lines: int
     bytes_read: int
     progress: Progress | None = None
+    recorded: bool = False
+    earlier: int | None = None
 
     @property
     def exit_code(self) -> int:
@@ -36,16 +47,31 @@ class WhyResult:
         return 0 if self.attribution.cause.certainty.value != "unknown" else 1
 
 
-def run(request: WhyRequest) -> WhyResult:
-    """Attribute the failure that a folder has the logs of. Changes nothing, and reaches no host."""
+def run(request: WhyRequest, context: SiteContext | None = None) -> WhyResult:
+    """Attribute the failure that a folder has the logs of. Reaches no host.
+
+    With a site, failures that its journal holds are evidence of recurrence.
+    """
     folder = read_folder(request.logs)
     evidence = evidence_of(folder)
+    found = attribute(evidence)
+    earlier: int | None = None
+    recorded = False
+    if context is not None:
+        from clusterctl.operations.job_history import earlier_failures, record
+
+        evidence = replace(evidence, earlier=earlier_failures(context, found))
+        earlier = len(evidence.earlier)
+        found = attribute(evidence)
+        recorded = request.record and record(context, found)
     return WhyResult(
-        attribution=attribute(evidence),
+        attribution=found,
         hosts=len(evidence.hosts),
         lines=sum(one.times for one in evidence.observations),
         bytes_read=folder.bytes_read,
         progress=evidence.progress,
+        recorded=recorded,
+        earlier=earlier,
     )
 
 
@@ -58,6 +84,7 @@ def evidence_of(folder: FolderEvidence) -> JobEvidence:
         scheduler=_scheduler(facts),
         progress=folder.progress,
         records=folder.records,
+        stacks=folder.stacks,
         ranks=_ranks(facts, folder),
         addresses=facts.addresses,
         missing=folder.missing,
@@ -80,7 +107,7 @@ def _ranks(facts: JobFacts, folder: FolderEvidence) -> Mapping[int, str]:
     """Return the host of each rank: as recorded, else as the logs in the folders of hosts show it."""
     if facts.ranks:
         return {int(rank): host for rank, host in facts.ranks.items()}
-    seen: dict[int, set[str]] = {}
+    seen: dict[int, set[str]] = {one.rank: {one.host} for one in folder.stacks if one.host}
     for one in folder.observations:
         if one.rank is not None and one.host:
             seen.setdefault(one.rank, set()).add(one.host)
