@@ -41,6 +41,7 @@ SECTIONS: Mapping[str, CommandTable] = {
         "check": ("check:check", "Check nodes in service, without loads; change nothing."),
         "adopt": ("adopt:adopt", "Take in machines that are installed already."),
         "revalidate": ("steps:revalidate", "Prove nodes again after a repair."),
+        "job": ("job:job", "Explain why jobs failed or are slow."),
         "incident": ("incident:incident", "List and show incidents."),
         "explain": ("explain:explain", "Explain a line of a log: meaning, blame, what to do."),
     },
@@ -110,6 +111,11 @@ CABLE: CommandTable = {
     "enable": ("cable_enable:enable", "Bring repaired links back into use, once proven."),
 }
 """In the order of their use."""
+JOB: CommandTable = {
+    "why": ("job_why:why", "Attribute a failure to its first error and its host."),
+    "stacks": ("job_stacks:stacks", "Group the stacks of a hung job's ranks."),
+    "pattern": ("job_pattern:pattern", "Classify how a job is slow by the times of its steps."),
+}
 INCIDENT: CommandTable = {
     "list": ("incident:list_", "List the open incidents."),
     "show": ("incident:show", "Show an incident, its history and its messages."),
