@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
-from pydantic_core import PydanticCustomError
 
-from clusterctl.formats.site.yaml_problems import UNSHOWN
 from clusterctl.site.fields import Secret, Words, section
 from clusterctl.site.notify import IncidentKindName
+from clusterctl.site.urls import service_url
 
-
-def _service_url(value: str) -> str:
-    parts = urlsplit(value)
-    local = parts.hostname in ("127.0.0.1", "::1", "localhost")
-    if parts.scheme not in ("https", "http") or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError("must be a URL such as https://jira.example.com")
-    if parts.scheme == "http" and not local:
-        raise ValueError("must be https: a token is sent to it")
-    if parts.username or parts.password:
-        raise PydanticCustomError(UNSHOWN, "the url holds a user or password: the token belongs in token, by reference")
-    return value.rstrip("/")
-
-
-ServiceUrl = Annotated[str, AfterValidator(_service_url)]
+ServiceUrl = Annotated[str, AfterValidator(service_url)]
 Kinds = Annotated[tuple[IncidentKindName, ...], Field(min_length=1, description="which incidents become tickets")]
 _HARDWARE: tuple[IncidentKindName, ...] = ("nodes", "links", "fabric")
 Authority = Annotated[str, Field(description="PEM file of the authority, where it is not one of the system's")]
