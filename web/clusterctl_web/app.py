@@ -17,8 +17,12 @@ from clusterctl.fleet.errors import (
     PrivilegeError,
     UsageError,
 )
+from clusterctl_web.alert_hook import AlertHook
+from clusterctl_web.api import Api
+from clusterctl_web.fabric_page import FabricPages, LiveFabric
 from clusterctl_web.guard import SAFE, Guard
 from clusterctl_web.live_fleet import LiveFleet
+from clusterctl_web.operation_pages import OperationPages
 from clusterctl_web.pages import Pages
 from clusterctl_web.rate_limit import StreamLimit
 from clusterctl_web.rendering import Renderer
@@ -31,8 +35,14 @@ def application(live: LiveFleet, access: Access) -> Starlette:
     renderer = Renderer(live.context.site.settings)
     sessions = Sessions(access)
     pages = Pages(live, renderer, sessions, StreamLimit())
+    more = [
+        *AlertHook(live.context).routes(),
+        *Api(live).routes(),
+        *FabricPages(LiveFabric(live), renderer).routes(),
+        *OperationPages(live, renderer).routes(),
+    ]
     return Starlette(
-        routes=[*SignIn(sessions, renderer).routes(), *pages.routes()],
+        routes=[*SignIn(sessions, renderer).routes(), *pages.routes(), *more],
         middleware=[
             Middleware(TrustedHostMiddleware, allowed_hosts=list(access.hosts), www_redirect=False),
             Middleware(Guard, sessions=sessions),
