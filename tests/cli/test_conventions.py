@@ -34,25 +34,44 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple
 LEAVES = dict(leaves(cli))
 READS = {
     "check",
+    *("explain", "job stacks", "job pattern"),
     *("doctor", "plan", "nodes", "why", "report", "inventory"),
     *("power status", "accounts check", "settings check", "pxe check", "image list", "maas check"),
     *("burnin export", "burnin judge", "burnin node-file", "burnin script"),
     *("cable plan", "cable lint", "cable verify", "cable recheck", "cable report", "cable counters", "cable health"),
-    *("cable burnplan", "cable coverage", "sku calibrate", "journal verify", "journal backup", "metrics", "web"),
+    *("incident list", "incident show", "rma list"),
+    *(
+        "cable burnplan",
+        "cable coverage",
+        "sku calibrate",
+        "journal verify",
+        "journal backup",
+        "metrics",
+        "web",
+        "web user list",
+        "web token list",
+    ),
+    *("runs list", "runs show"),
 }
 """Commands that change nothing except a file that they are ordered to write."""
 UNASKED = {
     "init": "writes into a new or empty folder only",
     "sku new": "writes a new file only",
     "pxe serve": "changes nothing until a machine is armed",
+    "job why": "adds its answer to the journal where --record orders it",
     "cable observe": "adds a reading to the journal",
     "image build": "adds an image; the one before is kept",
+    "notify send": "sends what the site's routes order",
+    "tickets sync": "creates the tickets that the site's section orders",
+    "notify test": "sends a message that is marked as a test",
+    "runs execute": "carries out a run that is approved",
 }
 NO_RESULT = {
     "init": "prints what to do next",
     "inventory": "prints JSON in the form of Ansible",
     "pxe serve": "runs until it is stopped",
     "web": "runs until it is stopped",
+    "runs execute": "prints into the run's log",
     "metrics": "prints Prometheus's text format",
     "image prune": "prints the files that it removes",
     "burnin node-file": "writes a program",

@@ -13,6 +13,7 @@ from pydantic_core import PydanticSerializationError
 from clusterctl.fleet.errors import EnvironmentBrokenError, ParseError, UsageError
 from clusterctl.fleet.event import Kind, Payload
 from clusterctl.fleet.finding import Report
+from clusterctl.fleet.incidents.incident import IncidentState
 from clusterctl.fleet.node import Inventory
 from clusterctl.fleet.state import NodeState, NodeSummary, summarise
 
@@ -23,9 +24,10 @@ _ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
 @functools.cache
 def payload_types() -> Mapping[Kind, type[Payload]]:
     """Return the payload type of each kind of event. They are imported here: what only reads states starts sooner."""
-    from clusterctl.fleet.payloads import decisions, hardware, node, runs
+    from clusterctl.fleet.payloads import decisions, hardware, incidents, jobs, node, rma, runs
 
-    return {payload.kind: payload for module in (node, decisions, hardware, runs) for payload in module.PAYLOADS}
+    modules = (node, decisions, hardware, runs, incidents, jobs, rma)
+    return {payload.kind: payload for module in modules for payload in module.PAYLOADS}
 
 
 def _adapter(kind: Any) -> TypeAdapter[Any]:
@@ -129,3 +131,12 @@ def summary_to_json(state: NodeState) -> str:
 def summary_from_json(text: str | bytes) -> NodeSummary:
     summary: NodeSummary = _adapter(NodeSummary).validate_json(text)
     return summary
+
+
+def incident_to_json(state: IncidentState) -> str:
+    return _adapter(IncidentState).dump_json(state).decode()
+
+
+def incident_from_json(text: str | bytes) -> IncidentState:
+    state: IncidentState = _adapter(IncidentState).validate_json(text)
+    return state
