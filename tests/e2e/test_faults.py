@@ -128,7 +128,7 @@ def _take_suite(lab: RunningLab, names: set[str]) -> None:
         folder.mkdir()
         shutil.copy(DATA / f"{name}.yml", folder)
         with (lab.site / "site.yml").open("a") as site:
-            site.write(f"burnin: {name}\n")
+            site.write(f"burnin: {name}\nstorage: {{path: /mnt/datasets/sample, gbps: 10}}\n")
 
 
 def _ended(run: Controller, *, stops: bool) -> None:
