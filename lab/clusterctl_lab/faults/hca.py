@@ -120,7 +120,7 @@ FAULTS = (
     hca_fault(
         "adapter-weak-with-all",
         does="an HCA gets no data through as soon as everything else of its machine works, too",
-        shows="ib_write_bw of the HCA to itself beside all other loads; with partners it is fast",
+        shows="ib_write_bw of the HCA to itself while all other loads run; with partners it is fast",
         change=lambda hca: replace(hca, weak_with_all=True),
     ),
     hca_fault(
