@@ -17,12 +17,14 @@ SECTIONS: Mapping[str, CommandTable] = {
     "Start": {
         "init": ("init:init", "Write a commented site directory."),
         "doctor": ("doctor:doctor", "Check this controller, and how to repair it."),
+        "import": ("netbox:import_", "Bring the site's files up to date with NetBox."),
         "plan": ("plan:plan", "Print what bootstrap would do; checks every input."),
     },
     "Fleet": {
         "bootstrap": ("steps:bootstrap", "Take every node the whole way to gold; resumable."),
         "nodes": ("nodes:nodes", "List the fleet; with NODE, print history and evidence."),
         "why": ("why:why", "Explain why a node is where it is, and what to do."),
+        "runs": ("runs:runs", "List, show, cancel and retry detached runs."),
         "inventory": ("inventory:inventory", "Print the fleet as a dynamic Ansible inventory."),
         "report": ("report:report", "Print the acceptance report."),
     },
@@ -38,6 +40,8 @@ SECTIONS: Mapping[str, CommandTable] = {
         "check": ("check:check", "Check nodes in service, without loads; change nothing."),
         "adopt": ("adopt:adopt", "Take in machines that are installed already."),
         "revalidate": ("steps:revalidate", "Prove nodes again after a repair."),
+        "incident": ("incident:incident", "List and show incidents."),
+        "explain": ("explain:explain", "Explain a line of a log: meaning, blame, what to do."),
     },
     "Machine": {
         "power": ("machine:power", "Switch machines on or off; boot them from an image."),
@@ -57,7 +61,8 @@ SECTIONS: Mapping[str, CommandTable] = {
         "merge": ("decisions:merge", "Record that another machine is in a node's place."),
     },
     "Service": {
-        "web": ("web:web", "Serve the fleet as a live page; reads only."),
+        "notify": ("notify:notify", "Send messages about incidents to the site's channels."),
+        "web": ("web:web", "Serve the fleet as a live page; its users and tokens."),
         "metrics": ("metrics:metrics", "Print the site's metrics for Prometheus."),
         "journal": ("journal:journal", "Verify, back up, restore and compact the journal."),
         "pxe": ("pxe:pxe", "Serve PXE, or check what it lacks."),
@@ -75,6 +80,17 @@ BURNIN: CommandTable = {
     "node-file": ("burnin_node_file:node_file", "Write the checks as one program for nodes without a controller."),
     "script": ("burnin_script:script", "Write the program that reads the probes of all checks."),
 }
+WEB_USER: CommandTable = {
+    "add": ("web_access:user_add", "Add a user of the web page."),
+    "list": ("web_access:user_list", "List the users with their roles."),
+    "passwd": ("web_access:user_passwd", "Set a user's password; the user's sessions end."),
+    "remove": ("web_access:user_remove", "Remove a user; the user's sessions end."),
+}
+WEB_TOKEN: CommandTable = {
+    "add": ("web_access:token_add", "Make a token of the API and print it, this once."),
+    "list": ("web_access:token_list", "List the tokens with their roles and ends."),
+    "remove": ("web_access:token_remove", "Remove a token: it stops working at once."),
+}
 CABLE: CommandTable = {
     "plan": ("cable_plan:plan", "Write the wiring plan of a standard fat tree."),
     "lint": ("cable_lint:lint", "Check wiring plans before a cable is laid."),
@@ -91,6 +107,14 @@ CABLE: CommandTable = {
     "enable": ("cable_enable:enable", "Bring repaired links back into use, once proven."),
 }
 """In the order of their use."""
+INCIDENT: CommandTable = {
+    "list": ("incident:list_", "List the open incidents."),
+    "show": ("incident:show", "Show an incident, its history and its messages."),
+}
+NOTIFY: CommandTable = {
+    "send": ("notify:send", "Send the messages that are due: for timers."),
+    "test": ("notify:test", "Send a test message to a channel, or to all."),
+}
 
 SUBCOMMANDS: Mapping[str, Mapping[str, str]] = {
     "In service": {"burnin nightly": BURNIN["nightly"][1]},

@@ -56,6 +56,15 @@ def complete_selectors(ctx: click.Context, _param: click.Parameter, incomplete: 
     return [CompletionItem(f"{before}{comma}{key}={item}") for item in values if item and item.startswith(value)]
 
 
+def complete_runs(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the ids of detached runs that begin with `incomplete`, each with its state."""
+    from clusterctl.operations.runs import read
+
+    with _site(ctx) as context:
+        found = read(context) if context else ()
+    return [CompletionItem(one.name, help=one.state.value) for one in found if one.name.startswith(incomplete)]
+
+
 def complete_parts(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the parts that the BMCs of the named nodes report, by slot; of all nodes where none is named yet."""
     from clusterctl.fleet.hardware.parts import fitted

@@ -13,7 +13,7 @@ from clusterctl.operations.selection import selected_names
 
 def open_context(folder: Path, *, thorough: bool = False) -> SiteContext:
     """Return the site that `--site` names, opened; its journal is closed when the command ends."""
-    context = open_site(folder, Invocation(command=_command()), thorough=thorough)
+    context = open_site(folder, Invocation(command=command_name()), thorough=thorough)
     command = click.get_current_context(silent=True)
     if command is not None:
         command.call_on_close(context.journal.close)
@@ -29,7 +29,7 @@ def select_nodes(context: SiteContext, options: dict[str, Any], name: str = "nod
     return selected_names(context, options.pop(name), options.pop("selectors"), where)
 
 
-def _command() -> str:
+def command_name() -> str:
     """Return the command without arguments (`burnin nightly`); empty outside of a command."""
     names: list[str] = []
     context = click.get_current_context(silent=True)

@@ -75,6 +75,11 @@ yes_option = click.option("--yes", is_flag=True, help="Do it without a question.
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only preview; change nothing.")
 
 
+detach_option = click.option(
+    "--detach", is_flag=True, help="Run without this terminal: clusterctl runs lists, shows and cancels it."
+)
+
+
 def nodes_argument(function: F) -> F:
     """Add the names of nodes, and `-l`: `context.select_nodes` reads both."""
     return click.argument("nodes", metavar="NODE...", nargs=-1, shell_complete=complete_nodes)(
@@ -111,7 +116,7 @@ def decision_options(function: F) -> F:
 
 def step_options(function: F) -> F:
     """Add the options of every command that runs steps."""
-    return site_option(limit_option(_acting_options(function)))
+    return site_option(limit_option(_acting_options(detach_option(function))))
 
 
 def wave_options(function: F) -> F:

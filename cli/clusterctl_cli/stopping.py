@@ -11,14 +11,18 @@ from clusterctl_cli.text import echo
 
 
 @contextmanager
-def stoppable() -> Iterator[threading.Event]:
-    """Yield an event that Ctrl-C and SIGTERM set; a second signal ends the process at once."""
+def stoppable(*, repeatable: bool = False) -> Iterator[threading.Event]:
+    """Yield an event that Ctrl-C and SIGTERM set; a second signal ends the process at once.
+
+    `repeatable`: a second signal changes nothing, as it comes from an operator who repeats a request to stop.
+    """
     cancelled = threading.Event()
 
     def stop(number: int, _frame: object) -> None:
-        if cancelled.is_set():
+        if cancelled.is_set() and not repeatable:
             raise KeyboardInterrupt
-        echo("stopping; what is done is kept (once more: stop at once)", err=True)
+        if not cancelled.is_set():
+            echo(f"stopping; what is done is kept{'' if repeatable else ' (once more: stop at once)'}", err=True)
         cancelled.set()
         signal.signal(number, stop)
 

@@ -1,4 +1,4 @@
-"""`--watch`: print a state again as it changes, until Ctrl-C."""
+"""`--watch`: print a state again as it changes, until Ctrl-C or its end."""
 
 from __future__ import annotations
 
@@ -27,10 +27,14 @@ def watch_option(function: F) -> F:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One view of a state: its text, and `state`, which is equal as long as nothing has changed."""
+    """One view of a state: its text, and `state`, which is equal as long as nothing has changed.
+
+    end  the exit code, where this is the last view
+    """
 
     text: str
     state: object
+    end: int | None = None
 
 
 def watch(look: Callable[[], View], every_s: float = EVERY_S) -> int:
@@ -50,6 +54,8 @@ def watch(look: Callable[[], View], every_s: float = EVERY_S) -> int:
                 echo(time.strftime("%H:%M:%S"))
                 echo_rendered(view.text)
             before = view.state
+            if view.end is not None:
+                return view.end
             time.sleep(every_s)
     except KeyboardInterrupt:
         return INTERRUPTED

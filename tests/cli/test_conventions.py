@@ -34,11 +34,24 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple
 LEAVES = dict(leaves(cli))
 READS = {
     "check",
+    "explain",
     *("doctor", "plan", "nodes", "why", "report", "inventory"),
     *("power status", "accounts check", "settings check", "pxe check", "image list", "maas check"),
     *("burnin export", "burnin judge", "burnin node-file", "burnin script"),
     *("cable plan", "cable lint", "cable verify", "cable recheck", "cable report", "cable counters", "cable health"),
-    *("cable burnplan", "cable coverage", "sku calibrate", "journal verify", "journal backup", "metrics", "web"),
+    *("incident list", "incident show"),
+    *(
+        "cable burnplan",
+        "cable coverage",
+        "sku calibrate",
+        "journal verify",
+        "journal backup",
+        "metrics",
+        "web",
+        "web user list",
+        "web token list",
+    ),
+    *("runs list", "runs show"),
 }
 """Commands that change nothing except a file that they are ordered to write."""
 UNASKED = {
@@ -47,12 +60,16 @@ UNASKED = {
     "pxe serve": "changes nothing until a machine is armed",
     "cable observe": "adds a reading to the journal",
     "image build": "adds an image; the one before is kept",
+    "notify send": "sends what the site's routes order",
+    "notify test": "sends a message that is marked as a test",
+    "runs execute": "carries out a run that is approved",
 }
 NO_RESULT = {
     "init": "prints what to do next",
     "inventory": "prints JSON in the form of Ansible",
     "pxe serve": "runs until it is stopped",
     "web": "runs until it is stopped",
+    "runs execute": "prints into the run's log",
     "metrics": "prints Prometheus's text format",
     "image prune": "prints the files that it removes",
     "burnin node-file": "writes a program",

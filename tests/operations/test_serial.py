@@ -23,6 +23,7 @@ WORKING = {
     "Feature",
     "FleetSnapshot",
     "GoldPool",
+    "ImportPlan",
     "NightRun",
     "NodeOperation",
     "PartnerLender",

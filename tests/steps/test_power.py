@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,10 +25,12 @@ from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import NodeId, Serial, Stage
 from clusterctl.fleet.state import NodeState, OperatorHold
-from clusterctl.ports import BmcAddress, Deadline, Power
+from clusterctl.ports import BmcAddress, Deadline, Post, Power
 from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.reboot_pool import RebootPermits, RebootPool, unlimited
 from clusterctl.steps.power import PowerResult, PowerSwitch
 from tests.events import data_of
+from tests.fake_timer import FakeTimer
 from tests.steps.fakes import FakeBmc, FixedClock, address_of, identified, inventory, seen
 
 NAMES = ("n1", "n2", "n3")
@@ -65,12 +68,14 @@ class Site:
     def open(self, address: BmcAddress, deadline: Deadline) -> Machine:
         return self.machines[address.host]
 
-    def switch(self, order: PowerOrder, deadline: Deadline | None = None) -> dict[str, PowerResult]:
+    def switch(
+        self, order: PowerOrder, deadline: Deadline | None = None, *, permits: RebootPermits = unlimited
+    ) -> dict[str, PowerResult]:
         states = [self.book.state(NodeId(f"id-{name}")) for name in NAMES]
         claims = self.book.claim([state.id for state in states], "r").granted
         try:
             acts = self.acts = IntentLog(self.book, claims)
-            switcher = PowerSwitch(self, address_of, self.book, 4)
+            switcher = PowerSwitch(self, address_of, self.book, 4, permits, boot_s=600.0)
             nodes = [(state, power_permitted(state, order, NOW)) for state in states]
             found = switcher.switch(nodes, order, "ticket 7", acts, deadline or Deadline.after(60))
             return {item.name: item for item in found}
@@ -186,3 +191,37 @@ def test_an_unknown_or_absent_node_is_not_touched(node: NodeState) -> None:
     """Without a serial nothing proves the machine; a retired one is not the site's."""
     with pytest.raises(UsageError):
         power_permitted(node, PowerOrder.ON, NOW)
+
+
+def test_one_reboots_at_a_time_where_the_site_wants_that(site: Site) -> None:
+    """Each machine's self-test is over before the next one is switched on; to switch off needs no permit."""
+    at_work, most = 0, 0
+    pool = RebootPool(site.book, 1)
+
+    @contextmanager
+    def counted(wanted: int, deadline: Deadline) -> Iterator[int]:
+        nonlocal at_work, most
+        with pool.taken(wanted, deadline) as count:
+            at_work += 1
+            most = max(most, at_work)
+            yield count
+            at_work -= 1
+
+    for machine in site.machines.values():
+        machine.tested = [Post.RUNNING, Post.RUNNING]
+    found = site.switch(PowerOrder.ON, Deadline.after(1e6, timer=FakeTimer()), permits=counted)
+    assert {name: item.power for name, item in found.items()} == dict.fromkeys(NAMES, Power.ON)
+    assert all(not machine.tested for machine in site.machines.values())
+    assert most == 1
+    with pool.taken(1, Deadline.after(60)):
+        assert site.switch(PowerOrder.OFF, permits=pool.taken)["n1"].error is None
+
+
+def test_without_a_permit_nothing_is_switched(site: Site) -> None:
+    """The error names the site's setting, and no act is intended."""
+    pool = RebootPool(site.book, 1)
+    with pool.taken(1, Deadline.after(60)):
+        found = site.switch(PowerOrder.ON, Deadline.after(30, timer=FakeTimer()), permits=pool.taken)
+    assert all("fabric.reboots" in str(item.error) for item in found.values())
+    assert not site.machines["n1"].done
+    assert site.events("n1") == []

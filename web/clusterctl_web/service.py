@@ -1,63 +1,125 @@
-"""Serves the page on a loopback address until it is stopped."""
+"""Serves the page until it is stopped: over plain HTTP on a loopback address, over TLS on others."""
 
 from __future__ import annotations
 
 import secrets
 import socket
+import ssl
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
 from ipaddress import ip_address
 from threading import Event, Thread
 
 import uvicorn
 
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
-from clusterctl.operations.context import SiteContext
+from clusterctl.operations.context import SiteContext, current_user
+from clusterctl.operations.web_access import identity_provider, tls_context, web_accounts
 from clusterctl_web.app import application
 from clusterctl_web.live_fleet import LiveFleet
+from clusterctl_web.sessions import Access, StartToken
 
 AT_ONCE = 256
 """Connections at a time; each open page holds one for its changes."""
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where the page is served. `names`: what the page may be called by; `tls`: None on a loopback address."""
+
+    host: str
+    port: int
+    names: tuple[str, ...] = LOOPBACK_NAMES
+    tls: ssl.SSLContext | None = None
 
 
 def serve(context: SiteContext, listen: str, ready: Callable[[str], None], stopped: Event) -> None:
-    """Serve until `stopped`; `ready` gets the address with its token. Raises `UsageError`, `EnvironmentBrokenError`."""
-    host, port = _loopback(listen)
-    try:
-        listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except OSError as error:
-        remedy = "choose another port with --listen, or stop the program that has this one"
-        raise EnvironmentBrokenError(f"cannot listen: {error.strerror}", where=listen, remedy=remedy) from None
-    token = secrets.token_urlsafe(24)
+    """Serve until `stopped`; `ready` gets the address, with its token on a loopback address.
+
+    Raises `UsageError`, `EnvironmentBrokenError`.
+    """
+    place = _place(context, listen)
+    listener = _listener(place, listen)
+    port = listener.getsockname()[1]
+    access = _access(context, place, port)
     fleet = LiveFleet(context)
     fleet.refresh()
-    app = application(fleet, token)
+    tls = place.tls
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, limit_concurrency=AT_ONCE, server_header=False, lifespan="off",
-        timeout_graceful_shutdown=2,
+        application(fleet, access), log_level="warning", access_log=False, limit_concurrency=AT_ONCE,
+        server_header=False, lifespan="off", timeout_graceful_shutdown=2, proxy_headers=False,
+        ssl_context_factory=(lambda _config, _default: tls) if tls is not None else None,
     )  # fmt: skip
     server = uvicorn.Server(config)
     with listener:
         thread = Thread(target=server.run, kwargs={"sockets": [listener]}, name="web", daemon=True)
         thread.start()
-        shown = f"[{host}]" if ":" in host else host
-        ready(f"http://{shown}:{listener.getsockname()[1]}/?token={token}")
+        ready(_address(place, port, access))
         while not stopped.wait(0.2) and thread.is_alive():
             pass
         server.should_exit = True
         thread.join(5)
 
 
-def _loopback(listen: str) -> tuple[str, int]:
-    """Return host and port of `ADDRESS:PORT` or `PORT`."""
+def _access(context: SiteContext, place: _Place, port: int) -> Access:
+    """Return who may come in. On other addresses than loopback it is users, tokens and the provider alone."""
+    settings = context.site.settings.web
+    start = StartToken(secret=secrets.token_urlsafe(24), actor=current_user()) if place.tls is None else None
+    access = Access(
+        accounts=web_accounts(context.site),
+        provider=identity_provider(context.site),
+        start=start,
+        hosts=place.names,
+        tls=place.tls is not None,
+        cookie=f"clusterctl-{port}",  # cookies do not know ports: two sites on one controller have two names
+        lifetime=timedelta(hours=settings.session_hours),
+        idle=timedelta(minutes=settings.idle_minutes),
+    )
+    if start is None and access.provider is None and not access.accounts.users() and not access.accounts.tokens():
+        remedy = "add a user first: clusterctl web user add NAME --role admin; or name a provider: web.oidc"
+        raise UsageError("no user may sign in", where=f"port {port}", remedy=remedy)
+    return access
+
+
+def _listener(place: _Place, listen: str) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+        return socket.create_server((place.host, place.port), family=family)
+    except OSError as error:
+        remedy = "choose another port with --listen, or stop the program that has this one"
+        raise EnvironmentBrokenError(f"cannot listen: {error.strerror}", where=listen, remedy=remedy) from None
+
+
+def _address(place: _Place, port: int, access: Access) -> str:
+    """Return what to open in a browser."""
+    if place.tls is not None:
+        name = next((name for name in place.names if not name.startswith("*")), place.names[0])
+        return f"https://{name}:{port}/"
+    shown = f"[{place.host}]" if ":" in place.host else place.host
+    token = f"?token={access.start.secret}" if access.start else ""
+    return f"http://{shown}:{port}/{token}"
+
+
+def _place(context: SiteContext, listen: str) -> _Place:
+    """Return where `ADDRESS:PORT` or `PORT` is. Raises `UsageError`: another address than loopback needs TLS."""
     text, _, port = listen.rpartition(":")
     host = text.removeprefix("[").removesuffix("]") or "127.0.0.1"
-    remedy = "give 127.0.0.1:PORT; from another machine, forward it: ssh -L 8080:127.0.0.1:8080 controller"
+    remedy = "give an address of this machine and a port: 127.0.0.1:8080, 0.0.0.0:8443"
+    if not port.isdecimal() or int(port) > 65535:
+        raise UsageError("is no port", where=listen, remedy=remedy)
     try:
         loopback = ip_address(host).is_loopback
     except ValueError:
-        loopback = False
-    if not loopback:
-        raise UsageError("only a loopback address is served: the page has no sign-in", where=listen, remedy=remedy)
-    if not port.isdecimal() or int(port) > 65535:
-        raise UsageError("is no port", where=listen, remedy=remedy)
-    return host, int(port)
+        raise UsageError("is no address", where=listen, remedy=remedy) from None
+    if loopback:
+        return _Place(host=host, port=int(port))
+    if not context.site.settings.web.certificate:
+        remedy = (
+            "name web.certificate and web.private_key in site.yml; or serve 127.0.0.1:PORT, and forward it: "
+            "ssh -L 8080:127.0.0.1:8080 controller"
+        )
+        raise UsageError("only a loopback address is served without a certificate", where=listen, remedy=remedy)
+    tls, names = tls_context(context.site)
+    return _Place(host=host, port=int(port), names=names, tls=tls)

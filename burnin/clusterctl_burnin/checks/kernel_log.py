@@ -47,7 +47,7 @@ from clusterctl_burnin.kernel_log.combined import (
     slot_power,
 )
 from clusterctl_burnin.kernel_log.known_lines import KnownLines, KnownTest
-from clusterctl_burnin.kernel_log.nvidia_codes import sxid_table
+from clusterctl_burnin.kernel_log.nvidia_codes import switch_severity, switch_verdict, sxid_table
 from clusterctl_burnin.kernel_log.rule_table import shipped_rules
 from clusterctl_burnin.kernel_log.rules import Hit
 from clusterctl_burnin.kernel_log.xids import gpu_errors
@@ -313,20 +313,16 @@ def _gpu_errors(messages: Sequence[Message], gpus: dict[str, GpuReading], serial
         )
 
 
-_SEVERITY = re.compile(r"\b(?:Non-fatal|Fatal)\b")
-
-
 def _switch_errors(messages: Sequence[Message]) -> Iterator[Finding]:
     """Yield NVSwitch errors; the severity in the line outranks the table."""
     seen: set[tuple[str, int, str]] = set()
     for sxid in sxids(messages):
-        match = _SEVERITY.search(sxid.text)
-        severity = match[0] if match else ""
+        severity = switch_severity(sxid.text)
         if (sxid.pci, sxid.code, severity) in seen or sxid.text.startswith(("Severity", "Data")):
             continue
         seen.add((sxid.pci, sxid.code, severity))
         row = sxid_table().get(sxid.code)
-        verdict, remedy = _switch_verdict(severity, None if row is None else row.fatal)
+        verdict, remedy = switch_verdict(severity, None if row is None else row.fatal)
         name = f"SXid {sxid.code}" if sxid.code else "SXid without a code"
         yield Finding(
             check=_NAME,
@@ -338,15 +334,6 @@ def _switch_errors(messages: Sequence[Message]) -> Iterator[Finding]:
             expected="no SXid",
             remedy=remedy,
         )
-
-
-def _switch_verdict(severity: str, fatal: bool | None) -> tuple[Verdict, str]:
-    """Return verdict and remedy for a severity in the line, empty for none, and the table's, None for none."""
-    if fatal is None and not severity:
-        return Verdict.INCONCLUSIVE, _UNKNOWN
-    if severity == "Fatal" or (fatal and not severity):
-        return Verdict.FAIL, "reboot the node; if it comes back, replace the NVSwitch's tray"
-    return Verdict.WARN, "check this NVSwitch again after the next burn-in"
 
 
 def _links(messages: Sequence[Message]) -> Iterator[Finding]:

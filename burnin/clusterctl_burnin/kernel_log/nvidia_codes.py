@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -47,6 +48,8 @@ _REMEDIES = {
     Action.VERDICT: "follow the driver's message",
 }
 
+_SEVERITY = re.compile(r"\b(?:Non-fatal|Fatal)\b")
+_UNKNOWN = "look the message up with the vendor, then add it to the table of known messages"
 _RECOVERY = {
     "None": (Verdict.WARN, "nothing: the driver has recovered the GPU"),
     "Drain P2P": (Verdict.FAIL, "drain the node, reset the GPUs that are linked to this one"),
@@ -88,6 +91,21 @@ def sxid_table() -> Mapping[int, SxidMeaning]:
 def recovery(text: str) -> tuple[Verdict, str] | None:
     """Return verdict and remedy of an Xid 154's text (`… changed from 0x0 (None) to 0x2 (Node Reboot Required)`)."""
     return _RECOVERY.get(text.rpartition("(")[2].partition(")")[0])
+
+
+def switch_severity(text: str) -> str:
+    """Return the severity that an SXid's line names, `Fatal` or `Non-fatal`; empty where it names none."""
+    match = _SEVERITY.search(text)
+    return match[0] if match else ""
+
+
+def switch_verdict(severity: str, fatal: bool | None) -> tuple[Verdict, str]:
+    """Return verdict and remedy for a severity in the line, empty for none, and the table's, None for none."""
+    if fatal is None and not severity:
+        return Verdict.INCONCLUSIVE, _UNKNOWN
+    if severity == "Fatal" or (fatal and not severity):
+        return Verdict.FAIL, "reboot the node; if it comes back, replace the NVSwitch's tray"
+    return Verdict.WARN, "check this NVSwitch again after the next burn-in"
 
 
 def _rows(table: str) -> Iterator[list[str]]:

@@ -11,6 +11,7 @@ patterns  regular expressions, searched for in the message; a group `part` names
           `NAMES`. Use no nested repetition: a log may be hostile.
 cause     what is wrong, with a verb
 remedy    one sentence in the imperative; none where the verdict is PASS
+blame     which layer a job blames that fails with the message; without it, the kind and the verdict decide
 
 Formats: the Linux kernel 4.18 to 6.x, OpenZFS, NVIDIA's open kernel modules; each labelled line names its source.
 """
@@ -23,6 +24,7 @@ import functools
 import re
 from dataclasses import replace
 
+from clusterctl.fleet.blame import Blame, Certainty, Layer, Role
 from clusterctl.fleet.finding import Verdict
 from clusterctl_burnin.kernel_log.rules import Rule, Rules
 
@@ -57,6 +59,12 @@ NEEDED = (
 """A message at level err of a driver of a part that training needs, which no rule and no table knows: an operator must
 look.
 """
+_KERNEL = Blame(Layer.SYSTEM_SOFTWARE, Certainty.LIKELY, Role.CAUSE)
+_KERNEL_NOTE = Blame(Layer.SYSTEM_SOFTWARE, Certainty.UNKNOWN, Role.CONTEXT)
+_FILES = Blame(Layer.STORAGE, Certainty.LIKELY, Role.CAUSE)
+_MEMORY_USED_UP = Blame(Layer.APPLICATION, Certainty.PROVEN, Role.CAUSE)
+_PROGRAM = Blame(Layer.APPLICATION, Certainty.UNKNOWN, Role.CONTEXT)
+_NVLINK = Blame(Layer.FABRIC, Certainty.LIKELY, Role.CAUSE)
 RULES = (
     # -- Programs of users, and what only looks like a fault -----------------------------------------------------------
     Rule(
@@ -65,6 +73,7 @@ RULES = (
         words=("[Firmware Bug]: Your BIOS",),
         patterns=(r"^mce: \[Firmware Bug\]: Your BIOS",),
         cause="the BIOS has a blemish that the kernel works around",
+        blame=_KERNEL_NOTE,
     ),
     Rule(
         "node",
@@ -76,6 +85,7 @@ RULES = (
             r"^\S+\[\d+\]: modprobe: FATAL: Module",
         ),
         cause="a program of a user crashed",
+        blame=_PROGRAM,
     ),
     Rule(
         "drive",
@@ -277,6 +287,7 @@ RULES = (
         ),
         cause="a file system is damaged, or the drive below it does not write",
         remedy="look for errors of the drive below it; install the node again",
+        blame=_FILES,
     ),
     Rule(
         "node",
@@ -289,6 +300,7 @@ RULES = (
         ),
         cause="a file system is damaged or has shut down",
         remedy="look for errors of the drive below it; install the node again",
+        blame=_FILES,
     ),
     Rule(
         "node",
@@ -301,6 +313,7 @@ RULES = (
         ),
         cause="a file system is damaged, or the drive below it fails",
         remedy="look for errors of the drive below it; install the node again",
+        blame=_FILES,
     ),
     Rule(
         "node",
@@ -314,6 +327,7 @@ RULES = (
         ),
         cause="a ZFS pool has lost its disks, or ZFS has stopped",
         remedy="read zpool status on the node, reseat or replace the disk, then zpool clear",
+        blame=_FILES,
     ),
     # -- Memory and processors -----------------------------------------------------------------------------------------
     Rule(
@@ -539,6 +553,7 @@ RULES = (
         ),
         cause="a processor was stuck in the kernel",
         remedy="look for driver errors in the same minute; reboot the node",
+        blame=_KERNEL,
     ),
     Rule(
         "node",
@@ -551,6 +566,7 @@ RULES = (
         ),
         cause="the processors' clocks disagree, and the kernel takes a slow clock",
         remedy="update the BIOS, power the node off and on; if it comes back, replace the board",
+        blame=_KERNEL_NOTE,
     ),
     Rule(
         "node",
@@ -583,6 +599,7 @@ RULES = (
         ),
         cause="the kernel has hit an error of its own",
         remedy="reboot the node; if it comes back, look for the driver that the stack names, then test the memory",
+        blame=_KERNEL,
     ),
     Rule(
         "node",
@@ -594,6 +611,7 @@ RULES = (
         ),
         cause="the node ran out of memory, and the kernel killed a process",
         remedy="find which process it was; reboot the node and run the burn-in again",
+        blame=_MEMORY_USED_UP,
     ),
     Rule(
         "node",
@@ -602,6 +620,7 @@ RULES = (
         patterns=(r"invoked oom-killer", r"oom-kill:constraint=CONSTRAINT_MEMCG", r"Memory cgroup out of memory"),
         cause="a program reached the limit of its memory, and the kernel killed it",
         remedy="find which process it was",
+        blame=_MEMORY_USED_UP,
     ),
     Rule(
         "node",
@@ -610,6 +629,7 @@ RULES = (
         patterns=(r"task .{1,40}:\d+ blocked for more than \d+ seconds",),
         cause="a process hung in the kernel",
         remedy="read the stack below the message: a file system, or the GPU's driver",
+        blame=_KERNEL_NOTE,
     ),
     Rule(
         "node",
@@ -618,6 +638,7 @@ RULES = (
         patterns=(r"WARNING: CPU: \d+ PID: \d+ at ",),
         cause="the kernel warns of a mistake of its own",
         remedy="look for the driver that the stack names",
+        blame=_KERNEL_NOTE,
     ),
     # -- Adapters ------------------------------------------------------------------------------------------------------
     Rule(
@@ -744,6 +765,7 @@ RULES = (
         ),
         cause="the installed driver does not serve a GPU",
         remedy="install the driver, and its open or proprietary kernel modules, that NVIDIA lists for this GPU (role nvidia_driver)",
+        blame=_KERNEL,
     ),
     Rule(
         "gpu",
@@ -779,6 +801,7 @@ RULES = (
         patterns=(r"NVRM: .*knvlink(?:UpdatePostRxDetectLinkMask|DiscoverPostRxDetLinks)_",),
         cause="an NVLink was not detected when the driver started",
         remedy="power the node off and on; if it comes back, reseat the GPU's tray, then replace it",
+        blame=_NVLINK,
     ),
     Rule(
         "node",
@@ -787,6 +810,7 @@ RULES = (
         patterns=(r"nvidia[_-]peermem.*(?:invalid context|(?i:error)|[Ff]ailed)",),
         cause="nvidia-peermem cannot hand GPU memory to the adapters",
         remedy="build the NVIDIA driver again after the OFED (configure the node), then reboot it",
+        blame=_KERNEL,
     ),
     Rule(
         "gpu",
@@ -957,6 +981,7 @@ RULES = (
         ),
         cause="a file system is damaged, or the drive below it fails",
         remedy="look for errors of the drive below it; install the node again",
+        blame=_FILES,
     ),
     Rule(
         "node",
@@ -1007,6 +1032,7 @@ RULES = (
         patterns=(r"nfs: server \S+ not responding", r"LustreError: |LNetError|Lustre: .*Connection to .* was lost"),
         cause="shared storage did not answer",
         remedy="if several nodes log this in the same minute, check the storage; else check this node's network",
+        blame=_FILES,
     ),
 )
 

@@ -6,12 +6,15 @@ import functools
 import re
 from dataclasses import dataclass
 
+from clusterctl.fleet.blame import Blame, Certainty, Layer, Role
 from clusterctl.fleet.finding import Verdict
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What messages of one class mean. `kind` is the kind of part that the finding is about."""
+    """What messages of one class mean. `kind` is the kind of part that the finding is about; `blame` is set where a job
+    that fails with the message has another layer to blame than `kind` and `verdict` give.
+    """
 
     kind: str
     verdict: Verdict
@@ -19,6 +22,17 @@ class Rule:
     patterns: tuple[str, ...]
     cause: str
     remedy: str = ""
+    blame: Blame | None = None
+
+    @property
+    def blamed(self) -> Blame:
+        """Which layer the message blames where a job fails with it."""
+        if self.blame is not None:
+            return self.blame
+        layer = Layer.FABRIC if self.kind in _OF_FABRIC else Layer.HARDWARE
+        if self.verdict in (Verdict.PASS, Verdict.WARN):
+            return Blame(layer, Certainty.UNKNOWN, Role.CONTEXT)
+        return Blame(layer, Certainty.LIKELY, Role.CAUSE)
 
     def part(self, text: str) -> str | None:
         """Return the part that the message names, empty where it names none; None where the rule does not fit."""
@@ -42,6 +56,7 @@ class Hit:
         return f"{self.rule.kind} {self.part}" if self.part else _SUBJECTS.get(self.rule.kind, self.rule.kind)
 
 
+_OF_FABRIC = frozenset({"hca", "nic"})
 _SUBJECTS = {"memory": "node", "drive": "node", "nvme": "node"}
 """The subject of a message that names no part: the node, where several parts of the kind are usual."""
 

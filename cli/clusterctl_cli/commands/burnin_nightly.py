@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from clusterctl_cli.formats import format_option
-from clusterctl_cli.options import dry_run_option, site_option, yes_option
+from clusterctl_cli.options import detach_option, dry_run_option, gathered, site_option, yes_option
 from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
     from clusterctl.operations.night import NightResult
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightlyOptions:
+    """The options of `burnin nightly`."""
+
+    folder: Path
+    window: str | None
+    budget: int | None
+    detach: bool
+    yes: bool
+    dry_run: bool
+    as_json: bool
+
+
 @click.command("nightly")
 @site_option
 @click.option("--window", metavar="HH:MM-HH:MM", help="Instead of the site's, in its time zone.")
 @click.option("--budget", type=click.IntRange(1, 100), metavar="PERCENT", help="Of the gold nodes, out at a time.")
+@detach_option
 @yes_option
 @dry_run_option
 @format_option()
-def nightly(*, folder: Path, window: str | None, budget: int | None, yes: bool, dry_run: bool, as_json: bool) -> int:
+@gathered(NightlyOptions)
+def nightly(options: NightlyOptions) -> int:
     """Burn in gold nodes that are idle, the ones with the oldest evidence first, and give them back.
 
     The site names the window, how many at a time and how old evidence may become
@@ -38,16 +54,21 @@ def nightly(*, folder: Path, window: str | None, budget: int | None, yes: bool, 
     from clusterctl_cli.progress import ProgressView
     from clusterctl_cli.stopping import stoppable
 
-    context, request = open_context(folder, thorough=True), operation.NightRequest(window=window, budget=budget)
+    context = open_context(options.folder, thorough=True)
+    request = operation.NightRequest(window=options.window, budget=options.budget)
     approved = None
-    if dry_run or not yes:
+    if options.dry_run or not options.yes:
         preview = operation.preview(context, request)
-        if not approve(preview, Flags(yes=yes, dry_run=dry_run, as_json=as_json)):
+        if not approve(preview, Flags(yes=options.yes, dry_run=options.dry_run, as_json=options.as_json)):
             return 0
         approved = preview.digest
+    if options.detach:
+        from clusterctl_cli.commands.steps import detached
+
+        return detached(context, request, approved or "", as_json=options.as_json)
     with logged(context) as log, stoppable() as cancelled, ProgressView(table_only=True) as view:
         result = operation.run(context, request, Control(approved, view.on_event, cancelled))
-    print_night(result, as_json=as_json)
+    print_night(result, as_json=options.as_json)
     log.print_path(result.exit_code)
     return result.exit_code
 

@@ -47,7 +47,9 @@ def discover(folder: Path, sweep: tuple[str, ...], networks: tuple[str, ...], **
     """
     if not sweep:
         _refuse({"networks": networks, **options})
-        chosen = {name: options[name] for name in ("limit", "selectors", "yes", "dry_run", "as_json", "read_only")}
+        chosen = {
+            name: options[name] for name in ("limit", "selectors", "yes", "dry_run", "as_json", "read_only", "detach")
+        }
         return run_steps(folder, ["discover"], chosen)
     from clusterctl.fleet.errors import UsageError
 
@@ -55,6 +57,8 @@ def discover(folder: Path, sweep: tuple[str, ...], networks: tuple[str, ...], **
     if limit or selectors:
         where, remedy = "--limit" if limit else "-l", "leave addresses out with --exclude"
         raise UsageError("chooses nodes, and a sweep has none yet", where=where, remedy=remedy)
+    if options.pop("detach"):
+        raise UsageError("a sweep prints its result", where="--detach", remedy="leave out --detach")
     del options["read_only"]  # a sweep changes nothing anyway
     return _sweep(folder, (*sweep, *networks), options)
 

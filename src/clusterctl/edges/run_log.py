@@ -11,6 +11,7 @@ FILE_BYTES = 8_000_000
 """A run's log begins again at this size; the part before it is kept as `RUN.log.1`."""
 RUNS = 50
 """Logs of older runs are removed."""
+TAIL_BYTES = 128 << 10
 
 
 class RunLogHandler(logging.handlers.RotatingFileHandler):
@@ -30,8 +31,23 @@ class RunLogHandler(logging.handlers.RotatingFileHandler):
 
 def run_log_handler(folder: Path, run: str) -> RunLogHandler:
     """Return the handler of a run's log file; remove logs of old runs. Folder and file are made for the first line."""
-    handler = RunLogHandler(folder / f"{run}.log")
+    handler = RunLogHandler(log_file(folder, run))
     for old in sorted(folder.glob("*.log"))[: 1 - RUNS]:
         for file in (old, old.with_suffix(".log.1")):
             file.unlink(missing_ok=True)
     return handler
+
+
+def log_file(folder: Path, run: str) -> Path:
+    """Return where the log of a run is."""
+    return folder / f"{run}.log"
+
+
+def last_lines(file: Path, lines: int) -> tuple[str, ...]:
+    """Return the last lines of a log, of at most `TAIL_BYTES`; nothing where it is absent or cannot be read."""
+    try:
+        with file.open("rb") as log:
+            log.seek(max(0, file.stat().st_size - TAIL_BYTES))
+            return tuple(log.read(TAIL_BYTES).decode(errors="replace").splitlines()[-lines:])
+    except OSError:
+        return ()

@@ -13,6 +13,7 @@ class Asked(StrEnum):
 
     BMC = "requests to BMCs"
     MAAS = "requests to MAAS"
+    NETBOX = "requests to NetBox"
     HOST = "commands on hosts"
     PROGRAM = "programs on this machine"
 

@@ -97,6 +97,7 @@ class Code(enum.Enum):
     NOT_REACHED = "not_reached", "The configuration did not reach the node."
     REBOOT_FAILED = "reboot_failed", "The node did not come back from a reboot."
     REBOOT_NEEDED = "reboot_needed", "The node needs a reboot, and the site does not allow one."
+    REBOOT_POSTPONED = "reboot_postponed", "The node needs a reboot, and too many other hosts were rebooting."
     REBOOT_REPEATED = "reboot_repeated", "A role asks for a reboot again after the node was rebooted for it."
     NOT_INTRODUCED = "not_introduced", "The nodes of a group could not be introduced to each other."
 

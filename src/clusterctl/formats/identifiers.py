@@ -1,4 +1,4 @@
-"""MAC addresses and GUIDs in the spellings of tools and spreadsheets."""
+"""MAC addresses and GUIDs in the spellings of tools and spreadsheets; host names."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from clusterctl.fleet.node import Guid, Mac
 _WRITTEN = re.compile(
     r"(?:[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5}|[0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4}|[0-9a-f]{12})", re.IGNORECASE
 )
+_HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _PLACEHOLDERS = frozenset({"000000000000", "ffffffffffff"})
 
 
@@ -24,3 +25,8 @@ def read_mac(text: str) -> Mac:
 def guid_of(digits: str) -> Guid:
     """Return up to 16 hex digits as a GUID, lost zeros restored."""
     return Guid(digits.lower().zfill(16))
+
+
+def is_host_name(text: str) -> bool:
+    """Return whether the text is the name of a node: lower-case letters, digits and dashes, 63 at most."""
+    return _HOST_NAME.fullmatch(text) is not None

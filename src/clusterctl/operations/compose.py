@@ -51,6 +51,7 @@ from clusterctl.steps.configure.step import Configure, ConfigureServices
 from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
 from clusterctl.steps.executor.pipeline import Observer, Pipeline
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
+from clusterctl.steps.executor.reboot_pool import RebootPool
 from clusterctl.steps.executor.recorder import Recorder
 from clusterctl.steps.executor.step import StepRunner
 from clusterctl.steps.executor.step_queue import StepLimits
@@ -161,7 +162,8 @@ class StepFactory:
         settings = self._settings.configure
         known = contents.known_lines(self._site)
         hardware = HardwareProbe(self._adapters.shell, CLOCK, self._bmc_probe, self._limits, known)
-        services = ConfigureServices(self._adapters.playbooks, self._ssh, self._bmc_probe, hardware)
+        permits = RebootPool(self._context.journal, self._settings.fabric.reboots).taken
+        services = ConfigureServices(self._adapters.playbooks, self._ssh, self._bmc_probe, hardware, permits)
         return Configure(services, settings.playbook, self._variables, reboots=settings.reboots)
 
     def _cable(self) -> StepRunner:

@@ -19,7 +19,7 @@ import stamina
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.journal import Holder, open_journal
 from clusterctl.edges.site import Site, SiteNode, load_site
-from clusterctl.edges.site.load import check_journal_file
+from clusterctl.edges.site.load import check_journal_file, journal_connected
 from clusterctl.fleet.errors import ConflictError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent, Stream, node_event
 from clusterctl.fleet.fabric.history import open_faults
@@ -46,10 +46,16 @@ def current_user() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """Who runs which command (`burnin nightly`): both are written into the journal."""
+    """Who runs which command (`burnin nightly`): both are written into the journal. `run`: empty for a new id."""
 
     actor: str = field(default_factory=current_user)
     command: str = ""
+    run: str = ""
+
+
+def new_run_id() -> str:
+    """Return an id for a run; ids sort by time."""
+    return datetime.now(UTC).strftime("%Y%m%dT%H%M%S-") + uuid.uuid4().hex[:4]
 
 
 def _site_adapters(site: Site, access: Access) -> Adapters:
@@ -155,10 +161,11 @@ def open_site(folder: Path, invocation: Invocation | None = None, *, thorough: b
         check_contents(site)
     check_journal_file(site)
     by = invocation or Invocation()
-    run = datetime.now(UTC).strftime("%Y%m%dT%H%M%S-") + uuid.uuid4().hex[:4]
+    run = by.run or new_run_id()
     holder = Holder(run, by.actor, by.command, lease_s=site.settings.claims.lease_s)
     began = time.monotonic()
     journal = open_journal(site.journal_url(), CLOCK, holder)
+    journal_connected(site)
     log.info("journal %s: opened in %.2f s", place_of(site.journal_url()), time.monotonic() - began)
     return SiteContext(site.knowing(_Serials(journal)), journal, run)
 

@@ -18,6 +18,7 @@ from clusterctl.operations.operation import Control, Preview, Result
 from clusterctl.operations.selection import selected
 from clusterctl.operations.waves import WavePlan, WaveRequest, WaveRun, node_ids
 from clusterctl.steps.executor.reachability import SshAccess
+from clusterctl.steps.executor.reboot_pool import RebootPool
 from clusterctl.steps.settings.nic_firmware import NicFirmwareWork
 
 NAME = "nic-firmware"
@@ -40,7 +41,14 @@ def run(context: SiteContext, request: WaveRequest, control: Control) -> Result:
     ssh = context.site.settings.ssh
     reach = SshAccess(ssh.user, context.site.path(ssh.private_key))
     with closing(context.adapters()) as adapters:
-        work = NicFirmwareWork(adapters.playbooks, context.journal, reach.address, variables, WAVE_S)
+        work = NicFirmwareWork(
+            playbooks=adapters.playbooks,
+            journal=context.journal,
+            address=reach.address,
+            variables=variables,
+            seconds=WAVE_S,
+            permits=RebootPool(context.journal, context.site.settings.fabric.reboots).taken,
+        )
         return WaveRun(
             operation=NAME,
             context=context,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.decisions.decision import checked_reason
@@ -20,11 +20,14 @@ from clusterctl.operations.selection import selected
 from clusterctl.operations.site_facts import stagger, stagger_group
 from clusterctl.ports import Deadline
 from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.reboot_pool import RebootPool
 from clusterctl.steps.power import PowerResult, PowerSwitch
 
 STATUS_S = 120.0
 SWITCH_S = 900.0
 """Seconds for one machine: a shutdown has its grace time, and a BMC in POST refuses for minutes."""
+BOOT_S = 600.0
+"""Seconds for which a machine counts as rebooting, where more are ordered than may reboot at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +72,15 @@ def _act(work: Work[PowerRequest]) -> Iterator[Outcome]:
         (node, power_permitted(node, request.order, CLOCK.now())) for node in interleaved(work.nodes, _group(context))
     ]
     spread = stagger(context.site)
-    turns = -(-len(permits) // spread.at_once)  # each turn lasts as long as its slowest machine
+    cap = context.site.settings.fabric.reboots
+    turns = -(-len(permits) // min(spread.at_once, cap))  # each turn lasts as long as its slowest machine
     deadline = Deadline.after(SWITCH_S * turns + spread.shortest(len(permits)), work.cancelled)
     acts = IntentLog(context.journal, work.claims)
-    switched = _switcher(context, work.adapters).switch(
-        permits, request.order, checked_reason(request.reason), acts, deadline
-    )
+    pool = RebootPool(context.journal, cap)
+    crowded = len(permits) > cap and request.order is not PowerOrder.OFF
+    boot_s = BOOT_S if crowded else 0.0
+    switcher = replace(_switcher(context, work.adapters), permits=pool.taken, boot_s=boot_s)
+    switched = switcher.switch(permits, request.order, checked_reason(request.reason), acts, deadline)
     return map(_outcome, switched)
 
 

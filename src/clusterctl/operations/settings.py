@@ -22,6 +22,7 @@ from clusterctl.operations.operation import Control, Failure, Preview, Result
 from clusterctl.operations.selection import selected
 from clusterctl.operations.waves import WavePlan, WaveRequest, WaveRun, node_ids
 from clusterctl.ports import Deadline, Images
+from clusterctl.steps.executor.reboot_pool import RebootPool
 from clusterctl.steps.settings.apply_baseline import BaselineApplier, BaselineWork
 from clusterctl.steps.settings.machine_session import SettingsServices, SettingsTimeouts
 from clusterctl.steps.settings.read_baseline import BaselineQuery, BaselineReader, BaselineReading
@@ -105,7 +106,14 @@ def run(context: SiteContext, request: WaveRequest, control: Control) -> Result:
     pace = SettingsTimeouts(poll=timing.settings_poll_s, show=timing.settings_report_s)
     with closing(context.adapters()) as adapters:
         applier = BaselineApplier(
-            SettingsServices(adapters.bmcs, context.site.bmc_address, context.journal, adapters.images, pace)
+            SettingsServices(
+                bmcs=adapters.bmcs,
+                address_of=context.site.bmc_address,
+                journal=context.journal,
+                images=adapters.images,
+                pace=pace,
+                permits=RebootPool(context.journal, context.site.settings.fabric.reboots).taken,
+            )
         )
         return WaveRun(
             operation=NAME,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -13,10 +12,10 @@ from pydantic import AfterValidator, Field
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Mac
 from clusterctl.fleet.secret import NeverPickled
+from clusterctl.formats.identifiers import is_host_name
 from clusterctl.site.fields import Fingerprint, Name, section
 
 MAX_RANGE = 4096
-_NAME = re.compile(r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
 
 
 def canonical_address(value: str) -> str:
@@ -118,7 +117,7 @@ class SiteNode(NeverPickled):
 def require_valid(nodes: Sequence[SiteNode]) -> None:
     """Raise `UsageError` for a name that is no host name, and for a value that two machines have."""
     for node in nodes:
-        if not _NAME.match(node.name):
+        if not is_host_name(node.name):
             remedy = "use lower-case letters, digits and dashes, 63 at most"
             raise UsageError(f"{node.name[:80]!r} is no host name", where=f"{node.where} name", remedy=remedy)
     for what, value_of in _UNIQUE.items():

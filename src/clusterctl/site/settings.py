@@ -10,11 +10,14 @@ from clusterctl.site.bmc import BmcSettings
 from clusterctl.site.burnin import CheckSettings, StorageSettings, SuiteChanges
 from clusterctl.site.configure import ConfigureSettings, WaveSettings
 from clusterctl.site.fields import FileName, Flag, Name, Positive, Secret, SecretRef, UserName, Words, section
+from clusterctl.site.netbox import NetboxSettings
 from clusterctl.site.network import NetworkSettings
 from clusterctl.site.nodes import NodesSettings
+from clusterctl.site.notify import NotifySettings
 from clusterctl.site.provisioning import Installers, MaasProvisioning, PxeProvisioning
 from clusterctl.site.scheduling import NightlySettings, PublishSettings, SchedulerSettings
 from clusterctl.site.urls import open_journal_url
+from clusterctl.site.web import WebSettings
 
 Seconds = Annotated[float, Field(gt=0, le=86400)]
 _OpenUrl = Annotated[str, AfterValidator(open_journal_url), Tag("Url")]
@@ -49,6 +52,7 @@ class FabricSettings:
     ibqueryerrors: Annotated[tuple[Words, ...], Field(min_length=1)] = ("ibqueryerrors",)
     dump_fts: Annotated[tuple[Words, ...], Field(min_length=1)] = ("dump_fts",)
     telemetry: tuple[Words, ...] = ()
+    reboots: Annotated[Positive, Field(le=4096, description="how many hosts may reboot at once, over all runs")] = 64
 
 
 @section
@@ -166,8 +170,11 @@ class SiteSettings:
     scheduler: SchedulerSettings | None = None
     nightly: NightlySettings | None = None
     publish: PublishSettings = PublishSettings()
+    notify: NotifySettings | None = None
+    netbox: NetboxSettings | None = None
     pool: Annotated[str, Field(description="file that names the gold nodes")] = "gold.json"
     journal: JournalUrl = "sqlite:///state/journal.db"
+    web: WebSettings = WebSettings()
     site_keys: Annotated[
         tuple[Secret, ...],
         Field(description="Fernet keys: the first encrypts the BMC passwords that clusterctl makes, each decrypts"),

@@ -15,12 +15,20 @@ _HIDE = "a password never stands in this file: keep the whole URL in a file of m
 
 
 def web_url(value: str) -> str:
-    """Return the URL of an HTTP service, without a slash at its end; raise ValueError for another value."""
+    """Return the URL of MAAS, without a slash at its end; raise ValueError for another value."""
+    return plain_url(value, _EXAMPLE, "the key belongs in api_key, by reference")
+
+
+def plain_url(value: str, example: str, remedy: str = "the secret belongs in a field of its own, by reference") -> str:
+    """Return the URL of an HTTP service, without a slash at its end; raise ValueError for another value.
+
+    `example` is the message for what is no URL, `remedy` that for one with a user or password in it.
+    """
     parts = _split(value)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError(_EXAMPLE)
+        raise ValueError(example)
     if parts.username or parts.password:
-        raise PydanticCustomError(UNSHOWN, "the url holds a user or password: the key belongs in api_key, by reference")
+        raise PydanticCustomError(UNSHOWN, f"the url holds a user or password: {remedy}")
     return value.rstrip("/")
 
 
@@ -78,3 +86,21 @@ def _split(value: str) -> SplitResult | None:
     except ValueError:
         return None
     return parts
+
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_ISSUER = "must be the URL of an issuer: https://id.example.com/realms/site"
+
+
+def issuer_url(value: str) -> str:
+    """Return the URL of an OpenID Connect issuer. Raises `ValueError`: it is https, without query and user."""
+    try:
+        parts = urlsplit(value)
+        host = parts.hostname or ""
+    except ValueError:
+        raise ValueError(_ISSUER) from None
+    if parts.scheme == "http" and host not in LOOPBACK:
+        raise ValueError("must begin with https:// (http:// on a loopback address only)")
+    if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment or parts.username:
+        raise ValueError(_ISSUER)
+    return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,10 +14,13 @@ from clusterctl.fleet.finding import Digest, Observed
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.payloads.node import ActIntended, ActObserved
 from clusterctl.fleet.state import NodeState
-from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Journal, Power
+from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Journal, Post, Power
 from clusterctl.ports.isolation import as_error
 from clusterctl.steps.executor.intent_log import IntentLog, failure
 from clusterctl.steps.executor.parallel import each
+from clusterctl.steps.executor.reboot_pool import NoPermitError, RebootPermits, unlimited
+
+POLL_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +34,18 @@ class PowerResult:
 
 @dataclass(frozen=True, slots=True)
 class PowerSwitch:
-    """Carries out one order on many nodes at once, as many as `workers`."""
+    """Carries out one order on many nodes at once, as many as `workers`.
+
+    permits   how many may come on at once
+    boot_s    seconds for which a permit is kept until a machine's self-test is over; 0: only until it is on
+    """
 
     bmcs: Bmcs
     address_of: Callable[[str], BmcAddress]
     journal: Journal
     workers: int
+    permits: RebootPermits = unlimited
+    boot_s: float = 0.0
 
     def status(self, names: Sequence[str], deadline: Deadline) -> Iterator[PowerResult]:
         """Yield each machine's power, as its BMC reports it; change nothing."""
@@ -65,13 +75,15 @@ class PowerSwitch:
     ) -> PowerResult:
         fenced = intents.fenced([node.id], deadline)
         try:
-            fenced.check(f"switching {node.name}")
-            intents.note(node.id, ActIntended(act=order.act, target=serial, reason=reason))
-            with self.bmcs.open(self.address_of(node.name), fenced) as bmc:
-                seen = _carry_out(bmc, order, serial, fenced)
-            observed = ActObserved(act=order.act, message=seen.value.value)
-            self._note(node, observed, self._keep(seen), intents)
-        except (CancelledError, ClaimLostError) as error:
+            with (unlimited if order is PowerOrder.OFF else self.permits)(1, fenced):
+                fenced.check(f"switching {node.name}")
+                intents.note(node.id, ActIntended(act=order.act, target=serial, reason=reason))
+                with self.bmcs.open(self.address_of(node.name), fenced) as bmc:
+                    seen = _carry_out(bmc, order, serial, fenced)
+                    observed = ActObserved(act=order.act, message=seen.value.value)
+                    self._note(node, observed, self._keep(seen), intents)
+                    self._await_self_test(bmc, fenced.within(self.boot_s))
+        except (CancelledError, ClaimLostError, NoPermitError) as error:
             return PowerResult(node.name, Power.UNKNOWN, error)
         except Exception as error:  # noqa: BLE001 — whatever its data causes is its own result
             return self._failed(node, order, as_error(error, node.name), intents)
@@ -92,6 +104,12 @@ class PowerSwitch:
     def _keep(self, seen: Observed[Power]) -> tuple[Digest, ...]:
         self.journal.store(seen.evidence)
         return tuple(item.digest for item in seen.evidence)
+
+    def _await_self_test(self, bmc: BmcClient, limit: Deadline) -> None:
+        """Wait until the machine's self-test is over. The machine is on: what its BMC answers changes no result."""
+        with suppress(Exception):
+            while limit.remaining > 0 and bmc.post(limit).value is Post.RUNNING:
+                limit.sleep(POLL_S, "waiting for the machine's self-test")
 
 
 def _carry_out(bmc: BmcClient, order: PowerOrder, serial: Serial, deadline: Deadline) -> Observed[Power]:

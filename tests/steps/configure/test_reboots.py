@@ -14,12 +14,15 @@ from clusterctl.edges.journal.journal import SqlJournal
 from clusterctl.fleet.acts import Act
 from clusterctl.fleet.event import Kind, Payload, Stream
 from clusterctl.fleet.finding import Finding, Observed, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
 from clusterctl.steps.configure.step import Configure, ConfigureServices
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
+from clusterctl.steps.executor.reboot_pool import RebootPermits, RebootPool, unlimited
 from tests.events import data_of, new_event
+from tests.fake_timer import FakeTimer
 from tests.steps.fakes import FakeBmc, FakeBmcs, FixedClock, address_of, identified, inventory, seen
 
 NODE = NodeId("id-n1")
@@ -104,13 +107,19 @@ def book(tmp_path: Path) -> Iterator[SqlJournal]:
     journal.close()
 
 
-def run(book: SqlJournal, world: World, *, reboots: bool = True) -> Finding:
+def run(
+    book: SqlJournal, world: World, *, reboots: bool = True, permits: RebootPermits = unlimited, seconds: float = 60
+) -> Finding:
     """One run of the step; the finding `configure`."""
     probe = BmcProbe(FakeBmcs({"n1": FakeBmc(inventory("S1"))}), address_of)
     step = Configure(
-        ConfigureServices(world, SshAccess("ops", "/key"), probe), "configure.yml", lambda _: {}, reboots=reboots
+        ConfigureServices(world, SshAccess("ops", "/key"), probe, permits=permits),
+        "configure.yml",
+        lambda _: {},
+        reboots=reboots,
     )
-    (outcome,) = step.run([book.state(NODE)], Written(book, world), Deadline.after(60))
+    deadline = Deadline.after(seconds, timer=FakeTimer())
+    (outcome,) = step.run([book.state(NODE)], Written(book, world), deadline)
     return next(finding for finding in outcome.findings if finding.check == "configure")
 
 
@@ -196,3 +205,14 @@ def test_killed_anywhere_there_is_one_reboot(book: SqlJournal, dies_after: int, 
     assert finding.verdict is (Verdict.PASS if content else Verdict.FAIL)
     assert world.boots == 1
     assert [act.act for act in book.state(NODE).open_acts] == ([] if content else [Act.CONFIGURE_REBOOT])
+
+
+def test_a_node_without_a_permit_is_left_for_the_next_run(book: SqlJournal) -> None:
+    """Other hosts reboot until the deadline: it is inconclusive, not rebooted, and nothing is intended."""
+    world, pool = World(), RebootPool(book, 1)
+    with pool.taken(1, Deadline.after(60)):
+        finding = run(book, world, permits=pool.taken)
+    assert (finding.verdict, finding.code) == (Verdict.INCONCLUSIVE, Code.REBOOT_POSTPONED)
+    assert "fabric.reboots" in finding.remedy
+    assert (world.boots, acts(book)) == (0, [])
+    assert run(book, world, permits=pool.taken).verdict is Verdict.PASS

@@ -18,6 +18,7 @@ from clusterctl.fleet.node import NodeId, Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
 from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.reboot_pool import RebootPermits, RebootPool, unlimited
 from clusterctl.steps.settings.apply_baseline import BaselineResult
 from clusterctl.steps.settings.nic_firmware import NicFirmwareWork
 from tests.events import data_of
@@ -54,11 +55,13 @@ def address(node: NodeState) -> HostAddress | None:
     return None if node.name == "n3" else HostAddress(node.name, "10.0.0.1", "ops", "ssh-ed25519 A", "/key")
 
 
-def run(book: SqlJournal, playbooks: FakePlaybooks, *names: str) -> dict[str, BaselineResult]:
+def run(
+    book: SqlJournal, playbooks: FakePlaybooks, *names: str, permits: RebootPermits = unlimited
+) -> dict[str, BaselineResult]:
     for name in names:
         identified(book, name, f"S-{name}")
     ids = [NodeId(f"id-{name}") for name in names]
-    work = NicFirmwareWork(playbooks, book, address, IMAGES, 60.0)
+    work = NicFirmwareWork(playbooks, book, address, IMAGES, 60.0, permits=permits)
     wave = [(book.state(node), Serial(str(book.state(node).serial))) for node in ids]
     claims = book.claim(ids, "run")
     try:
@@ -119,3 +122,13 @@ def test_an_interrupted_act_stays_open_and_blocks_no_other_node(book: SqlJournal
     assert settings_permitted(node, NOW, from_pool=False, acts={Act.NIC_FIRMWARE_PLAY}) == "S-n1"
     with pytest.raises(Exception, match=Act.NIC_FIRMWARE_PLAY):
         settings_permitted(node, NOW, from_pool=False)
+
+
+def test_a_wave_larger_than_the_cap_is_played_in_parts(book: SqlJournal) -> None:
+    """As many machines at a time as may reboot at once."""
+    playbooks = FakePlaybooks(book)
+    settled = run(book, playbooks, "n1", "n2", "n4", permits=RebootPool(book, 2).taken)
+
+    assert {name: one.error for name, one in settled.items()} == {"n1": None, "n2": None, "n4": None}
+    played = [sorted(each["nic_firmware_serials"]) for each in playbooks.variables]
+    assert played == [["n1", "n2"], ["n4"]]

@@ -56,6 +56,11 @@ class Owner:
         return cls(socket.gethostname(), pid, _started(pid) or "", _boot(), _machine())
 
     @property
+    def is_here(self) -> bool:
+        """True where `pid` means a process of this very boot and of this process's pid namespace."""
+        return bool(self.boot) and self.boot == Owner.this().boot
+
+    @property
     def dead(self) -> bool:
         """True only where it is certain: a process of this very boot that is gone, or one from before the reboot."""
         here = Owner.this()

@@ -20,7 +20,7 @@ from clusterctl.edges.site.host_networks import host_networks
 from clusterctl.edges.site.load import Site
 from clusterctl.edges.site.roles import check_roles
 from clusterctl.edges.site.secrets import private_text
-from clusterctl.edges.site.textfile import read_bytes, read_text
+from clusterctl.edges.site.textfile import MAX_PLAN_BYTES, read_bytes, read_text
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.wiring import WiringPlan, settle
 from clusterctl.formats.file_text import text_in
@@ -32,9 +32,6 @@ from clusterctl_burnin.kernel_log.site_lines import parse_known_lines
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.limits.reading import LimitsText, parse_limits, shipped_limits
 from clusterctl_burnin.suites.suite import Changes, Suite, SuiteText, parse_suite, shipped_suite
-
-MAX_PLAN_BYTES = 64 * 1024 * 1024
-"""A plan of 4,096 nodes × 8 rails with its trunks has 10 MB."""
 
 
 def check_contents(site: Site) -> None:

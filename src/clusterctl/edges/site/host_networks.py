@@ -53,7 +53,7 @@ class HostNetworks:
 
 def host_networks(site: Site) -> HostNetworks:
     """Read the sheet of addresses. Raise `UsageError` with file, line and field of the first wrong one."""
-    rules = _rules(site)
+    rules = network_rules(site)
     nodes = [Addressee(node.name, node.bmc, node.where, node.address) for node in site.nodes]
     return HostNetworks(rules, assign(rules, nodes, _given(site)))
 
@@ -66,7 +66,8 @@ def _given(site: Site) -> tuple[GivenAddress, ...]:
     return read_address_sheet(read_text(file, site.where("network", "addresses")), str(file))
 
 
-def _rules(site: Site) -> NetworkRules:
+def network_rules(site: Site) -> NetworkRules:
+    """Return the rules of `network`."""
     network = site.settings.network
     rules = tuple(_rule(site, rule, index) for index, rule in enumerate(network.rules))
     return NetworkRules(rules, network.nameservers, network.search)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import stat
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -141,6 +143,14 @@ class Site:
         secret = resolve(storage.secret_key, self.folder, self.where("storage", "secret_key"))
         return StoreKey(access=access, secret=secret, region=storage.region)
 
+    def netbox_token(self) -> str:
+        """Return NetBox's token; reads the secret now."""
+        netbox = self.settings.netbox
+        if netbox is None:
+            remedy = "write netbox: with url, token and site (docs/how-to/netbox.md)"
+            raise UsageError("the site names no NetBox", where=self.where("netbox"), remedy=remedy)
+        return resolve(netbox.token, self.folder, self.where("netbox", "token"))
+
     def secret_variables(self) -> dict[str, str]:
         """Return the roles' secret variables by name; reads them now."""
         found = self.settings.configure.secrets
@@ -218,6 +228,11 @@ MAGIC = b"SQLite format 3\0"
 """The first 16 bytes of a SQLite database (https://www.sqlite.org/fileformat.html); a new one is empty."""
 
 
+_CONNECTED: set[tuple[int, int]] = set()
+"""Device and inode of the databases that this process may have connections to."""
+_LOOKING = threading.Lock()
+
+
 def check_journal_file(site: Site) -> None:
     """Raise `UsageError` where the journal's file is there and no SQLite database; other engines are not looked at."""
     url = site.journal_url()
@@ -243,5 +258,30 @@ def check_journal_file(site: Site) -> None:
 
 
 def _head(file: Path) -> bytes:
-    with file.open("rb") as stream:
-        return stream.read(len(MAGIC))
+    """Return the first bytes of a file, once in this process: afterwards `MAGIC`, without a look.
+
+    To close a file drops all locks that this process has on it (fcntl(2)), those of SQLite's open connections, too:
+    other processes would then remove the write-ahead log that these write to.
+    """
+    with _LOOKING:
+        if _identity(file) in _CONNECTED:
+            return MAGIC
+        with file.open("rb") as stream:
+            head = stream.read(len(MAGIC))
+        if head == MAGIC:
+            _CONNECTED.add(_identity(file))
+        return head
+
+
+def journal_connected(site: Site) -> None:
+    """Note that this process has a connection to the journal's file: `check_journal_file` opens it no more."""
+    url = site.journal_url()
+    if url.startswith(SQLITE):
+        file = Path(url.removeprefix(SQLITE).partition("?")[0])
+        with _LOOKING, suppress(OSError):
+            _CONNECTED.add(_identity(file))
+
+
+def _identity(file: Path) -> tuple[int, int]:
+    found = file.stat()
+    return found.st_dev, found.st_ino

@@ -56,7 +56,7 @@ def sheet_update(file: Path, entries: Sequence[Entry], logins: Collection[str], 
 
     Raises `UsageError` where the sheet that is there cannot be read, or the new one could not be.
     """
-    draft = _Draft.read(file) if file.exists() else _Draft.empty(file)
+    draft = SheetDraft.read(file) if file.exists() else SheetDraft.empty(file)
     kept = stat.S_IMODE(file.stat().st_mode) & 0o666 if file.exists() else 0o644
     mode = 0o600 if "password" in draft.columns.index else kept
     changes = tuple(_changes(draft, entries, logins, prefix))
@@ -71,7 +71,7 @@ def sheet_update(file: Path, entries: Sequence[Entry], logins: Collection[str], 
 
 
 @dataclass(slots=True)
-class _Draft:
+class SheetDraft:
     """Headings and cells of the sheet, as they will be written."""
 
     columns: Columns
@@ -79,12 +79,12 @@ class _Draft:
     rows: list[list[str]]
 
     @classmethod
-    def empty(cls, file: Path) -> _Draft:
+    def empty(cls, file: Path) -> SheetDraft:
         headings = [HEADINGS[name] for name in _ALWAYS]
         return cls(sheet_columns(tuple(headings), file), headings, [])
 
     @classmethod
-    def read(cls, file: Path) -> _Draft:
+    def read(cls, file: Path) -> SheetDraft:
         read_sheet(file)  # raises where it would not be accepted as it is
         table = read_table(read_text(file), str(file))
         width = len(table.headings)
@@ -95,9 +95,10 @@ class _Draft:
         at = self.columns.index.get(name)
         return row[at].strip() if at is not None else ""
 
-    def put(self, row: list[str], name: str, value: str) -> None:
+    def put(self, row: list[str], name: str, value: str, heading: str = "") -> None:
+        """Set a cell; a missing column is added under `heading`."""
         if name not in self.columns.index:
-            self.headings.append(HEADINGS[name])
+            self.headings.append(heading or HEADINGS[name])
             for each in self.rows:
                 each.append("")
             self.columns = sheet_columns(tuple(self.headings), self.columns.file)
@@ -111,7 +112,7 @@ class _Draft:
         return csv_text([self.headings, *self.rows], verbatim=secret_columns(self.headings))
 
 
-def _changes(draft: _Draft, entries: Sequence[Entry], logins: Collection[str], prefix: str) -> Iterator[str]:
+def _changes(draft: SheetDraft, entries: Sequence[Entry], logins: Collection[str], prefix: str) -> Iterator[str]:
     """Change the draft and yield what changes. A row belongs to its serial; without a serial, to its address."""
     fresh = []
     by_serial = {serial.lower(): row for row in draft.rows if (serial := draft.cell(row, "serial"))}
@@ -125,7 +126,7 @@ def _changes(draft: _Draft, entries: Sequence[Entry], logins: Collection[str], p
     yield from _added(draft, fresh, logins, prefix)
 
 
-def _filled_in(draft: _Draft, row: list[str], values: Mapping[str, str]) -> Iterator[str]:
+def _filled_in(draft: SheetDraft, row: list[str], values: Mapping[str, str]) -> Iterator[str]:
     """Change the cells of a row that differ from what was found, and yield each change."""
     name = draft.cell(row, "name")
     for column, value in values.items():
@@ -135,7 +136,7 @@ def _filled_in(draft: _Draft, row: list[str], values: Mapping[str, str]) -> Iter
             yield f"{name}: {HEADINGS[column]} {before or 'empty'} → {value}"
 
 
-def _added(draft: _Draft, fresh: Sequence[Entry], logins: Collection[str], prefix: str) -> Iterator[str]:
+def _added(draft: SheetDraft, fresh: Sequence[Entry], logins: Collection[str], prefix: str) -> Iterator[str]:
     """Add a row for each new machine, in the order of the racks, and yield each."""
     names = _free_names(draft, prefix, {entry.name for entry in fresh})
     for entry in sorted(fresh, key=_by_place):
@@ -159,7 +160,7 @@ def _values(entry: Entry, logins: Collection[str]) -> Mapping[str, str]:
     }
 
 
-def _free_names(draft: _Draft, prefix: str, promised: Collection[str]) -> Iterator[str]:
+def _free_names(draft: SheetDraft, prefix: str, promised: Collection[str]) -> Iterator[str]:
     """Yield `PREFIX001` …, without names that lines have or will get."""
     taken = {*promised, *(draft.cell(row, "name").lower() for row in draft.rows)}
     return (name for number in count(1) if (name := f"{prefix}{number:03d}") not in taken)

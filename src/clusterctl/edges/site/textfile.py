@@ -12,6 +12,8 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.site.yaml_document import Document, parse_yaml
 
 MAX_BYTES = 4 * 1024 * 1024
+MAX_PLAN_BYTES = 64 * 1024 * 1024
+"""A wiring plan of 4,096 nodes × 8 rails with its trunks has 10 MB."""
 _WHICH = "name the right file, or take the surplus out"
 _REASONS = {
     errno.ELOOP: ("is a link that leads back to itself", "point the link at the file"),

@@ -24,6 +24,73 @@ class RunFinished(Payload):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessIdentity:
+    """One process of a controller, distinguished from every later one with the same number.
+
+    started  when it started, in clock ticks since boot
+    boot     the kernel's boot id and the pid namespace; `machine`: empty where the process may outlive a reboot
+    """
+
+    host: str
+    pid: int
+    started: str
+    boot: str = ""
+    machine: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOrdered(Payload):
+    """A detached run is ordered; `subject` is its id. The event's actor is the run's.
+
+    operation  module of `clusterctl.operations`, and its `request` as JSON
+    approved   digest of the approved preview; empty: any preview is approved
+    by         the process that starts the run's own process
+    earlier    id of the run that this one repeats
+    """
+
+    kind: ClassVar = Kind.RUN_ORDERED
+    operation: str
+    command: str
+    request: Mapping[str, Any]
+    by: ProcessIdentity
+    approved: str = ""
+    earlier: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunBegun(Payload):
+    """The process of a detached run begins: written before it does anything. Only the first of a run counts."""
+
+    kind: ClassVar = Kind.RUN_BEGUN
+    process: ProcessIdentity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCancelOrdered(Payload):
+    """The process of a detached run is going to be asked to stop."""
+
+    kind: ClassVar = Kind.RUN_CANCEL_ORDERED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunAbandoned(Payload):
+    """A detached run that has not begun must not begin any more. It does not count after `RunBegun`."""
+
+    kind: ClassVar = Kind.RUN_ABANDONED
+    reason: str
+    exit_code: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnded(Payload):
+    """A detached run came to its end. `text`: the error, or why it stopped; empty where there is none."""
+
+    kind: ClassVar = Kind.RUN_ENDED
+    exit_code: int
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NightStarted(Payload):
     """`closes`: the end of the window; `percent` of the gold nodes may be out at a time."""
 
@@ -157,6 +224,7 @@ class BurnEnded(Payload):
 
 
 PAYLOADS: tuple[type[Payload], ...] = (
-    RunStarted, RunFinished, NightStarted, NightEnded, WavesStopped, CampaignStarted, CampaignAsked, CampaignAnswered,
-    CampaignDropped, CampaignEnded, BurnStarted, BurnStageMeasured, BurnEnded,
+    RunStarted, RunFinished, RunOrdered, RunBegun, RunCancelOrdered, RunAbandoned, RunEnded, NightStarted, NightEnded,
+    WavesStopped, CampaignStarted, CampaignAsked, CampaignAnswered, CampaignDropped, CampaignEnded, BurnStarted,
+    BurnStageMeasured, BurnEnded,
 )  # fmt: skip

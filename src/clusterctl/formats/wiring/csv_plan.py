@@ -348,6 +348,16 @@ def wiring_csv(plan: WiringPlan) -> str:
     return csv_text((_COLUMNS, *(_written(cable, plan) for cable in plan.cables)))
 
 
+def ethernet_csv(plan: WiringPlan) -> str:
+    """Return the plan as an ethernet.csv: each cable's source is a switch, and the known MACs of its ends follow."""
+    rows = ((*_written(cable, plan), *_mac_cells(cable, plan)) for cable in plan.cables)
+    return csv_text(((*_COLUMNS, "source_mac", "destination_mac"), *rows))
+
+
+def _mac_cells(cable: PlannedCable, plan: WiringPlan) -> tuple[str, str]:
+    return plan.macs.get(cable.source, ""), plan.macs.get(cable.destination, "")
+
+
 def _written(cable: PlannedCable, plan: WiringPlan) -> tuple[object, ...]:
     source, destination = cable.source, cable.destination
     return (

@@ -18,6 +18,7 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Playbooks, PlayOutcome
 from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.reboot_pool import NoPermitError, RebootPermits, unlimited
 
 PLAYBOOK = "reboot.yml"
 LONGEST_S = 1800.0
@@ -59,17 +60,31 @@ def _machine(node: NodeState) -> str:
 
 
 class Reboots:
-    """Reboots nodes by `reboot.yml`, which waits until each runs another boot."""
+    """Reboots nodes by `reboot.yml`, which waits until each runs another boot; as many at once as `permits` allow."""
 
-    def __init__(self, playbooks: Playbooks) -> None:
+    def __init__(self, playbooks: Playbooks, permits: RebootPermits = unlimited) -> None:
         self._playbooks = playbooks
+        self._permits = permits
 
     def run(
         self, asked: Sequence[RebootRequest], intents: IntentLog, deadline: Deadline
     ) -> Iterator[Observed[PlayOutcome]]:
-        """Yield one outcome for each node; done means that it runs another boot than the one that asked."""
-        if not asked:
-            return
+        """Yield one outcome for each node; done means that it runs another boot than the one that asked.
+
+        No outcome for nodes that had no permit in time: they were not touched.
+        """
+        waiting = list(asked)
+        while waiting:
+            try:
+                with self._permits(len(waiting), deadline) as count:
+                    batch, waiting = waiting[:count], waiting[count:]
+                    yield from self._batch(batch, intents, deadline)
+            except NoPermitError:
+                return
+
+    def _batch(
+        self, asked: Sequence[RebootRequest], intents: IntentLog, deadline: Deadline
+    ) -> Iterator[Observed[PlayOutcome]]:
         for one in asked:
             self._intend(one, intents)
         limit = deadline.within(LONGEST_S + LONGEST_S / 10)
@@ -121,6 +136,19 @@ def not_allowed(play: PlayOutcome) -> Finding:
         subject=", ".join(play.reboot_for),
         cause=f"it needs a reboot for {' and '.join(play.reboot_for)}, and the site's configure.reboots is false",
         remedy="reboot it, then run clusterctl configure on it",
+        deterministic=False,
+    )
+
+
+def not_in_time(play: PlayOutcome) -> Finding:
+    """Return the finding for a reboot that had no permit before the step's deadline."""
+    return Finding(
+        check="configure",
+        verdict=Verdict.INCONCLUSIVE,
+        code=Code.REBOOT_POSTPONED,
+        subject=", ".join(play.reboot_for),
+        cause=f"it needs a reboot for {' and '.join(play.reboot_for)}, and too many other hosts were rebooting",
+        remedy="run clusterctl configure on it again; the site's fabric.reboots is how many may reboot at once",
         deterministic=False,
     )
 

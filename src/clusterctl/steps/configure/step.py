@@ -22,10 +22,12 @@ from clusterctl.steps.configure.reboots import (
     need,
     not_allowed,
     not_back,
+    not_in_time,
     settle,
 )
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess, host_unreachable
+from clusterctl.steps.executor.reboot_pool import RebootPermits, unlimited
 from clusterctl.steps.executor.step import Outcome, with_evidence
 
 UNFINISHED = "configure_unfinished_on"
@@ -49,12 +51,17 @@ def _is_unfinished(node: NodeState) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ConfigureServices:
-    """What the step works with. `hardware`: reads a node with a failed task; None: the task alone is the finding."""
+    """What the step works with.
+
+    hardware  reads a node with a failed task; None: the task alone is the finding
+    permits   how many hosts may reboot at once
+    """
 
     playbooks: Playbooks
     access: SshAccess
     bmcs: BmcProbe
     hardware: HardwareProbe | None = None
+    permits: RebootPermits = unlimited
 
 
 class Configure:
@@ -85,7 +92,7 @@ class Configure:
         self._bmc_probe = services.bmcs
         self._hardware = services.hardware
         self._may_reboot = reboots
-        self._reboots = Reboots(services.playbooks)
+        self._reboots = Reboots(services.playbooks, services.permits)
 
     def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
         hosts, lost = self._reach.split(nodes, self.step)
@@ -126,11 +133,16 @@ class Configure:
         """Reboot them, then apply the roles once more to those that came back."""
         by_name = {one.node.name: one for one in asked}
         back: dict[str, Play] = {}
+        ordered = set[str]()
         for boot in self._reboots.run(asked, intents, deadline):
+            ordered.add(boot.value.host)
             if boot.value.ok:
                 back[boot.value.host] = boot
             else:
                 yield self._lost(by_name[boot.value.host], boot, deadline)
+        for one in asked:
+            if one.node.name not in ordered:
+                yield _judged(one.node, not_in_time(one.play.value), one.play)
         hosts = {name: by_name[name].host for name in back}
         for node, play in self._play((by_name[name].node for name in back), hosts, intents, deadline):
             earlier = (by_name[node.name].play, back[node.name])

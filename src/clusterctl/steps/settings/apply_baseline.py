@@ -137,6 +137,12 @@ class _Machine:
         if was and todo(session.drift()).nothing:
             self._rebooted(was)
             return
+        with session.services.permits(1, session.deadline):
+            self._power_cycle(was)
+
+    def _power_cycle(self, was: str) -> None:
+        """Switch it off and on, and wait until the boot has applied what waits."""
+        session = self.session
         with session.bmc() as bmc:
             power = bmc.power(session.deadline).value
             before = was or ("off" if power is Power.OFF else "on")

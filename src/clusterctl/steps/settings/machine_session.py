@@ -20,6 +20,7 @@ from clusterctl.fleet.settings.updates import Updates
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Images, Journal
 from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.reboot_pool import RebootPermits, unlimited
 
 T = TypeVar("T")
 _REJECTIONS = 5
@@ -69,6 +70,7 @@ class SettingsServices:
     journal: Journal
     images: Images
     pace: SettingsTimeouts = SettingsTimeouts()
+    permits: RebootPermits = unlimited
 
 
 @dataclass(frozen=True, slots=True)

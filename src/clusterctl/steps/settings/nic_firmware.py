@@ -15,6 +15,7 @@ from clusterctl.fleet.payloads.node import ActObserved
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Journal, Playbooks, PlayOutcome
 from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.reboot_pool import NoPermitError, RebootPermits, unlimited
 from clusterctl.steps.settings.apply_baseline import BaselineResult
 
 PLAYBOOK = "nic_firmware.yml"
@@ -33,6 +34,7 @@ class NicFirmwareWork:
     variables: Mapping[str, Any]
     seconds: float
     acts: frozenset[Act] = frozenset({Act.NIC_FIRMWARE_PLAY})
+    permits: RebootPermits = unlimited
 
     def run(
         self, wave: Sequence[tuple[NodeState, Serial]], intents: IntentLog, deadline: Deadline
@@ -42,9 +44,15 @@ class NicFirmwareWork:
         for node, _ in wave:
             if node.id not in hosts:
                 yield BaselineResult(node.name, error=_unreachable(node.name))
-        if hosts:
-            machines = [(node, serial) for node, serial in wave if node.id in hosts]
-            yield from self._burn(machines, list(hosts.values()), intents, deadline)
+        machines = [(node, serial) for node, serial in wave if node.id in hosts]
+        while machines:
+            try:
+                with self.permits(len(machines), deadline) as count:
+                    batch, machines = machines[:count], machines[count:]
+                    yield from self._burn(batch, [hosts[node.id] for node, _ in batch], intents, deadline)
+            except NoPermitError as error:
+                yield from (BaselineResult(node.name, error=error) for node, _ in machines)
+                return
 
     def _burn(
         self,

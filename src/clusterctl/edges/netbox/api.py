@@ -1,0 +1,143 @@
+"""Lists and objects of NetBox's REST API, as JSON values.
+
+pynetbox makes the requests. Its records are not used: they ask again for each object whose field is missing. Pages are
+asked for by offset, several at a time, ordered by id; its own paging follows the address that NetBox's answer names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain
+from types import TracebackType
+from typing import Any, Self
+
+from pynetbox.core.query import Request
+
+from clusterctl.edges.netbox.session import BoundedSession, NetboxConnection
+from clusterctl.fleet.errors import ConflictError, ParseError
+from clusterctl.fleet.peer_text import visible_line
+from clusterctl.ports import Deadline
+
+PAGE = 1000
+"""NetBox's MAX_PAGE_SIZE; it silently gives fewer where the site has set less."""
+AT_ONCE = 4
+"""Pages that are asked for together."""
+MAX_OBJECTS = 500_000
+"""Objects of one list."""
+BATCH = 100
+"""Ids in one request: more would make the address longer than proxies take (8 KiB)."""
+READINGS = 2
+"""How often a list is read that has changed meanwhile."""
+Filters = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What to list: `dcim/devices`, the filters, and the fields to ask for.
+
+    NetBox ignores filters that it does not know, and answers with all objects: readers check what they get.
+    """
+
+    page: str
+    filters: Filters
+    fields: str
+
+
+class NetboxApi:
+    """Reads and writes. One deadline and one budget of bytes are for all of it."""
+
+    def __init__(self, connection: NetboxConnection, deadline: Deadline) -> None:
+        self._connection = connection
+        self._session = BoundedSession(connection, deadline)
+        self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="netbox")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Wait for the running requests, and close the connections."""
+        self._pool.shutdown(cancel_futures=True)
+        self._session.close()
+
+    @property
+    def url(self) -> str:
+        return self._connection.url
+
+    def version(self) -> str:
+        """Return NetBox's version, `4.6.8`. Raise `ParseError` where something else answers there."""
+        body = next(self._request("status").get(), None)
+        version = body.get("netbox-version") if isinstance(body, dict) else None
+        if not isinstance(version, str):
+            remedy = "check netbox.url: the address of NetBox's first page, without /api"
+            raise ParseError("what answers is no NetBox", where=self.url, remedy=remedy)
+        return visible_line(version, 40)
+
+    def read_all(self, listing: Listing) -> list[Any]:
+        """Return all objects of a list, each once, in the order of their ids.
+
+        Raise `ConflictError` where the list changes each time while it is read.
+        """
+        for _ in range(READINGS):
+            found = self._read(listing)
+            if found is not None:
+                return found
+        remedy = "run the command again while nothing is changed in NetBox"
+        raise ConflictError(f"{listing.page} changes while it is read", where=self.url, remedy=remedy)
+
+    def read_by(self, listing: Listing, name: str, values: Sequence[int]) -> list[Any]:
+        """Return the objects whose filter `name` has one of many values: a request for each hundred of them."""
+        batches = [values[at : at + BATCH] for at in range(0, len(values), BATCH)]
+        listings = [
+            Listing(page=listing.page, filters={**listing.filters, name: list(batch)}, fields=listing.fields)
+            for batch in batches
+        ]
+        return list(chain.from_iterable(self._together(listings)))
+
+    def _together(self, listings: Iterable[Listing]) -> Iterator[list[Any]]:
+        """Yield the first pages of several lists, and read the rest of those that have more."""
+        waiting = [(listing, self._pool.submit(self._page, listing, 0)) for listing in listings]
+        for listing, future in waiting:
+            items, number = future.result()
+            yield items if number == len(items) else self.read_all(listing)
+
+    def _read(self, listing: Listing) -> list[Any] | None:
+        """Return the list as of one reading; None where it changed meanwhile."""
+        first, number = self._page(listing, 0)
+        if number > MAX_OBJECTS:
+            raise ParseError(f"NetBox has more than {MAX_OBJECTS} objects in {listing.page}", where=self.url)
+        if number <= len(first):
+            return first
+        if not first:
+            raise ParseError(f"NetBox counts {number} objects in {listing.page}, and sends none", where=self.url)
+        offsets = range(len(first), number, len(first))
+        futures = [self._pool.submit(self._page, listing, offset) for offset in offsets]
+        pages = [future.result() for future in futures]
+        items = list(chain(first, *(page for page, _ in pages)))
+        ids = [item["id"] for item in items if isinstance(item.get("id"), int)]
+        whole = all(count == number for _, count in pages) and len(items) == number and len(set(ids)) == len(ids)
+        return items if whole else None
+
+    def _page(self, listing: Listing, offset: int) -> tuple[list[Any], int]:
+        """Return the objects of one page, and how many the list has."""
+        filters = {**listing.filters, "fields": listing.fields, "ordering": "id"}
+        request = self._request(listing.page, filters=filters, limit=PAGE, offset=offset)
+        try:
+            items = list(request.get())
+            number = request.count
+        except (KeyError, TypeError) as error:
+            raise ParseError(f"NetBox's answer is no list of {listing.page}", where=self.url) from error
+        if not all(isinstance(item, dict) for item in items):
+            raise ParseError(f"NetBox's list of {listing.page} holds what is no object", where=self.url)
+        if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+            raise ParseError(f"NetBox's list of {listing.page} has no count", where=self.url)
+        return items, number
+
+    def _request(self, page: str, **options: Any) -> Request:
+        return Request(f"{self.url}/api/{page}/", http_session=self._session, token=self._connection.token, **options)

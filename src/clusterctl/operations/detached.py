@@ -1,0 +1,186 @@
+"""Orders a detached run and carries it out: in a process of its own, which outlives what ordered it.
+
+order     the request and the approved preview's digest into the journal, then the process; it waits for its begin
+execute   called by that process: begins the run, once, acts as the one who ordered it, writes how it ended
+again     the request of an earlier run, to be previewed and ordered again: steps go on where each node stands
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from clusterctl.edges import detached as processes
+from clusterctl.fleet.errors import ClusterctlError, ConflictError, EnvironmentBrokenError, UsageError
+from clusterctl.fleet.event import NewEvent, Stream
+from clusterctl.fleet.payloads.runs import RunBegun, RunEnded, RunOrdered
+from clusterctl.operations import runs
+from clusterctl.operations.context import Invocation, SiteContext, new_run_id, open_site
+from clusterctl.operations.operation import Control, Preview
+from clusterctl.operations.run_log import run_log
+from clusterctl.operations.runs import RunRecord, RunState, this_process
+from clusterctl.operations.serial import from_data, to_data
+from clusterctl.operations.site_facts import state_dir
+
+log = logging.getLogger(__name__)
+
+REQUESTS = {
+    "bootstrap": "RunRequest",
+    "night": "NightRequest",
+    "power": "PowerRequest",
+    "reinstall": "ReinstallRequest",
+    "revalidate": "RevalidateRequest",
+}
+"""Module of `clusterctl.operations` → its request. None of these requests holds a secret: the journal keeps them."""
+BEGIN_S = 120.0
+"""Seconds to wait for the process to begin; it may begin later, too."""
+POLL_S = 0.1
+VERBOSE = "CLUSTERCTL_VERBOSE"
+"""Not inherited: what the process logs is in its log file already."""
+
+
+class Operation(Protocol):
+    """A module of `clusterctl.operations` that may run detached."""
+
+    def preview(self, context: SiteContext, request: Any, /) -> Preview: ...
+    def run(self, context: SiteContext, request: Any, control: Control, /) -> Any: ...
+
+
+def operation_of(name: str) -> Operation:
+    """Return the module of an operation that may run detached. Raises `UsageError` for another one."""
+    if name not in REQUESTS:
+        raise UsageError("this operation has no detached run", where=name, remedy="leave out --detach")
+    module: Any = importlib.import_module(f"clusterctl.operations.{name}")
+    found: Operation = module
+    return found
+
+
+def name_of(operation: Any) -> str:
+    """Return the name of an operation's module."""
+    return str(operation.__name__).rpartition(".")[2]
+
+
+def order(context: SiteContext, request: Any, command: str, approved: str = "", *, earlier: str = "") -> RunRecord:
+    """Order a detached run and wait until it has begun; return it.
+
+    It acts as the journal's user. Raises `EnvironmentBrokenError` where its process ended before it began.
+    """
+    name = _operation_with(request)
+    run = new_run_id()
+    payload = RunOrdered(
+        operation=name,
+        command=command,
+        request=to_data(request),
+        by=this_process(),
+        approved=approved,
+        earlier=earlier,
+    )
+    state_dir(context.site)
+    context.journal.append([NewEvent(Stream.RUN, run, payload)])
+    file = runs.log_path(context, run)
+    program = (sys.executable, "-P", "-m", "clusterctl_cli.main", "runs", "execute", run)
+    process = processes.start((*program, "--site", str(context.site.folder.resolve())), file, without=(VERBOSE,))
+    return _begun(context, run, process, file)
+
+
+def _operation_with(request: Any) -> str:
+    for name, kind in REQUESTS.items():
+        if type(request).__name__ == kind:
+            return name
+    raise UsageError("this operation has no detached run", where=type(request).__name__, remedy="leave out --detach")
+
+
+def _begun(context: SiteContext, run: str, process: subprocess.Popen[bytes], file: Path) -> RunRecord:
+    """Return the run once it has begun, or `BEGIN_S` have passed."""
+    until = time.monotonic() + BEGIN_S
+    while True:
+        status = process.poll()
+        record = runs.find(context, run)
+        if record.state is not RunState.WAITING or time.monotonic() > until:
+            return record
+        if status is not None:
+            runs.abandon(context, record, "its process ended before it began", EnvironmentBrokenError.exit_code)
+            remedy = "read the log, correct what it reports, and repeat the command"
+            raise EnvironmentBrokenError("the run's process ended before it began", where=str(file), remedy=remedy)
+        time.sleep(POLL_S)
+
+
+def again(context: SiteContext, name: str) -> tuple[RunRecord, Any]:
+    """Return an earlier run and its request. Raises `UsageError` where it still runs; closes one that never began."""
+    record = runs.find(context, name)
+    if record.active:
+        remedy = f"wait for its end, or clusterctl runs cancel {record.name}"
+        raise UsageError(f"it is {record.state.value}", where=record.name, remedy=remedy)
+    return record, request_of(record)
+
+
+def close_lost(context: SiteContext, record: RunRecord) -> None:
+    """Keep a lost run that never began from beginning late. Raises `ConflictError` where it has begun meanwhile."""
+    if record.state is RunState.LOST and record.process is None:
+        now = runs.abandon(context, record, "it was lost before it began", EnvironmentBrokenError.exit_code)
+        if now.process is not None:
+            raise ConflictError("it has begun meanwhile", where=record.name, remedy="clusterctl runs show prints it")
+
+
+def request_of(record: RunRecord) -> Any:
+    """Return the request of a run. Raises `UsageError` where this version does not know it."""
+    return from_data(getattr(operation_of(record.operation), REQUESTS[record.operation]), record.request)
+
+
+def execute(folder: Path, run: str, cancelled: threading.Event, on_event: Callable[[Any], None]) -> int:
+    """Carry out an ordered run in this process; return its exit code, which the journal then holds.
+
+    Raises `ConflictError` where it has begun already, or must not begin any more.
+    """
+    record = _ordered(folder, run)
+    context = open_site(folder, Invocation(record.actor, record.command, run), thorough=False)
+    try:
+        _begin(context, run)
+        with run_log(context):
+            code, text = _carry_out(folder, record, Control(record.approved or None, on_event, cancelled))
+            log.info("the run has ended with exit code %d%s", code, f": {text}" if text else "")
+        context.journal.append([NewEvent(Stream.RUN, run, RunEnded(exit_code=code, text=text))])
+        return code
+    finally:
+        context.journal.close()
+
+
+def _ordered(folder: Path, run: str) -> RunRecord:
+    context = open_site(folder)
+    try:
+        return runs.find(context, run)
+    finally:
+        context.journal.close()
+
+
+def _begin(context: SiteContext, run: str) -> None:
+    """Write that the run begins here; raise `ConflictError` where another process was first, or it was abandoned."""
+    me = this_process()
+    context.journal.append([NewEvent(Stream.RUN, run, RunBegun(process=me))])
+    record = runs.find(context, run)
+    if record.process != me or record.state is not RunState.RUNNING:
+        remedy = f"clusterctl runs retry {run} orders it again"
+        raise ConflictError("it has begun already, or was abandoned: nothing was done", where=run, remedy=remedy)
+
+
+def _carry_out(folder: Path, record: RunRecord, control: Control) -> tuple[int, str]:
+    """Run the operation; return the exit code and, where there is one, the error as text."""
+    try:
+        context = open_site(folder, Invocation(record.actor, record.command, record.name), thorough=True)
+        try:
+            result = operation_of(record.operation).run(context, request_of(record), control)
+        finally:
+            context.journal.close()
+    except ClusterctlError as error:
+        return error.exit_code, str(error)
+    except Exception as error:
+        log.exception("the run failed")
+        return 1, f"{type(error).__name__}: the log has it"
+    return int(result.exit_code), str(getattr(result, "stopped", ""))

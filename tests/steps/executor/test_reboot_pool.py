@@ -1,0 +1,98 @@
+"""The cap on reboots holds over threads, runs and processes, and a dead run's permits come free."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from clusterctl.edges.journal import Holder, SqlJournal, open_journal
+from clusterctl.fleet.errors import CancelledError
+from clusterctl.ports import Deadline
+from clusterctl.steps.executor.reboot_pool import NoPermitError, RebootPool
+from tests.fake_timer import FakeTimer
+from tests.steps.fakes import FixedClock
+
+HOLDING = """
+import sys, time
+from clusterctl.edges.clock import CLOCK
+from clusterctl.edges.journal import Holder, open_journal
+from clusterctl.ports import Deadline
+from clusterctl.steps.executor.reboot_pool import RebootPool
+
+with RebootPool(open_journal(sys.argv[1], CLOCK, Holder("other")), 3).taken(2, Deadline.after(60)) as count:
+    print(count, flush=True)
+    time.sleep(600)
+"""
+
+
+def journal(url: str, run: str = "r1") -> SqlJournal:
+    return open_journal(url, FixedClock(), Holder(run))
+
+
+def over(seconds: float = 10.0) -> Deadline:
+    """One whose time passes by itself."""
+    return Deadline.after(seconds, timer=FakeTimer())
+
+
+def test_no_more_than_the_cap_over_two_runs(url: str) -> None:
+    """What one run has taken is missing to the other, until it is returned."""
+    first, second = (RebootPool(journal(url, run), 5) for run in ("r1", "r2"))
+    with first.taken(3, over()) as three, second.taken(9, over()) as two:
+        assert (three, two) == (3, 2)
+        with pytest.raises(NoPermitError, match="5 may reboot at once"), first.taken(1, over()):
+            pytest.fail("the cap was passed")
+    with second.taken(9, over()) as five:
+        assert five == 5
+
+
+def test_a_thread_waits_until_another_has_finished(url: str) -> None:
+    """Forty hosts, ten threads, three permits: never more than three at once, and all get their turn."""
+    pool, lock, running, most = RebootPool(journal(url), 3), threading.Lock(), 0, 0
+
+    def reboot(_number: int) -> None:
+        nonlocal running, most
+        with pool.taken(1, over(1e6)):
+            with lock:
+                running += 1
+                most = max(most, running)
+            with lock:
+                running -= 1
+
+    with ThreadPoolExecutor(10) as threads:
+        list(threads.map(reboot, range(40)))
+    assert 1 <= most <= 3
+
+
+def test_cancelled_while_it_waits(url: str) -> None:
+    """Ctrl-C ends the wait, and leaves no permit taken."""
+    pool, stop = RebootPool(journal(url), 1), threading.Event()
+    with ExitStack() as held:
+        held.enter_context(pool.taken(1, over()))
+        stop.set()
+        with pytest.raises(CancelledError), pool.taken(1, Deadline.after(60, stop)):
+            pytest.fail("it was cancelled")
+    with pool.taken(1, over()) as count:
+        assert count == 1
+
+
+def test_the_permits_of_a_killed_run_come_free(tmp_path: Path) -> None:
+    """Without waiting for the lease: its process is certainly gone."""
+    url = f"sqlite:///{tmp_path}/journal.db"
+    pool = RebootPool(journal(url), 3)
+    with subprocess.Popen([sys.executable, "-c", HOLDING, url], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "2\n"
+        with pool.taken(3, over()) as left:
+            assert left == 1
+        os.kill(other.pid, signal.SIGKILL)
+        other.wait()
+    with pool.taken(3, over()) as all_three:
+        assert all_three == 3

@@ -1,0 +1,152 @@
+"""The pages: the fleet with its live changes, and a node with its evidence."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from importlib.resources import files
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.event import Stream
+from clusterctl.fleet.finding import Digest, Verdict
+from clusterctl.fleet.peer_text import visible
+from clusterctl.operations.explanation import explain
+from clusterctl.operations.metrics import export
+from clusterctl_web.guard import actor_of
+from clusterctl_web.live_fleet import POLL_S, LiveFleet
+from clusterctl_web.rate_limit import StreamLimit
+from clusterctl_web.rendering import TEMPLATES, Renderer
+from clusterctl_web.sessions import Sessions
+
+KEEP_ALIVE_S = 20.0
+MOST_EVENTS = 200
+"""Events of a node's time line; the page has the number of older ones."""
+TYPES = {"css": "text/css", "js": "text/javascript"}
+BUSY = "you have too many open pages: close some\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """The pages that only read."""
+
+    live: LiveFleet
+    renderer: Renderer
+    sessions: Sessions
+    streams: StreamLimit
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/", self.fleet),
+            Route("/changes", self.changes),
+            Route("/nodes/{name}", self.node),
+            Route("/nodes/{name}/evidence/{digest}", self.evidence),
+            Route("/metrics", self.metrics),
+            Route("/static/{name}", self.static),
+        ]
+
+    async def fleet(self, request: Request) -> Response:
+        seq = await run_in_threadpool(self.live.refresh)
+        racks = await run_in_threadpool(self.live.racks)
+        counts: dict[str, int] = {}
+        for rack in racks:
+            for tile in rack.tiles:
+                counts[tile.mark] = counts.get(tile.mark, 0) + 1
+        return self.renderer.html(request, "fleet.html.j2", racks=racks, counts=counts, seq=seq)
+
+    async def changes(self, request: Request) -> Response:
+        """Send server-sent events: the tiles that have changed since `since`, as they change."""
+        since = request.headers.get("last-event-id") or request.query_params.get("since", "0")
+        if not since.isdecimal() or len(since) > 18:
+            raise UsageError("is no number of an event", where="since", remedy="give the number that the page holds")
+        user = actor_of(request).name
+        if not self.streams.take(user):
+            return PlainTextResponse(BUSY, 429, {"Retry-After": "30"})
+        return StreamingResponse(
+            self._events(self._still_valid(request), user, int(since)), media_type="text/event-stream"
+        )
+
+    def _still_valid(self, request: Request) -> Callable[[], bool]:
+        """Return the test whether the session or token of the request is still valid."""
+        kind, _, secret = request.headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer":
+            return lambda: self.sessions.bearer(secret.strip()) is not None
+        cookie = request.cookies.get(self.sessions.access.session_cookie, "")
+        return lambda: self.sessions.find(cookie, used=False) is not None
+
+    async def _events(self, valid: Callable[[], bool], user: str, since: int) -> AsyncIterator[str]:
+        macro = TEMPLATES.get_template("tile.html.j2").module
+        silent = 0.0
+        with self.streams.held(user):
+            while valid():
+                last, tiles = await run_in_threadpool(self.live.changed, since)
+                if tiles:
+                    data = {name: str(macro.tile(tile)) for name, tile in tiles.items()}  # type: ignore[attr-defined]
+                    yield f"id: {last}\ndata: {json.dumps(data)}\n\n"
+                    silent = 0.0
+                elif silent >= KEEP_ALIVE_S:
+                    yield ": still here\n\n"
+                    silent = 0.0
+                since = last
+                await asyncio.sleep(POLL_S)
+                silent += POLL_S
+
+    async def node(self, request: Request) -> Response:
+        return await run_in_threadpool(self._node, request, request.path_params["name"])
+
+    def _node(self, request: Request, name: str) -> Response:
+        context = self.live.context
+        (state,) = context.states([self._known(name)])
+        events = list(context.journal.history(Stream.NODE, state.id))
+        order = {verdict: -verdict.rank for verdict in Verdict}
+        reports = {
+            step: sorted(report.findings, key=lambda finding: order[finding.verdict])
+            for step, report in reversed(tuple(state.reports.items()))
+        }
+        return self.renderer.html(
+            request,
+            "node.html.j2",
+            node=state,
+            why=explain(context, state),
+            reports=reports,
+            events=events[: -MOST_EVENTS - 1 : -1],
+            older=max(0, len(events) - MOST_EVENTS),
+        )
+
+    def _known(self, name: str) -> str:
+        if name not in {one.name for one in self.live.context.nodes()}:
+            raise UsageError(f"there is no node {name!r}", where=name, remedy="the fleet page lists their names")
+        return name
+
+    async def evidence(self, request: Request) -> Response:
+        """Send one piece of evidence as plain text, without secrets, unprintable characters made visible."""
+        return await run_in_threadpool(self._evidence, request.path_params["name"], request.path_params["digest"])
+
+    def _evidence(self, name: str, digest: str) -> Response:
+        (state,) = self.live.context.states([self._known(name)])
+        belongs = any(digest in finding.evidence for report in state.reports.values() for finding in report.findings)
+        item = self.live.context.journal.evidence(Digest(digest)) if belongs else None
+        if item is None:
+            remedy = "open it from the node's page"
+            raise UsageError("the node has no such evidence", where=name, remedy=remedy)
+        head = f"{item.source}\nat {item.where}, {item.at:%Y-%m-%d %H:%M:%S} UTC, {item.origin.value}\n\n"
+        return PlainTextResponse(visible(head + item.content.decode(errors="replace")))
+
+    async def metrics(self, request: Request) -> Response:
+        del request
+        text = await run_in_threadpool(lambda: export(self.live.context, self.live.states()))
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def static(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        kind = TYPES.get(name.rpartition(".")[2])
+        file = files("clusterctl_web") / "static" / name
+        if kind is None or "/" in name or not file.is_file():
+            return PlainTextResponse("not found\n", 404)
+        return Response(file.read_bytes(), media_type=kind)

@@ -1,0 +1,58 @@
+"""Renders the templates; all texts are escaped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from clusterctl.fleet.access import Role
+from clusterctl.operations.operation import current_time
+from clusterctl.site.settings import SiteSettings
+
+NAVIGATION = (("/", "Fleet"),)
+"""Address and title of each entry of the navigation."""
+
+
+def stamp(at: datetime | None) -> str:
+    """Return a moment in UTC, empty for none."""
+    return at.strftime("%Y-%m-%d %H:%M:%S") if at else ""
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("clusterctl_web"),
+        autoescape=True,  # what machines report is hostile
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["stamp"] = stamp
+    environment.filters["slug"] = lambda text: str(text).replace(" ", "-")
+    environment.globals["navigation"] = NAVIGATION
+    environment.globals["Role"] = Role
+    return environment
+
+
+TEMPLATES = _environment()
+
+
+@dataclass(frozen=True, slots=True)
+class Renderer:
+    """Renders pages of one site."""
+
+    settings: SiteSettings
+
+    def html(self, request: Request, template: str, status: int = 200, **values: object) -> HTMLResponse:
+        """Return a page. Each template has `site`, `simulated`, `now`, `actor` (or none) and `path`."""
+        about = {
+            "site": self.settings.name,
+            "simulated": self.settings.simulated,
+            "now": current_time(),
+            "actor": request.state.actor,
+            "path": request.url.path,
+        }
+        return HTMLResponse(TEMPLATES.get_template(template).render(**{**about, **values}), status)
