@@ -118,7 +118,6 @@ class Hca:
     psid              which board it is, by its maker's number of the firmware's parameter set
     configured       the subnet manager has made its port active
     gpu_path_slow    it reads and writes GPU memory slowly, and the host's at its full rate
-    weak_with_all    it writes slowly while everything else of the machine works
     load_hot         its chip gets too hot once the fabric has been loaded
     ethernet         its link layer is Ethernet (RoCE)
     """
@@ -142,7 +141,6 @@ class Hca:
     module_firmware: str = "47.171.1012"
     configured: bool = True
     gpu_path_slow: bool = False
-    weak_with_all: bool = False
     load_hot: bool = False
     errors: PortErrors = PortErrors()
     shaping: Shaping | None = None

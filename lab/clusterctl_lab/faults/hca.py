@@ -118,12 +118,6 @@ FAULTS = (
         change=lambda hca: replace(hca, firmware="28.35.2000"),
     ),
     hca_fault(
-        "adapter-weak-with-all",
-        does="an HCA gets no data through as soon as everything else of its machine works, too",
-        shows="ib_write_bw of the HCA to itself while all other loads run; with partners it is fast",
-        change=lambda hca: replace(hca, weak_with_all=True),
-    ),
-    hca_fault(
         "other-module-firmware",
         does="the transceiver of an HCA has older firmware than the others, and than the limits list",
         shows="mlxlink -m: FW Version",

@@ -244,7 +244,6 @@ def _hca(machine: Machine, hca: Hca) -> dict[str, Any]:
         **asdict(hca.errors),
         "configured": hca.configured,
         "gpu_path_slow": hca.gpu_path_slow,
-        "weak_with_all": hca.weak_with_all,
         "load_hot": hca.load_hot,
         "plugged": hca.cable is not None,
         "interface": f"ib{hca.rail}",

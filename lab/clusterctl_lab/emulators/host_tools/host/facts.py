@@ -56,7 +56,6 @@ class Hca(_Record):
     switch_width, switch_redirects   lanes of the PCIe switch above it, and whether ACS redirects are on there
     configured   a subnet manager has made its port active
     gpu_path_slow   it reads and writes GPU memory slowly
-    weak_with_all   it writes slowly while everything else of the machine works
     load_hot        its chip gets too hot under load
     symbol_per_hour, receive_per_hour   growth of its error counters; link_downed since the boot,
         load_downs more once the fabric has been loaded
@@ -79,7 +78,6 @@ class Hca(_Record):
     load_downs: int
     configured: bool
     gpu_path_slow: bool
-    weak_with_all: bool
     load_hot: bool
     plugged: bool
     interface: str

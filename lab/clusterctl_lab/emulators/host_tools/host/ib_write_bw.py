@@ -28,8 +28,6 @@ from clusterctl_lab.emulators.host_tools.host.loaded import FABRIC, mark
 GET_ADDRESS = 0x8915  # SIOCGIFADDR, linux/sockios.h
 REAL = "/usr/bin/ib_write_bw"
 CHUNK = 1 << 20
-LOOPBACK = "127.0.0.1"
-PAUSE_S = 0.05
 RULE = "-" * 87
 
 
@@ -143,9 +141,8 @@ def _send(hca: Hca, control: socket.socket, options: argparse.Namespace) -> tupl
             began = flows.begin(hca.guid, where["guid"])
             started = time.monotonic()
             while _goes_on(options, sent, time.monotonic() - started):
-                if not _starved(hca, options):
-                    data.sendall(message)
-                    sent += 1
+                data.sendall(message)
+                sent += 1
             flows.end(hca.guid, where["guid"], began)
             data.shutdown(socket.SHUT_WR)
             lines.write(f"{options.size * sent}\n".encode())
@@ -153,14 +150,6 @@ def _send(hca: Hca, control: socket.socket, options: argparse.Namespace) -> tupl
             if lines.readline() != b"done\n":
                 raise ConnectionError("the server went away before all bytes had come")
             return sent, time.monotonic() - started
-
-
-def _starved(hca: Hca, options: argparse.Namespace) -> bool:
-    """Return whether the adapter gets no further now, after a pause. Only with all other work one writes to itself."""
-    starved = hca.weak_with_all and options.host == LOOPBACK and options.duration > 0
-    if starved:
-        time.sleep(PAUSE_S)
-    return starved
 
 
 def _goes_on(options: argparse.Namespace, sent: int, seconds: float) -> bool:
