@@ -13,7 +13,7 @@ from clusterctl.fleet.access import Role
 from clusterctl.operations.operation import current_time
 from clusterctl.site.settings import SiteSettings
 
-NAVIGATION = (("/", "Fleet"),)
+NAVIGATION = (("/", "Fleet"), ("/runs", "Runs"))
 """Address and title of each entry of the navigation."""
 
 
