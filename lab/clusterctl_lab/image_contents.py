@@ -11,6 +11,7 @@ PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "openssh-server", "sudo", "less"),
     *("iproute2", "iputils-ping", "procps"),
     *("apt", "gpgv", "ca-certificates", "python3", "python3-apt"),
+    "python3-yaml",  # as on servers, where cloud-init needs it
     *("openmpi-bin", "python3-mpi4py"),
     "libfaketime",
 )

@@ -13,13 +13,13 @@ import io
 import lzma
 import re
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import ModuleType
 
 from clusterctl.edges.ansible import supervisor
-from clusterctl.edges.ansible.host_transport.programs import module_server, package_managers, payload_run
+from clusterctl.edges.ansible.host_transport.programs import module_server, package_managers, payload_run, quick_start
 from clusterctl.edges.disk import disk_explained, write_whole
 from clusterctl.fleet.errors import EnvironmentBrokenError
 
@@ -55,10 +55,15 @@ os.chdir(os.environ.pop("CLUSTERCTL_FOLDER"))
 from pathlib import Path
 
 from clusterctl.edges.ansible.host_transport.programs.module_server import start
+from clusterctl.edges.ansible.host_transport.programs.quick_start import read_imports_once, use_libyaml
 
 alive = start(Path(here).parent, os.environ["CLUSTERCTL_MODULES"])
+use_libyaml()
 
 from ansible.cli.playbook import main
+from ansible.executor import module_common
+
+read_imports_once(Path(here).parent, module_common)
 
 if __name__ == "__main__":
     main()
@@ -66,7 +71,8 @@ if __name__ == "__main__":
 """`bin/ansible-playbook`: starts the module server, and gives tasks the PATH, umask and folder as over SSH."""
 PACKAGES = ("", "edges", "edges/ansible", "edges/ansible/host_transport", "edges/ansible/host_transport/programs")
 CONNECTION = Path(__file__).parent / "programs/local_connection.py"
-PROGRAMS = (supervisor, package_managers, payload_run, module_server)
+PROGRAMS = (supervisor, package_managers, payload_run, module_server, quick_start)
+MODULE_UTILS = "lib/ansible/module_utils/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +120,7 @@ def pack() -> bytes:
             )
         for name, content in files:
             _add(archive, name, content, 0o644)
+        _add(archive, f"lib/{quick_start.TABLE}", quick_start.import_table(_module_utils(files)).encode(), 0o644)
         for name in PACKAGES:
             _add(archive, f"{PurePosixPath('lib/clusterctl', name)}/__init__.py", b"", 0o644)
         for program in PROGRAMS:
@@ -128,6 +135,15 @@ def _files() -> Iterator[tuple[str, bytes]]:
         for path in distribution.files or ():
             if _is_taken(path):
                 yield f"lib/{path}", Path(str(path.locate())).read_bytes()
+
+
+def _module_utils(files: Iterable[tuple[str, bytes]]) -> dict[str, bytes]:
+    """Return the files that Ansible packs with its modules, by their names in Python."""
+    return {
+        name.removeprefix("lib/").removesuffix(".py").removesuffix("/__init__").replace("/", "."): content
+        for name, content in files
+        if name.startswith(MODULE_UTILS) and name.endswith(".py")
+    }
 
 
 def _is_taken(path: PurePosixPath) -> bool:
