@@ -12,9 +12,9 @@ from clusterctl.fleet.decisions.waiver import waiver_of
 from clusterctl.fleet.finding import Origin, Report, Verdict
 from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.state import NodeState
+from clusterctl.operations.json_documents import fault_json, finding_json, links_json, node_json
 from clusterctl.operations.reports import ReportOverview
-from clusterctl_cli.render import finding_json, node_json
-from clusterctl_cli.render_fabric import fault_json, faults_section, links_json, links_section
+from clusterctl_cli.render_fabric import faults_section, links_section
 from clusterctl_cli.render_offenders import offenders_json, offenders_lines
 
 REHEARSAL = "**A rehearsal: all evidence is simulated. This report proves nothing about hardware.**"

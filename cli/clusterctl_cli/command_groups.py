@@ -17,6 +17,7 @@ SECTIONS: Mapping[str, CommandTable] = {
     "Start": {
         "init": ("init:init", "Write a commented site directory."),
         "doctor": ("doctor:doctor", "Check this controller, and how to repair it."),
+        "export": ("netbox:export", "Write the nodes' stages and parts back to NetBox."),
         "import": ("netbox:import_", "Bring the site's files up to date with NetBox."),
         "plan": ("plan:plan", "Print what bootstrap would do; checks every input."),
     },
@@ -40,6 +41,7 @@ SECTIONS: Mapping[str, CommandTable] = {
         "check": ("check:check", "Check nodes in service, without loads; change nothing."),
         "adopt": ("adopt:adopt", "Take in machines that are installed already."),
         "revalidate": ("steps:revalidate", "Prove nodes again after a repair."),
+        "job": ("job:job", "Explain why jobs failed or are slow."),
         "incident": ("incident:incident", "List and show incidents."),
         "explain": ("explain:explain", "Explain a line of a log: meaning, blame, what to do."),
     },
@@ -107,6 +109,11 @@ CABLE: CommandTable = {
     "enable": ("cable_enable:enable", "Bring repaired links back into use, once proven."),
 }
 """In the order of their use."""
+JOB: CommandTable = {
+    "why": ("job_why:why", "Attribute a failure to its first error and its host."),
+    "stacks": ("job_stacks:stacks", "Group the stacks of a hung job's ranks."),
+    "pattern": ("job_pattern:pattern", "Classify how a job is slow by the times of its steps."),
+}
 INCIDENT: CommandTable = {
     "list": ("incident:list_", "List the open incidents."),
     "show": ("incident:show", "Show an incident, its history and its messages."),

@@ -20,8 +20,11 @@ from clusterctl.fleet.errors import (
 )
 from clusterctl_web.action_pages import ActionPages
 from clusterctl_web.actions import Orders
+from clusterctl_web.api import Api
+from clusterctl_web.fabric_page import FabricPages, LiveFabric
 from clusterctl_web.guard import SAFE, Guard
 from clusterctl_web.live_fleet import LiveFleet
+from clusterctl_web.operation_pages import OperationPages
 from clusterctl_web.pages import Pages
 from clusterctl_web.rate_limit import StreamLimit
 from clusterctl_web.rendering import Renderer
@@ -37,10 +40,15 @@ def application(live: LiveFleet, access: Access) -> Starlette:
     streams = StreamLimit()
     pages = Pages(live, renderer, sessions, streams)
     orders = Orders(live.context.site.folder)
-    actions = ActionPages(orders, renderer)
-    runs = RunPages(live.context, orders, renderer, streams, pages.validity)
+    more = [
+        *ActionPages(orders, renderer).routes(),
+        *RunPages(live.context, orders, renderer, streams, pages.validity).routes(),
+        *Api(live).routes(),
+        *FabricPages(LiveFabric(live), renderer).routes(),
+        *OperationPages(live, renderer).routes(),
+    ]
     return Starlette(
-        routes=[*SignIn(sessions, renderer).routes(), *pages.routes(), *actions.routes(), *runs.routes()],
+        routes=[*SignIn(sessions, renderer).routes(), *pages.routes(), *more],
         middleware=[
             Middleware(TrustedHostMiddleware, allowed_hosts=list(access.hosts), www_redirect=False),
             Middleware(Guard, sessions=sessions),

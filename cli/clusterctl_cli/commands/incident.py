@@ -49,9 +49,10 @@ def show(*, name: str, folder: Path, as_json: bool) -> None:
     The first digits of its id are enough.
     """
     from clusterctl.operations import incidents
+    from clusterctl.operations.json_documents import event_json
     from clusterctl_cli.context import open_context
     from clusterctl_cli.formats import print_document
-    from clusterctl_cli.render_history import event_json, history_text
+    from clusterctl_cli.render_history import history_text
     from clusterctl_cli.render_incidents import incident_json, incident_text
 
     context = open_context(folder)
