@@ -317,3 +317,15 @@ def test_without_evidence_nothing_is_blamed() -> None:
 def test_the_order_of_the_evidence_does_not_matter() -> None:
     lines = [kernel("n3", 4, LOST), *(job(f"n{n}", n, REMOTE, rank=2 * n) for n in range(3)), job("n1", 5, PORT)]
     assert judged(*lines).cause == judged(*reversed(lines)).cause
+
+
+def test_errors_of_the_kernel_before_the_job_are_not_its_cause() -> None:
+    """A kernel log goes back to the boot: a GPU that was lost, and an OOM kill, of jobs before this one."""
+    oom = "Memory cgroup out of memory: Killed process 7 (python3) total-vm:1kB"
+    old = [kernel("n1", -86_400, LOST), kernel("n2", -7200, oom)]
+    error = job("n0", 0, "KeyError: 'tokens'", rank=0)
+    facts = SchedulerFacts(started=T0 - timedelta(minutes=30))
+    assert judged(*old, error, scheduler=facts).cause.rule == "exception"
+    assert judged(*old, error, job("n1", 2, REMOTE, rank=2)).cause.rule == "exception", "without the job's start"
+    within = kernel("n1", -1500, LOST)
+    assert judged(*old, within, error, scheduler=facts).cause.first == within

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
-from oidc_provider_mock import User, run_server_in_thread
+from oidc_provider_mock import User, app
+from werkzeug.serving import make_server
 
 from clusterctl.edges.web.oidc import OidcProvider
 from clusterctl.fleet.access import Role
@@ -31,8 +33,18 @@ USERS = (
 
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[str]:
-    with run_server_in_thread(reserve_port("127.0.0.1"), require_nonce=True, user_claims=USERS) as server:
+    """The provider on a port of its own; its own runner gives up after one second, which a busy machine exceeds."""
+    server = make_server(
+        "localhost", reserve_port("127.0.0.1"), app(require_nonce=True, user_claims=USERS), threaded=True
+    )
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1})
+    thread.start()
+    try:
         yield f"http://localhost:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 def provider(issuer: str, **changes: object) -> OidcProvider:

@@ -20,6 +20,7 @@ from clusterctl.fleet.errors import (
 )
 from clusterctl_web.action_pages import ActionPages
 from clusterctl_web.actions import Orders
+from clusterctl_web.alert_hook import AlertHook
 from clusterctl_web.api import Api
 from clusterctl_web.fabric_page import FabricPages, LiveFabric
 from clusterctl_web.guard import SAFE, Guard
@@ -43,6 +44,7 @@ def application(live: LiveFleet, access: Access) -> Starlette:
     more = [
         *ActionPages(orders, renderer).routes(),
         *RunPages(live.context, orders, renderer, streams, pages.validity).routes(),
+        *AlertHook(live.context).routes(),
         *Api(live).routes(),
         *FabricPages(LiveFabric(live), renderer).routes(),
         *OperationPages(live, renderer).routes(),

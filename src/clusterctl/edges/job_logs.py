@@ -27,7 +27,7 @@ from typing import BinaryIO, cast
 
 from clusterctl.fleet.errors import ParseError, UsageError
 from clusterctl.formats.flight_recorder import MAX_BYTES, RankRecord, parse_dump
-from clusterctl.formats.job_facts import JobFacts, parse_facts
+from clusterctl.formats.job_facts import JobFacts, moment, parse_facts
 from clusterctl.formats.job_lines import TimeReader
 from clusterctl.formats.py_spy import parse_dump as parse_py_spy
 from clusterctl.formats.py_spy import parse_kernel_stack
@@ -164,8 +164,9 @@ def _facts(folder: Path) -> JobFacts:
 
 def _reference(facts: JobFacts, files: _Files) -> datetime:
     """Return a moment at or after all lines: the job's end, else the newest file's."""
-    if facts.ended:
-        return datetime.fromisoformat(facts.ended).replace(tzinfo=facts.zone).astimezone(UTC)
+    ended = moment(facts.ended, facts, where=FACTS)
+    if ended is not None:
+        return ended
     newest = max((path.stat().st_mtime for path, _, _ in files.logs), default=0.0)
     return datetime.fromtimestamp(newest, UTC)
 

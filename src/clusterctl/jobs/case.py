@@ -17,6 +17,8 @@ AROUND = timedelta(minutes=5)
 """Clocks of hosts differ, and logs are written late: within this time the order of two errors means nothing."""
 TOGETHER = timedelta(seconds=60)
 """Hosts that report the same within this time have one cause in common."""
+LONGEST = timedelta(hours=1)
+"""Without the job's start: so long before the first consequence an error of the kernel may have been its cause."""
 _LAST = datetime.max.replace(tzinfo=UTC)
 
 
@@ -25,7 +27,9 @@ class Case:
 
     def __init__(self, evidence: JobEvidence) -> None:
         self.evidence = evidence
-        self.observations = tuple(sorted(_with_xids(evidence.observations), key=when))
+        begins = _begins(evidence)
+        of_the_job = (one for one in evidence.observations if not _before(one, begins))
+        self.observations = tuple(sorted(_with_xids(of_the_job), key=when))
 
     @functools.cached_property
     def causes(self) -> tuple[Observation, ...]:
@@ -52,6 +56,22 @@ class Case:
         """Return the hosts with an error of their own in the kernel's log, or that the scheduler lost."""
         kernel = {one.host for one in self.causes if one.source is Source.KERNEL}
         return frozenset((kernel | set(self.evidence.scheduler.failed_nodes)) - {""})
+
+
+def _begins(evidence: JobEvidence) -> datetime | None:
+    """Return from when on the kernel's messages are the job's: its start, else `LONGEST` before it began to fail.
+
+    A kernel log goes back to the boot, so it has the errors of other jobs, too.
+    """
+    if evidence.scheduler.started is not None:
+        return evidence.scheduler.started - AROUND
+    failing = [one.at for one in evidence.observations if one.at and one.meaning.blame.role is Role.CONSEQUENCE]
+    ends = [*failing, *([evidence.scheduler.ended] if evidence.scheduler.ended else [])]
+    return min(ends) - LONGEST if ends else None
+
+
+def _before(one: Observation, begins: datetime | None) -> bool:
+    return one.source is Source.KERNEL and one.at is not None and begins is not None and one.at < begins
 
 
 def when(observation: Observation) -> datetime:
