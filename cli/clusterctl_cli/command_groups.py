@@ -61,10 +61,12 @@ SECTIONS: Mapping[str, CommandTable] = {
         "quarantine": ("decisions:quarantine", "Take nodes out of use by an operator's decision."),
         "waive": ("decisions:waive", "Take responsibility for a bad finding until a date."),
         "merge": ("decisions:merge", "Record that another machine is in a node's place."),
+        "rma": ("rma:rma", "Record returns of parts to their vendors."),
     },
     "Service": {
         "notify": ("notify:notify", "Send messages about incidents to the site's channels."),
         "web": ("web:web", "Serve the fleet as a live page; its users and tokens."),
+        "tickets": ("tickets:tickets", "Create and update tickets of incidents."),
         "metrics": ("metrics:metrics", "Print the site's metrics for Prometheus."),
         "journal": ("journal:journal", "Verify, back up, restore and compact the journal."),
         "pxe": ("pxe:pxe", "Serve PXE, or check what it lacks."),
@@ -117,6 +119,16 @@ JOB: CommandTable = {
 INCIDENT: CommandTable = {
     "list": ("incident:list_", "List the open incidents."),
     "show": ("incident:show", "Show an incident, its history and its messages."),
+}
+RMA: CommandTable = {
+    "open": ("rma:open_", "Open the return of a part with the vendor's case."),
+    "ship": ("rma:ship", "Record that the part was sent."),
+    "receive": ("rma:receive", "Record that the replacement has arrived."),
+    "close": ("rma:close", "Close the return of a part."),
+    "list": ("rma:list_", "List the open returns with their age."),
+}
+TICKETS: CommandTable = {
+    "sync": ("tickets:sync", "Bring the tickets up to date: for timers."),
 }
 NOTIFY: CommandTable = {
     "send": ("notify:send", "Send the messages that are due: for timers."),

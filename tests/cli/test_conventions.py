@@ -39,7 +39,7 @@ READS = {
     *("power status", "accounts check", "settings check", "pxe check", "image list", "maas check"),
     *("burnin export", "burnin judge", "burnin node-file", "burnin script"),
     *("cable plan", "cable lint", "cable verify", "cable recheck", "cable report", "cable counters", "cable health"),
-    *("incident list", "incident show"),
+    *("incident list", "incident show", "rma list"),
     *(
         "cable burnplan",
         "cable coverage",
@@ -62,6 +62,7 @@ UNASKED = {
     "cable observe": "adds a reading to the journal",
     "image build": "adds an image; the one before is kept",
     "notify send": "sends what the site's routes order",
+    "tickets sync": "creates the tickets that the site's section orders",
     "notify test": "sends a message that is marked as a test",
     "runs execute": "carries out a run that is approved",
 }

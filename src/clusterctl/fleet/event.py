@@ -92,6 +92,16 @@ class Kind(enum.StrEnum):
     MESSAGE_SENT = "message.sent"
     MESSAGE_FAILED = "message.failed"
     ALERT_RECEIVED = "alert.received"
+    RMA_OPENED = "rma.opened"
+    RMA_SHIPPED = "rma.shipped"
+    RMA_RECEIVED = "rma.received"
+    RMA_DELIVERED = "rma.delivered"
+    RMA_CLOSED = "rma.closed"
+    TICKET_INTENDED = "ticket.intended"
+    TICKET_FILED = "ticket.filed"
+    TICKET_NOTED = "ticket.noted"
+    TICKET_FAILED = "ticket.failed"
+    TICKET_SEEN = "ticket.seen"
 
 
 @dataclass(frozen=True, slots=True)
