@@ -16,6 +16,7 @@ from clusterctl.site.nodes import NodesSettings
 from clusterctl.site.notify import NotifySettings
 from clusterctl.site.provisioning import Installers, MaasProvisioning, PxeProvisioning
 from clusterctl.site.scheduling import NightlySettings, PublishSettings, SchedulerSettings
+from clusterctl.site.tickets import TicketSettings
 from clusterctl.site.urls import open_journal_url
 from clusterctl.site.web import WebSettings
 
@@ -172,6 +173,7 @@ class SiteSettings:
     publish: PublishSettings = PublishSettings()
     notify: NotifySettings | None = None
     netbox: NetboxSettings | None = None
+    tickets: TicketSettings | None = None
     pool: Annotated[str, Field(description="file that names the gold nodes")] = "gold.json"
     journal: JournalUrl = "sqlite:///state/journal.db"
     web: WebSettings = WebSettings()
