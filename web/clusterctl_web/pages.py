@@ -19,6 +19,7 @@ from clusterctl.fleet.finding import Digest, Verdict
 from clusterctl.fleet.peer_text import visible
 from clusterctl.operations.explanation import explain
 from clusterctl.operations.metrics import export
+from clusterctl_web.actions import offered
 from clusterctl_web.guard import actor_of
 from clusterctl_web.live_fleet import POLL_S, LiveFleet
 from clusterctl_web.rate_limit import StreamLimit
@@ -68,11 +69,9 @@ class Pages:
         user = actor_of(request).name
         if not self.streams.take(user):
             return PlainTextResponse(BUSY, 429, {"Retry-After": "30"})
-        return StreamingResponse(
-            self._events(self._still_valid(request), user, int(since)), media_type="text/event-stream"
-        )
+        return StreamingResponse(self._events(self.validity(request), user, int(since)), media_type="text/event-stream")
 
-    def _still_valid(self, request: Request) -> Callable[[], bool]:
+    def validity(self, request: Request) -> Callable[[], bool]:
         """Return the test whether the session or token of the request is still valid."""
         kind, _, secret = request.headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer":
@@ -114,6 +113,7 @@ class Pages:
             "node.html.j2",
             node=state,
             why=explain(context, state),
+            actions=offered(actor_of(request)),
             reports=reports,
             events=events[: -MOST_EVENTS - 1 : -1],
             older=max(0, len(events) - MOST_EVENTS),

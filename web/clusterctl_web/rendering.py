@@ -14,7 +14,13 @@ from clusterctl.fleet.access import Role
 from clusterctl.operations.operation import current_time
 from clusterctl.site.settings import SiteSettings
 
-NAVIGATION = (("/", "Fleet"), ("/fabric", "Fabric"), ("/nights", "Nights"), ("/work-orders", "Work orders"))
+NAVIGATION = (
+    ("/", "Fleet"),
+    ("/runs", "Runs"),
+    ("/fabric", "Fabric"),
+    ("/nights", "Nights"),
+    ("/work-orders", "Work orders"),
+)
 """Address and title of each entry of the navigation."""
 
 

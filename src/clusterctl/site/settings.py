@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from clusterctl.site.bmc import BmcSettings
-from clusterctl.site.burnin import CheckSettings, SuiteChanges
+from clusterctl.site.burnin import CheckSettings, StorageSettings, SuiteChanges
 from clusterctl.site.configure import ConfigureSettings, WaveSettings
 from clusterctl.site.fields import FileName, Flag, Name, Positive, Secret, SecretRef, UserName, Words, section
 from clusterctl.site.netbox import NetboxSettings
@@ -158,6 +158,7 @@ class SiteSettings:
     burnin: Annotated[FileName, Field(description="the suite that admits to gold")] = "bootstrap"
     suite: SuiteChanges = SuiteChanges()
     checks: CheckSettings = CheckSettings()
+    storage: Annotated[StorageSettings | None, Field(description="what the load storage_read reads")] = None
     offenders: OffenderSettings = OffenderSettings()
     batch: Batch = Batch()
     waves: WaveSettings = WaveSettings()

@@ -32,6 +32,18 @@ def plain_url(value: str, example: str, remedy: str = "the secret belongs in a f
     return value.rstrip("/")
 
 
+def object_url(value: str) -> str:
+    """Return the URL of an object of a store, empty for empty; raise ValueError for another value."""
+    parts = _split(value)
+    if not value:
+        return value
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or len(parts.path) < 2:
+        raise ValueError("must be the URL of an object, like https://s3.example/bucket/object")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise PydanticCustomError(UNSHOWN, "the url holds a user or a query: write access_key and secret_key instead")
+    return value
+
+
 def service_url(value: str) -> str:
     """Return the URL of a service that gets a token, without a slash at its end; raise ValueError for another value."""
     parts = _split(value)
