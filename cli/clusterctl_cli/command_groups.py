@@ -40,6 +40,7 @@ SECTIONS: Mapping[str, CommandTable] = {
         "check": ("check:check", "Check nodes in service, without loads; change nothing."),
         "adopt": ("adopt:adopt", "Take in machines that are installed already."),
         "revalidate": ("steps:revalidate", "Prove nodes again after a repair."),
+        "incident": ("incident:incident", "List and show incidents."),
         "explain": ("explain:explain", "Explain a line of a log: meaning, blame, what to do."),
     },
     "Machine": {
@@ -60,6 +61,7 @@ SECTIONS: Mapping[str, CommandTable] = {
         "merge": ("decisions:merge", "Record that another machine is in a node's place."),
     },
     "Service": {
+        "notify": ("notify:notify", "Send messages about incidents to the site's channels."),
         "web": ("web:web", "Serve the fleet as a live page; its users and tokens."),
         "metrics": ("metrics:metrics", "Print the site's metrics for Prometheus."),
         "journal": ("journal:journal", "Verify, back up, restore and compact the journal."),
@@ -105,6 +107,14 @@ CABLE: CommandTable = {
     "enable": ("cable_enable:enable", "Bring repaired links back into use, once proven."),
 }
 """In the order of their use."""
+INCIDENT: CommandTable = {
+    "list": ("incident:list_", "List the open incidents."),
+    "show": ("incident:show", "Show an incident, its history and its messages."),
+}
+NOTIFY: CommandTable = {
+    "send": ("notify:send", "Send the messages that are due: for timers."),
+    "test": ("notify:test", "Send a test message to a channel, or to all."),
+}
 
 SUBCOMMANDS: Mapping[str, Mapping[str, str]] = {
     "In service": {"burnin nightly": BURNIN["nightly"][1]},

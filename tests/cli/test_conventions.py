@@ -39,6 +39,7 @@ READS = {
     *("power status", "accounts check", "settings check", "pxe check", "image list", "maas check"),
     *("burnin export", "burnin judge", "burnin node-file", "burnin script"),
     *("cable plan", "cable lint", "cable verify", "cable recheck", "cable report", "cable counters", "cable health"),
+    *("incident list", "incident show"),
     *(
         "cable burnplan",
         "cable coverage",
@@ -59,6 +60,8 @@ UNASKED = {
     "pxe serve": "changes nothing until a machine is armed",
     "cable observe": "adds a reading to the journal",
     "image build": "adds an image; the one before is kept",
+    "notify send": "sends what the site's routes order",
+    "notify test": "sends a message that is marked as a test",
     "runs execute": "carries out a run that is approved",
 }
 NO_RESULT = {

@@ -75,6 +75,7 @@ DETAILED = st.sampled_from(Act).flatmap(
 )
 OPEN: dict[str, st.SearchStrategy[object]] = {
     "record": RECORDS,
+    "request": RECORDS,
     "stuck": st.dictionaries(st.text(), st.text()),
     "figures": st.lists(st.builds(Figure, value=FINITE)).map(tuple),
     "inventory": st.builds(Inventory, memory_gib=st.none() | FINITE),

@@ -53,6 +53,13 @@ def require_room(folder: Path) -> None:
         probe.write(bytes(ROOM_BYTES))
 
 
+def free_bytes(folder: Path) -> int:
+    """Return what the user of this process can still write to the disk of `folder`."""
+    with disk_explained("its free space is unknown", folder):
+        found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
+
+
 def write_whole(file: Path, content: bytes, *, mode: int, over: bool) -> None:
     """Write `file` whole or not at all, whenever we are killed; without `over` a file that is there is left alone.
 

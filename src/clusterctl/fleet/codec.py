@@ -12,12 +12,13 @@ from pydantic_core import PydanticSerializationError
 from clusterctl.fleet.errors import EnvironmentBrokenError, ParseError, UsageError
 from clusterctl.fleet.event import Kind, Payload
 from clusterctl.fleet.finding import Report
+from clusterctl.fleet.incidents.incident import IncidentState
 from clusterctl.fleet.node import Inventory
-from clusterctl.fleet.payloads import decisions, hardware, node, runs
+from clusterctl.fleet.payloads import decisions, hardware, incidents, node, runs
 from clusterctl.fleet.state import NodeState, NodeSummary, summarise
 
 PAYLOADS: Mapping[Kind, type[Payload]] = {
-    payload.kind: payload for module in (node, decisions, hardware, runs) for payload in module.PAYLOADS
+    payload.kind: payload for module in (node, decisions, hardware, runs, incidents) for payload in module.PAYLOADS
 }
 """The payload type of each kind of event."""
 _KINDS = {kind.value: kind for kind in Kind}
@@ -127,3 +128,12 @@ def summary_to_json(state: NodeState) -> str:
 def summary_from_json(text: str | bytes) -> NodeSummary:
     summary: NodeSummary = _adapter(NodeSummary).validate_json(text)
     return summary
+
+
+def incident_to_json(state: IncidentState) -> str:
+    return _adapter(IncidentState).dump_json(state).decode()
+
+
+def incident_from_json(text: str | bytes) -> IncidentState:
+    state: IncidentState = _adapter(IncidentState).validate_json(text)
+    return state

@@ -22,6 +22,8 @@ class Stream(enum.StrEnum):
     FABRIC = "fabric"
     CAMPAIGN = "campaign"
     RUN = "run"
+    INCIDENT = "incident"
+    ALERT = "alert"
 
 
 class Kind(enum.StrEnum):
@@ -80,6 +82,14 @@ class Kind(enum.StrEnum):
     FABRIC_FAULT_SEEN = "fabric.fault_seen"
     FABRIC_COUNTERS_READ = "fabric.counters_read"
     FABRIC_LINKS_JUDGED = "fabric.links_judged"
+    INCIDENT_OPENED = "incident.opened"
+    INCIDENT_UPDATED = "incident.updated"
+    INCIDENT_RESOLVED = "incident.resolved"
+    MESSAGE_QUEUED = "message.queued"
+    MESSAGE_INTENDED = "message.intended"
+    MESSAGE_SENT = "message.sent"
+    MESSAGE_FAILED = "message.failed"
+    ALERT_RECEIVED = "alert.received"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +118,8 @@ class Payload:
 class NewEvent:
     """An event before the journal has given it a `seq` and a time.
 
-    `subject`: the node id, part serial, run or campaign id, or the fabric's GUID, link, serial or fault.
+    `subject`: the node id, part serial, id of a run, campaign or incident, fingerprint of an alert, or the fabric's
+    GUID, link, serial or fault.
     """
 
     stream: Stream

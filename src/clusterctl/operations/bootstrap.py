@@ -19,7 +19,7 @@ from clusterctl.fleet.payloads.hardware import FabricFault, FabricLinksJudged
 from clusterctl.fleet.payloads.node import StageAdvanced, StepStarted
 from clusterctl.fleet.selectors import matching
 from clusterctl.fleet.state import NodeState, NodeSummary, summarise
-from clusterctl.operations import accounts
+from clusterctl.operations import accounts, notify
 from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.compose import StepFactory
 from clusterctl.operations.context import SiteContext
@@ -136,7 +136,17 @@ def _effect(plan: PlannedNode) -> Effect:
 
 
 def run(context: SiteContext, request: RunRequest, control: Control) -> RunResult:
-    """Run the steps until each node has gone as far as it can. Events: `RunStarted`, `StepProgress`, `StepStopped`."""
+    """Run the steps until each node has gone as far as it can. Events: `RunStarted`, `StepProgress`, `StepStopped`.
+
+    At its end the incidents are brought up to date, and messages about them are sent.
+    """
+    result = _run(context, request, control)
+    if not result.cancelled:
+        notify.after_run(context)
+    return result
+
+
+def _run(context: SiteContext, request: RunRequest, control: Control) -> RunResult:
     nodes = _select(context, request)
     partners = _partners(context, request, nodes)
     control.require(_preview(context, request, nodes))

@@ -20,6 +20,7 @@ from clusterctl.fleet.durations import FORMS, parse_until
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Serial, Step
 from clusterctl.fleet.state import NodeState
+from clusterctl.operations import notify
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.gold_pool import gold_pool, publish
 from clusterctl.operations.operation import Control, Effect, Outcome, Preview, Result
@@ -94,6 +95,7 @@ def run(context: SiteContext, request: DecisionRequest, control: Control) -> Res
         for item in decisions:
             context.journal.append(item.events, claim=claims[item.node.id])
         publish(context.journal, gold_pool(context.site))
+    notify.after_run(context)
     return result(request.decision.value, [_outcome(context, item) for item in decisions], control)
 
 

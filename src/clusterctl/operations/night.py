@@ -24,6 +24,7 @@ from clusterctl.fleet.payloads.hardware import FabricLinksJudged
 from clusterctl.fleet.payloads.runs import NightEnded, NightStarted
 from clusterctl.fleet.reporting.spares import Spares
 from clusterctl.fleet.state import NodeState, NodeSummary, Revalidation
+from clusterctl.operations import notify
 from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.bootstrap import RunRequest, run_steps
 from clusterctl.operations.compose import StepFactory
@@ -133,7 +134,10 @@ def run(context: SiteContext, request: NightRequest, control: Control) -> NightR
     if control.approved is not None:  # a timer approves whatever nodes are idle when the night begins
         control.require(preview(context, request))
     with _unfinished_is_no_result():
-        return _run(context, request, control)
+        result = _run(context, request, control)
+    if not control.cancelled.is_set():
+        notify.after_run(context)
+    return result
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clusterctl.edges.disk import disk_explained
+from clusterctl.edges.disk import disk_explained, free_bytes
 from clusterctl.edges.site import Site
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.stagger import Stagger
@@ -23,6 +23,11 @@ def state_dir(site: Site) -> Path:
     with disk_explained("the state directory cannot be made", path):
         path.mkdir(mode=0o700, exist_ok=True)
     return path
+
+
+def free_space(site: Site) -> int:
+    """Return the free bytes of the disk that the site's state lies on."""
+    return free_bytes(state_dir(site))
 
 
 def backend_of(site: Site, node: str) -> str:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from clusterctl.fleet.event import Event, Kind, NewEvent, Stream
 from clusterctl.fleet.finding import Digest, Evidence
+from clusterctl.fleet.incidents.incident import IncidentState
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState, NodeSummary
 
@@ -68,6 +69,13 @@ class Journal(Protocol):
         ...
 
     def state(self, node: NodeId) -> NodeState: ...
+    def incidents(self, *, unfinished: bool = False) -> tuple[IncidentState, ...]:
+        """Return the incidents, the one with the newest event last.
+
+        `unfinished`: only those that are open, or with messages that are to be sent.
+        """
+        ...
+
     def history(self, stream: Stream, subject: str) -> Iterator[Event]: ...
     def histories(self, nodes: Collection[NodeId], kinds: Collection[Kind]) -> Iterator[Event]:
         """Yield the events of these nodes that are of these kinds, oldest first of each node: cheap for hundreds."""

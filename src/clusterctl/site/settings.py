@@ -13,6 +13,7 @@ from clusterctl.site.fields import FileName, Flag, Name, Positive, Secret, Secre
 from clusterctl.site.netbox import NetboxSettings
 from clusterctl.site.network import NetworkSettings
 from clusterctl.site.nodes import NodesSettings
+from clusterctl.site.notify import NotifySettings
 from clusterctl.site.provisioning import Installers, MaasProvisioning, PxeProvisioning
 from clusterctl.site.scheduling import NightlySettings, PublishSettings, SchedulerSettings
 from clusterctl.site.urls import open_journal_url
@@ -168,6 +169,7 @@ class SiteSettings:
     scheduler: SchedulerSettings | None = None
     nightly: NightlySettings | None = None
     publish: PublishSettings = PublishSettings()
+    notify: NotifySettings | None = None
     netbox: NetboxSettings | None = None
     pool: Annotated[str, Field(description="file that names the gold nodes")] = "gold.json"
     journal: JournalUrl = "sqlite:///state/journal.db"

@@ -110,6 +110,11 @@ OBSTACLES = {
     "0001": ("ALTER TABLE claim ADD COLUMN since INTEGER", "ALTER TABLE claim DROP COLUMN since", "since"),
     "0002": ("CREATE INDEX event_by_kind ON event (kind)", "DROP INDEX event_by_kind", "event_by_kind"),
     "0003": ("CREATE TABLE stream_head (x INTEGER)", "DROP TABLE stream_head", "stream_head"),
+    "0004": (
+        "CREATE INDEX incident_state_by_unfinished ON event (kind)",
+        "DROP INDEX incident_state_by_unfinished",
+        "incident_state_by_unfinished",
+    ),
 }
 """Version → what is in the way of the last thing that its migration does, how to take it away, and its name."""
 

@@ -18,11 +18,17 @@ from sqlalchemy import Connection, Table, delete, func, insert, select, text
 from clusterctl.edges.disk import disk_explained
 from clusterctl.edges.journal import claims, states
 from clusterctl.edges.journal.database import Database, bring_up, connect
-from clusterctl.edges.journal.tables import claim, event, evidence, node_state, stream_head
+from clusterctl.edges.journal.tables import claim, event, evidence, incident_state, node_state, stream_head
 from clusterctl.edges.journal.verification import BATCH, Verification, rows_of, verify_database
 from clusterctl.fleet.errors import ConflictError, EnvironmentBrokenError, UsageError
 
-KEYS: Mapping[Table, str] = {event: "seq", evidence: "digest", node_state: "node", stream_head: "stream"}
+KEYS: Mapping[Table, str] = {
+    event: "seq",
+    evidence: "digest",
+    node_state: "node",
+    incident_state: "incident",
+    stream_head: "stream",
+}
 """The tables that a backup has, and their keys. Claims belong to running processes."""
 SQLITE = "sqlite:///"
 SQLITE_HEADER = b"SQLite format 3\0"

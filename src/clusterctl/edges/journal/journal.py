@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Select, func, insert, select, text
 
-from clusterctl.edges.journal import claims, states
+from clusterctl.edges.journal import claims, incident_states, states
 from clusterctl.edges.journal.claims import Holder
 from clusterctl.edges.journal.database import RECONNECT_S, Database, bring_up, connect
 from clusterctl.edges.journal.integrity import chained, event_of, packed, unpacked
@@ -22,6 +22,7 @@ from clusterctl.edges.journal.tables import node_state as states_table
 from clusterctl.fleet.codec import payload_to_json
 from clusterctl.fleet.event import Event, Kind, NewEvent, Stream
 from clusterctl.fleet.finding import Digest, Evidence
+from clusterctl.fleet.incidents.incident import IncidentState
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.ports import Claim, Claims, Clock
@@ -126,6 +127,9 @@ class SqlJournal:
     def state(self, node: NodeId) -> NodeState:
         return self._database.read(lambda connection: states.load(connection, node))
 
+    def incidents(self, *, unfinished: bool = False) -> tuple[IncidentState, ...]:
+        return self._database.read(lambda connection: incident_states.load_all(connection, unfinished=unfinished))
+
     def history(self, stream: Stream, subject: str) -> Iterator[Event]:
         mine = (events_table.c.stream == stream.value) & (events_table.c.subject == subject)
         return self._events(select(events_table).where(mine))
@@ -154,7 +158,7 @@ class SqlJournal:
         return (event_of(row) for row in rows)
 
     def rebuild(self) -> None:
-        """Write every node state again from its events."""
+        """Write every stored state again from its events."""
         self._database.write(states.rebuild)
 
     def health(self) -> JournalHealth:

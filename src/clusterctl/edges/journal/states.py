@@ -1,11 +1,15 @@
-"""Rows of the tables as events and node states. A stored state is always the fold of its node's events."""
+"""Rows of the tables as events and node states. A stored state is always the fold of its node's events.
+
+`move` and `rebuild` write the states of incidents, too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from sqlalchemy import Connection, delete, insert, select
 
+from clusterctl.edges.journal import incident_states
 from clusterctl.edges.journal.integrity import COMPACT, JournalDamagedError, Row, checked_text, event_of, text_digest
 from clusterctl.edges.journal.tables import event as events_table
 from clusterctl.edges.journal.tables import node_state as states_table
@@ -39,8 +43,9 @@ def summary_of(row: Row) -> NodeSummary:
     return summary_from_json(checked_text(row["summary"], row["summary_digest"], f"node {row['node']}"))
 
 
-def move(connection: Connection, events: Iterable[Event]) -> None:
-    """Apply `events` to the stored states of their nodes, in the events' own transaction."""
+def move(connection: Connection, events: Sequence[Event]) -> None:
+    """Apply `events` to the stored states of their nodes and incidents, in the events' own transaction."""
+    incident_states.move(connection, events)
     moved: dict[NodeId, NodeState] = {}
     for event in events:
         if event.stream is Stream.NODE:
@@ -51,7 +56,8 @@ def move(connection: Connection, events: Iterable[Event]) -> None:
 
 
 def rebuild(connection: Connection) -> None:
-    """Write every node state again from its events."""
+    """Write every state of a node or incident again from its events."""
+    incident_states.rebuild(connection)
     connection.execute(delete(states_table))
     of_nodes = events_table.c.stream == Stream.NODE.value
     nodes = connection.execute(select(events_table.c.subject).where(of_nodes).distinct())

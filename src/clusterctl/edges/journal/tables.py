@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text
 
-SCHEMA_VERSION = "0004"
+SCHEMA_VERSION = "0005"
 """The newest Alembic revision that this program knows."""
 
 metadata = MetaData()
@@ -62,6 +62,17 @@ node_state = Table(
     Column("summary_digest", String(64), nullable=False, server_default=""),
     Column("state_digest", String(64), nullable=False, server_default=""),
     Index("node_state_by_stage", "stage"),
+)
+
+incident_state = Table(
+    "incident_state",
+    metadata,
+    Column("incident", String(128), primary_key=True),
+    Column("unfinished", Integer, nullable=False),
+    Column("last_seq", Integer, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("state_digest", String(64), nullable=False),
+    Index("incident_state_by_unfinished", "unfinished", "last_seq"),
 )
 
 claim = Table(

@@ -9,13 +9,15 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, Table, select
 
-from clusterctl.edges.journal import states
+from clusterctl.edges.journal import incident_states, states
 from clusterctl.edges.journal.database import Database, bring_up, connect
 from clusterctl.edges.journal.integrity import COMPACT, RESTORE, Row, event_of, heads, unpacked
-from clusterctl.edges.journal.tables import event, evidence, node_state
+from clusterctl.edges.journal.tables import event, evidence, incident_state, node_state
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.event import Event, Stream
 from clusterctl.fleet.fold import apply
+from clusterctl.fleet.incidents import fold as incident_fold
+from clusterctl.fleet.incidents.incident import IncidentState
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState, summarise
 
@@ -57,6 +59,7 @@ class _Reading:
     damages: list[Damage] = field(default_factory=list)
     links: dict[str, str] = field(default_factory=dict)
     states: dict[str, NodeState] = field(default_factory=dict)
+    incidents: dict[str, IncidentState] = field(default_factory=dict)
     named: dict[str, str] = field(default_factory=dict)
     events: int = 0
     last: str = ""
@@ -68,6 +71,7 @@ class _Reading:
         self.ends()
         kept = self.evidence()
         self.compare_states()
+        self.compare_incidents()
         ends = dict(sorted(self.links.items(), key=repr))
         return Verification(self.events, kept, len(self.states), ends, self.last, tuple(self.damages))
 
@@ -93,6 +97,9 @@ class _Reading:
             self.named.setdefault(digest, where)
         if read.stream is Stream.NODE:
             self.fold(read)
+        elif read.stream is Stream.INCIDENT:
+            known = self.incidents.get(read.subject) or IncidentState(read.subject)
+            self.incidents[read.subject] = incident_fold.apply(known, read)
 
     def fold(self, one: Event) -> None:
         state = self.states.get(one.subject) or NodeState(NodeId(one.subject))
@@ -128,6 +135,17 @@ class _Reading:
                 self.damages.append(Damage(f"node {row['node']}", cause, COMPACT))
         for node in missing:
             self.damages.append(Damage(f"node {node}", "its stored state is missing", COMPACT))
+
+    def compare_incidents(self) -> None:
+        missing = dict(self.incidents)
+        for row in rows_of(self.connection, incident_state, "incident"):
+            expected = missing.pop(row["incident"], None)
+            state = self.guarded(partial(incident_states.state_of, row))
+            if state is not None and state != expected:
+                cause = "the stored state is not what its events amount to"
+                self.damages.append(Damage(f"incident {row['incident']}", cause, COMPACT))
+        for incident in missing:
+            self.damages.append(Damage(f"incident {incident}", "its stored state is missing", COMPACT))
 
     def guarded(self, read: Callable[[], T], where: str = "") -> T | None:
         """Return what `read` returns; None, and its error among the damages, where it raises one."""

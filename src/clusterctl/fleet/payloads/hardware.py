@@ -137,10 +137,32 @@ class FabricCountersRead(Payload):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BadLinks:
+    """A group of bad links or modules, or a single bad link.
+
+    kind     what is wrong, as `HealthKind` has it
+    shared   what the members of a group share (`rack`, `switch` …) and its `value`; empty for a single link
+    verdict  `fail` where the links must be repaired
+    ends     names of ports or devices, `node007 mlx5_0`; `count`: how many links it is about
+    """
+
+    kind: str
+    verdict: str
+    cause: str
+    action: str
+    shared: str = ""
+    value: str = ""
+    rack: str = ""
+    count: int = 1
+    ends: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FabricLinksJudged(Payload):
     """The health of all links over the readings of `seconds`.
 
     causes  groups of bad links, then single ones, the worst first; `more` are in the evidence only
+    found   the same groups and links as data; older programs did not write it
     reason  why nothing is known (`inconclusive`, no links), or why no link must be repaired yet
     """
 
@@ -151,6 +173,7 @@ class FabricLinksJudged(Payload):
     bad: int = 0
     seconds: float = 0.0
     causes: tuple[str, ...] = ()
+    found: tuple[BadLinks, ...] = ()
     more: int = 0
     reason: str = ""
 

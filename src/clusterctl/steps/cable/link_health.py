@@ -22,7 +22,7 @@ from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.fleet.fabric.wiring import WiringPlan
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Observed, Verdict
 from clusterctl.fleet.finding_code import Code
-from clusterctl.fleet.payloads.hardware import FabricCountersRead, FabricLinksJudged
+from clusterctl.fleet.payloads.hardware import BadLinks, FabricCountersRead, FabricLinksJudged
 from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.ports import CounterReader, Deadline, FabricReader, Journal, TelemetryReader
@@ -35,6 +35,9 @@ UNREADABLE = (EdgeError, EnvironmentBrokenError, ParseError, UsageError)
 """A tool that fails, that is not installed, or that prints what is not understood."""
 _CAUSES = 20
 """Causes that the journal keeps of a judgement; its evidence has all."""
+_FOUND = 200
+"""Groups and links that it keeps as data; `_ENDS`: names of each."""
+_ENDS = 64
 _FIRST = "the counters were read for the first time: no rate is known yet"
 
 
@@ -172,8 +175,28 @@ def judgement(health: Health) -> FabricLinksJudged:
         bad=health.bad,
         seconds=health.seconds,
         causes=tuple(lines[:_CAUSES]),
+        found=tuple(map(_bad_links, found[:_FOUND])),
         more=max(0, len(lines) - _CAUSES),
         reason=health.stop.reason if health.stop is not None else "",
+    )
+
+
+def _bad_links(one: HealthGroup | HealthFinding) -> BadLinks:
+    if isinstance(one, HealthGroup):
+        ends = dict.fromkeys(subject for member in one.members for subject in member.subjects)
+        shared, value, count = one.shared.value, one.value, one.count
+    else:
+        ends, shared, value, count = dict.fromkeys(one.subjects), "", "", one.links
+    return BadLinks(
+        kind=one.kind.value,
+        verdict=one.verdict.value,
+        cause=one.cause,
+        action=one.action,
+        shared=shared,
+        value=value,
+        rack=one.rack,
+        count=count,
+        ends=tuple(ends)[:_ENDS],
     )
 
 

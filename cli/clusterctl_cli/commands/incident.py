@@ -1,0 +1,64 @@
+"""`clusterctl incident list|show`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from clusterctl_cli.command_groups import INCIDENT, LazyGroup
+from clusterctl_cli.formats import DOCUMENTS, format_option
+from clusterctl_cli.options import site_option
+from clusterctl_cli.text import columns, echo, terminal_width
+
+
+@click.group(cls=LazyGroup, table=INCIDENT)
+def incident() -> None:
+    """List and show incidents: what is wrong, since when, with which nodes or links, and the messages about them."""
+
+
+@click.command("list")
+@click.option("--all", "resolved", is_flag=True, help="Those that are resolved as well.")
+@site_option
+@format_option()
+def list_(*, resolved: bool, folder: Path, as_json: bool) -> None:
+    """List the open incidents, the one that changed last first. `clusterctl notify send` brings them up to date."""
+    from clusterctl.operations import incidents
+    from clusterctl.operations.operation import current_time
+    from clusterctl_cli.context import open_context
+    from clusterctl_cli.formats import print_document
+    from clusterctl_cli.render_incidents import HEAD, incident_json, row
+
+    found = incidents.listed(open_context(folder), resolved=resolved)
+    if as_json:
+        print_document({"incidents": [incident_json(one) for one in found]})
+    elif found:
+        now = current_time()
+        echo(columns(HEAD, [row(one, now) for one in found], width=terminal_width()))
+    else:
+        echo("no incident" if resolved else "no open incident")
+
+
+@click.command()
+@click.argument("name", metavar="INCIDENT")
+@site_option
+@format_option(*DOCUMENTS)
+def show(*, name: str, folder: Path, as_json: bool) -> None:
+    """Show an incident: its nodes or links, its history, and the messages about it.
+
+    The first digits of its id are enough.
+    """
+    from clusterctl.operations import incidents
+    from clusterctl_cli.context import open_context
+    from clusterctl_cli.formats import print_document
+    from clusterctl_cli.render_history import event_json, history_text
+    from clusterctl_cli.render_incidents import incident_json, incident_text
+
+    context = open_context(folder)
+    found = incidents.named(context, name)
+    events = incidents.history(context, found.state.id)
+    if as_json:
+        print_document({**incident_json(found), "history": [event_json(event) for event in events]})
+        return
+    echo(incident_text(found))
+    echo(history_text(events))

@@ -1,0 +1,122 @@
+"""Incidents and messages about them as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from clusterctl.fleet.durations import utc_text
+from clusterctl.fleet.incidents.incident import Member
+from clusterctl.operations.incidents import IncidentUpdate, ListedIncident, by_channel
+from clusterctl.operations.notify import SendResult, SentMessage
+from clusterctl.operations.serial import to_data
+from clusterctl_cli.text import ago, columns
+
+HEAD = ("INCIDENT", "SEVERITY", "ABOUT", "CHANGED", "CAUSE")
+
+
+def row(one: ListedIncident, now: datetime) -> tuple[str, ...]:
+    """Return an incident as a row below `HEAD`."""
+    state = "resolved" if one.state.resolved_at is not None else one.facts.severity.value
+    return one.state.id, state, one.facts.what.value, ago(one.state.updated_at, now), one.facts.cause
+
+
+def incident_json(one: ListedIncident) -> dict[str, Any]:
+    """Return an incident as data."""
+    state, facts = one.state, one.facts
+    return {
+        "name": state.id,
+        "state": "open" if state.open else "resolved",
+        "severity": facts.severity.value,
+        "about": facts.what.value,
+        "code": facts.code,
+        "place": facts.place,
+        "cause": facts.cause,
+        "remedy": facts.remedy,
+        "opened_at": _iso(state.opened_at),
+        "updated_at": _iso(state.updated_at),
+        "resolved_at": _iso(state.resolved_at),
+        "change": state.change,
+        "revision": state.revision,
+        "members": [_member_json(member) for member in facts.members],
+        "messages": {channel: to_data(delivery) for channel, delivery in state.deliveries.items()},
+    }
+
+
+def _member_json(member: Member) -> dict[str, Any]:
+    return {
+        "name": member.name,
+        "node": member.node,
+        "serial": member.serial,
+        "place": member.place,
+        "cause": member.cause,
+        "remedy": member.remedy,
+        "since": _iso(member.since),
+        "active": member.active,
+        "evidence": list(member.evidence),
+    }
+
+
+def _iso(at: datetime | None) -> str | None:
+    return at.isoformat() if at is not None else None
+
+
+def incident_text(one: ListedIncident) -> str:
+    """Return all that is known of an incident but its history."""
+    return "\n".join(_lines(one))
+
+
+def _lines(one: ListedIncident) -> Iterator[str]:
+    state, facts = one.state, one.facts
+    yield f"{state.id}  {'open' if state.open else 'resolved'}, {facts.severity.value}"
+    yield facts.cause
+    if facts.remedy and state.open:
+        yield f"  → {facts.remedy}"
+    yield f"about {facts.what.value}, {facts.code}, at {facts.place}"
+    if state.opened_at is not None:
+        yield f"opened {utc_text(state.opened_at)}"
+    if state.resolved_at is not None:
+        yield f"resolved {utc_text(state.resolved_at)}: {state.change}"
+    if facts.members:
+        rows = [
+            (member.name, member.place, member.serial, "" if member.active else "healthy again", member.cause)
+            for member in facts.members
+        ]
+        yield ""
+        yield columns(("MEMBER", "PLACE", "SERIAL", "STATE", "CAUSE"), rows)
+    for channel, text in by_channel(state).items():
+        yield f"{channel}: {text}"
+    yield ""
+
+
+def send_json(result: SendResult) -> dict[str, Any]:
+    """Return what was sent as data."""
+    return {
+        "incidents": to_data(result.incidents),
+        "messages": [to_data(one) for one in result.messages],
+        "pending": result.pending,
+        "given_up": result.given_up,
+    }
+
+
+def send_text(result: SendResult) -> str:
+    """Return what was sent, a line for each message."""
+    lines = [update_text(result.incidents), *map(sent_text, result.messages)]
+    if result.pending:
+        lines.append(f"{result.pending} messages wait for an attempt")
+    if result.given_up:
+        lines.append(f"{result.given_up} messages are given up: clusterctl incident list")
+    return "\n".join(lines)
+
+
+def update_text(found: IncidentUpdate) -> str:
+    """Return what became of the incidents as one line."""
+    counts = {"opened": found.opened, "updated": found.updated, "resolved": found.resolved}
+    parts = [f"{len(names)} {what}" for what, names in counts.items() if names]
+    return f"incidents: {found.open} open" + (f" ({', '.join(parts)})" if parts else "")
+
+
+def sent_text(one: SentMessage) -> str:
+    """Return what became of one message as one line."""
+    return f"{one.incident} to {one.channel}: {f'failed: {one.failure}' if one.failure else 'sent'}"

@@ -1,0 +1,94 @@
+"""The fold of the stream `incident`: the state of an incident from its events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import singledispatch
+
+from clusterctl.fleet.event import Event, Payload
+from clusterctl.fleet.incidents.incident import IncidentState
+from clusterctl.fleet.payloads.incidents import (
+    IncidentOpened,
+    IncidentResolved,
+    IncidentUpdated,
+    MessageFailed,
+    MessageIntended,
+    MessageQueued,
+    MessageSent,
+)
+
+
+def fold(events: Iterable[Event], incident: str) -> IncidentState:
+    """Return the state of `incident` after `events` (its own, in `seq` order)."""
+    state = IncidentState(incident)
+    for event in events:
+        state = apply(state, event)
+    return state
+
+
+def apply(state: IncidentState, event: Event) -> IncidentState:
+    """Return the state after one more event."""
+    return replace(_applied(event.payload, state, event), last_seq=event.seq)
+
+
+@singledispatch
+def _applied(_payload: Payload, state: IncidentState, _event: Event) -> IncidentState:
+    """Return the state as it is: the event changes nothing of it."""
+    return state
+
+
+@_applied.register
+def _opened(payload: IncidentOpened, state: IncidentState, event: Event) -> IncidentState:
+    return replace(
+        state,
+        facts=payload.facts,
+        opened_at=state.opened_at or event.at,
+        updated_at=event.at,
+        resolved_at=None,
+        revision=state.revision + 1,
+        change="",
+    )
+
+
+@_applied.register
+def _updated(payload: IncidentUpdated, state: IncidentState, event: Event) -> IncidentState:
+    return replace(state, facts=payload.facts, updated_at=event.at, revision=state.revision + 1, change=payload.change)
+
+
+@_applied.register
+def _resolved(payload: IncidentResolved, state: IncidentState, event: Event) -> IncidentState:
+    return replace(state, updated_at=event.at, resolved_at=event.at, revision=state.revision + 1, change=payload.reason)
+
+
+@_applied.register
+def _queued(payload: MessageQueued, state: IncidentState, _event: Event) -> IncidentState:
+    """Want the newest revision: a channel that could not be reached gets one message about all that changed."""
+    before = state.delivery(payload.channel)
+    wanted = replace(
+        before, wanted=max(before.wanted, payload.revision), attempts=0, retry_at=None, failure="", given_up=False
+    )
+    return state.with_delivery(payload.channel, wanted)
+
+
+@_applied.register
+def _intended(payload: MessageIntended, state: IncidentState, _event: Event) -> IncidentState:
+    before = state.delivery(payload.channel)
+    return state.with_delivery(payload.channel, replace(before, attempts=before.attempts + 1))
+
+
+@_applied.register
+def _sent(payload: MessageSent, state: IncidentState, _event: Event) -> IncidentState:
+    before = state.delivery(payload.channel)
+    return state.with_delivery(payload.channel, replace(before, sent=max(before.sent, payload.revision), failure=""))
+
+
+@_applied.register
+def _failed(payload: MessageFailed, state: IncidentState, _event: Event) -> IncidentState:
+    failed = replace(
+        state.delivery(payload.channel),
+        failure=payload.reason,
+        retry_at=payload.retry_at,
+        given_up=payload.retry_at is None,
+    )
+    return state.with_delivery(payload.channel, failed)

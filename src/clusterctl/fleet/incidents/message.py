@@ -1,0 +1,79 @@
+"""The text of a message about an incident, for people: bounded, and without what a chat would act on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clusterctl.fleet.durations import utc_text
+from clusterctl.fleet.incidents.incident import IncidentFacts, IncidentState, Member, Phase, Severity
+from clusterctl.fleet.peer_text import visible_line
+
+MAX_TITLE = 160
+MAX_BODY = 3500
+_MEMBERS = 20
+_CAUSE = 300
+_INERT = (("://", ":/ /"), ("<", "("), (">", ")"), ("@", "(at)"), ("`", "'"))
+"""What chats make links, mentions and markup of → what it is replaced by."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """`incident`: its id, which every repeat of the message carries; `urgent`: the incident is critical."""
+
+    incident: str
+    title: str
+    body: str
+    phase: Phase
+    urgent: bool = False
+
+
+def inert(text: str, limit: int = _CAUSE) -> str:
+    """Return text of a peer as one bounded line in which a chat finds no link, mention or markup."""
+    line = visible_line(text, limit)
+    for mark, instead in _INERT:
+        line = line.replace(mark, instead)
+    return line
+
+
+def message(state: IncidentState, facts: IncidentFacts, site: str) -> Message:
+    """Return the message about an incident as it is now, with the facts of its state."""
+    title = visible_line(f"[{site}] {_heading(state)}: {inert(facts.cause)}", MAX_TITLE)
+    body = "\n".join(_lines(state, facts))
+    return Message(
+        incident=state.id,
+        title=title,
+        body=body if len(body) <= MAX_BODY else body[: MAX_BODY - 1] + "…",
+        phase=state.phase,
+        urgent=facts.severity is Severity.CRITICAL,
+    )
+
+
+def _heading(state: IncidentState) -> str:
+    if state.phase is Phase.RESOLVED:
+        return "resolved"
+    return "incident" if state.phase is Phase.OPENED else "update"
+
+
+def _lines(state: IncidentState, facts: IncidentFacts) -> Iterator[str]:
+    yield f"{facts.severity.value}: {facts.what.value}, {inert(facts.code)}, at {inert(facts.place)}"
+    yield inert(facts.cause)
+    if state.change:
+        yield f"{'resolved' if state.phase is Phase.RESOLVED else 'changed'}: {inert(state.change)}"
+    if facts.remedy and state.phase is not Phase.RESOLVED:
+        yield f"what to do: {inert(facts.remedy)}"
+    members = facts.active or facts.members
+    for member in members[:_MEMBERS]:
+        yield f"- {_member(member)}"
+    if len(members) > _MEMBERS:
+        yield f"- and {len(members) - _MEMBERS} more"
+    if state.opened_at is not None:
+        yield f"since {utc_text(state.opened_at)}"
+    yield f"incident {state.id}, message {state.revision}: clusterctl incident show {state.id}"
+
+
+def _member(member: Member) -> str:
+    known = [member.place, f"serial {member.serial}" if member.serial else ""]
+    where = ", ".join(inert(part, 80) for part in known if part)
+    cause = f": {inert(member.cause)}" if member.cause else ""
+    return f"{inert(member.name, 80)}{f' ({where})' if where else ''}{cause}"

@@ -1,0 +1,251 @@
+"""Incidents: derived from the journal after each run and by a timer; listed and shown.
+
+What happens to an incident is written in one transaction with the messages that the site's routes want about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import stamina
+
+from clusterctl.edges.clock import CLOCK
+from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
+from clusterctl.fleet.event import Event, Kind, Stream
+from clusterctl.fleet.finding import Verdict
+from clusterctl.fleet.incidents.derive import Channels, Route, Seen, derive, routed
+from clusterctl.fleet.incidents.incident import IncidentFacts, IncidentKind, IncidentState, Phase, Severity
+from clusterctl.fleet.incidents.nodes import Stopped, stopped
+from clusterctl.fleet.incidents.signals import (
+    Nights,
+    Signal,
+    Trouble,
+    alert_signals,
+    fault_signals,
+    link_signals,
+    trouble_signals,
+)
+from clusterctl.fleet.node import NodeId, Stage
+from clusterctl.fleet.payloads.hardware import FabricFaultSeen, FabricLinksJudged
+from clusterctl.fleet.state import NodeSummary
+from clusterctl.operations.context import SiteContext
+from clusterctl.operations.site_facts import free_space
+from clusterctl.steps.executor.lease import sole_claim
+
+CLAIM = NodeId("incidents")
+"""Two processes that derive at the same moment would each open the same incident."""
+LEAST_FREE = 1 << 30
+"""Bytes: below this the journal's disk is an incident."""
+DISK_FULL = "disk_nearly_full"
+JOURNAL_DAMAGED = "journal_damaged"
+_TURNS = 8
+_NIGHTS = 4
+"""So many times the site's `alarm_hours`, nights are looked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentUpdate:
+    """Ids of the incidents that an update has opened, changed and resolved, and how many are open."""
+
+    opened: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+    resolved: tuple[str, ...] = ()
+    open: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedIncident:
+    """An incident with its facts."""
+
+    state: IncidentState
+    facts: IncidentFacts
+
+
+def update(context: SiteContext) -> IncidentUpdate:
+    """Bring the incidents to what the journal shows now. Interrupted at any point, the next call goes on.
+
+    Raise `UsageError` where another process does the same and does not finish.
+    """
+    with _alone(context):
+        now = CLOCK.now()
+        known = context.journal.incidents(unfinished=True)
+        events = derive(look(context, known, now), known, _channels(context))
+        if events:
+            context.journal.append(events)
+    written: dict[Kind, list[str]] = {}
+    for event in events:
+        written.setdefault(event.kind, []).append(event.subject)
+    opened, resolved = written.get(Kind.INCIDENT_OPENED, []), written.get(Kind.INCIDENT_RESOLVED, [])
+    return IncidentUpdate(
+        opened=tuple(opened),
+        updated=tuple(written.get(Kind.INCIDENT_UPDATED, [])),
+        resolved=tuple(resolved),
+        open=sum(state.open for state in known) + len(opened) - len(resolved),
+    )
+
+
+def listed(context: SiteContext, *, resolved: bool = False) -> tuple[ListedIncident, ...]:
+    """Return the open incidents, the newest first; `resolved`: those that are resolved as well."""
+    states = reversed(context.journal.incidents(unfinished=not resolved))
+    return tuple(_listed(states, resolved=resolved))
+
+
+def _listed(states: Iterator[IncidentState], *, resolved: bool) -> Iterator[ListedIncident]:
+    for state in states:
+        if state.facts is not None and (state.open or resolved):
+            yield ListedIncident(state=state, facts=state.facts)
+
+
+def named(context: SiteContext, name: str) -> ListedIncident:
+    """Return the incident whose id begins with `name`, with or without `inc-`. Raise `UsageError` where none does, or
+    several do.
+    """
+    wanted = name if name.startswith("inc-") else f"inc-{name}"
+    found = [one for one in listed(context, resolved=True) if one.state.id.startswith(wanted)]
+    exact = [one for one in found if one.state.id == wanted]
+    if len(exact or found) == 1:
+        return (exact or found)[0]
+    message = f"{len(found)} incidents begin with {name!r}" if found else f"there is no incident {name!r}"
+    raise UsageError(message, where="INCIDENT", remedy="clusterctl incident list --all prints their ids")
+
+
+def history(context: SiteContext, incident: str) -> tuple[Event, ...]:
+    """Return the events of an incident, oldest first."""
+    return tuple(context.journal.history(Stream.INCIDENT, incident))
+
+
+def look(context: SiteContext, known: Sequence[IncidentState], now: datetime) -> Seen:
+    """Return what is wrong now. What cannot be read of a damaged journal is unknown, and an incident itself."""
+    troubles = list(_disk(context))
+    try:
+        summaries = context.journal.summaries()
+        nodes = _stopped(context, summaries)
+        signals = list(_signals(context, summaries, [*_faults_of(nodes), *_faults_known(known)], now))
+    except EnvironmentBrokenError as error:
+        troubles.append(
+            Trouble(code=JOURNAL_DAMAGED, cause=error.message, remedy=error.remedy, where=error.where or "journal")
+        )
+        kinds = frozenset(IncidentKind) - {IncidentKind.CONTROLLER}
+        return Seen(None, tuple(trouble_signals(troubles, now)), kinds)
+    unknown = frozenset[IncidentKind]() if _links_known(context) else frozenset({IncidentKind.LINKS})
+    return Seen(nodes, (*signals, *trouble_signals(troubles, now)), unknown)
+
+
+def _stopped(context: SiteContext, summaries: Sequence[NodeSummary]) -> list[Stopped]:
+    """Return the nodes in quarantine; their states are read one by one: most of a fleet is fine."""
+    bad = [node for node in summaries if node.stage is Stage.QUARANTINED]
+    found = (stopped(context.journal.state(node.id)) for node in bad)
+    return [one for one in found if one is not None]
+
+
+def _faults_of(nodes: Sequence[Stopped]) -> Iterator[str]:
+    return (node.fault for node in nodes if node.fault)
+
+
+def _faults_known(known: Sequence[IncidentState]) -> Iterator[str]:
+    """Yield the faults of the open incidents of nodes."""
+    for state in known:
+        if state.open and state.facts is not None and state.facts.what is IncidentKind.NODES and state.facts.fault:
+            yield state.facts.fault
+
+
+def _signals(
+    context: SiteContext, summaries: Sequence[NodeSummary], faults: Sequence[str], now: datetime
+) -> Iterator[Signal]:
+    journal = context.journal
+    judged = _last_judgement(context)
+    if judged is not None and isinstance(judged.payload, FabricLinksJudged):
+        yield from link_signals(judged, judged.payload)
+    seen = list(journal.latest(Stream.FABRIC, Kind.FABRIC_FAULT_SEEN))
+    anchors = {
+        event.payload.fault.subject: str(event.seq)
+        for event in seen
+        if isinstance(event.payload, FabricFaultSeen) and event.payload.fault is not None
+    }
+    yield from fault_signals(context.faults(), anchors, frozenset(faults))
+    nights = _nights(context, now)
+    if nights is not None:
+        yield from nights.signals({node.name: node for node in summaries})
+    yield from alert_signals(journal.latest(Stream.ALERT, Kind.ALERT_RECEIVED))
+
+
+def _last_judgement(context: SiteContext) -> Event | None:
+    events = list(context.journal.latest(Stream.FABRIC, Kind.FABRIC_LINKS_JUDGED))
+    return events[-1] if events else None
+
+
+def _links_known(context: SiteContext) -> bool:
+    """Return whether the last judgement of the links measured them: one that did not changes nothing."""
+    judged = _last_judgement(context)
+    payload = judged.payload if judged is not None else None
+    return not isinstance(payload, FabricLinksJudged) or payload.verdict != Verdict.INCONCLUSIVE.value
+
+
+def _nights(context: SiteContext, now: datetime) -> Nights | None:
+    """Return the last nights; None where the site has none."""
+    settings = context.site.settings.nightly
+    if settings is None:
+        return None
+    alarm = timedelta(hours=settings.alarm_hours)
+    kinds = (Kind.NIGHT_STARTED, Kind.NIGHT_ENDED)
+    events = list(context.journal.recent(kinds, now - _NIGHTS * alarm))
+    if not any(event.kind is Kind.NIGHT_ENDED for event in events):
+        events = sorted(
+            (event for kind in kinds for event in context.journal.latest(Stream.RUN, kind)), key=lambda one: one.seq
+        )
+    started = [event for event in events if event.kind is Kind.NIGHT_STARTED]
+    ended = [event for event in events if event.kind is Kind.NIGHT_ENDED]
+    return Nights(alarm, now, started, ended)
+
+
+def _disk(context: SiteContext) -> Iterator[Trouble]:
+    free = free_space(context.site)
+    if free < LEAST_FREE:
+        yield Trouble(
+            code=DISK_FULL,
+            cause=f"the disk of the site's state has {free >> 20} MiB left",
+            remedy="make room: clusterctl journal compact removes evidence that no event names",
+            where=str(context.site.folder / "state"),
+        )
+
+
+def _channels(context: SiteContext) -> Channels:
+    """Return the site's routes; a site without them has incidents and no messages."""
+    settings = context.site.settings.notify
+    routes = settings.routes if settings is not None else ()
+    return routed(
+        Route(
+            channels=route.to,
+            kinds=frozenset(map(IncidentKind, route.incidents)),
+            phases=frozenset(map(Phase, route.on)),
+            severity=Severity(route.severity),
+        )
+        for route in routes
+    )
+
+
+@contextmanager
+def _alone(context: SiteContext) -> Iterator[None]:
+    """Claim the incidents; wait some seconds for another process that has them."""
+    with ExitStack() as stack:
+        for attempt in stamina.retry_context(on=UsageError, attempts=_TURNS, wait_initial=0.2, wait_max=1.0):
+            with attempt:
+                stack.enter_context(sole_claim(context.journal, CLAIM, context.run))
+        yield
+
+
+def by_channel(state: IncidentState) -> Mapping[str, str]:
+    """Return, by channel, what became of the last message about an incident, as text."""
+    found: dict[str, str] = {}
+    for channel, delivery in state.deliveries.items():
+        if not delivery.pending and not delivery.given_up:
+            found[channel] = f"message {delivery.sent} sent"
+        elif delivery.given_up:
+            found[channel] = f"given up after {delivery.attempts} attempts: {delivery.failure}"
+        else:
+            tried = f", {delivery.attempts} attempts: {delivery.failure or 'no result'}" if delivery.attempts else ""
+            found[channel] = f"message {delivery.wanted} to be sent{tried}"
+    return found
