@@ -6,8 +6,23 @@ without the site.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class StorageSource:
+    """What the load `storage_read` reads: a URL, which may be signed and is then a secret, or else a file's path.
+
+    gbps  the least rate of a node in Gb/s (10**9 bits)
+    """
+
+    url: str = field(default="", repr=False)
+    path: str = ""
+    gbps: float = 0.0
+
+
+NO_STORAGE = StorageSource()
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +36,7 @@ class HostRequirements:
     containers  names of the containers that must run on every host
     ofed        the release of NVIDIA's OFED, or `inbox` for the distribution's RDMA drivers
     dcgm_exporter  the URL of dcgm-exporter's metrics, as a host reaches its own
+    storage     what `storage_read` reads; only a burn-in names it
     """
 
     release: str = ""
@@ -30,6 +46,11 @@ class HostRequirements:
     containers: tuple[str, ...] = ()
     ofed: str = ""
     dcgm_exporter: str = ""
+    storage: StorageSource = NO_STORAGE
+
+    def without_storage(self) -> HostRequirements:
+        """Return the same without the storage, whose URL may be a secret: for all sessions but that of its load."""
+        return replace(self, storage=NO_STORAGE)
 
     def data(self) -> dict[str, Any]:
         """Return the requirements as the programs on the node read them."""

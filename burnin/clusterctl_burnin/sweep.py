@@ -13,6 +13,8 @@ from clusterctl_burnin.host_requirements import HostRequirements
 from clusterctl_burnin.probe import NO_REQUIREMENTS, PARALLEL, Probe, Readings, UnmeasuredError, script
 from clusterctl_burnin.roots import link_roots
 
+STORAGE_READ = "storage-read"
+"""The program that alone is given the site's storage: its URL may be a secret."""
 SESSION_MARGIN = 30.0
 """Seconds for login, start of Python, the way back, and for what cannot be killed (`GIVE_UP` in node/bundle.py,
 `CHASE` in node/processes.py), on top of the probes' own time-outs.
@@ -40,6 +42,8 @@ def sweep(checks: Sequence[Check], patience: float = 1.0, requirements: HostRequ
     """Return each probe of the checks, once, with `patience` times its time-out, and the site's requirements."""
     asked = distinct(probe for check in checks for probe in check.probes)
     probes = tuple(replace(probe, timeout=probe.timeout * patience) for probe in asked)
+    if not any(probe.argv[0] == STORAGE_READ for probe in probes):
+        requirements = requirements.without_storage()
     return Sweep(tuple(checks), script(probes, requirements=requirements, patience=patience), at_most(probes))
 
 

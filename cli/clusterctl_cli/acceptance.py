@@ -12,17 +12,18 @@ from clusterctl.fleet.decisions.waiver import waiver_of
 from clusterctl.fleet.finding import Origin, Report, Verdict
 from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.state import NodeState
+from clusterctl.operations.json_documents import fault_json, finding_json, links_json, node_json
 from clusterctl.operations.reports import ReportOverview
-from clusterctl_cli.render import finding_json, node_json
-from clusterctl_cli.render_fabric import fault_json, faults_section, links_json, links_section
+from clusterctl_cli.render_fabric import faults_section, links_section
 from clusterctl_cli.render_offenders import offenders_json, offenders_lines
+from clusterctl_cli.render_rma import rma_json, rma_line
 
 REHEARSAL = "**A rehearsal: all evidence is simulated. This report proves nothing about hardware.**"
 
 
 def acceptance_json(nodes: Sequence[NodeState], overview: ReportOverview) -> dict[str, Any]:
     """Return `{"site":…, "simulated":…, "at":…, "warnings":[…], "counts":{stage: n}, "fabric":[…], "links":{…},
-    "offenders":{…}, "nodes":[…]}`.
+    "offenders":{…}, "rmas":[…], "nodes":[…]}`.
     """
     now = overview.now
     return {
@@ -34,6 +35,7 @@ def acceptance_json(nodes: Sequence[NodeState], overview: ReportOverview) -> dic
         "fabric": [fault_json(fault) for fault in overview.faults],
         "links": links_json(overview.links[1]) if overview.links else None,
         "offenders": offenders_json(overview.offenders, {node.id: node.name for node in nodes}),
+        "rmas": [rma_json(one, now) for one in overview.rmas],
         "nodes": [node_json(node, now) | _proof(node, now) for node in nodes],
     }
 
@@ -52,6 +54,7 @@ def acceptance_text(nodes: Sequence[NodeState], overview: ReportOverview) -> str
         *faults_section(overview.faults),
         *links_section(overview.links),
         *_section("Repeat offenders", offenders_lines(overview.offenders, names)),
+        *_section("Returned to vendors (RMA)", [rma_line(one, overview.now) for one in overview.rmas]),
         *_gold_section(groups.gold, overview),
         *_section("Held by operators: in no pool", [f"{n.name} ({n.stage.value}): {n.hold}" for n in groups.held]),
         *_section("Retired", [f"{n.name} (serial {n.serial or 'none'}): {n.cause}" for n in groups.retired]),

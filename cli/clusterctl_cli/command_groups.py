@@ -17,6 +17,7 @@ SECTIONS: Mapping[str, CommandTable] = {
     "Start": {
         "init": ("init:init", "Write a commented site directory."),
         "doctor": ("doctor:doctor", "Check this controller, and how to repair it."),
+        "export": ("netbox:export", "Write the nodes' stages and parts back to NetBox."),
         "import": ("netbox:import_", "Bring the site's files up to date with NetBox."),
         "plan": ("plan:plan", "Print what bootstrap would do; checks every input."),
     },
@@ -40,6 +41,7 @@ SECTIONS: Mapping[str, CommandTable] = {
         "check": ("check:check", "Check nodes in service, without loads; change nothing."),
         "adopt": ("adopt:adopt", "Take in machines that are installed already."),
         "revalidate": ("steps:revalidate", "Prove nodes again after a repair."),
+        "job": ("job:job", "Explain why jobs failed or are slow."),
         "incident": ("incident:incident", "List and show incidents."),
         "explain": ("explain:explain", "Explain a line of a log: meaning, blame, what to do."),
     },
@@ -59,10 +61,12 @@ SECTIONS: Mapping[str, CommandTable] = {
         "quarantine": ("decisions:quarantine", "Take nodes out of use by an operator's decision."),
         "waive": ("decisions:waive", "Take responsibility for a bad finding until a date."),
         "merge": ("decisions:merge", "Record that another machine is in a node's place."),
+        "rma": ("rma:rma", "Record returns of parts to their vendors."),
     },
     "Service": {
         "notify": ("notify:notify", "Send messages about incidents to the site's channels."),
         "web": ("web:web", "Serve the fleet as a live page; its users and tokens."),
+        "tickets": ("tickets:tickets", "Create and update tickets of incidents."),
         "metrics": ("metrics:metrics", "Print the site's metrics for Prometheus."),
         "journal": ("journal:journal", "Verify, back up, restore and compact the journal."),
         "pxe": ("pxe:pxe", "Serve PXE, or check what it lacks."),
@@ -107,9 +111,24 @@ CABLE: CommandTable = {
     "enable": ("cable_enable:enable", "Bring repaired links back into use, once proven."),
 }
 """In the order of their use."""
+JOB: CommandTable = {
+    "why": ("job_why:why", "Attribute a failure to its first error and its host."),
+    "stacks": ("job_stacks:stacks", "Group the stacks of a hung job's ranks."),
+    "pattern": ("job_pattern:pattern", "Classify how a job is slow by the times of its steps."),
+}
 INCIDENT: CommandTable = {
     "list": ("incident:list_", "List the open incidents."),
     "show": ("incident:show", "Show an incident, its history and its messages."),
+}
+RMA: CommandTable = {
+    "open": ("rma:open_", "Open the return of a part with the vendor's case."),
+    "ship": ("rma:ship", "Record that the part was sent."),
+    "receive": ("rma:receive", "Record that the replacement has arrived."),
+    "close": ("rma:close", "Close the return of a part."),
+    "list": ("rma:list_", "List the open returns with their age."),
+}
+TICKETS: CommandTable = {
+    "sync": ("tickets:sync", "Bring the tickets up to date: for timers."),
 }
 NOTIFY: CommandTable = {
     "send": ("notify:send", "Send the messages that are due: for timers."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
@@ -13,12 +13,12 @@ from rich.text import Text
 from clusterctl.fleet.decisions.waiver import Waiver, waiver_of
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.node import Stage
-from clusterctl.fleet.quantity import Bound, Quantity
 from clusterctl.fleet.state import NodeState, NodeSummary
+from clusterctl.operations.json_documents import cause_and_remedy, fault_json, links_json, node_json
 from clusterctl.operations.operation import current_time
 from clusterctl_cli.formats import Format, asked, print_document
-from clusterctl_cli.render_fabric import fault_json, faults_text, links_json, links_text
-from clusterctl_cli.render_people import cause_and_remedy, hold_json, people_text, waiver_json, waivers_brief
+from clusterctl_cli.render_fabric import faults_text, links_text
+from clusterctl_cli.render_people import people_text, waivers_brief
 from clusterctl_cli.text import ago, columns, echo, terminal_width
 
 if TYPE_CHECKING:
@@ -37,27 +37,6 @@ VERDICT_STYLES = {
     Verdict.FAIL: "red",
     Verdict.NOT_APPLICABLE: "dim",
 }
-
-
-def node_json(node: NodeSummary | NodeState, now: datetime) -> dict[str, Any]:
-    """Return one node of `nodes --json`, which is a stable contract."""
-    cause, remedy = cause_and_remedy(node, now)
-    return {
-        "name": node.name,
-        "stage": node.stage.value,
-        "verdict": node.verdict.value,
-        "since": node.since.isoformat() if node.since else None,
-        "cause": cause,
-        "remedy": remedy,
-        "serial": node.serial,
-        "bmc": node.bmc,
-        "rack": node.location.rack,
-        "unit": node.location.unit,
-        "stopped_at": node.stopped_at.value if node.stopped_at else None,
-        "stopped_by": node.stopped_by or None,
-        "hold": hold_json(node.hold) if node.hold is not None and node.held(now) else None,
-        "waivers": [waiver_json(waiver, now) for waiver in node.waivers],
-    }
 
 
 def nodes_text(nodes: Iterable[NodeSummary], now: datetime) -> str:
@@ -96,33 +75,6 @@ def counts(nodes: Iterable[NodeSummary]) -> str:
     """Return `5 gold, 3 quarantined`."""
     tally = Counter(node.stage for node in nodes)
     return ", ".join(f"{tally[stage]} {stage.value}" for stage in reversed(Stage) if tally[stage]) or "no nodes"
-
-
-def finding_json(finding: Finding, waiver: Waiver | None = None) -> dict[str, Any]:
-    """Return one finding, as every `--json` gives it; `waiver`: the waiver that covers it, if there is one."""
-    return {
-        "check": finding.check,
-        "verdict": finding.verdict.value,
-        "code": finding.code.value,
-        "subject": finding.subject,
-        "serial": finding.serial,
-        "cause": finding.cause,
-        "measured": value_json(finding.measured),
-        "expected": value_json(finding.expected),
-        "remedy": finding.remedy,
-        "root": finding.root,
-        "evidence": list(finding.evidence),
-        "waived": str(waiver) if waiver is not None else None,
-    }
-
-
-def value_json(value: Quantity | Bound | str | None) -> dict[str, Any] | str | None:
-    """Return `{"value":…, "unit":…}` of a quantity, `{"low":…, "high":…, "unit":…}` of a bound; a word as it is."""
-    if isinstance(value, Quantity):  # not by `asdict`: a fleet has tens of thousands
-        return {"value": value.value, "unit": value.unit}
-    if isinstance(value, Bound):
-        return {"low": value.low, "high": value.high, "unit": value.unit}
-    return value
 
 
 def findings_table(findings: Sequence[Finding], waivers: Sequence[Waiver], now: datetime) -> Table:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import groupby
-from typing import Any
 
 from clusterctl.fleet.durations import utc_text
 from clusterctl.fleet.payloads.hardware import FabricFault, FabricLinksJudged
@@ -39,39 +38,11 @@ def faults_section(faults: Sequence[FabricFault]) -> list[str]:
     return lines
 
 
-def fault_json(fault: FabricFault) -> dict[str, Any]:
-    return {
-        "kind": fault.kind,
-        "subjects": list(fault.subjects),
-        "cause": fault.cause,
-        "action": fault.action,
-        "rack": fault.rack,
-        "links": fault.links,
-        "nodes": list(fault.nodes),
-    }
-
-
 def _count(faults: Sequence[FabricFault]) -> str:
     """Return `2 things to repair on 3 links, no node's fault`."""
     links = sum(fault.links for fault in faults)
     things = f"{len(faults)} thing{'s' if len(faults) != 1 else ''} to repair"
     return f"{things} on {links} link{'s' if links != 1 else ''}, no node's fault"
-
-
-def links_json(judged: FabricLinksJudged | None) -> dict[str, object] | None:
-    """Return the health of the links as data; None where it was not read."""
-    if judged is None:
-        return None
-    return {
-        "verdict": judged.verdict,
-        "links": judged.links,
-        "proven": judged.proven,
-        "bad": judged.bad,
-        "seconds": judged.seconds,
-        "causes": list(judged.causes),
-        "more": judged.more,
-        "reason": judged.reason,
-    }
 
 
 def links_text(judged: FabricLinksJudged) -> str:

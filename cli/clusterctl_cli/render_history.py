@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
-from clusterctl.fleet.codec import payload_to_data
 from clusterctl.fleet.event import Event
 from clusterctl_cli.text import columns
 
@@ -17,16 +15,3 @@ def history_text(events: Iterable[Event]) -> str:
         for event in events
     ]
     return columns(("SEQ", "WHEN (UTC)", "RUN", "ACTOR", "WHAT"), rows)
-
-
-def event_json(event: Event) -> dict[str, Any]:
-    """Return one event of `logs --json`."""
-    return {
-        "seq": event.seq,
-        "at": event.at.isoformat(),
-        "run": event.run,
-        "actor": event.actor,
-        "kind": event.kind.value,
-        "data": payload_to_data(event.payload),
-        "evidence": list(event.evidence),
-    }

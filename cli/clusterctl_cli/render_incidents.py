@@ -11,6 +11,7 @@ from clusterctl.fleet.incidents.incident import Member
 from clusterctl.operations.incidents import IncidentUpdate, ListedIncident, by_channel
 from clusterctl.operations.notify import SendResult, SentMessage
 from clusterctl.operations.serial import to_data
+from clusterctl.operations.tickets import TicketResult
 from clusterctl_cli.text import ago, columns
 
 HEAD = ("INCIDENT", "SEVERITY", "ABOUT", "CHANGED", "CAUSE")
@@ -40,6 +41,7 @@ def incident_json(one: ListedIncident) -> dict[str, Any]:
         "change": state.change,
         "revision": state.revision,
         "members": [_member_json(member) for member in facts.members],
+        "ticket": {"key": state.ticket.key, "url": state.ticket.url, "closed": state.ticket.closed},
         "messages": {channel: to_data(delivery) for channel, delivery in state.deliveries.items()},
     }
 
@@ -88,6 +90,35 @@ def _lines(one: ListedIncident) -> Iterator[str]:
     for channel, text in by_channel(state).items():
         yield f"{channel}: {text}"
     yield ""
+
+
+def ticket_lines(one: ListedIncident, release: str) -> Iterator[str]:
+    """Yield what is known of the ticket of an incident; `release`: the command that a closed one offers."""
+    ticket = one.state.ticket
+    if ticket.key:
+        yield f"ticket {ticket.key} ({'closed' if ticket.closed else 'open'}): {ticket.url}"
+    if ticket.failure:
+        yield f"ticket: the last of {ticket.attempts} attempts failed: {ticket.failure}"
+    if release:
+        yield f"its ticket is closed; after the repair: {release}"
+
+
+def tickets_json(result: TicketResult) -> dict[str, Any]:
+    """Return what became of the tickets as data."""
+    return {"incidents": to_data(result.incidents), "tickets": [to_data(one) for one in result.tickets]}
+
+
+def tickets_text(result: TicketResult) -> str:
+    """Return what became of the tickets, a line for each; a closed one with the command that it offers."""
+    lines = [update_text(result.incidents)]
+    for one in result.tickets:
+        state = "closed" if one.closed else "open"
+        name = f"ticket {one.key} ({state}) {one.url}" if one.key else "no ticket yet"
+        parts = (name, ", ".join(one.did), f"failed: {one.failure}" if one.failure else "")
+        lines.append(f"{one.incident}: {'; '.join(part for part in parts if part)}")
+        if one.release:
+            lines.append(f"  after the repair: {one.release}")
+    return "\n".join(lines)
 
 
 def send_json(result: SendResult) -> dict[str, Any]:

@@ -3,43 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 from rich.text import Text
 
 from clusterctl.fleet.decisions.waiver import Waiver
 from clusterctl.fleet.durations import utc_text
-from clusterctl.fleet.state import NodeState, NodeSummary, OperatorHold
-
-
-def cause_and_remedy(node: NodeSummary | NodeState, now: datetime) -> tuple[str, str]:
-    """Return what blocks the node, and the remedy. An operator's hold comes before the gate's decision."""
-    if node.hold is None or not node.held(now):
-        return node.cause, node.remedy
-    cause = f"{node.hold}; {node.cause}" if node.cause else str(node.hold)
-    return cause, f"clusterctl release {node.name} --reason '…' lifts the hold"
-
-
-def hold_json(hold: OperatorHold) -> dict[str, Any]:
-    return {
-        "by": hold.by,
-        "reason": hold.reason,
-        "since": hold.at.isoformat(),
-        "until": hold.until.isoformat() if hold.until else None,
-    }
-
-
-def waiver_json(waiver: Waiver, now: datetime) -> dict[str, Any]:
-    """Return the waiver. `active` is False once it has ended: at the next decision the finding counts again."""
-    return {
-        "check": waiver.check,
-        "subject": waiver.subject,
-        "by": waiver.by,
-        "reason": waiver.reason,
-        "since": waiver.at.isoformat(),
-        "until": waiver.until.isoformat(),
-        "active": waiver.active(now),
-    }
+from clusterctl.fleet.state import NodeState, NodeSummary
 
 
 def waiver_words(waiver: Waiver, now: datetime) -> str:

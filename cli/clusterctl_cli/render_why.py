@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 from rich.text import Text
 
@@ -62,13 +61,6 @@ def _password(node: NodeState, password: Rotation | None, now: datetime) -> str:
         return ""
     owed = f"; the installer does not have it yet: clusterctl accounts rotate {node.name}" if password.owed else ""
     return f"Its BMC's password was changed {ago(password.at, now)} (password {password.number}){owed}.\n"
-
-
-def password_json(password: Rotation | None) -> dict[str, Any] | None:
-    """Return the password's entry in `why --json`; null where clusterctl never changed it."""
-    if password is None:
-        return None
-    return {"number": password.number, "since": password.at.isoformat(), "owed": password.owed}
 
 
 def _onward(node: NodeState, now: datetime) -> str:

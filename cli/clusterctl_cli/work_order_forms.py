@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any
 
 from clusterctl.fleet.csv_text import csv_text
 from clusterctl.fleet.finding import Finding
@@ -12,8 +11,6 @@ from clusterctl.fleet.hardware.parts import MACHINE
 from clusterctl.fleet.peer_text import visible_line
 from clusterctl.fleet.reporting.work_orders import Concerned, WorkOrder
 from clusterctl.operations.reports import WorkOrders
-from clusterctl_cli.render import finding_json
-from clusterctl_cli.render_people import hold_json
 
 COLUMNS = (
     *("order", "rack", "unit", "node", "node_serial", "part", "slot", "part_serial", "found", "do", "cables"),
@@ -32,17 +29,6 @@ def nothing_to_do(sheet: WorkOrders) -> str:
         return f"No work orders: nothing is known of {count} yet. clusterctl discover reads them."
     unseen = f" ({sheet.unseen} not discovered yet)" if sheet.unseen else ""
     return f"No work orders: of {count}{unseen} none is stopped, and the fabric has no fault that is known."
-
-
-def work_orders_json(sheet: WorkOrders) -> dict[str, Any]:
-    """Return `{"site":…, "simulated":…, "at":…, "orders":[…], "held":[…]}`."""
-    return {
-        "site": sheet.site,
-        "simulated": sheet.simulated,
-        "at": sheet.at.isoformat(),
-        "orders": [_order_json(order) for order in sheet.orders],
-        "held": [{"name": node.name} | hold_json(node.hold) for node in sheet.held if node.hold is not None],
-    }
 
 
 def work_orders_csv(sheet: WorkOrders) -> str:
@@ -147,35 +133,6 @@ def _cells(order: WorkOrder) -> tuple[str, ...]:
         order.write_back,
         "; ".join(f"{name}: order {number}" for name, number in order.later),
     )
-
-
-def _order_json(order: WorkOrder) -> dict[str, Any]:
-    return {
-        "order": order.number,
-        "rack": order.location.rack,
-        "unit": order.location.unit,
-        "nodes": [
-            {
-                "name": node.name,
-                "serial": node.serial,
-                "rack": node.location.rack,
-                "unit": node.location.unit,
-                "stage": node.stage.value,
-                "stopped_at": node.stopped_at.value,
-            }
-            for node in order.nodes
-        ],
-        "part": order.part,
-        "slot": order.slot,
-        "serial": order.serial,
-        "cables": list(order.cables),
-        "findings": [finding_json(finding) for finding in order.findings],
-        "remedies": list(order.remedies),
-        "notes": list(order.notes),
-        "evidence": list(order.evidence),
-        "write_back": order.write_back,
-        "written_back_with": dict(order.later),
-    }
 
 
 def _line(text: str) -> str:

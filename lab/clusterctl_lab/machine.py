@@ -282,6 +282,7 @@ class System:
     ofed_mixed       NVIDIA's OFED is installed in part: the kernel runs its own module
     starts_fail      each third start of a collective over its own GPUs fails
     sums_stop        in the middle of a long sum over many nodes its GPUs stop, and nothing reports it
+    storage_slow     it reads from the site's storage slowly
     nvswitch_slow    its GPUs reach each other slowly, over links that are all up
     """
 
@@ -321,6 +322,7 @@ class System:
     exporter_blind: bool = False
     ofed_mixed: bool = False
     nvswitch_slow: bool = False
+    storage_slow: bool = False
 
 
 @dataclass(frozen=True, slots=True)

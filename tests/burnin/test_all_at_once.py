@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from clusterctl.fleet.finding import Finding, Origin, Verdict
-from clusterctl.fleet.quantity import Quantity
+from clusterctl.fleet.quantity import Quantity, at_least
 from clusterctl_burnin.loads.single_node.all_at_once import LOAD
 from clusterctl_burnin.node.programs import adapter_load
 from clusterctl_burnin.probe import ProbeResult, Readings, Status
@@ -17,14 +18,20 @@ from tests.burnin import gpu_load_kit
 from tests.burnin.kit import LIMITS, SKU, START, expected, healthy_text
 from tests.burnin.solo_kit import counted, drives, fio, loaded, package
 
+TABLE = (
+    " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+    " 8388608    20000            0.00               {:.2f}               0.003007\n"
+)
 
-def adapters(*names: str, trouble: str = "", **bad: tuple[int, str]) -> dict[str, object]:
-    """What `adapter-load` prints; the clients of `bad` ended with this code and message."""
+
+def adapters(*names: str, trouble: str = "", rates: Sequence[float] = (), **bad: tuple[int, str]) -> dict[str, object]:
+    """What `adapter-load` prints; the clients of `bad` ended with this code and message, others wrote 201 Gb/s."""
     well: dict[str, object] = {"code": 0, "output": "", "error": ""}
+    wrote = dict(zip(names, rates, strict=False))
 
     def client(name: str) -> dict[str, object]:
         code, error = bad.get(name, (0, ""))
-        return {"code": code, "output": "", "error": error}
+        return {"code": code, "output": "" if code else TABLE.format(wrote.get(name, 201.0)), "error": error}
 
     return {
         "version": 1,
@@ -100,6 +107,26 @@ def test_an_adapter_that_fails_while_all_else_works(
     (found,) = findings(adapter_load=json.dumps(document))
     assert (found.verdict, found.subject) == (verdict, subject)
     assert found.cause.startswith("with all other work, adapter_load: ")
+
+
+def test_an_adapter_far_behind_the_fastest_is_named() -> None:
+    """At a quarter of the fastest of its node it passes; below it fails, and one more run has to show it again."""
+    (even,) = findings(adapter_load=json.dumps(adapters("mlx5_0", "mlx5_1", "mlx5_2", rates=(200.0, 52.0, 180.0))))
+    assert even.verdict is Verdict.PASS
+    (found,) = findings(adapter_load=json.dumps(adapters("mlx5_0", "mlx5_1", "mlx5_2", rates=(200.0, 49.0, 180.0))))
+    assert (found.verdict, found.subject, found.deterministic) == (Verdict.FAIL, "mlx5_1", False)
+    assert (found.measured, found.expected) == (Quantity(49.0, "Gb/s"), at_least(50.0, "Gb/s"))
+    assert "slower than the fastest of its node (200 Gb/s)" in found.cause
+
+
+def test_an_adapter_without_a_rate_is_not_healthy() -> None:
+    """Perftest ended well and printed no table: INCONCLUSIVE."""
+    document = adapters("mlx5_0")
+    document["adapters"] = [
+        {"name": "mlx5_0", **{end: {"code": 0, "output": "", "error": ""} for end in ("server", "client")}}
+    ]
+    (found,) = findings(adapter_load=json.dumps(document))
+    assert found.verdict is Verdict.INCONCLUSIVE
 
 
 def test_adapters_without_an_active_port_are_not_loaded() -> None:

@@ -19,6 +19,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin, Report
 from clusterctl.operations.context import open_site
+from clusterctl.operations.json_documents import finding_json
 from clusterctl.operations.judging import Judge
 from clusterctl_burnin import watch
 from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status
@@ -28,7 +29,6 @@ from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_burnin.sweep import judge
 from clusterctl_cli.main import run as command
-from clusterctl_cli.render import finding_json
 from tests.burnin import kit
 from tests.cli.site_of_three import append, run, write
 from tests.events import data_of, new_event

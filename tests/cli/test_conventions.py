@@ -34,12 +34,12 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple
 LEAVES = dict(leaves(cli))
 READS = {
     "check",
-    "explain",
+    *("explain", "job stacks", "job pattern"),
     *("doctor", "plan", "nodes", "why", "report", "inventory"),
     *("power status", "accounts check", "settings check", "pxe check", "image list", "maas check"),
     *("burnin export", "burnin judge", "burnin node-file", "burnin script"),
     *("cable plan", "cable lint", "cable verify", "cable recheck", "cable report", "cable counters", "cable health"),
-    *("incident list", "incident show"),
+    *("incident list", "incident show", "rma list"),
     *(
         "cable burnplan",
         "cable coverage",
@@ -58,9 +58,11 @@ UNASKED = {
     "init": "writes into a new or empty folder only",
     "sku new": "writes a new file only",
     "pxe serve": "changes nothing until a machine is armed",
+    "job why": "adds its answer to the journal where --record orders it",
     "cable observe": "adds a reading to the journal",
     "image build": "adds an image; the one before is kept",
     "notify send": "sends what the site's routes order",
+    "tickets sync": "creates the tickets that the site's section orders",
     "notify test": "sends a message that is marked as a test",
     "runs execute": "carries out a run that is approved",
 }

@@ -10,110 +10,29 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from clusterctl.fleet.errors import ConflictError, UsageError
-from clusterctl.fleet.event import NewEvent, Payload, Stream
-from clusterctl.fleet.node import Stage, Step
+from clusterctl.fleet.node import Stage
 from clusterctl.fleet.payloads.runs import ProcessIdentity, RunAbandoned, RunBegun, RunEnded, RunOrdered
-from clusterctl.operations import detached, runs
-from clusterctl.operations.bootstrap import RunRequest
-from clusterctl.operations.context import Invocation, SiteContext, open_site
+from clusterctl.operations import detached
 from clusterctl.operations.operation import ignore
-from clusterctl.operations.runs import RunRecord, RunState, this_process
+from clusterctl.operations.runs import RunState, this_process
 from clusterctl.operations.serial import to_data
 from lab.tests.lab_kit import eventually
+from tests.busy_site import DISCOVER, PATIENCE_S, Place, busy_site
 from tests.cli.site_of_three import run
-from tests.edges.site.ready import BMC_PASSWORD, write_ready_site
-from tests.ports import reserve_port
+from tests.edges.site.ready import BMC_PASSWORD
 from tests.processes import status_of
-
-PATIENCE_S = 240.0
-SHEET = "name,bmc_address,serial,rack,unit\nn1,127.0.0.1,S1,A01,4\n"
-DISCOVER = RunRequest(steps=(Step.DISCOVER,))
-
-
-class BusyBmc(BaseHTTPRequestHandler):
-    """Answers each request with `503`: a discover waits for it, for minutes."""
-
-    def answer(self) -> None:
-        self.send_response(503)
-        self.send_header("Retry-After", "60")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    do_GET = do_POST = answer  # noqa: N815 — names of http.server
-
-    def log_message(self, *_: object) -> None:
-        """Print nothing."""
-
-
-@dataclass
-class Place:
-    """A site with one machine whose BMC is busy. Runs that a test leaves behind are killed."""
-
-    folder: Path
-
-    def open(self, actor: str = "ann") -> SiteContext:
-        return open_site(self.folder, Invocation(actor, "discover"))
-
-    def runs(self) -> tuple[RunRecord, ...]:
-        context = self.open()
-        with closing(context.journal):
-            return runs.read(context)
-
-    def find(self, name: str = "") -> RunRecord:
-        context = self.open()
-        with closing(context.journal):
-            return runs.find(context, name)
-
-    def order(self, approved: str = "") -> RunRecord:
-        context = self.open()
-        with closing(context.journal):
-            return detached.order(context, DISCOVER, "discover", approved)
-
-    def until(self, name: str, state: RunState) -> RunRecord:
-        assert eventually(lambda: self.find(name).state is state, PATIENCE_S), self.find(name)
-        return self.find(name)
-
-    def works(self, name: str) -> bool:
-        """Whether the run has begun its step on the node."""
-        context = self.open()
-        with closing(context.journal):
-            return bool(runs.progress(context, runs.find(context, name)))
-
-    def write(self, name: str, *payloads: Payload) -> None:
-        """Write events of a run, as some process would have."""
-        context = self.open()
-        with closing(context.journal):
-            context.journal.append([NewEvent(Stream.RUN, name, payload) for payload in payloads])
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
-    port = reserve_port("127.0.0.1")
-    folder = write_ready_site(tmp_path / "site")
-    (folder / "bmcs.csv").write_text(SHEET)
-    text = (folder / "site.yml").read_text()
-    plain = f"  user: root\n  scheme: http\n  allow_plain_http: true\n  port: {port}\n"
-    (folder / "site.yml").write_text(text.replace("  user: root\n", plain, 1).replace("  ca_file: bmc-ca.pem", "  #"))
-    server = ThreadingHTTPServer(("127.0.0.1", port), BusyBmc)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    found = Place(folder)
-    yield found
-    for record in found.runs():
-        process = record.process
-        ours = record.state is RunState.RUNNING and process is not None and runs.owner(process).is_here
-        if process is not None and ours and process.pid != os.getpid():
-            os.kill(process.pid, signal.SIGKILL)
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with busy_site(tmp_path) as found:
+        yield found
 
 
 @pytest.fixture

@@ -125,10 +125,10 @@ def _take_suite(lab: RunningLab, names: set[str]) -> None:
     """The shipped one is the site's as it stands."""
     for name in names - {"bootstrap"}:
         folder = lab.site / "suites"
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         shutil.copy(DATA / f"{name}.yml", folder)
         with (lab.site / "site.yml").open("a") as site:
-            site.write(f"burnin: {name}\n")
+            site.write(f"burnin: {name}\nstorage: {{path: /mnt/datasets/sample, gbps: 10}}\n")
 
 
 def _ended(run: Controller, *, stops: bool) -> None:

@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Self
 
+from clusterctl.fleet.bmc.screen import Screen
 from clusterctl.fleet.event import Event, Kind, NewEvent, Stream
 from clusterctl.fleet.finding import Digest, Evidence, Observed
 from clusterctl.fleet.node import Inventory, NodeId, Serial
@@ -176,6 +177,10 @@ class StruckBmc:
     def event_log(self, deadline: Deadline) -> Observed[tuple[LogEntry, ...]]:
         with self.seams.around("bmc.event_log"):
             return self.inner.event_log(deadline)
+
+    def screen(self, deadline: Deadline) -> Observed[Screen | None]:
+        with self.seams.around("bmc.screen"):
+            return self.inner.screen(deadline)
 
     def bios(self, deadline: Deadline) -> Observed[Bios]:
         with self.seams.around("bmc.bios"):

@@ -1,4 +1,5 @@
-"""An emulator of NetBox's REST API: lists with filters, fields and pages, single objects, tokens.
+"""An emulator of NetBox's REST API: lists with filters, fields and pages, single objects, changes of a
+few kinds of objects, tokens.
 
 Written from NetBox's documentation (https://netboxlabs.com/docs/netbox/integrations/rest-api/, the pages on pagination,
 filtering, `fields` and authentication), and held against recorded answers of NetBox 4.6.8 by `test_emulator.py`. What it
@@ -82,6 +83,7 @@ FILTERS: Mapping[str, Mapping[str, Getter]] = {
 KNOWN_VALUES = {"role", "site", "site_id", "rack_id", "status", "device_id"}
 """Filters whose unknown values are refused."""
 STATUSES = {"offline", "active", "planned", "staged", "failed", "inventory", "decommissioning"}
+JOURNAL_KINDS = {"info", "success", "warning", "danger"}
 FOLDED = {"serial", "name"}
 
 
@@ -97,6 +99,10 @@ class World:
     lock: threading.Lock = field(default_factory=threading.Lock)
     on_request: Callable[[World, str, str], Answer | None] | None = None
     base: str = HOST
+    custom_fields: set[str] = field(default_factory=set)
+    writes: int = 0
+    lost: bool = False
+    """The connection ends before the next answer: what was asked is done, and the client does not learn it."""
 
     def add(self, page: str, *items: Item) -> None:
         self.pages.setdefault(page, {}).update({item["id"]: item for item in items})
@@ -124,7 +130,10 @@ def answer(world: World, method: str, target: str, headers: Mapping[str, str], b
             return refused
         if not parts.path.endswith("/"):
             return Answer(301, None, {"Location": f"{parts.path}/"})
-        return _resource(world, parts.path.removeprefix("/api/").strip("/"), query)
+        path = parts.path.removeprefix("/api/").strip("/")
+        if method != "GET":
+            return _write(world, method, path, headers, body)
+        return _resource(world, path, query)
 
 
 def _resource(world: World, path: str, query: Mapping[str, list[str]]) -> Answer:
@@ -137,7 +146,7 @@ def _resource(world: World, path: str, query: Mapping[str, list[str]]) -> Answer
     if page in world.pages:
         found = world.pages[page].get(int(rest)) if rest.isdecimal() else None
         detail = "No Device matches the given query." if rest.isdecimal() else "Not found."
-        return Answer(200, found) if found else Answer(404, {"detail": detail})
+        return Answer(200, found, _etag(world, found)) if found else Answer(404, {"detail": detail})
     return Answer(404, b"<!DOCTYPE html>", {"Content-Type": "text/html"})
 
 
@@ -151,6 +160,96 @@ def _unauthenticated(world: World, headers: Mapping[str, str]) -> Answer | None:
     if words[1] not in world.tokens:
         return Answer(403, {"detail": f"Invalid {'v2' if words[1].startswith('nbt_') else 'v1'} token"})
     return None
+
+
+def _etag(world: World, item: Item) -> dict[str, str]:
+    """Return the ETag of a single object, which NetBox has since 4.6."""
+    new = tuple(map(int, world.version.split(".")[:2])) >= (4, 6)
+    return {"ETag": f'W/"{item.get("last_updated")}"'} if new else {}
+
+
+def _write(world: World, method: str, path: str, headers: Mapping[str, str], content: bytes) -> Answer:
+    """Create or change one object; a token of a user `ro` may not."""
+    token = headers.get("authorization", "").split()[-1]
+    if world.tokens[token] == "ro":
+        return Answer(403, {"detail": "You do not have permission to perform this action."})
+    try:
+        body = json.loads(content)
+    except ValueError as error:
+        return Answer(400, {"detail": f"JSON parse error - {error}"})
+    if method == "POST":
+        return _create(world, path, body)
+    page, _, rest = path.rpartition("/")
+    item = world.pages[page].get(int(rest))
+    if item is None:
+        return Answer(404, {"detail": "No Device matches the given query."})
+    expected, etag = headers.get("if-match"), _etag(world, item).get("ETag", "")
+    if expected and etag and expected != etag:
+        return Answer(412, {"detail": "Precondition failed."}, {"ETag": etag})
+    return _change(world, page, item, body)
+
+
+def _change(world: World, page: str, item: Item, body: Item) -> Answer:
+    """Change the known fields of one object; unknown ones are ignored, as NetBox does."""
+    problems = _wrong(world, body, STATUSES if page == "dcim/devices" else {"active", "failed"})
+    if problems:
+        return Answer(400, problems)
+    if "status" in body:
+        item["status"] = {"value": body["status"], "label": body["status"].title()}
+    if "custom_fields" in body:
+        item["custom_fields"] = {**item["custom_fields"], **body["custom_fields"]}
+    if "tags" in body:
+        item["tags"] = [_tag(world, tag) for tag in body["tags"]]
+    item |= {name: body[name] for name in ("serial", "part_id") if name in body}
+    world.writes += 1
+    item["last_updated"] = f"2026-01-02T00:00:00.{world.writes:06}Z"
+    return Answer(200, item, _etag(world, item))
+
+
+def _wrong(world: World, body: Item, statuses: set[str]) -> Item:
+    """Return NetBox's complaint about a body, empty where there is none."""
+    status = body.get("status", "active")
+    if isinstance(status, dict):
+        reason = 'Value must be passed directly (e.g. "foo": 123); do not use a dictionary or list.'
+        return {"status": [reason]}
+    if status not in statuses:
+        return {"status": [f"{status} is not a valid choice."]}
+    for name in body.get("custom_fields", {}):
+        if name not in world.custom_fields:
+            return {"custom_fields": {name: f"Custom field '{name}' does not exist for this object type."}}
+    for tag in body.get("tags", []):
+        if isinstance(tag, str):
+            reason = "Related objects must be referenced by numeric ID or by dictionary of attributes."
+            return {"tags": [f"{reason} Received an unrecognized value: {tag}"]}
+        if _tag(world, tag) is None:
+            return {"tags": [f"Related object not found using the provided attributes: {tag}"]}
+    return {}
+
+
+def _tag(world: World, wanted: Item) -> Item | None:
+    tags = world.pages.get("extras/tags", {}).values()
+    return next((tag for tag in tags if all(tag.get(name) == value for name, value in wanted.items())), None)
+
+
+def _create(world: World, page: str, body: Item) -> Answer:
+    items = world.pages.setdefault(page, {})
+    new: Item = {"id": max(items, default=0) + 1, "last_updated": "2026-01-02T00:00:00Z", "tags": []}
+    devices = world.pages["dcim/devices"]
+    if page == "dcim/inventory-items":
+        if "device" not in body:
+            return Answer(400, {"device": ["This field is required."]})
+        device = devices[body["device"]]
+        new |= {**body, "device": {"id": device["id"], "name": device["name"]}, "status": {"value": "active"}}
+    elif page == "extras/journal-entries":
+        if body.get("kind", "info") not in JOURNAL_KINDS:
+            return Answer(400, {"kind": [f"{body['kind']} is not a valid choice."]})
+        if body["assigned_object_id"] not in devices:
+            where = f"DCIM > Device ID {body['assigned_object_id']}"
+            return Answer(400, {"non_field_errors": [f"Invalid assigned_object: {where}"]})
+        new |= {**body, "kind": {"value": body.get("kind", "info")}}
+    world.writes += 1
+    items[new["id"]] = new
+    return Answer(201, new)
 
 
 def _list(world: World, page: str, query: Mapping[str, list[str]]) -> Answer:
@@ -257,6 +356,10 @@ class _Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("content-length") or 0)
         headers = {name.lower(): value for name, value in self.headers.items()}
         found = answer(self.world, self.command, self.path, headers, self.rfile.read(length))
+        if self.world.lost:
+            self.world.lost = False
+            self.close_connection = True
+            return
         body = found.body if isinstance(found.body, bytes) else b"" if found.body is None else _json(found.body)
         self.send_response(found.status)
         for name, value in {"Content-Type": "application/json", "API-Version": "4.6", **found.headers}.items():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
 from tests.netbox.emulator import TOKEN, answer
-from tests.netbox.recordings import exchange, recorded_world, with_recordings
+from tests.netbox.recordings import exchange, recorded_world, results, with_recordings
 
 pytestmark = with_recordings
 SAME = (
@@ -83,6 +85,67 @@ def test_an_address_without_a_slash_is_moved() -> None:
     recorded = exchange("098-device-no-trailing-slash")
     found = answer(recorded_world(), "GET", target(recorded), {"authorization": f"Token {TOKEN}"})
     assert found.status == recorded["response"]["status"]
+
+
+WRITES = (
+    "195-patch-status-ok",
+    "197-patch-status-bad",
+    "198-patch-status-as-object",
+    "200-patch-unknown-field",
+    "203-patch-if-match-current",
+    "205-patch-changelog-message",
+    "206-patch-cf",
+    "207-patch-cf-unknown",
+    "212-patch-tags-replace",
+    "213-patch-tags-by-name",
+    "214-patch-tags-unknown",
+    "247-journal-post",
+    "248-journal-post-bad-kind",
+    "249-journal-post-no-object",
+    "252-inventory-post",
+    "253-inventory-post-again",
+    "254-inventory-post-no-device",
+    "285-inventory-patch-status",
+)
+COMPARED = ("status", "tags", "serial", "kind", "comments", "assigned_object_id", "detail", "device")
+
+
+def test_the_same_writes_as_recorded() -> None:
+    """Recorded writes, in their order on one world, have the recorded status and leave the recorded values."""
+    world = recorded_world()
+    world.add("extras/tags", *results("146-tags"))
+    world.add("dcim/inventory-items", *results("148-inventory-items"))
+    world.custom_fields = {item["name"] for item in results("144-custom-fields")}
+    world.pages["extras/journal-entries"] = {}
+    for name in WRITES:
+        recorded = exchange(name)
+        body, headers = json.dumps(recorded["request"]["body"]).encode(), {"authorization": f"Token {TOKEN}"}
+        found = answer(world, recorded["request"]["method"], target(recorded), headers, body)
+        assert (name, found.status) == (name, recorded["response"]["status"])
+        assert values(found.body) == values(recorded["response"]["body"])
+
+
+def test_a_stale_etag_is_refused_as_recorded() -> None:
+    """`If-Match` with another ETag is 412, and the present one is named."""
+    world, recorded = recorded_world(), exchange("201-patch-if-match-stale")
+    headers = {"authorization": f"Token {TOKEN}", "if-match": 'W/"1999-01-01T00:00:00Z"'}
+    found = answer(world, "PATCH", target(recorded), headers, b'{"status": "active"}')
+    assert (found.status, found.body) == (412, recorded["response"]["body"])
+    assert found.headers["ETag"].startswith('W/"2026-')
+
+
+def values(body: Any) -> dict[str, Any]:
+    """Return what of an answer a client reads: choices by their value, relations by their id, tags by their slugs."""
+    found = {name: body[name] for name in COMPARED if name in body}
+    if isinstance(found.get("status"), dict):
+        found["status"] = found["status"]["value"]
+    if isinstance(found.get("kind"), dict):
+        found["kind"] = found["kind"]["value"]
+    if isinstance(found.get("device"), dict):
+        found["device"] = found["device"]["id"]
+    if found.get("tags") and isinstance(found["tags"][0], dict):
+        found["tags"] = sorted(tag["slug"] for tag in found["tags"])
+    return found
 
 
 def target(recorded: dict) -> str:

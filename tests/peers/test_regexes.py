@@ -13,7 +13,7 @@ OURS = {
     "clusterctl.formats.wiring.ports._BOARD": "reads names of at most 100 characters",
     "clusterctl.formats.wiring.ports._ADAPTER": "reads names of at most 100 characters",
     "clusterctl_cli.error_output._HINT": "reads click's own messages",
-    "clusterctl_cli.pictures.tiers._NUMBER": "reads names of at most 64 characters: a description in InfiniBand has 64 bytes",
+    "clusterctl.cabling.pictures.tiers._NUMBER": "reads names of at most 64 characters: a description in InfiniBand has 64 bytes",
 }
 """Expressions whose texts are short or ours, and why."""
 LINEAR_S = 0.05

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Self
 
+from clusterctl.fleet.bmc.screen import Screen
 from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import EdgeError, UnreachableError
 from clusterctl.fleet.event import Kind
@@ -165,6 +166,7 @@ class FakeBmc:
     after_boot: Inventory | None = None
     tested: list[Post] = field(default_factory=list)
     switched: list[Power] = field(default_factory=list)
+    shown: Screen | EdgeError | None = None
 
     def __enter__(self) -> Self:
         if isinstance(self.report, EdgeError):
@@ -197,6 +199,11 @@ class FakeBmc:
 
     def event_log(self, deadline: Deadline) -> Observed[tuple[LogEntry, ...]]:
         return Observed(self.log, seen("log"))
+
+    def screen(self, deadline: Deadline) -> Observed[Screen | None]:
+        if isinstance(self.shown, EdgeError):
+            raise self.shown
+        return Observed(self.shown, seen("screen") if self.shown else ())
 
 
 @dataclass

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
-from oidc_provider_mock import User, run_server_in_thread
+from oidc_provider_mock import User, app
+from werkzeug.serving import make_server
 
 from clusterctl.edges.web.oidc import OidcProvider
 from clusterctl.fleet.access import Role
@@ -31,14 +33,24 @@ USERS = (
 
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[str]:
-    with run_server_in_thread(reserve_port("127.0.0.1"), require_nonce=True, user_claims=USERS) as server:
+    """The provider on a port of its own; its own runner gives up after one second, which a busy machine exceeds."""
+    server = make_server(
+        "localhost", reserve_port("127.0.0.1"), app(require_nonce=True, user_claims=USERS), threaded=True
+    )
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1})
+    thread.start()
+    try:
         yield f"http://localhost:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 def provider(issuer: str, **changes: object) -> OidcProvider:
     """Our client of the provider, with a secret of its own."""
     settings = OidcSettings(**{"issuer": issuer, "client_id": "clusterctl", "roles": ROLES, **changes})
-    return OidcProvider(settings, "a-client-secret")
+    return OidcProvider(settings, "a-client-secret", seconds=200.0)
 
 
 @pytest.fixture
@@ -55,7 +67,7 @@ def begin(browser: Browser, following: str = "/nodes/n2") -> str:
 
 def answer(address: str, sub: str) -> str:
     """Sign in at the provider; return the path that it sends the browser to."""
-    found = httpx.post(address, data={"sub": sub}, timeout=60)
+    found = httpx.post(address, data={"sub": sub}, timeout=200)
     assert found.status_code == 302
     back = urlsplit(found.headers["location"])
     assert f"{back.scheme}://{back.netloc}{back.path}" == BACK
@@ -111,7 +123,7 @@ def test_a_foreign_state_is_refused(browser: Browser) -> None:
 
 def test_a_denial_is_shown(browser: Browser) -> None:
     address = begin(browser)
-    found = httpx.post(address, data={"action": "deny"}, timeout=60)
+    found = httpx.post(address, data={"action": "deny"}, timeout=200)
     back = urlsplit(found.headers["location"])
     refused = browser.get(f"{back.path}?{back.query}")
     assert refused.status_code == 401

@@ -8,20 +8,28 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from clusterctl.fleet.errors import (
     AuthenticationError,
+    ClaimLostError,
     ClusterctlError,
     ConflictError,
     PrivilegeError,
     UsageError,
 )
+from clusterctl_web.action_pages import ActionPages
+from clusterctl_web.actions import Orders
+from clusterctl_web.alert_hook import AlertHook
+from clusterctl_web.api import Api
+from clusterctl_web.fabric_page import FabricPages, LiveFabric
 from clusterctl_web.guard import SAFE, Guard
 from clusterctl_web.live_fleet import LiveFleet
+from clusterctl_web.operation_pages import OperationPages
 from clusterctl_web.pages import Pages
 from clusterctl_web.rate_limit import StreamLimit
 from clusterctl_web.rendering import Renderer
+from clusterctl_web.run_pages import RunPages
 from clusterctl_web.sessions import Access, Sessions
 from clusterctl_web.sign_in import SignIn
 
@@ -30,9 +38,19 @@ def application(live: LiveFleet, access: Access) -> Starlette:
     """Return the application of one site."""
     renderer = Renderer(live.context.site.settings)
     sessions = Sessions(access)
-    pages = Pages(live, renderer, sessions, StreamLimit())
+    streams = StreamLimit()
+    pages = Pages(live, renderer, sessions, streams)
+    orders = Orders(live.context.site.folder)
+    more = [
+        *ActionPages(orders, renderer).routes(),
+        *RunPages(live.context, orders, renderer, streams, pages.validity).routes(),
+        *AlertHook(live.context).routes(),
+        *Api(live).routes(),
+        *FabricPages(LiveFabric(live), renderer).routes(),
+        *OperationPages(live, renderer).routes(),
+    ]
     return Starlette(
-        routes=[*SignIn(sessions, renderer).routes(), *pages.routes()],
+        routes=[*SignIn(sessions, renderer).routes(), *pages.routes(), *more],
         middleware=[
             Middleware(TrustedHostMiddleware, allowed_hosts=list(access.hosts), www_redirect=False),
             Middleware(Guard, sessions=sessions),
@@ -43,14 +61,18 @@ def application(live: LiveFleet, access: Access) -> Starlette:
 
 @dataclass(frozen=True, slots=True)
 class _Problems:
-    """Errors as pages."""
+    """Errors as pages; below /api/ as documents."""
 
     renderer: Renderer
 
     async def answer(self, request: Request, error: Exception) -> Response:
         if not isinstance(error, ClusterctlError):
             raise error
-        return self.renderer.html(request, "problem.html.j2", status_of(error, request.method), error=error)
+        status = status_of(error, request.method)
+        if request.url.path.startswith("/api/"):
+            about = {"kind": error.kind, "message": error.message, "where": error.where, "remedy": error.remedy}
+            return JSONResponse({"error": about}, status)
+        return self.renderer.html(request, "problem.html.j2", status, error=error)
 
 
 def status_of(error: ClusterctlError, method: str) -> int:
@@ -62,6 +84,6 @@ def status_of(error: ClusterctlError, method: str) -> int:
             return 403
         case AuthenticationError():
             return 401
-        case ConflictError():
+        case ConflictError() | ClaimLostError():
             return 409
     return 503

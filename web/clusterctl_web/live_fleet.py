@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.state import NodeState, NodeSummary, summarise
@@ -66,12 +68,20 @@ def racks(nodes: Sequence[NodeSummary], now: datetime) -> tuple[Rack, ...]:
     return tuple(Rack(name, tuple(tile(node, now) for node in some)) for name, some in ordered)
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A node, and the number of its last event; of the last one of all, where it was not read since the start."""
+
+    summary: NodeSummary
+    last_seq: int
+
+
 @dataclass
 class LiveFleet:
-    """The nodes of a site. What has changed since an event is read again, and nothing else."""
+    """The nodes of a site, each as a summary. What has changed since an event is read again, and nothing else."""
 
     context: SiteContext
-    _states: dict[str, NodeState] = field(default_factory=dict)
+    _known: dict[str, _Known] = field(default_factory=dict)
     _seq: int = -1
     _asked: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -82,21 +92,45 @@ class LiveFleet:
             if self._seq < 0 or time.monotonic() - self._asked >= POLL_S:
                 last = self.context.journal.health().last_seq
                 if last != self._seq:
-                    for state in self.context.journal.states(since=max(0, self._seq)):
-                        self._states[state.id] = state
+                    self._read(last)
                     self._seq = last
                 self._asked = time.monotonic()
             return self._seq
 
-    def states(self) -> tuple[NodeState, ...]:
-        """Return the nodes of the journal, by name."""
+    def _read(self, last: int) -> None:
+        """Read the summaries of all nodes at first, and later the nodes that have changed: whole states take memory."""
+        if self._seq < 0:
+            self._known = {one.id: _Known(one, last) for one in self.context.journal.summaries()}
+            return
+        for state in self.context.journal.states(since=self._seq):
+            self._known[state.id] = _Known(summarise(state), state.last_seq)
+
+    def node(self, name: str) -> NodeState:
+        """Return a node by its name, as the journal has it now. Raises `UsageError`."""
         self.refresh()
         with self._lock:
-            return tuple(sorted(self._states.values(), key=lambda state: state.name))
+            found = next((one.summary.id for one in self._known.values() if one.summary.name == name), None)
+        if found is not None:
+            return self.context.journal.state(found)
+        if any(node.name == name for node in self.context.site.nodes):
+            return self.context.unseen(name)
+        raise UsageError(f"there is no node {name!r}", where=name, remedy="the fleet page lists their names")
+
+    def evidence(self, name: str, digest: Digest) -> Evidence:
+        """Return a piece of evidence of the node's last reports. Raises `UsageError` for another one."""
+        state = self.node(name)
+        belongs = any(digest in finding.evidence for report in state.reports.values() for finding in report.findings)
+        item = self.context.journal.evidence(digest) if belongs else None
+        if item is None:
+            raise UsageError("the node has no such evidence", where=name, remedy="open it from the node's page")
+        return item
 
     def summaries(self) -> tuple[NodeSummary, ...]:
         """Return the nodes that are not retired: those of the journal, and those that only the site names so far."""
-        return self.context.with_unseen(summarise(state) for state in self.states() if state.stage is not Stage.RETIRED)
+        self.refresh()
+        with self._lock:
+            known = [one.summary for one in self._known.values()]
+        return self.context.with_unseen(node for node in known if node.stage is not Stage.RETIRED)
 
     def racks(self) -> tuple[Rack, ...]:
         return racks(self.summaries(), current_time())
@@ -106,9 +140,7 @@ class LiveFleet:
         last = self.refresh()
         if last <= since:
             return last, {}
+        with self._lock:
+            newer = [one.summary for one in self._known.values() if one.last_seq > since]
         now = current_time()
-        return last, {one.name: tile(one, now) for one in self._summaries_since(since)}
-
-    def _summaries_since(self, since: int) -> Iterator[NodeSummary]:
-        newer = {state.name for state in self.states() if state.last_seq > since}
-        return (one for one in self.summaries() if one.name in newer)
+        return last, {node.name: tile(node, now) for node in newer if node.stage is not Stage.RETIRED}

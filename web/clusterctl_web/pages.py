@@ -19,6 +19,7 @@ from clusterctl.fleet.finding import Digest, Verdict
 from clusterctl.fleet.peer_text import visible
 from clusterctl.operations.explanation import explain
 from clusterctl.operations.metrics import export
+from clusterctl_web.actions import offered
 from clusterctl_web.guard import actor_of
 from clusterctl_web.live_fleet import POLL_S, LiveFleet
 from clusterctl_web.rate_limit import StreamLimit
@@ -28,7 +29,7 @@ from clusterctl_web.sessions import Sessions
 KEEP_ALIVE_S = 20.0
 MOST_EVENTS = 200
 """Events of a node's time line; the page has the number of older ones."""
-TYPES = {"css": "text/css", "js": "text/javascript"}
+TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 BUSY = "you have too many open pages: close some\n"
 
 
@@ -68,11 +69,9 @@ class Pages:
         user = actor_of(request).name
         if not self.streams.take(user):
             return PlainTextResponse(BUSY, 429, {"Retry-After": "30"})
-        return StreamingResponse(
-            self._events(self._still_valid(request), user, int(since)), media_type="text/event-stream"
-        )
+        return StreamingResponse(self._events(self.validity(request), user, int(since)), media_type="text/event-stream")
 
-    def _still_valid(self, request: Request) -> Callable[[], bool]:
+    def validity(self, request: Request) -> Callable[[], bool]:
         """Return the test whether the session or token of the request is still valid."""
         kind, _, secret = request.headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer":
@@ -102,7 +101,7 @@ class Pages:
 
     def _node(self, request: Request, name: str) -> Response:
         context = self.live.context
-        (state,) = context.states([self._known(name)])
+        state = self.live.node(name)
         events = list(context.journal.history(Stream.NODE, state.id))
         order = {verdict: -verdict.rank for verdict in Verdict}
         reports = {
@@ -114,33 +113,24 @@ class Pages:
             "node.html.j2",
             node=state,
             why=explain(context, state),
+            actions=offered(actor_of(request)),
             reports=reports,
             events=events[: -MOST_EVENTS - 1 : -1],
             older=max(0, len(events) - MOST_EVENTS),
         )
-
-    def _known(self, name: str) -> str:
-        if name not in {one.name for one in self.live.context.nodes()}:
-            raise UsageError(f"there is no node {name!r}", where=name, remedy="the fleet page lists their names")
-        return name
 
     async def evidence(self, request: Request) -> Response:
         """Send one piece of evidence as plain text, without secrets, unprintable characters made visible."""
         return await run_in_threadpool(self._evidence, request.path_params["name"], request.path_params["digest"])
 
     def _evidence(self, name: str, digest: str) -> Response:
-        (state,) = self.live.context.states([self._known(name)])
-        belongs = any(digest in finding.evidence for report in state.reports.values() for finding in report.findings)
-        item = self.live.context.journal.evidence(Digest(digest)) if belongs else None
-        if item is None:
-            remedy = "open it from the node's page"
-            raise UsageError("the node has no such evidence", where=name, remedy=remedy)
+        item = self.live.evidence(name, Digest(digest))
         head = f"{item.source}\nat {item.where}, {item.at:%Y-%m-%d %H:%M:%S} UTC, {item.origin.value}\n\n"
         return PlainTextResponse(visible(head + item.content.decode(errors="replace")))
 
     async def metrics(self, request: Request) -> Response:
         del request
-        text = await run_in_threadpool(lambda: export(self.live.context, self.live.states()))
+        text = await run_in_threadpool(export, self.live.context)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def static(self, request: Request) -> Response:

@@ -9,11 +9,18 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from clusterctl.cabling.health.symptoms import span
 from clusterctl.fleet.access import Role
 from clusterctl.operations.operation import current_time
 from clusterctl.site.settings import SiteSettings
 
-NAVIGATION = (("/", "Fleet"),)
+NAVIGATION = (
+    ("/", "Fleet"),
+    ("/runs", "Runs"),
+    ("/fabric", "Fabric"),
+    ("/nights", "Nights"),
+    ("/work-orders", "Work orders"),
+)
 """Address and title of each entry of the navigation."""
 
 
@@ -31,6 +38,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["stamp"] = stamp
+    environment.filters["span"] = span
     environment.filters["slug"] = lambda text: str(text).replace(" ", "-")
     environment.globals["navigation"] = NAVIGATION
     environment.globals["Role"] = Role

@@ -135,6 +135,14 @@ class NvmeReadMethod(Strict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StorageReadMethod(Strict):
+    """How long a node reads from the site's storage, and with how many processes at once."""
+
+    seconds: Positive = 30
+    readers: Annotated[int, Within(ge=1, le=64)] = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StressNgMethod(Strict):
     """How long stress-ng works, and on how much of the memory that is available."""
 
@@ -156,3 +164,4 @@ class Methods(Strict):
     hang_hunt: HangMethod
     nccl_init: StartMethod = StartMethod()
     ethernet_pairs: EthernetPairMethod = EthernetPairMethod()
+    storage_read: StorageReadMethod = StorageReadMethod()

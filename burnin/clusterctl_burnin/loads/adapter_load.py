@@ -1,21 +1,30 @@
 """The adapters' part of `all_at_once`: each InfiniBand adapter writes to itself while everything else works.
 
-No rate is judged: the pairs do that. An adapter whose port is not active is hca_link's finding, and is not loaded.
+No rate is held against a floor: the pairs do that. An adapter that is far slower than the fastest of its node fails:
+all share processors and memory alike. One whose port is not active is hca_link's finding, and is not loaded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.fleet.finding_code import Code
-from clusterctl.formats.infiniband.adapter_load import FlowEnd, parse_adapter_load
+from clusterctl.fleet.quantity import Quantity, at_least
+from clusterctl.formats.infiniband.adapter_load import FlowEnd, LoadedAdapter, parse_adapter_load
+from clusterctl.formats.infiniband.perftest import parse_bandwidth
 from clusterctl_burnin.check import Expected
-from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.limits.limit import Limit, LimitKey, Limits
 from clusterctl_burnin.loads.node_load import NodeLoad
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
 NAME = "adapter_load"
+ADAPTER_BELOW_BEST_MAX = LimitKey(
+    "adapter_below_best_max",
+    "%",
+    default=75,
+    source="own choice; an adapter that shares its socket with more work may be slower by half",
+)
 _MARGIN_S = 120.0
 """For ibstat and the start and end of the flows (node/programs/adapter_load.py)."""
 _TIMED_OUT, _NOT_FOUND = 124, 127
@@ -47,7 +56,30 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         for adapter in document.adapters
         if (end := next((end for end in (adapter.client, adapter.server) if end.code != 0), None)) is not None
     ]
+    names = {finding.subject for finding in bad}
+    ended = [adapter for adapter in document.adapters if adapter.name not in names]
+    bad += _slow(ended, expected.limits[ADAPTER_BELOW_BEST_MAX])
     yield from bad or (passed(NAME, f"{len(document.adapters)} adapters wrote to themselves at the same time"),)
+
+
+def _slow(adapters: Sequence[LoadedAdapter], share: Limit) -> Iterator[Finding]:
+    """Yield the adapters that are far slower than the fastest one. Raises `ParseError` for output without a rate."""
+    rates = {adapter.name: parse_bandwidth(adapter.client.output)[-1].average for adapter in adapters}
+    best = max(rates.values(), default=0.0)
+    least = best * (1 - share.value / 100)
+    for name, rate in rates.items():
+        if rate < least:
+            yield Finding(
+                check=NAME,
+                verdict=Verdict.FAIL,
+                code=Code.LOAD_SLOW,
+                subject=name,
+                cause=f"the adapter is more than {share} % slower than the fastest of its node ({best:.4g} Gb/s)",
+                measured=Quantity(rate, "Gb/s"),
+                expected=at_least(least, "Gb/s"),
+                remedy=f"{name}: {_REMEDY}",
+                deterministic=False,
+            )
 
 
 def _failed(name: str, end: FlowEnd) -> Finding:
@@ -63,4 +95,4 @@ def _failed(name: str, end: FlowEnd) -> Finding:
     )
 
 
-LOAD = NodeLoad(NAME, _probes, _judge)
+LOAD = NodeLoad(NAME, _probes, _judge, limits=(ADAPTER_BELOW_BEST_MAX,))

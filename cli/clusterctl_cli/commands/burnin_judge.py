@@ -44,7 +44,7 @@ def judge(ctx: click.Context, recorded: Path, folder: Path, as_json: bool) -> No
 
 
 def _node_json(node: NodeVerdict) -> dict[str, Any]:
-    from clusterctl_cli.render import finding_json
+    from clusterctl.operations.json_documents import finding_json
 
     return {
         "name": node.node,

@@ -84,10 +84,9 @@ def print_night(result: NightResult, *, as_json: bool) -> None:
 
 
 def _print_document(result: NightResult) -> None:
+    from clusterctl.operations.json_documents import links_json, node_json
     from clusterctl.operations.operation import current_time
     from clusterctl_cli.formats import print_document
-    from clusterctl_cli.render import node_json
-    from clusterctl_cli.render_fabric import links_json
 
     failed = [node_json(node, current_time()) for node in result.failed]
     document: dict[str, object] = {"tested": list(result.tested), "failed": failed, "overdue": list(result.overdue)}

@@ -15,8 +15,8 @@ from clusterctl_cli.options import FILE, gathered
 from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
+    from clusterctl.cabling.pictures.matrix import Matrix
     from clusterctl.operations.fabric_report import FabricReport
-    from clusterctl_cli.pictures.matrix import Matrix
     from clusterctl_cli.pictures.page import Sheet
 
 
@@ -87,13 +87,13 @@ def report(ctx: click.Context, options: ReportOptions) -> None:
 def _sheet(result: FabricReport, given: Iterable[tuple[str, Path]], pairs: Path | None) -> Sheet:
     """Return all that the page shows; `given` are the files that it is made of."""
     from clusterctl.cabling.labels import plan_labels
+    from clusterctl.cabling.pictures.geometry import draw
+    from clusterctl.cabling.pictures.marks import marks
+    from clusterctl.cabling.pictures.port_maps import elevations, port_maps
+    from clusterctl.cabling.pictures.tiers import bands
+    from clusterctl.cabling.pictures.timeline import timeline
     from clusterctl.operations.operation import current_time
-    from clusterctl_cli.pictures.geometry import draw
-    from clusterctl_cli.pictures.marks import marks
     from clusterctl_cli.pictures.page import Sheet
-    from clusterctl_cli.pictures.port_maps import elevations, port_maps
-    from clusterctl_cli.pictures.tiers import bands
-    from clusterctl_cli.pictures.timeline import timeline
 
     plan, fabric, verification, counters = result.plan, result.fabric, result.verification, result.counters
     found = marks(plan, fabric, verification, counters.health if counters else None)
@@ -115,6 +115,6 @@ def _sheet(result: FabricReport, given: Iterable[tuple[str, Path]], pairs: Path 
 
 
 def _matrix(pairs: Path | None) -> Matrix | None:
-    from clusterctl_cli.pictures.matrix import matrix, read_trial
+    from clusterctl.cabling.pictures.matrix import matrix, read_trial
 
     return matrix(read_trial(content(pairs), str(pairs))) if pairs is not None else None

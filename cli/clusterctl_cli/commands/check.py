@@ -44,7 +44,7 @@ def check(folder: Path, *, idle: bool, as_json: bool, **options: Any) -> int:
 
 
 def _node_json(node: CheckedNode) -> dict[str, Any]:
-    from clusterctl_cli.render import finding_json
+    from clusterctl.operations.json_documents import finding_json
 
     return {
         "name": node.node,

@@ -49,10 +49,12 @@ def show(*, name: str, folder: Path, as_json: bool) -> None:
     The first digits of its id are enough.
     """
     from clusterctl.operations import incidents
+    from clusterctl.operations.json_documents import event_json
+    from clusterctl.operations.tickets import release_offer
     from clusterctl_cli.context import open_context
     from clusterctl_cli.formats import print_document
-    from clusterctl_cli.render_history import event_json, history_text
-    from clusterctl_cli.render_incidents import incident_json, incident_text
+    from clusterctl_cli.render_history import history_text
+    from clusterctl_cli.render_incidents import incident_json, incident_text, ticket_lines
 
     context = open_context(folder)
     found = incidents.named(context, name)
@@ -61,4 +63,6 @@ def show(*, name: str, folder: Path, as_json: bool) -> None:
         print_document({**incident_json(found), "history": [event_json(event) for event in events]})
         return
     echo(incident_text(found))
+    for line in ticket_lines(found, release_offer(context, found.state)):
+        echo(line)
     echo(history_text(events))

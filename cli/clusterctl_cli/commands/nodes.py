@@ -59,16 +59,14 @@ def nodes(options: NodesOptions) -> int:
         _print_one(context, _only(options.nodes), options.digest, options.part, as_json=options.as_json)
         return 0
     if options.as_json and not options.watching:
+        from clusterctl.operations.json_documents import node_json
         from clusterctl.operations.operation import current_time
-        from clusterctl_cli import render
 
         found, now = choose(context.nodes(), options.nodes, options.selectors), current_time()
         if options.nodes:
-            print_document(
-                {"nodes": [_details_json(context, node) for node in _states(context, options.nodes, options.selectors)]}
-            )
+            print_document({"nodes": _details_json(context, _states(context, options.nodes, options.selectors))})
         else:
-            print_document({"nodes": [render.node_json(node, now) for node in found]})
+            print_document({"nodes": [node_json(node, now) for node in found]})
         return 0
 
     def look() -> View:
@@ -111,17 +109,11 @@ def _events(context: SiteContext, state: NodeState) -> list[Event]:
     return list(context.journal.history(Stream.NODE, state.id))
 
 
-def _details_json(context: SiteContext, state: NodeState) -> dict[str, object]:
-    from clusterctl.fleet.codec import inventory_to_data, report_to_data
+def _details_json(context: SiteContext, states: Iterable[NodeState]) -> list[dict[str, object]]:
+    from clusterctl.operations.json_documents import node_details_json
     from clusterctl.operations.operation import current_time
-    from clusterctl_cli import render
-    from clusterctl_cli.render_history import event_json
 
-    return render.node_json(state, current_time()) | {
-        "inventory": inventory_to_data(state.inventory) if state.inventory else None,
-        "reports": {step: report_to_data(report) for step, report in state.reports.items()},
-        "history": [event_json(event) for event in _events(context, state)],
-    }
+    return [node_details_json(state, _events(context, state), current_time()) for state in states]
 
 
 def _details(context: SiteContext, names: tuple[str, ...], selectors: tuple[str, ...]) -> View:
@@ -167,7 +159,8 @@ def _print_one(context: SiteContext, name: str, digest: str | None, part: str | 
 def _print_part(context: SiteContext, part: Part, *, as_json: bool) -> None:
     """Print what the journal knows of a part, whichever nodes it was in."""
     from clusterctl.fleet.event import Stream
-    from clusterctl_cli.render_history import event_json, history_text
+    from clusterctl.operations.json_documents import event_json
+    from clusterctl_cli.render_history import history_text
 
     if not part.serial:
         raise UsageError(

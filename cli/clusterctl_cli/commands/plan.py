@@ -42,14 +42,13 @@ def plan(ctx: click.Context, /, folder: Path, *, network: bool, as_json: bool, *
 
 
 def _print(result: PlanResult, *, as_json: bool) -> None:
+    from clusterctl.operations.json_documents import node_json
     from clusterctl.operations.operation import current_time
     from clusterctl_cli import render
 
     if as_json:
         now = current_time()
-        nodes = [
-            render.node_json(one.node, now) | {"would": one.steps, "destructive": one.destroys} for one in result.nodes
-        ]
+        nodes = [node_json(one.node, now) | {"would": one.steps, "destructive": one.destroys} for one in result.nodes]
         gaps = [{"kind": gap.kind.value, "hosts": gap.hosts, "message": gap.message} for gap in result.wiring]
         print_document({"nodes": nodes, "warnings": result.warnings, "wiring": gaps})
         return

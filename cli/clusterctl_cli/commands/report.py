@@ -135,11 +135,11 @@ def _fleet(context: SiteContext, form: str) -> str:
 
 
 def _node(context: SiteContext, name: str, form: str) -> str:
+    from clusterctl.operations.json_documents import node_json
     from clusterctl.operations.operation import current_time
     from clusterctl.operations.reports import node_case
     from clusterctl_cli.fleet_report import documents
     from clusterctl_cli.fleet_report import plain_text as words
-    from clusterctl_cli.render import node_json
 
     node, now, settings = context.node(name), current_time(), context.site.settings
     case = node_case(context, node)
@@ -153,12 +153,13 @@ def _node(context: SiteContext, name: str, form: str) -> str:
 
 
 def _work_orders(context: SiteContext, form: str) -> str:
+    from clusterctl.operations.json_documents import work_orders_json
     from clusterctl.operations.reports import site_work_orders
     from clusterctl_cli import work_order_forms as forms
 
     sheet = site_work_orders(context)
     if form in ("json", "yaml"):
-        return written(forms.work_orders_json(sheet), Format(form))
+        return written(work_orders_json(sheet), Format(form))
     if form != "csv":
         return forms.work_orders_text(sheet)
     if nothing := forms.nothing_to_do(sheet):

@@ -128,7 +128,8 @@ def retry(run: str, folder: Path, **options: Any) -> int:
     if not approve(preview, flags):
         return 0
     detached.close_lost(context, record)
-    ordered = detached.order(context, request, record.command, preview.digest, earlier=record.name)
+    origin = detached.Origin(command=record.command, approved=preview.digest, earlier=record.name)
+    ordered = detached.order(context, request, origin)
     return print_ordered(context, ordered, as_json=flags.as_json)
 
 

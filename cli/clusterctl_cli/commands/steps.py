@@ -190,8 +190,9 @@ def run_operation(
 
 def detached(context: SiteContext, request: Any, approved: str, *, as_json: bool) -> int:
     """Order a detached run of an operation, print its id and how to follow it; return the exit code."""
-    from clusterctl.operations.detached import order
+    from clusterctl.operations.detached import Origin, order
     from clusterctl_cli.commands.runs import print_ordered
     from clusterctl_cli.context import command_name
 
-    return print_ordered(context, order(context, request, command_name(), approved), as_json=as_json)
+    record = order(context, request, Origin(command=command_name(), approved=approved))
+    return print_ordered(context, record, as_json=as_json)

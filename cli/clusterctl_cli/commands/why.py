@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,7 +14,6 @@ from clusterctl_cli.watching import View, watch, watch_option
 
 if TYPE_CHECKING:
     from clusterctl.operations.context import SiteContext
-    from clusterctl.operations.explanation import Explanation
 
 
 @click.command()
@@ -25,31 +24,19 @@ if TYPE_CHECKING:
 def why(nodes: tuple[str, ...], *, selectors: tuple[str, ...], watching: bool, folder: Path, as_json: bool) -> int:
     """Explain why nodes are where they are, what to do about it, and which evidence that rests on."""
     from clusterctl.operations.explanation import explain
+    from clusterctl.operations.json_documents import why_json
     from clusterctl.operations.selection import selected, selected_names
     from clusterctl_cli.context import open_context
 
     context = open_context(folder)
     names = selected(context, selected_names(context, nodes, selectors))
     if as_json and not watching:
-        print_document({"nodes": [_json(explain(context, state)) for state in context.states(names)]})
+        print_document({"nodes": [why_json(explain(context, state)) for state in context.states(names)]})
         return 0
     if watching:
         return watch(lambda: _look(context, names))
     echo_rendered(_look(context, names).text)
     return 0
-
-
-def _json(explanation: Explanation) -> dict[str, Any]:
-    from clusterctl.fleet.decisions.waiver import waiver_of
-    from clusterctl_cli import render
-    from clusterctl_cli.render_why import password_json
-
-    node, now = explanation.node, explanation.at
-    return render.node_json(node, now) | {
-        "findings": [render.finding_json(one, waiver_of(one, node.waivers, now)) for one in explanation.findings],
-        "bmc_password": password_json(explanation.password),
-        "repeated": list(explanation.repeated),
-    }
 
 
 def _look(context: SiteContext, names: list[str]) -> View:

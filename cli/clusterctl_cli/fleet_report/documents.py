@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from clusterctl.fleet.reporting.figures import Figure
+from clusterctl.operations.json_documents import finding_json, value_json
 from clusterctl.operations.node_case import Case, Charge
 from clusterctl_cli.fleet_report.pairs import Pairs
-from clusterctl_cli.render import finding_json, value_json
 
 
 def figures_json(figures: Sequence[Figure]) -> list[dict[str, Any]]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from clusterctl.cabling.health.symptoms import span
+from clusterctl.operations.json_documents import cause_and_remedy
 from clusterctl.operations.node_case import Case
 from clusterctl.operations.reports import FleetReport
 from clusterctl_cli.fleet_report.pairs import pairs
 from clusterctl_cli.fleet_report.strips import HEIGHT, WIDTH, stretches, strip
 from clusterctl_cli.render_offenders import offenders_lines
-from clusterctl_cli.render_people import cause_and_remedy
 from clusterctl_cli.text import ago
 
 _STAMP = "%Y-%m-%d %H:%M"
@@ -45,7 +45,13 @@ def case_page(case: Case, site: str, now: datetime, *, simulated: bool) -> str:
 
 def _environment(now: datetime) -> Environment:
     environment = Environment(
-        loader=PackageLoader("clusterctl_cli"),
+        loader=ChoiceLoader(
+            [
+                PackageLoader("clusterctl_cli"),
+                PackageLoader("clusterctl_web"),
+                PackageLoader("clusterctl_web", "static"),
+            ]
+        ),
         autoescape=True,  # what machines print is foreign text
         undefined=StrictUndefined,
         trim_blocks=True,

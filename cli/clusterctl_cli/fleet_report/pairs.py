@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from clusterctl.cabling.pictures.matrix import Matrix, Pair, Trial, matrix
 from clusterctl.operations.reports import PairReadings
 from clusterctl_burnin.recordings.pair_figures import PairFigure
-from clusterctl_cli.pictures.matrix import Matrix, Pair, Trial, matrix
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from clusterctl.fleet.reporting.figures import Figure
 from clusterctl.fleet.state import summarise
+from clusterctl.operations.json_documents import cause_and_remedy
 from clusterctl.operations.node_case import Case, Charge, Exhibit
 from clusterctl.operations.reports import FleetReport
 from clusterctl_cli.acceptance import REHEARSAL
@@ -14,7 +15,6 @@ from clusterctl_cli.fleet_report.pairs import Pairs, pairs
 from clusterctl_cli.render import counts
 from clusterctl_cli.render_fabric import faults_text
 from clusterctl_cli.render_offenders import offenders_lines
-from clusterctl_cli.render_people import cause_and_remedy
 from clusterctl_cli.text import brief, columns
 
 SLOW_SHOWN = 20

@@ -107,6 +107,12 @@ FAULTS = (
         change=lambda system: replace(system, sums_stop=True),
     ),
     system_fault(
+        "slow-storage",
+        does="the host reads from the site's storage at a hundredth of the usual rate",
+        shows="the load storage_read: a low rate; its link is up at full speed",
+        change=lambda system: replace(system, storage_slow=True),
+    ),
+    system_fault(
         "hung-host",
         does="freezes every process of the host",
         shows="TCP connects to port 22, and no banner comes; the BMC reports that power is on",

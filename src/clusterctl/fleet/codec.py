@@ -14,11 +14,13 @@ from clusterctl.fleet.event import Kind, Payload
 from clusterctl.fleet.finding import Report
 from clusterctl.fleet.incidents.incident import IncidentState
 from clusterctl.fleet.node import Inventory
-from clusterctl.fleet.payloads import decisions, hardware, incidents, node, runs
+from clusterctl.fleet.payloads import decisions, hardware, incidents, jobs, node, rma, runs
 from clusterctl.fleet.state import NodeState, NodeSummary, summarise
 
 PAYLOADS: Mapping[Kind, type[Payload]] = {
-    payload.kind: payload for module in (node, decisions, hardware, runs, incidents) for payload in module.PAYLOADS
+    payload.kind: payload
+    for module in (node, decisions, hardware, runs, incidents, jobs, rma)
+    for payload in module.PAYLOADS
 }
 """The payload type of each kind of event."""
 _KINDS = {kind.value: kind for kind in Kind}

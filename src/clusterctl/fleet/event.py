@@ -22,6 +22,7 @@ class Stream(enum.StrEnum):
     FABRIC = "fabric"
     CAMPAIGN = "campaign"
     RUN = "run"
+    JOB = "job"
     INCIDENT = "incident"
     ALERT = "alert"
 
@@ -76,6 +77,7 @@ class Kind(enum.StrEnum):
     BURN_STARTED = "burn.started"
     BURN_STAGE_MEASURED = "burn.stage_measured"
     BURN_ENDED = "burn.ended"
+    JOB_ATTRIBUTED = "job.attributed"
     FABRIC_DEVICE_SEEN = "fabric.device_seen"
     FABRIC_LINK_SEEN = "fabric.link_seen"
     FABRIC_TRANSCEIVER_SEEN = "fabric.transceiver_seen"
@@ -90,6 +92,16 @@ class Kind(enum.StrEnum):
     MESSAGE_SENT = "message.sent"
     MESSAGE_FAILED = "message.failed"
     ALERT_RECEIVED = "alert.received"
+    RMA_OPENED = "rma.opened"
+    RMA_SHIPPED = "rma.shipped"
+    RMA_RECEIVED = "rma.received"
+    RMA_DELIVERED = "rma.delivered"
+    RMA_CLOSED = "rma.closed"
+    TICKET_INTENDED = "ticket.intended"
+    TICKET_FILED = "ticket.filed"
+    TICKET_NOTED = "ticket.noted"
+    TICKET_FAILED = "ticket.failed"
+    TICKET_SEEN = "ticket.seen"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +130,8 @@ class Payload:
 class NewEvent:
     """An event before the journal has given it a `seq` and a time.
 
-    `subject`: the node id, part serial, id of a run, campaign or incident, fingerprint of an alert, or the fabric's
-    GUID, link, serial or fault.
+    `subject`: the node id, part serial, id of a run, campaign, job or incident, fingerprint of an alert, or the
+    fabric's GUID, link, serial or fault.
     """
 
     stream: Stream

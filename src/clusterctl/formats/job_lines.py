@@ -16,6 +16,7 @@ _LABEL = re.compile(r"\s{0,8}(\d{1,6}): ")
 _MPI = re.compile(r"\s{0,8}\[\d{1,3},(\d{1,6})\]<std(?:out|err)>:\s?")
 _TORCH = re.compile(r"\s{0,8}\[(?:rank|default)(\d{1,6})\]:\s?")
 _NAMED = re.compile(r"\b[Rr]ank (\d{1,6})[\]:]")
+_NCCL = re.compile(r"(?:\[[\d :-]{8,30}\] )?([A-Za-z0-9][\w.-]{0,252}):\d{1,8}:\d{1,8} \[-?\d{1,3}\] ")
 _TIMES = re.compile(
     r"(?P<iso>(?P<y>\d{4})-(?P<mo>\d\d)-(?P<d>\d\d)[T _]"
     r"(?P<iso_t>\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?)(?P<zone>Z|[+-]\d\d:?\d\d)?)"
@@ -47,6 +48,12 @@ def read_line(raw: str) -> JobLine:
     if rank is None and (match := _NAMED.search(text[:_READ])):
         rank = int(match[1])
     return JobLine(text, rank)
+
+
+def nccl_host(text: str) -> str:
+    """Return the host that a line of NCCL names (`node7:4711:4790 [0] NCCL WARN …`); empty where it is none."""
+    match = _NCCL.match(text)
+    return match[1] if match else ""
 
 
 @dataclass(frozen=True, slots=True)

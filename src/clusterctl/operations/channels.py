@@ -1,4 +1,4 @@
-"""The channels of a site: how messages leave the controller. Imported only where a message is sent."""
+"""The channels and the ticket system of a site: how messages leave the controller. Imported only where one does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from clusterctl.edges.site import Site
 
 if TYPE_CHECKING:
     from clusterctl.ports.notify import Notifier
+    from clusterctl.ports.tickets import Tickets
     from clusterctl.site.notify import NotifySettings
+    from clusterctl.site.tickets import TicketSettings
 
 
 def site_notifier(site: Site, settings: NotifySettings) -> Notifier:
@@ -16,3 +18,10 @@ def site_notifier(site: Site, settings: NotifySettings) -> Notifier:
     from clusterctl.edges.notify import AppriseChannels
 
     return AppriseChannels(site, settings)
+
+
+def ticket_system(site: Site, settings: TicketSettings) -> Tickets:
+    """Return the site's ticket system."""
+    from clusterctl.edges.tickets import site_tickets
+
+    return site_tickets(site, settings)

@@ -12,6 +12,7 @@ from typing import Any
 from clusterctl.cabling.ethernet.verify import without_management
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.hostkeys import HostKeys
+from clusterctl.edges.object_store import LONGEST_S, presigned
 from clusterctl.edges.site import contents
 from clusterctl.edges.site.host_networks import HostNetworks, host_networks
 from clusterctl.edges.site.roles import wanted
@@ -59,9 +60,12 @@ from clusterctl.steps.install.adopt import Adopt, AdoptServices, InstallOrAdopt
 from clusterctl.steps.install.confirm import HostAccess
 from clusterctl.steps.install.job import TargetNetworks
 from clusterctl.steps.install.step import Install, InstallServices
+from clusterctl_burnin.host_requirements import HostRequirements, StorageSource
 from clusterctl_burnin.suites.suite import Suite
 
 INTRODUCE_S = 300.0
+BURNINS_SIGNED = 4
+"""A signed URL holds for so many burn-ins of the longest kind: batches, and one confirming run."""
 
 
 def policy(settings: WaveSettings, batch: int) -> WavePolicy:
@@ -238,10 +242,20 @@ class StepFactory:
             driver_of=partial(driver_of, wanted(self._site)),
             network_of=self._networks.network,
             known_lines=contents.known_lines(self._site),
-            requirements=contents.host_requirements(self._site),
+            requirements=self._requirements(),
             concurrency=Concurrency(checks=parallel.checks, jobs=parallel.jobs, loads=parallel.loads),
             sample_s=self._settings.timing.load_sample_s,
         )
+
+    def _requirements(self) -> HostRequirements:
+        """Return what the site wants of its hosts, and the storage to read; a signed URL holds for the burn-in."""
+        found, storage = contents.host_requirements(self._site), self._settings.storage
+        if storage is None or self._read_only:
+            return found
+        url, key = storage.url, self._site.store_key()
+        if key is not None:
+            url = presigned(url, key, CLOCK.now(), min(LONGEST_S, self._settings.deadlines.burnin * BURNINS_SIGNED))
+        return replace(found, storage=StorageSource(url=url, path=storage.path, gbps=storage.gbps))
 
     @cached_property
     def _leaves(self) -> Mapping[str, str]:

@@ -14,12 +14,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from clusterctl.edges import detached as processes
 from clusterctl.fleet.errors import ClusterctlError, ConflictError, EnvironmentBrokenError, UsageError
-from clusterctl.fleet.event import NewEvent, Stream
+from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.payloads.runs import RunBegun, RunEnded, RunOrdered
 from clusterctl.operations import runs
 from clusterctl.operations.context import Invocation, SiteContext, new_run_id, open_site
@@ -67,20 +68,39 @@ def name_of(operation: Any) -> str:
     return str(operation.__name__).rpartition(".")[2]
 
 
-def order(context: SiteContext, request: Any, command: str, approved: str = "", *, earlier: str = "") -> RunRecord:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where an order comes from.
+
+    command   what the run is listed as (`burnin nightly`)
+    approved  digest of the approved preview; empty: any preview is approved
+    earlier   id of the run that it repeats
+    key       of the one who orders: a second order with the same key returns the first one's run; empty for none
+    """
+
+    command: str
+    approved: str = ""
+    earlier: str = ""
+    key: str = ""
+
+
+def order(context: SiteContext, request: Any, origin: Origin) -> RunRecord:
     """Order a detached run and wait until it has begun; return it.
 
     It acts as the journal's user. Raises `EnvironmentBrokenError` where its process ended before it began.
     """
+    if origin.key and (before := _with_key(context, origin.key)) is not None:
+        return before
     name = _operation_with(request)
     run = new_run_id()
     payload = RunOrdered(
         operation=name,
-        command=command,
+        command=origin.command,
         request=to_data(request),
         by=this_process(),
-        approved=approved,
-        earlier=earlier,
+        approved=origin.approved,
+        earlier=origin.earlier,
+        key=origin.key,
     )
     state_dir(context.site)
     context.journal.append([NewEvent(Stream.RUN, run, payload)])
@@ -88,6 +108,14 @@ def order(context: SiteContext, request: Any, command: str, approved: str = "", 
     program = (sys.executable, "-P", "-m", "clusterctl_cli.main", "runs", "execute", run)
     process = processes.start((*program, "--site", str(context.site.folder.resolve())), file, without=(VERBOSE,))
     return _begun(context, run, process, file)
+
+
+def _with_key(context: SiteContext, key: str) -> RunRecord | None:
+    """Return the run that was ordered with this key; None where there is none."""
+    for event in context.journal.latest(Stream.RUN, Kind.RUN_ORDERED):
+        if isinstance(event.payload, RunOrdered) and event.payload.key == key:
+            return runs.find(context, event.subject)
+    return None
 
 
 def _operation_with(request: Any) -> str:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
+from clusterctl.fleet.bmc.screen import kind_of
+
 LINES = 14
 WIDTH = 160
 _AROUND = 2
@@ -18,6 +20,8 @@ def excerpt(content: bytes, part: Iterable[str], measured: Iterable[str] = ()) -
     `part`, `measured`: words, the most specific first. The value is looked for behind the part's line, and before the
     next block of its kind: a line that begins as the part's line does.
     """
+    if kind := kind_of(content):
+        return f"(a {kind} picture of {len(content)} bytes: clusterctl nodes NODE --evidence DIGEST > FILE)"
     lines = content.decode(errors="replace").replace("\r", "").rstrip().split("\n")
     if len(lines) <= LINES:
         return "\n".join(map(_cut, lines))

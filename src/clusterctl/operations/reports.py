@@ -27,12 +27,14 @@ from clusterctl.fleet.reporting.offenders import (
     Offenders,
     offenders,
 )
+from clusterctl.fleet.reporting.rma import Rma
 from clusterctl.fleet.reporting.work_orders import Planned, WorkOrder, walking, work_orders
 from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.operations.collector import collector_paused
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.gold_pool import expiry_of
 from clusterctl.operations.node_case import SHOWN, Case, case
+from clusterctl.operations.rma import known_rmas
 from clusterctl.operations.trust import notices
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.recordings.pair_figures import PairFigure, pair_figure
@@ -55,6 +57,7 @@ class ReportOverview:
     offenders  machines and parts that failed repeatedly
     expiry     age that a gold node's burn-in may reach; None where the site names none
     links      the last judgement of the fabric's links, and when; None where there is none
+    rmas       open returns of parts to their vendors
     """
 
     site: str
@@ -65,6 +68,7 @@ class ReportOverview:
     offenders: Offenders = NONE
     expiry: timedelta | None = None
     links: tuple[datetime, FabricLinksJudged] | None = None
+    rmas: tuple[Rma, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +234,7 @@ def _overview(context: SiteContext) -> ReportOverview:
         offenders=known_offenders(context),
         expiry=expiry_of(context.site),
         links=_last_judgement(context),
+        rmas=tuple(one for one in known_rmas(context) if one.open),
     )
 
 

@@ -13,6 +13,7 @@ from clusterctl.fleet.decisions.revalidate import repair, revalidate
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.partners import ENOUGH
+from clusterctl.fleet.payloads.decisions import RevalidationOrdered
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations import bootstrap
 from clusterctl.operations.bootstrap import RunRequest, RunResult
@@ -80,6 +81,18 @@ def run(context: SiteContext, request: RevalidateRequest, control: Control) -> R
             publish(plan.context.journal, adapters.pool)
             again = RunRequest(steps=steps, limit=plan.names, partners=request.partners or lent)
             return bootstrap.run(plan.context, again, Control(None, control.on_event, control.cancelled))
+
+
+def first_step(context: SiteContext, request: RevalidateRequest) -> Step:
+    """Return the earliest step that runs again on one of the nodes. Raises `UsageError` as `preview`; asks no machine.
+
+    From `discover` or `install` on, a root disk may be overwritten.
+    """
+    nodes = tuple(context.named(selected(context, request.nodes)))
+    context, because = _with_suite(context, nodes, request)
+    decided = [event.payload for node in nodes for event in _decide(context, node, request, because).events]
+    steps = [payload.since for payload in decided if isinstance(payload, RevalidationOrdered)]
+    return min(steps, key=list(Step).index)
 
 
 def _preview(plan: _Plan) -> Preview:

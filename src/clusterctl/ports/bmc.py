@@ -8,6 +8,7 @@ from typing import Protocol, Self
 
 from clusterctl.fleet.bmc.boot import BootOnce, Post
 from clusterctl.fleet.bmc.logs import LogArchive, LogEntry
+from clusterctl.fleet.bmc.screen import Screen
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import Inventory, Serial
 from clusterctl.fleet.secret import NeverPickled
@@ -80,6 +81,10 @@ class BmcClient(BmcSettings, Protocol):
         ...
 
     def event_log(self, deadline: Deadline) -> Observed[tuple[LogEntry, ...]]: ...
+    def screen(self, deadline: Deadline) -> Observed[Screen | None]:
+        """Return what the machine's screen or console shows; None where the BMC does not give it."""
+        ...
+
     def archive_log(self, deadline: Deadline) -> Observed[LogArchive]:
         """Return all entries of the event logs that can be cleared; its evidence is to be kept."""
         ...

@@ -6,8 +6,14 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from clusterctl.site.fields import RELEASE, code_name, section, shaped, unique
+from clusterctl.site.fields import RELEASE, Secret, code_name, section, shaped, unique
 from clusterctl.site.provisioning import ExistingProvisioning, MaasProvisioning, PxeProvisioning
+from clusterctl.site.urls import object_url
+
+
+def _absolute(value: str) -> str:
+    return shaped(r"/[^\x00-\x1f]{1,400}", "an absolute path")(value) if value else value
+
 
 Rounds = Annotated[int, Field(ge=1, le=64, strict=True)]
 PairSeconds = Annotated[int, Field(ge=1, le=86_400, strict=True)]
@@ -73,6 +79,26 @@ def _installed(installers: tuple[Backend, ...]) -> str:
 
 def _series(installer: Backend) -> str:
     return "" if isinstance(installer, ExistingProvisioning) else installer.series or ""
+
+
+@section
+class StorageSettings:
+    """What the load `storage_read` reads on every node: an object by its URL, or a file by its path."""
+
+    url: Annotated[str, AfterValidator(object_url), Field(description="an object of a store, over HTTP")] = ""
+    path: Annotated[str, AfterValidator(_absolute), Field(description="a file on a network file system")] = ""
+    gbps: Annotated[float, Field(gt=0, le=10_000, description="the least rate of a node, while all nodes read")]
+    access_key: Annotated[Secret | None, Field(description="of the store; without it the object is public")] = None
+    secret_key: Secret | None = None
+    region: Annotated[str, AfterValidator(shaped(r"[a-z0-9-]{1,40}", "a region, like us-east-1"))] = "us-east-1"
+
+    def __post_init__(self) -> None:
+        if bool(self.url) == bool(self.path):
+            raise ValueError("give either url or path")
+        if (self.access_key is None) != (self.secret_key is None):
+            raise ValueError("access_key and secret_key belong together")
+        if self.path and self.access_key is not None:
+            raise ValueError("a path needs no access_key")
 
 
 @section

@@ -86,9 +86,20 @@ TcpPort = Annotated[int, Field(ge=1, le=65535, strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
 
 
+PassEntry = Annotated[
+    str,
+    AfterValidator(
+        shaped(r"(?!.*\.\.)[A-Za-z0-9_@][\w@. +/-]{0,199}", "the name of an entry in pass, like cluster/bmc")
+    ),
+]
+
+
 @section
 class SecretRef:
-    """Where a secret is kept; never the secret itself. Exactly one of env, file, vault and credential is set."""
+    """Where a secret is kept; never the secret itself. Exactly one of the places is given.
+
+    `sops_key` is the place of the secret in the file, `bmc.password`; empty where the whole file is the secret.
+    """
 
     env: str | None = None
     file: str | None = None
@@ -96,9 +107,18 @@ class SecretRef:
     vault_password_file: str | None = None
     credential: Annotated[FileName | None, Field(description="a credential that systemd passes to the service")] = None
 
+    sops: Annotated[str | None, Field(description="a file that sops encrypted")] = None
+    sops_key: Annotated[str, AfterValidator(shaped(r"([\w-]+(\.[\w-]+)*)?", "names with dots, like bmc.password"))] = ""
+    pass_entry: Annotated[PassEntry | None, Field(alias="pass", description="an entry of the password store pass")] = (
+        None
+    )
+
     def __post_init__(self) -> None:
-        if sum(ref is not None for ref in (self.env, self.file, self.vault, self.credential)) != 1:
-            raise ValueError("give exactly one of env, file, vault, credential")
+        places = (self.env, self.file, self.vault, self.credential, self.sops, self.pass_entry)
+        if sum(ref is not None for ref in places) != 1:
+            raise ValueError("give exactly one of env, file, vault, credential, sops, pass")
+        if self.sops_key and self.sops is None:
+            raise ValueError("sops_key needs sops")
         if self.vault is not None and self.vault_password_file is None:
             raise ValueError("vault needs vault_password_file")
 

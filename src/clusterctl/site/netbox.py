@@ -8,6 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from clusterctl.fleet.node import Stage
 from clusterctl.site.fields import FileName, Fingerprint, Flag, Positive, Secret, section, shaped, unique
 from clusterctl.site.urls import plain_url
 
@@ -20,6 +21,30 @@ LIVING = ("active", "planned", "staged", "failed", "offline")
 
 def _netbox_url(value: str) -> str:
     return plain_url(value, "must be the URL of NetBox, like https://netbox.example").removesuffix("/api")
+
+
+def _stages(value: Mapping[str, str]) -> Mapping[str, str]:
+    known = [stage.value for stage in Stage]
+    for name in value:
+        if name not in known:
+            raise ValueError(f"{name} is no stage: {', '.join(known)}")
+    return value
+
+
+ByStage = Annotated[Mapping[str, Slug], AfterValidator(_stages)]
+
+
+@section
+class NetboxExport:
+    """What is written back to NetBox. A stage that a mapping does not name leaves NetBox's value as it is."""
+
+    statuses: Annotated[ByStage, Field(description="stage → status of the device")] = field(default_factory=dict)
+    stage_field: Annotated[CustomField, Field(description="custom field (text) that gets the stage")] = ""
+    tags: Annotated[ByStage, Field(description="stage → slug of a tag; the others named here are taken away")] = field(
+        default_factory=dict
+    )
+    inventory: Annotated[Flag, Field(description="serials of GPUs, adapters and drives as inventory items")] = True
+    journal: Annotated[Flag, Field(description="a journal entry at each quarantine")] = True
 
 
 @section
@@ -38,6 +63,7 @@ class NetboxSettings:
         Mapping[str, FileName], Field(description="value of sku_field, or slug of a device type → SKU of the site")
     ] = field(default_factory=dict)
     bmc_mac_field: Annotated[CustomField, Field(description="custom field with the BMC's MAC address")] = ""
+    export: Annotated[NetboxExport | None, Field(description="what export netbox writes back")] = None
     ca_file: str = ""
     tls_fingerprint: Fingerprint = ""
     allow_plain_http: Flag = False

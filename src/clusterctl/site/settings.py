@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from clusterctl.site.bmc import BmcSettings
-from clusterctl.site.burnin import CheckSettings, SuiteChanges
+from clusterctl.site.burnin import CheckSettings, StorageSettings, SuiteChanges
 from clusterctl.site.configure import ConfigureSettings, WaveSettings
 from clusterctl.site.fields import FileName, Flag, Name, Positive, Secret, SecretRef, UserName, Words, section
 from clusterctl.site.netbox import NetboxSettings
@@ -16,6 +16,7 @@ from clusterctl.site.nodes import NodesSettings
 from clusterctl.site.notify import NotifySettings
 from clusterctl.site.provisioning import Installers, MaasProvisioning, PxeProvisioning
 from clusterctl.site.scheduling import NightlySettings, PublishSettings, SchedulerSettings
+from clusterctl.site.tickets import TicketSettings
 from clusterctl.site.urls import open_journal_url
 from clusterctl.site.web import WebSettings
 
@@ -157,6 +158,7 @@ class SiteSettings:
     burnin: Annotated[FileName, Field(description="the suite that admits to gold")] = "bootstrap"
     suite: SuiteChanges = SuiteChanges()
     checks: CheckSettings = CheckSettings()
+    storage: Annotated[StorageSettings | None, Field(description="what the load storage_read reads")] = None
     offenders: OffenderSettings = OffenderSettings()
     batch: Batch = Batch()
     waves: WaveSettings = WaveSettings()
@@ -171,6 +173,7 @@ class SiteSettings:
     publish: PublishSettings = PublishSettings()
     notify: NotifySettings | None = None
     netbox: NetboxSettings | None = None
+    tickets: TicketSettings | None = None
     pool: Annotated[str, Field(description="file that names the gold nodes")] = "gold.json"
     journal: JournalUrl = "sqlite:///state/journal.db"
     web: WebSettings = WebSettings()

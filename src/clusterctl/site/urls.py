@@ -32,6 +32,30 @@ def plain_url(value: str, example: str, remedy: str = "the secret belongs in a f
     return value.rstrip("/")
 
 
+def object_url(value: str) -> str:
+    """Return the URL of an object of a store, empty for empty; raise ValueError for another value."""
+    parts = _split(value)
+    if not value:
+        return value
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or len(parts.path) < 2:
+        raise ValueError("must be the URL of an object, like https://s3.example/bucket/object")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise PydanticCustomError(UNSHOWN, "the url holds a user or a query: write access_key and secret_key instead")
+    return value
+
+
+def service_url(value: str) -> str:
+    """Return the URL of a service that gets a token, without a slash at its end; raise ValueError for another value."""
+    parts = _split(value)
+    if parts is None or parts.scheme not in ("https", "http") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError("must be a URL such as https://jira.example.com")
+    if parts.username or parts.password:
+        raise PydanticCustomError(UNSHOWN, "the url holds a user or password: the token belongs in token, by reference")
+    if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "::1", "localhost"):
+        raise ValueError("must be https: a token is sent to it")
+    return value.rstrip("/")
+
+
 def journal_url(value: str) -> str:
     """Return a SQLAlchemy URL of a supported database, with or without a password; raise ValueError for another value.
 

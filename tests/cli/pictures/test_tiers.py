@@ -8,13 +8,13 @@ from clusterctl.cabling.explain.verify import verify
 from clusterctl.cabling.generate.fat_tree import PortNaming, generate
 from clusterctl.cabling.generate.racks import RackLayout
 from clusterctl.cabling.generate.shape import FabricSize, shape_of
+from clusterctl.cabling.pictures.geometry import WIDTH, draw
+from clusterctl.cabling.pictures.marks import MarkKind, marks
+from clusterctl.cabling.pictures.matrix import MOST_SINGLE, Pair, Trial, matrix
+from clusterctl.cabling.pictures.tiers import State, bands
 from clusterctl.fleet.fabric.topology import Device, DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.node import Guid
-from clusterctl_cli.pictures.geometry import WIDTH, draw
-from clusterctl_cli.pictures.marks import MarkKind, marks
-from clusterctl_cli.pictures.matrix import MOST_SINGLE, Pair, Trial, matrix
-from clusterctl_cli.pictures.tiers import State, bands
 
 SHAPE = shape_of(FabricSize(16, 2, 8, 3))
 PLAN = generate(SHAPE, PortNaming(("mlx5_0", "mlx5_1"), False), RackLayout(4, 8, 16, 16, ""))

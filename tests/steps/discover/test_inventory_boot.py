@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from clusterctl.fleet.acts import Act, ActResult, Intent
+from clusterctl.fleet.bmc.screen import Screen
 from clusterctl.fleet.errors import ClaimLostError, UnreachableError
 from clusterctl.fleet.event import NewEvent
 from clusterctl.fleet.finding import Finding, Observed, Report, Verdict
@@ -160,6 +161,17 @@ def test_time_that_runs_out_during_a_reading() -> None:
     assert bmc.readings > 1
     assert bmc.switched == [Power.ON, Power.OFF]
     assert verdicts(outcome)["gpu_count"] is Verdict.PASS
+
+
+def test_a_machine_that_does_not_end_its_boot_shows_why() -> None:
+    """Its BMC's picture is in the evidence; of one that ends it nothing is asked."""
+    shown = Screen("PNG", b"a picture")
+    bmc = Slow(ASLEEP, state=Power.OFF, after_boot=replace(WHOLE, nics=()), shown=shown)
+    (outcome,) = discover(bmc, Book(), timer=FakeTimer())
+    assert b"screen" in [item.content for item in outcome.evidence]
+    well = FakeBmc(ASLEEP, state=Power.OFF, after_boot=WHOLE, shown=shown)
+    (outcome,) = discover(well, Book(), timer=FakeTimer())
+    assert b"screen" not in [item.content for item in outcome.evidence]
 
 
 def test_a_node_that_another_run_has_taken() -> None:

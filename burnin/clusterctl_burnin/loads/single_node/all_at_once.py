@@ -1,9 +1,9 @@
 """all_at_once: GPUs, processors, memory, drives and adapters of a node work at the same time, as no other load does.
 
 Power supplies, their cords and fans have to carry all of it only then. Each load reports the same as when alone,
-but no rate is held against a limit here, since the loads take processors and PCIe from each other. A node that goes
+but no rate is held against a floor here, since the loads take processors and PCIe from each other. A node that goes
 down under it falls silent, which is its own finding. Each InfiniBand adapter writes to itself, which loads its chip and
-its PCIe link; cables and transceivers are loaded with the pairs.
+its PCIe link, and is compared with the fastest of the node; cables and transceivers are loaded with the pairs.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ LOAD = NodeLoad(
     NAME,
     _probes,
     _judge,
-    limits=(GPU_MEMORY_TEMPERATURE_MAX, MEMORY_CORRECTED_MAX),
+    limits=(GPU_MEMORY_TEMPERATURE_MAX, MEMORY_CORRECTED_MAX, adapter_load.ADAPTER_BELOW_BEST_MAX),
     needs=frozenset({Area.GPU, Area.PROCESSOR, Area.MEMORY, Area.STORAGE, Area.COOLING}),
     about=frozenset(),
 )

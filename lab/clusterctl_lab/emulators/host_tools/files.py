@@ -172,6 +172,7 @@ def _facts(machine: Machine) -> dict[str, Any]:
         "exporter_blind": machine.system.exporter_blind,
         "ofed_mixed": machine.system.ofed_mixed,
         "nvswitch_slow": machine.system.nvswitch_slow,
+        "storage_slow": machine.system.storage_slow,
         "iommu": "DMA-FQ" if machine.system.iommu_translates else "identity",
         "gpus": [{**asdict(gpu), "index": index} for index, gpu in enumerate(machine.gpus)],
         "fans": [asdict(fan) for fan in machine.fans],

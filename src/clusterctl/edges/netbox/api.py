@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from pynetbox.core.query import Request
 
-from clusterctl.edges.netbox.session import BoundedSession, NetboxConnection
+from clusterctl.edges.netbox.session import Answer, BoundedSession, NetboxConnection, NetboxRefusedError
 from clusterctl.fleet.errors import ConflictError, ParseError
 from clusterctl.fleet.peer_text import visible_line
 from clusterctl.ports import Deadline
@@ -28,6 +28,7 @@ MAX_OBJECTS = 500_000
 """Objects of one list."""
 BATCH = 100
 """Ids in one request: more would make the address longer than proxies take (8 KiB)."""
+PRECONDITION_FAILED = 412
 READINGS = 2
 """How often a list is read that has changed meanwhile."""
 Filters = Mapping[str, object]
@@ -100,6 +101,36 @@ class NetboxApi:
         ]
         return list(chain.from_iterable(self._together(listings)))
 
+    def look(self, page: str, id_: int) -> tuple[Mapping[str, Any], str]:
+        """Return one object, and its ETag: empty before NetBox 4.6."""
+        session = _Conditional(self._session)
+        return self._object(self._request(page, key=id_, http_session=session).get(), page), session.etag
+
+    def change(self, page: str, id_: int, body: Mapping[str, Any], etag: str) -> Mapping[str, Any]:
+        """Change fields of one object, and return it; only as long as it has this ETag.
+
+        Raise `ConflictError` where it was changed meanwhile, `OutcomeUnknownError` where the answer was lost.
+        """
+        session = _Conditional(self._session, etag)
+        try:
+            answer = self._request(page, key=id_, http_session=session).patch(dict(body))
+        except NetboxRefusedError as error:
+            if error.status != PRECONDITION_FAILED:
+                raise
+            remedy = "run the command again: it compares again"
+            raise ConflictError("was changed in NetBox meanwhile", where=error.where, remedy=remedy) from None
+        return self._object([answer], page)
+
+    def create(self, page: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Create one object, and return it. Raise `OutcomeUnknownError` where the answer was lost."""
+        return self._object([self._request(page).post(dict(body))], page)
+
+    def _object(self, answers: Iterable[Any], page: str) -> Mapping[str, Any]:
+        found = next(iter(answers), None)
+        if not isinstance(found, dict):
+            raise ParseError(f"NetBox's answer is no object of {page}", where=self.url)
+        return found
+
     def _together(self, listings: Iterable[Listing]) -> Iterator[list[Any]]:
         """Yield the first pages of several lists, and read the rest of those that have more."""
         waiting = [(listing, self._pool.submit(self._page, listing, 0)) for listing in listings]
@@ -140,4 +171,22 @@ class NetboxApi:
         return items, number
 
     def _request(self, page: str, **options: Any) -> Request:
-        return Request(f"{self.url}/api/{page}/", http_session=self._session, token=self._connection.token, **options)
+        common = {"http_session": self._session, "token": self._connection.token}
+        return Request(f"{self.url}/api/{page}/", **{**common, **options})
+
+
+class _Conditional:
+    """The session for one object: notes the ETag of what is read, and changes only what still has it."""
+
+    def __init__(self, session: BoundedSession, etag: str = "") -> None:
+        self._session = session
+        self.etag = etag
+
+    def get(self, url: str, **options: Any) -> Answer:
+        answer = self._session.get(url, **options)
+        self.etag = answer.headers.get("etag", "")
+        return answer
+
+    def patch(self, url: str, *, headers: Mapping[str, str], **options: Any) -> Answer:
+        condition = {"If-Match": self.etag} if self.etag else {}
+        return self._session.patch(url, headers={**headers, **condition}, **options)

@@ -246,11 +246,14 @@ def _answer(text: str, headers: Mapping[str, str]) -> Any:
 
 
 def _reason(answer: Any) -> str:
-    """Return NetBox's own reason as one bounded line: `{"detail": …}` or `{"field": ["…"]}`."""
-    if isinstance(answer, dict):
-        detail = answer.get("detail")
-        if isinstance(detail, str):
-            return visible_line(detail, 200)
-        parts = [f"{name}: {' '.join(map(str, why))}" for name, why in answer.items() if isinstance(why, list)]
-        return visible_line("; ".join(parts), 300)
-    return ""
+    """Return NetBox's own reason as one bounded line: `detail`, else the fields with what is wrong with each."""
+    if not isinstance(answer, dict):
+        return ""
+    detail = answer.get("detail")
+    return visible_line(detail if isinstance(detail, str) else "; ".join(_reasons(answer)), 300)
+
+
+def _reasons(answer: Mapping[str, Any]) -> Iterator[str]:
+    for name, why in answer.items():
+        parts = why.values() if isinstance(why, dict) else why if isinstance(why, list) else [why]
+        yield f"{name}: {' '.join(str(part) for part in parts if isinstance(part, str))}"

@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, Self
 
 from clusterctl.edges.redaction import Redaction
@@ -15,12 +15,14 @@ from clusterctl.edges.redfish.bios import BiosSettings, LogClearer
 from clusterctl.edges.redfish.boot import BootOverride, VirtualMedia
 from clusterctl.edges.redfish.pins import KnownBmcs
 from clusterctl.edges.redfish.power import PowerOnStagger, PowerSwitch, at_once, power_of
+from clusterctl.edges.redfish.screen import read_screen
 from clusterctl.edges.redfish.session import Access, Session
 from clusterctl.edges.redfish.timing import Timing
 from clusterctl.edges.redfish.update import FirmwareUpdate
 from clusterctl.fleet.bmc.accounts import Account, AccountSight, same
 from clusterctl.fleet.bmc.boot import BootOnce
 from clusterctl.fleet.bmc.logs import LogArchive
+from clusterctl.fleet.bmc.screen import Screen
 from clusterctl.fleet.errors import ClusterctlError, EdgeError
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.node import Inventory, Serial
@@ -177,6 +179,16 @@ class _RedfishClient:
         with self._located():
             entries, answers = self._session.walk(read_logs, deadline)
         return Observed(entries, (self._evidence("redfish event log", answers),))
+
+    def screen(self, deadline: Deadline) -> Observed[Screen | None]:
+        """Return what the machine's screen or console shows, as evidence; None where the BMC does not give it."""
+        with self._located():
+            found = read_screen(self._session, deadline)
+        if found is None:
+            return Observed(None)
+        content = self._redact.bytes(found.content)
+        evidence = self._kept(f"redfish screen ({found.kind})", self._session.root, content)
+        return Observed(replace(found, content=content), (evidence,))
 
     def archive_log(self, deadline: Deadline) -> Observed[LogArchive]:
         """Return all entries of the event logs that can be cleared."""

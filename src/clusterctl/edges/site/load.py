@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from clusterctl.edges.object_store import StoreKey
 from clusterctl.edges.redaction import KNOWN
 from clusterctl.edges.site.factory import read_factory
 from clusterctl.edges.site.kept_passwords import KeptPasswords
@@ -133,6 +134,15 @@ class Site:
         KNOWN.add(key.split(":"))
         return key
 
+    def store_key(self) -> StoreKey | None:
+        """Return the account of the object store, None where the site has none; reads the secrets now."""
+        storage = self.settings.storage
+        if storage is None or storage.access_key is None or storage.secret_key is None:
+            return None
+        access = resolve(storage.access_key, self.folder, self.where("storage", "access_key"))
+        secret = resolve(storage.secret_key, self.folder, self.where("storage", "secret_key"))
+        return StoreKey(access=access, secret=secret, region=storage.region)
+
     def netbox_token(self) -> str:
         """Return NetBox's token; reads the secret now."""
         netbox = self.settings.netbox
@@ -174,6 +184,7 @@ class Site:
         if self.settings.maas is not None:
             self.maas_api_key()
         self.secret_variables()
+        self.store_key()
         for ref in self.settings.site_keys:
             resolve(ref, self.folder, self.where("site_keys"))
         private_text(Path(self.path(self.settings.ssh.private_key)), self.where("ssh", "private_key"))

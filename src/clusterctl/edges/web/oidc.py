@@ -41,11 +41,15 @@ ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 
 @dataclass
 class OidcProvider:
-    """Meets `IdentityProvider`. What the provider publishes about itself is read again after `METADATA_S`."""
+    """Meets `IdentityProvider`. What the provider publishes about itself is read again after `METADATA_S`.
+
+    seconds  that one request to it may take
+    """
 
     settings: OidcSettings
     secret: str = field(repr=False)
     ca_file: str = ""
+    seconds: float = SECONDS
     _metadata: Mapping[str, Any] = field(default_factory=dict)
     _keys: KeySet | None = None
     _read_at: float = 0.0
@@ -73,7 +77,7 @@ class OidcProvider:
                 grant_type="authorization_code",
                 code=answer["code"],
                 code_verifier=request.verifier,
-                timeout=SECONDS,
+                timeout=self.seconds,
                 allow_redirects=False,
             )
             claims = self._claims(session, str(token.get("id_token", "")), request.nonce)
@@ -137,7 +141,7 @@ class OidcProvider:
         return found
 
     def _get(self, session: OAuth2Session, url: str) -> Any:
-        answer = session.get(url, withhold_token=True, timeout=SECONDS, allow_redirects=False, stream=True)
+        answer = session.get(url, withhold_token=True, timeout=self.seconds, allow_redirects=False, stream=True)
         if answer.status_code != requests.codes.ok:
             raise EdgeError(f"answers HTTP {answer.status_code}", where=url, remedy="check web.oidc.issuer")
         body = answer.raw.read(LIMITS.size + 1, decode_content=True)

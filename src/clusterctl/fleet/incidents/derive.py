@@ -133,13 +133,13 @@ def _node_change(incident: IncidentState, before: IncidentFacts, nodes: Sequence
 
 
 def _of_signals(seen: Seen, open_: Sequence[IncidentState]) -> Iterator[_Change]:
-    signals = {(*signal.facts.key, signal.facts.fault): signal for signal in seen.signals}
+    signals = {signal.facts.identity: signal for signal in seen.signals}
     skipped = {IncidentKind.NODES, *seen.unknown}
     for incident in open_:
         facts = incident.facts
         if facts is None or facts.what in skipped:
             continue
-        signal = signals.pop((*facts.key, facts.fault), None)
+        signal = signals.pop(facts.identity, None)
         if signal is None:
             yield _Change(incident.id, incident, None, "it is not seen any more")
             continue

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import singledispatch
 
 from clusterctl.fleet.event import Event, Payload
-from clusterctl.fleet.incidents.incident import IncidentState
+from clusterctl.fleet.incidents.incident import IncidentState, TicketState
 from clusterctl.fleet.payloads.incidents import (
     IncidentOpened,
     IncidentResolved,
@@ -16,6 +16,11 @@ from clusterctl.fleet.payloads.incidents import (
     MessageIntended,
     MessageQueued,
     MessageSent,
+    TicketFailed,
+    TicketFiled,
+    TicketIntended,
+    TicketNoted,
+    TicketSeen,
 )
 
 
@@ -92,3 +97,35 @@ def _failed(payload: MessageFailed, state: IncidentState, _event: Event) -> Inci
         given_up=payload.retry_at is None,
     )
     return state.with_delivery(payload.channel, failed)
+
+
+@_applied.register
+def _ticket_intended(payload: TicketIntended, state: IncidentState, event: Event) -> IncidentState:
+    return replace(state, ticket=replace(state.ticket, intended_at=event.at, intended=payload.revision))
+
+
+@_applied.register
+def _ticket_filed(payload: TicketFiled, state: IncidentState, _event: Event) -> IncidentState:
+    return replace(state, ticket=TicketState(payload.key, payload.url, payload.revision))
+
+
+@_applied.register
+def _ticket_noted(payload: TicketNoted, state: IncidentState, _event: Event) -> IncidentState:
+    return replace(state, ticket=replace(_done(state.ticket), revision=payload.revision))
+
+
+@_applied.register
+def _ticket_failed(payload: TicketFailed, state: IncidentState, _event: Event) -> IncidentState:
+    """Keep an open intent: a request that failed may have been carried out."""
+    attempts = state.ticket.attempts + 1
+    failed = replace(state.ticket, attempts=attempts, retry_at=payload.retry_at, failure=payload.reason)
+    return replace(state, ticket=failed)
+
+
+@_applied.register
+def _ticket_seen(payload: TicketSeen, state: IncidentState, _event: Event) -> IncidentState:
+    return replace(state, ticket=replace(_done(state.ticket), closed=payload.closed))
+
+
+def _done(ticket: TicketState) -> TicketState:
+    return replace(ticket, intended_at=None, attempts=0, retry_at=None, failure="")

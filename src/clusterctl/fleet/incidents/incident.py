@@ -100,6 +100,11 @@ class IncidentFacts:
         """Return a key that is equal for the same cause at the same place."""
         return self.what, self.code, self.place
 
+    @property
+    def identity(self) -> tuple[IncidentKind, str, str]:
+        """Return a key that stays the same as long as the incident lasts, also where its place changes."""
+        return self.what, self.code, self.fault or self.place
+
 
 def incident_id(facts: IncidentFacts, anchor: str) -> str:
     """Return the id of an incident. `anchor`: what distinguishes it from a later one of the same key."""
@@ -133,12 +138,38 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
+class TicketState:
+    """The ticket of an incident.
+
+    key, url     empty before it is filed
+    revision     of the incident that it has a note about; 0: none
+    intended_at  when something was begun that has no result yet, about revision `intended`; None where there is nothing
+    attempts     that failed since the last one that did not
+    retry_at     when the next attempt is due
+    """
+
+    key: str = ""
+    url: str = ""
+    revision: int = 0
+    closed: bool = False
+    intended_at: datetime | None = None
+    intended: int = 0
+    attempts: int = 0
+    retry_at: datetime | None = None
+    failure: str = ""
+
+    def due(self, now: datetime) -> bool:
+        return self.retry_at is None or now >= self.retry_at
+
+
+@dataclass(frozen=True, slots=True)
 class IncidentState:
     """An incident after all of its events. `facts` is None before its first one.
 
     revision    counts what changed, from 1; a message names it
     change      what the last update changed; why it was resolved
     deliveries  by channel
+    ticket      one without a key where none is filed
     """
 
     id: str
@@ -149,6 +180,7 @@ class IncidentState:
     revision: int = 0
     change: str = ""
     deliveries: Mapping[str, Delivery] = field(default_factory=dict)
+    ticket: TicketState = TicketState()
     last_seq: int = 0
 
     @property
@@ -157,8 +189,15 @@ class IncidentState:
 
     @property
     def unfinished(self) -> bool:
-        """Return whether something of it is left to do: it is open, or messages about it are."""
-        return self.open or any(delivery.pending for delivery in self.deliveries.values())
+        """Return whether something of it is left to do: it is open, its ticket is, or messages are to be sent."""
+        waits = any(delivery.pending for delivery in self.deliveries.values())
+        return self.open or waits or self.ticket_open
+
+    @property
+    def ticket_open(self) -> bool:
+        """Return whether it has a ticket that is open, or that lacks a note."""
+        ticket = self.ticket
+        return bool(ticket.key) and (not ticket.closed or ticket.revision < self.revision)
 
     @property
     def phase(self) -> Phase:

@@ -112,7 +112,68 @@ class AlertReceived(Payload):
         return f"alert {self.name} {'firing' if self.firing else 'resolved'}: {self.summary}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TicketIntended(Payload):
+    """A ticket is about to be created (`key` is empty), or a note on it written. Without a result: look there first.
+
+    revision  of the incident that it is about
+    """
+
+    kind: ClassVar = Kind.TICKET_INTENDED
+    revision: int
+    key: str = ""
+
+    def __str__(self) -> str:
+        return f"about to write a note on ticket {self.key}" if self.key else "about to create a ticket"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TicketFiled(Payload):
+    """The ticket exists. `found`: it was there already, made by an attempt that had no result."""
+
+    kind: ClassVar = Kind.TICKET_FILED
+    key: str
+    url: str
+    revision: int
+    found: bool = False
+
+    def __str__(self) -> str:
+        return f"ticket {self.key} {'found' if self.found else 'created'}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TicketNoted(Payload):
+    """The ticket has a note about this revision, and all before it."""
+
+    kind: ClassVar = Kind.TICKET_NOTED
+    revision: int
+
+    def __str__(self) -> str:
+        return f"ticket updated, note {self.revision}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TicketFailed(Payload):
+    kind: ClassVar = Kind.TICKET_FAILED
+    reason: str
+    retry_at: datetime
+
+    def __str__(self) -> str:
+        return f"ticket failed: {self.reason}; next attempt at {self.retry_at.isoformat()}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TicketSeen(Payload):
+    """What was read of the ticket: whether it is closed."""
+
+    kind: ClassVar = Kind.TICKET_SEEN
+    closed: bool
+
+    def __str__(self) -> str:
+        return f"ticket is {'closed' if self.closed else 'open'}"
+
+
 PAYLOADS: tuple[type[Payload], ...] = (
     IncidentOpened, IncidentUpdated, IncidentResolved, MessageQueued, MessageIntended, MessageSent, MessageFailed,
-    AlertReceived,
+    AlertReceived, TicketIntended, TicketFiled, TicketNoted, TicketFailed, TicketSeen,
 )  # fmt: skip

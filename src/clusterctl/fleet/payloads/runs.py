@@ -46,6 +46,7 @@ class RunOrdered(Payload):
     approved   digest of the approved preview; empty: any preview is approved
     by         the process that starts the run's own process
     earlier    id of the run that this one repeats
+    key        of the one who orders: a second order with the same key is the same order; empty for none
     """
 
     kind: ClassVar = Kind.RUN_ORDERED
@@ -55,6 +56,7 @@ class RunOrdered(Payload):
     by: ProcessIdentity
     approved: str = ""
     earlier: str = ""
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

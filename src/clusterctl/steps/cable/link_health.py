@@ -135,7 +135,7 @@ def judge_period(
 
     fabric  as it is now; None: as the last reading had it
     """
-    read = list(_readings(journal, list(journal.recent((Kind.FABRIC_COUNTERS_READ,), since))))
+    read = period_readings(journal, since)
     modules = known_modules(journal.latest(Stream.FABRIC, Kind.FABRIC_TRANSCEIVER_SEEN))
     window = window_over([telemetry for _, telemetry in read], limits, modules)
     if window is None:
@@ -143,6 +143,11 @@ def judge_period(
     now = fabric or read[-1][0]
     labels = fabric_labels(now, plan)
     return PeriodHealth(judge_health(now, window, labels), tuple(port_rates(now, window, labels)))
+
+
+def period_readings(journal: Journal, since: datetime) -> list[tuple[Fabric, Telemetry]]:
+    """Return the readings of counters since then that the journal can still decode, in order of their times."""
+    return list(_readings(journal, list(journal.recent((Kind.FABRIC_COUNTERS_READ,), since))))
 
 
 def _readings(journal: Journal, events: Sequence[Event]) -> Iterator[tuple[Fabric, Telemetry]]:

@@ -15,6 +15,7 @@ from clusterctl.fleet.node import Inventory
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcClient, Deadline, Post, Power
 from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.reachability import screen_of
 
 POST_S = 900.0
 """Seconds that the self-test of a machine with terabytes of memory may take."""
@@ -85,6 +86,8 @@ class InventoryBoot:
             best, evidence = seen.value, (*first.evidence, *seen.evidence)
             if not best.stale and (post is Post.DONE or not unseen(best)):
                 break
+        if best.stale or unseen(best):
+            evidence = (*evidence, *screen_of(self.bmc, deadline))
         return Observed(best, evidence)
 
 

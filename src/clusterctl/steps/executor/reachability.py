@@ -10,6 +10,7 @@ from clusterctl.fleet.errors import (
     AuthenticationError,
     BusyError,
     ClusterctlError,
+    EdgeError,
     ParseError,
     PasswordChangeError,
     PrivilegeError,
@@ -22,7 +23,7 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.formats.host.ssh import SshFailure, parse_ssh_failure
-from clusterctl.ports import BmcAddress, Bmcs, Deadline, HostAddress, Power
+from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, HostAddress, Power
 from clusterctl.ports.isolation import peer_error
 from clusterctl.steps.executor.step import Outcome
 from clusterctl_burnin.bmc_log.judge import weighs
@@ -59,6 +60,8 @@ class SshAccess:
 
 BMC_S = 20.0
 """Seconds for a BMC to report the power state and the event log."""
+SCREEN_S = 15.0
+"""Seconds for a BMC to show the machine's screen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +91,23 @@ class BmcProbe:
         try:
             with self.bmcs.open(self.address_of(name), limit) as bmc:
                 power, entries = bmc.power(limit), bmc.event_log(limit)
+                screen = screen_of(bmc, deadline) if power.value is Power.ON else ()
         except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
             broken = peer_error(error, name)
             return BmcState(f"its BMC could not be read ({broken.message})", error=broken)
         bad = [entry for entry in entries.value if entry.severity.lower() != "ok" and weighs(entry)]
         logged = f", its BMC logged: {bad[0].message}" if bad else ", its BMC logged no error"
-        words, evidence = f"power is {power.value.value}{logged}", (*power.evidence, *entries.evidence)
+        words = f"power is {power.value.value}{logged}"
+        evidence = (*power.evidence, *entries.evidence, *screen)
         return BmcState(words, power.value, evidence, entries=tuple(entries.value))
+
+
+def screen_of(bmc: BmcClient, deadline: Deadline) -> tuple[Evidence, ...]:
+    """Return what the machine shows, in a time of its own, where its BMC gives that; nothing depends on it."""
+    try:
+        return bmc.screen(Deadline.after(SCREEN_S, deadline.cancelled)).evidence
+    except (EdgeError, ParseError):
+        return ()
 
 
 def bmc_unreadable(node: NodeState, error: ClusterctlError) -> Finding:

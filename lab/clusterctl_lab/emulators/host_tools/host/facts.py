@@ -163,6 +163,7 @@ class Facts(_Record):
     ofed_mixed  NVIDIA's OFED is installed, and its kernel module is not loaded
     starts_fail each third start of a short sum over its own GPUs fails
     nvswitch_slow   traffic between its GPUs is slow
+    storage_slow    it reads from the site's storage slowly
     """
 
     name: str
@@ -193,6 +194,7 @@ class Facts(_Record):
     exporter_blind: bool
     ofed_mixed: bool
     nvswitch_slow: bool
+    storage_slow: bool
     gpus: tuple[Gpu, ...]
     hcas: tuple[Hca, ...]
     fans: tuple[Fan, ...]

@@ -14,6 +14,9 @@ Firmware inventory; recorded at UpdateService/FirmwareInventory as `Installed-<c
 
 from __future__ import annotations
 
+import base64
+import struct
+import zlib
 from collections.abc import Iterator
 
 from clusterctl_lab.emulators.redfish.dell import paths, power
@@ -97,8 +100,39 @@ def _media_resources(view: View) -> Iterator[Resource]:
 def _lifecycle_resources(_: View) -> Iterator[Resource]:
     yield {
         **head(paths.LC_SERVICE, "DellLCService.v1_3_0.DellLCService", "DellLCService"),
-        "Actions": {"#DellLCService.GetRemoteServicesAPIStatus": {"target": paths.LC_STATUS}},
+        "Actions": {
+            "#DellLCService.GetRemoteServicesAPIStatus": {"target": paths.LC_STATUS},
+            "#DellLCService.ExportServerScreenShot": {
+                "FileType@Redfish.AllowableValues": ["LastCrashScreenShot", "Preview", "ServerScreenShot"],
+                "target": paths.LC_SCREEN,
+            },
+        },
     }
+
+
+def screen(view: View) -> Resource:
+    """DellLCService.ExportServerScreenShot: a picture in Base64; here a grey one, whose shade shows the state.
+
+    Nothing where it is off.
+    """
+    if not view.power:
+        return {"ServerScreenShotFile": ""}
+    shade = 60 if view.posting else 120 if view.running else 180
+    return {"ServerScreenShotFile": base64.b64encode(_png(shade)).decode()}
+
+
+_WIDTH, _HEIGHT = 64, 40
+
+
+def _png(shade: int) -> bytes:
+    """Return a picture of one shade (W3C, Portable Network Graphics: 8 bits of grey a pixel)."""
+    rows = (b"\0" + bytes([shade]) * _WIDTH) * _HEIGHT
+    head = struct.pack(">IIBBBBB", _WIDTH, _HEIGHT, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", head) + _chunk(b"IDAT", zlib.compress(rows)) + _chunk(b"IEND", b"")
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
 def remote_services(view: View) -> Resource:

@@ -73,6 +73,6 @@ DELL = Assembled(
     LANGUAGE,
     logs.login,
     bios.ATTRIBUTES,
-    questions={paths.LC_STATUS: manager.remote_services},
+    questions={paths.LC_STATUS: manager.remote_services, paths.LC_SCREEN: manager.screen},
 )
 """iDRAC9."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from clusterctl.cabling.explain.verify import Verification
 from clusterctl.cabling.labels import PlanLabels
+from clusterctl.cabling.pictures.marks import Mark, MarkKind
+from clusterctl.cabling.pictures.tiers import Band, Tile
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.natural_order import natural_key
-from clusterctl_cli.pictures.marks import Mark, MarkKind
-from clusterctl_cli.pictures.tiers import Band, Tile
 
 RACK_UNITS = 48
 
@@ -25,6 +25,7 @@ class PortCell:
 
     label: str
     far: str
+    far_device: str
     code: str
 
 
@@ -39,6 +40,16 @@ class PortMap:
     def ports(self) -> int:
         """Number of ports that are cabled or planned."""
         return sum(len(cells) for _, cells in self.boards)
+
+
+def device_ports(
+    rows: Iterable[Band], plan: WiringPlan, verification: Verification, found: Iterable[Mark], labels: PlanLabels
+) -> dict[str, PortMap]:
+    """Return the map of each device with ports that are planned or cabled, hosts as well, by name."""
+    far = _far_ends(plan, verification)
+    codes = _codes(found)
+    tiles = [tile for row in rows for tile in row.tiles if tile.device in far]
+    return {tile.device: PortMap(tile, _boards(far[tile.device], codes, labels)) for tile in tiles}
 
 
 def port_maps(
@@ -85,7 +96,7 @@ def _cell(port: PortName, far: PortName, codes: Mapping[PortName, MarkKind], lab
     cage = labels.cage(port)
     label = f"{port.number} ({cage})" if cage else str(port.number)
     name = f"{far.device} {f'port {far.port}' if far.port.isdigit() else far.port}"
-    return PortCell(label, name, codes[port].code if port in codes else "fine")
+    return PortCell(label, name, far.device, codes[port].code if port in codes else "fine")
 
 
 @dataclass(frozen=True, slots=True)

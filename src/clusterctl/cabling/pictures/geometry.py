@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from clusterctl_cli.pictures.marks import Mark, MarkKind
-from clusterctl_cli.pictures.tiers import Band, Group, State, Tile
+from clusterctl.cabling.pictures.marks import Mark, MarkKind
+from clusterctl.cabling.pictures.tiers import Band, Group, State, Tile
 
 WIDTH = 1160
 TILE, _STEP = 16, 19
@@ -107,17 +107,24 @@ def _place_group(
 
 
 def _curves(tiles: Iterable[PlacedTile], found: Iterable[Mark]) -> tuple[tuple[Curve, ...], int]:
-    """Return the curves, the worst first. Links between two absent devices are left out: their tiles show it."""
+    """Return the curves, the worst first, and the number of those that are not drawn.
+
+    Links between two absent devices are left out: their tiles show it. A device that counters name otherwise than the
+    plan has no tile: its links are not drawn.
+    """
     at = {placed.tile.device: placed for placed in tiles}
     pairs: Counter[tuple[MarkKind, str, str]] = Counter()
+    unplaced: set[tuple[str, str]] = set()
     for mark in found:
         a, b = sorted((mark.a.device, mark.b.device))
-        if not at[a].tile.state is at[b].tile.state is State.ABSENT:
+        if a not in at or b not in at:
+            unplaced.add((a, b))
+        elif not at[a].tile.state is at[b].tile.state is State.ABSENT:
             pairs[mark.kind, a, b] += 1
     ordered = sorted(pairs, key=lambda key: (_ORDER[key[0]], key))
     drawn = ordered[:_MOST_CURVES]
     curves = tuple(_curve(kind, at[a], at[b], pairs[kind, a, b]) for kind, a, b in drawn)
-    return curves, len(ordered) - len(drawn)
+    return curves, len(ordered) - len(drawn) + len(unplaced)
 
 
 def _curve(kind: MarkKind, a: PlacedTile, b: PlacedTile, links: int) -> Curve:

@@ -12,10 +12,10 @@ from itertools import chain
 from clusterctl.cabling.explain.verify import Verification
 from clusterctl.cabling.infer.rules import tiers as switch_tiers
 from clusterctl.cabling.names import named_cables
+from clusterctl.cabling.pictures.marks import Mark, MarkKind
 from clusterctl.fleet.fabric.topology import DeviceKind, Fabric, PortId
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.natural_order import natural_key
-from clusterctl_cli.pictures.marks import Mark, MarkKind
 
 _GUID = re.compile(r" \[[0-9a-f]{16}\]$")
 _NUMBER = re.compile(r"[\W_]*\d+\D*$")
@@ -39,6 +39,21 @@ class State(enum.Enum):
     def code(self) -> str:
         """A name for style sheets."""
         return self.name.lower()
+
+    @property
+    def short(self) -> str:
+        """The state in two or three words, without its number."""
+        return _SHORT[self]
+
+
+_SHORT = {
+    State.FINE: "nothing wrong",
+    State.SUSPECT: "warnings",
+    State.TOUCHED: "misses absent devices",
+    State.BAD: "bad links",
+    State.ABSENT: "not seen",
+    State.STRANGE: "not planned",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,116 @@
+"""What the web page costs over a fleet: time of each page with many open pages, and memory of the service.
+
+    python -m benchmarks.web_load [--nodes 4096] [--streams 50] [--requests 40]
+
+The journal is that of benchmarks.fleet_report. `clusterctl web` runs as a process of its own; the streams are open all
+the time, and while the pages are asked for, one node after the other gets an event, which each stream receives.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+
+from benchmarks.fleet_report import fill, name_of
+from clusterctl.edges.web.accounts import AccountFile
+from clusterctl.fleet.access import Role
+from clusterctl.fleet.event import Kind
+from clusterctl.operations.context import SiteContext, open_site
+from tests.edges.site.ready import write_ready_site
+from tests.events import new_event
+
+PATHS = ("/", f"/nodes/{name_of(0)}", "/work-orders", "/nights", "/api/v1/nodes", "/metrics")
+PER_USER = 10
+
+
+async def follow(base: str, token: str, received: list[int]) -> None:
+    """Hold one page's stream open, and count the bytes that it receives."""
+    async with (
+        httpx.AsyncClient(timeout=None) as client,
+        client.stream("GET", f"{base}/changes?since=999999999", headers={"Authorization": f"Bearer {token}"}) as answer,
+    ):
+        answer.raise_for_status()
+        async for chunk in answer.aiter_bytes():
+            received[0] += len(chunk)
+
+
+async def load(context: SiteContext, base: str, tokens: Sequence[str], options: argparse.Namespace) -> None:
+    received = [0]
+    streams = [
+        asyncio.create_task(follow(base, tokens[number // PER_USER], received)) for number in range(options.streams)
+    ]
+    seconds: dict[str, list[float]] = {path: [] for path in PATHS}
+    async with httpx.AsyncClient(timeout=120, headers={"Authorization": f"Bearer {tokens[0]}"}) as client:
+        for number in range(options.requests):
+            host = {"address": f"10.9.{number // 250}.{number % 250 + 1}"}
+            context.journal.append([new_event("node", f"id-{name_of(number)}", Kind.NODE_ADDRESSED, host)])
+            for path in PATHS:
+                began = time.monotonic()
+                (await client.get(base + path)).raise_for_status()
+                seconds[path].append(time.monotonic() - began)
+    alive = sum(not stream.done() for stream in streams)
+    for stream in streams:
+        stream.cancel()
+    for stream in streams:
+        with suppress(asyncio.CancelledError, httpx.HTTPError):
+            await stream
+    print(f"{alive} of {options.streams} streams open to the end; {received[0] / 1e6:.1f} MB received")
+    for path, found in seconds.items():
+        p95 = statistics.quantiles(found, n=20)[-1]
+        print(f"{path}: median {1000 * statistics.median(found):.0f} ms, p95 {1000 * p95:.0f} ms")
+
+
+def memory_mb(pid: int) -> float:
+    """The most memory that the process has had at a time."""
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    return int(found[1]) / 1024 if found else 0.0
+
+
+def cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=4096)
+    parser.add_argument("--streams", type=int, default=50)
+    parser.add_argument("--requests", type=int, default=40)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        site = Path(folder) / "site"
+        write_ready_site(site)
+        context = open_site(site)
+        fill(context, options.nodes)
+        file, now = AccountFile(site / "state" / "web"), datetime.now(UTC)
+        tokens = [
+            file.add_token(f"reader{number}", Role.VIEWER, "root", now, now + timedelta(days=1))
+            for number in range(1 + options.streams // PER_USER)
+        ]
+        argv = [sys.executable, "-m", "clusterctl_cli.main", "web", "--site", str(site), "--listen", "127.0.0.1:0"]
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as served:
+            try:
+                assert served.stdout is not None
+                address = re.search(r"http://[^/]+", served.stdout.readline())
+                assert address is not None
+                asyncio.run(load(context, address[0], tokens, options))
+                print(f"the service: {memory_mb(served.pid):.0f} MB at most, {cpu_s(served.pid):.1f} s of CPU")
+            finally:
+                served.terminate()
+        context.journal.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,284 @@
+"""A folder of recorded logs of one job, read on all processors.
+
+    DIR/job.json            what the scheduler recorded (formats/job_facts.py); may be missing
+    DIR/FILE                logs of the whole job (slurm-123.out)
+    DIR/HOST/kernel.log     the host's kernel log: dmesg -T, dmesg -x, or journalctl -k
+    DIR/HOST/FILE           logs of the job's ranks on that host
+    DIR/**/nccl_trace_rank_N, DIR/**/comm_lib_trace_rank_N   dumps of PyTorch's flight recorder
+    DIR/HOST/pyspy_rank_N.json     stacks of a rank: py-spy dump --json
+    DIR/HOST/kernel_stack_rank_N   /proc/PID/stack of a rank
+
+Text that ends in `.gz` is unpacked. Symbolic links are not followed. What cannot be read is reported as missing.
+"""
+
+from __future__ import annotations
+
+import gzip
+import multiprocessing
+import os
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from clusterctl.fleet.errors import ParseError, UsageError
+from clusterctl.formats.flight_recorder import MAX_BYTES, RankRecord, parse_dump
+from clusterctl.formats.job_facts import JobFacts, moment, parse_facts
+from clusterctl.formats.job_lines import TimeReader
+from clusterctl.formats.py_spy import parse_dump as parse_py_spy
+from clusterctl.formats.py_spy import parse_kernel_stack
+from clusterctl.formats.training_steps import step_of
+from clusterctl.jobs.evidence import Observation, Progress, Source, Stack
+from clusterctl.jobs.scan import LogFile, scan
+
+FACTS = "job.json"
+KERNEL = frozenset({"kernel.log", "kernel.log.gz", "dmesg.txt", "dmesg.log"})
+MAX_FILES = 200_000
+_PIECE = 4 << 20
+_SHARE = 64 << 20
+"""Bytes that one process reads at a time; less than this in all is read without one."""
+_TAIL = 256 << 10
+"""Bytes of a log's end in which its last step is looked for."""
+_DUMP = re.compile(r"(?:nccl|comm_lib)_trace_rank_(\d{1,7})$")
+_PY_SPY = re.compile(r"pyspy_rank_(\d{1,7})\.json$")
+_KERNEL_STACK = re.compile(r"kernel_stack_rank_(\d{1,7})$")
+_FACTS_BYTES = 64 << 20
+_STACK_BYTES = 16 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderEvidence:
+    """What a folder holds."""
+
+    facts: JobFacts
+    observations: tuple[Observation, ...] = ()
+    records: tuple[RankRecord, ...] = ()
+    stacks: tuple[Stack, ...] = ()
+    progress: Progress | None = None
+    missing: tuple[str, ...] = ()
+    bytes_read: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A range of a log, for one process. `end` is None for a packed file, which is read as a whole."""
+
+    path: Path
+    log: LogFile
+    start: int
+    end: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _StackFile:
+    """A file with a stack of one rank: the kernel's, or that of the interpreter."""
+
+    path: Path
+    host: str
+    rank: int
+    kernel: bool
+
+
+@dataclass(slots=True)
+class _Files:
+    """The files of a folder by what they are."""
+
+    logs: list[tuple[Path, LogFile, int]] = field(default_factory=list)
+    dumps: list[tuple[Path, int]] = field(default_factory=list)
+    stacks: list[_StackFile] = field(default_factory=list)
+
+
+def read_folder(folder: Path) -> FolderEvidence:
+    """Read the folder. Raises `UsageError` where it holds no log, or where `job.json` is wrong."""
+    files = _files(folder)
+    if not files.logs and not files.dumps and not files.stacks:
+        raise UsageError(
+            "holds no log", where=str(folder), remedy="put the job's logs into it (docs/how-to/job-why.md)"
+        )
+    facts = _facts(folder)
+    times = TimeReader(_reference(facts, files), facts.zone)
+    missing: list[str] = []
+    observations = tuple(one for part in _scanned(files, times, missing) for one in part)
+    return FolderEvidence(
+        facts=facts,
+        observations=observations,
+        records=tuple(_records(files, missing)),
+        stacks=tuple(_stacks(files, missing)),
+        progress=_progress(files, times),
+        missing=tuple(missing),
+        bytes_read=sum(size for _, _, size in files.logs),
+    )
+
+
+def _files(folder: Path) -> _Files:
+    found = _Files()
+    for number, (path, entry) in enumerate(_walk(folder, 0)):
+        if number >= MAX_FILES:
+            remedy = "give the folder of one job"
+            raise UsageError(f"holds more than {MAX_FILES} files", where=str(folder), remedy=remedy)
+        name, parts = str(path.relative_to(folder)), path.relative_to(folder).parts
+        host = parts[0] if len(parts) > 1 else ""
+        if match := _DUMP.search(path.name):
+            found.dumps.append((path, int(match[1])))
+        elif match := _PY_SPY.search(path.name) or _KERNEL_STACK.search(path.name):
+            found.stacks.append(_StackFile(path, host, int(match[1]), path.suffix != ".json"))
+        elif name != FACTS:
+            source = Source.KERNEL if path.name in KERNEL else Source.JOB
+            log = LogFile(name=name, host=host, source=source)
+            found.logs.append((path, log, entry.stat(follow_symlinks=False).st_size))
+    return found
+
+
+def _walk(folder: Path, depth: int) -> Iterator[tuple[Path, os.DirEntry[str]]]:
+    """Yield the plain files of a folder and of those within it, sorted; at most eight folders deep."""
+    try:
+        with os.scandir(folder) as entries:
+            ordered = sorted(entries, key=lambda entry: entry.name)
+    except OSError as error:
+        raise UsageError(
+            f"cannot be read: {error.strerror}", where=str(folder), remedy="give a folder of logs"
+        ) from None
+    for entry in ordered:
+        if entry.is_file(follow_symlinks=False):
+            yield Path(entry.path), entry
+        elif entry.is_dir(follow_symlinks=False) and depth < 8:
+            yield from _walk(Path(entry.path), depth + 1)
+
+
+def _facts(folder: Path) -> JobFacts:
+    file = folder / FACTS
+    if not file.is_file():
+        return JobFacts(version=1)
+    try:
+        with file.open("rb") as raw:
+            return parse_facts(raw.read(_FACTS_BYTES).decode(), where=str(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot be read: {error}", where=str(file), remedy="write it as UTF-8") from None
+    except ParseError as error:
+        raise UsageError(error.message, where=error.where, remedy="docs/how-to/job-why.md has its fields") from None
+
+
+def _reference(facts: JobFacts, files: _Files) -> datetime:
+    """Return a moment at or after all lines: the job's end, else the newest file's."""
+    ended = moment(facts.ended, facts, where=FACTS)
+    if ended is not None:
+        return ended
+    newest = max((path.stat().st_mtime for path, _, _ in files.logs), default=0.0)
+    return datetime.fromtimestamp(newest, UTC)
+
+
+def _scanned(files: _Files, times: TimeReader, missing: list[str]) -> Iterator[tuple[Observation, ...]]:
+    parts = [part for path, log, size in files.logs for part in _parts(path, log, size)]
+    total = sum(size for _, _, size in files.logs)
+    workers = min(len(os.sched_getaffinity(0)), len(parts), max(1, total // _SHARE))
+    if workers < 2:
+        results: Iterable[tuple[tuple[Observation, ...], str]] = (_scan_part(part, times) for part in parts)
+        yield from _kept(results, missing)
+        return
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(workers, context) as pool:
+        running = pool.map(_scan_part, parts, [times] * len(parts), chunksize=1 if len(parts) < 1000 else 32)
+        yield from _kept(running, missing)
+
+
+def _kept(
+    results: Iterable[tuple[tuple[Observation, ...], str]], missing: list[str]
+) -> Iterator[tuple[Observation, ...]]:
+    for observations, problem in results:
+        if problem:
+            missing.append(problem)
+        yield observations
+
+
+def _parts(path: Path, log: LogFile, size: int) -> Sequence[_Part]:
+    if path.suffix == ".gz":
+        return [_Part(path, log, 0, None)]
+    return [_Part(path, log, start, min(size, start + _SHARE)) for start in range(0, size, _SHARE)]
+
+
+def _scan_part(part: _Part, times: TimeReader) -> tuple[tuple[Observation, ...], str]:
+    """Return the observations of a part, and why it could not be read; empty where it could."""
+    try:
+        with part.path.open("rb") as raw:
+            return scan(_pieces(raw, part), part.log, times), ""
+    except (OSError, EOFError, zlib.error) as error:
+        return (), f"{part.log.name}: {error.strerror if isinstance(error, OSError) and error.strerror else error}"
+
+
+def _pieces(raw: BinaryIO, part: _Part) -> Iterator[tuple[int, bytes]]:
+    """Yield whole lines; a part begins with the first line that begins in it, and ends with the last one."""
+    stream = cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if part.end is None else raw
+    at = part.start
+    if part.start:
+        stream.seek(part.start - 1)
+        at = part.start - 1 + len(stream.readline())
+    while part.end is None or at < part.end:
+        piece = stream.read(_PIECE if part.end is None else min(_PIECE, part.end - at))
+        if not piece:
+            return
+        piece += stream.readline(_PIECE)
+        yield at, piece
+        at += len(piece)
+
+
+def _records(files: _Files, missing: list[str]) -> Iterator[RankRecord]:
+    for path, rank in files.dumps:
+        try:
+            with path.open("rb") as raw:
+                yield parse_dump(raw.read(MAX_BYTES + 1), rank=rank, where=path.name)
+        except OSError as error:
+            missing.append(f"{path.name}: {error.strerror}")
+        except ParseError as error:
+            missing.append(f"{path.name}: {error.message}")
+
+
+def _stacks(files: _Files, missing: list[str]) -> Iterator[Stack]:
+    """Yield one stack for each rank: of its interpreter, and of the kernel where it waits there."""
+    frames: dict[int, tuple[str, ...]] = {}
+    kernel: dict[int, tuple[str, ...]] = {}
+    hosts: dict[int, str] = {}
+    for file in files.stacks:
+        try:
+            with file.path.open("rb") as raw:
+                text = raw.read(_STACK_BYTES).decode(errors="replace")
+            if file.kernel:
+                kernel[file.rank] = parse_kernel_stack(text)
+            else:
+                frames[file.rank] = parse_py_spy(text, where=file.path.name)
+            hosts[file.rank] = file.host
+        except OSError as error:
+            missing.append(f"{file.path.name}: {error.strerror}")
+        except ParseError as error:
+            missing.append(f"{file.path.name}: {error.message}")
+    for rank in sorted(hosts):
+        yield Stack(rank=rank, host=hosts[rank], frames=frames.get(rank, ()), kernel=kernel.get(rank, ()))
+
+
+def _progress(files: _Files, times: TimeReader) -> Progress | None:
+    """Return the last step that any log of the job shows."""
+    found = [
+        progress
+        for path, log, size in files.logs
+        if log.source is Source.JOB and path.suffix != ".gz"
+        if (progress := _last_step(path, size, times)) is not None
+    ]
+    return max(found, key=lambda one: one.iteration, default=None)
+
+
+def _last_step(path: Path, size: int, times: TimeReader) -> Progress | None:
+    try:
+        with path.open("rb") as raw:
+            raw.seek(max(0, size - _TAIL))
+            lines = raw.read(_TAIL).decode(errors="replace").replace("\r", "\n").split("\n")
+    except OSError:
+        return None  # the scan of the same file reports it
+    for number in range(len(lines) - 1, -1, -1):
+        step = step_of(lines[number])
+        if step is not None:
+            above = reversed(lines[max(0, number - 40) : number + 1])
+            return Progress(iteration=step.number, at=next((at for line in above if (at := times.read(line))), None))
+    return None

@@ -1,0 +1,126 @@
+"""Dumps of PyTorch's NCCL flight recorder: a pickle of each rank (torch/csrc/distributed/c10d/FlightRecorder).
+
+A dump is a file of a user: only plain values are read, no class is ever built. Versions 2.3 to 2.10. A rank of which
+the dump is missing or cut is a finding, not an error of the reader.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from clusterctl.fleet.errors import ParseError
+
+MAX_BYTES = 64 * 1024 * 1024
+_MAJOR = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupState:
+    """How far one rank came in one process group.
+
+    sequence   number of the last collective operation that it enqueued; -1 for none
+    completed  number of the last one that it completed; -1 for none
+    created    when the first operation that is not complete was enqueued, in seconds since 1970; None where all are
+    operation  its name (`nccl:all_reduce`)
+    """
+
+    group: str
+    members: int
+    sequence: int
+    completed: int
+    created: float | None = None
+    operation: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankRecord:
+    """The dump of one rank."""
+
+    rank: int
+    version: str
+    groups: tuple[GroupState, ...]
+
+
+class _Plain(pickle.Unpickler):
+    """Reads numbers, texts and containers of them."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        raise pickle.UnpicklingError(f"holds the class {module[:60]}.{name[:60]}")
+
+    def persistent_load(self, pid: Any) -> Any:
+        raise pickle.UnpicklingError(f"refers to an object outside of it: {str(pid)[:60]}")
+
+
+def parse_dump(content: bytes, *, rank: int, where: str) -> RankRecord:
+    """Return the dump of a rank. Raises `ParseError` where it is cut, too large, or holds anything but plain values."""
+    if len(content) > MAX_BYTES:
+        raise ParseError(f"is larger than {MAX_BYTES >> 20} MiB", where=where)
+    try:
+        document = _Plain(io.BytesIO(content)).load()
+    except Exception as error:
+        raise ParseError(f"is no whole dump of the flight recorder: {type(error).__name__}", where=where) from error
+    if not isinstance(document, Mapping) or not isinstance(document.get("entries"), list | tuple):
+        raise ParseError("holds no entries", where=where)
+    version = str(document.get("version", ""))[:20]
+    if not version.startswith(f"{_MAJOR}."):
+        raise ParseError(f"has version {version!r}; {_MAJOR}.x can be read", where=where)
+    return RankRecord(rank=rank, version=version, groups=tuple(_groups(document, where)))
+
+
+def _groups(document: Mapping[str, Any], where: str) -> Iterable[GroupState]:
+    """Yield the state of each group; a group without an entry is one in which nothing was enqueued."""
+    sizes = _sizes(document.get("pg_config"))
+    entries: dict[str, list[Mapping[str, Any]]] = {name: [] for name in sizes}
+    for entry in document["entries"]:
+        if not isinstance(entry, Mapping):
+            raise ParseError("holds an entry that is no mapping", where=where)
+        if not entry.get("is_p2p"):
+            entries.setdefault(_group(entry), []).append(entry)
+    for name, found in entries.items():
+        yield _state(name, sizes.get(name, 0), found)
+
+
+def _group(entry: Mapping[str, Any]) -> str:
+    name = entry.get("process_group")
+    return str(name[0] if isinstance(name, list | tuple) and name else entry.get("pg_id", ""))[:100]
+
+
+def _sizes(config: Any) -> dict[str, int]:
+    """Return the number of members of each group; `ranks` is a text like `[0, 1, 2]`."""
+    if not isinstance(config, Mapping):
+        return {}
+    found = {}
+    for name, group in config.items():
+        ranks = group.get("ranks", "") if isinstance(group, Mapping) else ""
+        text = str(ranks)[: 1 << 20]
+        found[str(name)[:100]] = len([part for part in text.strip("[]() ").split(",") if part.strip()])
+    return found
+
+
+def _state(name: str, members: int, entries: Iterable[Mapping[str, Any]]) -> GroupState:
+    ordered = sorted(entries, key=_sequence)
+    done = [entry for entry in ordered if entry.get("state") == "completed"]
+    open_ = [entry for entry in ordered if entry.get("state") != "completed"]
+    first = open_[0] if open_ else None
+    return GroupState(
+        group=name,
+        members=members,
+        sequence=_sequence(ordered[-1]) if ordered else -1,
+        completed=_sequence(done[-1]) if done else -1,
+        created=_created(first) if first is not None else None,
+        operation=str(first.get("profiling_name", ""))[:100] if first is not None else "",
+    )
+
+
+def _sequence(entry: Mapping[str, Any]) -> int:
+    value = entry.get("collective_seq_id")
+    return value if isinstance(value, int) else -1
+
+
+def _created(entry: Mapping[str, Any]) -> float | None:
+    value = entry.get("time_created_ns")
+    return value / 1e9 if isinstance(value, int | float) else None

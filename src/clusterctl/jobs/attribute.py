@@ -1,0 +1,129 @@
+"""Chooses the cause of a failure among the candidates of `causes` and `hangs`.
+
+1. What came after the job was ended by an order, or long before the job's last step, is no cause.
+2. The surest candidate wins: proven, likely, unknown. Within `AROUND` the order of two errors means nothing.
+3. Of equally sure candidates the first wins; all others follow from it, or have nothing to do with it.
+4. An order of the scheduler wins only where nothing else came before it.
+5. An unknown suspect that earlier failures blame, too, is likely.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from clusterctl.fleet.blame import Certainty, Failure, Layer
+from clusterctl.jobs.attribution import Action, Attribution, Candidate
+from clusterctl.jobs.case import AROUND, Case
+from clusterctl.jobs.causes import CAUSES
+from clusterctl.jobs.evidence import JobEvidence
+from clusterctl.jobs.hangs import HANGS
+
+WENT_ON = timedelta(minutes=10)
+"""A job that made a step so long after an error did not fail with it."""
+_AFTER_ORDER = timedelta(seconds=5)
+_LAST = datetime.max.replace(tzinfo=UTC)
+_ENDED_WELL = frozenset({"COMPLETED"})
+_OF_HOSTS = (Layer.HARDWARE, Layer.FABRIC, Layer.UNKNOWN)
+
+
+def attribute(evidence: JobEvidence) -> Attribution:
+    """Return the cause of the failure, what else it may be, and what follows from it."""
+    case = Case(evidence)
+    found = [candidate for rule in (*CAUSES, *HANGS) for candidate in rule(case)]
+    found = _before_the_order([_repeated(evidence, one) for one in found if not _went_on(evidence, one)])
+    ranked = sorted(found, key=_order)
+    cause = ranked[0] if ranked else _nothing(evidence)
+    return Attribution(
+        job=evidence.job,
+        cause=cause,
+        others=_others(cause, ranked[1:]),
+        consequences=_consequences(case, cause),
+        unmeasured=evidence.missing,
+    )
+
+
+def _order(candidate: Candidate) -> tuple[int, int, datetime]:
+    """Sort by certainty, then orders of the scheduler last, then by time."""
+    return candidate.certainty.rank, candidate.failure is Failure.ENDED, candidate.at or _LAST
+
+
+def _went_on(evidence: JobEvidence, candidate: Candidate) -> bool:
+    progress = evidence.progress
+    if progress is None or progress.at is None or candidate.at is None or candidate.failure is Failure.ENDED:
+        return False
+    return progress.at - candidate.at > WENT_ON
+
+
+def _before_the_order(found: Iterable[Candidate]) -> list[Candidate]:
+    """Return the candidates without what came after an order of the scheduler: processes that end log errors."""
+    candidates = list(found)
+    ordered = min((one.at for one in candidates if one.failure is Failure.ENDED and one.at), default=None)
+    if ordered is None:
+        return candidates
+    latest = ordered + _AFTER_ORDER
+    before = [one for one in candidates if one.failure is Failure.ENDED or (one.at is not None and one.at <= latest)]
+    causes = [one for one in before if one.failure is not Failure.ENDED and one.certainty is not Certainty.UNKNOWN]
+    return causes or before
+
+
+def _repeated(evidence: JobEvidence, candidate: Candidate) -> Candidate:
+    """Return the candidate with what earlier failures of its suspects add."""
+    hosts = {suspect.host for suspect in candidate.suspects} - {""}
+    past = sorted({one.job for one in evidence.earlier if hosts & {*one.hosts}})
+    if not past or candidate.layer not in _OF_HOSTS:
+        return candidate
+    because = (*candidate.because, f"the suspect was blamed before: job {', '.join(past[:3])}")
+    sure = Certainty.LIKELY if candidate.certainty is Certainty.UNKNOWN else candidate.certainty
+    return replace(candidate, because=because, certainty=sure)
+
+
+def _nothing(evidence: JobEvidence) -> Candidate:
+    """Return the answer where no rule has found anything."""
+    facts = evidence.scheduler
+    if facts.state in _ENDED_WELL:
+        return Candidate(
+            rule="completed",
+            failure=Failure.ENDED,
+            layer=Layer.SCHEDULER,
+            certainty=Certainty.PROVEN,
+            cause="the job completed",
+            action=Action.NOTHING,
+            remedy="nothing is to be done",
+            at=facts.ended,
+        )
+    code = f", exit code {facts.exit_code}" if facts.exit_code is not None else ""
+    return Candidate(
+        rule="no_evidence",
+        failure=Failure.CRASH,
+        layer=Layer.UNKNOWN,
+        certainty=Certainty.UNKNOWN,
+        cause=f"no line of the evidence is known to end a job (state {facts.state or 'unknown'}{code})",
+        action=Action.INVESTIGATE,
+        remedy="read the last lines of each rank's log, and collect what is missing",
+        at=facts.ended,
+    )
+
+
+def _others(cause: Candidate, rest: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """Return the other causes that the evidence may have: without what the cause explains."""
+    hosts = {suspect.host for suspect in cause.suspects}
+    kept = []
+    for one in rest:
+        same_host = bool(hosts & {suspect.host for suspect in one.suspects} - {""})
+        near = cause.at is None or one.at is None or abs(one.at - cause.at) <= AROUND
+        explained = same_host or (one.certainty is Certainty.UNKNOWN and cause.failure is not Failure.ENDED)
+        if not (near and explained):
+            kept.append(one)
+    return tuple(kept[:5])
+
+
+def _consequences(case: Case, cause: Candidate) -> dict[str, int]:
+    """Return how many lines of each rule follow from the cause."""
+    counts: Counter[str] = Counter()
+    for one in case.consequences:
+        if one is not cause.first:
+            counts[one.rule] += one.times
+    return dict(counts.most_common(8))

@@ -1,0 +1,317 @@
+"""Rules that find the cause of a crash: each yields candidates. `docs/reference/attribution.md` has them in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+from clusterctl.fleet.blame import Certainty, Failure, Layer, Persistence
+from clusterctl.jobs.attribution import Action, Candidate, Suspect
+from clusterctl.jobs.case import Case, shared
+from clusterctl.jobs.evidence import Observation, Source
+
+Rule = Callable[[Case], Iterator[Candidate]]
+_FULL = frozenset({"disk_full"})
+_ORDERS = frozenset({"TIMEOUT", "CANCELLED", "PREEMPTED", "DEADLINE"})
+_PAIRS = ("ib_retry_exceeded", "ib_completion", "nccl_qp", "nccl_connect")
+_ON_ONE_GPU = ("cuda_illegal_access", "cuda_launch", "segfault", "xid_13", "xid_31")
+_SWITCH_HOSTS = 3
+_BMC = timedelta(minutes=10)
+
+
+def broken_parts(case: Case) -> Iterator[Candidate]:
+    """Blame the part of a host that reports its own error; links of many hosts at once: what they share."""
+    found = [one for one in case.of_layers(Layer.HARDWARE, Layer.FABRIC, Layer.SYSTEM_SOFTWARE) if _of_a_part(one)]
+    together = [near for near in shared(found, lambda one: one.rule) if _fabric(near) and _hosts(near) >= _SWITCH_HOSTS]
+    for near in together:
+        hosts = sorted({one.host for one in near})
+        yield replace(
+            _from("shared_fabric", near[0]),
+            certainty=Certainty.LIKELY,
+            cause=f"{len(hosts)} hosts lost their links at once: a switch, or a cable that they share",
+            action=Action.WAIT,
+            because=(f"within a minute on {_listed(hosts)}",),
+        )
+    shown = {id(one) for near in together for one in near}
+    for one in found:
+        if id(one) not in shown:
+            yield replace(_from("broken_part", one), suspects=(_suspect(case, one),), because=_links(case, one))
+
+
+def lost_nodes(case: Case) -> Iterator[Candidate]:
+    """Blame the hardware of a node that the scheduler lost; the BMC proves it by an event at that time."""
+    lines = {one.meaning.parts.get("node", ""): one for one in case.of_rules("slurm_node_failure")}
+    names = dict.fromkeys((*case.evidence.scheduler.failed_nodes, *lines))
+    for node in (name for name in names if name or not case.evidence.scheduler.failed_nodes):
+        line = lines.get(node)
+        at = line.at if line and line.at else case.evidence.scheduler.ended
+        events = [one for one in case.evidence.bmc if one.host == node and (at is None or abs(one.at - at) <= _BMC)]
+        yield Candidate(
+            rule="lost_node",
+            error=line.rule if line else "",
+            failure=Failure.CRASH,
+            layer=Layer.HARDWARE,
+            certainty=Certainty.PROVEN if events else Certainty.LIKELY,
+            cause=f"the scheduler lost the node {node or 'of which it gives no name'}",
+            action=Action.RESTART_WITHOUT,
+            remedy="read the BMC's event log and the power state of the node; restart without it",
+            suspects=(Suspect(host=node),) if node else (),
+            at=min((event.at for event in events), default=at),
+            because=tuple(f"BMC of {event.host}: {event.text}" for event in events),
+            first=line,
+        )
+
+
+def storage(case: Case) -> Iterator[Candidate]:
+    """Blame the storage, proven, for files that several hosts cannot use within a minute; of one host, its mount."""
+    found = [one for one in case.of_layers(Layer.STORAGE) if one.rule not in _FULL]
+    several = tuple(shared(found, lambda one: one.meaning.blame.layer))
+    for near in several:
+        hosts = sorted({one.host for one in near})
+        yield replace(
+            _from("shared_storage", near[0]),
+            certainty=Certainty.PROVEN,
+            cause=f"shared storage did not serve {len(hosts)} hosts",
+            action=Action.WAIT,
+            remedy="check the storage servers and the network to them; drain no host for it",
+            because=(f"within a minute on {_listed(hosts)}",),
+        )
+    if not several:
+        yield from (replace(_from("storage_of_one_host", one), suspects=(_suspect(case, one),)) for one in found[:1])
+    for one in case.of_rules(*_FULL):
+        yield replace(_from("storage_full", one), action=Action.STOP)
+
+
+def memory(case: Case) -> Iterator[Candidate]:
+    """Blame the application where kernel, scheduler or CUDA report that it used up its memory."""
+    for one in case.of_layers(Layer.APPLICATION):
+        if one.source is Source.KERNEL and one.rule == "kernel_node":
+            yield replace(_from("host_memory", one), suspects=(_suspect(case, one),), action=Action.STOP)
+    for one in (*case.of_rules("slurm_out_of_memory")[:1], *case.of_rules("cuda_out_of_memory")[:1]):
+        yield replace(_from("memory_used_up", one), action=Action.STOP)
+    if case.evidence.scheduler.state == "OUT_OF_MEMORY" and not case.of_rules("slurm_out_of_memory"):
+        yield Candidate(
+            rule="memory_used_up",
+            failure=Failure.CRASH,
+            layer=Layer.APPLICATION,
+            certainty=Certainty.PROVEN,
+            cause="a task used more host memory than its job may",
+            action=Action.STOP,
+            remedy="give the job more memory (--mem), or use fewer data loader workers",
+            persistence=Persistence.PERSISTENT,
+            at=case.evidence.scheduler.ended,
+            because=("the scheduler's state is OUT_OF_MEMORY",),
+        )
+
+
+def no_number(case: Case) -> Iterator[Candidate]:
+    """Blame program or data for NaN at one step on several hosts; where it recurs on one host, silent corruption."""
+    found = case.of_rules("nan")
+    if not found:
+        return
+    first, iteration = found[0], _iteration(case, found)
+    hosts = sorted({one.host for one in found} - {""})
+    elsewhere = [
+        past
+        for past in case.evidence.earlier
+        if past.rule == "nan"
+        and past.iteration is not None
+        and past.iteration == iteration
+        and {*hosts} - {*past.hosts}
+    ]
+    here = [past for past in case.evidence.earlier if past.rule == "nan" and {*hosts} & {*past.hosts}]
+    if elsewhere:
+        because: tuple[str, ...] = (f"job {elsewhere[0].job} had it at the same step on {_listed(elsewhere[0].hosts)}",)
+        judged = _nan(first, Layer.APPLICATION, Certainty.PROVEN, because)
+    elif len(hosts) > 1:
+        judged = _nan(first, Layer.APPLICATION, Certainty.LIKELY, (f"on {len(hosts)} hosts: {_listed(hosts)}",))
+    elif hosts and (first.rank is not None or "rank" in first.meaning.parts):
+        because = (f"on {hosts[0]} alone", *(f"job {past.job} had it on this host, too" for past in here[:1]))
+        judged = _nan(first, Layer.HARDWARE, Certainty.LIKELY if here else Certainty.UNKNOWN, because)
+        judged = replace(judged, suspects=(_suspect(case, first),))
+    else:
+        judged = _nan(first, Layer.APPLICATION, Certainty.UNKNOWN, ("no rank reports it as its own",))
+    yield replace(judged, iteration=iteration)
+
+
+def gpu_or_program(case: Case) -> Iterator[Candidate]:
+    """Blame the program for the same GPU error on several hosts; on a host that had it before, the host."""
+    found = case.of_rules(*_ON_ONE_GPU)
+    several = tuple(shared(found, lambda one: one.rule))
+    for near in several:
+        because = (f"within a minute on {_listed(sorted({one.host for one in near}))}",)
+        yield replace(
+            _from("same_error_on_hosts", near[0]),
+            layer=Layer.APPLICATION,
+            certainty=Certainty.LIKELY,
+            action=Action.STOP,
+            because=because,
+        )
+    if several:
+        return
+    for one in found[:1]:
+        past = [earlier for earlier in case.evidence.earlier if earlier.rule == one.rule and one.host in earlier.hosts]
+        if past and one.host:
+            yield replace(
+                _from("same_error_on_one_host", one),
+                layer=Layer.HARDWARE,
+                certainty=Certainty.LIKELY,
+                action=Action.RESTART_WITHOUT,
+                suspects=(_suspect(case, one),),
+                because=(f"job {past[0].job} had it on {one.host}, too",),
+            )
+        else:
+            yield replace(_from("error_of_a_program", one), action=Action.RESTART, suspects=(_suspect(case, one),))
+
+
+def network_pairs(case: Case) -> Iterator[Candidate]:
+    """Blame the host that most of the failed pairs of hosts share; else the pair."""
+    found = case.of_rules(*_PAIRS)
+    pairs = [(one, one.host, case.host_of(one.meaning.parts.get("peer", ""))) for one in found]
+    open_ = [pair for pair in pairs if not {pair[1], pair[2]} & case.own_errors]
+    if not open_:
+        return
+    ends = {frozenset({a, b} - {""}) for _, a, b in open_}
+    counts = Counter(host for pair in ends for host in pair)
+    most, times = counts.most_common(1)[0] if counts else ("", 0)
+    first = open_[0][0]
+    if times > 1 and list(counts.values()).count(times) == 1:
+        because = (f"{times} of {len(ends)} pairs have {most} in common", *_counters(case, {most}))
+        yield replace(_from("host_of_failed_pairs", first), suspects=(Suspect(host=most),), because=because)
+        return
+    hosts = sorted({host for host in (open_[0][1], open_[0][2]) if host})
+    peer = first.meaning.parts.get("peer", "")
+    because = (f"between {first.host or 'a host'} and {peer or 'its peer'}", *_counters(case, set(hosts)))
+    yield replace(_from("failed_pair", first), suspects=tuple(Suspect(host=host) for host in hosts), because=because)
+
+
+def programs(case: Case) -> Iterator[Candidate]:
+    """Blame the program for an exception: proven on several ranks, likely on one; then data loader and framework."""
+    exceptions = case.of_rules("python_exception")
+    for one in exceptions[:1]:
+        kind = one.meaning.parts.get("exception", "")
+        same = {other.rank for other in exceptions if other.meaning.parts.get("exception", "") == kind} - {None}
+        sure = len(same) > 1
+        yield replace(
+            _from("exception", one),
+            certainty=Certainty.PROVEN if sure else Certainty.LIKELY,
+            cause=f"the program raised {kind}",
+            action=Action.STOP,
+            because=(f"on {len(same)} ranks",) if sure else (),
+        )
+    for one in case.of_layers(Layer.DATA)[:1]:
+        yield replace(_from("data_loader", one), action=Action.STOP, suspects=(_suspect(case, one),))
+    for one in case.of_layers(Layer.FRAMEWORK)[:1]:
+        again = any(past.rule == one.rule for past in case.evidence.earlier)
+        yield replace(
+            _from("framework", one),
+            action=Action.STOP if again else Action.RESTART,
+            because=("an earlier attempt had it, too",) if again else (),
+        )
+    for one in case.of_rules("ib_remote_access", "nccl_usage")[:1]:
+        yield replace(_from("error_of_a_program", one), action=Action.STOP)
+
+
+def orders(case: Case) -> Iterator[Candidate]:
+    """Report the order with which the scheduler ended the job: time limit, cancellation, pre-emption."""
+    for one in case.of_layers(Layer.SCHEDULER)[:1]:
+        yield replace(_from("ended_by_order", one), action=Action.NOTHING)
+        return
+    facts = case.evidence.scheduler
+    if facts.state in _ORDERS:
+        yield Candidate(
+            rule="ended_by_order",
+            failure=Failure.ENDED,
+            layer=Layer.SCHEDULER,
+            certainty=Certainty.PROVEN,
+            cause=f"the scheduler ended the job: {facts.state}",
+            action=Action.NOTHING,
+            remedy="restart from the last checkpoint where the job is not done",
+            persistence=Persistence.TRANSIENT,
+            at=facts.ended,
+        )
+
+
+CAUSES: tuple[Rule, ...] = (
+    broken_parts, lost_nodes, storage, memory, no_number, gpu_or_program, network_pairs, programs, orders,
+)  # fmt: skip
+
+
+def _of_a_part(one: Observation) -> bool:
+    """Return True where no other rule of this module judges the line."""
+    return one.rule not in (*_ON_ONE_GPU, *_PAIRS, "slurm_node_failure", "nan")
+
+
+def _from(rule: str, one: Observation) -> Candidate:
+    """Return a candidate that rests on a line, as its meaning gives it."""
+    blame = one.meaning.blame
+    return Candidate(
+        rule=rule,
+        error=one.rule,
+        failure=one.meaning.failure,
+        layer=blame.layer,
+        certainty=blame.certainty,
+        persistence=blame.persistence,
+        cause=one.meaning.meaning,
+        remedy=one.meaning.remedy,
+        action=Action.RESTART_WITHOUT,
+        at=one.at,
+        first=one,
+    )
+
+
+def _nan(first: Observation, layer: Layer, certainty: Certainty, because: tuple[str, ...]) -> Candidate:
+    hardware = layer is Layer.HARDWARE
+    what = "a host computes wrongly (silent corruption)" if hardware else "the program or its data"
+    return replace(
+        _from("no_number", first),
+        layer=layer,
+        certainty=certainty,
+        action=Action.RESTART_WITHOUT if hardware else Action.STOP,
+        cause=f"a loss or gradient is no number: {what}",
+        because=because,
+    )
+
+
+def _suspect(case: Case, one: Observation) -> Suspect:
+    parts = one.meaning.parts
+    rank = one.rank if one.rank is not None else int(parts["rank"]) if "rank" in parts else None
+    host = one.host or (case.evidence.ranks.get(rank, "") if rank is not None else "") or parts.get("node", "")
+    named = next((f"{name} {parts[name]}" for name in _PARTS if name in parts), "")
+    return Suspect(host=host, part=named, rank=rank)
+
+
+_PARTS = ("gpu", "nvswitch", "hca", "nic", "nvme", "drive", "memory", "pci", "device")
+
+
+def _iteration(case: Case, found: Iterable[Observation]) -> int | None:
+    """Return the step of the error: as its line names it, else the one after the last that was made."""
+    named = next((one.meaning.parts["iteration"] for one in found if "iteration" in one.meaning.parts), None)
+    if named is not None:
+        return int(named)
+    return case.evidence.progress.iteration + 1 if case.evidence.progress else None
+
+
+def _fabric(near: tuple[Observation, ...]) -> bool:
+    return near[0].meaning.blame.layer is Layer.FABRIC
+
+
+def _hosts(near: tuple[Observation, ...]) -> int:
+    return len({one.host for one in near} - {""})
+
+
+def _links(case: Case, one: Observation) -> tuple[str, ...]:
+    return _counters(case, {one.host}) if one.meaning.blame.layer is Layer.FABRIC else ()
+
+
+def _counters(case: Case, hosts: set[str]) -> tuple[str, ...]:
+    risen = [one for one in case.evidence.links if one.host in hosts and one.increase > 0]
+    return tuple(f"{one.counter} of {one.host} {one.device} rose by {one.increase}" for one in risen[:4])
+
+
+def _listed(hosts: Iterable[str]) -> str:
+    names = list(hosts)
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(names[:5]) + more

@@ -1,0 +1,114 @@
+"""Why a job failed: evidence collected, attributed, and what is to be done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clusterctl.edges.job_logs import FolderEvidence, read_folder
+from clusterctl.formats.job_facts import JobFacts, moment
+from clusterctl.jobs.attribute import attribute
+from clusterctl.jobs.attribution import Attribution
+from clusterctl.jobs.evidence import JobEvidence, Progress, SchedulerFacts
+
+if TYPE_CHECKING:
+    from clusterctl.operations.context import SiteContext
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhyRequest:
+    """`logs`: a folder of recorded logs (docs/how-to/job-why.md); `record`: add the answer to the site's journal."""
+
+    logs: Path
+    record: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhyResult:
+    """The attribution, and what it rests on: hosts, lines that a rule knows, bytes that were read.
+
+    recorded  it was added to the journal
+    earlier   failures of the last weeks that it was held against; None without a site
+    """
+
+    attribution: Attribution
+    hosts: int
+    lines: int
+    bytes_read: int
+    progress: Progress | None = None
+    recorded: bool = False
+    earlier: int | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """0: a cause was found; 1: it is unknown."""
+        return 0 if self.attribution.cause.certainty.value != "unknown" else 1
+
+
+def run(request: WhyRequest, context: SiteContext | None = None) -> WhyResult:
+    """Attribute the failure that a folder has the logs of. Reaches no host.
+
+    With a site, failures that its journal holds are evidence of recurrence.
+    """
+    folder = read_folder(request.logs)
+    evidence = evidence_of(folder)
+    found = attribute(evidence)
+    earlier: int | None = None
+    recorded = False
+    if context is not None:
+        from clusterctl.operations.job_history import earlier_failures, record
+
+        evidence = replace(evidence, earlier=earlier_failures(context, found))
+        earlier = len(evidence.earlier)
+        found = attribute(evidence)
+        recorded = request.record and record(context, found)
+    return WhyResult(
+        attribution=found,
+        hosts=len(evidence.hosts),
+        lines=sum(one.times for one in evidence.observations),
+        bytes_read=folder.bytes_read,
+        progress=evidence.progress,
+        recorded=recorded,
+        earlier=earlier,
+    )
+
+
+def evidence_of(folder: FolderEvidence) -> JobEvidence:
+    """Return the evidence of a folder: hosts of ranks and addresses are those of `job.json`, and of its node list."""
+    facts = folder.facts
+    return JobEvidence(
+        job=facts.job,
+        observations=folder.observations,
+        scheduler=_scheduler(facts),
+        progress=folder.progress,
+        records=folder.records,
+        stacks=folder.stacks,
+        ranks=_ranks(facts, folder),
+        addresses=facts.addresses,
+        missing=folder.missing,
+    )
+
+
+def _scheduler(facts: JobFacts) -> SchedulerFacts:
+    return SchedulerFacts(
+        state=facts.state.split(" ")[0],
+        exit_code=facts.exit_code,
+        signal=facts.signal,
+        nodes=facts.nodes,
+        failed_nodes=facts.failed_nodes,
+        started=moment(facts.started, facts, where="started"),
+        ended=moment(facts.ended, facts, where="ended"),
+    )
+
+
+def _ranks(facts: JobFacts, folder: FolderEvidence) -> Mapping[int, str]:
+    """Return the host of each rank: as recorded, else as the logs in the folders of hosts show it."""
+    if facts.ranks:
+        return {int(rank): host for rank, host in facts.ranks.items()}
+    seen: dict[int, set[str]] = {one.rank: {one.host} for one in folder.stacks if one.host}
+    for one in folder.observations:
+        if one.rank is not None and one.host:
+            seen.setdefault(one.rank, set()).add(one.host)
+    return {rank: next(iter(hosts)) for rank, hosts in seen.items() if len(hosts) == 1}

@@ -1,0 +1,223 @@
+"""What commands print with `--json` and the API answers: the same keys. They are contracts: keys are only added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from clusterctl.fleet.bmc.accounts import Rotation
+from clusterctl.fleet.codec import inventory_to_data, payload_to_data, report_to_data
+from clusterctl.fleet.decisions.waiver import Waiver, waiver_of
+from clusterctl.fleet.event import Event
+from clusterctl.fleet.finding import Finding
+from clusterctl.fleet.payloads.hardware import FabricFault, FabricLinksJudged
+from clusterctl.fleet.quantity import Bound, Quantity
+from clusterctl.fleet.reporting.work_orders import WorkOrder
+from clusterctl.fleet.state import NodeState, NodeSummary, OperatorHold
+
+if TYPE_CHECKING:
+    from clusterctl.operations.explanation import Explanation
+    from clusterctl.operations.nights import NightSummary
+    from clusterctl.operations.reports import WorkOrders
+
+
+def node_json(node: NodeSummary | NodeState, now: datetime) -> dict[str, Any]:
+    """Return one node of `nodes --json`, which is a stable contract."""
+    cause, remedy = cause_and_remedy(node, now)
+    return {
+        "name": node.name,
+        "stage": node.stage.value,
+        "verdict": node.verdict.value,
+        "since": node.since.isoformat() if node.since else None,
+        "cause": cause,
+        "remedy": remedy,
+        "serial": node.serial,
+        "bmc": node.bmc,
+        "rack": node.location.rack,
+        "unit": node.location.unit,
+        "stopped_at": node.stopped_at.value if node.stopped_at else None,
+        "stopped_by": node.stopped_by or None,
+        "hold": hold_json(node.hold) if node.hold is not None and node.held(now) else None,
+        "waivers": [waiver_json(waiver, now) for waiver in node.waivers],
+    }
+
+
+def cause_and_remedy(node: NodeSummary | NodeState, now: datetime) -> tuple[str, str]:
+    """Return what blocks the node, and the remedy. An operator's hold comes before the gate's decision."""
+    if node.hold is None or not node.held(now):
+        return node.cause, node.remedy
+    cause = f"{node.hold}; {node.cause}" if node.cause else str(node.hold)
+    return cause, f"clusterctl release {node.name} --reason '…' lifts the hold"
+
+
+def hold_json(hold: OperatorHold) -> dict[str, Any]:
+    return {
+        "by": hold.by,
+        "reason": hold.reason,
+        "since": hold.at.isoformat(),
+        "until": hold.until.isoformat() if hold.until else None,
+    }
+
+
+def waiver_json(waiver: Waiver, now: datetime) -> dict[str, Any]:
+    """Return the waiver. `active` is False once it has ended: at the next decision the finding counts again."""
+    return {
+        "check": waiver.check,
+        "subject": waiver.subject,
+        "by": waiver.by,
+        "reason": waiver.reason,
+        "since": waiver.at.isoformat(),
+        "until": waiver.until.isoformat(),
+        "active": waiver.active(now),
+    }
+
+
+def finding_json(finding: Finding, waiver: Waiver | None = None) -> dict[str, Any]:
+    """Return one finding, as every `--json` gives it; `waiver`: the waiver that covers it, if there is one."""
+    return {
+        "check": finding.check,
+        "verdict": finding.verdict.value,
+        "code": finding.code.value,
+        "subject": finding.subject,
+        "serial": finding.serial,
+        "cause": finding.cause,
+        "measured": value_json(finding.measured),
+        "expected": value_json(finding.expected),
+        "remedy": finding.remedy,
+        "root": finding.root,
+        "evidence": list(finding.evidence),
+        "waived": str(waiver) if waiver is not None else None,
+    }
+
+
+def value_json(value: Quantity | Bound | str | None) -> dict[str, Any] | str | None:
+    """Return `{"value":…, "unit":…}` of a quantity, `{"low":…, "high":…, "unit":…}` of a bound; a word as it is."""
+    if isinstance(value, Quantity):  # not by `asdict`: a fleet has tens of thousands
+        return {"value": value.value, "unit": value.unit}
+    if isinstance(value, Bound):
+        return {"low": value.low, "high": value.high, "unit": value.unit}
+    return value
+
+
+def event_json(event: Event) -> dict[str, Any]:
+    """Return one event of `logs --json`."""
+    return {
+        "seq": event.seq,
+        "at": event.at.isoformat(),
+        "run": event.run,
+        "actor": event.actor,
+        "kind": event.kind.value,
+        "data": payload_to_data(event.payload),
+        "evidence": list(event.evidence),
+    }
+
+
+def password_json(password: Rotation | None) -> dict[str, Any] | None:
+    """Return the password's entry in `why --json`; null where clusterctl never changed it."""
+    if password is None:
+        return None
+    return {"number": password.number, "since": password.at.isoformat(), "owed": password.owed}
+
+
+def fault_json(fault: FabricFault) -> dict[str, Any]:
+    return {
+        "kind": fault.kind,
+        "subjects": list(fault.subjects),
+        "cause": fault.cause,
+        "action": fault.action,
+        "rack": fault.rack,
+        "links": fault.links,
+        "nodes": list(fault.nodes),
+    }
+
+
+def links_json(judged: FabricLinksJudged | None) -> dict[str, object] | None:
+    """Return the health of the links as data; None where it was not read."""
+    if judged is None:
+        return None
+    return {
+        "verdict": judged.verdict,
+        "links": judged.links,
+        "proven": judged.proven,
+        "bad": judged.bad,
+        "seconds": judged.seconds,
+        "causes": list(judged.causes),
+        "more": judged.more,
+        "reason": judged.reason,
+    }
+
+
+def work_orders_json(sheet: WorkOrders) -> dict[str, Any]:
+    """Return `{"site":…, "simulated":…, "at":…, "orders":[…], "held":[…]}`."""
+    return {
+        "site": sheet.site,
+        "simulated": sheet.simulated,
+        "at": sheet.at.isoformat(),
+        "orders": [order_json(order) for order in sheet.orders],
+        "held": [{"name": node.name} | hold_json(node.hold) for node in sheet.held if node.hold is not None],
+    }
+
+
+def order_json(order: WorkOrder) -> dict[str, Any]:
+    return {
+        "order": order.number,
+        "rack": order.location.rack,
+        "unit": order.location.unit,
+        "nodes": [
+            {
+                "name": node.name,
+                "serial": node.serial,
+                "rack": node.location.rack,
+                "unit": node.location.unit,
+                "stage": node.stage.value,
+                "stopped_at": node.stopped_at.value,
+            }
+            for node in order.nodes
+        ],
+        "part": order.part,
+        "slot": order.slot,
+        "serial": order.serial,
+        "cables": list(order.cables),
+        "findings": [finding_json(finding) for finding in order.findings],
+        "remedies": list(order.remedies),
+        "notes": list(order.notes),
+        "evidence": list(order.evidence),
+        "write_back": order.write_back,
+        "written_back_with": dict(order.later),
+    }
+
+
+def why_json(explanation: Explanation) -> dict[str, Any]:
+    """Return one node of `why --json`."""
+    node, now = explanation.node, explanation.at
+    return node_json(node, now) | {
+        "findings": [finding_json(one, waiver_of(one, node.waivers, now)) for one in explanation.findings],
+        "bmc_password": password_json(explanation.password),
+        "repeated": list(explanation.repeated),
+    }
+
+
+def node_details_json(state: NodeState, events: Iterable[Event], now: datetime) -> dict[str, Any]:
+    """Return one node of `nodes NODE --json`: with its parts, last reports and history."""
+    return node_json(state, now) | {
+        "inventory": inventory_to_data(state.inventory) if state.inventory else None,
+        "reports": {step: report_to_data(report) for step, report in state.reports.items()},
+        "history": [event_json(event) for event in events],
+    }
+
+
+def night_json(night: NightSummary) -> dict[str, Any]:
+    """Return one night: nodes that it tested, those that are no longer gold, and those that were not given back."""
+    return {
+        "run": night.run,
+        "began": night.began.isoformat(),
+        "closes": night.closes.isoformat(),
+        "percent": night.percent,
+        "ended": night.ended.isoformat() if night.ended else None,
+        "reason": night.reason,
+        "tested": list(night.tested),
+        "failed": list(night.failed),
+        "stuck": dict(night.hung),
+        "links": links_json(night.links),
+    }

@@ -1,0 +1,308 @@
+"""Export of a site's state to NetBox: stage, status, tags, inventory items, and a journal entry at each quarantine.
+
+Every run looks at NetBox first, notes what it is about to write, and then writes one node after the other. After a kill
+the same command goes on: what NetBox has already is not written again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from clusterctl.edges.netbox.api import Listing, NetboxApi
+from clusterctl.edges.netbox.export_record import ExportRecord, export_file, read_export_record
+from clusterctl.edges.netbox.reading import site_id
+from clusterctl.fleet.errors import (
+    AuthenticationError,
+    CancelledError,
+    ClusterctlError,
+    ConflictError,
+    EdgeError,
+    UnreachableError,
+    UsageError,
+)
+from clusterctl.fleet.event import Kind
+from clusterctl.fleet.node import Stage
+from clusterctl.fleet.state import NodeState
+from clusterctl.formats.netbox.records import DEVICE_FIELDS, Device, read_device, read_list
+from clusterctl.formats.netbox.writing import (
+    DEVICE,
+    ENTRY_FIELDS,
+    ITEM_FIELDS,
+    Entry,
+    Item,
+    device_body,
+    entry_body,
+    item_body,
+    marker,
+    read_entry,
+    read_item,
+)
+from clusterctl.operations.context import SiteContext
+from clusterctl.operations.netbox_export_plan import SET, NodeExport, ValueChange, device_changes, item_changes
+from clusterctl.operations.netbox_import import connection, settings_of
+from clusterctl.operations.operation import Control, Effect, Event, Failure, Outcome, Preview, Result
+from clusterctl.ports import Deadline
+from clusterctl.site.netbox import NetboxExport
+
+OPERATION = "export netbox"
+ITEMS, ENTRIES, DEVICES = "dcim/inventory-items", "extras/journal-entries", "dcim/devices"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetboxExportRequest:
+    """Nothing to choose: the site names what is exported."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportPreview(Preview):
+    """`changes` by node and field; those that are kept were changed by a person in NetBox."""
+
+    changes: tuple[ValueChange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    exports: tuple[NodeExport, ...]
+    skipped: Mapping[str, str]
+    record: ExportRecord
+
+
+def _wanted(context: SiteContext) -> NetboxExport:
+    found = settings_of(context.site).export
+    if found is None:
+        remedy = "write export: under netbox: (docs/how-to/netbox.md)"
+        raise UsageError("the site does not name what is exported", where=context.site.where("netbox"), remedy=remedy)
+    return found
+
+
+def _opened(context: SiteContext, control: Control) -> NetboxApi:
+    seconds = settings_of(context.site).seconds
+    return NetboxApi(connection(context.site), Deadline.after(seconds, control.cancelled))
+
+
+def preview(context: SiteContext, _request: NetboxExportRequest) -> ExportPreview:
+    """Return what would be written, per node and value."""
+    with _opened(context, Control()) as api:
+        return _preview(context, _plan(context, api))
+
+
+def _preview(context: SiteContext, plan: _Plan) -> ExportPreview:
+    acting = [export for export in plan.exports if export.acts]
+    url = settings_of(context.site).url
+    kept = [change for export in plan.exports for change in export.changes if change.kept]
+    return ExportPreview(
+        operation=OPERATION,
+        question=f"Write {len(acting)} nodes to {url}?" if acting else "Nothing differs. Go on?",
+        effects=tuple(Effect(node=export.node, text=_words(export)) for export in acting),
+        skipped=plan.skipped,
+        warnings=tuple(_kept(change) for change in kept),
+        changes=tuple(change for export in plan.exports for change in export.changes),
+    )
+
+
+def _words(export: NodeExport) -> str:
+    return ", ".join([*map(str, export.written), *(["journal entry of its quarantine"] if export.mark else [])])
+
+
+def _kept(change: ValueChange) -> str:
+    was = f"NetBox has {change.before}" if change.before else "it was removed in NetBox"
+    return f"{change.node}: {change.field} would be {change.after}, but {was} by a person, and is kept"
+
+
+def _plan(context: SiteContext, api: NetboxApi) -> _Plan:
+    """Compare the journal with NetBox."""
+    wanted, netbox = _wanted(context), settings_of(context.site)
+    record = read_export_record(export_file(context.site.folder), f"{netbox.url} {netbox.site}")
+    site = site_id(api, netbox.site, context.site.where("netbox", "site"))
+    listed = api.read_all(Listing(page=DEVICES, filters={"site_id": [site]}, fields=DEVICE_FIELDS))
+    readable = read_list(listed, read_device, "device", DEVICES)[0]
+    devices = [device for device in readable if device.role in netbox.node_roles]
+    names = {node.name for node in context.site.nodes}
+    states = [state for state in context.journal.states() if state.name in names and state.stage is not Stage.RETIRED]
+    pairs, skipped = matched(states, devices)
+    items = _items(api, [device.id for _, device in pairs]) if wanted.inventory else {}
+    marks = _missing_marks(context, api, pairs) if wanted.journal else {}
+    exports = []
+    for state, device in pairs:
+        changes, same = device_changes(state, device, wanted, record)
+        if wanted.inventory:
+            more, known = item_changes(state, device, items.get(device.id, ()), record)
+            changes, same = [*changes, *more], {**same, **known}
+        exports.append(
+            NodeExport(
+                node=state.name,
+                device=device,
+                changes=tuple(changes),
+                same=same,
+                mark=marks.get(device.id, ""),
+                cause=state.cause,
+                remedy=state.remedy,
+            )
+        )
+    return _Plan(tuple(exports), skipped, record)
+
+
+def matched(
+    states: Iterable[NodeState], devices: Sequence[Device]
+) -> tuple[list[tuple[NodeState, Device]], dict[str, str]]:
+    """Return each node with its device, by serial; by name only where one of the two has no serial.
+
+    The mapping has the nodes without a device, with the reason.
+    """
+    times = Counter(device.serial.casefold() for device in devices)
+    by_serial = {device.serial.casefold(): device for device in devices if device.serial}
+    by_name = {device.name.lower(): device for device in devices}
+    pairs: list[tuple[NodeState, Device]] = []
+    skipped: dict[str, str] = {}
+    for state in sorted(states, key=lambda one: one.name):
+        serial = (state.serial or state.expected_serial or "").casefold()
+        device = by_serial.get(serial) or by_name.get(state.name)
+        if device is None:
+            skipped[state.name] = "NetBox has no device with its serial or name"
+        elif serial and times[serial] > 1:
+            skipped[state.name] = f"NetBox has {times[serial]} devices with its serial"
+        elif serial and device.serial and device.serial.casefold() != serial:
+            skipped[state.name] = f"NetBox has the serial {device.serial} for it, which is another machine"
+        else:
+            pairs.append((state, device))
+    return pairs, skipped
+
+
+def _items(api: NetboxApi, devices: Sequence[int]) -> Mapping[int, Sequence[Item]]:
+    listed = api.read_by(Listing(page=ITEMS, filters={}, fields=ITEM_FIELDS), "device_id", devices)
+    found: dict[int, list[Item]] = defaultdict(list)
+    for item in read_list(listed, read_item, "inventory item", ITEMS)[0]:
+        found[item.device].append(item)
+    return found
+
+
+def _missing_marks(
+    context: SiteContext, api: NetboxApi, pairs: Sequence[tuple[NodeState, Device]]
+) -> Mapping[int, str]:
+    """Return the mark of the last quarantine of each node in quarantine whose entry NetBox does not have."""
+    stopped = {state.id: device.id for state, device in pairs if state.stage is Stage.QUARANTINED}
+    if not stopped:
+        return {}
+    last = {event.subject: event.seq for event in context.journal.histories(stopped.keys(), {Kind.NODE_QUARANTINED})}
+    listing = Listing(page=ENTRIES, filters={"assigned_object_type": DEVICE}, fields=ENTRY_FIELDS)
+    listed = api.read_by(listing, "assigned_object_id", list(stopped.values()))
+    known: dict[int, set[str]] = defaultdict(set)
+    entries: list[Entry] = read_list(listed, read_entry, "journal entry", ENTRIES)[0]
+    for entry in entries:
+        known[entry.device] |= entry.markers
+    marks = {device: marker(context.site.settings.name, last[node]) for node, device in stopped.items() if node in last}
+    return {device: mark for device, mark in marks.items() if mark not in known[device]}
+
+
+def run(context: SiteContext, _request: NetboxExportRequest, control: Control) -> Result:
+    """Write what differs, one node after the other. A node that fails stops no other. Events: `Event`."""
+    with _opened(context, control) as api:
+        plan = _plan(context, api)
+        control.require(_preview(context, plan))
+        file = export_file(context.site.folder)
+        _note(plan)
+        plan.record.write(file)
+        try:
+            outcomes, stopped, cancelled = _write_all(plan, _wanted(context), api, control)
+        finally:
+            plan.record.write(file)
+    kept = [change for export in plan.exports for change in export.changes if change.kept]
+    return Result(
+        operation=OPERATION,
+        outcomes=tuple(outcomes),
+        skipped={**plan.skipped, **{f"{one.node} {one.field}": "changed by a person in NetBox" for one in kept}},
+        stopped=stopped,
+        cancelled=cancelled,
+    )
+
+
+def _note(plan: _Plan) -> None:
+    """Note the values that NetBox has already, and those that are about to be written."""
+    for export in plan.exports:
+        for field, value in export.same.items():
+            plan.record.settle(export.device.id, field, value)
+        for change in export.written:
+            plan.record.intend(export.device.id, change.field, change.after)
+
+
+def _write_all(plan: _Plan, wanted: NetboxExport, api: NetboxApi, control: Control) -> tuple[list[Outcome], str, bool]:
+    """Return what became of each node, why the export stopped early, and whether it was cancelled."""
+    outcomes: list[Outcome] = []
+    for export in plan.exports:
+        if not export.acts:
+            continue
+        try:
+            outcomes.append(_written(export, wanted, api, plan.record))
+        except CancelledError:
+            return outcomes, "", True
+        except (AuthenticationError, UnreachableError) as error:
+            outcomes.append(Outcome(node=export.node, failure=Failure.of(error)))
+            return outcomes, "NetBox could not be written to: run the same command again to go on", False
+        except ClusterctlError as error:
+            outcomes.append(Outcome(node=export.node, failure=Failure.of(error)))
+        control.on_event(Event(node=export.node, text=outcomes[-1].text, failure=outcomes[-1].failure))
+    return outcomes, "", False
+
+
+def _written(export: NodeExport, wanted: NetboxExport, api: NetboxApi, record: ExportRecord) -> Outcome:
+    """Write one node: its device, its items, its journal entry."""
+    own = [change for change in export.written if not change.field.startswith("item ")]
+    if own:
+        _write_device(export, own, wanted, api)
+        for change in own:
+            record.settle(export.device.id, change.field, change.after)
+    for change in export.written:
+        if change.field.startswith("item "):
+            _write_item(export, change, api)
+            record.settle(export.device.id, change.field, change.after)
+    if export.mark:
+        api.create(ENTRIES, entry_body(export.device.id, export.cause, export.remedy, export.mark))
+    return Outcome(node=export.node, text=_words(export))
+
+
+def _write_device(export: NodeExport, changes: Sequence[ValueChange], wanted: NetboxExport, api: NetboxApi) -> None:
+    """Change a device that is still as it was compared, and check that NetBox took it."""
+    body, etag = api.look(DEVICES, export.device.id)
+    present = read_device(body)
+    if _differs(present, export.device, changes, wanted):
+        raise ConflictError("was changed in NetBox meanwhile", where=export.node, remedy="run the command again")
+    by_field = {change.field: change.after for change in changes}
+    tags = {field.removeprefix("tag "): value for field, value in by_field.items() if field.startswith("tag ")}
+    new_tags = (present.tags - tags.keys()) | {slug for slug, value in tags.items() if value == SET}
+    custom = {wanted.stage_field: by_field["stage"]} if "stage" in by_field else {}
+    change = device_body(by_field.get("status"), custom, new_tags if tags else None)
+    after = read_device(api.change(DEVICES, export.device.id, change, etag))
+    missing = [one.field for one in changes if _value(after, one.field, wanted) != one.after]
+    if missing:
+        remedy = "check that the custom field and the tags exist in NetBox, for devices"
+        raise EdgeError(f"NetBox did not take {', '.join(missing)}", where=export.node, remedy=remedy)
+
+
+def _differs(present: Device, before: Device, changes: Sequence[ValueChange], wanted: NetboxExport) -> bool:
+    """Return whether it is another machine by now, or a value that is to be changed is another one."""
+    moved = present.serial.casefold() != before.serial.casefold()
+    return moved or any(_value(present, one.field, wanted) != one.before for one in changes)
+
+
+def _value(device: Device, field: str, wanted: NetboxExport) -> str:
+    """Return the value of one of our fields of a device."""
+    if field == "status":
+        return device.status
+    if field == "stage":
+        return device.custom.get(wanted.stage_field, "")
+    return SET if field.removeprefix("tag ") in device.tags else ""
+
+
+def _write_item(export: NodeExport, change: ValueChange, api: NetboxApi) -> None:
+    name = change.field.removeprefix("item ")
+    if not change.item:
+        made = read_item(api.create(ITEMS, item_body(export.device.id, name, change.model, change.after)))
+    else:
+        body, etag = api.look(ITEMS, change.item)
+        if read_item(body).serial != change.before:
+            raise ConflictError(f"{name} was changed in NetBox meanwhile", where=export.node, remedy="run it again")
+        made = read_item(api.change(ITEMS, change.item, {"serial": change.after, "part_id": change.model[:50]}, etag))
+    if made.serial != change.after:
+        raise EdgeError(f"NetBox did not take the serial of {name}", where=export.node, remedy="look at it in NetBox")

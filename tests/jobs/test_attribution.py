@@ -1,0 +1,331 @@
+"""Which cause is chosen: the first error before its cascade, the host of a missing rank, and what stays unknown."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from clusterctl.fleet.blame import Certainty, Failure, Layer
+from clusterctl.formats.flight_recorder import GroupState, RankRecord
+from clusterctl.jobs.attribute import attribute
+from clusterctl.jobs.attribution import Action, Attribution
+from clusterctl.jobs.evidence import (
+    BmcEvent,
+    EarlierFailure,
+    JobEvidence,
+    LinkErrors,
+    Observation,
+    Progress,
+    SchedulerFacts,
+    Source,
+    Stack,
+)
+from clusterctl.jobs.explain import explain
+from clusterctl.jobs.kernel_lines import kernel_meaning
+
+T0 = datetime(2026, 11, 1, 12, tzinfo=UTC)
+RANKS = {rank: f"n{rank // 2}" for rank in range(8)}
+"""Eight ranks on four hosts."""
+REMOTE = "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely."
+LOST = "NVRM: Xid (PCI:0000:3b:00): 79, pid=7, name=python3, GPU has fallen off the bus."
+NFS = "nfs: server 10.0.0.9 not responding, still trying"
+PORT = "transport/net_ib.cc:93 NCCL WARN NET/IB : mlx5_2:1 Got async event : port error"
+NAN = "AssertionError: Rank {}: found NaN in local forward loss calculation. Device: 2,"
+ILLEGAL = "RuntimeError: CUDA error: an illegal memory access was encountered"
+PAIR = "NCCL WARN NET/IB : Got completion from peer {}<4711> with status=12 opcode=0 len=0 vendor err 129 (Recv)"
+WATCHDOG = (
+    "[PG ID 0 PG GUID 0(default_pg) Rank {0}] failure detected by watchdog at work sequence id: 9 PG status: "
+    "last enqueued work: {1}, last completed work: 8"
+)
+KILLED = "torch.distributed.elastic.multiprocessing.api:failed (exitcode: -9) local_rank: 1 (pid: 7) of binary: x"
+LIMIT = "slurmstepd: error: *** JOB 7 ON n0 CANCELLED AT 2026-11-01T12:00:00 DUE TO TIME LIMIT ***"
+
+
+def job(host: str, second: float, line: str, rank: int | None = None) -> Observation:
+    meaning = explain(line)
+    assert meaning is not None, line
+    at = T0 + timedelta(seconds=second)
+    return Observation(source=Source.JOB, host=host, rank=rank, at=at, text=line, meaning=meaning)
+
+
+def kernel(host: str, second: float, line: str) -> Observation:
+    meaning = kernel_meaning(line)
+    assert meaning is not None, line
+    at = T0 + timedelta(seconds=second)
+    return Observation(source=Source.KERNEL, host=host, at=at, text=line, meaning=meaning)
+
+
+def judged(*observations: Observation, **more: object) -> Attribution:
+    return attribute(JobEvidence(job="7", observations=observations, ranks=RANKS, **more))  # type: ignore[arg-type]
+
+
+def hosts(found: Attribution) -> list[str]:
+    return sorted({suspect.host for suspect in found.cause.suspects})
+
+
+def test_a_lost_gpu_comes_before_the_aborts_of_its_peers() -> None:
+    """The peers' logs are earlier and louder; the Xid is the cause."""
+    peers = [job(f"n{n}", n, REMOTE, rank=2 * n) for n in range(3)]
+    found = judged(*peers, kernel("n3", 4, LOST))
+    assert (found.cause.failure, found.cause.layer, found.cause.certainty) == (
+        Failure.CRASH,
+        Layer.HARDWARE,
+        Certainty.PROVEN,
+    )
+    assert [(one.host, one.part) for one in found.cause.suspects] == [("n3", "gpu 0000:3b:00.0")]
+    assert found.consequences == {"nccl_remote": 3}
+    assert found.cause.action is Action.RESTART_WITHOUT
+
+
+def test_the_drivers_verdict_outranks_the_table() -> None:
+    """Xid 154 with an Xid 46: the action of the driver is the remedy; the two are one cause."""
+    found = judged(
+        kernel("n1", 0, "NVRM: Xid (PCI:0000:3b:00): 46, pid=7, name=python3"),
+        kernel(
+            "n1",
+            1,
+            "NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)",
+        ),
+    )
+    assert found.cause.remedy == "reboot the node"
+    assert "154" in found.cause.cause
+
+
+def test_an_xid_45_is_never_the_cause() -> None:
+    """Torn-down channels follow from what the kernel has logged before, or from the end of a program."""
+    found = judged(
+        kernel("n1", 0, "NVRM: Xid (PCI:0000:3b:00): 45, pid=7, name=python3, Ch 00000001"),
+        job("n0", 2, "KeyError: 'tokens'", rank=0),
+    )
+    assert (found.cause.rule, found.cause.layer) == ("exception", Layer.APPLICATION)
+
+
+def test_page_faults_of_several_processes_on_one_gpu_blame_it() -> None:
+    fault = "NVRM: Xid (PCI:0000:3b:00): 31, pid={}, name=python3, MMU Fault: ENGINE GRAPHICS"
+    found = judged(kernel("n1", 0, fault.format(7)), kernel("n1", 1, fault.format(8)))
+    assert (found.cause.layer, hosts(found)) == (Layer.HARDWARE, ["n1"])
+    one = judged(kernel("n1", 0, fault.format(7)))
+    assert one.cause.layer is Layer.APPLICATION
+
+
+def test_storage_that_fails_on_many_hosts_drains_none() -> None:
+    found = judged(*(kernel(f"n{n}", n, NFS) for n in range(4)), job("n0", 30, REMOTE))
+    assert (found.cause.rule, found.cause.certainty) == ("shared_storage", Certainty.PROVEN)
+    assert found.cause.action is Action.WAIT
+    assert found.cause.suspects == ()
+
+
+def test_storage_that_fails_on_one_host_suspects_its_mount() -> None:
+    found = judged(kernel("n2", 0, NFS))
+    assert (found.cause.rule, found.cause.certainty, hosts(found)) == ("storage_of_one_host", Certainty.LIKELY, ["n2"])
+
+
+def test_no_number_at_one_step_on_several_hosts_is_the_program_or_its_data() -> None:
+    found = judged(*(job(f"n{n}", n, NAN.format(2 * n), rank=2 * n) for n in range(3)), progress=Progress(iteration=41))
+    assert (found.cause.layer, found.cause.certainty, found.cause.iteration) == (
+        Layer.APPLICATION,
+        Certainty.LIKELY,
+        42,
+    )
+    assert found.cause.action is Action.STOP
+
+
+def test_no_number_on_one_host_is_silent_corruption_once_it_recurs_there() -> None:
+    """Once it is open; a second time on the same host it is likely; at the same step elsewhere the program, proven."""
+    nan, progress = job("n2", 0, NAN.format(5), rank=5), Progress(iteration=41)
+    once = judged(nan, progress=progress)
+    assert (once.cause.layer, once.cause.certainty, hosts(once)) == (Layer.HARDWARE, Certainty.UNKNOWN, ["n2"])
+    here = EarlierFailure(job="6", rule="nan", hosts=("n2",), iteration=7)
+    again = judged(nan, progress=progress, earlier=(here,))
+    assert (again.cause.layer, again.cause.certainty) == (Layer.HARDWARE, Certainty.LIKELY)
+    there = EarlierFailure(job="6", rule="nan", hosts=("n9",), iteration=42)
+    elsewhere = judged(nan, progress=progress, earlier=(there,))
+    assert (elsewhere.cause.layer, elsewhere.cause.certainty) == (Layer.APPLICATION, Certainty.PROVEN)
+
+
+def test_an_illegal_access_moves_or_stays() -> None:
+    """On several hosts it is the program's; on the host that had it before, the host's; once, it is tried elsewhere."""
+    several = judged(*(job(f"n{n}", n, ILLEGAL, rank=2 * n) for n in range(2)))
+    assert (several.cause.layer, several.cause.action) == (Layer.APPLICATION, Action.STOP)
+    past = EarlierFailure(job="6", rule="cuda_illegal_access", hosts=("n1",))
+    stays = judged(job("n1", 0, ILLEGAL, rank=2), earlier=(past,))
+    assert (stays.cause.layer, hosts(stays)) == (Layer.HARDWARE, ["n1"])
+    once = judged(job("n1", 0, ILLEGAL, rank=2))
+    assert (once.cause.layer, once.cause.action) == (Layer.APPLICATION, Action.RESTART)
+
+
+def test_a_lost_node_is_proven_by_its_bmc() -> None:
+    facts = SchedulerFacts(state="NODE_FAIL", failed_nodes=("n2",), ended=T0)
+    alone = judged(job("n0", 0, REMOTE), scheduler=facts)
+    assert (alone.cause.rule, alone.cause.certainty, hosts(alone)) == ("lost_node", Certainty.LIKELY, ["n2"])
+    event = BmcEvent(host="n2", at=T0 - timedelta(minutes=6), text="PSU 1: input lost")
+    with_bmc = judged(job("n0", 0, REMOTE), scheduler=facts, bmc=(event,))
+    assert with_bmc.cause.certainty is Certainty.PROVEN
+    assert "PSU 1: input lost" in with_bmc.cause.because[0]
+
+
+def test_the_host_that_failed_pairs_share_is_the_suspect() -> None:
+    """Three pairs with n3 in common; one pair alone suspects both of its ends."""
+    addresses = {f"10.0.0.{n}": f"n{n}" for n in range(4)}
+    three = judged(*(job(f"n{n}", n, PAIR.format("10.0.0.3")) for n in range(3)), addresses=addresses)
+    assert (three.cause.rule, three.cause.layer, hosts(three)) == ("host_of_failed_pairs", Layer.FABRIC, ["n3"])
+    risen = LinkErrors(host="n3", device="mlx5_2", counter="link_downed", increase=2)
+    one = judged(job("n0", 0, PAIR.format("10.0.0.3")), addresses=addresses, links=(risen,))
+    assert (one.cause.rule, hosts(one)) == ("failed_pair", ["n0", "n3"])
+    assert "link_downed of n3 mlx5_2 rose by 2" in one.cause.because
+
+
+def test_a_pair_with_a_dead_end_follows_from_its_death() -> None:
+    addresses = {"10.0.0.3": "n3"}
+    found = judged(job("n0", 0, PAIR.format("10.0.0.3")), kernel("n3", 9, LOST), addresses=addresses)
+    assert (found.cause.rule, hosts(found), found.others) == ("broken_part", ["n3"], ())
+
+
+def test_links_of_many_hosts_at_once_are_what_they_share() -> None:
+    found = judged(*(job(f"n{n}", n, PORT) for n in range(4)))
+    assert (found.cause.rule, found.cause.action, found.cause.suspects) == ("shared_fabric", Action.WAIT, ())
+    one = judged(job("n1", 0, PORT))
+    assert (one.cause.rule, hosts(one)) == ("broken_part", ["n1"])
+
+
+def test_an_exception_of_all_ranks_is_proven_to_be_the_programs() -> None:
+    every = judged(*(job(RANKS[rank], rank / 10, "KeyError: 'tokens'", rank=rank) for rank in RANKS))
+    assert (every.cause.certainty, every.cause.cause) == (Certainty.PROVEN, "the program raised KeyError")
+    one = judged(job("n0", 0, "KeyError: 'tokens'", rank=0), job("n1", 3, REMOTE, rank=2))
+    assert (one.cause.layer, one.cause.certainty) == (Layer.APPLICATION, Certainty.LIKELY)
+
+
+@pytest.mark.parametrize(
+    ("line", "rule", "layer", "action"),
+    [
+        (
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB",
+            "memory_used_up",
+            Layer.APPLICATION,
+            Action.STOP,
+        ),
+        (
+            "RuntimeError: DataLoader worker (pid 7) is killed by signal: Bus error.",
+            "data_loader",
+            Layer.DATA,
+            Action.STOP,
+        ),
+        ("Forward order differs across ranks: rank 0 is all-gathering", "framework", Layer.FRAMEWORK, Action.RESTART),
+        ("OSError: [Errno 28] No space left on device", "storage_full", Layer.STORAGE, Action.STOP),
+    ],
+)
+def test_causes_that_one_line_names(line: str, rule: str, layer: Layer, action: Action) -> None:
+    found = judged(job("n1", 0, line, rank=2), job("n0", 1, REMOTE, rank=0))
+    assert (found.cause.rule, found.cause.layer, found.cause.action) == (rule, layer, action)
+
+
+def test_the_framework_is_restarted_once() -> None:
+    line = "Forward order differs across ranks: rank 0 is all-gathering"
+    past = EarlierFailure(job="6", rule="forward_order")
+    assert judged(job("n1", 0, line), earlier=(past,)).cause.action is Action.STOP
+
+
+def test_a_full_memory_of_a_host() -> None:
+    killed = "Memory cgroup out of memory: Killed process 7 (python3) total-vm:1kB"
+    found = judged(kernel("n1", 0, killed), job("n1", 1, KILLED))
+    assert (found.cause.rule, found.cause.layer, hosts(found)) == ("host_memory", Layer.APPLICATION, ["n1"])
+    assert judged(scheduler=SchedulerFacts(state="OUT_OF_MEMORY")).cause.layer is Layer.APPLICATION
+
+
+def test_an_order_is_no_fault_and_its_noise_no_cause() -> None:
+    """Processes that are killed log errors; what came before the order still counts."""
+    found = judged(job("n0", 0, LIMIT), job("n1", 20, "RuntimeError: interrupted", rank=2))
+    assert (found.cause.failure, found.cause.action) == (Failure.ENDED, Action.NOTHING)
+    before = judged(kernel("n1", -120, LOST), job("n0", 0, LIMIT))
+    assert before.cause.layer is Layer.HARDWARE
+
+
+def test_a_job_that_went_on_did_not_fail_with_it() -> None:
+    """A lost GPU of a spare, an hour before the job's last step."""
+    last = Progress(iteration=900, at=T0 + timedelta(hours=1))
+    found = judged(kernel("n1", 0, LOST), job("n0", 3610, "KeyError: 'x'", rank=0), progress=last)
+    assert found.cause.rule == "exception"
+
+
+def test_the_rank_that_does_not_report_is_late() -> None:
+    """Seven report a time-out: the silent one is the suspect, not they."""
+    found = judged(*(job(RANKS[rank], rank, WATCHDOG.format(rank, 9), rank=rank) for rank in RANKS if rank != 5))
+    assert (found.cause.rule, found.cause.failure) == ("silent_rank", Failure.HANG)
+    assert [(one.rank, one.host) for one in found.cause.suspects] == [(5, "n2")]
+
+
+def test_the_rank_that_came_least_far_is_late() -> None:
+    found = judged(*(job(RANKS[rank], rank, WATCHDOG.format(rank, 8 if rank == 3 else 9), rank=rank) for rank in RANKS))
+    assert [(one.rank, one.host) for one in found.cause.suspects] == [(3, "n1")]
+
+
+def test_a_time_out_without_a_late_rank_stays_unknown() -> None:
+    found = judged(*(job(RANKS[rank], rank, WATCHDOG.format(rank, 9), rank=rank) for rank in RANKS))
+    assert (found.cause.rule, found.cause.certainty, found.cause.action) == (
+        "unexplained_hang",
+        Certainty.UNKNOWN,
+        Action.INVESTIGATE,
+    )
+
+
+def record(rank: int, **sequences: int) -> RankRecord:
+    groups = tuple(
+        GroupState(group=name, members=4, sequence=value, completed=value - 1, created=100.0 + (name == "dp"))
+        for name, value in sequences.items()
+    )
+    return RankRecord(rank=rank, version="2.10", groups=groups)
+
+
+def test_dumps_name_the_late_rank_of_the_group_that_waits_longest() -> None:
+    """Two groups wait for each other: the one whose operation is oldest is where it began."""
+    records = [record(rank, tp=9, dp=5) for rank in range(4)]
+    records[2] = record(2, tp=8, dp=5)
+    records[3] = record(3, tp=9, dp=4)
+    found = judged(records=tuple(records))
+    assert [(one.rank, one.host) for one in found.cause.suspects] == [(2, "n1")]
+
+
+def test_a_group_that_waits_as_a_whole_has_no_late_rank() -> None:
+    found = judged(records=tuple(record(rank, tp=9) for rank in range(4)))
+    assert found.cause.rule == "no_evidence"
+
+
+def test_the_stack_of_the_late_rank_blames_a_layer() -> None:
+    stuck = Stack(rank=6, host="n3", frames=("all_reduce (a.py:1)",), kernel=("nfs_wait_bit_killable", "rpc_execute"))
+    rest = tuple(Stack(rank=rank, host=RANKS[rank], frames=("wait (b.py:2)",)) for rank in range(6))
+    found = judged(stacks=(*rest, stuck))
+    assert (found.cause.rule, found.cause.layer, hosts(found)) == ("odd_stack", Layer.STORAGE, ["n3"])
+
+
+def test_a_suspect_that_was_blamed_before_is_likely() -> None:
+    past = EarlierFailure(job="6", rule="watchdog_status", hosts=("n2",))
+    nan = job("n2", 0, NAN.format(5), rank=5)
+    found = judged(nan, earlier=(past,))
+    assert (found.cause.certainty, "job 6" in found.cause.because[-1]) == (Certainty.LIKELY, True)
+
+
+def test_without_evidence_nothing_is_blamed() -> None:
+    """What could not be read is named: it is never taken for healthy."""
+    found = judged(scheduler=SchedulerFacts(state="FAILED", exit_code=1), missing=("kernel log of n1: no answer",))
+    assert (found.cause.layer, found.cause.certainty) == (Layer.UNKNOWN, Certainty.UNKNOWN)
+    assert found.unmeasured == ("kernel log of n1: no answer",)
+    done = judged(scheduler=SchedulerFacts(state="COMPLETED"))
+    assert (done.cause.rule, done.cause.failure) == ("completed", Failure.ENDED)
+
+
+def test_the_order_of_the_evidence_does_not_matter() -> None:
+    lines = [kernel("n3", 4, LOST), *(job(f"n{n}", n, REMOTE, rank=2 * n) for n in range(3)), job("n1", 5, PORT)]
+    assert judged(*lines).cause == judged(*reversed(lines)).cause
+
+
+def test_errors_of_the_kernel_before_the_job_are_not_its_cause() -> None:
+    """A kernel log goes back to the boot: a GPU that was lost, and an OOM kill, of jobs before this one."""
+    oom = "Memory cgroup out of memory: Killed process 7 (python3) total-vm:1kB"
+    old = [kernel("n1", -86_400, LOST), kernel("n2", -7200, oom)]
+    error = job("n0", 0, "KeyError: 'tokens'", rank=0)
+    facts = SchedulerFacts(started=T0 - timedelta(minutes=30))
+    assert judged(*old, error, scheduler=facts).cause.rule == "exception"
+    assert judged(*old, error, job("n1", 2, REMOTE, rank=2)).cause.rule == "exception", "without the job's start"
+    within = kernel("n1", -1500, LOST)
+    assert judged(*old, within, error, scheduler=facts).cause.first == within

@@ -1,0 +1,162 @@
+"""The pages in a real browser: by keyboard alone, readable for axe-core in light and dark, on wide and narrow screens.
+
+One browser and one service for all tests of this module: they only read.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from clusterctl.edges.web.accounts import AccountFile
+from clusterctl.fleet.access import Role
+from clusterctl.fleet.fabric.topology import Fabric
+from clusterctl.operations.context import open_site
+from clusterctl_web.service import serve
+from tests.cli.site_of_three import write
+from tests.cli.test_cable_observe import FABRIC, PLAN
+from tests.web.browser import MADE, PASSWORD, QUICK
+from tests.web.test_fabric_page import observe
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = [
+    pytest.mark.chromium,
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: run make setup"),
+    pytest.mark.timeout(600),
+]
+PAGES = ("/", "/nodes/n2", "/fabric", "/fabric/devices/leaf-2", "/nights", "/work-orders", "/sign-in")
+WAIT_MS = 120_000
+"""The longest wait of the browser: on a busy machine a page takes seconds."""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A service of a site with a stopped node, a missing cable and one user."""
+    folder = tmp_path_factory.mktemp("chromium")
+    site = write(folder)
+    (site / "wiring.csv").write_text(PLAN)
+    context = open_site(site)
+    observe(context, Fabric(FABRIC.devices, FABRIC.links[:-1]), folder)
+    AccountFile(site / "state" / "web", QUICK).add_user("ada", Role.OPERATOR, PASSWORD, MADE)
+    stop, entered, found = threading.Event(), threading.Event(), []
+
+    def ready(given: str) -> None:
+        found.append(given)
+        entered.set()
+
+    thread = threading.Thread(target=serve, args=(context, "127.0.0.1:0", ready, stop))
+    thread.start()
+    try:
+        assert entered.wait(120)
+        yield found[0]
+    finally:
+        stop.set()
+        thread.join(60)
+        context.journal.close()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=WAIT_MS)
+        yield browser
+        browser.close()
+
+
+def opened(chromium: Browser, **options: object) -> tuple[Page, list[str]]:
+    """A page of a new session, and what its console reports as errors."""
+    context = chromium.new_context(**options)
+    context.set_default_timeout(WAIT_MS)
+    page, errors = context.new_page(), []
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    return page, errors
+
+
+def base(address: str) -> str:
+    return address.partition("/?")[0]
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_axe_finds_nothing_serious(chromium: Browser, address: str, scheme: str, width: int) -> None:
+    """On any page; none is wider than the screen, and the browser reports no error."""
+    page, errors = opened(chromium, color_scheme=scheme, viewport={"width": width, "height": 900})
+    page.goto(address)
+    axe, found = Axe(), []
+    for path in PAGES:
+        page.goto(base(address) + path)
+        violations = axe.run(page).response["violations"]
+        found += [
+            f"{path}: {one['id']}: {one['nodes'][0]['html'][:200]}"
+            for one in violations
+            if one["impact"] in ("serious", "critical")
+        ]
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= width, f"{path} is {wide} wide"
+    page.context.close()
+    assert found == []
+    assert errors == []
+
+
+def test_from_sign_in_to_the_cause_by_keyboard(chromium: Browser, address: str) -> None:
+    """Type user and password, open the stopped node, read why it is not gold: no mouse, and three keys from the list."""
+    page, errors = opened(chromium)
+    page.goto(base(address) + "/nodes/n1")
+    assert page.url.endswith("/sign-in?next=%2Fnodes%2Fn1")
+    page.locator("#user").focus()
+    page.keyboard.type("ada")
+    page.keyboard.press("Tab")
+    page.keyboard.type(PASSWORD)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/nodes/n1")
+    page.goto(base(address) + "/")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    page.locator("#filter").focus()
+    page.keyboard.type("quarantined")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "tile-n2"
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/nodes/n2")
+    assert "2 uncorrectable errors" in page.locator("section[aria-labelledby=why]").inner_text()
+    page.context.close()
+    assert errors == []
+
+
+def test_a_hidden_tile_is_no_stop_of_the_keyboard(chromium: Browser, address: str) -> None:
+    """What the filter hides is hidden from each kind of reader; the count of the others is announced."""
+    page, _ = opened(chromium)
+    page.goto(address)
+    page.locator("#filter").fill("gold")
+    assert page.locator(".tile:visible").count() == 1
+    assert page.locator("#shown").inner_text() == "1 shown"
+    page.context.close()
+
+
+def test_signing_out_by_keyboard(chromium: Browser, address: str) -> None:
+    page, _ = opened(chromium)
+    page.goto(address)
+    page.get_by_role("button", name="Sign out").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/sign-in")
+    page.goto(base(address) + "/")
+    assert "/sign-in" in page.url
+    page.context.close()
+
+
+def test_a_picture_of_each_page(chromium: Browser, address: str, tmp_path: Path) -> None:
+    """The drawing has a square for each device and a curve for the missing cable."""
+    page, _ = opened(chromium)
+    page.goto(address)
+    page.goto(base(address) + "/fabric")
+    assert page.locator("svg .tile rect").count() >= 6
+    assert page.locator("svg path.curve.missing title").all_inner_texts()
+    page.screenshot(path=tmp_path / "fabric.png", full_page=True)
+    assert (tmp_path / "fabric.png").stat().st_size > 10_000
+    page.context.close()

@@ -1,0 +1,131 @@
+"""Actions on a node as pages (form, preview to confirm, result) and as endpoints of the JSON API."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from clusterctl.fleet.access import Role
+from clusterctl.fleet.errors import ClaimLostError, ClusterctlError, ConflictError, UsageError
+from clusterctl.operations.serial import to_data
+from clusterctl_web.actions import Action, Approval, Done, Orders, action_named
+from clusterctl_web.guard import LARGEST_FORM, actor_of, form_of, needs, require_role
+from clusterctl_web.rendering import Renderer
+
+KEY = "idempotency-key"
+
+
+@dataclass(frozen=True, slots=True)
+class ActionPages:
+    """The pages and endpoints that order something for one node."""
+
+    orders: Orders
+    renderer: Renderer
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/nodes/{name}/actions/{action}", self.form),
+            Route("/nodes/{name}/actions/{action}", self.submit, methods=["POST"]),
+            Route("/api/nodes/{name}/actions/{action}", self.api, methods=["POST"]),
+        ]
+
+    @needs(Role.OPERATOR)
+    async def form(self, request: Request) -> Response:
+        """Show the form of an action."""
+        action = action_named(request.path_params["action"])
+        require_role(actor_of(request), action.role)
+        return self._form(request, action)
+
+    def _form(self, request: Request, action: Action, problem: ClusterctlError | None = None) -> Response:
+        given = {one.name: form_of(request).text(one.name) for one in action.fields}
+        status = 200 if problem is None else 400 if isinstance(problem, UsageError) else 409
+        node = request.path_params["name"]
+        return self.renderer.html(
+            request, "action.html.j2", status, node=node, action=action, given=given, problem=problem
+        )
+
+    @needs(Role.OPERATOR)
+    async def submit(self, request: Request) -> Response:
+        """Show the preview; with its digest, carry the action out."""
+        action, form = action_named(request.path_params["action"]), form_of(request)
+        try:
+            return await run_in_threadpool(self._submit, request, action, form.text("approved"))
+        except (UsageError, ConflictError, ClaimLostError) as error:
+            return self._form(request, action, error)
+
+    def _submit(self, request: Request, action: Action, approved: str) -> Response:
+        actor, node, form = actor_of(request), request.path_params["name"], form_of(request)
+        values = action.values(form.text)
+        if approved:
+            approval = Approval(digest=approved, key=form.text("key"))
+            done = self.orders.carry_out(actor, action, node, values, approval)
+            target = f"/runs/{quote(done.run.name)}" if done.run else f"/nodes/{quote(node)}"
+            return RedirectResponse(target, status_code=303)
+        preview = self.orders.preview(actor, action, node, values)
+        return self.renderer.html(
+            request,
+            "confirm.html.j2",
+            title=f"{action.title} {node}",
+            preview=preview,
+            target=request.url.path,
+            values=values,
+            key=secrets.token_urlsafe(24),
+            back=f"/nodes/{quote(node)}",
+        )
+
+    @needs(Role.OPERATOR)
+    async def api(self, request: Request) -> Response:
+        """Return the preview of an action; with its digest as `approved`, carry it out."""
+        action = action_named(request.path_params["action"])
+        require_role(actor_of(request), action.role)
+        body = await json_body(request)
+        return await run_in_threadpool(self._api, request, action, body)
+
+    def _api(self, request: Request, action: Action, body: Mapping[str, str]) -> Response:
+        actor, node = actor_of(request), request.path_params["name"]
+        known = {one.name for one in action.fields} | {"approved"}
+        for name in body:
+            if name not in known:
+                raise UsageError("there is no such field", where=name, remedy=f"one of {', '.join(sorted(known))}")
+        values = action.values(lambda name: body.get(name, ""))
+        if body.get("approved"):
+            approval = Approval(digest=body["approved"], key=request.headers.get(KEY, ""))
+            return done_json(self.orders.carry_out(actor, action, node, values, approval))
+        return preview_json(self.orders.preview(actor, action, node, values))
+
+
+async def json_body(request: Request) -> Mapping[str, str]:
+    """Return the JSON object that a request sends, all values texts. Raises `UsageError` for anything else."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LARGEST_FORM:
+            raise UsageError("the request is too large", remedy=f"send at most {LARGEST_FORM >> 10} KiB")
+    try:
+        found = json.loads(body or b"{}")
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise UsageError("is no JSON object of texts", where="body", remedy='send {"reason": "…"}')
+    return found
+
+
+def preview_json(preview: Any) -> Response:
+    """Return a preview with its digest, which `approved` takes."""
+    return JSONResponse({"preview": to_data(preview), "digest": preview.digest})
+
+
+def done_json(done: Done) -> Response:
+    """Return a result, or the run that goes on (202)."""
+    if done.run is not None:
+        return JSONResponse({"run": to_data(done.run)}, 202)
+    return JSONResponse({"result": to_data(done.result)})

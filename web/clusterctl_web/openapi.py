@@ -1,0 +1,207 @@
+"""The description of the API (OpenAPI 3.1, whose schemas are JSON Schema 2020-12). A test compares it with answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+BASE = "/api/v1"
+Schema = Mapping[str, Any]
+
+TEXT: Schema = {"type": "string"}
+TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
+NUMBER: Schema = {"type": "integer"}
+TIME: Schema = {"type": "string", "format": "date-time"}
+TIME_OR_NULL: Schema = {"type": ["string", "null"], "format": "date-time"}
+TEXTS: Schema = {"type": "array", "items": TEXT}
+OPEN: Schema = {"type": "object"}
+
+
+def _object(**properties: Schema) -> Schema:
+    """Return the schema of an object that has all of these keys; more may come."""
+    return {"type": "object", "required": sorted(properties), "properties": dict(properties)}
+
+
+def _array(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def _named(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _or_null(schema: Schema) -> Schema:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+STAGES = ("seen", "discovered", "installed", "configured", "cabled", "burned_in", "gold", "quarantined", "retired")
+_NODE = {
+    "name": TEXT,
+    "stage": TEXT,
+    "verdict": TEXT,
+    "since": TIME_OR_NULL,
+    "cause": TEXT,
+    "remedy": TEXT,
+    "serial": TEXT_OR_NULL,
+    "bmc": TEXT,
+    "rack": TEXT,
+    "unit": {"type": ["integer", "null"]},
+    "stopped_at": TEXT_OR_NULL,
+    "stopped_by": TEXT_OR_NULL,
+    "hold": _or_null(_object(by=TEXT, reason=TEXT, since=TIME, until=TIME_OR_NULL)),
+    "waivers": _array(
+        _object(check=TEXT, subject=TEXT, by=TEXT, reason=TEXT, since=TIME, until=TIME, active={"type": "boolean"})
+    ),
+}
+_VALUE: Schema = {
+    "type": ["object", "string", "null"],
+    "description": "a quantity {value, unit}, a bound {low, high, unit} or a word",
+}
+SCHEMAS: Mapping[str, Schema] = {
+    "Node": _object(**_NODE),
+    "NodeDetails": _object(
+        **_NODE, inventory={"type": ["object", "null"]}, reports=OPEN, history=_array(_named("Event"))
+    ),
+    "Finding": _object(
+        check=TEXT,
+        verdict=TEXT,
+        code=TEXT,
+        subject=TEXT,
+        serial=TEXT_OR_NULL,
+        cause=TEXT,
+        measured=_VALUE,
+        expected=_VALUE,
+        remedy=TEXT,
+        root={"type": ["string", "boolean", "null"]},
+        evidence=TEXTS,
+        waived=TEXT_OR_NULL,
+    ),
+    "Why": _object(
+        **_NODE,
+        findings=_array(_named("Finding")),
+        repeated=TEXTS,
+        bmc_password=_or_null(_object(number=NUMBER, since=TIME, owed={"type": ["boolean", "string", "null"]})),
+    ),
+    "Event": _object(seq=NUMBER, at=TIME, run=TEXT, actor=TEXT, kind=TEXT, data=OPEN, evidence=TEXTS),
+    "Evidence": _object(
+        digest=TEXT, source=TEXT, where=TEXT, at=TIME, origin={"enum": ["real", "simulated"]}, text=TEXT
+    ),
+    "Fault": _object(kind=TEXT, subjects=TEXTS, cause=TEXT, action=TEXT, rack=TEXT, links=NUMBER, nodes=TEXTS),
+    "Links": _object(
+        verdict=TEXT,
+        links=NUMBER,
+        proven=NUMBER,
+        bad=NUMBER,
+        seconds={"type": "number"},
+        causes=TEXTS,
+        more=NUMBER,
+        reason=TEXT,
+    ),
+    "Night": _object(
+        run=TEXT,
+        began=TIME,
+        closes=TIME,
+        percent=NUMBER,
+        ended=TIME_OR_NULL,
+        reason=TEXT,
+        tested=TEXTS,
+        failed=TEXTS,
+        stuck=OPEN,
+        links=_or_null(_named("Links")),
+    ),
+    "WorkOrder": _object(
+        order=NUMBER,
+        rack=TEXT,
+        unit={"type": ["integer", "null"]},
+        part=TEXT,
+        slot=TEXT_OR_NULL,
+        serial=TEXT_OR_NULL,
+        nodes=_array(
+            _object(
+                name=TEXT,
+                serial=TEXT_OR_NULL,
+                rack=TEXT,
+                unit={"type": ["integer", "null"]},
+                stage=TEXT,
+                stopped_at=TEXT,
+            )
+        ),
+        cables=TEXTS,
+        findings=_array(_named("Finding")),
+        remedies=TEXTS,
+        notes=TEXTS,
+        evidence=TEXTS,
+        write_back=TEXT,
+        written_back_with=OPEN,
+    ),
+    "Error": _object(error=_object(kind=TEXT, message=TEXT, where=TEXT, remedy=TEXT)),
+}
+
+_ANSWERS: Mapping[str, tuple[str, Schema]] = {
+    "/nodes": ("All nodes that are not retired.", _object(nodes=_array(_named("Node")))),
+    "/nodes/{name}": ("One node with its parts, last reports and history.", _named("NodeDetails")),
+    "/nodes/{name}/why": ("Why a node is where it is.", _named("Why")),
+    "/nodes/{name}/events": ("Events of a node, the newest first.", _object(events=_array(_named("Event")))),
+    "/nodes/{name}/evidence/{digest}": ("One piece of evidence of a node's reports.", _named("Evidence")),
+    "/fabric": (
+        "Faults of the fabric, and the last judgement of its links.",
+        _object(faults=_array(_named("Fault")), links=_or_null(_named("Links")), judged_at=TIME_OR_NULL),
+    ),
+    "/nights": ("The last nights, the newest first.", _object(nights=_array(_named("Night")))),
+    "/work-orders": (
+        "What technicians have to do, in the order of a walk through the racks.",
+        _object(
+            site=TEXT, simulated={"type": "boolean"}, at=TIME, orders=_array(_named("WorkOrder")), held=_array(OPEN)
+        ),
+    ),
+}
+_QUERIES: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+    "/nodes": ({"name": "stage", "in": "query", "schema": {"type": "string", "enum": list(STAGES)}},),
+    "/nodes/{name}/events": (
+        {"name": "before", "in": "query", "schema": NUMBER, "description": "only events with a smaller seq"},
+        {"name": "limit", "in": "query", "schema": {"type": "integer", "maximum": 1000, "default": 100}},
+    ),
+}
+
+
+@cache
+def document() -> Mapping[str, Any]:
+    """Return the OpenAPI document."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "clusterctl",
+            "version": "1",
+            "description": "Reads what the web page shows. Keys are only added within a version.",
+        },
+        "servers": [{"url": BASE}],
+        "security": [{"bearer": []}],
+        "paths": {path: {"get": _operation(path, *answer)} for path, answer in _ANSWERS.items()},
+        "components": {
+            "schemas": dict(SCHEMAS),
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer", "description": "clusterctl web token add NAME"}
+            },
+        },
+    }
+
+
+def _operation(path: str, summary: str, answer: Schema) -> Mapping[str, Any]:
+    names = [part.strip("{}") for part in path.split("/") if part.startswith("{")]
+    parameters = [{"name": name, "in": "path", "required": True, "schema": TEXT} for name in names]
+    words = [part.strip("{}") for part in path.split("/") if part]
+    return {
+        "operationId": "get_" + "_".join(words).replace("-", "_"),
+        "summary": summary,
+        "parameters": [*parameters, *_QUERIES.get(path, ())],
+        "responses": {
+            "200": {"description": summary, "content": {"application/json": {"schema": answer}}},
+            "401": _error("no valid token or session"),
+            "404": _error("there is no such thing"),
+        },
+    }
+
+
+def _error(description: str) -> Mapping[str, Any]:
+    return {"description": description, "content": {"application/json": {"schema": _named("Error")}}}
