@@ -7,9 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-from rich.text import Text
-
 from clusterctl.fleet.decisions.waiver import Waiver, waiver_of
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.node import Stage
@@ -22,6 +19,9 @@ from clusterctl_cli.render_people import people_text, waivers_brief
 from clusterctl_cli.text import ago, columns, echo, terminal_width
 
 if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
     from clusterctl.operations.bootstrap import RunResult
     from clusterctl.operations.context import SiteContext
     from clusterctl.operations.plan import PlanResult
@@ -79,6 +79,9 @@ def counts(nodes: Iterable[NodeSummary]) -> str:
 
 def findings_table(findings: Sequence[Finding], waivers: Sequence[Waiver], now: datetime) -> Table:
     """Return the findings of one report, worst first. A waived finding keeps its verdict and a mark."""
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("verdict", "check", "subject", "what was seen"):
         table.add_column(heading, overflow="fold")
@@ -128,6 +131,8 @@ def lab_note(simulated: bool) -> str:
 
 def node_head(node: NodeState, now: datetime) -> Text:
     """Return the node's identity, printed above its history."""
+    from rich.text import Text
+
     text = Text(node.name, style="bold")
     text.append(f"  {node.stage.value}\n", style=STYLES.get(node.stage, ""))
     machine = f"{node.inventory.manufacturer} {node.inventory.model}" if node.inventory else "not yet identified"

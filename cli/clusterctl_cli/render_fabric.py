@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from clusterctl.fleet.durations import utc_text
-from clusterctl.fleet.payloads.hardware import FabricFault, FabricLinksJudged
+
+if TYPE_CHECKING:
+    from clusterctl.fleet.payloads.hardware import FabricFault, FabricLinksJudged
 
 _NAMED = 10
 

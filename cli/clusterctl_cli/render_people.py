@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from clusterctl.fleet.decisions.waiver import Waiver
 from clusterctl.fleet.durations import utc_text
 from clusterctl.fleet.state import NodeState, NodeSummary
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 
 def waiver_words(waiver: Waiver, now: datetime) -> str:
@@ -25,6 +27,8 @@ def waivers_brief(node: NodeSummary, now: datetime) -> str:
 
 def people_text(node: NodeState, now: datetime) -> Text:
     """Return one line for each decision about the node that counts now, or did until it ended."""
+    from rich.text import Text
+
     text = Text()
     if node.hold is not None:
         words = str(node.hold) if node.held(now) else f"the hold of {node.hold.by} has ended ({node.hold.reason})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -14,19 +15,19 @@ from clusterctl.fleet.event import Kind, Payload
 from clusterctl.fleet.finding import Report
 from clusterctl.fleet.incidents.incident import IncidentState
 from clusterctl.fleet.node import Inventory
-from clusterctl.fleet.payloads import decisions, hardware, incidents, jobs, node, rma, runs
 from clusterctl.fleet.state import NodeState, NodeSummary, summarise
 
-PAYLOADS: Mapping[Kind, type[Payload]] = {
-    payload.kind: payload
-    for module in (node, decisions, hardware, runs, incidents, jobs, rma)
-    for payload in module.PAYLOADS
-}
-"""The payload type of each kind of event."""
 _KINDS = {kind.value: kind for kind in Kind}
-
-
 _ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
+
+
+@functools.cache
+def payload_types() -> Mapping[Kind, type[Payload]]:
+    """Return the payload type of each kind of event. They are imported here: what only reads states starts sooner."""
+    from clusterctl.fleet.payloads import decisions, hardware, incidents, jobs, node, rma, runs
+
+    modules = (node, decisions, hardware, runs, incidents, jobs, rma)
+    return {payload.kind: payload for module in modules for payload in module.PAYLOADS}
 
 
 def _adapter(kind: Any) -> TypeAdapter[Any]:
@@ -72,7 +73,7 @@ def payload_from_json(seq: int, kind: str, version: int, text: str | bytes) -> P
     """Return the payload of event `seq`. Raise `UsageError` where a newer program wrote it, and
     `EnvironmentBrokenError` where it does not have the fields of its kind.
     """
-    known = PAYLOADS.get(_KINDS[kind]) if kind in _KINDS else None
+    known = payload_types().get(_KINDS[kind]) if kind in _KINDS else None
     if known is None or version > known.version:
         raise UsageError(
             f"the journal holds an event {kind} version {version} that this clusterctl does not know",

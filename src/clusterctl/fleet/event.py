@@ -28,7 +28,7 @@ class Stream(enum.StrEnum):
 
 
 class Kind(enum.StrEnum):
-    """What happened. `codec.PAYLOADS` has the payload type of each kind."""
+    """What happened. `codec.payload_types` has the payload type of each kind."""
 
     NODE_DESCRIBED = "node.described"
     NODE_IDENTIFIED = "node.identified"

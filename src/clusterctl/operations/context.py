@@ -12,9 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NoReturn
-
-import stamina
+from typing import TYPE_CHECKING, NoReturn
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.journal import Holder, open_journal
@@ -22,15 +20,15 @@ from clusterctl.edges.site import Site, SiteNode, load_site
 from clusterctl.edges.site.load import check_journal_file, journal_connected
 from clusterctl.fleet.errors import ConflictError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent, Stream, node_event
-from clusterctl.fleet.fabric.history import open_faults
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.node import Location, NodeId, Serial
-from clusterctl.fleet.payloads.hardware import FabricFault
-from clusterctl.fleet.payloads.node import NodeDescribed
 from clusterctl.fleet.state import NodeState, NodeSummary, summarise
 from clusterctl.operations.adapters import Access, Adapters
-from clusterctl.ports import Journal
+from clusterctl.ports.journal import Journal
 from clusterctl.site.urls import place_of
+
+if TYPE_CHECKING:
+    from clusterctl.fleet.payloads.hardware import FabricFault
 
 log = logging.getLogger(__name__)
 
@@ -123,18 +121,26 @@ class SiteContext:
 
     def faults(self) -> tuple[FabricFault, ...]:
         """Return the fabric's faults that concern no single node, as of its last reading."""
+        from clusterctl.fleet.fabric.history import open_faults
+
         return open_faults(self.journal.latest(Stream.FABRIC, Kind.FABRIC_FAULT_SEEN))
 
     def unseen(self, name: str) -> NodeState:
         """Return a node without events, as the site describes it."""
         return next(_unseen(node) for node in self.site.nodes if node.name == name)
 
-    @stamina.retry(on=ConflictError, attempts=DESCRIBE_ATTEMPTS, wait_max=1.0)
     def describe(self) -> None:
         """Write the site's description of its nodes into the journal where it is new or has changed.
 
         Where another run described the same nodes at the same moment, its events are read and hold.
         """
+        import stamina
+
+        for attempt in stamina.retry_context(on=ConflictError, attempts=DESCRIBE_ATTEMPTS, wait_max=1.0):
+            with attempt:
+                self._describe()
+
+    def _describe(self) -> None:
         known = {node.name: node for node in self.journal.summaries()}
         events = [_description(node, known.get(node.name)) for node in self.site.nodes]
         new = [event for event in events if event is not None]
@@ -201,6 +207,8 @@ def _description(node: SiteNode, known: NodeSummary | None) -> NewEvent | None:
     described = (node.bmc, Location(node.rack, node.unit), node.serial or None, node.boot_mac)
     if known is not None and described == (known.bmc, known.location, known.expected_serial, known.boot_mac):
         return None
+    from clusterctl.fleet.payloads.node import NodeDescribed
+
     payload = NodeDescribed(
         name=node.name,
         bmc=node.bmc,

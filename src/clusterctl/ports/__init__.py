@@ -2,28 +2,37 @@
 
 Every call takes a `Deadline` (when to give up, and whether the run was cancelled) and returns `Observed`: the value
 and the evidence that it rests on. Every call raises only `ClusterctlError`s.
+
+A port's module is imported with the first of its names: a command imports the ports that it uses.
 """
 
-from clusterctl.fleet.bmc.boot import Post
-from clusterctl.fleet.bmc.logs import LogEntry
-from clusterctl.fleet.finding import Observed
-from clusterctl.ports.bmc import BmcAddress, BmcClient, Bmcs, Power
-from clusterctl.ports.deadline import Clock, Deadline, Timer
-from clusterctl.ports.fabric import CounterReader, FabricReader, PortAdmin, TableReader, TelemetryReader
-from clusterctl.ports.hosts import HostAddress, HostKeyReader, OfferedKey, Playbooks, PlayOutcome, Ran, Shell
-from clusterctl.ports.install import (
-    Eraser,
-    FailureKind,
-    Installer,
-    InstallError,
-    InstallState,
-    InstallStatus,
-    InstallTarget,
-    Milestone,
-)
-from clusterctl.ports.journal import LEASE_S, Claim, Claims, Journal
-from clusterctl.ports.pool import Pool
-from clusterctl.ports.settings import BmcSettings, Images
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from clusterctl.fleet.bmc.boot import Post
+    from clusterctl.fleet.bmc.logs import LogEntry
+    from clusterctl.fleet.finding import Observed
+    from clusterctl.ports.bmc import BmcAddress, BmcClient, Bmcs, Power
+    from clusterctl.ports.deadline import Clock, Deadline, Timer
+    from clusterctl.ports.fabric import CounterReader, FabricReader, PortAdmin, TableReader, TelemetryReader
+    from clusterctl.ports.hosts import HostAddress, HostKeyReader, OfferedKey, Playbooks, PlayOutcome, Ran, Shell
+    from clusterctl.ports.install import (
+        Eraser,
+        FailureKind,
+        Installer,
+        InstallError,
+        InstallState,
+        InstallStatus,
+        InstallTarget,
+        Milestone,
+    )
+    from clusterctl.ports.journal import LEASE_S, Claim, Claims, Journal
+    from clusterctl.ports.pool import Pool
+    from clusterctl.ports.settings import BmcSettings, Images
 
 __all__ = [
     "LEASE_S",
@@ -64,3 +73,28 @@ __all__ = [
     "TelemetryReader",
     "Timer",
 ]
+
+_NAMES: Mapping[str, str] = {
+    "clusterctl.fleet.bmc.boot": "Post",
+    "clusterctl.fleet.bmc.logs": "LogEntry",
+    "clusterctl.fleet.finding": "Observed",
+    "clusterctl.ports.bmc": "BmcAddress BmcClient Bmcs Power",
+    "clusterctl.ports.deadline": "Clock Deadline Timer",
+    "clusterctl.ports.fabric": "CounterReader FabricReader PortAdmin TableReader TelemetryReader",
+    "clusterctl.ports.hosts": "HostAddress HostKeyReader OfferedKey PlayOutcome Playbooks Ran Shell",
+    "clusterctl.ports.install": (
+        "Eraser FailureKind InstallError InstallState InstallStatus InstallTarget Installer Milestone"
+    ),
+    "clusterctl.ports.journal": "LEASE_S Claim Claims Journal",
+    "clusterctl.ports.pool": "Pool",
+    "clusterctl.ports.settings": "BmcSettings Images",
+}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    """Return a name of one of the modules, which it imports. Raise `AttributeError` for another name (PEP 562)."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_MODULES[name]), name)
+    return value

@@ -29,7 +29,7 @@ from clusterctl.edges.journal.integrity import RESTORE, JournalDamagedError
 from clusterctl.edges.journal.tables import claim as table
 from clusterctl.fleet.errors import ClaimLostError
 from clusterctl.fleet.node import NodeId
-from clusterctl.ports import LEASE_S, Claim, Claims
+from clusterctl.ports.journal import LEASE_S, Claim, Claims
 
 HOSTS_OWN = "pid:[4026531836]"
 """The machine's first pid namespace (PROC_PID_INIT_INO in the kernel): what runs in it ends with the machine's boot."""

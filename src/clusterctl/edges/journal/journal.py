@@ -25,8 +25,8 @@ from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.incidents.incident import IncidentState
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState, NodeSummary
-from clusterctl.ports import Claim, Claims, Clock
-from clusterctl.ports.journal import JournalHealth
+from clusterctl.ports.deadline import Clock
+from clusterctl.ports.journal import Claim, Claims, JournalHealth
 
 _SIZE = {
     "sqlite": text("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"),

@@ -1,6 +1,6 @@
 """Rows of the tables as events and node states. A stored state is always the fold of its node's events.
 
-`move` and `rebuild` write the states of incidents, too.
+Commands that only read states do not import the fold. `move` and `rebuild` write the states of incidents, too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from clusterctl.edges.journal.tables import event as events_table
 from clusterctl.edges.journal.tables import node_state as states_table
 from clusterctl.fleet.codec import state_from_json, state_to_json, summary_from_json, summary_to_json
 from clusterctl.fleet.event import Event, Stream
-from clusterctl.fleet.fold import apply, fold
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState, NodeSummary
 
@@ -45,6 +44,8 @@ def summary_of(row: Row) -> NodeSummary:
 
 def move(connection: Connection, events: Sequence[Event]) -> None:
     """Apply `events` to the stored states of their nodes and incidents, in the events' own transaction."""
+    from clusterctl.fleet.fold import apply
+
     incident_states.move(connection, events)
     moved: dict[NodeId, NodeState] = {}
     for event in events:
@@ -57,6 +58,8 @@ def move(connection: Connection, events: Sequence[Event]) -> None:
 
 def rebuild(connection: Connection) -> None:
     """Write every state of a node or incident again from its events."""
+    from clusterctl.fleet.fold import fold
+
     incident_states.rebuild(connection)
     connection.execute(delete(states_table))
     of_nodes = events_table.c.stream == Stream.NODE.value

@@ -10,7 +10,6 @@ from datetime import datetime
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.event import Event
 from clusterctl.fleet.node import Serial
-from clusterctl.fleet.payloads.node import BmcPasswordChanged, BmcPasswordShared
 from clusterctl.fleet.state import NodeState
 
 
@@ -107,6 +106,8 @@ class Rotation:
 
 def rotation(events: Iterable[Event]) -> Rotation | None:
     """Return the rotation from a node's events, oldest first; None where its password was never changed."""
+    from clusterctl.fleet.payloads.node import BmcPasswordChanged, BmcPasswordShared  # sites import this module
+
     found: Rotation | None = None
     for event in events:
         match event.payload:
