@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from clusterctl.fleet.decisions.decision import hold
 from clusterctl.fleet.event import Event, Stream
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
 from clusterctl.fleet.finding_code import Code
@@ -20,7 +21,8 @@ from clusterctl.fleet.quantity import Quantity, at_least, at_most
 from clusterctl.fleet.reporting.offenders import NONE
 from clusterctl.fleet.reporting.spares import Spares
 from clusterctl.fleet.state import NodeState
-from clusterctl.operations.metrics import FleetSnapshot, exposition
+from clusterctl.operations.context import open_site
+from clusterctl.operations.metrics import FleetMetrics, FleetSnapshot, StepEnds, export, exposition, figures_of
 from clusterctl.ports.journal import JournalHealth
 from clusterctl_cli.main import run
 from tests.cli.site_of_three import write
@@ -60,17 +62,23 @@ def node(name: str, *findings: Finding, stage: Stage = Stage.GOLD, stopped: Step
     )
 
 
-def event(subject: str, seconds: float, payload: StepStarted | ReportRecorded) -> Event:
+def event(seq: int, subject: str, seconds: float, payload: StepStarted | ReportRecorded) -> Event:
     at = NOW + timedelta(seconds=seconds)
-    return Event(stream=Stream.NODE, subject=subject, payload=payload, seq=1, at=at, actor="a", run="r")
+    return Event(stream=Stream.NODE, subject=subject, payload=payload, seq=seq, at=at, actor="a", run="r")
 
 
-def exported(*nodes: NodeState, steps: Iterable[Event] = ()) -> Samples:
+def ends_of(events: Sequence[Event], ends: StepEnds | None = None, now: datetime = NOW) -> StepEnds:
+    found = ends or StepEnds()
+    found.add(events, now)
+    return found
+
+
+def exported(*nodes: NodeState, steps: Sequence[Event] = ()) -> Samples:
     found = FleetSnapshot(
         site="s",
         now=NOW,
-        nodes=nodes,
-        steps=steps,
+        nodes=tuple(map(figures_of, nodes)),
+        steps=tuple(ends_of(steps).ends),
         faults=(),
         night=NightRecord(NOW, None, 3, 1, 0),
         spares=Spares(10, 9, 20),
@@ -109,13 +117,45 @@ def test_a_stopped_node_counts_by_the_code_of_its_worst_finding() -> None:
 def test_steps_have_durations_and_reports() -> None:
     """From a step's start to its report; a start without a report has no duration."""
     report = Report("burnin", "bootstrap", (finding("bw", "mlx5_0", 391),), frozenset({Origin.REAL}))
-    events = [event(f"n{i}", 0, StepStarted(step=Step.BURNIN)) for i in range(4)]
-    events += [event(f"n{i}", 100 * (i + 1), ReportRecorded(report=report)) for i in range(3)]
+    events = [event(i + 1, f"n{i}", 0, StepStarted(step=Step.BURNIN)) for i in range(4)]
+    events += [event(i + 5, f"n{i}", 100 * (i + 1), ReportRecorded(report=report)) for i in range(3)]
     found = exported(steps=events)
     seconds = found["clusterctl_step_duration_seconds"]
     assert seconds[("0.5", "burnin")] == 200
     assert seconds[("1", "burnin")] == 300
     assert found["clusterctl_step_reports"] == {("burnin", "pass"): 3}
+
+
+def test_steps_that_are_read_in_parts_are_the_same() -> None:
+    """Events that are given twice count once; what is older than the window is forgotten."""
+    report = Report("burnin", "bootstrap", (finding("bw", "mlx5_0", 391),), frozenset({Origin.REAL}))
+    started = [event(i + 1, f"n{i}", 0, StepStarted(step=Step.BURNIN)) for i in range(3)]
+    ended = [event(i + 4, f"n{i}", 100 * (i + 1), ReportRecorded(report=report)) for i in range(3)]
+    whole = ends_of([*started, *ended])
+    parts = ends_of(started[1:] + ended, ends_of([*started, ended[0]]))
+    assert parts == whole
+    assert [end.seconds for end in parts.ends] == [100, 200, 300]
+    later = ends_of([], parts, NOW + timedelta(days=1, seconds=250))
+    assert [end.seconds for end in later.ends] == [300]
+
+
+def test_a_service_reads_what_has_changed(tmp_path: Path) -> None:
+    """Each answer is that of a reader that begins anew: after a decision, and without any change."""
+    context = open_site(write(tmp_path))
+    kept = FleetMetrics(context)
+    timestamps = re.compile(rb"clusterctl_(metrics_timestamp|journal_bytes).*")
+
+    def same() -> Samples:
+        first, second = kept.export(), export(context)
+        assert timestamps.sub(b"", first) == timestamps.sub(b"", second)
+        return samples(first.decode())
+
+    before = same()
+    assert same().keys() == before.keys()
+    (some, *_others) = context.journal.states()
+    context.journal.append(hold(some, "a look", None).events)
+    after = same()
+    assert after["clusterctl_nodes_on_hold"][()] == before["clusterctl_nodes_on_hold"][()] + 1
 
 
 def test_pool_night_and_journal() -> None:

@@ -18,6 +18,7 @@ from clusterctl.fleet.errors import (
     PrivilegeError,
     UsageError,
 )
+from clusterctl.operations.metrics import FleetMetrics
 from clusterctl_web.action_pages import ActionPages
 from clusterctl_web.actions import Orders
 from clusterctl_web.alert_hook import AlertHook
@@ -39,7 +40,7 @@ def application(live: LiveFleet, access: Access) -> Starlette:
     renderer = Renderer(live.context.site.settings)
     sessions = Sessions(access)
     streams = StreamLimit()
-    pages = Pages(live, renderer, sessions, streams)
+    pages = Pages(live, renderer, sessions, streams, FleetMetrics(live.context))
     orders = Orders(live.context.site.folder)
     more = [
         *ActionPages(orders, renderer).routes(),

@@ -18,7 +18,7 @@ from clusterctl.fleet.event import Stream
 from clusterctl.fleet.finding import Digest, Verdict
 from clusterctl.fleet.peer_text import visible
 from clusterctl.operations.explanation import explain
-from clusterctl.operations.metrics import export
+from clusterctl.operations.metrics import FleetMetrics
 from clusterctl_web.actions import offered
 from clusterctl_web.guard import actor_of
 from clusterctl_web.live_fleet import POLL_S, LiveFleet
@@ -41,6 +41,7 @@ class Pages:
     renderer: Renderer
     sessions: Sessions
     streams: StreamLimit
+    figures: FleetMetrics
 
     def routes(self) -> list[Route]:
         return [
@@ -130,7 +131,7 @@ class Pages:
 
     async def metrics(self, request: Request) -> Response:
         del request
-        text = await run_in_threadpool(export, self.live.context)
+        text = await run_in_threadpool(self.figures.export)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def static(self, request: Request) -> Response:

@@ -7,9 +7,10 @@ a text of a peer. Of a node, each check or load has one figure: its worst part's
 from __future__ import annotations
 
 import statistics
-from collections import Counter, defaultdict
+import threading
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -20,16 +21,16 @@ from clusterctl import __version__
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.site.night_record import read_record
 from clusterctl.fleet.event import Event, Kind
-from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding import Finding, Report, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.nightly.record import NightRecord, gauges
-from clusterctl.fleet.node import Stage, Step
+from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.payloads.hardware import FabricFault
 from clusterctl.fleet.payloads.node import ReportRecorded, StepStarted
 from clusterctl.fleet.quantity import Bound, Quantity
 from clusterctl.fleet.reporting.offenders import Offenders
 from clusterctl.fleet.reporting.spares import Spares
-from clusterctl.fleet.state import NodeState
+from clusterctl.fleet.state import NodeState, OperatorHold
 from clusterctl.operations.collector import collector_paused
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.documents import write_document
@@ -40,17 +41,63 @@ from clusterctl.ports.journal import JournalHealth
 
 WINDOW = timedelta(hours=24)
 """Steps that ended in it have their durations exported."""
+_OVERLAP = timedelta(minutes=5)
+"""Events of several controllers are in the order of their numbers, and their clocks differ."""
 _QUANTILES = (0.5, 0.9, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFigures:
+    """What the metrics need of one node.
+
+    stopped    stage, step and code of what stopped it; None where nothing did
+    acts       names of the acts in flight
+    proven_at  when a gold node's last burn-in was recorded
+    worst      each check's worst figure and its limits, by check and unit
+    """
+
+    name: str
+    stage: Stage
+    sku: str
+    hold: OperatorHold | None
+    stopped: tuple[str, str, str] | None
+    acts: tuple[str, ...]
+    proven_at: datetime | None
+    worst: Mapping[tuple[str, str], tuple[float, Bound]]
+
+
+def figures_of(node: NodeState) -> NodeFigures:
+    """Return what the metrics need of a node; its reports take a hundred times the memory."""
+    return NodeFigures(
+        name=node.name,
+        stage=node.stage,
+        sku=node.sku,
+        hold=node.hold,
+        stopped=_stopped(node) if node.stopped_at is not None and node.stage is not Stage.RETIRED else None,
+        acts=tuple(intent.act.value for intent in node.open_acts),
+        proven_at=node.reported_at.get(Step.BURNIN.value) if node.stage is Stage.GOLD else None,
+        worst=_worst(node) if node.stage is not Stage.RETIRED else {},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepEnd:
+    """One report of a step, recorded `seconds` after the step had begun; None where that is not known."""
+
+    at: datetime
+    step: str
+    verdict: str
+    seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class FleetSnapshot:
-    """What the metrics are made of, as of `now`. `steps`: `StepStarted` and `ReportRecorded` of the last `WINDOW`."""
+    """What the metrics are made of, as of `now`. `steps`: those that ended within the last `WINDOW`."""
 
     site: str
     now: datetime
-    nodes: Sequence[NodeState]
-    steps: Iterable[Event]
+    nodes: Sequence[NodeFigures]
+    steps: Sequence[StepEnd]
     faults: Sequence[FabricFault]
     night: NightRecord | None
     spares: Spares | None
@@ -58,20 +105,81 @@ class FleetSnapshot:
     journal: JournalHealth
 
 
-def snapshot(context: SiteContext, nodes: Sequence[NodeState] | None = None) -> FleetSnapshot:
-    """Read the journal and the site's records. `nodes`: the journal's, where the caller has them."""
-    now = CLOCK.now()
-    return FleetSnapshot(
-        site=context.site.settings.name,
-        now=now,
-        nodes=context.journal.states() if nodes is None else nodes,
-        steps=context.journal.recent((Kind.STEP_STARTED, Kind.REPORT_RECORDED), now - WINDOW),
-        faults=context.faults(),
-        night=None if _by_the_night(context) else read_record(state_dir(context.site)),
-        spares=spares(context.site, context.journal),
-        offenders=known_offenders(context),
-        journal=context.journal.health(),
-    )
+@dataclass
+class StepEnds:
+    """The steps that ended within the last `WINDOW`, from events that are given once, in their order."""
+
+    seq: int = 0
+    ends: deque[StepEnd] = field(default_factory=deque)
+    began: dict[tuple[str, str], datetime] = field(default_factory=dict)
+
+    def add(self, events: Iterable[Event], now: datetime) -> None:
+        """Take the events that are new, and forget what is older than the window."""
+        for event in events:
+            if event.seq <= self.seq:
+                continue
+            self.seq = event.seq
+            if isinstance(event.payload, StepStarted):
+                self.began[event.subject, event.payload.step.value] = event.at
+            elif isinstance(event.payload, ReportRecorded):
+                self._end(event, event.payload.report)
+        while self.ends and self.ends[0].at < now - WINDOW:
+            self.ends.popleft()
+        self.began = {key: at for key, at in self.began.items() if at >= now - WINDOW}
+
+    def _end(self, event: Event, report: Report) -> None:
+        begun = self.began.pop((event.subject, report.step), None)
+        seconds = None if begun is None else (event.at - begun).total_seconds()
+        self.ends.append(StepEnd(at=event.at, step=report.step, verdict=report.verdict.value, seconds=seconds))
+
+
+@dataclass
+class FleetMetrics:
+    """The metrics of a site for a service that is asked again and again: it reads what has changed. Thread-safe."""
+
+    context: SiteContext
+    _nodes: dict[NodeId, NodeFigures] = field(default_factory=dict)
+    _steps: StepEnds = field(default_factory=StepEnds)
+    _seq: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def export(self) -> bytes:
+        """Return the site's metrics of this moment."""
+        with self._lock:
+            return exposition(self._snapshot())
+
+    def _snapshot(self) -> FleetSnapshot:
+        """Read the journal and the site's records."""
+        context, now = self.context, CLOCK.now()
+        health = context.journal.health()
+        self._read_nodes(health.last_seq)
+        ends = self._steps.ends
+        since = max(now - WINDOW, ends[-1].at - _OVERLAP) if ends else now - WINDOW
+        self._steps.add(context.journal.recent((Kind.STEP_STARTED, Kind.REPORT_RECORDED), since), now)
+        return self._found(now, health)
+
+    def _read_nodes(self, last: int) -> None:
+        """Read the nodes with newer events; at first all, one after the other: whole states take memory."""
+        journal = self.context.journal
+        if not self._seq:
+            self._nodes = {one.id: figures_of(journal.state(one.id)) for one in journal.summaries()}
+        elif last > self._seq:
+            self._nodes |= {state.id: figures_of(state) for state in journal.states(since=self._seq)}
+        self._seq = last
+
+    def _found(self, now: datetime, health: JournalHealth) -> FleetSnapshot:
+        context = self.context
+        return FleetSnapshot(
+            site=context.site.settings.name,
+            now=now,
+            nodes=sorted(self._nodes.values(), key=lambda node: node.name),
+            steps=tuple(self._steps.ends),
+            faults=context.faults(),
+            night=None if _by_the_night(context) else read_record(state_dir(context.site)),
+            spares=spares(context.site, context.journal),
+            offenders=known_offenders(context),
+            journal=health,
+        )
 
 
 def _by_the_night(context: SiteContext) -> bool:
@@ -87,10 +195,10 @@ def exposition(found: FleetSnapshot) -> bytes:
     return generate_latest(registry)
 
 
-def export(context: SiteContext, nodes: Sequence[NodeState] | None = None) -> bytes:
-    """Return the site's metrics of this moment. `nodes`: the journal's, where the caller has them."""
+def export(context: SiteContext) -> bytes:
+    """Return the site's metrics of this moment."""
     with collector_paused():
-        return exposition(snapshot(context, nodes))
+        return FleetMetrics(context).export()
 
 
 def write(context: SiteContext, file: Path) -> int:
@@ -139,24 +247,23 @@ def _counted(name: str, text: str, counts: Mapping[str, float], label: str) -> G
     return family
 
 
-def _fleet(nodes: Sequence[NodeState], now: datetime) -> Iterator[Metric]:
+def _fleet(nodes: Sequence[NodeFigures], now: datetime) -> Iterator[Metric]:
     stages = _family("nodes", "Nodes by stage and SKU; empty before a SKU was matched.", ("stage", "sku"))
     for (stage, sku), count in sorted(Counter((node.stage.value, node.sku) for node in nodes).items()):
         stages.add_metric((stage, sku), count)
     yield stages
-    yield _one("nodes_on_hold", "Nodes that an operator holds.", sum(node.held(now) for node in nodes))
+    held = sum(node.hold is not None and node.hold.active(now) for node in nodes)
+    yield _one("nodes_on_hold", "Nodes that an operator holds.", held)
     stopped = _family(
         "nodes_stopped",
         "Nodes that a step or an operator stopped, by the code of the worst finding.",
         ("stage", "step", "code"),
     )
-    reasons = Counter(
-        _stopped(node) for node in nodes if node.stopped_at is not None and node.stage is not Stage.RETIRED
-    )
+    reasons = Counter(node.stopped for node in nodes if node.stopped is not None)
     for reason, count in sorted(reasons.items()):
         stopped.add_metric(reason, count)
     yield stopped
-    acts = Counter(intent.act.value for node in nodes for intent in node.open_acts)
+    acts = Counter(act for node in nodes for act in node.acts)
     yield _counted("acts_in_flight", "Acts on machines that have begun and have no result yet.", acts, "act")
     yield from _evidence(nodes)
 
@@ -166,23 +273,20 @@ def _stopped(node: NodeState) -> tuple[str, str, str]:
     return node.stage.value, node.stopped_at.value if node.stopped_at else "", code
 
 
-def _evidence(nodes: Sequence[NodeState]) -> Iterator[Metric]:
+def _evidence(nodes: Sequence[NodeFigures]) -> Iterator[Metric]:
     proven = _family("evidence_timestamp_seconds", "When a gold node's last burn-in was recorded.", ("node",))
     for node in nodes:
-        at = node.reported_at.get(Step.BURNIN.value)
-        if node.stage is Stage.GOLD and at is not None:
-            proven.add_metric((node.name,), at.timestamp())
+        if node.proven_at is not None:
+            proven.add_metric((node.name,), node.proven_at.timestamp())
     yield proven
 
 
-def _burnin(nodes: Sequence[NodeState]) -> Iterator[Metric]:
+def _burnin(nodes: Sequence[NodeFigures]) -> Iterator[Metric]:
     figures = _family("burnin_figure", "The worst part's figure of a node's last report.", ("node", "check", "unit"))
     limits = _family("burnin_limit", "What figures are compared with.", ("sku", "check", "unit", "side"))
     known: dict[tuple[str, str, str, str], float] = {}
     for node in nodes:
-        if node.stage is Stage.RETIRED:
-            continue
-        for (check, unit), (value, bound) in sorted(_worst(node).items()):
+        for (check, unit), (value, bound) in sorted(node.worst.items()):
             figures.add_metric((node.name, check, unit), value)
             for side, limit in (("min", bound.low), ("max", bound.high)):
                 if limit is not None:
@@ -222,19 +326,13 @@ def _margin(value: float, bound: Bound) -> float:
     return min(margins)
 
 
-def _steps(events: Iterable[Event]) -> Iterator[Metric]:
-    began: dict[tuple[str, str], datetime] = {}
+def _steps(ends: Iterable[StepEnd]) -> Iterator[Metric]:
     durations: dict[str, list[float]] = defaultdict(list)
     reports: Counter[tuple[str, str]] = Counter()
-    for event in events:
-        if isinstance(event.payload, StepStarted):
-            began[event.subject, event.payload.step.value] = event.at
-        elif isinstance(event.payload, ReportRecorded):
-            step = event.payload.report.step
-            reports[step, event.payload.report.verdict.value] += 1
-            start = began.pop((event.subject, step), None)
-            if start is not None:
-                durations[step].append((event.at - start).total_seconds())
+    for end in ends:
+        reports[end.step, end.verdict] += 1
+        if end.seconds is not None:
+            durations[end.step].append(end.seconds)
     seconds = _family(
         "step_duration_seconds", "Durations of a node's steps that ended in the last 24 hours.", ("step", "quantile")
     )
