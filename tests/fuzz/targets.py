@@ -137,5 +137,6 @@ OTHERS: Mapping[str, Any] = {
     "location": "/redfish/v1/TaskService/Tasks/1",
     "path": "/redfish/v1/Systems/1",
     "status": 400,
+    "dell": True,
 }
 """Parameter → a value that any text may meet."""
