@@ -140,7 +140,7 @@ def test_steps_that_are_read_in_parts_are_the_same() -> None:
 
 
 def test_a_service_reads_what_has_changed(tmp_path: Path) -> None:
-    """Each answer is that of a reader that begins anew: after a decision, and without any change."""
+    """Each answer is that of a reader that reads all nodes: after a decision, and without any change."""
     context = open_site(write(tmp_path))
     kept = FleetMetrics(context)
     timestamps = re.compile(rb"clusterctl_(metrics_timestamp|journal_bytes).*")

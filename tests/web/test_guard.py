@@ -14,6 +14,7 @@ from starlette.routing import Route
 from clusterctl.edges.web.accounts import AccountFile
 from clusterctl.fleet.access import Role
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.metrics import FleetMetrics
 from clusterctl_web.guard import LARGEST_FORM, actor_of, form_of, needs
 from clusterctl_web.live_fleet import LiveFleet
 from clusterctl_web.pages import Pages
@@ -168,7 +169,7 @@ def test_a_stream_ends_with_its_session(site: SiteContext, tmp_path: Path) -> No
     user = file.user("viewer")
     assert user is not None
     cookie = sessions.of_user(user)
-    pages = Pages(LiveFleet(site), Renderer(site.site.settings), sessions, streams)
+    pages = Pages(LiveFleet(site), Renderer(site.site.settings), sessions, streams, FleetMetrics(site))
     assert streams.take("viewer")
 
     async def read() -> list[str]:
