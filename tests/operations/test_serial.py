@@ -21,6 +21,7 @@ from clusterctl.operations.serial import from_data, to_data
 WORKING = {
     "Control",  # callbacks
     "Feature",
+    "FleetMetrics",
     "FleetSnapshot",
     "GoldPool",
     "ImportPlan",
@@ -29,6 +30,7 @@ WORKING = {
     "PartnerLender",
     "Selection",
     "SiteContext",
+    "StepEnds",
     "WavePlan",
     "WaveRun",
     "Work",
