@@ -131,12 +131,12 @@ def _readers(
 
 
 def _site_store(context: SiteContext) -> LogStore:
-    from clusterctl.edges.loki import site_loki  # imports requests
+    from clusterctl.operations.channels import log_store
 
     settings = context.site.settings.monitoring.loki
     if settings is None:
         raise UsageError("the site has no Loki", where=context.site.where("monitoring"))
-    return site_loki(context.site, settings)
+    return log_store(context.site, settings)
 
 
 def _asked(readers: Iterable[_Reader], node: str) -> Iterator[LogSource]:
