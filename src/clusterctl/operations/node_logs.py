@@ -66,9 +66,9 @@ class LogsResult:
 
     node: str
     window: LogWindow
-    lines: Sequence[LogLine]
-    events: Sequence[Event]
-    sources: Sequence[LogSource]
+    lines: tuple[LogLine, ...]
+    events: tuple[Event, ...]
+    sources: tuple[LogSource, ...]
     cut_events: bool = False
 
     @property
@@ -208,12 +208,12 @@ def _journalctl(
     return parse_journald(ran.stdout)
 
 
-def _events(context: SiteContext, node: NodeState, window: LogWindow) -> tuple[Sequence[Event], bool]:
+def _events(context: SiteContext, node: NodeState, window: LogWindow) -> tuple[tuple[Event, ...], bool]:
     """Return the newest events of the node in the window, and whether there are more."""
     found = [
         event for event in context.journal.history(Stream.NODE, node.id) if window.since <= event.at <= window.until
     ]
-    return found[-window.at_most :], len(found) > window.at_most
+    return tuple(found[-window.at_most :]), len(found) > window.at_most
 
 
 def default_window(since: datetime | None, until: datetime | None) -> tuple[datetime, datetime]:

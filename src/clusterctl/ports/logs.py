@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -33,7 +32,7 @@ class LogLines:
     complete    the log goes back to before the window; None where that is not known
     """
 
-    lines: Sequence[LogLine] = ()
+    lines: tuple[LogLine, ...] = ()
     cut: bool = False
     unreadable: int = 0
     complete: bool | None = None
