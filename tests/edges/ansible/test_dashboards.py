@@ -93,7 +93,9 @@ def openmetrics() -> str:
     lines: list[str] = []
     times = [END - EVERY * number for number in reversed(range(SAMPLES))]
     for target, text in scrapes():
-        untyped = "\n".join(line for line in text.splitlines() if not line.startswith("#"))  # the parser renames counters
+        untyped = "\n".join(
+            line for line in text.splitlines() if not line.startswith("#")
+        )  # the parser renames counters
         for family in text_string_to_metric_families(untyped + "\n"):
             for sample in family.samples:
                 pairs = {**target, **sample.labels} if target["job"] == "hosts" else {**sample.labels, **target}
