@@ -10,6 +10,7 @@ from clusterctl.site.bmc import BmcSettings
 from clusterctl.site.burnin import CheckSettings, StorageSettings, SuiteChanges
 from clusterctl.site.configure import ConfigureSettings, WaveSettings
 from clusterctl.site.fields import FileName, Flag, Name, Positive, Secret, SecretRef, UserName, Words, section
+from clusterctl.site.monitoring import MonitoringSettings
 from clusterctl.site.netbox import NetboxSettings
 from clusterctl.site.network import NetworkSettings
 from clusterctl.site.nodes import NodesSettings
@@ -174,6 +175,7 @@ class SiteSettings:
     nightly: NightlySettings | None = None
     publish: PublishSettings = PublishSettings()
     notify: NotifySettings | None = None
+    monitoring: MonitoringSettings = MonitoringSettings()
     netbox: NetboxSettings | None = None
     tickets: TicketSettings | None = None
     pool: Annotated[str, Field(description="file that names the gold nodes")] = "gold.json"
