@@ -34,7 +34,7 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple
 LEAVES = dict(leaves(cli))
 READS = {
     "check",
-    *("explain", "job stacks", "job pattern"),
+    *("explain", "job stacks", "job pattern", "logs"),
     *("doctor", "plan", "nodes", "why", "report", "inventory"),
     *("power status", "accounts check", "settings check", "pxe check", "image list", "maas check"),
     *("burnin export", "burnin judge", "burnin node-file", "burnin script"),
