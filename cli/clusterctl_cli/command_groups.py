@@ -42,7 +42,7 @@ SECTIONS: Mapping[str, CommandTable] = {
         "check": ("check:check", "Check nodes in service, without loads; change nothing."),
         "adopt": ("adopt:adopt", "Take in machines that are installed already."),
         "revalidate": ("steps:revalidate", "Prove nodes again after a repair."),
-        "job": ("job:job", "Explain why jobs failed or are slow."),
+        "job": ("job:job", "Run jobs under supervision; explain why jobs fail."),
         "incident": ("incident:incident", "List and show incidents."),
         "explain": ("explain:explain", "Explain a line of a log: meaning, blame, what to do."),
     },
@@ -113,9 +113,15 @@ CABLE: CommandTable = {
 }
 """In the order of their use."""
 JOB: CommandTable = {
+    "run": ("job_run:run", "Submit a script on the healthiest nodes, supervised."),
+    "watch": ("job_run:watch", "Follow a supervised run; start it again after failures."),
+    "list": ("job_runs:list_", "List the supervised runs."),
+    "stop": ("job_run:stop", "Cancel a supervised run."),
     "why": ("job_why:why", "Attribute a failure to its first error and its host."),
     "stacks": ("job_stacks:stacks", "Group the stacks of a hung job's ranks."),
     "pattern": ("job_pattern:pattern", "Classify how a job is slow by the times of its steps."),
+    "diff": ("job_runs:diff", "Print what differs between the manifests of two jobs."),
+    "checklist": ("job_runs:checklist", "Answer eight questions about a job of a supervised run."),
 }
 INCIDENT: CommandTable = {
     "list": ("incident:list_", "List the open incidents."),
