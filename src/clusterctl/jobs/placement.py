@@ -42,7 +42,7 @@ class PlacementFacts:
 
     @property
     def reasons(self) -> str:
-        """Return what speaks against it, as text; empty where nothing does."""
+        """Return the reasons against it, as text; empty where there are none."""
         parts = [
             f"blamed by {self.blamed} jobs" if self.blamed else "",
             f"{self.offences} quarantines" if self.offences else "",
