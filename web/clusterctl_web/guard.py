@@ -1,7 +1,7 @@
 """Guards each request: who sends it, whether the role suffices, and that no foreign page has sent it.
 
-What a page needs of it: `actor_of(request)`, `@needs(Role.ADMIN)`, `form_of(request)`; in a template the macro `form`
-of `form.html.j2`. Without a decorator a GET needs a viewer, and every other method an operator.
+What a page needs of it: `actor_of(request)`, `@needs(UserRole.ADMIN)`, `form_of(request)`; in a template the macro
+`form` of `form.html.j2`. Without a decorator a GET needs a viewer, and every other method an operator.
 """
 
 from __future__ import annotations

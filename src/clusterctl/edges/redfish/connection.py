@@ -284,7 +284,7 @@ def messages_of(response: RestResponse, redact: Redaction) -> tuple[RefusalMessa
         if isinstance(item, Mapping):
             arguments = item.get("MessageArgs")
             texts = [text for text in arguments if isinstance(text, str)] if isinstance(arguments, list) else []
-            id_, text = (_shown(str(item.get(key, "")), redact) for key in ("MessageId", "RefusalMessage"))
+            id_, text = (_shown(str(item.get(key, "")), redact) for key in ("MessageId", "Message"))
             messages.append(RefusalMessage(id_, text, tuple(_shown(one, redact) for one in texts[:_MESSAGES])))
     return tuple(messages)
 
