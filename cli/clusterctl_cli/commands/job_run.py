@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from clusterctl.jobs.supervision import SupervisedRun
     from clusterctl.operations.job_run import JobRunRequest
 
+_SETUP = "A hang before the first steps: no progress for so long.  [default: 30min]"
+_HANG = "A hang later: no progress for so long, at the least.  [default: 5min]"
 _OURS = ("--nodes", "--nodelist", "--output", "--comment", "--requeue", "--array", "-N", "-w", "-o", "-a")
 
 
@@ -74,8 +76,8 @@ class RunOptions:
     "--backoff", callback=duration_seconds, metavar="TIME", help="Before the second attempt.  [default: 1min]"
 )
 @click.option("--drain/--no-drain", default=True, show_default=True, help="Drain hosts whose hardware is to blame.")
-@click.option("--setup-limit", "setup", callback=duration_seconds, metavar="TIME", help="[default: 30min]")
-@click.option("--hang-after", "hang", callback=duration_seconds, metavar="TIME", help="At the least.  [default: 5min]")
+@click.option("--setup-limit", "setup", callback=duration_seconds, metavar="TIME", help=_SETUP)
+@click.option("--hang-after", "hang", callback=duration_seconds, metavar="TIME", help=_HANG)
 @click.option("--abort-if-slower-than", "slower", metavar="TEXT", help="Such as '30% for 10 batches'.")
 @click.option("--code", type=click.Path(exists=True, file_okay=False, path_type=Path), help="The checkout of the code.")
 @click.option("--image", default="", help="The container image with its digest, for the manifest.")

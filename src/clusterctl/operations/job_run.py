@@ -60,7 +60,8 @@ def preview(context: SiteContext, request: JobRunRequest) -> Preview:
     with closing(context.adapters(Access.READ)) as adapters:
         placement = _placement(context, adapters, request)
     effects = [
-        Effect(node=one.name, text=f"rank group {at}{_against(one.reasons)}") for at, one in enumerate(placement.chosen)
+        Effect(node=one.name, text=f"place {at} in the order of ranks{_against(one.reasons)}")
+        for at, one in enumerate(placement.chosen)
     ]
     effects += [Effect(node=one.name, text=f"left free as a spare{_against(one.reasons)}") for one in placement.spares]
     lacking = request.spares - len(placement.spares)
