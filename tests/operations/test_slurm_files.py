@@ -29,7 +29,7 @@ def export(site: Path, folder: Path, *words: str) -> int:
 
 @pytest.fixture
 def slurm(tmp_path: Path) -> Iterator[Path]:
-    """A `sinfo` that reports what the file says; without it Slurm cannot be asked."""
+    """A `sinfo` that prints the file; without it Slurm cannot be asked."""
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin/sinfo"
     program.write_text(f"#!/bin/sh\ncat {tmp_path}/answer\n")

@@ -23,7 +23,7 @@ Line = Annotated[str, AfterValidator(shaped(r"[^\x00-\x1f\x7f#]+", "one line wit
 
 @section
 class SlurmHardware:
-    """What Slurm is told of a SKU's nodes, where their BMCs do not report it.
+    """What a SKU's nodes have, for Slurm, where their BMCs do not report it.
 
     `memory_percent`: share of the memory that jobs may have; the rest is the system's.
     """

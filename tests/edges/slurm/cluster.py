@@ -141,7 +141,7 @@ class SlurmCluster:
         self.wait_for(dict.fromkeys(self.nodes, "idle"))
 
     def _start_services(self) -> None:
-        """Start what slurmctld needs besides munge: nothing here."""
+        """Start what slurmctld needs in addition to munge: nothing here."""
 
     def _seen(self) -> dict[str, str]:
         try:
