@@ -16,7 +16,7 @@ from clusterctl.fleet.fabric.switch_tree import SwitchGroup
 from clusterctl.fleet.natural_order import natural_key
 
 HEAD = "# Written by clusterctl export slurm: change site.yml and write it again.\n"
-_NUMBERED = re.compile(r"(.*?)(\d+)")
+_DIGITS = "0123456789"
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
 RETURNS_BROKEN_NODES = "2"
 """ReturnToService=2 lets a node serve that was down for any reason, once it registers."""
@@ -213,9 +213,9 @@ def host_lists(names: Iterable[str]) -> tuple[str, ...]:
     numbered: dict[tuple[str, int], list[int]] = defaultdict(list)
     plain: list[str] = []
     for name in sorted(set(names), key=natural_key):
-        match = _NUMBERED.fullmatch(name)
-        if match:
-            numbered[match[1], len(match[2])].append(int(match[2]))
+        prefix = name.rstrip(_DIGITS)
+        if digits := name[len(prefix) :]:
+            numbered[prefix, len(digits)].append(int(digits))
         else:
             plain.append(name)
     return (*plain, *(_short(prefix, width, numbers) for (prefix, width), numbers in numbered.items()))
