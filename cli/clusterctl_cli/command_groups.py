@@ -25,6 +25,7 @@ SECTIONS: Mapping[str, CommandTable] = {
         "bootstrap": ("steps:bootstrap", "Take every node the whole way to gold; resumable."),
         "nodes": ("nodes:nodes", "List the fleet; with NODE, print history and evidence."),
         "why": ("why:why", "Explain why a node is where it is, and what to do."),
+        "logs": ("logs:logs", "Print a node's log, joined with its recorded events."),
         "runs": ("runs:runs", "List, show, cancel and retry detached runs."),
         "inventory": ("inventory:inventory", "Print the fleet as a dynamic Ansible inventory."),
         "report": ("report:report", "Print the acceptance report."),
