@@ -17,7 +17,7 @@ SECTIONS: Mapping[str, CommandTable] = {
     "Start": {
         "init": ("init:init", "Write a commented site directory."),
         "doctor": ("doctor:doctor", "Check this controller, and how to repair it."),
-        "export": ("netbox:export", "Write the nodes' stages and parts back to NetBox."),
+        "export": ("export:export", "Write the site's state to NetBox, and Slurm's files."),
         "import": ("netbox:import_", "Bring the site's files up to date with NetBox."),
         "plan": ("plan:plan", "Print what bootstrap would do; checks every input."),
     },
@@ -84,6 +84,10 @@ BURNIN: CommandTable = {
     "nightly": ("burnin_nightly:nightly", "Burn in idle gold nodes, the oldest evidence first."),
     "node-file": ("burnin_node_file:node_file", "Write the checks as one program for nodes without a controller."),
     "script": ("burnin_script:script", "Write the program that reads the probes of all checks."),
+}
+EXPORT: CommandTable = {
+    "netbox": ("netbox:export_netbox", "Stage, status, tags, parts and quarantines to NetBox."),
+    "slurm": ("export_slurm:export_slurm", "Slurm's files, from inventory and fabric."),
 }
 WEB_USER: CommandTable = {
     "add": ("web_access:user_add", "Add a user of the web page."),
