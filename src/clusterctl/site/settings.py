@@ -18,6 +18,7 @@ from clusterctl.site.notify import NotifySettings
 from clusterctl.site.provisioning import Installers, MaasProvisioning, PxeProvisioning
 from clusterctl.site.scheduling import NightlySettings, PublishSettings, SchedulerSettings
 from clusterctl.site.tickets import TicketSettings
+from clusterctl.site.ufm import UfmSettings
 from clusterctl.site.urls import open_journal_url
 from clusterctl.site.web import WebSettings
 
@@ -55,6 +56,7 @@ class FabricSettings:
     dump_fts: Annotated[tuple[Words, ...], Field(min_length=1)] = ("dump_fts",)
     telemetry: tuple[Words, ...] = ()
     reboots: Annotated[Positive, Field(le=4096, description="how many hosts may reboot at once, over all runs")] = 64
+    ufm: Annotated[UfmSettings | None, Field(description="the UFM that manages this fabric, where there is one")] = None
 
 
 @section
@@ -118,7 +120,7 @@ class PowerSettings:
 
 
 @section
-class Limits:
+class AttemptLimits:
     """How often a step is tried, and how long evidence counts."""
 
     attempts: Annotated[int, Field(ge=1, le=10, strict=True)] = 2
@@ -167,7 +169,7 @@ class SiteSettings:
     timing: TimingSettings = TimingSettings()
     parallel: ParallelSettings = ParallelSettings()
     power: PowerSettings = PowerSettings()
-    limits: Limits = Limits()
+    limits: AttemptLimits = AttemptLimits()
     claims: ClaimSettings = ClaimSettings()
     scheduler: SchedulerSettings | None = None
     nightly: NightlySettings | None = None
