@@ -30,7 +30,17 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: run make setup"),
     pytest.mark.timeout(600),
 ]
-PAGES = ("/", "/nodes/n2", "/fabric", "/fabric/devices/leaf-2", "/nights", "/work-orders", "/sign-in")
+PAGES = (
+    "/",
+    "/nodes/n2",
+    "/fabric",
+    "/fabric/devices/leaf-2",
+    "/incidents",
+    "/nights",
+    "/rma",
+    "/work-orders",
+    "/sign-in",
+)
 WAIT_MS = 120_000
 """The longest wait of the browser: on a busy machine a page takes seconds."""
 
