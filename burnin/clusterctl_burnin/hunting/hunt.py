@@ -122,8 +122,7 @@ class Hunt:
         elif wanting:
             groups = self._wide(number, hosts, wanting)
         else:
-            further = () if shared else self._further(hosts)
-            groups = further or self._follow_up(number, hosts, cases)
+            groups = self._after_screening(number, hosts, cases, shared=shared)
         times = self._record.times()
         return tuple(group for group in groups if times.get(group, 0) < self._often(group, hosts))
 
@@ -133,6 +132,16 @@ class Hunt:
         present, passed = self._shuffled(number), self._record.passed()
         proven = [name for name in present if passed.get(name) and name not in doubtful]
         return _Hosts(present, proven, suspects, doubtful)
+
+    def _after_screening(self, number: int, hosts: _Hosts, cases: Sequence[Case], *, shared: bool) -> tuple[Group, ...]:
+        """Return wide groups between the follow-up runs of what failed before and after them.
+
+        Hosts in doubt take part in no wide group, so that they are cleared first. What fails in wide groups is followed
+        up after all of them, since two failed groups have few hosts in common.
+        """
+        if not self._wide_so_far() or shared:
+            return self._follow_up(number, hosts, cases) or (() if shared else self._further(hosts))
+        return self._further(hosts) or self._follow_up(number, hosts, cases)
 
     def _follow_up(self, number: int, hosts: _Hosts, cases: Sequence[Case]) -> tuple[Group, ...]:
         bad = hosts.doubtful - hosts.suspects
