@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator, FormatChecker
 
 from clusterctl.edges.web.accounts import AccountFile
-from clusterctl.fleet.access import Role
+from clusterctl.fleet.access import UserRole
 from clusterctl.fleet.event import NewEvent, Stream
 from clusterctl.fleet.payloads.hardware import FabricFault, FabricFaultSeen, FabricLinksJudged
 from clusterctl.fleet.payloads.runs import NightEnded, NightStarted
@@ -54,7 +54,7 @@ def client(context: SiteContext, tmp_path: Path) -> Browser:
     allowed = access(tmp_path)
     file = allowed.accounts
     assert isinstance(file, AccountFile)
-    secret = file.add_token("reader", Role.VIEWER, "root", MADE, datetime.now(UTC) + timedelta(days=1))
+    secret = file.add_token("reader", UserRole.VIEWER, "root", MADE, datetime.now(UTC) + timedelta(days=1))
     return Browser(context, allowed, headers={"Authorization": f"Bearer {secret}"})
 
 

@@ -15,7 +15,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from clusterctl.edges.web.accounts import AccountFile
-from clusterctl.fleet.access import Role
+from clusterctl.fleet.access import UserRole
 from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.operations.context import open_site
 from clusterctl_web.service import serve
@@ -43,7 +43,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     (site / "wiring.csv").write_text(PLAN)
     context = open_site(site)
     observe(context, Fabric(FABRIC.devices, FABRIC.links[:-1]), folder)
-    AccountFile(site / "state" / "web", QUICK).add_user("ada", Role.OPERATOR, PASSWORD, MADE)
+    AccountFile(site / "state" / "web", QUICK).add_user("ada", UserRole.OPERATOR, PASSWORD, MADE)
     stop, entered, found = threading.Event(), threading.Event(), []
 
     def ready(given: str) -> None:

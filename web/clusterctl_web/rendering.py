@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from clusterctl.cabling.health.symptoms import span
-from clusterctl.fleet.access import Role
+from clusterctl.fleet.access import UserRole
 from clusterctl.operations.operation import current_time
 from clusterctl.site.settings import SiteSettings
 
@@ -41,7 +41,7 @@ def _environment() -> Environment:
     environment.filters["span"] = span
     environment.filters["slug"] = lambda text: str(text).replace(" ", "-")
     environment.globals["navigation"] = NAVIGATION
-    environment.globals["Role"] = Role
+    environment.globals["UserRole"] = UserRole
     return environment
 
 

@@ -6,15 +6,15 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from clusterctl_burnin.loads.model import Outcome
+from clusterctl_burnin.loads.model import TrialOutcome
 
 Group = tuple[str, ...]
 """Hosts that run one job together, sorted."""
 Rail = int | None
 """None for a load that does not measure each rail by itself."""
 
-BAD = frozenset({Outcome.SLOW, Outcome.FAILED, Outcome.HUNG})
-_ORDER = (Outcome.UNMEASURED, Outcome.PASSED, Outcome.SLOW, Outcome.FAILED, Outcome.HUNG)
+BAD = frozenset({TrialOutcome.SLOW, TrialOutcome.FAILED, TrialOutcome.HUNG})
+_ORDER = (TrialOutcome.UNMEASURED, TrialOutcome.PASSED, TrialOutcome.SLOW, TrialOutcome.FAILED, TrialOutcome.HUNG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,12 @@ class Result:
 
     round: int
     group: Group
-    outcome: Outcome
+    outcome: TrialOutcome
     rail: Rail = None
     named: Group = ()
 
 
-def worse(one: Outcome, other: Outcome) -> Outcome:
+def worse(one: TrialOutcome, other: TrialOutcome) -> TrialOutcome:
     """Return the worse of two outcomes of one run, in any order."""
     return max(one, other, key=_ORDER.index)
 

@@ -26,7 +26,7 @@ from dataclasses import replace
 
 from clusterctl.fleet.blame import Blame, Certainty, Layer, Role
 from clusterctl.fleet.finding import Verdict
-from clusterctl_burnin.kernel_log.rules import Rule, Rules
+from clusterctl_burnin.kernel_log.rules import KernelLogRules, Rule
 
 NAMES = {
     "pci": r"(?P<part>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])",
@@ -1049,9 +1049,9 @@ RULES = (
 
 
 @functools.cache
-def shipped_rules() -> Rules:
+def shipped_rules() -> KernelLogRules:
     """Return the rules, with the names in their patterns replaced."""
-    return Rules(
+    return KernelLogRules(
         tuple(replace(rule, patterns=tuple(map(_with_names, rule.patterns))) for rule in RULES),
         tuple(re.compile(_with_names(pattern)) for pattern in SUSPICIOUS),
         tuple(re.compile(_with_names(pattern)) for pattern in NEEDED),
