@@ -217,7 +217,7 @@ def chain(tmp_path: Path) -> Iterator[Chain]:
 
 def test_a_link_that_goes_down_is_one_message_and_one_ticket(chain: Chain) -> None:
     """One alert, one incident, one message, one ticket, however often the timers run. With the link up again the alert
-    ends, the incident is resolved, a message with the same incident says so, and the ticket has a last note.
+    ends, the incident is resolved, a message of the same incident follows, and the ticket has a last note.
     """
     chain.exporter.state = DOWN
     assert eventually(lambda: bool(chain.open()), WAIT_S)
