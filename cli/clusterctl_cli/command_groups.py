@@ -41,6 +41,7 @@ SECTIONS: Mapping[str, CommandTable] = {
         "check": ("check:check", "Check nodes in service, without loads; change nothing."),
         "adopt": ("adopt:adopt", "Take in machines that are installed already."),
         "revalidate": ("steps:revalidate", "Prove nodes again after a repair."),
+        "maintain": ("maintain:maintain", "Change the pool wave by wave, by a plan."),
         "job": ("job:job", "Explain why jobs failed or are slow."),
         "incident": ("incident:incident", "List and show incidents."),
         "explain": ("explain:explain", "Explain a line of a log: meaning, blame, what to do."),
@@ -115,6 +116,14 @@ JOB: CommandTable = {
     "why": ("job_why:why", "Attribute a failure to its first error and its host."),
     "stacks": ("job_stacks:stacks", "Group the stacks of a hung job's ranks."),
     "pattern": ("job_pattern:pattern", "Classify how a job is slow by the times of its steps."),
+}
+MAINTAIN: CommandTable = {
+    "run": ("maintain:run", "Begin the plan of a file, or go on with it."),
+    "status": ("maintain:status", "List the plans; with NAME, where each node stands."),
+    "pause": ("maintain:pause", "Begin with no more nodes of a plan."),
+    "resume": ("maintain:resume", "Go on with a plan."),
+    "stop": ("maintain:stop", "End a plan for good."),
+    "rollback": ("maintain:rollback", "Take the change of a plan back."),
 }
 INCIDENT: CommandTable = {
     "list": ("incident:list_", "List the open incidents."),
