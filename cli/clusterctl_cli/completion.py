@@ -67,7 +67,7 @@ def complete_runs(ctx: click.Context, _param: click.Parameter, incomplete: str) 
 
 def complete_plans(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the names of plans that have begun, each with how far it came."""
-    from clusterctl.operations.maintain import every
+    from clusterctl.operations.maintenance_status import every
 
     with _site(ctx) as context:
         found = every(context) if context else ()

@@ -29,8 +29,8 @@ def plan_text(progress: Progress) -> str:
 def _lines(progress: Progress) -> Iterator[str]:
     yield f"{progress.name}: {progress.line()}"
     rows = [
-        (name, str(number), progress.of(name).turn.value, progress.of(name).text)
-        for number, wave in enumerate(progress.waves, start=1)
+        (name, label, progress.of(name).turn.value, progress.of(name).text)
+        for label, wave in zip(progress.labels, progress.waves, strict=True)
         for name in wave
     ]
     rows += [(name, "", "left alone", why) for name, why in progress.skipped.items()]
@@ -42,12 +42,12 @@ def plan_json(progress: Progress) -> dict[str, Any]:
     nodes = [
         {
             "name": name,
-            "wave": number,
+            "wave": label,
             "state": progress.of(name).turn.value,
             "text": progress.of(name).text,
             "at": at.isoformat() if (at := progress.of(name).at) else None,
         }
-        for number, wave in enumerate(progress.waves, start=1)
+        for label, wave in zip(progress.labels, progress.waves, strict=True)
         for name in wave
     ]
     return {

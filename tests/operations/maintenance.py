@@ -21,7 +21,8 @@ from clusterctl.fleet.node import NodeId, Step
 from clusterctl.fleet.payloads.maintenance import MaintenanceOrdered
 from clusterctl.fleet.payloads.node import NodeQuarantined, StageAdvanced
 from clusterctl.operations.context import SiteContext, new_run_id, open_site
-from clusterctl.operations.maintenance_rollout import Rollout, moved, read
+from clusterctl.operations.maintenance_rollout import Rollout, moved
+from clusterctl.operations.maintenance_status import read
 from clusterctl.operations.operation import Control
 from clusterctl.operations.partners import PartnerLender
 from clusterctl.operations.serial import to_data

@@ -66,7 +66,7 @@ def test_too_many_failures_stop_the_wave_and_a_repair_lets_it_go_on(rig: Rig) ->
     assert "1 of 4 nodes failed, more than the 20 %" in rig.progress().reason
     assert rig.progress().of("n5").turn is Turn.WAITING
     rig.run()
-    assert rig.progress().stage is PlanStage.HALTED  # nobody has resumed it
+    assert rig.progress().stage is PlanStage.HALTED  # no operator has resumed it
     repaired = NodeReleased(to=Stage.CABLED, reason="GPU replaced", was=Stage.QUARANTINED)
     rig.append([node_event("id-n3", repaired)])
     rig.resume()
@@ -117,7 +117,7 @@ def test_a_single_node_is_measured_with_an_idle_gold_one(rig: Rig) -> None:
 
 
 def test_without_an_idle_partner_a_node_waits_for_the_other_of_its_wave(rig: Rig) -> None:
-    """All other nodes are at work: nobody is measured alone."""
+    """All other nodes are at work: no node is measured alone."""
     rig.cluster.jobs = dict.fromkeys(NAMES, 5) | {"n1": 1}
     rig.cluster.new_jobs = 3
     rig.run()
@@ -158,7 +158,7 @@ def test_a_pause_gives_back_what_waits_and_finishes_what_began(rig: Rig) -> None
 
 
 def test_ctrl_c_leaves_no_node_drained_that_has_not_begun(rig: Rig) -> None:
-    """The plan is paused, and says why."""
+    """The plan is paused, with the reason."""
     rig.cluster.jobs = {"n1": 5}
     control, ticks = Control(), rig.cluster.tick
 

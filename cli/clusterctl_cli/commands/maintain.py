@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +26,11 @@ class PlanGroup(LazyGroup):
     """Runs the plan that is named in place of a command: `maintain PLAN.yml` is `maintain run PLAN.yml`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] not in ctx.help_option_names and self._is_plan(args[0]):
-            args = [RUN, *args]
-        return super().parse_args(ctx, args)
+        return super().parse_args(ctx, self.with_run(args, ctx.help_option_names))
+
+    def with_run(self, args: list[str], helps: Collection[str] = ("--help",)) -> list[str]:
+        """Return the arguments with `run` before them, where they begin with a plan or an option of `run`."""
+        return [RUN, *args] if args and args[0] not in helps and self._is_plan(args[0]) else args
 
     def _is_plan(self, word: str) -> bool:
         """Return whether the word is no command: an option of `run`, or the path of a file."""
@@ -72,7 +75,8 @@ def resume(plan: str, folder: Path, **options: Any) -> int:
 
     Nodes that failed have another turn once they are repaired and released; so have nodes that were skipped.
     """
-    from clusterctl.operations.maintain import MaintainRequest, found, known_plan
+    from clusterctl.operations.maintain import MaintainRequest, known_plan
+    from clusterctl.operations.maintenance_status import found
     from clusterctl_cli.context import open_context
 
     context = open_context(folder, thorough=True)
@@ -118,7 +122,7 @@ def stop(plan: str, reason: str, folder: Path, **options: Any) -> int:
 @format_option()
 def status(*, plan: str, watching: bool, folder: Path, as_json: bool) -> int:
     """List the plans, one line each; with NAME, where each node of it stands."""
-    from clusterctl.operations.maintain import every, found
+    from clusterctl.operations.maintenance_status import every, found
     from clusterctl_cli import render_maintain
     from clusterctl_cli.context import open_context
 
@@ -145,6 +149,7 @@ def _carry_out(context: Any, request: MaintainRequest, options: dict[str, Any]) 
     """Preview the plan with its expected time, ask, run it, print what became of each node."""
     from clusterctl.operations import maintain as operation
     from clusterctl.operations.operation import Control
+    from clusterctl.operations.serial import to_data
     from clusterctl_cli import render_maintain
     from clusterctl_cli.approval import Flags, approve, logged
     from clusterctl_cli.commands.steps import detached
@@ -154,10 +159,12 @@ def _carry_out(context: Any, request: MaintainRequest, options: dict[str, Any]) 
 
     flags, detach = Flags.taken(options), options.pop("detach", False)
     preview = operation.preview(context, request)
+    if flags.dry_run and flags.as_json:
+        expected = to_data(operation.expected(context, request))
+        print_document({"dry_run": True, **to_data(preview), "expected": expected})
+        return 0
     if flags.dry_run or not flags.yes:
-        echo(
-            render_maintain.forecast_text(operation.expected(context, request)), err=not flags.dry_run or flags.as_json
-        )
+        echo(render_maintain.forecast_text(operation.expected(context, request)), err=not flags.dry_run)
     if not approve(preview, flags):
         return 0
     if detach:

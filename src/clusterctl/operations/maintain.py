@@ -11,9 +11,9 @@ from clusterctl.edges.site import contents
 from clusterctl.edges.site.roles import wanted
 from clusterctl.fleet.decisions.maintain import require_fit
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.event import Kind, NewEvent, Stream
+from clusterctl.fleet.event import NewEvent, Stream
 from clusterctl.fleet.maintenance.forecast import Forecast, forecast, measured
-from clusterctl.fleet.maintenance.plan import MaintenancePlan, PlanNode, Waves, waves
+from clusterctl.fleet.maintenance.plan import MaintenancePlan, PlanNode, Waves, wave_label, waves
 from clusterctl.fleet.maintenance.progress import Progress
 from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.payloads.maintenance import MaintenanceOrdered, PlanStage, Turn
@@ -23,7 +23,8 @@ from clusterctl.operations import notify
 from clusterctl.operations.bootstrap import SAMPLE
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.maintenance_change import STEPS, NodeChanger, changed_site, suite_of
-from clusterctl.operations.maintenance_rollout import Rollout, moved, read
+from clusterctl.operations.maintenance_rollout import Rollout, moved
+from clusterctl.operations.maintenance_status import found, read
 from clusterctl.operations.operation import Control, Effect, Failure, Outcome, Preview, Result
 from clusterctl.operations.partners import MAINTAIN, PartnerLender
 from clusterctl.operations.selection import selected_names
@@ -62,20 +63,6 @@ def claim_of(plan: str) -> NodeId:
 def known_plan(context: SiteContext, name: str) -> MaintenancePlan:
     """Return a plan that has begun, by its name. Raises `UsageError` for another one."""
     return from_data(MaintenancePlan, found(context, name).plan)
-
-
-def found(context: SiteContext, name: str) -> Progress:
-    """Return how far a plan came. Raises `UsageError` where it never began."""
-    progress = read(context.journal, name)
-    if progress is None:
-        raise UsageError("no plan of this name has begun", where=name, remedy="clusterctl maintain status lists them")
-    return progress
-
-
-def every(context: SiteContext) -> tuple[Progress, ...]:
-    """Return all plans that have begun, the newest last."""
-    names = [event.subject for event in context.journal.latest(Stream.MAINTENANCE, Kind.MAINTENANCE_ORDERED)]
-    return tuple(progress for name in names if (progress := read(context.journal, name)) is not None)
 
 
 def preview(context: SiteContext, request: MaintainRequest) -> Preview:
@@ -190,7 +177,8 @@ def _new(context: SiteContext, plan: MaintenancePlan) -> _Prepared:
     chosen = _chosen(context, plan)
     states = context.states(node.name for node in context.nodes() if node.name in chosen & listed)
     skipped = dict(_unfit(states, plan.name))
-    able = [PlanNode(name=node.name, rack=node.location.rack, sku=node.sku) for node in states]
+    racks = {node.name: node.rack for node in context.site.nodes}
+    able = [PlanNode(name=node.name, rack=racks[node.name], sku=node.sku) for node in states]
     made = waves(plan.waves, [node for node in able if node.name not in skipped])
     return _Prepared(waves=made, left=frozenset(name for wave in made for name in wave), skipped=skipped, before=None)
 
@@ -224,10 +212,9 @@ def _unfit(states: list[NodeState], plan: str) -> Iterator[tuple[str, str]]:
 
 
 def _preview(context: SiteContext, request: MaintainRequest, prepared: _Prepared) -> Preview:
-    canary = request.plan.waves.canary
     what = "roll back" if request.back else str(request.plan.change)
     effects = tuple(
-        Effect(node=name, text=f"{'canary' if canary and number == 0 else f'wave {number + (not canary)}'}: {what}")
+        Effect(node=name, text=f"{wave_label(request.plan.waves.canary, number)}: {what}")
         for number, wave in enumerate(prepared.waves)
         for name in wave
         if name in prepared.left

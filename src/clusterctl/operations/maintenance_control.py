@@ -9,8 +9,9 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.maintenance.progress import Progress
 from clusterctl.fleet.payloads.maintenance import PlanStage, Turn
 from clusterctl.operations.context import SiteContext
-from clusterctl.operations.maintain import claim_of, found
+from clusterctl.operations.maintain import claim_of
 from clusterctl.operations.maintenance_rollout import let_go, moved
+from clusterctl.operations.maintenance_status import ENDED, found
 from clusterctl.operations.operation import Control, Effect, Outcome, Preview, Result
 from clusterctl.operations.partners import MAINTAIN, PartnerLender
 from clusterctl.operations.site_facts import require_scheduler
@@ -49,8 +50,7 @@ def run(context: SiteContext, request: StopRequest, control: Control) -> Result:
 
 def _active(context: SiteContext, request: StopRequest) -> Progress:
     progress = found(context, request.plan)
-    ended = (PlanStage.STOPPED, PlanStage.DONE) if request.final else (PlanStage.STOPPED, PlanStage.DONE, request.to)
-    if progress.stage in ended:
+    if progress.stage in (*ENDED, request.to):
         remedy = f"clusterctl maintain status {request.plan} prints where each node stands"
         raise UsageError(f"the plan is {progress.stage.value}", where=request.plan, remedy=remedy)
     return progress

@@ -18,13 +18,14 @@ from clusterctl.fleet.decisions.maintain import is_begun, require_fit
 from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.event import NewEvent, Stream
 from clusterctl.fleet.maintenance.plan import MaintenancePlan
-from clusterctl.fleet.maintenance.progress import Progress, fold, halt_reason
+from clusterctl.fleet.maintenance.progress import Progress, halt_reason
 from clusterctl.fleet.nightly.policy import TOGETHER
 from clusterctl.fleet.node import NodeId, Stage
 from clusterctl.fleet.payloads.maintenance import MaintenanceMoved, MaintenanceRun, MaintenanceTurn, PlanStage, Turn
 from clusterctl.fleet.payloads.node import StageAdvanced
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.maintenance_status import found
 from clusterctl.operations.operation import Control, Event, Failure
 from clusterctl.operations.partners import MAINTAIN, PartnerLender
 from clusterctl.ports import Clock, Journal
@@ -45,11 +46,6 @@ class Changer(Protocol):
         What a killed run began goes on. How the others ended is in the journal. Raises `CancelledError`.
         """
         ...
-
-
-def read(journal: Journal, plan: str) -> Progress | None:
-    """Return how far a plan came; None where it never began."""
-    return fold(journal.history(Stream.MAINTENANCE, plan))
 
 
 def moved(plan: str, to: PlanStage, reason: str = "") -> NewEvent:
@@ -111,10 +107,7 @@ class Rollout:
         return self._progress()
 
     def _progress(self) -> Progress:
-        found = read(self.journal, self.plan.name)
-        if found is None:
-            raise UsageError("the journal has no such plan", where=self.plan.name, remedy="clusterctl maintain list")
-        return found
+        return found(self.context, self.plan.name)
 
     def _wave(self, wave: Sequence[str]) -> bool:
         """Change the nodes of one wave, each as soon as its jobs have ended; return whether the next one may begin."""
@@ -189,11 +182,11 @@ class Rollout:
         if not wanted:
             return [], []
         self._take_over(wanted)
-        found = self.lender.drain(wanted, drain_reason(progress))
-        for name, why in found.refused.items():
+        drained = self.lender.drain(wanted, drain_reason(progress))
+        for name, why in drained.refused.items():
             self._give_up(name, f"it cannot be drained: {why}")
-        late = [name for name, state in found.waiting.items() if self._is_late(name, state)]
-        return sorted(found.out, key=wanted.index), [name for name in found.waiting if name not in late]
+        late = [name for name, state in drained.waiting.items() if self._is_late(name, state)]
+        return sorted(drained.out, key=wanted.index), [name for name in drained.waiting if name not in late]
 
     def _take_over(self, names: Sequence[str]) -> None:
         """Make the drains of nodes that failed in this plan the plan's own again: their reason names the check."""
@@ -231,8 +224,8 @@ class Rollout:
         skus = {node.name: node.sku for node in self.context.named([*ready, *waiting])}
         counts = Counter(skus[name] for name in ready)
         needs = {sku: TOGETHER - count for sku, count in counts.items() if count < TOGETHER}
-        found = self.lender.idle_gold(needs, apart=(*ready, *waiting)) if needs else ()
-        with self.lender.lend(found, self._stuck) as (lent, _):
+        idle = self.lender.idle_gold(needs, apart=(*ready, *waiting)) if needs else ()
+        with self.lender.lend(idle, self._stuck) as (lent, _):
             counts.update(node.sku for node in self.context.named(lent))
             batch = [name for name in ready if counts[skus[name]] >= TOGETHER or is_begun(self.context.node(name))]
             to_come = {skus[name] for name in waiting}

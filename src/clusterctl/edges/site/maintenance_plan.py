@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Iterator
 from dataclasses import field, replace
 from pathlib import Path
@@ -146,6 +147,12 @@ def _lacking(site: Site, document: Document, found: PlanFile) -> Iterator[tuple[
 
 
 def _other_problems(site: Site, document: Document, found: PlanFile) -> Iterator[tuple[str, Problem]]:
+    for number, pattern in enumerate(found.nodes):
+        if not fnmatch.filter(site.by_name, pattern):
+            problem = Problem(
+                pattern, f"no node of the site is called {pattern!r}", "clusterctl nodes lists their names"
+            )
+            yield document.where("nodes", number), problem
     if found.suite:
         try:
             contents.suite(replace(site, settings=replace(site.settings, burnin=found.suite)))

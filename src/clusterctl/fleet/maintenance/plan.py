@@ -106,6 +106,11 @@ def waves(rule: WaveRule, nodes: Sequence[PlanNode]) -> Waves:
     return first + tuple(tuple(node.name for node in wave) for wave in _groups(rule, others, len(ordered)))
 
 
+def wave_label(canary: int, number: int) -> str:
+    """Return what the wave of this index is called: `canary`, `wave 1` …"""
+    return "canary" if canary and number == 0 else f"wave {number + (0 if canary else 1)}"
+
+
 def _canaries(count: int, nodes: Sequence[PlanNode]) -> list[PlanNode]:
     most = Counter(node.sku for node in nodes).most_common(1)
     if not most or not count:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from clusterctl.fleet.event import Event
-from clusterctl.fleet.maintenance.plan import Waves
+from clusterctl.fleet.maintenance.plan import Waves, wave_label
 from clusterctl.fleet.payloads.maintenance import (
     MaintenanceMoved,
     MaintenanceOrdered,
@@ -59,6 +59,12 @@ class Progress:
     def names(self) -> tuple[str, ...]:
         """Return all nodes that have a turn, wave by wave."""
         return tuple(name for wave in self.waves for name in wave)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Return what each wave is called."""
+        canary = int(self.plan.get("waves", {}).get("canary", 0))
+        return tuple(wave_label(canary, number) for number in range(len(self.waves)))
 
     def of(self, name: str) -> NodeTurn:
         return self.turns.get(name, NodeTurn())
