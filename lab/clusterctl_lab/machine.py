@@ -280,6 +280,7 @@ class System:
     docker_open      every user can write to Docker's socket
     exporter_blind   dcgm-exporter does not report one of its GPUs
     ofed_mixed       NVIDIA's OFED is installed in part: the kernel runs its own module
+    bluefield_dpu    its BlueField card is in DPU mode
     starts_fail      each third start of a collective over its own GPUs fails
     sums_stop        in the middle of a long sum over many nodes its GPUs stop, and nothing reports it
     storage_slow     it reads from the site's storage slowly
@@ -321,6 +322,7 @@ class System:
     docker_open: bool = False
     exporter_blind: bool = False
     ofed_mixed: bool = False
+    bluefield_dpu: bool = False
     nvswitch_slow: bool = False
     storage_slow: bool = False
 

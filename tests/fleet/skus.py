@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clusterctl.fleet.hardware.sku import RootDisk, Sku
+from clusterctl.fleet.hardware.sku import BlueFields, RootDisk, Sku
 
 H100_X8 = Sku(
     name="lab",
@@ -18,4 +18,5 @@ H100_X8 = Sku(
     data_drive_count=4,
     root_disk=RootDisk(),
     limits="lab",
+    bluefields=BlueFields(count=1, mode="nic", firmware="32.43.1014", link_gts=32.0, link_width=16),
 )

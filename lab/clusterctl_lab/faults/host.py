@@ -155,6 +155,12 @@ FAULTS = (
         change=lambda system: replace(system, ofed_mixed=True),
     ),
     system_fault(
+        "bluefield-dpu-mode",
+        does="the machine's BlueField-3 is in DPU mode",
+        shows="mlxconfig -e query: INTERNAL_CPU_OFFLOAD_ENGINE ENABLED(0)",
+        change=lambda system: replace(system, bluefield_dpu=True),
+    ),
+    system_fault(
         "nccl-starts-fail",
         does="each third start of a collective over the node's own GPUs fails",
         shows="the load nccl_init: NCCL WARN Cuda failure; nothing in one all-reduce",

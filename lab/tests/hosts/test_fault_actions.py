@@ -40,7 +40,16 @@ def test_every_ill_of_the_model_has_a_plan() -> None:
     shown = {
         *("fixed_mhz", "container_gpus_lost", "container_unhealthy", "peermem_lost", "iommu_translates", "weak_power"),
         *("driver_lost", "swap_on", "cpu_disabled", "is_another", "sums_wrong", "sums_stop", "nvswitch_slow"),
-        *("time_lost", "starts_fail", "ethernet_errors", "cpu_busy", "docker_open", "exporter_blind", "ofed_mixed"),
+        *(
+            "time_lost",
+            "starts_fail",
+            "ethernet_errors",
+            "cpu_busy",
+            "docker_open",
+            "exporter_blind",
+            "ofed_mixed",
+            "bluefield_dpu",
+        ),
         "storage_slow",
     }
     changed = {

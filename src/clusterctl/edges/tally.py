@@ -14,6 +14,7 @@ class Asked(StrEnum):
     BMC = "requests to BMCs"
     MAAS = "requests to MAAS"
     NETBOX = "requests to NetBox"
+    UFM = "requests to UFM"
     HOST = "commands on hosts"
     PROGRAM = "programs on this machine"
 

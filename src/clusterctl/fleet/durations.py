@@ -8,6 +8,9 @@ from datetime import UTC, datetime, timedelta
 from clusterctl.fleet.errors import UsageError
 
 FORMS = "give a date (2026-12-01), a time (2026-12-01T18:00, UTC by default) or a duration (12h, 3d, 2w)"
+PAST_FORMS = (
+    "give a duration before now (30min, 4h, 2d), a date (2026-12-01) or a time (2026-12-01T18:00, UTC by default)"
+)
 _DURATION = re.compile(r"(\d{1,6})(s|min|h|d|w)")
 _UNITS = {
     "s": timedelta(seconds=1),
@@ -29,7 +32,7 @@ def parse_until(text: str, now: datetime, *, longest: timedelta | None = None) -
 
     Raises `UsageError` for what is no moment, is not to come, or is further off than `longest`.
     """
-    moment = _moment(text.strip(), now)
+    moment = _moment(text.strip(), now, "--until", FORMS)
     if moment <= now:
         raise UsageError(f"{text} is {utc_text(moment)}, which is past", where="--until", remedy=FORMS)
     if longest is not None and moment - now > longest:
@@ -38,12 +41,27 @@ def parse_until(text: str, now: datetime, *, longest: timedelta | None = None) -
     return moment
 
 
+def parse_past(text: str, now: datetime, *, where: str) -> datetime:
+    """Return the moment that `text` names, in UTC; a date means its first moment, a duration ends now.
+
+    Raises `UsageError` for what is no moment, or is still to come.
+    """
+    duration = parse_duration(text)
+    try:
+        moment = now - duration if duration is not None else _moment(text.strip(), now, where, PAST_FORMS)
+    except OverflowError:
+        raise UsageError(f"{text!r} is no moment", where=where, remedy=PAST_FORMS) from None
+    if moment > now:
+        raise UsageError(f"{text} is {utc_text(moment)}, which is still to come", where=where, remedy=PAST_FORMS)
+    return moment
+
+
 def utc_text(moment: datetime) -> str:
     """Return the moment like `2026-12-01 18:00 UTC`."""
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _moment(text: str, now: datetime) -> datetime:
+def _moment(text: str, now: datetime, where: str, forms: str) -> datetime:
     try:
         duration = parse_duration(text)
         if duration is not None:
@@ -51,4 +69,4 @@ def _moment(text: str, now: datetime) -> datetime:
         moment = datetime.fromisoformat(text)
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise UsageError(f"{text!r} is no moment", where="--until", remedy=FORMS) from None
+        raise UsageError(f"{text!r} is no moment", where=where, remedy=forms) from None

@@ -10,6 +10,7 @@ from clusterctl.site.bmc import BmcSettings
 from clusterctl.site.burnin import CheckSettings, StorageSettings, SuiteChanges
 from clusterctl.site.configure import ConfigureSettings, WaveSettings
 from clusterctl.site.fields import FileName, Flag, Name, Positive, Secret, SecretRef, UserName, Words, section
+from clusterctl.site.monitoring import MonitoringSettings
 from clusterctl.site.netbox import NetboxSettings
 from clusterctl.site.network import NetworkSettings
 from clusterctl.site.nodes import NodesSettings
@@ -17,6 +18,7 @@ from clusterctl.site.notify import NotifySettings
 from clusterctl.site.provisioning import Installers, MaasProvisioning, PxeProvisioning
 from clusterctl.site.scheduling import NightlySettings, PublishSettings, SchedulerSettings
 from clusterctl.site.tickets import TicketSettings
+from clusterctl.site.ufm import UfmSettings
 from clusterctl.site.urls import open_journal_url
 from clusterctl.site.web import WebSettings
 
@@ -54,6 +56,7 @@ class FabricSettings:
     dump_fts: Annotated[tuple[Words, ...], Field(min_length=1)] = ("dump_fts",)
     telemetry: tuple[Words, ...] = ()
     reboots: Annotated[Positive, Field(le=4096, description="how many hosts may reboot at once, over all runs")] = 64
+    ufm: Annotated[UfmSettings | None, Field(description="the UFM that manages this fabric, where there is one")] = None
 
 
 @section
@@ -117,7 +120,7 @@ class PowerSettings:
 
 
 @section
-class Limits:
+class AttemptLimits:
     """How often a step is tried, and how long evidence counts."""
 
     attempts: Annotated[int, Field(ge=1, le=10, strict=True)] = 2
@@ -166,12 +169,13 @@ class SiteSettings:
     timing: TimingSettings = TimingSettings()
     parallel: ParallelSettings = ParallelSettings()
     power: PowerSettings = PowerSettings()
-    limits: Limits = Limits()
+    limits: AttemptLimits = AttemptLimits()
     claims: ClaimSettings = ClaimSettings()
     scheduler: SchedulerSettings | None = None
     nightly: NightlySettings | None = None
     publish: PublishSettings = PublishSettings()
     notify: NotifySettings | None = None
+    monitoring: MonitoringSettings = MonitoringSettings()
     netbox: NetboxSettings | None = None
     tickets: TicketSettings | None = None
     pool: Annotated[str, Field(description="file that names the gold nodes")] = "gold.json"

@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 
 from clusterctl.edges.doctor import controller, services, site_checks
 from clusterctl.edges.doctor.controller import AnsibleRun, Kernel
-from clusterctl.edges.doctor.services import ServiceState, clock_offset
+from clusterctl.edges.doctor.services import ServiceState, UfmState, clock_offset
 from clusterctl.edges.doctor.site_checks import Space
 from clusterctl.edges.journal.tables import SCHEMA_VERSION
 from clusterctl.fleet.diagnosis import Diagnosis, Health
@@ -78,6 +78,11 @@ TABLE = [
     (site_checks.judge_gpu_perftest(("h100",), "doca"), OK, "comes with doca"),
     (services.judge_maas("https://m", ServiceState(user="ops")), OK, "accepts our key, of user ops"),
     (services.judge_maas("https://m", GONE), BROKEN, "does not answer"),
+    (services.judge_ufm("", UfmState()), OK, "the site has none"),
+    (services.judge_ufm("https://u", UfmState(None, "6.18", 3, 1)), OK, "UFM 6.18, with 3 systems and 1 unhealthy"),
+    (services.judge_ufm("https://u", UfmState(None, "6.18")), BROKEN, "its model of the fabric is empty"),
+    (services.judge_ufm("https://u", UfmState(None, "6.18", 3, 1, "/l")), WARN, "/l cannot be read"),
+    (services.judge_ufm("https://u", UfmState(UnreachableError("does not answer"))), BROKEN, "does not answer"),
     (services.judge_bmcs(NODES, dict.fromkeys(NODES, GOOD)), OK, "all 3 answer"),
     (services.judge_bmcs(NODES, {**dict.fromkeys(NODES, GOOD), "10.0.0.2": GONE}), WARN, "1 of 3 fail; n2 (10.0.0.2)"),
     (services.judge_bmcs(NODES, dict.fromkeys(NODES, GONE)), BROKEN, "3 of 3 fail; n1 (10.0.0.1), n2"),

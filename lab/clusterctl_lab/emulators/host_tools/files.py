@@ -171,6 +171,7 @@ def _facts(machine: Machine) -> dict[str, Any]:
         "docker_open": machine.system.docker_open,
         "exporter_blind": machine.system.exporter_blind,
         "ofed_mixed": machine.system.ofed_mixed,
+        "bluefield_dpu": machine.system.bluefield_dpu,
         "nvswitch_slow": machine.system.nvswitch_slow,
         "storage_slow": machine.system.storage_slow,
         "iommu": "DMA-FQ" if machine.system.iommu_translates else "identity",

@@ -46,6 +46,7 @@ def _with_site(pool: ThreadPoolExecutor, site: Site, pins: KnownBmcs | None, now
         site,
         pool.submit(services.ask_bmcs, addresses(site, pins), first_use=first_use),
         pool.submit(services.ask_maas, site, now),
+        pool.submit(services.ask_ufm, site, now),
     )
     return [
         *((name, partial(check, site)) for name, check in site_checks.CHECKS.items()),

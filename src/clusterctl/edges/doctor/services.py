@@ -1,4 +1,4 @@
-"""Checks of the services that a site depends on: its BMCs, its MAAS, and all their clocks.
+"""Checks of the services that a site depends on: its BMCs, its MAAS, its UFM, and their clocks.
 
 All BMCs are asked at once for their Redfish root: this proves route, TCP, TLS and Redfish, and sends the BMC's clock.
 No BMC is logged in to, so that a wrong password locks no account. The Redfish client is not used for it: it makes a
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import shutil
 import socket
 import ssl
@@ -30,6 +31,7 @@ from clusterctl.edges.processes import run
 from clusterctl.edges.redfish.transport import translated
 from clusterctl.edges.site import Site
 from clusterctl.edges.tls import Trust, TrustingAdapter
+from clusterctl.edges.ufm import site_ufm
 from clusterctl.fleet.diagnosis import Diagnosis, broken, enumerated, not_measured, ok, warn
 from clusterctl.fleet.errors import ClusterctlError, EdgeError, UnreachableError, UntrustedError
 from clusterctl.formats.certificate_pin import with_colons
@@ -40,6 +42,7 @@ ALL_BMCS_SECONDS = 9.0
 AT_ONCE = 256
 """Of 511 BMCs of which none answers, all are asked in two rounds of `BMC_SECONDS`."""
 MAAS_SECONDS = 6.0
+UFM_SECONDS = 8.0
 TIMEDATECTL_SECONDS = 3.0
 MAAS_LIMIT_S = 240
 """MAAS refuses signatures (OAuth 1.0, RFC 5849, 3.3) that are five minutes off; one minute is kept in reserve."""
@@ -63,6 +66,20 @@ class ServiceState:
 
 
 @dataclass(frozen=True, slots=True)
+class UfmState:
+    """How UFM answered: the error, or its version and how many systems and unhealthy ports it reports.
+
+    unreadable  the event log that the site names and that cannot be read; empty where it can, or none is named
+    """
+
+    error: ClusterctlError | None = None
+    version: str = ""
+    systems: int = 0
+    unhealthy: int = 0
+    unreadable: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ControllerProbe:
     """A controller with its site, and the answers of the network, each requested once. `bmcs` is by the BMC's address
     and lacks those that were not asked in time.
@@ -71,6 +88,7 @@ class ControllerProbe:
     site: Site
     bmcs: Future[Mapping[str, ServiceState]]
     maas: Future[ServiceState]
+    ufm: Future[UfmState]
 
 
 def clock_offset(date: str | None, now: datetime) -> float | None:
@@ -252,6 +270,42 @@ def judge_maas(url: str, state: ServiceState) -> Diagnosis:
     return ok("maas", f"{url} accepts our key, of user {state.user}")
 
 
+# --- UFM --------------------------------------------------------------------------------------------------------------
+
+
+def ask_ufm(site: Site, clock: Clock) -> UfmState:
+    """Ask UFM for its version, which proves route, TLS and login, then for its systems and unhealthy ports."""
+    settings = site.settings.fabric.ufm
+    if settings is None:
+        return UfmState()
+    deadline = Deadline.after(UFM_SECONDS)
+    try:
+        with contextlib.closing(site_ufm(site, settings, clock)) as ufm:
+            version = ufm.version(deadline)
+            systems = len(ufm.systems(deadline).value)
+            unhealthy = len(ufm.unhealthy_ports(deadline).value)
+    except ClusterctlError as error:
+        return UfmState(error)
+    log = site.path(settings.event_log)
+    return UfmState(None, version, systems, unhealthy, "" if not log or os.access(log, os.R_OK) else log)
+
+
+def judge_ufm(url: str, state: UfmState) -> Diagnosis:
+    """Judge UFM; `url` is empty where the site has none."""
+    if not url:
+        return ok("ufm", "the site has none")
+    if state.error is not None:
+        remedy = state.error.remedy or "check fabric.ufm.url, the network, and that UFM runs"
+        return broken("ufm", f"{url}: {state.error.message}", remedy)
+    found = f"{url} is UFM {state.version}, with {state.systems} systems"
+    if not state.systems:
+        remedy = "see that UFM's subnet manager is master and discovers the fabric, or restart UFM on its host"
+        return broken("ufm", f"{found}: its model of the fabric is empty", remedy)
+    if state.unreadable:
+        return warn("ufm", f"{found}; {state.unreadable} cannot be read", "correct fabric.ufm.event_log, or its mode")
+    return ok("ufm", f"{found} and {state.unhealthy} unhealthy ports")
+
+
 # --- clocks -----------------------------------------------------------------------------------------------------------
 
 
@@ -315,6 +369,11 @@ def _check_maas(probe: ControllerProbe) -> Diagnosis:
     return judge_maas(maas.url if maas is not None else "", probe.maas.result())
 
 
+def _check_ufm(probe: ControllerProbe) -> Diagnosis:
+    ufm = probe.site.settings.fabric.ufm
+    return judge_ufm(ufm.url if ufm is not None else "", probe.ufm.result())
+
+
 def _check_clock(probe: ControllerProbe) -> Diagnosis:
     names, states = _names(probe.site), probe.bmcs.result()
     offsets = {names[host]: state.offset_s for host, state in states.items() if state.offset_s is not None}
@@ -328,5 +387,6 @@ def _names(site: Site) -> dict[str, str]:
 CHECKS: Mapping[str, Callable[[ControllerProbe], Diagnosis]] = {
     "bmcs": _check_bmcs,
     "maas": _check_maas,
+    "ufm": _check_ufm,
     "clock": _check_clock,
 }

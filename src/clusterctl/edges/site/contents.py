@@ -50,6 +50,8 @@ def check_files(site: Site) -> None:
     _check_authorities(site, site.settings.bmc.ca_file, site.where("bmc", "ca_file"))
     if site.settings.maas is not None:
         _check_authorities(site, site.settings.maas.ca_file, site.where_installer("maas", "ca_file"))
+    if site.settings.fabric.ufm is not None:
+        _check_authorities(site, site.settings.fabric.ufm.ca_file, site.where("fabric", "ufm", "ca_file"))
     host_authorities(site)
     if not _needs_no_infiniband(site):
         _check_spelling(site, wiring_plan(site), site.settings.fabric.plan)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from clusterctl.edges.resources import resource
 from clusterctl.edges.site.baselines import read_baseline
 from clusterctl.edges.site.textfile import read_yaml
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.hardware.sku import ANY_SIZE, LinkLayer, RootDisk, Sku
+from clusterctl.fleet.hardware.sku import ANY_SIZE, BlueFieldMode, BlueFields, LinkLayer, RootDisk, Sku
 from clusterctl.formats.site.yaml_document import Document, validate
 from clusterctl.site.fields import Count, FileName, Positive, Words, section
 from clusterctl_burnin.package_data import names_in
@@ -50,6 +52,17 @@ class RootDiskRule:
 
 
 @section
+class BlueFieldRule:
+    """The BlueField cards; what is left out is not judged, but for the PCIe link: that of the card by default."""
+
+    count: Count
+    mode: BlueFieldMode | None = None
+    firmware: Annotated[str, Field(pattern=r"^(\d{1,9}(\.\d{1,9}){1,5})?$")] = ""
+    link_gts: Annotated[float, Field(ge=0, le=256, allow_inf_nan=False)] = 0.0
+    link_width: Annotated[int, Field(ge=0, le=32)] = 0
+
+
+@section
 class SkuFile:
     """`skus/NAME.yml`."""
 
@@ -70,6 +83,7 @@ class SkuFile:
     psus: Positive | Literal["none", "shelf"] | None = None
     unreported: tuple[Literal["health", "psus", "temperatures"], ...] = ()
     hca_link_layer: LinkLayer = "InfiniBand"
+    bluefields: BlueFieldRule | None = None
 
 
 def read_skus(folder: Path, names: tuple[str, ...], document: Document) -> tuple[Sku, ...]:
@@ -129,11 +143,12 @@ def _read(folder: Path, name: str, named_by: str) -> Sku:
     )
     baseline = read_baseline(folder, found.baseline, document.where("baseline")) if found.baseline else None
     plain = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
-    rest = {"root_disk": rule, "baseline": baseline, "unreported": frozenset(found.unreported)}
+    cards = BlueFields(**dataclasses.asdict(found.bluefields)) if found.bluefields else None
+    rest = {"root_disk": rule, "baseline": baseline, "unreported": frozenset(found.unreported), "bluefields": cards}
     return Sku(**(plain | rest))
 
 
-OPTIONAL = ("baseline", "psus")
+OPTIONAL = ("baseline", "psus", "bluefields")
 """Fields that may be null."""
 
 

@@ -62,6 +62,23 @@ class RootDisk:
 
 
 LinkLayer = Literal["InfiniBand", "Ethernet"]
+BlueFieldMode = Literal["nic", "dpu", "separated"]
+
+
+@dataclass(frozen=True, slots=True)
+class BlueFields:
+    """The BlueField cards of a machine; adapters of the compute fabric are among them where they are such cards.
+
+    mode        None: any
+    firmware    this version or a later one; empty: any
+    link_gts, link_width   of the PCIe link, in GT/s per lane and lanes; 0: what the card can have
+    """
+
+    count: int
+    mode: BlueFieldMode | None = None
+    firmware: str = ""
+    link_gts: float = 0.0
+    link_width: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +91,7 @@ class Sku:
     hca_link_layer  the link layer of the compute fabric's adapters; Ethernet is RoCE
     psus        how many power supplies the BMC lists; `none`: another controller has them; `shelf`: the rack's power
                 shelf has them; None: not given
+    bluefields  its BlueField cards; None: not judged
     unreported  what its BMC does not report: `health` (of the whole machine), `psus` (their health), `temperatures`
     """
 
@@ -94,3 +112,4 @@ class Sku:
     psus: int | Literal["none", "shelf"] | None = None
     unreported: frozenset[str] = frozenset()
     hca_link_layer: LinkLayer = "InfiniBand"
+    bluefields: BlueFields | None = None

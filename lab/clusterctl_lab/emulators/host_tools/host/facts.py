@@ -161,6 +161,7 @@ class Facts(_Record):
     docker_open every user can write to Docker's socket
     exporter_blind  dcgm-exporter does not report one of its GPUs
     ofed_mixed  NVIDIA's OFED is installed, and its kernel module is not loaded
+    bluefield_dpu   its BlueField card is in DPU mode
     starts_fail each third start of a short sum over its own GPUs fails
     nvswitch_slow   traffic between its GPUs is slow
     storage_slow    it reads from the site's storage slowly
@@ -193,6 +194,7 @@ class Facts(_Record):
     docker_open: bool
     exporter_blind: bool
     ofed_mixed: bool
+    bluefield_dpu: bool
     nvswitch_slow: bool
     storage_slow: bool
     gpus: tuple[Gpu, ...]

@@ -1,0 +1,1 @@
+"""NVIDIA UFM: the answers of its REST API, and its event log."""

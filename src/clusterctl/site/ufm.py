@@ -1,0 +1,43 @@
+"""`fabric.ufm` of a site: the UFM that manages its InfiniBand fabric; `fabric.watch`: what is done about its links."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from clusterctl.site.fields import Fingerprint, Flag, Positive, Secret, section, shaped
+from clusterctl.site.urls import plain_url
+
+
+def _ufm_url(value: str) -> str:
+    return plain_url(value, "must be the URL of UFM, like https://ufm.example")
+
+
+ZoneName = Annotated[str, AfterValidator(shaped(r"[A-Za-z][A-Za-z0-9_+/-]{0,60}", "a time zone such as Europe/Berlin"))]
+
+
+@section
+class UfmSettings:
+    """Where UFM is, and its login: `token`, or `user` and `password`. UFM writes the local time of its host."""
+
+    url: Annotated[str, AfterValidator(_ufm_url)]
+    token: Annotated[Secret | None, Field(description="an access token of UFM")] = None
+    user: Annotated[str, Field(max_length=200)] = ""
+    password: Secret | None = None
+    ca_file: str = ""
+    tls_fingerprint: Fingerprint = ""
+    allow_plain_http: Flag = False
+    time_zone: Annotated[ZoneName, Field(description="of UFM's host")] = "UTC"
+    event_log: Annotated[str, Field(description="UFM's event.log, where this controller can read it")] = ""
+    seconds: Annotated[Positive, Field(description="that one reading of UFM may take")] = 60
+
+    def __post_init__(self) -> None:
+        if (self.token is None) == (self.password is None):
+            raise ValueError("give token, or user and password")
+        if (self.password is None) != (not self.user):
+            raise ValueError("user and password belong together")
+        if self.ca_file and self.tls_fingerprint:
+            raise ValueError("give ca_file or tls_fingerprint, not both")
+        if self.url.startswith("http://") and not self.allow_plain_http:
+            raise ValueError("plain http shows the login to the whole network: use https, or allow_plain_http: true")

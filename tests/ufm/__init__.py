@@ -1,0 +1,1 @@
+"""NVIDIA UFM: the client, the formats, and the watch of a fabric, against an emulator."""
