@@ -16,7 +16,7 @@ from clusterctl.edges.site.roles import GIVEN, shipped_roles
 from clusterctl.edges.site.textfile import read_yaml
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.maintenance.plan import Change, GroupedBy, MaintenancePlan, WaveRule
-from clusterctl.fleet.roles.problems import Problem, unknown_role, wrong_choice, wrong_variables
+from clusterctl.fleet.roles.problems import RoleProblem, unknown_role, wrong_choice, wrong_variables
 from clusterctl.fleet.roles.selection import Choice
 from clusterctl.formats.site.yaml_document import Document, validate
 from clusterctl.formats.site.yaml_problems import FieldError
@@ -111,7 +111,7 @@ def read_plan(site: Site, file: Path) -> MaintenancePlan:
     )
 
 
-def _problems(site: Site, document: Document, found: PlanFile) -> Iterator[tuple[str, Problem]]:
+def _problems(site: Site, document: Document, found: PlanFile) -> Iterator[tuple[str, RoleProblem]]:
     """Yield what is wrong with the plan's roles, variables and suite, each with its place."""
     roles = shipped_roles()
     for number, name in enumerate(found.change.roles):
@@ -124,16 +124,16 @@ def _problems(site: Site, document: Document, found: PlanFile) -> Iterator[tuple
         for name in variables:
             if name in secrets:
                 text = f"{name} is a secret of the site: a plan is kept in the journal"
-                yield document.where(path, "variables", name), Problem(name, text, "change the secret in site.yml")
+                yield document.where(path, "variables", name), RoleProblem(name, text, "change the secret in site.yml")
     for name in found.rollback.variables:
         if name not in found.change.variables:
             text = f"{name} is not changed by the plan"
-            yield document.where("rollback", "variables", name), Problem(name, text, "take it out of rollback")
+            yield document.where("rollback", "variables", name), RoleProblem(name, text, "take it out of rollback")
     yield from _lacking(site, document, found)
     yield from _other_problems(site, document, found)
 
 
-def _lacking(site: Site, document: Document, found: PlanFile) -> Iterator[tuple[str, Problem]]:
+def _lacking(site: Site, document: Document, found: PlanFile) -> Iterator[tuple[str, RoleProblem]]:
     """Yield what the plan's roles require and neither the plan nor the site has."""
     chosen = site.settings.configure
     variables = dict(chosen.variables) | found.change.variables
@@ -146,10 +146,10 @@ def _lacking(site: Site, document: Document, found: PlanFile) -> Iterator[tuple[
             yield document.where("change", "roles", found.change.roles.index(problem.about)), problem
 
 
-def _other_problems(site: Site, document: Document, found: PlanFile) -> Iterator[tuple[str, Problem]]:
+def _other_problems(site: Site, document: Document, found: PlanFile) -> Iterator[tuple[str, RoleProblem]]:
     for number, pattern in enumerate(found.nodes):
         if not fnmatch.filter(site.by_name, pattern):
-            problem = Problem(
+            problem = RoleProblem(
                 pattern, f"no node of the site is called {pattern!r}", "clusterctl nodes lists their names"
             )
             yield document.where("nodes", number), problem
@@ -157,13 +157,13 @@ def _other_problems(site: Site, document: Document, found: PlanFile) -> Iterator
         try:
             contents.suite(replace(site, settings=replace(site.settings, burnin=found.suite)))
         except UsageError as error:
-            yield document.where("suite"), Problem("suite", error.message, error.remedy)
+            yield document.where("suite"), RoleProblem("suite", error.message, error.remedy)
     if found.change.settings and not any(sku.baseline for sku in site.skus):
         remedy = "name one in a SKU file, baseline: NAME (docs/how-to/settings.md)"
-        yield document.where("change", "settings"), Problem("settings", "no SKU of the site has a baseline", remedy)
+        yield document.where("change", "settings"), RoleProblem("settings", "no SKU of the site has a baseline", remedy)
     if found.change.nic_firmware and not site.settings.configure.variables.get("nic_firmware_images"):
         remedy = "write nic_firmware_images into configure.variables of site.yml (roles/nic_firmware/README.md)"
         yield (
             document.where("change", "nic_firmware"),
-            Problem("nic_firmware", "the site names no image of the adapters' firmware", remedy),
+            RoleProblem("nic_firmware", "the site names no image of the adapters' firmware", remedy),
         )
