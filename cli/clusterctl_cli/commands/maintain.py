@@ -58,12 +58,11 @@ def run(file: Path, folder: Path, **options: Any) -> int:
     --dry-run prints the waves and the time that they take by what was measured, without the waiting for jobs. Exit code
     0: all nodes are changed; 1: some failed or were left alone, or too many failed and the plan halted.
     """
-    from clusterctl.edges.site.maintenance_plan import read_plan
-    from clusterctl.operations.maintain import MaintainRequest
+    from clusterctl.operations.maintain import MaintainRequest, plan_of
     from clusterctl_cli.context import open_context
 
     context = open_context(folder, thorough=True)
-    return _carry_out(context, MaintainRequest(plan=read_plan(context.site, file)), options)
+    return _carry_out(context, MaintainRequest(plan=plan_of(context, file)), options)
 
 
 @click.command()

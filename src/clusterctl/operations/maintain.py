@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.site import contents
+from clusterctl.edges.site.maintenance_plan import read_plan
 from clusterctl.edges.site.roles import wanted
 from clusterctl.fleet.decisions.maintain import require_fit
 from clusterctl.fleet.errors import UsageError
@@ -58,6 +60,11 @@ class _Prepared:
 def claim_of(plan: str) -> NodeId:
     """Return the subject that one run of the plan claims."""
     return NodeId(f"{NAME}:{plan}")
+
+
+def plan_of(context: SiteContext, file: Path) -> MaintenancePlan:
+    """Return the plan of a file. Raises `UsageError` with every problem, each at its file, line and field."""
+    return read_plan(context.site, file)
 
 
 def known_plan(context: SiteContext, name: str) -> MaintenancePlan:
