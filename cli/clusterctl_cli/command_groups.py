@@ -55,7 +55,9 @@ SECTIONS: Mapping[str, CommandTable] = {
         "sku": ("sku:sku", "Write SKU files from machines; calibrate limits."),
         "retire": ("decisions:retire", "Retire a node; with --wipe, erase its drives first."),
     },
-    "Fabric": {},
+    "Fabric": {
+        "fabric": ("fabric:fabric", "Watch the fabric: bad links out of use until repaired."),
+    },
     "Decisions": {
         "hold": ("decisions:hold", "Keep every step off nodes until they are released."),
         "release": ("decisions:release", "Lift a hold; send repaired nodes back to a step."),
@@ -112,6 +114,10 @@ CABLE: CommandTable = {
     "enable": ("cable_enable:enable", "Bring repaired links back into use, once proven."),
 }
 """In the order of their use."""
+FABRIC: CommandTable = {
+    "watch": ("fabric:watch", "Judge links; disable bad ones, bring repaired ones back."),
+    "repaired": ("fabric:repaired", "Report that disabled links are repaired."),
+}
 JOB: CommandTable = {
     "why": ("job_why:why", "Attribute a failure to its first error and its host."),
     "stacks": ("job_stacks:stacks", "Group the stacks of a hung job's ranks."),
@@ -138,7 +144,8 @@ NOTIFY: CommandTable = {
 
 SUBCOMMANDS: Mapping[str, Mapping[str, str]] = {
     "In service": {"burnin nightly": BURNIN["nightly"][1]},
-    "Fabric": {f"cable {name}": text for name, (_, text) in CABLE.items()},
+    "Fabric": {f"cable {name}": text for name, (_, text) in CABLE.items()}
+    | {f"fabric {name}": text for name, (_, text) in FABRIC.items()},
 }
 """Section of `clusterctl --help` → commands of other commands that are listed there, too, with their one-line help."""
 
