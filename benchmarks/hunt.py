@@ -26,7 +26,7 @@ from clusterctl_burnin.hunting.answer import MOST_UNMET
 from clusterctl_burnin.hunting.model import Group, Part, PartKind, host, pair
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.limits.reading import parse_limits
-from clusterctl_burnin.loads.model import Outcome, Trial
+from clusterctl_burnin.loads.model import Trial, TrialOutcome
 from clusterctl_burnin.registry import GROUP_LOADS
 from clusterctl_burnin.suites.suite import shipped_suite
 
@@ -173,7 +173,7 @@ def _trials(load: str, group: Group, failed: frozenset[int]) -> Iterator[Trial]:
     rails: Sequence[int | None] = range(RAILS) if GROUP_LOADS[load].by_rail else (None,)
     for rail in rails:
         fails = bool(failed) if rail is None else rail in failed
-        yield Trial(load, group, Outcome.SLOW if fails else Outcome.PASSED, {}, rail=rail, value=1.0)
+        yield Trial(load, group, TrialOutcome.SLOW if fails else TrialOutcome.PASSED, {}, rail=rail, value=1.0)
 
 
 def _hunted(fleet: Fleet, campaigns: Sequence[Campaign], load_seconds: float, all_seconds: float) -> Hunted:

@@ -21,8 +21,9 @@ from pathlib import Path
 from sqlalchemy import create_engine, insert
 
 from clusterctl.edges.journal import open_journal
+from clusterctl.edges.journal.integrity import event_digest, text_digest
 from clusterctl.edges.journal.tables import event as events
-from clusterctl.edges.journal.tables import node_state
+from clusterctl.edges.journal.tables import node_state, stream_head
 from clusterctl.fleet.codec import payload_to_json, state_to_json, summary_to_json
 from clusterctl.fleet.event import Event, Payload, Stream
 from clusterctl.fleet.finding import Origin, Report, Verdict, passed
@@ -73,8 +74,9 @@ def story(node: str, name: str, count: int, first: int) -> list[Event]:
     ]
 
 
-def row(event: Event) -> dict[str, object]:
-    return {
+def row(event: Event, previous: str) -> dict[str, object]:
+    """Return the event as a row of its table, after the event with the digest `previous`."""
+    found: dict[str, object] = {
         "seq": event.seq,
         "stream": event.stream,
         "subject": event.subject,
@@ -85,7 +87,18 @@ def row(event: Event) -> dict[str, object]:
         "actor": event.actor,
         "data": payload_to_json(event.payload),
         "evidence": "[]",
+        "idempotency_key": None,
+        "previous": previous,
     }
+    return found | {"digest": event_digest(previous, found)}
+
+
+def rows(written: list[Event], previous: str) -> list[dict[str, object]]:
+    """Return the events as rows, chained."""
+    found: list[dict[str, object]] = []
+    for each in written:
+        found.append(row(each, str(found[-1]["digest"]) if found else previous))
+    return found
 
 
 def build(folder: Path, nodes: int, count: int) -> Path:
@@ -97,22 +110,29 @@ def build(folder: Path, nodes: int, count: int) -> Path:
     url = f"sqlite:///{folder}/state/journal.db"
     open_journal(url, Clock()).close()
     engine = create_engine(url)
+    last = ""
     for i in range(nodes):
         node = f"id{i:04d}"
         written = story(node, f"node{i:04d}", count, i * count + 1)
         state = fold(written, NodeId(node))
+        summary, whole, chained = summary_to_json(state), state_to_json(state), rows(written, last)
+        last = str(chained[-1]["digest"])
         with engine.begin() as connection:
-            connection.execute(insert(events), [row(event) for event in written])
+            connection.execute(insert(events), chained)
             connection.execute(
                 insert(node_state).values(
                     node=node,
                     name=state.name,
                     stage=state.stage.value,
                     last_seq=state.last_seq,
-                    summary=summary_to_json(state),
-                    state=state_to_json(state),
+                    summary=summary,
+                    state=whole,
+                    summary_digest=text_digest(summary),
+                    state_digest=text_digest(whole),
                 )
             )
+    with engine.begin() as connection:
+        connection.execute(insert(stream_head), [{"stream": Stream.NODE.value, "digest": last}])
     engine.dispose()
     return folder / "state" / "journal.db"
 

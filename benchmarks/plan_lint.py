@@ -17,7 +17,7 @@ from clusterctl.cabling.generate.fat_tree import PortNaming, generate
 from clusterctl.cabling.generate.racks import RackLayout
 from clusterctl.cabling.generate.shape import FabricSize, shape_of
 from clusterctl.cabling.lint.linter import lint
-from clusterctl.cabling.lint.plan_index import Rules
+from clusterctl.cabling.lint.plan_index import PlanRules
 from clusterctl.formats.wiring.csv_plan import wiring_csv
 from clusterctl.formats.wiring.plan import decode_draft
 
@@ -49,7 +49,7 @@ def main() -> None:
     for hosts in parser.parse_args().hosts or (512, 4096):
         written = plan_of(hosts)
         reading_s, draft = least_cpu_s(lambda data=written: decode_draft(data, file="plan.csv"))
-        lint_s, found = least_cpu_s(lambda read=draft: lint([read], Rules()))
+        lint_s, found = least_cpu_s(lambda read=draft: lint([read], PlanRules()))
         print(
             f"{hosts:5} hosts, {len(draft.cables):6} cables, {len(found.flaws)} flaws: reading {reading_s:5.2f} s CPU,"
             f" lint {lint_s:5.2f} s CPU, {lint_s / reading_s:.2f} times reading"

@@ -25,7 +25,7 @@ import httpx
 
 from benchmarks.fleet_report import fill, name_of
 from clusterctl.edges.web.accounts import AccountFile
-from clusterctl.fleet.access import Role
+from clusterctl.fleet.access import UserRole
 from clusterctl.fleet.event import Kind
 from clusterctl.operations.context import SiteContext, open_site
 from tests.edges.site.ready import write_ready_site
@@ -96,7 +96,7 @@ def main() -> None:
         fill(context, options.nodes)
         file, now = AccountFile(site / "state" / "web"), datetime.now(UTC)
         tokens = [
-            file.add_token(f"reader{number}", Role.VIEWER, "root", now, now + timedelta(days=1))
+            file.add_token(f"reader{number}", UserRole.VIEWER, "root", now, now + timedelta(days=1))
             for number in range(1 + options.streams // PER_USER)
         ]
         argv = [sys.executable, "-m", "clusterctl_cli.main", "web", "--site", str(site), "--listen", "127.0.0.1:0"]

@@ -15,9 +15,10 @@ from clusterctl_burnin.hunting.hunt import Hunt
 from clusterctl_burnin.hunting.model import Group, Result, Round, Rules, Topology
 from clusterctl_burnin.hunting.node_status import Measured, NodeStatus, measured_groups
 from clusterctl_burnin.hunting.record import Dropped, HuntEvent, event_from_data, event_to_data
+from clusterctl_burnin.hunting.wide_rounds import wide_rounds
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.loads.group_load import Lasts
-from clusterctl_burnin.loads.model import Answer, Member, Outcome, Trial, Tried
+from clusterctl_burnin.loads.model import Answer, Participant, Trial, TrialOutcome, Tried
 from clusterctl_burnin.loads.model import Round as Job
 from clusterctl_burnin.registry import GROUP_LOADS
 from clusterctl_burnin.suites.suite import Suite
@@ -45,7 +46,7 @@ class GroupTrials:
         mine = [trial for trial in self.trials if set(trial.members) == set(self.group)]
         railed = [trial for trial in mine if trial.rail is not None] or mine
         if not railed:
-            yield Result(self.number, self.group, Outcome.UNMEASURED)
+            yield Result(self.number, self.group, TrialOutcome.UNMEASURED)
         for trial in railed:
             named = tuple(sorted(set(trial.missing) & set(self.group)))
             yield Result(self.number, self.group, trial.outcome, trial.rail, named)
@@ -74,9 +75,17 @@ class Plan:
         least = max(2, sizes.least)
         most = max(least, sizes.most)
         rounds = self.suite.pair_rounds if kind.in_pairs else self.suite.group_rounds
-        return replace(COMMON, least=least, most=most, widest=sizes.widest, screening=rounds, known_bad=known_bad)
+        return replace(
+            COMMON,
+            least=least,
+            most=most,
+            widest=sizes.widest,
+            meetings=self.suite.pair_meetings,
+            screening=rounds,
+            known_bad=known_bad,
+        )
 
-    def job(self, load: str, members: tuple[Member, ...]) -> Job:
+    def job(self, load: str, members: tuple[Participant, ...]) -> Job:
         lasts = Lasts(self.suite.pair_seconds, self.suite.group_iterations, self.suite.hang_seconds)
         return GROUP_LOADS[load].job(members, self.limits, lasts, self.user)
 
@@ -154,7 +163,8 @@ class Campaign:
 
     def _rebuilt(self, events: tuple[HuntEvent, ...]) -> Hunt:
         asked = sum(isinstance(event, Round) for event in events)
-        self._rules = replace(self._rules, rounds=asked + self._rules.screening + FURTHER_ROUNDS)
+        wide = wide_rounds(sorted(self._names), self._rules)
+        self._rules = replace(self._rules, rounds=asked + self._rules.screening + wide + FURTHER_ROUNDS)
         return Hunt(self._names, self._rules, events, self._plan.topology)
 
 
@@ -210,7 +220,7 @@ def _trial_from(data: Mapping[str, Any]) -> Trial:
     return Trial(
         load=str(data["load"]),
         members=tuple(map(str, data["members"])),
-        outcome=Outcome(data["outcome"]),
+        outcome=TrialOutcome(data["outcome"]),
         lane={str(name): str(device) for name, device in data["lane"].items()},
         rail=None if data["rail"] is None else int(data["rail"]),
         value=None if data["value"] is None else float(data["value"]),

@@ -31,7 +31,7 @@ class Sweep:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class SweepFindings:
     """Findings, and the raw evidence that they name by digest."""
 
     findings: tuple[Finding, ...]
@@ -62,10 +62,10 @@ def distinct(probes: Iterable[Probe]) -> tuple[Probe, ...]:
     return tuple(found.values())
 
 
-def judge(checks: Sequence[Check], readings: Readings, expected: Expected) -> Judged:
+def judge(checks: Sequence[Check], readings: Readings, expected: Expected) -> SweepFindings:
     """Return the findings: each check reports what it found, or why it found nothing."""
     findings = link_roots((f for check in checks for f in check.findings(readings, expected)), causes_of(checks))
-    return Judged(findings, tuple(readings.evidence().values()))
+    return SweepFindings(findings, tuple(readings.evidence().values()))
 
 
 def unmeasured(checks: Sequence[Check], cause: str, remedy: str) -> tuple[Finding, ...]:

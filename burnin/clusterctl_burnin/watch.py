@@ -17,7 +17,7 @@ from clusterctl_burnin.check import Check, Expected, inconclusive
 from clusterctl_burnin.loads.obstacles import WATCH
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 from clusterctl_burnin.probes.load_samples import LOAD_SAMPLES, samples_of
-from clusterctl_burnin.sweep import Judged, distinct
+from clusterctl_burnin.sweep import SweepFindings, distinct
 
 NAME = WATCH
 EVENTS = frozenset(
@@ -56,7 +56,7 @@ def samples_wanted(checks: Iterable[Check]) -> bool:
 
 def judge(
     checks: Sequence[Check], before: Readings | str, after: Readings | str, expected: Expected, run: LoadRun
-) -> Judged:
+) -> SweepFindings:
     """Return what was found during a load, with its evidence. A reading that is text is the reason why there is none.
 
     The last finding is that of the watch itself: PASS names the checks that watched, INCONCLUSIVE why nothing did.
@@ -64,14 +64,14 @@ def judge(
     if isinstance(before, str) or isinstance(after, str):
         when, reason = ("before", before) if isinstance(before, str) else ("after", str(after))
         error = UnmeasuredError(f"the node could not be read {when} the load: {reason}", remedy=_AGAIN)
-        return Judged((_noted(inconclusive(NAME, error, run.load), run),), ())
+        return SweepFindings((_noted(inconclusive(NAME, error, run.load), run),), ())
     if before.boot_id != after.boot_id:
-        return Judged((_rebooted(run),), ())
+        return SweepFindings((_rebooted(run),), ())
     judged = [finding for check in checks for finding in check.found_during(before, after, expected)]
     blind = {finding.check: finding.cause for finding in judged if finding.verdict is Verdict.NOT_APPLICABLE}
     samples = samples_of(after)
     found = [_noted(finding, run, _second(finding, samples)) for finding in judged if finding.check not in blind]
-    return Judged((*found, _watched(checks, blind, run, samples)), tuple(_named(found, before, after)))
+    return SweepFindings((*found, _watched(checks, blind, run, samples)), tuple(_named(found, before, after)))
 
 
 def _noted(finding: Finding, run: LoadRun, second: str = "") -> Finding:

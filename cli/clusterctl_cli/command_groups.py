@@ -17,7 +17,7 @@ SECTIONS: Mapping[str, CommandTable] = {
     "Start": {
         "init": ("init:init", "Write a commented site directory."),
         "doctor": ("doctor:doctor", "Check this controller, and how to repair it."),
-        "export": ("netbox:export", "Write the nodes' stages and parts back to NetBox."),
+        "export": ("export:export", "Write the site's state to NetBox, and Slurm's files."),
         "import": ("netbox:import_", "Bring the site's files up to date with NetBox."),
         "plan": ("plan:plan", "Print what bootstrap would do; checks every input."),
     },
@@ -42,7 +42,7 @@ SECTIONS: Mapping[str, CommandTable] = {
         "check": ("check:check", "Check nodes in service, without loads; change nothing."),
         "adopt": ("adopt:adopt", "Take in machines that are installed already."),
         "revalidate": ("steps:revalidate", "Prove nodes again after a repair."),
-        "job": ("job:job", "Explain why jobs failed or are slow."),
+        "job": ("job:job", "Run jobs under supervision; explain why jobs fail."),
         "incident": ("incident:incident", "List and show incidents."),
         "explain": ("explain:explain", "Explain a line of a log: meaning, blame, what to do."),
     },
@@ -87,6 +87,10 @@ BURNIN: CommandTable = {
     "node-file": ("burnin_node_file:node_file", "Write the checks as one program for nodes without a controller."),
     "script": ("burnin_script:script", "Write the program that reads the probes of all checks."),
 }
+EXPORT: CommandTable = {
+    "netbox": ("netbox:export_netbox", "Stage, status, tags, parts and quarantines to NetBox."),
+    "slurm": ("export_slurm:export_slurm", "Slurm's files, from inventory and fabric."),
+}
 WEB_USER: CommandTable = {
     "add": ("web_access:user_add", "Add a user of the web page."),
     "list": ("web_access:user_list", "List the users with their roles."),
@@ -119,9 +123,15 @@ FABRIC: CommandTable = {
     "repaired": ("fabric:repaired", "Report that disabled links are repaired."),
 }
 JOB: CommandTable = {
+    "run": ("job_run:run", "Submit a script on the healthiest nodes, supervised."),
+    "watch": ("job_run:watch", "Follow a supervised run; start it again after failures."),
+    "list": ("job_runs:list_", "List the supervised runs."),
+    "stop": ("job_run:stop", "Cancel a supervised run."),
     "why": ("job_why:why", "Attribute a failure to its first error and its host."),
     "stacks": ("job_stacks:stacks", "Group the stacks of a hung job's ranks."),
     "pattern": ("job_pattern:pattern", "Classify how a job is slow by the times of its steps."),
+    "diff": ("job_runs:diff", "Print what differs between the manifests of two jobs."),
+    "checklist": ("job_runs:checklist", "Answer eight questions about a job of a supervised run."),
 }
 INCIDENT: CommandTable = {
     "list": ("incident:list_", "List the open incidents."),

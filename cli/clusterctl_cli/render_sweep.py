@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from clusterctl.fleet.bmc.observation import BmcObservation, Outcome
+from clusterctl.fleet.bmc.observation import BmcObservation, SweepOutcome
 from clusterctl.fleet.bmc.reconciliation import Entry, Reconciliation
 from clusterctl.fleet.diagnosis import enumerated
 from clusterctl.formats.certificate_pin import with_colons
@@ -19,14 +19,14 @@ from clusterctl_cli.text import columns, echo
 _HEAD = ("ADDRESS", "NODE", "WHERE", "VENDOR", "MODEL", "SERIAL", "BMC MAC", "FIRMWARE", "WHAT")
 _NAMED = 8
 _WORDS = {
-    Outcome.IDENTIFIED: "identified",
-    Outcome.OTHER_DEVICE: "no machine",
-    Outcome.NO_LOGIN: "not logged in",
-    Outcome.REJECTED: "login rejected",
-    Outcome.CERTIFICATE_UNKNOWN: "answers, certificate unknown",
-    Outcome.NO_REDFISH: "no Redfish",
-    Outcome.NO_ANSWER: "does not answer",
-    Outcome.FAILED: "failed",
+    SweepOutcome.IDENTIFIED: "identified",
+    SweepOutcome.OTHER_DEVICE: "no machine",
+    SweepOutcome.NO_LOGIN: "not logged in",
+    SweepOutcome.REJECTED: "login rejected",
+    SweepOutcome.CERTIFICATE_UNKNOWN: "answers, certificate unknown",
+    SweepOutcome.NO_REDFISH: "no Redfish",
+    SweepOutcome.NO_ANSWER: "does not answer",
+    SweepOutcome.FAILED: "failed",
 }
 
 
@@ -104,14 +104,14 @@ def _row(entry: Entry) -> tuple[str, ...]:
 
 def _troubles(addressing: Reconciliation) -> Iterator[str]:
     """Yield the failures; hosts with the same cause share one entry."""
-    alike: dict[tuple[Outcome, str, str], list[BmcObservation]] = {}
+    alike: dict[tuple[SweepOutcome, str, str], list[BmcObservation]] = {}
     for entry in addressing.entries:
         seen = entry.observation
         if seen.cause:
             alike.setdefault((seen.outcome, seen.cause, seen.remedy), []).append(seen)
     for (outcome, cause, remedy), observations in alike.items():
         yield f"{enumerated([seen.address for seen in observations], _NAMED)}: {_WORDS[outcome]}: {cause}"
-        if outcome is Outcome.CERTIFICATE_UNKNOWN:
+        if outcome is SweepOutcome.CERTIFICATE_UNKNOWN:
             yield from (f"    {seen.address} shows SHA-256 {with_colons(seen.fingerprint)}" for seen in observations)
         yield f"    → {remedy}"
     for found in addressing.conflicts:
@@ -127,7 +127,7 @@ def _written(update: SheetChanges) -> Iterator[str]:
 
 def _counts(addressing: Reconciliation, asked: int) -> str:
     outcomes = Counter(entry.observation.outcome for entry in addressing.entries)
-    tally = ", ".join(f"{outcomes[outcome]} {_WORDS[outcome]}" for outcome in Outcome if outcomes[outcome])
+    tally = ", ".join(f"{outcomes[outcome]} {_WORDS[outcome]}" for outcome in SweepOutcome if outcomes[outcome])
     conflicts = f", {len(addressing.conflicts)} do not fit" if addressing.conflicts else ""
     note = lab_note(any(entry.observation.greeting.simulated for entry in addressing.entries))
     return f"{asked} addresses asked, {len(addressing.entries)} answer: {tally or 'no BMC'}{conflicts}{note}"

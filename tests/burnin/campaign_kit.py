@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from clusterctl_burnin.campaign import Campaign, GroupTrials, Plan
 from clusterctl_burnin.hunting.model import Group, Round
 from clusterctl_burnin.hunting.node_status import Measured
-from clusterctl_burnin.loads.model import Outcome, Trial
+from clusterctl_burnin.loads.model import Trial, TrialOutcome
 from clusterctl_burnin.suites.suite import shipped_suite
 from tests.lab_data import lab_limits
 
@@ -20,14 +20,14 @@ def names(count: int) -> list[str]:
     return [f"node{i:03d}" for i in range(1, count + 1)]
 
 
-def trial(group: Sequence[str], outcome: Outcome, load: str = PAIRS, rail: int | None = 0) -> Trial:
+def trial(group: Sequence[str], outcome: TrialOutcome, load: str = PAIRS, rail: int | None = 0) -> Trial:
     lane = dict.fromkeys(group, f"mlx5_{rail}") if rail is not None else {}
-    return Trial(load, tuple(group), outcome, lane, rail=rail, value=None if outcome is Outcome.HUNG else 1.0)
+    return Trial(load, tuple(group), outcome, lane, rail=rail, value=None if outcome is TrialOutcome.HUNG else 1.0)
 
 
 def reported(asked: Round, fails: Fails, load: str = PAIRS, rails: Sequence[int] = (0,)) -> list[GroupTrials]:
     def of(group: Group) -> tuple[Trial, ...]:
-        outcome = Outcome.SLOW if fails(group) else Outcome.PASSED
+        outcome = TrialOutcome.SLOW if fails(group) else TrialOutcome.PASSED
         return tuple(trial(group, outcome, load, rail) for rail in (rails if load == PAIRS else (None,)))
 
     return [GroupTrials(asked.number, group, of(group)) for group in asked.groups]

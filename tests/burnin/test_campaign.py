@@ -17,7 +17,7 @@ from clusterctl_burnin.campaign import Campaign, GroupTrials, Plan, from_data, o
 from clusterctl_burnin.hunting.model import Group, PartKind, Round
 from clusterctl_burnin.hunting.node_status import NodeStatus
 from clusterctl_burnin.hunting.record import Dropped
-from clusterctl_burnin.loads.model import Member, Outcome
+from clusterctl_burnin.loads.model import Participant, TrialOutcome
 from clusterctl_burnin.loads.report import findings
 from clusterctl_burnin.suites.suite import shipped_suite
 from tests.burnin.campaign_kit import GROUPS, PAIRS, PLAN, Fails, names, reported, run, trial
@@ -118,8 +118,8 @@ def test_a_bad_rail_is_separated_from_the_others() -> None:
     campaign = Campaign(PLAN, PAIRS, names(8))
     while (asked := campaign.next()) is not None:
         for group in asked.groups:
-            slow = Outcome.SLOW if "node003" in group else Outcome.PASSED
-            trials = (trial(group, Outcome.PASSED, rail=0), trial(group, slow, rail=1))
+            slow = TrialOutcome.SLOW if "node003" in group else TrialOutcome.PASSED
+            trials = (trial(group, TrialOutcome.PASSED, rail=0), trial(group, slow, rail=1))
             campaign.add(GroupTrials(asked.number, group, trials))
     by_rail = {rail: found["node003"].status for rail, found in campaign.measured().blame().items()}
     assert by_rail == {0: NodeStatus.PROVEN, 1: NodeStatus.BAD}
@@ -130,7 +130,7 @@ def test_an_unmeasured_group_accuses_no_node() -> None:
     campaign = Campaign(PLAN, PAIRS, names(6))
     while (asked := campaign.next()) is not None:
         for group in asked.groups:
-            outcome = Outcome.UNMEASURED if "node002" in group else Outcome.PASSED
+            outcome = TrialOutcome.UNMEASURED if "node002" in group else TrialOutcome.PASSED
             campaign.add(GroupTrials(asked.number, group, (trial(group, outcome),)))
     found = statuses(campaign)
     assert {name for name, status in found.items() if status is NodeStatus.UNMEASURED} == {"node002"}
@@ -230,11 +230,11 @@ def test_what_is_no_event_of_a_campaign_is_refused(nonsense: dict[str, object]) 
 
 def test_a_suite_sets_how_long_its_loads_last() -> None:
     """A pair for so many seconds at both ends, a group so many times; the time-outs grow with it, the rest stays."""
-    members = tuple(Member(name, "10.0.0.1", ("mlx5_0",)) for name in names(2))
+    members = tuple(Participant(name, "10.0.0.1", ("mlx5_0",)) for name in names(2))
     plain = Plan(replace(PLAN.suite, pair_seconds=None), PLAN.limits, "ops")
     longer = Plan(replace(PLAN.suite, pair_seconds=900, group_iterations=50), PLAN.limits, "ops")
 
-    def sent(plan: Plan, load: str, member: Member) -> str:
+    def sent(plan: Plan, load: str, member: Participant) -> str:
         return plan.job(load, members).commands[member.name].stdin.decode().replace("\\", "")
 
     for member in members:
@@ -255,7 +255,7 @@ def test_the_hunts_suite_has_a_known_bad_part_and_leads_each_node_through_many_g
 
 def findings_of(campaign: Campaign, count: int) -> dict[str, Finding]:
     """The one finding of each node."""
-    members = [Member(name, "10.0.0.1", ("mlx5_0",)) for name in names(count)]
+    members = [Participant(name, "10.0.0.1", ("mlx5_0",)) for name in names(count)]
     found = findings([campaign.measured()], members, PLAN.limits)
     return {name: finding for name, (finding,) in found.items()}
 

@@ -16,7 +16,7 @@ from clusterctl.fleet.finding import Origin
 from clusterctl.formats.host.ethernet_pair import parse_ethernet_pair, received_gbps
 from clusterctl_burnin.limits.methods import EthernetPairMethod
 from clusterctl_burnin.loads.group_load import Lasts
-from clusterctl_burnin.loads.model import Member, Outcome, Trial
+from clusterctl_burnin.loads.model import Participant, Trial, TrialOutcome
 from clusterctl_burnin.loads.multi_node.ethernet_pairs import LOAD
 from clusterctl_burnin.node.programs import ethernet_pair
 from clusterctl_burnin.probe import ProbeResult, Readings, Status
@@ -24,7 +24,9 @@ from tests.lab_data import lab_limits
 
 RECORDED = Path(__file__).parent / "data" / "iperf3"
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
-SERVER, CLIENT = (Member(name, f"10.0.0.{n}", (), interface="bond0") for n, name in enumerate(("node1", "node2"), 1))
+SERVER, CLIENT = (
+    Participant(name, f"10.0.0.{n}", (), interface="bond0") for n, name in enumerate(("node1", "node2"), 1)
+)
 LIMITS = lab_limits()
 
 
@@ -67,41 +69,41 @@ def _least(value: float) -> object:
 def test_100_gbit_hosts_must_show_90() -> None:
     """The sum of the processes counts, and the slower way; the story has both rates and the link's."""
     good = trial(document([sent(47.0)] * 2, [sent(46.0)] * 2))
-    assert (good.outcome, good.value) == (Outcome.PASSED, pytest.approx(92.0))
+    assert (good.outcome, good.value) == (TrialOutcome.PASSED, pytest.approx(92.0))
     slow = trial(document([sent(47.0)] * 2, [sent(44.0)] * 2))
-    assert (slow.outcome, slow.value) == (Outcome.SLOW, pytest.approx(88.0))
+    assert (slow.outcome, slow.value) == (TrialOutcome.SLOW, pytest.approx(88.0))
     assert slow.detail == "94.00 Gb/s to node1 and 88.00 Gb/s back, on a link of 100 Gb/s"
 
 
 def test_the_slower_link_of_two_counts() -> None:
     """A host with 25 GbE holds no other back: 24 Gb/s are enough with it."""
-    assert trial(document([sent(24.0)], [sent(23.5)]), document(speed=25_000)).outcome is Outcome.PASSED
+    assert trial(document([sent(24.0)], [sent(23.5)]), document(speed=25_000)).outcome is TrialOutcome.PASSED
 
 
 @pytest.mark.parametrize(
     ("client", "server", "outcome", "words"),
     [
-        (document([run(code=127)], []), document(), Outcome.UNMEASURED, "iperf3 is not installed"),
-        (document([sent(9)], [sent(9)]), document(speed=None), Outcome.UNMEASURED, "no link speed of node1"),
-        (document([sent(9)]), document(), Outcome.UNMEASURED, "measured 1 of 2 ways"),
-        (document([run("{}")], [sent(9)]), document(), Outcome.UNMEASURED, "sum_received|end"),
-        (document([run("no")], [sent(9)]), document(), Outcome.UNMEASURED, "no JSON"),
-        (document([run(code=124)], [sent(9)]), document(), Outcome.HUNG, "no further"),
+        (document([run(code=127)], []), document(), TrialOutcome.UNMEASURED, "iperf3 is not installed"),
+        (document([sent(9)], [sent(9)]), document(speed=None), TrialOutcome.UNMEASURED, "no link speed of node1"),
+        (document([sent(9)]), document(), TrialOutcome.UNMEASURED, "measured 1 of 2 ways"),
+        (document([run("{}")], [sent(9)]), document(), TrialOutcome.UNMEASURED, "sum_received|end"),
+        (document([run("no")], [sent(9)]), document(), TrialOutcome.UNMEASURED, "no JSON"),
+        (document([run(code=124)], [sent(9)]), document(), TrialOutcome.HUNG, "no further"),
         (
             document([run('{"error": "unable to connect to server: Connection refused"}')], []),
             document(),
-            Outcome.UNMEASURED,
+            TrialOutcome.UNMEASURED,
             "unable to connect",
         ),
         (
             document([run('{"error": "control socket has closed unexpectedly"}', 1)], []),
             document(),
-            Outcome.FAILED,
+            TrialOutcome.FAILED,
             "control socket",
         ),
     ],
 )
-def test_what_proves_nothing_and_what_fails(client: str, server: str, outcome: Outcome, words: str) -> None:
+def test_what_proves_nothing_and_what_fails(client: str, server: str, outcome: TrialOutcome, words: str) -> None:
     """A missing tool, an unknown speed, a firewall and half a measurement accuse no node; a broken connection does."""
     found = trial(client, server)
     assert found.outcome is outcome
@@ -112,7 +114,7 @@ def test_what_proves_nothing_and_what_fails(client: str, server: str, outcome: O
 def test_an_end_that_did_not_answer() -> None:
     """Its node is asked by the rounds whether it lives; the pair itself proves nothing."""
     found = trial(document([sent(95)], [sent(95)]), answer("node1", "", Status.TIMEOUT))
-    assert found.outcome is Outcome.UNMEASURED
+    assert found.outcome is TrialOutcome.UNMEASURED
 
 
 def test_a_recorded_report() -> None:

@@ -17,7 +17,7 @@ from clusterctl_burnin.hunting.deal import Meetings, Sizes, deal
 from clusterctl_burnin.hunting.hunt import Hunt
 from clusterctl_burnin.hunting.model import Assumptions, Group, Part, Result, Round, Rules, host, pair
 from clusterctl_burnin.hunting.record import event_from_data, event_to_data
-from clusterctl_burnin.loads.model import Outcome
+from clusterctl_burnin.loads.model import TrialOutcome
 
 Fails = Callable[[Group], bool]
 
@@ -27,7 +27,7 @@ def names(count: int) -> list[str]:
 
 
 def results_of(asked: Round, fails: Fails, rail: int | None = None) -> list[Result]:
-    return [Result(asked.number, g, Outcome.SLOW if fails(g) else Outcome.PASSED, rail) for g in asked.groups]
+    return [Result(asked.number, g, TrialOutcome.SLOW if fails(g) else TrialOutcome.PASSED, rail) for g in asked.groups]
 
 
 def run(hunt: Hunt, fails: Fails) -> int:
@@ -189,7 +189,7 @@ def test_a_job_that_could_not_be_started_is_no_rail() -> None:
     while (asked := hunt.next()) is not None:
         first = asked.number == 1
         hunt.add(
-            Result(asked.number, g, Outcome.UNMEASURED if first and rail is None else Outcome.PASSED, rail)
+            Result(asked.number, g, TrialOutcome.UNMEASURED if first and rail is None else TrialOutcome.PASSED, rail)
             for g in asked.groups
             for rail in ((None,) if first and "n0000" in g else (0, 1))
         )
@@ -231,12 +231,12 @@ def test_rails_are_separated() -> None:
     assert "rail 3" in answer.advice
 
 
-@pytest.mark.parametrize("outcome", [Outcome.HUNG, Outcome.FAILED, Outcome.SLOW])
-def test_a_hang_is_evidence_like_any_failure(outcome: Outcome) -> None:
+@pytest.mark.parametrize("outcome", [TrialOutcome.HUNG, TrialOutcome.FAILED, TrialOutcome.SLOW])
+def test_a_hang_is_evidence_like_any_failure(outcome: TrialOutcome) -> None:
     """The hung job accuses its members, as a slow one does."""
     hunt = Hunt(names(20), Rules())
     while (asked := hunt.next()) is not None:
-        hunt.add(Result(asked.number, g, outcome if "n0004" in g else Outcome.PASSED) for g in asked.groups)
+        hunt.add(Result(asked.number, g, outcome if "n0004" in g else TrialOutcome.PASSED) for g in asked.groups)
     assert accused(hunt) == {host("n0004")}
 
 
@@ -244,7 +244,10 @@ def test_unmeasured_is_not_good() -> None:
     """A host with jobs that never report is asked a few times more, then called unmeasured, and nothing is decided."""
     hunt = Hunt(names(12), Rules(most=4))
     while (asked := hunt.next()) is not None:
-        hunt.add(Result(asked.number, g, Outcome.UNMEASURED if "n0002" in g else Outcome.PASSED) for g in asked.groups)
+        hunt.add(
+            Result(asked.number, g, TrialOutcome.UNMEASURED if "n0002" in g else TrialOutcome.PASSED)
+            for g in asked.groups
+        )
     answer = hunt.answer()
     assert answer.unmeasured == ("n0002",)
     assert "n0002" not in answer.proven
@@ -329,7 +332,9 @@ def test_the_order_of_arrival_changes_nothing(chance: random.Random) -> None:
 
 def test_of_two_answers_the_worse_one_holds() -> None:
     """Whichever came first."""
-    orders: Iterable[tuple[Outcome, Outcome]] = itertools.permutations((Outcome.PASSED, Outcome.SLOW))
+    orders: Iterable[tuple[TrialOutcome, TrialOutcome]] = itertools.permutations(
+        (TrialOutcome.PASSED, TrialOutcome.SLOW)
+    )
     hunts = []
     for outcomes in orders:
         hunt = Hunt(names(9))
@@ -344,7 +349,7 @@ def test_what_was_never_asked_is_refused() -> None:
     """Results of another hunt are no evidence in this one."""
     hunt = Hunt(names(9))
     with pytest.raises(ValueError, match="round 1 has no group"):
-        hunt.add([Result(1, ("n0000", "n0001"), Outcome.PASSED)])
+        hunt.add([Result(1, ("n0000", "n0001"), TrialOutcome.PASSED)])
     asked = hunt.next()
     with pytest.raises(ValueError, match="another hunt"):
         Hunt(["x", "y"], events=hunt.events)

@@ -13,7 +13,7 @@ from clusterctl.fleet.finding import Finding, Origin, Verdict
 from clusterctl.fleet.quantity import Quantity, at_least
 from clusterctl_burnin.campaign import Campaign, read
 from clusterctl_burnin.limits.reading import shipped_limits
-from clusterctl_burnin.loads.model import Answer, Command, Member, Outcome, Role, Round, Tried
+from clusterctl_burnin.loads.model import Answer, Command, Participant, ProcessRole, Round, TrialOutcome, Tried
 from clusterctl_burnin.loads.multi_node.all_reduce import group
 from clusterctl_burnin.loads.multi_node.ib_write_bw import pair
 from clusterctl_burnin.loads.report import findings
@@ -23,7 +23,7 @@ from tests.burnin.campaign_kit import measured as results
 
 LIMITS = shipped_limits("h100-sxm-ndr400")
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
-A, B, C, D = (Member(name, f"10.0.0.{i}", ("mlx5_0", "mlx5_3"), (0, 3)) for i, name in enumerate("abcd", 1))
+A, B, C, D = (Participant(name, f"10.0.0.{i}", ("mlx5_0", "mlx5_3"), (0, 3)) for i, name in enumerate("abcd", 1))
 LOADS = ("ib_write_bw", "all_reduce")
 
 
@@ -60,7 +60,7 @@ def measured(one: Round, server: Answer, client: Answer) -> Tried:
     return read(one, {one.members[0].name: server, one.members[1].name: client}, LIMITS)
 
 
-def together(server: Member, client: Member) -> Round:
+def together(server: Participant, client: Participant) -> Round:
     return pair(server, client, LIMITS.methods.ib_write_bw, "ops")
 
 
@@ -76,7 +76,7 @@ def test_a_pair_runs_every_rail_at_once_on_its_own_port() -> None:
     """Server and client of a rail use the same rail's device and the same port; the client names the server."""
     one = together(A, B)
     server, client = one.commands["a"], one.commands["b"]
-    assert (server.role, client.role, list(one.commands)) == (Role.SERVER, Role.CLIENT, ["a", "b"])
+    assert (server.role, client.role, list(one.commands)) == (ProcessRole.SERVER, ProcessRole.CLIENT, ["a", "b"])
     assert server.argv == ("python3", "-")
     theirs, ours = spec(server)["probes"], spec(client)["probes"]
     assert [p["argv"] for p in ours] == [[*p["argv"], "10.0.0.1"] for p in theirs]
@@ -103,39 +103,39 @@ def test_an_all_reduce_has_one_rank_per_gpu_and_one_leader() -> None:
 @pytest.mark.parametrize(
     ("server", "client", "outcome", "words"),
     [
-        (table(395), table(395.5), Outcome.PASSED, ""),
-        (table(395), table(120.25), Outcome.SLOW, ""),
-        (table(395), "", Outcome.UNMEASURED, "no bandwidth table"),
+        (table(395), table(395.5), TrialOutcome.PASSED, ""),
+        (table(395), table(120.25), TrialOutcome.SLOW, ""),
+        (table(395), "", TrialOutcome.UNMEASURED, "no bandwidth table"),
         (
             ended("x", rc=None, status=Status.TIMEOUT),
             ended("x", rc=None, status=Status.TIMEOUT),
-            Outcome.HUNG,
+            TrialOutcome.HUNG,
             "a and b",
         ),
         (
             ended("x", rc=1, stderr="Port number 1 state is Down"),
             table(1),
-            Outcome.FAILED,
+            TrialOutcome.FAILED,
             "a: Port number 1 state is Down",
         ),
-        (ended("x", rc=None, status=Status.MISSING), table(1), Outcome.UNMEASURED, "a has no ib_write_bw"),
+        (ended("x", rc=None, status=Status.MISSING), table(1), TrialOutcome.UNMEASURED, "a has no ib_write_bw"),
     ],
 )
 def test_each_rail_of_a_pair_has_its_outcome(
-    server: ProbeResult | str, client: ProbeResult | str, outcome: Outcome, words: str
+    server: ProbeResult | str, client: ProbeResult | str, outcome: TrialOutcome, words: str
 ) -> None:
     """Fast, slow, not understood, hung, failed, not installed; the other rail is not touched by it."""
     first, second = measured(together(A, B), rails(server), rails(client)).trials
     assert (first.outcome, first.lane) == (outcome, {"a": "mlx5_0", "b": "mlx5_0"})
     assert words in first.detail
-    assert second.outcome is Outcome.PASSED
+    assert second.outcome is TrialOutcome.PASSED
     assert first.evidence != second.evidence
 
 
 def test_a_broken_session_measures_nothing() -> None:
     """The reason is kept; no node is slow for it."""
     trials = measured(together(A, B), "no SSH: refused", rails(table(1))).trials
-    assert {t.outcome for t in trials} == {Outcome.UNMEASURED}
+    assert {t.outcome for t in trials} == {TrialOutcome.UNMEASURED}
     assert "a: no SSH: refused" in trials[0].detail
 
 
@@ -143,30 +143,34 @@ def test_a_member_without_devices_is_not_its_partners_fault() -> None:
     """Only the bare one is reported."""
     bare = replace(A, devices=())
     (trial,) = measured(together(bare, B), answer(), answer()).trials
-    assert (trial.members, trial.outcome) == (("a",), Outcome.UNMEASURED)
+    assert (trial.members, trial.outcome) == (("a",), TrialOutcome.UNMEASURED)
 
 
 @pytest.mark.parametrize(
     ("result", "outcome", "words"),
     [
-        (ended("all_reduce", nccl(366)), Outcome.PASSED, ""),
-        (ended("all_reduce", nccl(200)), Outcome.SLOW, ""),
-        (ended("all_reduce", nccl(366, wrong=7)), Outcome.FAILED, "7 values"),
-        (ended("all_reduce", nccl(366, wrong=7), rc=1, stderr="mpirun detected that"), Outcome.FAILED, "7 values"),
-        (ended("all_reduce", nccl(366, ranks=24)), Outcome.UNMEASURED, "24 of 32 ranks"),
-        (ended("all_reduce", nccl(366, totals=False)), Outcome.UNMEASURED, "without its totals"),
-        (ended("all_reduce", "nonsense"), Outcome.UNMEASURED, "no row"),
-        (ended("all_reduce", rc=None, status=Status.TIMEOUT), Outcome.HUNG, "no result after 60 s"),
-        (ended("all_reduce", rc=1, stderr="-----\nCUDA failure: ECC\n-----\n"), Outcome.FAILED, "CUDA failure: ECC"),
+        (ended("all_reduce", nccl(366)), TrialOutcome.PASSED, ""),
+        (ended("all_reduce", nccl(200)), TrialOutcome.SLOW, ""),
+        (ended("all_reduce", nccl(366, wrong=7)), TrialOutcome.FAILED, "7 values"),
+        (ended("all_reduce", nccl(366, wrong=7), rc=1, stderr="mpirun detected that"), TrialOutcome.FAILED, "7 values"),
+        (ended("all_reduce", nccl(366, ranks=24)), TrialOutcome.UNMEASURED, "24 of 32 ranks"),
+        (ended("all_reduce", nccl(366, totals=False)), TrialOutcome.UNMEASURED, "without its totals"),
+        (ended("all_reduce", "nonsense"), TrialOutcome.UNMEASURED, "no row"),
+        (ended("all_reduce", rc=None, status=Status.TIMEOUT), TrialOutcome.HUNG, "no result after 60 s"),
+        (
+            ended("all_reduce", rc=1, stderr="-----\nCUDA failure: ECC\n-----\n"),
+            TrialOutcome.FAILED,
+            "CUDA failure: ECC",
+        ),
         (
             ended("all_reduce", rc=255, stderr="----\nORTE was unable to reliably start one or more daemons.\n----"),
-            Outcome.UNMEASURED,
+            TrialOutcome.UNMEASURED,
             "unable to reliably start",
         ),
-        (ended("all_reduce", rc=None, status=Status.MISSING), Outcome.UNMEASURED, "no mpirun"),
+        (ended("all_reduce", rc=None, status=Status.MISSING), TrialOutcome.UNMEASURED, "no mpirun"),
     ],
 )
-def test_an_all_reduce_has_its_outcome(result: ProbeResult, outcome: Outcome, words: str) -> None:
+def test_an_all_reduce_has_its_outcome(result: ProbeResult, outcome: TrialOutcome, words: str) -> None:
     """A run with fewer ranks, or without an end, proves nothing; wrong sums are a failure however fast."""
     one = group([A, B, C, D], LIMITS.methods.all_reduce, "ops")
     (trial,) = read(one, {"a": answer(all_reduce=result)}, LIMITS).trials

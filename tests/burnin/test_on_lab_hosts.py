@@ -20,12 +20,12 @@ from clusterctl_burnin.check import Expected
 from clusterctl_burnin.host_requirements import HostRequirements
 from clusterctl_burnin.hunting.node_status import Measured
 from clusterctl_burnin.limits.methods import EthernetPairMethod
-from clusterctl_burnin.loads.model import Member
+from clusterctl_burnin.loads.model import Participant
 from clusterctl_burnin.loads.report import findings
 from clusterctl_burnin.probe import Readings, argv_for, parse_readings
 from clusterctl_burnin.probes.ibstat import compute_adapters
 from clusterctl_burnin.suites.suite import shipped_suite
-from clusterctl_burnin.sweep import Judged, judge, sweep
+from clusterctl_burnin.sweep import SweepFindings, judge, sweep
 from tests.burnin.lab_kit import DRIVER, USER, Hosts, UtcClock, lab_hosts, needs_lab
 from tests.fleet.skus import H100_X8
 from tests.lab_data import lab_limits
@@ -43,7 +43,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
         yield running
 
 
-def swept(hosts: Hosts, name: str) -> tuple[Readings, Judged]:
+def swept(hosts: Hosts, name: str) -> tuple[Readings, SweepFindings]:
     once, sent = sweep(SUITE.checks), datetime.now(UTC)
     argv = argv_for(USER, privileged=True)
     ran = hosts.shell.run(hosts.addresses[name], argv, once.stdin, Deadline.after(once.timeout)).value
@@ -108,12 +108,12 @@ def test_a_gpu_taken_out_is_the_one_root(hosts: Hosts) -> None:
     assert report.verdict is Verdict.FAIL
 
 
-def members(hosts: Hosts) -> list[Member]:
+def members(hosts: Hosts) -> list[Participant]:
     devices = tuple(adapter.name for adapter in compute_adapters(swept(hosts, "node001")[0], H100_X8))
-    return [Member(name, address.address, devices) for name, address in hosts.addresses.items()]
+    return [Participant(name, address.address, devices) for name, address in hosts.addresses.items()]
 
 
-def measured(hosts: Hosts, plan: Plan, everyone: list[Member]) -> list[Measured]:
+def measured(hosts: Hosts, plan: Plan, everyone: list[Participant]) -> list[Measured]:
     """Every load of the plan to its end."""
     by_name = {member.name: member for member in everyone}
     campaigns = plan.campaigns(by_name)

@@ -17,7 +17,7 @@ from clusterctl_burnin.checks.gpu_topology import TOPOLOGY
 from clusterctl_burnin.checks.host_network import ADDRESSES
 from clusterctl_burnin.limits.methods import PairMethod
 from clusterctl_burnin.limits.reading import shipped_limits
-from clusterctl_burnin.loads.model import Member, Outcome, Round
+from clusterctl_burnin.loads.model import Participant, Round, TrialOutcome
 from clusterctl_burnin.loads.multi_node.all_reduce import group
 from clusterctl_burnin.loads.multi_node.all_reduce_rail import rails
 from clusterctl_burnin.loads.multi_node.ib_write_bw import pair
@@ -31,7 +31,7 @@ from tests.burnin.kit import SKU, healthy_text
 LIMITS = shipped_limits("h100-sxm-ndr400")
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 DEVICES = ("mlx5_0", "mlx5_1")
-A, B, C, D = (Member(name, f"10.0.0.{i}", DEVICES, (0, 1), "eth0") for i, name in enumerate("abcd", 1))
+A, B, C, D = (Participant(name, f"10.0.0.{i}", DEVICES, (0, 1), "eth0") for i, name in enumerate("abcd", 1))
 GPU_PAIR = replace(LIMITS.methods.ib_write_bw, gpu_memory="dmabuf")
 GPU_LIMITS = replace(LIMITS, methods=replace(LIMITS.methods, ib_write_bw=GPU_PAIR))
 WITHOUT_CUDA = (Path(__file__).parent / "data/perftest/without_cuda.stderr").read_text()
@@ -127,13 +127,13 @@ def test_a_slow_rail_is_separated_from_the_others() -> None:
     one = rails([A, B, C, D], LIMITS.methods.all_reduce_rail, "", "ops")
     reported = readings(result("all_reduce_rail0", table(46, 4)), result("all_reduce_rail1", table(20, 4)))
     first, second = read(one, {"a": reported}, LIMITS).trials
-    assert (first.outcome, second.outcome, second.rail) == (Outcome.PASSED, Outcome.SLOW, 1)
+    assert (first.outcome, second.outcome, second.rail) == (TrialOutcome.PASSED, TrialOutcome.SLOW, 1)
     assert second.lane == dict.fromkeys("abcd", "mlx5_1")
     assert "each adapter carries 20 GB/s" in second.detail
 
 
-@pytest.mark.parametrize(("ranks", "message"), [(3, Outcome.UNMEASURED), (4, Outcome.PASSED)])
-def test_a_rail_with_fewer_ranks_proves_nothing(ranks: int, message: Outcome) -> None:
+@pytest.mark.parametrize(("ranks", "message"), [(3, TrialOutcome.UNMEASURED), (4, TrialOutcome.PASSED)])
+def test_a_rail_with_fewer_ranks_proves_nothing(ranks: int, message: TrialOutcome) -> None:
     """A table of three nodes is none of four."""
     one = rails([A, B, C, D], LIMITS.methods.all_reduce_rail, "", "ops")
     reported = readings(*(result(f"all_reduce_rail{rail}", table(46, ranks)) for rail in (0, 1)))
@@ -146,7 +146,7 @@ def test_a_rail_without_a_known_gpu_is_not_measured() -> None:
     one = rails([A, lost], LIMITS.methods.all_reduce_rail, "", "ops")
     assert list(argvs(one, "a")) == ["all_reduce_rail1"]
     first, second = read(one, {"a": readings(result("all_reduce_rail1", table(46, 2)))}, LIMITS).trials
-    assert (first.outcome, second.outcome) == (Outcome.UNMEASURED, Outcome.PASSED)
+    assert (first.outcome, second.outcome) == (TrialOutcome.UNMEASURED, TrialOutcome.PASSED)
     assert "adapter of b" in first.detail
     assert "topo -m" in first.remedy
 
@@ -157,7 +157,10 @@ def test_nccls_own_warning_is_the_reason() -> None:
     warned = "h:1:2 [0] misc/ibvwrap.cc:300 NCCL WARN Call to ibv_modify_qp failed with error No such device\n"
     failed = result("all_reduce", warned, rc=3, stderr="Primary job terminated normally\n")
     (trial,) = read(one, {"a": readings(failed)}, LIMITS).trials
-    assert (trial.outcome, trial.detail) == (Outcome.FAILED, "Call to ibv_modify_qp failed with error No such device")
+    assert (trial.outcome, trial.detail) == (
+        TrialOutcome.FAILED,
+        "Call to ibv_modify_qp failed with error No such device",
+    )
 
 
 @pytest.mark.parametrize(
@@ -177,7 +180,7 @@ def test_a_perftest_without_cuda_measures_nothing_and_names_the_package() -> Non
     names = ("ib_write_bw_rail0", "ib_write_bw_rail1")
     refused = readings(*(result(name, "Usage:\n", rc=1, stderr=WITHOUT_CUDA) for name in names))
     trials = read(one, {"a": refused, "b": refused}, GPU_LIMITS).trials
-    assert {trial.outcome for trial in trials} == {Outcome.UNMEASURED}
+    assert {trial.outcome for trial in trials} == {TrialOutcome.UNMEASURED}
     found = findings([measured("ib_write_bw", trials)], [A, B], GPU_LIMITS)["a"]
     assert {finding.verdict for finding in found} == {Verdict.INCONCLUSIVE}
     assert all("built with CUDA" in finding.remedy for finding in found)
@@ -190,7 +193,7 @@ def test_newer_perftests_have_another_option() -> None:
         *(result(f"ib_write_bw_rail{rail}", " Unsupported memory type\n", rc=1) for rail in (0, 1)),
     )
     trials = read(one, {"a": refused, "b": refused}, GPU_LIMITS).trials
-    assert {trial.outcome for trial in trials} == {Outcome.UNMEASURED}
+    assert {trial.outcome for trial in trials} == {TrialOutcome.UNMEASURED}
 
 
 def test_a_trials_remedy_outlives_a_killed_run() -> None:

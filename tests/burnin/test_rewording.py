@@ -31,7 +31,7 @@ from clusterctl.fleet.reporting.work_orders import work_orders
 from clusterctl_burnin.campaign import Campaign, GroupTrials
 from clusterctl_burnin.check import causes_of
 from clusterctl_burnin.loads import report as load_report
-from clusterctl_burnin.loads.model import Member
+from clusterctl_burnin.loads.model import Participant
 from clusterctl_burnin.roots import link_roots
 from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_burnin.sweep import unmeasured
@@ -224,7 +224,7 @@ def hunted(fails: campaign_kit.Fails, load: str, word: Reword) -> list[tuple[obj
         for one in campaign_kit.reported(asked, fails, load):
             trials = tuple(replace(trial, detail=word(), remedy=word()) for trial in one.trials)
             campaign.add(GroupTrials(one.number, one.group, trials))
-    members = [Member(name, f"192.0.2.{number}", ("mlx5_0",)) for number, name in enumerate(names)]
+    members = [Participant(name, f"192.0.2.{number}", ("mlx5_0",)) for number, name in enumerate(names)]
     by_node = load_report.findings([campaign.measured()], members, campaign_kit.PLAN.limits)
     return [judgement(finding) for name in names for finding in linked(by_node[name])]
 

@@ -12,7 +12,7 @@ import pytest
 
 from clusterctl.formats.infiniband.perftest import parse_bandwidth
 from clusterctl_burnin.limits.methods import PairMethod
-from clusterctl_burnin.loads.model import Member, Outcome
+from clusterctl_burnin.loads.model import Participant, TrialOutcome
 from clusterctl_burnin.loads.multi_node.ib_write_bw import pair, read
 from clusterctl_burnin.probe import parse_readings
 from tests.lab_data import lab_limits
@@ -20,7 +20,7 @@ from tests.paths import ROOT
 
 RECORDED = Path(__file__).parent / "data/soft_roce"
 TABLES = ROOT / "tests" / "formats/data/perftest"
-MEMBERS = (Member("node001", "10.177.128.1", ("rxe0",)), Member("node002", "10.177.128.2", ("rxe0",)))
+MEMBERS = (Participant("node001", "10.177.128.1", ("rxe0",)), Participant("node002", "10.177.128.2", ("rxe0",)))
 METHOD = PairMethod(message_bytes=65536, iterations=50, timeout_seconds=600)
 
 
@@ -30,7 +30,7 @@ def test_the_loads_own_answers_are_read() -> None:
     one = pair(*MEMBERS, METHOD, "ops")
     tried = read(one, answers, lab_limits("lab-metal"))
     (trial,) = tried.trials
-    assert (trial.outcome, trial.value) == (Outcome.PASSED, pytest.approx(0.015166))
+    assert (trial.outcome, trial.value) == (TrialOutcome.PASSED, pytest.approx(0.015166))
     assert trial.lane == {"node001": "rxe0", "node002": "rxe0"}
     assert len(tried.evidence) == 2
     for member in MEMBERS:

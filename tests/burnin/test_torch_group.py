@@ -18,7 +18,7 @@ from clusterctl.fleet.finding import Origin
 from clusterctl.formats.nvidia.collectives import parse_collective, parse_stopped
 from clusterctl_burnin.campaign import Campaign, GroupTrials, Plan, from_data, read, to_data
 from clusterctl_burnin.hunting.model import Result, host
-from clusterctl_burnin.loads.model import Member, Outcome, Round, Trial
+from clusterctl_burnin.loads.model import Participant, Round, Trial, TrialOutcome
 from clusterctl_burnin.node.programs import torch_group, torch_group_worker
 from clusterctl_burnin.package_data import text_of
 from clusterctl_burnin.probe import ProbeResult, Readings, Status, loader
@@ -32,7 +32,7 @@ PYTHON = os.environ.get("CLUSTERCTL_TORCH_PYTHON", "")
 needs_torch = pytest.mark.skipif(not PYTHON, reason="CLUSTERCTL_TORCH_PYTHON names no Python that has PyTorch")
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 LAB = lab_limits()
-MEMBERS = tuple(Member(f"n{i}", f"10.0.0.{i}", (), (), "eth0") for i in range(3))
+MEMBERS = tuple(Participant(f"n{i}", f"10.0.0.{i}", (), (), "eth0") for i in range(3))
 PLAN = Plan(replace(shipped_suite(), loads=("hang_hunt",), hang_seconds=60), LAB, "ops")
 STALLED = (RECORDED / "stopped.txt").read_text()
 """Three ranks, one of which was sent SIGSTOP."""
@@ -145,15 +145,20 @@ def test_every_member_runs_its_own_ranks() -> None:
 @pytest.mark.parametrize(
     ("head", "outcome", "missing", "words"),
     [
-        (reading((RECORDED / "three_ranks.txt").read_text()), Outcome.PASSED, (), ""),
-        (reading(STALLED, rc=3), Outcome.HUNG, ("n1",), "rank 1 on n1: it is silent"),
-        (reading("", rc=None, status=Status.TIMEOUT), Outcome.HUNG, (), ""),
-        (reading("# Failed rank 2: RuntimeError: closed\n", rc=4), Outcome.FAILED, (), "rank 2 on n2: RuntimeError"),
-        (reading("", rc=6, stderr="this Python has no PyTorch: x"), Outcome.UNMEASURED, (), "no PyTorch"),
-        (reading("", rc=0), Outcome.UNMEASURED, (), "no row"),
+        (reading((RECORDED / "three_ranks.txt").read_text()), TrialOutcome.PASSED, (), ""),
+        (reading(STALLED, rc=3), TrialOutcome.HUNG, ("n1",), "rank 1 on n1: it is silent"),
+        (reading("", rc=None, status=Status.TIMEOUT), TrialOutcome.HUNG, (), ""),
+        (
+            reading("# Failed rank 2: RuntimeError: closed\n", rc=4),
+            TrialOutcome.FAILED,
+            (),
+            "rank 2 on n2: RuntimeError",
+        ),
+        (reading("", rc=6, stderr="this Python has no PyTorch: x"), TrialOutcome.UNMEASURED, (), "no PyTorch"),
+        (reading("", rc=0), TrialOutcome.UNMEASURED, (), "no row"),
     ],
 )
-def test_a_group_has_its_outcome(head: Readings, outcome: Outcome, missing: tuple[str, ...], words: str) -> None:
+def test_a_group_has_its_outcome(head: Readings, outcome: TrialOutcome, missing: tuple[str, ...], words: str) -> None:
     """A hang names the node of the missing rank; a failure names no node; without PyTorch nothing was measured."""
     (trial,) = read(job(), {"n0": head, "n1": reading("", rc=7), "n2": reading("", rc=7)}, LAB).trials
     assert (trial.outcome, trial.missing) == (outcome, missing)
@@ -170,7 +175,7 @@ def test_the_hunt_holds_a_hang_against_the_named_node_alone() -> None:
         rounds += 1
         for one in asked.groups:
             hung = "n03" in one
-            outcome = Outcome.HUNG if hung else Outcome.PASSED
+            outcome = TrialOutcome.HUNG if hung else TrialOutcome.PASSED
             trial = Trial("hang_hunt", one, outcome, {}, missing=("n03",) if hung else ())
             campaign.add(GroupTrials(asked.number, one, (trial,)))
             assert {c.part for c in campaign.measured().answer.suspects} <= {host("n03")}
@@ -181,10 +186,10 @@ def test_the_hunt_holds_a_hang_against_the_named_node_alone() -> None:
 
 def test_whom_a_hang_named_outlives_a_killed_run() -> None:
     """Written and read; what was written without it is read, too."""
-    trial = Trial("hang_hunt", ("a", "b"), Outcome.HUNG, {}, missing=("b",))
+    trial = Trial("hang_hunt", ("a", "b"), TrialOutcome.HUNG, {}, missing=("b",))
     event = GroupTrials(1, ("a", "b"), (trial,))
     assert from_data(to_data(event)) == event
-    assert list(event.results()) == [Result(1, ("a", "b"), Outcome.HUNG, None, ("b",))]
+    assert list(event.results()) == [Result(1, ("a", "b"), TrialOutcome.HUNG, None, ("b",))]
 
 
 def argv(*more: str) -> list[str]:

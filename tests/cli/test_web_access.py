@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.web.accounts import AccountFile
-from clusterctl.fleet.access import Role
+from clusterctl.fleet.access import UserRole
 from clusterctl.fleet.errors import UsageError
 from tests.cli.site_of_three import run, write
 
@@ -38,7 +38,7 @@ def test_a_user_is_added_listed_and_removed(site: Path, password: str) -> None:
     assert added.return_value == 0
     found = accounts(site).check("ada", PASSWORD)
     assert found is not None
-    assert found.role is Role.OPERATOR
+    assert found.role is UserRole.OPERATOR
     listed = run(site, "web", "user", "list", "--json")
     assert [(one["name"], one["role"]) for one in json.loads(listed.output)["users"]] == [("ada", "operator")]
     assert "ada" in run(site, "web", "user", "list").output
@@ -80,7 +80,7 @@ def test_a_token_is_printed_once(site: Path) -> None:
     secret = next(line for line in made.output.splitlines() if line.startswith("cctl_"))
     token = accounts(site).token(secret)
     assert token is not None
-    assert (token.name, token.role) == ("ci", Role.OPERATOR)
+    assert (token.name, token.role) == ("ci", UserRole.OPERATOR)
     listed = run(site, "web", "token", "list", "--json").output
     assert secret not in listed
     assert token.digest not in listed

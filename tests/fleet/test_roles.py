@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from clusterctl.fleet.roles.problems import unknown_names, unknown_role, wrong_choice, wrong_variables
-from clusterctl.fleet.roles.selection import Choice, Group, Member, RequestedRoles, play_variables, recommended_section
+from clusterctl.fleet.roles.selection import (
+    Choice,
+    Group,
+    GroupMember,
+    RequestedRoles,
+    play_variables,
+    recommended_section,
+)
 from clusterctl.fleet.roles.specification import Role, Variable, misplaced, mistake
 
 ROLES = {
@@ -24,7 +31,7 @@ ROLES = {
         Role("toolkit", after=("docker",), needs=("driver",)),
     )
 }
-N1, N2 = Member("node001", "A01", "xe"), Member("node002", "A02", "xe")
+N1, N2 = GroupMember("node001", "A01", "xe"), GroupMember("node002", "A02", "xe")
 
 
 def texts(found: Any) -> list[str]:
@@ -46,7 +53,7 @@ def test_a_group_adds_takes_away_and_overrides() -> None:
     )
     assert wanted.choose(N1) == Choice(("base", "zfs_pool", "docker"), {"zfs_pool_level": 2}, (0,))
     assert wanted.choose(N2) == Choice(("base", "docker", "raid0"), {"zfs_pool_level": 3}, (0, 1))
-    assert wanted.choose(Member("node003")) == Choice(("base", "zfs_pool"), {"zfs_pool_level": 1})
+    assert wanted.choose(GroupMember("node003")) == Choice(("base", "zfs_pool"), {"zfs_pool_level": 1})
 
 
 def test_a_value_that_differs_is_never_reported_for_all() -> None:

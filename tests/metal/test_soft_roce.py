@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from clusterctl_burnin.limits.methods import PairMethod
-from clusterctl_burnin.loads.model import Member, Outcome
+from clusterctl_burnin.loads.model import Participant, TrialOutcome
 from clusterctl_burnin.loads.multi_node import ib_write_bw
 from clusterctl_burnin.probe import Readings, parse_readings
 from tests.lab_data import lab_limits
@@ -42,10 +42,10 @@ def metal(installed: Installed) -> MetalSite:
 
 def test_the_load_measures_real_verbs(metal: MetalSite) -> None:
     """What the burn-in would send to each member, by the device's name; a trial with a bandwidth comes back."""
-    server, client = (Member(node, metal.lab.machine(node)["address"], (DEVICE,)) for node in NODES)
+    server, client = (Participant(node, metal.lab.machine(node)["address"], (DEVICE,)) for node in NODES)
     one = ib_write_bw.pair(server, client, METHOD, "ops")
 
-    def run(member: Member) -> Readings:
+    def run(member: Participant) -> Readings:
         command = one.commands[member.name]
         return parse_readings(metal.ssh(member.name, shlex.join(command.argv), stdin=command.stdin, seconds=SECONDS))
 
@@ -54,7 +54,7 @@ def test_the_load_measures_real_verbs(metal: MetalSite) -> None:
     tried = ib_write_bw.read(one, answers, lab_limits("lab-metal"))
     (trial,) = tried.trials
     output = answers[client.name].probes["ib_write_bw_rail0"].stdout
-    assert trial.outcome in (Outcome.PASSED, Outcome.SLOW), f"{trial}\n{output}"
+    assert trial.outcome in (TrialOutcome.PASSED, TrialOutcome.SLOW), f"{trial}\n{output}"
     assert trial.value is not None
     assert trial.value > 0
     assert trial.lane == dict.fromkeys(NODES, DEVICE)

@@ -27,7 +27,7 @@ from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServi
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.pipeline import Pipeline
 from clusterctl.steps.executor.recorder import Recorder
-from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.executor.step import StepOutcome
 from clusterctl.steps.executor.step_queue import StepLimits
 from tests.peers.poison import ANY, LISTED, few
 from tests.steps.burnin.test_burnin import Hosts, burnin, worst
@@ -139,12 +139,12 @@ class Reporting:
     at_once: int = 8
     asked: list[str] = field(default_factory=list)
 
-    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[StepOutcome]:
         del intents, deadline
         for node in nodes:
             value = self.values.get(node.name)
             finding = Finding(check="x", verdict=Verdict.PASS, code=Code.PASSED, measured=value, cause="seen")
-            yield Outcome(node.id, (finding,), seen())
+            yield StepOutcome(node.id, (finding,), seen())
 
 
 UNKEPT = (

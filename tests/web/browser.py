@@ -12,7 +12,7 @@ import httpx
 from argon2 import PasswordHasher
 
 from clusterctl.edges.web.accounts import AccountFile
-from clusterctl.fleet.access import Role
+from clusterctl.fleet.access import UserRole
 from clusterctl.operations.context import SiteContext
 from clusterctl_web.app import application
 from clusterctl_web.live_fleet import LiveFleet
@@ -30,7 +30,7 @@ _CSRF = re.compile(r'name="csrf" value="([^"]+)"')
 def accounts(folder: Path) -> AccountFile:
     """A user of each role, whose name is the role and whose password is `PASSWORD`."""
     file = AccountFile(folder / "web", QUICK)
-    for role in Role:
+    for role in UserRole:
         file.add_user(role.value, role, PASSWORD, MADE)
     return file
 

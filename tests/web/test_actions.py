@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from clusterctl.edges.web.accounts import AccountFile
-from clusterctl.fleet.access import Role
+from clusterctl.fleet.access import UserRole
 from clusterctl.fleet.event import Kind, Stream
 from clusterctl.operations.context import SiteContext, open_site
 from clusterctl.operations.runs import RunState
@@ -46,7 +46,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
         yield found
 
 
-def signed_in(context: SiteContext, folder: Path, role: Role) -> Browser:
+def signed_in(context: SiteContext, folder: Path, role: UserRole) -> Browser:
     users = folder / role.value
     users.mkdir(parents=True)
     browser = Browser(context, access(users))
@@ -69,8 +69,8 @@ def events(context: SiteContext, name: str, kind: Kind) -> list[str]:
     return [event.actor for event in history if event.kind is kind]
 
 
-@pytest.mark.parametrize("role", Role)
-def test_each_role_is_offered_what_it_may_order(own: SiteContext, tmp_path: Path, role: Role) -> None:
+@pytest.mark.parametrize("role", UserRole)
+def test_each_role_is_offered_what_it_may_order(own: SiteContext, tmp_path: Path, role: UserRole) -> None:
     """A viewer nothing, an operator no waiver and no power, an admin all; what is not offered is refused, too."""
     browser = signed_in(own, tmp_path, role)
     text = browser.get("/nodes/n2").text
@@ -89,16 +89,16 @@ def test_each_role_is_offered_what_it_may_order(own: SiteContext, tmp_path: Path
 
 def test_the_roles_are_those_of_the_site_s_rule() -> None:
     """A waiver and power need an admin."""
-    admin = {action.name for action in ACTIONS.values() if action.role is Role.ADMIN}
+    admin = {action.name for action in ACTIONS.values() if action.role is UserRole.ADMIN}
     assert admin == {"waive", "power"}
-    assert {action.name for action in ACTIONS.values() if action.role is Role.OPERATOR} == {
+    assert {action.name for action in ACTIONS.values() if action.role is UserRole.OPERATOR} == {
         "hold", "release", "quarantine", "revalidate",
     }  # fmt: skip
 
 
 def test_a_hold_is_previewed_approved_and_done_once(own: SiteContext, tmp_path: Path) -> None:
     """The preview changes nothing; the approval does it, as the user; the same form sent twice does it once."""
-    browser = signed_in(own, tmp_path, Role.OPERATOR)
+    browser = signed_in(own, tmp_path, UserRole.OPERATOR)
     shown = send(browser, "/nodes/n1/actions/hold", {"reason": "a fan rattles"})
     assert shown.status_code == 200
     assert "leaves the pool" in shown.text or "no step touches it" in shown.text
@@ -113,7 +113,7 @@ def test_a_hold_is_previewed_approved_and_done_once(own: SiteContext, tmp_path: 
 
 def test_a_preview_that_has_changed_is_shown_again(own: SiteContext, tmp_path: Path) -> None:
     """Between preview and approval another step stopped the node: nothing is done, status 409, the input is kept."""
-    browser = signed_in(own, tmp_path, Role.OPERATOR)
+    browser = signed_in(own, tmp_path, UserRole.OPERATOR)
     shown = send(browser, "/nodes/n2/actions/release", {"reason": "a new GPU"})
     own.journal.append(quarantined("n2", "configure", HOT))
     answer = browser.post("/nodes/n2/actions/release", hidden(shown))
@@ -124,7 +124,7 @@ def test_a_preview_that_has_changed_is_shown_again(own: SiteContext, tmp_path: P
 
 def test_release_quarantine_and_waive_by_the_page(own: SiteContext, tmp_path: Path) -> None:
     """Each is in the journal with the user's name."""
-    browser = signed_in(own, tmp_path, Role.ADMIN)
+    browser = signed_in(own, tmp_path, UserRole.ADMIN)
     steps = (
         ("n2", "waive", {"check": "gpu_ecc", "part": "gpu 3", "reason": "a known one", "until": "2d"}, Kind.WAIVER_GRANTED),
         ("n2", "release", {"reason": "replaced"}, Kind.NODE_RELEASED),
@@ -139,7 +139,7 @@ def test_release_quarantine_and_waive_by_the_page(own: SiteContext, tmp_path: Pa
 
 def test_wrong_input_is_reported_above_the_form(own: SiteContext, tmp_path: Path) -> None:
     """Status 400, what is wrong, and the values that were typed; hostile text stays text."""
-    browser = signed_in(own, tmp_path, Role.ADMIN)
+    browser = signed_in(own, tmp_path, UserRole.ADMIN)
     for path, fields in (
         ("/nodes/n1/actions/hold", {"reason": ""}),
         ("/nodes/n1/actions/hold", {"reason": "x", "until": EVIL}),
@@ -160,7 +160,7 @@ def test_a_revalidation_that_may_write_to_a_disk_needs_an_admin(own: SiteContext
     """n2 is measured again from burn-in on by an operator; with a GPU repaired it starts at discover, which leads to
     install.
     """
-    operator, admin = (signed_in(own, tmp_path, role) for role in (Role.OPERATOR, Role.ADMIN))
+    operator, admin = (signed_in(own, tmp_path, role) for role in (UserRole.OPERATOR, UserRole.ADMIN))
     path = "/nodes/n2/actions/revalidate"
     burnin = {"reason": "seated again", "partners": "n1"}
     opened = {"parts": "gpu3", "partners": "n1"}
@@ -181,7 +181,7 @@ def test_power_runs_detached_once_and_outlives_the_service(place: Place, tmp_pat
     """
     context = place.open()
     with closing(context.journal):
-        browser = signed_in(context, tmp_path, Role.ADMIN)
+        browser = signed_in(context, tmp_path, UserRole.ADMIN)
         path = "/nodes/n1/actions/power"
         fields = hidden(send(browser, path, {"order": "on", "reason": EVIL}))
         first, second = (browser.post(path, {**fields, "reason": EVIL}) for _ in range(2))
@@ -191,12 +191,12 @@ def test_power_runs_detached_once_and_outlives_the_service(place: Place, tmp_pat
         (record,) = place.runs()
         assert (record.actor, record.command, record.state) == ("admin", "power", RunState.RUNNING)
 
-        again = signed_in(context, tmp_path / "again", Role.ADMIN)  # another start of the service
+        again = signed_in(context, tmp_path / "again", UserRole.ADMIN)  # another start of the service
         shown = again.get(target)
         assert EVIL not in shown.text
         assert "running" in shown.text
         assert record.name in again.get("/runs").text
-        operator = signed_in(context, tmp_path / "operator", Role.OPERATOR)
+        operator = signed_in(context, tmp_path / "operator", UserRole.OPERATOR)
         assert send(again, f"{target}/cancel", {}).status_code == 303
         record = place.until(record.name, RunState.ENDED)
         assert (record.exit_code, record.cancelled_by) == (130, "admin")
@@ -214,27 +214,27 @@ def test_the_api_previews_and_orders_with_a_token(own: SiteContext, tmp_path: Pa
     file = browser.access.accounts
     assert isinstance(file, AccountFile)
     later = datetime.now(UTC) + timedelta(days=1)
-    tokens = {role: file.add_token(role.value, role, "root", MADE, later) for role in Role}
+    tokens = {role: file.add_token(role.value, role, "root", MADE, later) for role in UserRole}
 
-    def ask(role: Role, body: object, **headers: str) -> httpx.Response:
+    def ask(role: UserRole, body: object, **headers: str) -> httpx.Response:
         sent = {"Authorization": f"Bearer {tokens[role]}", **headers}
         return browser.send("POST", "/api/nodes/n1/actions/hold", json=body, headers=sent)
 
-    assert ask(Role.VIEWER, {"reason": "x"}).status_code == 403
-    preview = ask(Role.OPERATOR, {"reason": "a fan"})
+    assert ask(UserRole.VIEWER, {"reason": "x"}).status_code == 403
+    preview = ask(UserRole.OPERATOR, {"reason": "a fan"})
     assert preview.status_code == 200
     assert preview.json()["preview"]["effects"][0]["node"] == "n1"
     approved = {"reason": "a fan", "approved": preview.json()["digest"]}
-    assert ask(Role.OPERATOR, {**approved, "reason": "a fan", "until": "1d"}).status_code == 409
-    answers = [ask(Role.OPERATOR, approved, **{"Idempotency-Key": "one"}) for _ in range(2)]
+    assert ask(UserRole.OPERATOR, {**approved, "reason": "a fan", "until": "1d"}).status_code == 409
+    answers = [ask(UserRole.OPERATOR, approved, **{"Idempotency-Key": "one"}) for _ in range(2)]
     assert [answer.status_code for answer in answers] == [200, 200]
     assert answers[0].json() == answers[1].json()
     assert events(own, "n1", Kind.HOLD_SET) == ["token:operator"]
     for wrong in ([], {"reason": 1}, {"reason": "x", "colour": "red"}, {}):
-        answer = ask(Role.OPERATOR, wrong)
+        answer = ask(UserRole.OPERATOR, wrong)
         assert answer.status_code == 400, wrong
         assert answer.json()["error"].keys() == {"kind", "message", "where", "remedy"}
-    bearer = {"Authorization": f"Bearer {tokens[Role.VIEWER]}"}
+    bearer = {"Authorization": f"Bearer {tokens[UserRole.VIEWER]}"}
     assert browser.get("/api/runs", headers=bearer).json() == {"runs": []}
     assert browser.get("/api/runs/none", headers=bearer).json()["error"]["kind"] == "usage"
 
@@ -246,7 +246,7 @@ def test_a_run_is_followed_by_events_until_it_ends(tmp_path: Path) -> None:
         assert eventually(lambda: place.works(record.name), PATIENCE_S)
         context = place.open()
         with closing(context.journal):
-            browser = signed_in(context, tmp_path, Role.VIEWER)
+            browser = signed_in(context, tmp_path, UserRole.VIEWER)
             log = place.folder / "state" / "logs" / f"{record.name}.log"
             with log.open("a") as file:
                 file.write(f"{EVIL}\n")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from clusterctl.fleet.access import Role
+from clusterctl.fleet.access import UserRole
 from clusterctl.fleet.errors import ParseError
 from clusterctl.formats.alertmanager import parse_alerts
 from clusterctl.operations import incidents
@@ -61,7 +61,7 @@ def context(tmp_path: Path) -> Iterator[SiteContext]:
     opened.journal.close()
 
 
-def browser(context: SiteContext, tmp_path: Path, role: Role = Role.OPERATOR) -> Browser:
+def browser(context: SiteContext, tmp_path: Path, role: UserRole = UserRole.OPERATOR) -> Browser:
     """A client with a token of this role."""
     granted = access(tmp_path)
     secret = granted.accounts.add_token("alertmanager", role, "root", MADE, MADE + timedelta(days=36500))
@@ -93,7 +93,7 @@ def test_alerts_become_one_incident_until_all_are_resolved(context: SiteContext,
 def test_only_a_token_of_an_operator_may_post(context: SiteContext, tmp_path: Path) -> None:
     """Neither a viewer's token, nor a session, nor no one; nothing is written."""
     firing = post_of(alert("aa01"))
-    assert browser(context, tmp_path / "a", Role.VIEWER).send("POST", "/alerts", content=firing).status_code == 403
+    assert browser(context, tmp_path / "a", UserRole.VIEWER).send("POST", "/alerts", content=firing).status_code == 403
     stranger = Browser(context, access(tmp_path / "b"))
     assert stranger.send("POST", "/alerts", content=firing).status_code == 401
     assert stranger.sign_in("admin").status_code == 303

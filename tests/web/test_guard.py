@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from clusterctl.edges.web.accounts import AccountFile
-from clusterctl.fleet.access import Role
+from clusterctl.fleet.access import UserRole
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.metrics import FleetMetrics
 from clusterctl_web.guard import LARGEST_FORM, actor_of, form_of, needs
@@ -31,7 +31,7 @@ async def change(request: Request) -> Response:
     return PlainTextResponse(f"{actor_of(request).name} {form_of(request).text('reason')}")
 
 
-@needs(Role.ADMIN)
+@needs(UserRole.ADMIN)
 async def administer(request: Request) -> Response:
     return PlainTextResponse(actor_of(request).name)
 
@@ -106,8 +106,8 @@ def test_a_bearer_token_needs_no_csrf_token(acting: Browser, tmp_path: Path) -> 
     file = acting.access.accounts
     assert isinstance(file, AccountFile)
     now = datetime.now(UTC)
-    good = file.add_token("ci", Role.OPERATOR, "root", MADE, now + timedelta(days=1))
-    old = file.add_token("old", Role.ADMIN, "root", MADE, MADE + timedelta(days=1))
+    good = file.add_token("ci", UserRole.OPERATOR, "root", MADE, now + timedelta(days=1))
+    old = file.add_token("old", UserRole.ADMIN, "root", MADE, MADE + timedelta(days=1))
     assert acting.post("/act", headers={"Authorization": f"Bearer {good}"}).text == "token:ci "
     assert acting.post("/administer", headers={"Authorization": f"Bearer {good}"}).status_code == 403
     for wrong in (old, good + "x", "", "cctl_"):
@@ -207,5 +207,5 @@ def test_the_file_of_the_accounts_is_read_again(tmp_path: Path) -> None:
     """Two that have it open see each other's changes."""
     one, other = AccountFile(tmp_path / "web", QUICK), AccountFile(tmp_path / "web", QUICK)
     assert other.users() == ()
-    one.add_user("eve", Role.VIEWER, "a long password", MADE)
+    one.add_user("eve", UserRole.VIEWER, "a long password", MADE)
     assert [user.name for user in other.users()] == ["eve"]

@@ -13,7 +13,7 @@ from oidc_provider_mock import User, app
 from werkzeug.serving import make_server
 
 from clusterctl.edges.web.oidc import OidcProvider
-from clusterctl.fleet.access import Role
+from clusterctl.fleet.access import UserRole
 from clusterctl.fleet.errors import AuthenticationError, ParseError, PrivilegeError, UnreachableError
 from clusterctl.operations.context import SiteContext
 from clusterctl.site.web import OidcRoles, OidcSettings
@@ -171,6 +171,6 @@ def test_roles_of_claims(issuer: str) -> None:
     client = provider(issuer, role_claim="preferred_username", roles=OidcRoles(viewer=("ada",)))
     request = client.begin(BACK)
     query = {name: values[0] for name, values in parse_qs(urlsplit(answer(request.url, "1")).query).items()}
-    assert client.finish(request, query).role is Role.VIEWER
+    assert client.finish(request, query).role is UserRole.VIEWER
     with pytest.raises(PrivilegeError):
         finished(issuer, roles=OidcRoles(admin=("others",)))

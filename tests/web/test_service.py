@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from clusterctl.edges.web.accounts import AccountFile
-from clusterctl.fleet.access import Role
+from clusterctl.fleet.access import UserRole
 from clusterctl.fleet.errors import UsageError
 from clusterctl.operations.context import SiteContext, open_site
 from clusterctl.site.web import WebSettings
@@ -82,7 +82,7 @@ def served(context: SiteContext, listen: str) -> Iterator[str]:
 
 def test_other_than_on_loopback_it_is_tls_and_users(context: SiteContext, tmp_path: Path) -> None:
     """The address has no token; a name that the certificate does not have is refused; the user signs in."""
-    AccountFile(context.site.folder / "state" / "web", QUICK).add_user("ada", Role.VIEWER, PASSWORD, MADE)
+    AccountFile(context.site.folder / "state" / "web", QUICK).add_user("ada", UserRole.VIEWER, PASSWORD, MADE)
     with served(context, "0.0.0.0:0") as address:
         assert address.startswith("https://localhost:")
         assert "token" not in address

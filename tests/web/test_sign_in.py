@@ -10,7 +10,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from clusterctl.edges.web.accounts import AccountFile
-from clusterctl.fleet.access import Role
+from clusterctl.fleet.access import UserRole
 from clusterctl.operations.context import SiteContext
 from clusterctl_web.guard import safe_path
 from clusterctl_web.sessions import Sessions
@@ -67,7 +67,7 @@ def test_an_unknown_user_costs_what_a_wrong_password_costs(tmp_path: Path) -> No
     """One digest with the same parameters in each case."""
     hasher = CountingHasher()
     file = AccountFile(tmp_path / "web", hasher)
-    file.add_user("viewer", Role.VIEWER, PASSWORD, LATER)
+    file.add_user("viewer", UserRole.VIEWER, PASSWORD, LATER)
     assert file.check("viewer", "wrong password") is None
     assert file.check("unknown", "wrong password") is None
     assert len(hasher.verified) == 2

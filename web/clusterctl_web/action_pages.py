@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from clusterctl.fleet.access import Role
+from clusterctl.fleet.access import UserRole
 from clusterctl.fleet.errors import ClaimLostError, ClusterctlError, ConflictError, UsageError
 from clusterctl.operations.serial import to_data
 from clusterctl_web.actions import Action, Approval, Done, Orders, action_named
@@ -38,7 +38,7 @@ class ActionPages:
             Route("/api/nodes/{name}/actions/{action}", self.api, methods=["POST"]),
         ]
 
-    @needs(Role.OPERATOR)
+    @needs(UserRole.OPERATOR)
     async def form(self, request: Request) -> Response:
         """Show the form of an action."""
         action = action_named(request.path_params["action"])
@@ -53,7 +53,7 @@ class ActionPages:
             request, "action.html.j2", status, node=node, action=action, given=given, problem=problem
         )
 
-    @needs(Role.OPERATOR)
+    @needs(UserRole.OPERATOR)
     async def submit(self, request: Request) -> Response:
         """Show the preview; with its digest, carry the action out."""
         action, form = action_named(request.path_params["action"]), form_of(request)
@@ -82,7 +82,7 @@ class ActionPages:
             back=f"/nodes/{quote(node)}",
         )
 
-    @needs(Role.OPERATOR)
+    @needs(UserRole.OPERATOR)
     async def api(self, request: Request) -> Response:
         """Return the preview of an action; with its digest as `approved`, carry it out."""
         action = action_named(request.path_params["action"])

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clusterctl.fleet.access import Role
+from clusterctl.fleet.access import UserRole
 from clusterctl.fleet.decisions.permissions import PowerOrder
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Step
@@ -61,7 +61,7 @@ class Action:
     name: str
     title: str
     about: str
-    role: Role
+    role: UserRole
     operation: Any
     request: Callable[[str, Values], Any]
     fields: tuple[Field, ...] = (REASON,)
@@ -114,15 +114,15 @@ ACTIONS: Mapping[str, Action] = {
     for action in (
         Action(
             name="hold", title="Hold", about="No step touches the node; a gold node leaves the pool.",
-            role=Role.OPERATOR, operation=decisions, request=_decision(Decision.HOLD), fields=(REASON, UNTIL),
+            role=UserRole.OPERATOR, operation=decisions, request=_decision(Decision.HOLD), fields=(REASON, UNTIL),
         ),
         Action(
             name="release", title="Release",
             about="Lifts a hold; sends a stopped node back to the step that stopped it, for the next bootstrap.",
-            role=Role.OPERATOR, operation=decisions, request=_decision(Decision.RELEASE),
+            role=UserRole.OPERATOR, operation=decisions, request=_decision(Decision.RELEASE),
         ),
         Action(
-            name="quarantine", title="Quarantine", about="Takes the node out of use.", role=Role.OPERATOR,
+            name="quarantine", title="Quarantine", about="Takes the node out of use.", role=UserRole.OPERATOR,
             operation=decisions, request=_decision(Decision.QUARANTINE),
             fields=(
                 REASON,
@@ -133,7 +133,7 @@ ACTIONS: Mapping[str, Action] = {
         Action(
             name="revalidate", title="Revalidate",
             about="Proves the node again after a repair, up to gold. What begins before configure needs an admin.",
-            role=Role.OPERATOR, operation=revalidate, request=_revalidation, detached=True,
+            role=UserRole.OPERATOR, operation=revalidate, request=_revalidation, detached=True,
             fields=(
                 Field(name="parts", label="Repaired parts", hint="gpu3, a slot, a serial, cable 5; with commas"),
                 Field(name="reason", label="Reason", hint="instead of the parts; kept with your name"),
@@ -142,11 +142,11 @@ ACTIONS: Mapping[str, Action] = {
         ),
         Action(
             name="waive", title="Waive", about="Takes responsibility for a bad finding until a date.",
-            role=Role.ADMIN, operation=decisions, request=_decision(Decision.WAIVE),
+            role=UserRole.ADMIN, operation=decisions, request=_decision(Decision.WAIVE),
             fields=(CHECK, PART, REASON, END),
         ),
         Action(
-            name="power", title="Power", about="Switches the machine through its BMC.", role=Role.ADMIN,
+            name="power", title="Power", about="Switches the machine through its BMC.", role=UserRole.ADMIN,
             operation=power, request=_power, detached=True,
             fields=(ORDER, REASON),
         ),
@@ -234,13 +234,13 @@ class Orders:
 
     def cancel(self, actor: Actor, name: str) -> Result:
         """Ask a run to stop."""
-        require_role(actor, Role.OPERATOR)
+        require_role(actor, UserRole.OPERATOR)
         with self.opened(actor, "runs cancel") as context:
             return runs.run(context, runs.CancelRequest(run=runs.find(context, name).name), Control())
 
     def preview_retry(self, actor: Actor, name: str) -> tuple[RunRecord, Preview]:
         """Return a run and what it would do if it was ordered again. Raises `PrivilegeError` as for its order."""
-        require_role(actor, Role.OPERATOR)
+        require_role(actor, UserRole.OPERATOR)
         with self.opened(actor, "runs retry", thorough=True) as context:
             record, request = detached.again(context, name)
             require_role(actor, role_of(context, request))
@@ -248,7 +248,7 @@ class Orders:
 
     def retry(self, actor: Actor, name: str, approval: Approval) -> Done:
         """Order a run's request again, as approved."""
-        require_role(actor, Role.OPERATOR)
+        require_role(actor, UserRole.OPERATOR)
 
         def act(key: str) -> Done:
             with self.opened(actor, "runs retry", thorough=True) as context:
@@ -277,12 +277,12 @@ class Orders:
             return once.done
 
 
-def role_of(context: SiteContext, request: Any) -> Role:
+def role_of(context: SiteContext, request: Any) -> UserRole:
     """Return the role that a request needs: admin for what may lead to a write to a disk, or switches a machine."""
     match request:
         case revalidate.RevalidateRequest():
-            return Role.ADMIN if revalidate.first_step(context, request) in DISK_STEPS else Role.OPERATOR
+            return UserRole.ADMIN if revalidate.first_step(context, request) in DISK_STEPS else UserRole.OPERATOR
         case DecisionRequest(decision=Decision.HOLD | Decision.RELEASE | Decision.QUARANTINE):
-            return Role.OPERATOR
+            return UserRole.OPERATOR
         case _:
-            return Role.ADMIN
+            return UserRole.ADMIN

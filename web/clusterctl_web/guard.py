@@ -1,7 +1,7 @@
 """Guards each request: who sends it, whether the role suffices, and that no foreign page has sent it.
 
-What a page needs of it: `actor_of(request)`, `@needs(Role.ADMIN)`, `form_of(request)`; in a template the macro `form`
-of `form.html.j2`. Without a decorator a GET needs a viewer, and every other method an operator.
+What a page needs of it: `actor_of(request)`, `@needs(UserRole.ADMIN)`, `form_of(request)`; in a template the macro
+`form` of `form.html.j2`. Without a decorator a GET needs a viewer, and every other method an operator.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from clusterctl.fleet.access import Role
+from clusterctl.fleet.access import UserRole
 from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, PrivilegeError, UsageError
 from clusterctl_web.sessions import Actor, Sessions
 
@@ -74,7 +74,7 @@ def form_of(request: Request) -> Form:
     return form if isinstance(form, Form) else Form()
 
 
-def needs(role: Role) -> Callable[[F], F]:
+def needs(role: UserRole) -> Callable[[F], F]:
     """Return the decorator of an endpoint that only actors with this role may use."""
 
     def decorate(endpoint: F) -> F:
@@ -88,7 +88,7 @@ def needs(role: Role) -> Callable[[F], F]:
     return decorate
 
 
-def require_role(actor: Actor, role: Role) -> None:
+def require_role(actor: Actor, role: UserRole) -> None:
     """Raise `PrivilegeError` where the actor's role does not suffice."""
     if not actor.role.includes(role):
         remedy = "ask an administrator of this page"
@@ -195,7 +195,7 @@ class Guard:
             if not expected or not same_text(given, expected):
                 return PlainTextResponse("this form is too old: open the page again\n", 403), receive
         free = _is_public(request.url.path) or request.url.path == SIGN_OUT
-        if actor is not None and not free and not actor.role.includes(Role.OPERATOR):
+        if actor is not None and not free and not actor.role.includes(UserRole.OPERATOR):
             return PlainTextResponse(f"{actor.name} is {actor.role.value}; this needs operator\n", 403), receive
         return None, receive
 

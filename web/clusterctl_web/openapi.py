@@ -58,6 +58,36 @@ _VALUE: Schema = {
     "type": ["object", "string", "null"],
     "description": "a quantity {value, unit}, a bound {low, high, unit} or a word",
 }
+_INCIDENT = {
+    "name": TEXT,
+    "state": {"enum": ["open", "resolved"]},
+    "severity": TEXT,
+    "about": TEXT,
+    "code": TEXT,
+    "place": TEXT,
+    "cause": TEXT,
+    "remedy": TEXT,
+    "opened_at": TIME_OR_NULL,
+    "updated_at": TIME_OR_NULL,
+    "resolved_at": TIME_OR_NULL,
+    "change": TEXT_OR_NULL,
+    "revision": NUMBER,
+    "members": _array(
+        _object(
+            name=TEXT,
+            node=TEXT,
+            serial=TEXT,
+            place=TEXT,
+            cause=TEXT,
+            remedy=TEXT,
+            since=TIME_OR_NULL,
+            active={"type": "boolean"},
+            evidence=TEXTS,
+        )
+    ),
+    "ticket": _object(key=TEXT, url=TEXT, closed={"type": "boolean"}),
+    "messages": OPEN,
+}
 SCHEMAS: Mapping[str, Schema] = {
     "Node": _object(**_NODE),
     "NodeDetails": _object(
@@ -97,6 +127,23 @@ SCHEMAS: Mapping[str, Schema] = {
         causes=TEXTS,
         more=NUMBER,
         reason=TEXT,
+    ),
+    "Incident": _object(**_INCIDENT),
+    "IncidentDetails": _object(**_INCIDENT, history=_array(_named("Event"))),
+    "Rma": _object(
+        name=TEXT,
+        part=TEXT,
+        node=TEXT,
+        case=TEXT,
+        reason=TEXT,
+        stage=TEXT,
+        opened_at=TIME,
+        since=TIME,
+        due=TIME_OR_NULL,
+        late={"type": "boolean"},
+        age_days=NUMBER,
+        tracking=TEXT,
+        replacement=TEXT,
     ),
     "Night": _object(
         run=TEXT,
@@ -148,6 +195,9 @@ _ANSWERS: Mapping[str, tuple[str, Schema]] = {
         "Faults of the fabric, and the last judgement of its links.",
         _object(faults=_array(_named("Fault")), links=_or_null(_named("Links")), judged_at=TIME_OR_NULL),
     ),
+    "/incidents": ("What is wrong, the newest first.", _object(incidents=_array(_named("Incident")))),
+    "/incidents/{name}": ("One incident with its history.", _named("IncidentDetails")),
+    "/rmas": ("Parts on their way to and from vendors.", _object(rmas=_array(_named("Rma")))),
     "/nights": ("The last nights, the newest first.", _object(nights=_array(_named("Night")))),
     "/work-orders": (
         "What technicians have to do, in the order of a walk through the racks.",
@@ -158,6 +208,8 @@ _ANSWERS: Mapping[str, tuple[str, Schema]] = {
 }
 _QUERIES: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "/nodes": ({"name": "stage", "in": "query", "schema": {"type": "string", "enum": list(STAGES)}},),
+    "/incidents": ({"name": "all", "in": "query", "schema": {"enum": ["1"]}, "description": "resolved ones, too"},),
+    "/rmas": ({"name": "all", "in": "query", "schema": {"enum": ["1"]}, "description": "closed ones, too"},),
     "/nodes/{name}/events": (
         {"name": "before", "in": "query", "schema": NUMBER, "description": "only events with a smaller seq"},
         {"name": "limit", "in": "query", "schema": {"type": "integer", "maximum": 1000, "default": 100}},

@@ -10,16 +10,18 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from clusterctl.cabling.health.symptoms import span
-from clusterctl.fleet.access import Role
+from clusterctl.fleet.access import UserRole
 from clusterctl.operations.operation import current_time
 from clusterctl.site.settings import SiteSettings
 
 NAVIGATION = (
     ("/", "Fleet"),
     ("/runs", "Runs"),
+    ("/incidents", "Incidents"),
     ("/fabric", "Fabric"),
     ("/nights", "Nights"),
     ("/work-orders", "Work orders"),
+    ("/rma", "Returns"),
 )
 """Address and title of each entry of the navigation."""
 
@@ -41,7 +43,7 @@ def _environment() -> Environment:
     environment.filters["span"] = span
     environment.filters["slug"] = lambda text: str(text).replace(" ", "-")
     environment.globals["navigation"] = NAVIGATION
-    environment.globals["Role"] = Role
+    environment.globals["UserRole"] = UserRole
     return environment
 
 

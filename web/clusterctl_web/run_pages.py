@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from clusterctl.fleet.access import Role
+from clusterctl.fleet.access import UserRole
 from clusterctl.fleet.peer_text import visible_line
 from clusterctl.operations import runs
 from clusterctl.operations.context import SiteContext
@@ -110,13 +110,13 @@ class RunPages:
         }
         return record.active, json.dumps(document)
 
-    @needs(Role.OPERATOR)
+    @needs(UserRole.OPERATOR)
     async def cancel(self, request: Request) -> Response:
         name = request.path_params["run"]
         await run_in_threadpool(self.orders.cancel, actor_of(request), name)
         return RedirectResponse(f"/runs/{quote(name)}", status_code=303)
 
-    @needs(Role.OPERATOR)
+    @needs(UserRole.OPERATOR)
     async def retry(self, request: Request) -> Response:
         """Show the preview of the run's request; with its digest, order it again."""
         return await run_in_threadpool(self._retry, request)
@@ -153,12 +153,12 @@ class RunPages:
         lines = [visible_line(line) for line in runs.log_lines(self.context, record.name, LINES)]
         return {**to_data(record), "nodes": nodes, "lines": lines}
 
-    @needs(Role.OPERATOR)
+    @needs(UserRole.OPERATOR)
     async def api_cancel(self, request: Request) -> Response:
         result = await run_in_threadpool(self.orders.cancel, actor_of(request), request.path_params["run"])
         return JSONResponse({"result": to_data(result)})
 
-    @needs(Role.OPERATOR)
+    @needs(UserRole.OPERATOR)
     async def api_retry(self, request: Request) -> Response:
         body = await json_body(request)
         return await run_in_threadpool(self._api_retry, request, body.get("approved", ""))

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from clusterctl.fleet.access import Identity, Role, WebUser
+from clusterctl.fleet.access import Identity, UserRole, WebUser
 from clusterctl.fleet.secret import NeverPickled
 from clusterctl.operations.operation import current_time
 from clusterctl.ports.sign_in import IdentityProvider, WebAccounts
@@ -41,7 +41,7 @@ class Actor:
     """Who sends a request. `name`: as the journal has it. `csrf`: what each form has to send; empty for a token."""
 
     name: str
-    role: Role
+    role: UserRole
     proof: Proof
     csrf: str = field(default="", repr=False)
 
@@ -103,7 +103,7 @@ class Sessions:
         """Begin a session of the one who has the printed address; return the cookie."""
         if self.access.start is None:
             raise ValueError("this start has no token")
-        return self._begin(Actor(name=self.access.start.actor, role=Role.ADMIN, proof=Proof.START), None)
+        return self._begin(Actor(name=self.access.start.actor, role=UserRole.ADMIN, proof=Proof.START), None)
 
     def of_user(self, user: WebUser) -> str:
         """Begin a session of a local user; return the cookie."""
@@ -158,7 +158,7 @@ class Sessions:
         """Return the actor of a token of the API, or of the printed token; None where it is unknown or has expired."""
         start = self.access.start
         if start is not None and start.matches(secret):
-            return Actor(name=start.actor, role=Role.ADMIN, proof=Proof.START)
+            return Actor(name=start.actor, role=UserRole.ADMIN, proof=Proof.START)
         token = self.access.accounts.token(secret)
         if token is None or token.expired(current_time()):
             return None

@@ -6,15 +6,15 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from clusterctl_burnin.loads.model import Outcome
+from clusterctl_burnin.loads.model import TrialOutcome
 
 Group = tuple[str, ...]
 """Hosts that run one job together, sorted."""
 Rail = int | None
 """None for a load that does not measure each rail by itself."""
 
-BAD = frozenset({Outcome.SLOW, Outcome.FAILED, Outcome.HUNG})
-_ORDER = (Outcome.UNMEASURED, Outcome.PASSED, Outcome.SLOW, Outcome.FAILED, Outcome.HUNG)
+BAD = frozenset({TrialOutcome.SLOW, TrialOutcome.FAILED, TrialOutcome.HUNG})
+_ORDER = (TrialOutcome.UNMEASURED, TrialOutcome.PASSED, TrialOutcome.SLOW, TrialOutcome.FAILED, TrialOutcome.HUNG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,12 @@ class Result:
 
     round: int
     group: Group
-    outcome: Outcome
+    outcome: TrialOutcome
     rail: Rail = None
     named: Group = ()
 
 
-def worse(one: Outcome, other: Outcome) -> Outcome:
+def worse(one: TrialOutcome, other: TrialOutcome) -> TrialOutcome:
     """Return the worse of two outcomes of one run, in any order."""
     return max(one, other, key=_ORDER.index)
 
@@ -156,6 +156,7 @@ class Rules:
 
     least, most   hosts in a group; a remainder below `least` joins another group, which is then larger than `most`
     widest        hosts in a group of a wide round, for pairs of hosts; 0: there are none
+    meetings      each two hosts that passed are in so many wide runs together, as far as the wide rounds suffice
     screening     each host takes part in so many runs that were measured, whether it is suspected or not
     sure          the probability from which a part is called bad, and the hunt settled
     rounds        the hunt ends after so many, settled or not
@@ -167,6 +168,7 @@ class Rules:
     least: int = 2
     most: int = 8
     widest: int = 0
+    meetings: int = 0
     screening: int = 5
     sure: float = 0.999
     rounds: int = 24

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from clusterctl_burnin.hunting.answer import Answer
 from clusterctl_burnin.hunting.follow_up import shows_in
 from clusterctl_burnin.hunting.model import BAD, Part, PartKind, Rail
-from clusterctl_burnin.loads.model import Outcome, Trial
+from clusterctl_burnin.loads.model import Trial, TrialOutcome
 
 DOUBT = {PartKind.PAIR: 0.05, PartKind.LEAF: 0.05, PartKind.UPLINK: 0.05}
 """Parts of several hosts keep these in doubt from so probable on; a host by itself, as long as it is in doubt."""
@@ -126,7 +126,7 @@ def measured_groups(trials: Iterable[Trial]) -> Mapping[str, frozenset[frozenset
     """Return the groups (or pairs) in which each node was measured."""
     found: dict[str, set[frozenset[str]]] = {}
     for trial in trials:
-        if trial.outcome is not Outcome.UNMEASURED:
+        if trial.outcome is not TrialOutcome.UNMEASURED:
             for name in trial.members:
                 found.setdefault(name, set()).add(frozenset(trial.members))
     return {name: frozenset(groups) for name, groups in found.items()}

@@ -9,7 +9,7 @@ from typing import Any
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl_burnin.hunting.model import BAD, Group, Rail, Result, Round, worse
-from clusterctl_burnin.loads.model import Outcome
+from clusterctl_burnin.loads.model import TrialOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Record:
     """Rounds by number; outcomes by round, group and rail, and the hosts that they name; the hosts that are gone."""
 
     rounds: dict[int, Round] = field(default_factory=dict)
-    outcomes: dict[tuple[int, Group], dict[Rail, Outcome]] = field(default_factory=lambda: defaultdict(dict))
+    outcomes: dict[tuple[int, Group], dict[Rail, TrialOutcome]] = field(default_factory=lambda: defaultdict(dict))
     dropped: dict[str, int] = field(default_factory=dict)
     named: dict[tuple[int, Group, Rail], Group] = field(default_factory=dict)
     _runs: dict[Rail, tuple[Run, ...]] = field(default_factory=dict, repr=False, compare=False)
@@ -86,7 +86,7 @@ class Record:
     def rails(self) -> tuple[Rail, ...]:
         """Return the rails that were measured. A job that could not be started measures none."""
         outcomes = (item for one in self.outcomes.values() for item in one.items())
-        return _in_order({rail for rail, outcome in outcomes if outcome is not Outcome.UNMEASURED})
+        return _in_order({rail for rail, outcome in outcomes if outcome is not TrialOutcome.UNMEASURED})
 
     def runs(self, rail: Rail) -> tuple[Run, ...]:
         """Return the runs that were measured on that rail; of one that failed, the hosts that it named, if any.
@@ -100,8 +100,8 @@ class Record:
     def _measured(self, rail: Rail) -> Iterator[Run]:
         for number, group in sorted(self.outcomes):
             outcomes = self.outcomes[number, group]
-            outcome = outcomes.get(rail, Outcome.UNMEASURED)
-            if outcome is Outcome.PASSED:
+            outcome = outcomes.get(rail, TrialOutcome.UNMEASURED)
+            if outcome is TrialOutcome.PASSED:
                 yield Run(number, group, failed=False)
             elif outcome in BAD and not any(self.dropped.get(host) == number for host in group):
                 yield Run(number, self.named.get((number, group, rail), group), failed=True)
@@ -159,7 +159,7 @@ def event_from_data(data: Mapping[str, Any]) -> HuntEvent:
             group = tuple(map(str, data["group"]))
             rail = None if data["rail"] is None else int(data["rail"])
             return Result(
-                int(data["result"]), group, Outcome(data["outcome"]), rail, tuple(map(str, data.get("named", ())))
+                int(data["result"]), group, TrialOutcome(data["outcome"]), rail, tuple(map(str, data.get("named", ())))
             )
         return Dropped(str(data["dropped"]), int(data["round"]))
     except (KeyError, TypeError, ValueError) as error:

@@ -62,7 +62,7 @@ _SUBJECTS = {"memory": "node", "drive": "node", "nvme": "node"}
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class KernelLogRules:
     """All rules, in order."""
 
     rules: tuple[Rule, ...]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from clusterctl.fleet.errors import ParseError
 from clusterctl.formats.infiniband.perftest import parse_bandwidth
 from clusterctl_burnin.limits.methods import PairMethod
-from clusterctl_burnin.loads.model import Answer, Command, Member, Role
+from clusterctl_burnin.loads.model import Answer, Command, Participant, ProcessRole
 from clusterctl_burnin.loads.multi_node.ib_write_bw import Meeting, failure, without_gpu, write_probe
 from clusterctl_burnin.probe import Probe, Readings, Status, argv_for, script
 from clusterctl_burnin.sweep import at_most
@@ -23,7 +23,7 @@ from clusterctl_burnin.sweep import at_most
 class FlowEnd:
     """One adapter of a host: `rail` is its place among the host's devices."""
 
-    member: Member
+    member: Participant
     rail: int
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ def commands(flows: Iterable[AdapterFlow], method: PairMethod, seconds: int, use
             probes[end.member.name].append(write_probe(name, end.member, end.rail, method, meeting, seconds))
     return {
         name: HostCommand(
-            Command(Role.HEAD, argv_for(user, privileged=False), script(own, parallel=len(own))),
+            Command(ProcessRole.HEAD, argv_for(user, privileged=False), script(own, parallel=len(own))),
             at_most(own, parallel=len(own)),
         )
         for name, own in probes.items()

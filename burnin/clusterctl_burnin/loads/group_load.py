@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.limits.methods import GroupMethod
-from clusterctl_burnin.loads.model import Answer, Member, Outcome, Round, Trial, Tried
+from clusterctl_burnin.loads.model import Answer, Participant, Round, Trial, TrialOutcome, Tried
 
 Method = TypeVar("Method", bound=GroupMethod)
 
@@ -43,7 +43,7 @@ class GroupSizes:
 
 
 SizesOf = Callable[[Limits], GroupSizes]
-JobOf = Callable[[tuple[Member, ...], Limits, Lasts, str], Round]
+JobOf = Callable[[tuple[Participant, ...], Limits, Lasts, str], Round]
 """What the members run, as which user."""
 Read = Callable[[Round, Mapping[str, Answer], Limits], Tried]
 
@@ -75,4 +75,4 @@ class GroupLoad:
 def not_led(load: str, names: Sequence[str], why: str) -> Tried:
     """Return a trial without results: `names[0]`, which led it, failed; nothing is known of any node."""
     detail = f"{names[0]}, which led the group: {why}"
-    return Tried((Trial(load, tuple(names), Outcome.UNMEASURED, {}, detail=detail),), ())
+    return Tried((Trial(load, tuple(names), TrialOutcome.UNMEASURED, {}, detail=detail),), ())

@@ -14,7 +14,7 @@ Answer = Readings | str
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class Participant:
     """A node that takes part: its management address, and its InfiniBand devices (`mlx5_0`) in the order of rails.
 
     gpus       for each device the GPU nearest to it, by the driver's number; None where it is not known
@@ -30,7 +30,7 @@ class Member:
     gids: tuple[int | None, ...] = ()
 
 
-class Role(enum.Enum):
+class ProcessRole(enum.Enum):
     """A server waits for its client and may be started first; all of a round may start at once all the same."""
 
     SERVER = "server"
@@ -42,7 +42,7 @@ class Role(enum.Enum):
 class Command:
     """What one member runs: `argv` over SSH, `stdin` sent to it. Its stdout is read by `probe.parse_readings`."""
 
-    role: Role
+    role: ProcessRole
     argv: tuple[str, ...]
     stdin: bytes
 
@@ -55,7 +55,7 @@ class Round:
     """
 
     load: str
-    members: tuple[Member, ...]
+    members: tuple[Participant, ...]
     commands: Mapping[str, Command]
     timeout: float
 
@@ -64,7 +64,7 @@ Wave = tuple[Round, ...]
 """Rounds that run at the same time: no member is in two of them."""
 
 
-class Outcome(enum.Enum):
+class TrialOutcome(enum.Enum):
     """How a trial ended. UNMEASURED: it could not be started, or its answer was not understood."""
 
     PASSED = "passed"
@@ -83,7 +83,7 @@ class Trial:
 
     load: str
     members: tuple[str, ...]
-    outcome: Outcome
+    outcome: TrialOutcome
     lane: Mapping[str, str]
     rail: int | None = None
     value: float | None = None
@@ -94,7 +94,7 @@ class Trial:
 
     @property
     def passed(self) -> bool:
-        return self.outcome is Outcome.PASSED
+        return self.outcome is TrialOutcome.PASSED
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from clusterctl_burnin.loads.model import Member
+from clusterctl_burnin.loads.model import Participant
 from clusterctl_burnin.probe import ProbeResult
 
 NOT_STARTED = re.compile(
@@ -21,12 +21,12 @@ _PLAIN = re.compile(r"^(?!-+$)(?=.*[a-z])", re.IGNORECASE)
 _WARNING = re.compile(r"NCCL WARN (?P<words>\S.*)$", re.MULTILINE)
 _AS_ROOT = ("env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 
-Environment = Callable[[Member], Mapping[str, str]]
+Environment = Callable[[Participant], Mapping[str, str]]
 """The variables of the ranks on one member."""
 
 
 def mpirun(
-    members: Sequence[Member], ranks_per_node: int, user: str, interface: str, environment: Environment
+    members: Sequence[Participant], ranks_per_node: int, user: str, interface: str, environment: Environment
 ) -> Callable[[Sequence[str]], tuple[str, ...]]:
     """Return the command that runs a program on `members`, led by the first; `interface`: for MPI's own messages.
 
@@ -54,7 +54,7 @@ def mpirun(
     return runs
 
 
-def nccl_variables(member: Member, devices: Sequence[str], nodes: int) -> Mapping[str, str]:
+def nccl_variables(member: Participant, devices: Sequence[str], nodes: int) -> Mapping[str, str]:
     """Return NCCL's variables for a rank on `member` that may use `devices`, in a group of `nodes` nodes."""
     found = {"NCCL_DEBUG": "WARN"}
     if devices:

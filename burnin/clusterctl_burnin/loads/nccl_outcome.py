@@ -5,21 +5,21 @@ from __future__ import annotations
 from clusterctl.fleet.errors import ParseError
 from clusterctl.formats.nvidia.collectives import CollectiveResult, parse_collective
 from clusterctl_burnin.loads import mpi
-from clusterctl_burnin.loads.model import Outcome
+from clusterctl_burnin.loads.model import TrialOutcome
 from clusterctl_burnin.probe import ProbeResult, Status
 
-Judged = tuple[Outcome, float | None, str]
+Judged = tuple[TrialOutcome, float | None, str]
 
 
 def outcome(head: str, result: ProbeResult | None, nodes: int, ranks: int, floor: float) -> Judged:
     """Return the outcome. `head`: the leader; a run of fewer than `ranks` proves nothing. `floor` in GB/s."""
     if result is None or result.status is Status.MISSING:
-        return Outcome.UNMEASURED, None, f"{head} has no mpirun"
+        return TrialOutcome.UNMEASURED, None, f"{head} has no mpirun"
     if result.status is Status.TIMEOUT:
-        return Outcome.HUNG, None, f"no result after {result.seconds:.0f} s"
+        return TrialOutcome.HUNG, None, f"no result after {result.seconds:.0f} s"
     if result.rc != 0:
         reason = _wrong(result.stdout) or mpi.first_error(result)
-        return (Outcome.FAILED if mpi.started(result) else Outcome.UNMEASURED), None, reason
+        return (TrialOutcome.FAILED if mpi.started(result) else TrialOutcome.UNMEASURED), None, reason
     return measured(result.stdout, nodes, ranks, floor)
 
 
@@ -28,13 +28,13 @@ def measured(stdout: str, nodes: int, ranks: int, floor: float) -> Judged:
     try:
         found = parse_collective(stdout)
     except ParseError as error:
-        return Outcome.UNMEASURED, None, str(error)
+        return TrialOutcome.UNMEASURED, None, str(error)
     if found.ranks != ranks:
-        return Outcome.UNMEASURED, None, f"{found.ranks} of {ranks} ranks took part"
+        return TrialOutcome.UNMEASURED, None, f"{found.ranks} of {ranks} ranks took part"
     if found.out_of_bounds is None:
-        return Outcome.UNMEASURED, None, "the run ended without its totals"
+        return TrialOutcome.UNMEASURED, None, "the run ended without its totals"
     if found.wrong or found.out_of_bounds:
-        return Outcome.FAILED, None, _wrong(stdout)
+        return TrialOutcome.FAILED, None, _wrong(stdout)
     return _rate(found, nodes, ranks, floor)
 
 
@@ -50,7 +50,7 @@ def _wrong(stdout: str) -> str:
 
 def _rate(found: CollectiveResult, nodes: int, ranks: int, floor: float) -> Judged:
     value = min(row.busbw for row in found.rows)
-    return (Outcome.PASSED if value >= floor else Outcome.SLOW), value, _per_adapter(value, nodes, ranks)
+    return (TrialOutcome.PASSED if value >= floor else TrialOutcome.SLOW), value, _per_adapter(value, nodes, ranks)
 
 
 def _per_adapter(busbw: float, nodes: int, ranks: int) -> str:

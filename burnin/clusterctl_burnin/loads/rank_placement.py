@@ -12,7 +12,7 @@ from clusterctl.formats.nvidia.nvlink import GpuTopology, parse_gpu_topology
 from clusterctl_burnin.checks.gpu_topology import TOPOLOGY
 from clusterctl_burnin.checks.host_network import ADDRESSES
 from clusterctl_burnin.checks.roce import PORTS
-from clusterctl_burnin.loads.model import Member
+from clusterctl_burnin.loads.model import Participant
 from clusterctl_burnin.probe import Readings, UnmeasuredError
 from clusterctl_burnin.probes.ibstat import ETHERNET, compute_adapters
 
@@ -22,15 +22,15 @@ _NEAREST_FIRST = ("PIX", "PXB", "PHB", "NODE", "SYS")
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """As in `Member`; all empty where nothing is known."""
+    """As in `Participant`; all empty where nothing is known."""
 
     devices: tuple[str, ...] = ()
     gpus: tuple[int | None, ...] = ()
     interface: str = ""
     gids: tuple[int | None, ...] = ()
 
-    def member(self, name: str, address: str) -> Member:
-        return Member(name, address, self.devices, self.gpus, self.interface, self.gids)
+    def member(self, name: str, address: str) -> Participant:
+        return Participant(name, address, self.devices, self.gpus, self.interface, self.gids)
 
 
 def seat(readings: Readings, address: str, sku: Sku) -> Seat:

@@ -10,7 +10,7 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl_burnin.check import without_figure
 from clusterctl_burnin.hunting.node_status import Blame, Measured, NodeStatus
 from clusterctl_burnin.limits.limit import Limit, Limits
-from clusterctl_burnin.loads.model import Member, Outcome, Trial
+from clusterctl_burnin.loads.model import Participant, Trial, TrialOutcome
 from clusterctl_burnin.registry import GROUP_LOADS
 
 _ELSEWHERE = {
@@ -22,7 +22,7 @@ _AGAIN = "run the burn-in again, together with other nodes"
 
 
 def findings(
-    measured: Iterable[Measured], members: Sequence[Member], limits: Limits
+    measured: Iterable[Measured], members: Sequence[Participant], limits: Limits
 ) -> Mapping[str, tuple[Finding, ...]]:
     """Return at least one finding per load for each member: INCONCLUSIVE where the load did not measure it."""
     result: dict[str, list[Finding]] = {member.name: [] for member in members}
@@ -35,7 +35,7 @@ def findings(
     return {name: tuple(found) for name, found in result.items()}
 
 
-def _of_member(load: str, member: Member, blames: Sequence[Blame], limits: Limits) -> Iterator[Finding]:
+def _of_member(load: str, member: Participant, blames: Sequence[Blame], limits: Limits) -> Iterator[Finding]:
     bad = [found for found in blames if found.status is not NodeStatus.PROVEN]
     for found in bad:
         yield _bad(load, member, found, limits)
@@ -48,7 +48,7 @@ def _of_member(load: str, member: Member, blames: Sequence[Blame], limits: Limit
         yield _passed(load, member.name, blames, limits)
 
 
-def _silent_devices(load: str, member: Member, blames: Sequence[Blame]) -> list[str]:
+def _silent_devices(load: str, member: Participant, blames: Sequence[Blame]) -> list[str]:
     if not GROUP_LOADS[load].by_rail:
         return []
     seen = {trial.lane.get(member.name) for found in blames for trial in found.trials}
@@ -103,11 +103,11 @@ def _evidence(trials: Iterable[Trial]) -> tuple[Digest, ...]:
     return tuple(dict.fromkeys(digest for trial in trials for digest in trial.evidence))
 
 
-def _bad(load: str, member: Member, found: Blame, limits: Limits) -> Finding:
+def _bad(load: str, member: Participant, found: Blame, limits: Limits) -> Finding:
     """Return the finding of one rail (or of a load without rails) that keeps the node back."""
     floor = _floor(load, limits)
     worst = min(-1.0 if trial.value is None else trial.value for trial in found.trials)
-    hung = any(trial.outcome is Outcome.HUNG for trial in found.trials)
+    hung = any(trial.outcome is TrialOutcome.HUNG for trial in found.trials)
     is_bad = found.status is NodeStatus.BAD
     subject = next((t.lane[member.name] for t in found.trials if member.name in t.lane), "node")
     return Finding(
@@ -131,7 +131,7 @@ _CODES = {
     NodeStatus.COMMON: Code.LOAD_COMMON,
     NodeStatus.SUSPECT: Code.LOAD_UNSETTLED,
 }
-_BAD_CODES = {Outcome.HUNG: Code.LOAD_HUNG, Outcome.FAILED: Code.LOAD_FAILED}
+_BAD_CODES = {TrialOutcome.HUNG: Code.LOAD_HUNG, TrialOutcome.FAILED: Code.LOAD_FAILED}
 
 
 def _code(found: Blame) -> Code:
@@ -150,7 +150,7 @@ def _remedy(load: str, found: Blame) -> str:
     return "; ".join(known) or _ELSEWHERE.get(found.status, _AGAIN)
 
 
-def _cause(load: str, member: Member, found: Blame) -> str:
+def _cause(load: str, member: Participant, found: Blame) -> str:
     stories = "; ".join(dict.fromkeys(_story(trial, member.name) for trial in found.trials))
     if found.status is NodeStatus.PATH:
         return f"{load} fails between this node and {found.partner}, and with no other partner of either: {stories}"
@@ -168,11 +168,11 @@ def _cause(load: str, member: Member, found: Blame) -> str:
 def _story(trial: Trial, of: str) -> str:
     partners = ", ".join(name for name in trial.members if name != of)
     what = {
-        Outcome.PASSED: "passed",
-        Outcome.SLOW: "slow",
-        Outcome.FAILED: "failed",
-        Outcome.HUNG: "hung",
-        Outcome.UNMEASURED: "not measured",
+        TrialOutcome.PASSED: "passed",
+        TrialOutcome.SLOW: "slow",
+        TrialOutcome.FAILED: "failed",
+        TrialOutcome.HUNG: "hung",
+        TrialOutcome.UNMEASURED: "not measured",
     }[trial.outcome]
     return f"{what} with {partners}" + (f" ({trial.detail})" if trial.detail else "")
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from clusterctl.formats.nvidia.collectives import Stopped, parse_stopped
 from clusterctl_burnin.loads.group_load import not_led
-from clusterctl_burnin.loads.model import Answer, Command, Member, Outcome, Role, Round, Trial, Tried
+from clusterctl_burnin.loads.model import Answer, Command, Participant, ProcessRole, Round, Trial, TrialOutcome, Tried
 from clusterctl_burnin.loads.nccl_outcome import measured
 from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status, argv_for, script
 from clusterctl_burnin.sweep import at_most
@@ -41,19 +41,19 @@ class TorchRun:
     limit: float
 
 
-def group(load: str, members: Sequence[Member], run: TorchRun, user: str) -> Round:
+def group(load: str, members: Sequence[Participant], run: TorchRun, user: str) -> Round:
     """Return a round of all `members`: each runs its own ranks; the first one leads."""
     commands: dict[str, Command] = {}
     timeout = 0.0
     for number, member in enumerate(members):
         probe = Probe(load, _argv(members, number, run), timeout=START + run.limit + KILLING)
-        role = Role.CLIENT if number else Role.HEAD
+        role = ProcessRole.CLIENT if number else ProcessRole.HEAD
         commands[member.name] = Command(role, argv_for(user, privileged=False), script([probe]))
         timeout = at_most([probe])
     return Round(load, tuple(members), commands, timeout)
 
 
-def _argv(members: Sequence[Member], number: int, run: TorchRun) -> tuple[str, ...]:
+def _argv(members: Sequence[Participant], number: int, run: TorchRun) -> tuple[str, ...]:
     options = {
         "python": run.python,
         "backend": run.backend,
@@ -93,7 +93,9 @@ def read(one: Round, answers: Mapping[str, Answer], ranks_per_node: int, floor: 
         detail=detail,
         evidence=digests,
         remedy=remedy,
-        missing=_nodes(names, _stopped(results), ranks_per_node) if outcome in (Outcome.HUNG, Outcome.FAILED) else (),
+        missing=_nodes(names, _stopped(results), ranks_per_node)
+        if outcome in (TrialOutcome.HUNG, TrialOutcome.FAILED)
+        else (),
     )
     return Tried((trial,), tuple(item for answer in answered for item in answer.evidence().values()))
 
@@ -104,19 +106,19 @@ def _judged(
     results: Sequence[ProbeResult],
     ranks_per_node: int,
     floor: float,
-) -> tuple[Outcome, float | None, str, str]:
+) -> tuple[TrialOutcome, float | None, str, str]:
     lacking = [result for result in results if result.rc in (_NO_PYTHON, _NO_TORCH)]
     if lacking:
-        return Outcome.UNMEASURED, None, lacking[0].error_output, PYTORCH
+        return TrialOutcome.UNMEASURED, None, lacking[0].error_output, PYTORCH
     if head is None or head.status is Status.MISSING:
-        return Outcome.UNMEASURED, None, f"{one.members[0].name} did not run it", ""
+        return TrialOutcome.UNMEASURED, None, f"{one.members[0].name} did not run it", ""
     if head.status is Status.OK and head.rc == 0:
         nodes = len(one.members)
         return *measured(head.stdout, nodes, nodes * ranks_per_node, floor), ""
     stopped = _stopped(results)
     hung = head.status is Status.TIMEOUT or stopped.stalled
     words = _named(one, stopped, ranks_per_node) or head.error_output
-    return (Outcome.HUNG if hung else Outcome.FAILED), None, words, ""
+    return (TrialOutcome.HUNG if hung else TrialOutcome.FAILED), None, words, ""
 
 
 def _stopped(results: Sequence[ProbeResult]) -> Stopped:

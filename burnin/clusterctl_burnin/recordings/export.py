@@ -19,7 +19,7 @@ from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.finding import Evidence
 from clusterctl.fleet.state import NodeState
 from clusterctl_burnin.probe import Probe, ProbeResult, Status
-from clusterctl_burnin.recordings.session import SOURCE, Session, session_in
+from clusterctl_burnin.recordings.session import SOURCE, RecordedSession, session_in
 
 _HEAD = re.compile(r"\[(?P<status>ok|timeout|missing), exit code (?P<rc>None|-?\d+), (?P<seconds>[\d.e+-]+) s\]\n")
 _STDERR = "\n[stderr]\n"
@@ -81,7 +81,7 @@ def result_in(probe: Probe, evidence: Evidence) -> ProbeResult | None:
     return ProbeResult(probe.name, probe.argv, Status(head["status"]), rc, stdout, stderr, evidence.at, seconds)
 
 
-def _head(node: NodeState, sessions: Sequence[Session]) -> dict[str, Any]:
+def _head(node: NodeState, sessions: Sequence[RecordedSession]) -> dict[str, Any]:
     head: dict[str, Any] = {"version": 1, "node": node.name, "serial": node.serial or "", "sku": node.sku}
     if node.inventory is not None:
         head["inventory"] = inventory_to_data(node.inventory)
@@ -92,7 +92,7 @@ def _head(node: NodeState, sessions: Sequence[Session]) -> dict[str, Any]:
 
 
 def _readings(
-    results: Sequence[ProbeResult], answers: Sequence[Evidence], sessions: Sequence[Session]
+    results: Sequence[ProbeResult], answers: Sequence[Evidence], sessions: Sequence[RecordedSession]
 ) -> dict[str, Any]:
     session = sessions[-1] if sessions else None
     begun = min(result.started for result in results)

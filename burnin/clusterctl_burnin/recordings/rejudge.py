@@ -44,7 +44,7 @@ class NodeVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedRecording:
     """One recording by itself, and what of it is compared with its fleet. Its raw output is not kept."""
 
     verdict: NodeVerdict
@@ -63,7 +63,7 @@ class Rejudging:
     checks: Sequence[Check]
     solo: Sequence[NodeLoad] = ()
 
-    def judged(self, recording: Recording, kind: Kind) -> Judged:
+    def judged(self, recording: Recording, kind: Kind) -> JudgedRecording:
         left_out = {NEEDS_THE_SITE}
         if recording.sent is None or recording.received is None:
             left_out.add(NEEDS_THE_CLOCK)
@@ -85,7 +85,7 @@ class Rejudging:
         judged = {check.name for check in (*checks, *kept)}
         not_judged = tuple(check.name for check in (*self.checks, *loads) if check.name not in judged)
         findings = judge([*checks, *kept], readings, expected).findings
-        return Judged(
+        return JudgedRecording(
             NodeVerdict(recording.node, findings, not_judged),
             recording.population,
             tuple(samples(recording.node, recording.population, readings)),
@@ -93,7 +93,7 @@ class Rejudging:
         )
 
 
-def verdicts(judged: Iterable[Judged]) -> tuple[tuple[NodeVerdict, ...], tuple[Unjudged, ...]]:
+def verdicts(judged: Iterable[JudgedRecording]) -> tuple[tuple[NodeVerdict, ...], tuple[Unjudged, ...]]:
     """Return all nodes by name, with what sets them apart from their fleet; and what could not be compared."""
     found, fleets = [], defaultdict[str, dict[str, Traits]](dict)
     for one in judged:

@@ -15,7 +15,7 @@ from clusterctl_burnin.suites.suite import Suite
 SOURCE = "clusterctl burnin (session)"
 
 
-class Session(pydantic.BaseModel):
+class RecordedSession(pydantic.BaseModel):
     """`started`, `finished`: the node's clock; `sent`, `received`: the controller's. `driver_version`: the NVIDIA
     driver that was to be there; empty where none was named. `load`: of one node, which the session ran; empty for the
     checks' session. `commands`: its probes' command lines by their names, which depend on the method and the suite.
@@ -39,7 +39,7 @@ class Session(pydantic.BaseModel):
 def session_evidence(
     readings: Readings, sent: datetime, received: datetime, driver_version: str, suite: Suite, *, load: str = ""
 ) -> Evidence:
-    session = Session(
+    session = RecordedSession(
         boot_id=readings.boot_id,
         started=readings.started,
         finished=readings.finished,
@@ -54,11 +54,11 @@ def session_evidence(
     return Evidence(SOURCE, readings.host, readings.started, readings.origin, content)
 
 
-def session_in(evidence: Evidence) -> Session | None:
+def session_in(evidence: Evidence) -> RecordedSession | None:
     """Return the session; None where the evidence is another, or was not written by this version."""
     if evidence.source != SOURCE:
         return None
     try:
-        return Session.model_validate_json(evidence.content)
+        return RecordedSession.model_validate_json(evidence.content)
     except pydantic.ValidationError:
         return None

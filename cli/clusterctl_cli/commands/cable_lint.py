@@ -14,7 +14,7 @@ from clusterctl_cli.options import FILE, gathered
 
 if TYPE_CHECKING:
     from clusterctl.cabling.lint.linter import LintResult
-    from clusterctl.cabling.lint.plan_index import Problem
+    from clusterctl.cabling.lint.plan_index import PlanProblem
 
 _LINES_SHOWN = 4
 
@@ -89,7 +89,7 @@ def _as_json(files: tuple[Path, ...], linted: LintResult) -> dict[str, object]:
     }
 
 
-def _flaw_json(flaw: Problem) -> dict[str, object]:
+def _flaw_json(flaw: PlanProblem) -> dict[str, object]:
     return {
         "kind": flaw.kind.value,
         "subjects": list(flaw.subjects),

@@ -1,4 +1,4 @@
-"""`clusterctl job stacks --logs DIR`: the stacks of a hung job's ranks, equal ones together."""
+"""`clusterctl job stacks [JOBID] [--logs DIR]`: the stacks of a hung job's ranks, equal ones together."""
 
 from __future__ import annotations
 
@@ -7,32 +7,41 @@ from typing import TYPE_CHECKING
 
 import click
 
+from clusterctl.fleet.errors import UsageError
 from clusterctl_cli.formats import DOCUMENTS, format_option, print_document
+from clusterctl_cli.options import site_option
 from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
-    from clusterctl.operations.job_stacks import StackGroup
+    from clusterctl.operations.job_stacks import StackGroup, StacksResult
 
 _SHOWN = 12
 
 
 @click.command("stacks")
+@click.argument("job", metavar="[JOBID]", required=False)
 @click.option(
     "--logs",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    required=True,
-    help="A folder with stacks of the job's ranks.",
+    metavar="DIR",
+    help="Recorded stacks of the job's ranks, instead of JOBID.",
 )
+@site_option
 @format_option(*DOCUMENTS)
-def stacks(logs: Path, as_json: bool) -> None:
+def stacks(job: str | None, logs: Path | None, folder: Path, as_json: bool) -> None:
     """Group the stacks of a hung job's ranks; the smallest group, the suspect, comes first.
 
-    DIR/HOST/pyspy_rank_N.json has the output of py-spy dump --json, DIR/HOST/kernel_stack_rank_N that of
+    With JOBID, a running job of Slurm, the stacks are taken on all its nodes: the kernel's, and the interpreter's where
+    py-spy is installed and the process does not hang in the kernel. py-spy reads without a pause (--nonblocking).
+
+    With --logs, DIR/HOST/pyspy_rank_N.json has the output of py-spy dump --json, DIR/HOST/kernel_stack_rank_N that of
     /proc/PID/stack.
     """
     from clusterctl.operations import job_stacks
 
-    result = job_stacks.run(job_stacks.StacksRequest(logs=logs))
+    if (job is None) is (logs is None):
+        raise UsageError("give either a job or recorded stacks", where="JOBID", remedy="give JOBID, or --logs DIR")
+    result = _taken(job, folder) if job else job_stacks.run(job_stacks.StacksRequest(logs=logs or Path()))
     if as_json:
         groups = [
             {
@@ -49,6 +58,18 @@ def stacks(logs: Path, as_json: bool) -> None:
         _print(group)
     for unread in result.unread:
         echo(f"not read: {unread}", err=True)
+
+
+def _taken(job: str, folder: Path) -> StacksResult:
+    from clusterctl.operations import job_stacks
+    from clusterctl.operations.operation import Control
+    from clusterctl_cli.approval import print_event
+    from clusterctl_cli.context import open_context
+    from clusterctl_cli.stopping import stoppable
+
+    context = open_context(folder)
+    with stoppable() as cancelled:
+        return job_stacks.run_job(context, job, Control(cancelled=cancelled, on_event=print_event))
 
 
 def _print(group: StackGroup) -> None:

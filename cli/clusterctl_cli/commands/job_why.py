@@ -1,15 +1,17 @@
-"""`clusterctl job why --logs DIR`: what a failed job failed of, in one page."""
+"""`clusterctl job why [JOBID] [--logs DIR]`: what a failed job failed of, in one page."""
 
 from __future__ import annotations
 
 import textwrap
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from clusterctl.fleet.errors import UsageError
 from clusterctl_cli.formats import DOCUMENTS, format_option, print_document
-from clusterctl_cli.options import site_option
+from clusterctl_cli.options import gathered, site_option
 from clusterctl_cli.text import brief, echo, terminal_width
 
 if TYPE_CHECKING:
@@ -19,35 +21,90 @@ if TYPE_CHECKING:
 _INDENT = 15
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhyOptions:
+    """The options of `job why`."""
+
+    job: str | None
+    logs: Path | None
+    files: tuple[str, ...]
+    target: Path | None
+    record: bool
+    folder: Path
+    as_json: bool
+
+
 @click.command("why")
+@click.argument("job", metavar="[JOBID]", required=False)
 @click.option(
     "--logs",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    required=True,
-    help="A folder with the logs of one job.",
+    metavar="DIR",
+    help="Recorded logs of one job, instead of JOBID: reaches no host.",
 )
-@click.option("--record", is_flag=True, help="Add the answer to the site's journal: later answers are held against it.")
+@click.option(
+    "--files",
+    metavar="PATTERN",
+    multiple=True,
+    help="With JOBID: further files of the job on its nodes, %j is its id; repeatable.",
+)
+@click.option(
+    "--to",
+    "target",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="With JOBID: the folder for what is collected.  [default: in the site's state]",
+)
+@click.option("--record", is_flag=True, help="With --logs: add the answer to the site's journal.")
 @site_option
 @format_option(*DOCUMENTS)
 @click.pass_context
-def why(ctx: click.Context, *, logs: Path, record: bool, folder: Path, as_json: bool) -> None:
+@gathered(WhyOptions)
+def why(ctx: click.Context, options: WhyOptions) -> None:
     """Attribute the failure of a job to its first error: class, layer, suspects, evidence, what to do.
 
-    The layout of the folder: docs/how-to/job-why.md. Reaches no host. Where a site is given, failures that its journal
-    holds are evidence of recurrence; nothing is written without --record.
+    With JOBID, a job of Slurm: reads kernel logs, ports, BMCs and the job's own files from all its nodes at once, then
+    adds the answer to the journal once the job has failed. With --logs, a folder of recorded logs
+    (docs/how-to/job-why.md); nothing is written without --record. Failures that the site's journal holds are evidence
+    of recurrence.
 
-    Exit code 0: the cause is proven or likely; 1: it is unknown; 2: the folder holds no logs, or job.json is wrong.
+    Exit code 0: the cause is proven or likely; 1: it is unknown; 2: no such job, no logs, or a wrong job.json.
     """
-    from clusterctl.operations import job_why
-    from clusterctl_cli.context import open_context
-
-    context = open_context(folder) if record or (folder / "site.yml").exists() else None
-    result = job_why.run(job_why.WhyRequest(logs=logs, record=record), context)
-    if as_json:
+    result = _of_job(options) if options.logs is None else _of_logs(options, options.logs)
+    if options.as_json:
         print_document(_json(result))
     else:
         _print(result)
     ctx.exit(result.exit_code)
+
+
+def _of_job(options: WhyOptions) -> WhyResult:
+    from clusterctl.operations import job_why
+    from clusterctl.operations.operation import Control
+    from clusterctl_cli.approval import print_event
+    from clusterctl_cli.context import open_context
+    from clusterctl_cli.stopping import stoppable
+
+    if options.job is None:
+        raise UsageError("no job is named", where="JOBID", remedy="give the job's id, or recorded logs: --logs DIR")
+    if options.record:
+        raise UsageError("the answer on a job is always added", where="--record", remedy="leave out --record")
+    context = open_context(options.folder)
+    request = job_why.JobWhyRequest(job=options.job, target=options.target, patterns=options.files)
+    with stoppable() as cancelled:
+        return job_why.run_job(context, request, Control(cancelled=cancelled, on_event=print_event))
+
+
+def _of_logs(options: WhyOptions, logs: Path) -> WhyResult:
+    from clusterctl.operations import job_why
+    from clusterctl_cli.context import open_context
+
+    for name, given in (("JOBID", options.job), ("--files", options.files), ("--to", options.target)):
+        if given:
+            raise UsageError(f"{name} and --logs exclude each other", where=name, remedy="leave out one of them")
+    with_site = options.record or (options.folder / "site.yml").exists()
+    context = open_context(options.folder) if with_site else None
+    return job_why.run(job_why.WhyRequest(logs=logs, record=options.record), context)
 
 
 def _json(result: WhyResult) -> dict[str, Any]:
@@ -64,6 +121,8 @@ def _json(result: WhyResult) -> dict[str, Any]:
         "bytes_read": result.bytes_read,
         "earlier_failures": result.earlier,
         "recorded": result.recorded,
+        "folder": str(result.folder) if result.folder else None,
+        "unread_nodes": dict(result.unread),
     }
 
 
@@ -110,6 +169,12 @@ def _print(result: WhyResult) -> None:
     _field("persistence", cause.persistence.value)
     _field("action", cause.action.value)
     _field("do", cause.remedy)
+    _print_rest(result)
+
+
+def _print_rest(result: WhyResult) -> None:
+    """Print what follows from the cause, what else it may be, and what was not read."""
+    found = result.attribution
     if found.consequences:
         listed = ", ".join(f"{rule} ({times} lines)" for rule, times in found.consequences.items())
         _field("follows", listed)
@@ -118,9 +183,11 @@ def _print(result: WhyResult) -> None:
         _field("or", f"{other.layer.value}, {other.certainty.value}: {other.cause}{f' ({hosts})' if hosts else ''}")
     for missing in found.unmeasured[:10]:
         _field("not read", missing)
-    _field("rule", f"{cause.rule} (docs/reference/attribution.md)")
+    _field("rule", f"{found.cause.rule} (docs/reference/attribution.md)")
     if result.recorded:
         _field("recorded", f"job {found.job} in the journal")
+    if result.folder is not None:
+        _field("logs", str(result.folder))
     echo(f"{result.lines} lines that a rule knows, of {result.hosts} hosts, {result.bytes_read >> 20} MiB", err=True)
 
 

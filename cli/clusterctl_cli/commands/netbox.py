@@ -20,11 +20,6 @@ def import_() -> None:
     """Bring the site's files up to date with a source of truth."""
 
 
-@click.group()
-def export() -> None:
-    """Write the site's state back to a source of truth."""
-
-
 @import_.command("netbox", short_help="Nodes, wiring plan and Ethernet plan from NetBox.")
 @click.option("--overwrite", is_flag=True, help="Also what was changed by hand; a copy of the file is kept.")
 @yes_option
@@ -58,7 +53,7 @@ def import_netbox(folder: Path, *, overwrite: bool, **options: Any) -> int:
     return result.exit_code
 
 
-@export.command("netbox", short_help="Stage, status, tags, parts and quarantines to NetBox.")
+@click.command("netbox")
 @yes_option
 @dry_run_option
 @format_option(*DOCUMENTS)

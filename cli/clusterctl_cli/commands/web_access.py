@@ -130,7 +130,7 @@ def _accounts(folder: Path) -> Any:
 def _change(change: str, options: dict[str, Any], *, password: Path | None = None, **fields: Any) -> int:
     from dataclasses import replace
 
-    from clusterctl.fleet.access import Role
+    from clusterctl.fleet.access import UserRole
     from clusterctl.operations import web_access
     from clusterctl.operations.operation import Control
     from clusterctl_cli.approval import Flags, approve, print_event
@@ -140,7 +140,7 @@ def _change(change: str, options: dict[str, Any], *, password: Path | None = Non
     flags = Flags.taken(options)
     context = open_context(options["folder"])
     if "role" in fields:
-        fields["role"] = Role(fields["role"])
+        fields["role"] = UserRole(fields["role"])
     request = web_access.AccessRequest(change=web_access.AccessChange[change], **fields)
     preview = web_access.preview(context, request)
     if not approve(preview, flags):

@@ -7,6 +7,9 @@
     DIR/**/nccl_trace_rank_N, DIR/**/comm_lib_trace_rank_N   dumps of PyTorch's flight recorder
     DIR/HOST/pyspy_rank_N.json     stacks of a rank: py-spy dump --json
     DIR/HOST/kernel_stack_rank_N   /proc/PID/stack of a rank
+    DIR/HOST/bmc.json       grave events of the host's BMC (formats/job_facts.py)
+    DIR/HOST/ib_counters.json, ib_counters_before.json   error counters of its ports after the failure, and before
+    DIR/missing.json        what the collection could not read, as a list of texts
 
 Text that ends in `.gz` is unpacked. Symbolic links are not followed. What cannot be read is reported as missing.
 """
@@ -27,15 +30,17 @@ from typing import BinaryIO, cast
 
 from clusterctl.fleet.errors import ParseError, UsageError
 from clusterctl.formats.flight_recorder import MAX_BYTES, RankRecord, parse_dump
-from clusterctl.formats.job_facts import JobFacts, moment, parse_facts
+from clusterctl.formats.job_facts import JobFacts, moment, parse_bmc_events, parse_facts, parse_missing, parse_ports
 from clusterctl.formats.job_lines import TimeReader
 from clusterctl.formats.py_spy import parse_dump as parse_py_spy
 from clusterctl.formats.py_spy import parse_kernel_stack
 from clusterctl.formats.training_steps import step_of
-from clusterctl.jobs.evidence import Observation, Progress, Source, Stack
+from clusterctl.jobs.evidence import BmcEvent, LinkErrors, Observation, Progress, Source, Stack
 from clusterctl.jobs.scan import LogFile, scan
 
 FACTS = "job.json"
+MISSING = "missing.json"
+BMC, COUNTERS, COUNTERS_BEFORE = "bmc.json", "ib_counters.json", "ib_counters_before.json"
 KERNEL = frozenset({"kernel.log", "kernel.log.gz", "dmesg.txt", "dmesg.log"})
 MAX_FILES = 200_000
 _PIECE = 4 << 20
@@ -59,6 +64,8 @@ class FolderEvidence:
     records: tuple[RankRecord, ...] = ()
     stacks: tuple[Stack, ...] = ()
     progress: Progress | None = None
+    bmc: tuple[BmcEvent, ...] = ()
+    links: tuple[LinkErrors, ...] = ()
     missing: tuple[str, ...] = ()
     bytes_read: int = 0
 
@@ -90,12 +97,14 @@ class _Files:
     logs: list[tuple[Path, LogFile, int]] = field(default_factory=list)
     dumps: list[tuple[Path, int]] = field(default_factory=list)
     stacks: list[_StackFile] = field(default_factory=list)
+    bmc: list[tuple[Path, str]] = field(default_factory=list)
+    counters: dict[tuple[str, str], Path] = field(default_factory=dict)
 
 
 def read_folder(folder: Path) -> FolderEvidence:
     """Read the folder. Raises `UsageError` where it holds no log, or where `job.json` is wrong."""
     files = _files(folder)
-    if not files.logs and not files.dumps and not files.stacks:
+    if not files.logs and not files.dumps and not files.stacks and not (folder / MISSING).is_file():
         raise UsageError(
             "holds no log", where=str(folder), remedy="put the job's logs into it (docs/how-to/job-why.md)"
         )
@@ -109,7 +118,9 @@ def read_folder(folder: Path) -> FolderEvidence:
         records=tuple(_records(files, missing)),
         stacks=tuple(_stacks(files, missing)),
         progress=_progress(files, times),
-        missing=tuple(missing),
+        bmc=tuple(_bmc_events(files, missing)),
+        links=tuple(_links(files, missing)),
+        missing=(*_not_collected(folder), *missing),
         bytes_read=sum(size for _, _, size in files.logs),
     )
 
@@ -126,7 +137,11 @@ def _files(folder: Path) -> _Files:
             found.dumps.append((path, int(match[1])))
         elif match := _PY_SPY.search(path.name) or _KERNEL_STACK.search(path.name):
             found.stacks.append(_StackFile(path, host, int(match[1]), path.suffix != ".json"))
-        elif name != FACTS:
+        elif host and path.name == BMC:
+            found.bmc.append((path, host))
+        elif host and path.name in (COUNTERS, COUNTERS_BEFORE):
+            found.counters[host, path.name] = path
+        elif name not in (FACTS, MISSING):
             source = Source.KERNEL if path.name in KERNEL else Source.JOB
             log = LogFile(name=name, host=host, source=source)
             found.logs.append((path, log, entry.stat(follow_symlinks=False).st_size))
@@ -223,6 +238,54 @@ def _pieces(raw: BinaryIO, part: _Part) -> Iterator[tuple[int, bytes]]:
         piece += stream.readline(_PIECE)
         yield at, piece
         at += len(piece)
+
+
+def _document(path: Path) -> str:
+    """Return the text of a small document. Raises `ParseError`."""
+    try:
+        with path.open("rb") as raw:
+            return raw.read(_STACK_BYTES).decode()
+    except OSError as error:
+        raise ParseError(str(error.strerror), where=path.name) from None
+    except UnicodeDecodeError:
+        raise ParseError("is not UTF-8", where=path.name) from None
+
+
+def _not_collected(folder: Path) -> tuple[str, ...]:
+    file = folder / MISSING
+    if not file.is_file():
+        return ()
+    try:
+        return parse_missing(_document(file), where=MISSING)
+    except ParseError as error:
+        return (f"{MISSING}: {error.message}",)
+
+
+def _bmc_events(files: _Files, missing: list[str]) -> Iterator[BmcEvent]:
+    for path, host in files.bmc:
+        try:
+            for at, text in parse_bmc_events(_document(path), where=path.name):
+                yield BmcEvent(host=host, at=at, text=text)
+        except ParseError as error:
+            missing.append(f"{host}/{path.name}: {error.message}")
+
+
+def _links(files: _Files, missing: list[str]) -> Iterator[LinkErrors]:
+    """Yield the counters that rose; without a reading from before, none is known to have."""
+    for (host, name), path in sorted(files.counters.items()):
+        before = files.counters.get((host, COUNTERS_BEFORE))
+        if name != COUNTERS or before is None:
+            continue
+        try:
+            then, now = parse_ports(_document(before), where=before.name), parse_ports(_document(path), where=path.name)
+        except ParseError as error:
+            missing.append(f"{host}/{path.name}: {error.message}")
+            continue
+        for device, counters in sorted(now.items()):
+            for counter, value in sorted(counters.items()):
+                increase = value - then.get(device, {}).get(counter, value)
+                if increase > 0:
+                    yield LinkErrors(host=host, device=device, counter=counter, increase=increase)
 
 
 def _records(files: _Files, missing: list[str]) -> Iterator[RankRecord]:

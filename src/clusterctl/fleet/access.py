@@ -15,7 +15,7 @@ LONGEST_PASSWORD = 256
 _NAME = re.compile(r"[a-z_][a-z0-9_.-]{0,31}")
 
 
-class Role(enum.Enum):
+class UserRole(enum.Enum):
     """What a user may do: read; order actions on nodes; everything that the page offers."""
 
     VIEWER = "viewer"
@@ -26,12 +26,12 @@ class Role(enum.Enum):
     def rank(self) -> int:
         return _RANKS[self]
 
-    def includes(self, needed: Role) -> bool:
+    def includes(self, needed: UserRole) -> bool:
         """Return whether this role may do what `needed` may do."""
         return self.rank >= needed.rank
 
 
-_RANKS = {role: rank for rank, role in enumerate(Role)}
+_RANKS = {role: rank for rank, role in enumerate(UserRole)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class WebUser:
     """A user of the site. `changed_at`: when the password was set; sessions that are older have ended."""
 
     name: str
-    role: Role
+    role: UserRole
     digest: str = field(repr=False)
     changed_at: datetime
 
@@ -49,7 +49,7 @@ class ApiToken:
     """A token of the API. `digest`: SHA-256 of the token, which has 256 random bits and needs no slow digest."""
 
     name: str
-    role: Role
+    role: UserRole
     digest: str = field(repr=False)
     made_at: datetime
     made_by: str
@@ -64,7 +64,7 @@ class Identity:
     """A user as the identity provider has proven him. `name` is how the journal names him."""
 
     name: str
-    role: Role
+    role: UserRole
 
 
 def user_name(text: str) -> str:

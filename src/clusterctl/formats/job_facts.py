@@ -1,4 +1,4 @@
-"""`job.json`: what the scheduler recorded of a job, in a folder of recorded logs."""
+"""Documents in a folder of recorded logs: what the scheduler recorded, events of BMCs, counters of ports."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Annotated, Literal
 
 from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.peer_text import visible_line
 from clusterctl.formats.documents import Within, read_document
 
 _Name = Annotated[str, Within(min_length=1, max_length=253)]
@@ -67,3 +68,41 @@ def moment(text: str, facts: JobFacts, *, where: str) -> datetime | None:
     except ValueError:
         raise ParseError("must be a time such as 2026-11-01T12:00:00+00:00", where=where) from None
     return (found if found.tzinfo else found.replace(tzinfo=facts.zone)).astimezone(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BmcEntry:
+    at: str
+    text: Annotated[str, Within(max_length=2000)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BmcEvents:
+    version: Literal[1]
+    events: tuple[_BmcEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ports:
+    version: Literal[1]
+    ports: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+def parse_bmc_events(text: str, *, where: str) -> tuple[tuple[datetime, str], ...]:
+    """Return time (UTC) and text of each grave event of a BMC. Raises `ParseError`."""
+    found = []
+    for event in read_document(_BmcEvents, text, where).events:
+        at = moment(event.at, JobFacts(version=1), where=where)
+        if at is not None:
+            found.append((at, visible_line(event.text, 500)))
+    return tuple(found)
+
+
+def parse_ports(text: str, *, where: str) -> Mapping[str, Mapping[str, int]]:
+    """Return the error counters of each port (`mlx5_0/1`). Raises `ParseError`."""
+    return read_document(_Ports, text, where).ports
+
+
+def parse_missing(text: str, *, where: str) -> tuple[str, ...]:
+    """Return what a collection could not read, one text each. Raises `ParseError`."""
+    return tuple(visible_line(one, 400) for one in read_document(tuple[str, ...], text, where))

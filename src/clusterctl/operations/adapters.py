@@ -20,6 +20,7 @@ from clusterctl.ports import (
 )
 from clusterctl.ports import CounterReader as FabricCounters
 from clusterctl.ports.accounts import AccountBmcs, PowerLogins
+from clusterctl.ports.jobs import Jobs
 from clusterctl.ports.scheduler import Scheduler
 
 
@@ -78,6 +79,11 @@ class Adapters(AccountAdapters, Protocol):
     @property
     def scheduler(self) -> Scheduler | None:
         """None where the site names no scheduler."""
+        ...
+
+    @property
+    def jobs(self) -> Jobs | None:
+        """None where the site's scheduler is not Slurm."""
         ...
 
     def close(self) -> None:

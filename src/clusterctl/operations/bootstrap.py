@@ -29,7 +29,7 @@ from clusterctl.operations.plan import PlannedNode, planned
 from clusterctl.operations.site_facts import never_installed
 from clusterctl.operations.trust import notices
 from clusterctl.ports import Claims, Journal
-from clusterctl.steps.executor.pipeline import Observer, Progress
+from clusterctl.steps.executor.pipeline import Observer, PipelineProgress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +212,7 @@ def _granted(context: SiteContext, nodes: Sequence[NodeSummary], claims: Claims)
 def _observer(control: Control) -> Observer:
     """Return what turns the pipeline's progress into events."""
 
-    def on_progress(progress: Progress) -> None:
+    def on_progress(progress: PipelineProgress) -> None:
         node = summarise(progress.state)
         control.on_event(StepProgress(node=node, step=progress.step, decision=progress.decision, text=progress.text))
 

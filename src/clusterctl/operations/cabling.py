@@ -9,7 +9,7 @@ from clusterctl.cabling.explain.explanation import Explanation
 from clusterctl.cabling.explain.verify import Recheck, Verification, recheck, verify
 from clusterctl.cabling.infer.plan import verify_unplanned
 from clusterctl.cabling.lint.linter import LintResult, lint, lint_ethernet
-from clusterctl.cabling.lint.plan_index import Rules
+from clusterctl.cabling.lint.plan_index import PlanRules
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.file_text import text_in
 from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
@@ -149,7 +149,7 @@ def run_lint(request: LintRequest) -> LintResult:
     """Check wiring plans before a cable is laid."""
     if request.ethernet:
         return lint_ethernet([read_ethernet_csv(text_in(content(f), str(f)), str(f)) for f in request.plan.files])
-    rules = Rules(
+    rules = PlanRules(
         request.radix, request.oversubscription, rails=not request.any_rail, separate_rails=request.separate_rails
     )
     return lint(drafts_in(request.plan), rules, fabric_in(request.fabric) if request.fabric else None)

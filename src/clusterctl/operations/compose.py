@@ -60,6 +60,8 @@ from clusterctl.steps.install.adopt import Adopt, AdoptServices, InstallOrAdopt
 from clusterctl.steps.install.confirm import HostAccess
 from clusterctl.steps.install.job import TargetNetworks
 from clusterctl.steps.install.step import Install, InstallServices
+from clusterctl.steps.job_collection import JobCollector
+from clusterctl.steps.job_tail import TailReader
 from clusterctl_burnin.host_requirements import HostRequirements, StorageSource
 from clusterctl_burnin.suites.suite import Suite
 
@@ -209,6 +211,26 @@ class StepFactory:
     def node_checker(self, suite: Suite) -> NodeChecker:
         """Return what runs the checks of `suite` on one node after another, outside of any step."""
         return NodeChecker(self._burnin_services(), self._burnin_plan(suite))
+
+    def job_collector(self) -> JobCollector:
+        """Return what reads the evidence of a job from its nodes."""
+        return JobCollector(
+            shell=self._adapters.shell,
+            bmcs=self._adapters.bmcs,
+            bmc_address=self._site.bmc_address,
+            access=self._ssh,
+            states={state.name: state for state in self._context.journal.states()},
+            workers=self._settings.parallel.checks,
+        )
+
+    def job_tail(self) -> TailReader:
+        """Return what reads the logs of running jobs."""
+        states = {state.name: state for state in self._context.journal.states()}
+        return TailReader(self._adapters.shell, self._ssh, states)
+
+    def leaves(self) -> Mapping[str, str]:
+        """Return the leaf switches of each node by the wiring plans; none without a plan."""
+        return self._leaves
 
     def fabric_burn(self) -> BurnServices:
         """Return what a burn of the fabric works with."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from clusterctl.edges.site.roles import wanted
-from clusterctl.fleet.roles.selection import Member, RequestedRoles, play_variables
+from clusterctl.fleet.roles.selection import GroupMember, RequestedRoles, play_variables
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import SiteContext
 from clusterctl.ports import HostAddress
@@ -20,13 +20,13 @@ def role_variables(context: SiteContext, ssh: SshAccess, hosts: Sequence[HostAdd
     nodes = {
         name: {"address": host.address, "host_key": host.host_key} for name, host in known.items() if host is not None
     }
-    members = [member(states[host.name]) if host.name in states else Member(host.name) for host in hosts]
+    members = [member(states[host.name]) if host.name in states else GroupMember(host.name) for host in hosts]
     given = {"ssh_access_nodes": nodes, "ssh_access_node_users": [context.site.settings.ssh.user]}
     return given | play_variables(wanted(context.site), members)
 
 
-def member(node: NodeState) -> Member:
-    return Member(node.name, node.location.rack, node.sku)
+def member(node: NodeState) -> GroupMember:
+    return GroupMember(node.name, node.location.rack, node.sku)
 
 
 def driver_of(requested: RequestedRoles, node: NodeState) -> str:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clusterctl.edges.job_logs import read_folder
 from clusterctl.fleet.errors import UsageError
 from clusterctl.jobs.evidence import Stack
 from clusterctl.jobs.hangs import grouped_stacks
+
+if TYPE_CHECKING:
+    from clusterctl.operations.context import SiteContext
+    from clusterctl.operations.operation import Control
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +49,20 @@ def run(request: StacksRequest) -> StacksResult:
         raise UsageError("holds no stack", where=str(request.logs), remedy=remedy)
     groups = reversed(grouped_stacks(folder.stacks))
     return StacksResult(groups=tuple(map(_group, groups)), unread=folder.missing)
+
+
+def run_job(context: SiteContext, job: str, control: Control) -> StacksResult:
+    """Take the stacks of a running job's ranks on all its nodes, and group them."""
+    from clusterctl.jobs.collection import Wanted
+    from clusterctl.operations.job_collect import CollectRequest, collect
+
+    wanted = Wanted(kernel=False, files=False, bmc=False)
+    found = collect(context, CollectRequest(job=job, wanted=wanted), control)
+    folder = read_folder(found.folder)
+    if not folder.stacks:
+        unread = "; ".join(folder.missing[:3]) or "no process of it was found"
+        raise UsageError(f"no stack could be taken: {unread}", where=f"job {job}", remedy="see whether its ranks run")
+    return run(StacksRequest(logs=found.folder))
 
 
 def _group(stacks: tuple[Stack, ...]) -> StackGroup:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from clusterctl.jobs.evidence import JobEvidence, Progress, SchedulerFacts
 
 if TYPE_CHECKING:
     from clusterctl.operations.context import SiteContext
+    from clusterctl.operations.operation import Control
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,11 +27,21 @@ class WhyRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobWhyRequest:
+    """`job`: id of the scheduler's job; `target` and `patterns` as of `job_collect.CollectRequest`."""
+
+    job: str
+    target: Path | None = None
+    patterns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WhyResult:
     """The attribution, and what it rests on: hosts, lines that a rule knows, bytes that were read.
 
     recorded  it was added to the journal
     earlier   failures of the last weeks that it was held against; None without a site
+    folder    the logs; `unread`: nodes that did not answer, with the reason
     """
 
     attribution: Attribution
@@ -40,6 +51,8 @@ class WhyResult:
     progress: Progress | None = None
     recorded: bool = False
     earlier: int | None = None
+    folder: Path | None = None
+    unread: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
@@ -72,7 +85,18 @@ def run(request: WhyRequest, context: SiteContext | None = None) -> WhyResult:
         progress=evidence.progress,
         recorded=recorded,
         earlier=earlier,
+        folder=request.logs,
     )
+
+
+def run_job(context: SiteContext, request: JobWhyRequest, control: Control) -> WhyResult:
+    """Collect the evidence of a job from its nodes, attribute its failure, and record the answer once it is over."""
+    from clusterctl.operations.job_collect import CollectRequest, collect
+
+    found = collect(context, CollectRequest(job=request.job, target=request.target, patterns=request.patterns), control)
+    failed = found.job.over and found.job.state != "COMPLETED"
+    result = run(WhyRequest(logs=found.folder, record=failed), context)
+    return replace(result, unread=found.unread)
 
 
 def evidence_of(folder: FolderEvidence) -> JobEvidence:
@@ -85,6 +109,8 @@ def evidence_of(folder: FolderEvidence) -> JobEvidence:
         progress=folder.progress,
         records=folder.records,
         stacks=folder.stacks,
+        links=folder.links,
+        bmc=folder.bmc,
         ranks=_ranks(facts, folder),
         addresses=facts.addresses,
         missing=folder.missing,

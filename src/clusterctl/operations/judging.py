@@ -24,7 +24,7 @@ from clusterctl.operations.documents import as_usage, content
 from clusterctl_burnin.fleet_stats import Unjudged
 from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.recordings.recording import Recording, parse_recording
-from clusterctl_burnin.recordings.rejudge import Judged, Kind, NodeVerdict, Rejudging, verdicts
+from clusterctl_burnin.recordings.rejudge import JudgedRecording, Kind, NodeVerdict, Rejudging, verdicts
 from clusterctl_burnin.suites.suite import Suite, shipped_suite
 
 SHARE = 16
@@ -67,7 +67,7 @@ def _recordings_in(folder: Path) -> tuple[Path, ...]:
     return tuple(files)
 
 
-def _judged_of(files: Sequence[Path], site: Path) -> Iterator[Judged]:
+def _judged_of(files: Sequence[Path], site: Path) -> Iterator[JudgedRecording]:
     """Yield each recording judged, in the order of `files`. Raises `UsageError` for the first that cannot be."""
     seen: dict[str, Path] = {}
     for file, one in zip(files, _all(files, site), strict=True):
@@ -79,7 +79,7 @@ def _judged_of(files: Sequence[Path], site: Path) -> Iterator[Judged]:
         yield one
 
 
-def _all(files: Sequence[Path], site: Path) -> Iterator[Judged]:
+def _all(files: Sequence[Path], site: Path) -> Iterator[JudgedRecording]:
     judge = Judge(site)
     workers = min(len(os.sched_getaffinity(0)), len(files) // SHARE)
     if workers < 2:
@@ -103,7 +103,7 @@ class Judge:
         suite = self._suite()
         self._rejudging = Rejudging(suite.checks, suite.solo)
 
-    def judged(self, file: Path) -> Judged:
+    def judged(self, file: Path) -> JudgedRecording:
         recording = self._recording(file)
         return self._rejudging.judged(recording, self.kind(recording.sku, file))
 
@@ -150,5 +150,5 @@ def _begin(judge: Judge) -> None:
     _judges.append(judge)
 
 
-def _judged(file: Path) -> Judged:
+def _judged(file: Path) -> JudgedRecording:
     return _judges[-1].judged(file)

@@ -17,7 +17,7 @@ from clusterctl.edges.installers import Backend, Installers, NoInstaller
 from clusterctl.edges.maas import MaasInstaller, MaasPowerLogins, MaasSettings, StateLimits
 from clusterctl.edges.redfish import PowerOnStagger, RedfishBmcs
 from clusterctl.edges.resources import resource
-from clusterctl.edges.scheduler import CommandScheduler, ListedScheduler, SlurmScheduler
+from clusterctl.edges.scheduler import CommandScheduler, ListedScheduler, SlurmJobs, SlurmScheduler
 from clusterctl.edges.site import Site, contents
 from clusterctl.edges.ssh import HostKeyScanner, ParamikoShell
 from clusterctl.fleet.errors import UsageError
@@ -26,6 +26,7 @@ from clusterctl.fleet.selectors import matching
 from clusterctl.operations.adapters import Access
 from clusterctl.operations.gold_pool import GoldPool, gold_pool
 from clusterctl.operations.site_facts import backend_of, known_bmcs, stagger, stagger_group, state_dir
+from clusterctl.ports.jobs import Jobs
 from clusterctl.ports.scheduler import Scheduler
 from clusterctl.site.scheduling import CommandSettings, ListSettings, SlurmSettings
 
@@ -154,6 +155,14 @@ class SiteAdapters:
                 where = self._site.where("scheduler", "nodes")
                 return ListedScheduler(frozenset(matching((node.name for node in self._site.nodes), patterns, where)))
             case None:
+                return None
+
+    @property
+    def jobs(self) -> Jobs | None:
+        match self._settings.scheduler:
+            case SlurmSettings(ssh=ssh):
+                return SlurmJobs(ssh)
+            case _:
                 return None
 
 

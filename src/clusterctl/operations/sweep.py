@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clusterctl.edges.redfish import KnownBmcs
-from clusterctl.edges.redfish.sweep import CandidateProbe, Progress, ScanResult, TcpState
+from clusterctl.edges.redfish.sweep import CandidateProbe, ScanProgress, ScanResult, TcpState
 from clusterctl.edges.redfish.sweep import sweep as sweep_networks
 from clusterctl.edges.site import Site, load_site
 from clusterctl.edges.site.logins import SweepLogins
 from clusterctl.edges.site.sheet_update import sheet_update
-from clusterctl.fleet.bmc.observation import Lease, Listed, Outcome, Planned
+from clusterctl.fleet.bmc.observation import Lease, Listed, Planned, SweepOutcome
 from clusterctl.fleet.bmc.reconciliation import Reconciliation, join
 from clusterctl.fleet.bmc.targets import MOST, targets
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
@@ -191,7 +191,7 @@ def _sweep(folder: Path, known: _Known, hosts: Sequence[str], request: SweepRequ
     probe = CandidateProbe(known.address_of, logins, replace(pins, learn=False) if request.no_login else pins)
     deadline = Deadline.after(SWEEP_SECONDS, control.cancelled)
 
-    def watch(done: Progress) -> None:
+    def watch(done: ScanProgress) -> None:
         control.on_event(SweepProgress(hosts=len(hosts), asked=done.scanned, open=done.open, read=done.probed))
 
     found = sweep_networks(hosts, known.port, probe, deadline, watch=watch)
@@ -214,7 +214,7 @@ def _updated(addressing: Reconciliation, known: _Known, request: SweepRequest) -
 
 
 def _all_fine(addressing: Reconciliation, request: SweepRequest) -> bool:
-    without_login = (Outcome.NO_LOGIN, Outcome.CERTIFICATE_UNKNOWN) if request.no_login else ()
-    fine = {Outcome.IDENTIFIED, Outcome.OTHER_DEVICE, *without_login}
+    without_login = (SweepOutcome.NO_LOGIN, SweepOutcome.CERTIFICATE_UNKNOWN) if request.no_login else ()
+    fine = {SweepOutcome.IDENTIFIED, SweepOutcome.OTHER_DEVICE, *without_login}
     identified = all(entry.observation.outcome in fine for entry in addressing.entries)
     return bool(addressing.entries) and identified and not addressing.conflicts

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.site import Site
 from clusterctl.edges.site.secrets import private_text, resolve
-from clusterctl.fleet.access import Role, new_password, user_name
+from clusterctl.fleet.access import UserRole, new_password, user_name
 from clusterctl.fleet.durations import parse_until, utc_text
 from clusterctl.fleet.errors import UsageError
 from clusterctl.operations.context import SiteContext, current_user
@@ -41,7 +41,7 @@ class AccessRequest:
 
     change: AccessChange
     name: str
-    role: Role = Role.VIEWER
+    role: UserRole = UserRole.VIEWER
     until: str = "90d"
     password: str = field(default="", repr=False)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import field
 from datetime import UTC, tzinfo
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo
@@ -10,18 +12,62 @@ from pydantic import AfterValidator, Field
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.nightly.window import FORM, parse_window
-from clusterctl.site.fields import FileName, Positive, Words, section
+from clusterctl.site.fields import FileName, Positive, Words, section, shaped
 
 Command = Annotated[tuple[Words, ...], Field(min_length=1)]
+SlurmKey = Annotated[str, AfterValidator(shaped(r"[A-Za-z][A-Za-z0-9]*", "the name of a setting of slurm.conf"))]
+
+
+Line = Annotated[str, AfterValidator(shaped(r"[^\x00-\x1f\x7f#]+", "one line without a #"))]
+
+
+@section
+class SlurmHardware:
+    """What a SKU's nodes have, for Slurm, where their BMCs do not report it.
+
+    `memory_percent`: share of the memory that jobs may have; the rest is the system's.
+    """
+
+    sockets: Positive | None = None
+    cores_per_socket: Positive | None = None
+    threads_per_core: Annotated[int, Field(ge=1, le=8, strict=True)] = 2
+    memory_percent: Annotated[int, Field(ge=10, le=100, strict=True)] = 95
+
+
+@section
+class SlurmClusterSettings:
+    """What `clusterctl export slurm` writes (docs/how-to/slurm.md).
+
+    `controllers`: NAME or NAME(ADDRESS) of each slurmctld, the primary first; `accounting`: the host of slurmdbd, the
+    primary where empty. `settings`: further lines of slurm.conf, or other values.
+    """
+
+    name: Annotated[str, AfterValidator(shaped(r"[a-z][a-z0-9_]{0,39}", "lower-case letters, digits and _"))]
+    controllers: Annotated[
+        tuple[
+            Annotated[str, AfterValidator(shaped(r"[A-Za-z0-9.-]+(\([A-Za-z0-9.:-]+\))?", "NAME or NAME(ADDRESS)"))],
+            ...,
+        ],
+        Field(min_length=1),
+    ]
+    accounting: Annotated[str, Field(pattern=r"^[A-Za-z0-9.:-]*$")] = ""
+    partition: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")] = "main"
+    gpu_device: Annotated[str, Field(pattern=r"^/[A-Za-z0-9_./-]+$")] = "/dev/nvidia"
+    hardware: Annotated[Mapping[str, SlurmHardware], Field(description="by SKU")] = field(default_factory=dict)
+    settings: Annotated[Mapping[SlurmKey, Line], Field(description="of slurm.conf")] = field(default_factory=dict)
+    plugins: Annotated[tuple[Line, ...], Field(description="lines of plugstack.conf")] = ()
 
 
 @section
 class SlurmSettings:
-    """`ssh`: the host with sinfo and scontrol, if it is not this one. `feature`: the Slurm feature of gold nodes."""
+    """`ssh`: the host with sinfo and scontrol, if it is not this one. `feature`: the Slurm feature of gold nodes.
+    `cluster`: what the files of Slurm are written from; none where Slurm was set up by other means.
+    """
 
     kind: Literal["slurm"]
     ssh: Annotated[str, Field(pattern=r"^([A-Za-z0-9_][A-Za-z0-9_.@-]*)?$")] = ""
     feature: Annotated[str, Field(pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$")] = ""
+    cluster: SlurmClusterSettings | None = None
 
 
 @section

@@ -121,7 +121,7 @@ class PowerSettings:
 
 
 @section
-class Limits:
+class AttemptLimits:
     """How often a step is tried, and how long evidence counts."""
 
     attempts: Annotated[int, Field(ge=1, le=10, strict=True)] = 2
@@ -170,7 +170,7 @@ class SiteSettings:
     timing: TimingSettings = TimingSettings()
     parallel: ParallelSettings = ParallelSettings()
     power: PowerSettings = PowerSettings()
-    limits: Limits = Limits()
+    limits: AttemptLimits = AttemptLimits()
     claims: ClaimSettings = ClaimSettings()
     scheduler: SchedulerSettings | None = None
     nightly: NightlySettings | None = None

@@ -10,7 +10,7 @@ from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.executor.step import StepOutcome
 
 
 class Admit:
@@ -21,7 +21,7 @@ class Admit:
     linger_s = 0.0
     at_once = 1
 
-    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[StepOutcome]:
         del intents, deadline  # nothing is changed outside the journal
         for node in nodes:
             reports = ", ".join(f"{step} {report.verdict.value}" for step, report in node.reports.items())
@@ -29,7 +29,7 @@ class Admit:
             burnin = node.reports.get(Step.BURNIN.value)
             suite = burnin.suite if burnin else ""
             cause = f"rests on: {reports}" if reports else "no step has reported"
-            yield Outcome(
+            yield StepOutcome(
                 node.id,
                 (
                     Finding(

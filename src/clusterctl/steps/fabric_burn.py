@@ -42,7 +42,7 @@ from clusterctl_burnin.checks.host_network import ADDRESSES
 from clusterctl_burnin.limits.methods import PairMethod
 from clusterctl_burnin.loads import fabric_flows
 from clusterctl_burnin.loads.fabric_flows import AdapterFlow, FlowEnd, FlowResult
-from clusterctl_burnin.loads.model import Answer, Member
+from clusterctl_burnin.loads.model import Answer, Participant
 from clusterctl_burnin.loads.rank_placement import seat
 from clusterctl_burnin.probe import script
 from clusterctl_burnin.probes.ibstat import IBSTAT
@@ -68,7 +68,7 @@ class BurnHost:
     """A host that takes part. `rails`: the place of each adapter among the member's devices, by node GUID."""
 
     host: HostAddress
-    member: Member
+    member: Participant
     rails: Mapping[Guid, int]
     method: PairMethod
 

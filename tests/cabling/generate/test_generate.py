@@ -15,7 +15,7 @@ from clusterctl.cabling.generate.fat_tree import PortNaming, generate
 from clusterctl.cabling.generate.racks import RackLayout
 from clusterctl.cabling.generate.shape import FabricSize, fewest_tiers, largest_hosts, shape_of
 from clusterctl.cabling.lint.linter import lint
-from clusterctl.cabling.lint.plan_index import Rules
+from clusterctl.cabling.lint.plan_index import PlanRules
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.node import Location
@@ -83,7 +83,7 @@ def test_every_port_once_and_never_beyond_the_switch(wanted):
 def test_lint_finds_nothing_in_a_generated_plan(wanted):
     """One rail a leaf, no oversubscription, even uplinks, connected: read back from its own CSV."""
     draft = decode_draft(wiring_csv(plan_of(wanted)).encode(), file="plan.csv")
-    linted = lint([draft], Rules(radix=wanted.radix, separate_rails=wanted.tiers == 1))
+    linted = lint([draft], PlanRules(radix=wanted.radix, separate_rails=wanted.tiers == 1))
     assert linted.flaws == ()
     assert linted.unjudged == ()
 
@@ -227,7 +227,7 @@ def test_ports_for_ufm(tmp_path):
     assert len(ufm) == 4
     assert {port.port for port in ufm.values()} == {"32"}
     assert len({port.device for port in ufm.values()}) == 4
-    assert lint([draft], Rules()).flaws == ()
+    assert lint([draft], PlanRules()).flaws == ()
 
 
 def test_lengths_labels_and_materials(tmp_path):

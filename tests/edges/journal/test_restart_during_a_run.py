@@ -22,7 +22,7 @@ from clusterctl.ports import Deadline
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.pipeline import Pipeline
 from clusterctl.steps.executor.recorder import Recorder
-from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.executor.step import StepOutcome
 from clusterctl.steps.executor.step_queue import StepLimits
 from tests.edges.journal.life import StepClock, added
 from tests.edges.journal.postgres import PostgresServer
@@ -44,7 +44,7 @@ class CountingStep:
     at_once: int = 8
     begun: list[str] = field(default_factory=list)
 
-    def run(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+    def run(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[StepOutcome]:
         for node in nodes:
             if not self.done[f"{self.step.value} {node.id}"]:
                 acts.intend(node.id, Act.CONFIGURE_PLAY, node.name)
@@ -54,7 +54,7 @@ class CountingStep:
                 acts.fenced([node.id], deadline).check("doing it")
                 self.done[f"{self.step.value} {node.id}"] += 1
                 acts.observed(node.id, Act.CONFIGURE_PLAY, "done")
-            yield Outcome(node.id, (passed("x", "done"),))
+            yield StepOutcome(node.id, (passed("x", "done"),))
 
 
 def bootstrap(book: SqlJournal, steps: Sequence[CountingStep]) -> None:

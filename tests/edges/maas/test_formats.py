@@ -14,7 +14,7 @@ import yaml
 from clusterctl.edges.maas import MaasSettings
 from clusterctl.edges.maas.api import refusal
 from clusterctl.edges.maas.cloud_config import cloud_config
-from clusterctl.edges.maas.failures import Failure
+from clusterctl.edges.maas.failures import MaasFailure
 from clusterctl.edges.maas.matching import answering, check_layout, enrolment, root_contract, root_drive
 from clusterctl.edges.maas.states import STATES, status_of
 from clusterctl.fleet.errors import EdgeError, ParseError, RootDiskUnclearError, UsageError
@@ -90,7 +90,7 @@ def test_a_failure_has_the_words_of_the_newest_error_not_of_the_last_event():
     """MAAS's status_message is its last event, here a harmless one."""
     machine = formats.machine(machine_body())
     error = MaasEvent(9, "abc123", "ERROR", "Failed to power on node", "BMC refused", NOW.replace(tzinfo=None))
-    reported = status_of(machine, Failure(str(error)))
+    reported = status_of(machine, MaasFailure(str(error)))
     assert reported.state is InstallState.FAILED
     assert reported.detail == "Failed deployment: Failed to power on node: BMC refused"
     assert status_of(machine).detail == "Failed deployment: Powering on"

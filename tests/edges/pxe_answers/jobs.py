@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from clusterctl.edges.pxe.answers import AnswerJob, Series
+from clusterctl.edges.pxe.answers import AnswerJob, ReleaseSeries
 from tests.edges.pxe_answers.service import TOKEN
 
 SERVER = "http://10.9.0.1:8080"
 
 
-def job(series: Series = Series.NOBLE, **changes: Any) -> AnswerJob:
+def job(series: ReleaseSeries = ReleaseSeries.NOBLE, **changes: Any) -> AnswerJob:
     given: dict[str, Any] = {
         "name": "node001",
         "server": SERVER,

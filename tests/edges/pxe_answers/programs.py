@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from clusterctl.edges.pxe.answers import Series, debian, ubuntu
+from clusterctl.edges.pxe.answers import ReleaseSeries, debian, ubuntu
 from tests.edges.pxe_answers.jobs import job
 from tests.edges.pxe_answers.service import Service
 
@@ -23,7 +23,7 @@ def ubuntu_program(service: Service, folder: Path, **changes: Any) -> str:
 
 
 def debian_program(service: Service, folder: Path, **changes: Any) -> str:
-    program = debian.program(job(Series.BOOKWORM, server=service.url, attempt=service.attempt, **changes))
+    program = debian.program(job(ReleaseSeries.BOOKWORM, server=service.url, attempt=service.attempt, **changes))
     return program.replace(debian.WORK, str(folder / "work"))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.pxe.answers import AnswerJob, Series, debian, network_files
+from clusterctl.edges.pxe.answers import AnswerJob, ReleaseSeries, debian, network_files
 from tests.edges.pxe_answers.jobs import job
 from tests.formats.host_networks import NETWORKS
 
@@ -17,20 +17,20 @@ GOLDENS = Path(__file__).parent / "data"
 
 def site(network: str) -> AnswerJob:
     return job(
-        Series.BOOKWORM,
+        ReleaseSeries.BOOKWORM,
         mirror="https://10.9.0.1/debian/",
         proxy="http://10.9.0.1:3142",
         time_servers=("10.9.0.1",),
         packages=("nvme-cli",),
-        files=network_files(NETWORKS[network], Series.BOOKWORM),
+        files=network_files(NETWORKS[network], ReleaseSeries.BOOKWORM),
     )
 
 
 JOBS = {
-    "bookworm-dhcp": job(Series.BOOKWORM),
+    "bookworm-dhcp": job(ReleaseSeries.BOOKWORM),
     "bookworm-static": site("static"),
     "bookworm-bonded": site("bonded"),
-    "bookworm-root": job(Series.BOOKWORM, user="root"),
+    "bookworm-root": job(ReleaseSeries.BOOKWORM, user="root"),
 }
 
 
@@ -59,7 +59,7 @@ def test_debconf_takes_it(name: str, tmp_path: Path) -> None:
 
 def test_no_drive_is_named_in_advance() -> None:
     """The service names it, once it has seen what the machine sees; nothing of partman's own choosing is answered."""
-    given = answers(job(Series.BOOKWORM))
+    given = answers(job(ReleaseSeries.BOOKWORM))
     assert "partman-auto/disk" not in given
     assert "grub-installer/bootdev" not in given
     assert given["partman/early_command"].endswith(" accept")
@@ -67,7 +67,7 @@ def test_no_drive_is_named_in_advance() -> None:
 
 def test_no_account_is_given_a_password() -> None:
     """`!` fits none; with a user, root cannot log in at all."""
-    user, root = answers(job(Series.BOOKWORM)), answers(job(Series.BOOKWORM, user="root"))
+    user, root = answers(job(ReleaseSeries.BOOKWORM)), answers(job(ReleaseSeries.BOOKWORM, user="root"))
     assert (user["passwd/user-password-crypted"], user["passwd/root-login"]) == ("!", "false")
     assert (root["passwd/root-password-crypted"], root["passwd/make-user"]) == ("!", "false")
 
@@ -83,7 +83,7 @@ def test_the_mirror_is_given_in_parts_and_the_security_host_is_left_alone() -> N
 
 def test_the_kernel_arguments_answer_what_is_asked_before_the_file_is_there() -> None:
     """Language, card and name would be questions before the network is up."""
-    assert debian.kernel_arguments(job(Series.BOOKWORM)) == (
+    assert debian.kernel_arguments(job(ReleaseSeries.BOOKWORM)) == (
         "auto=true priority=critical url=http://10.9.0.1:8080/t/0123456789abcdef0123456789abcdef/preseed.cfg "
         "interface={mac} hostname=node001 domain= DEBIAN_FRONTEND=text console=tty0 console=ttyS0"
     )

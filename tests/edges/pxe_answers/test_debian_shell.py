@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from clusterctl.edges.pxe.answers import Series, debian
+from clusterctl.edges.pxe.answers import ReleaseSeries, debian
 from tests.edges.pxe_answers.installers import DISK_BYTES, Installer, installer
 from tests.edges.pxe_answers.jobs import job
 from tests.edges.pxe_answers.programs import KEY, debian_program, wait_until
@@ -87,7 +87,7 @@ def test_the_preseed_s_first_command_takes_the_program_out_of_the_file(shell: st
     """What is carried in comments comes out letter for letter, and begins to run."""
     machine = installer(tmp_path, shell, "wget")
     service = Service()
-    given = job(Series.BOOKWORM, server=service.url, attempt=service.attempt)
+    given = job(ReleaseSeries.BOOKWORM, server=service.url, attempt=service.attempt)
     work = str(tmp_path / "work")
     text = debian.preseed(given).replace(debian.WORK, work)
     service.answers["GET preseed.cfg"] = [(HANG_UP, ""), (200, text)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clusterctl.edges.pxe.answers import Series, network_files
+from clusterctl.edges.pxe.answers import ReleaseSeries, network_files
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.formats.host import netplan, networkd
@@ -45,18 +45,18 @@ def test_what_could_break_out_of_a_line_is_refused(field: str, value: Any) -> No
     assert caught.value.where
 
 
-@pytest.mark.parametrize("series", Series)
-def test_no_network_of_the_site_s_is_no_file(series: Series) -> None:
+@pytest.mark.parametrize("series", ReleaseSeries)
+def test_no_network_of_the_site_s_is_no_file(series: ReleaseSeries) -> None:
     """The host asks by DHCP, as its installer did."""
     assert network_files(HostNetwork(), series) == {}
 
 
 def test_the_network_is_configured_in_the_format_of_the_release() -> None:
     """Netplan for Ubuntu; networkd and resolv.conf for Debian; udev's rules for IPoIB, which neither can express, for both."""
-    jammy, noble, bookworm = (network_files(NETWORKS["rails"], series) for series in Series)
+    jammy, noble, bookworm = (network_files(NETWORKS["rails"], series) for series in ReleaseSeries)
     assert jammy == noble
     assert set(noble) == {netplan.FILE, networkd.UDEV_RULES}
     assert set(bookworm) > {f"{networkd.FOLDER}/10-clusterctl-ib1.network", networkd.UDEV_RULES}
     assert netplan.FILE not in bookworm
-    static = network_files(NETWORKS["static"], Series.BOOKWORM)[resolv_conf.FILE]
+    static = network_files(NETWORKS["static"], ReleaseSeries.BOOKWORM)[resolv_conf.FILE]
     assert "nameserver 10.20.0.2\nnameserver 10.20.0.3\n" in static

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.pxe.answers import Series, debian, ubuntu
+from clusterctl.edges.pxe.answers import ReleaseSeries, debian, ubuntu
 from tests.edges.pxe_answers.jobs import job
 
 
-@pytest.mark.parametrize("program", [ubuntu.program(job()), debian.program(job(Series.BOOKWORM))])
+@pytest.mark.parametrize("program", [ubuntu.program(job()), debian.program(job(ReleaseSeries.BOOKWORM))])
 def test_shellcheck_finds_nothing(program: str, tmp_path: Path) -> None:
     """As POSIX sh; each warning that is left out has a reason."""
     checker = shutil.which("shellcheck")

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 import yaml
 
-from clusterctl.edges.pxe.answers import AnswerJob, Series, network_files, ubuntu
+from clusterctl.edges.pxe.answers import AnswerJob, ReleaseSeries, network_files, ubuntu
 from tests.edges.pxe_answers.autoinstall_model import Autoinstall
 from tests.edges.pxe_answers.jobs import job
 from tests.formats.host_networks import NETWORKS
 
 GOLDENS = Path(__file__).parent / "data"
-UBUNTU = (Series.JAMMY, Series.NOBLE)
+UBUNTU = (ReleaseSeries.JAMMY, ReleaseSeries.NOBLE)
 MIRROR, CACHE = "http://10.9.0.1/ubuntu", "http://10.9.0.1:3142"
 
 
-def site(series: Series, network: str) -> AnswerJob:
+def site(series: ReleaseSeries, network: str) -> AnswerJob:
     """A job of a site that has a mirror, a cache and a network of its own."""
     return job(
         series,
@@ -33,11 +33,11 @@ def site(series: Series, network: str) -> AnswerJob:
 
 
 JOBS = {
-    "jammy-dhcp": job(Series.JAMMY),
-    "jammy-rails": site(Series.JAMMY, "rails"),
-    "noble-static": site(Series.NOBLE, "static"),
-    "noble-bonded": site(Series.NOBLE, "bonded"),
-    "noble-root": job(Series.NOBLE, user="root"),
+    "jammy-dhcp": job(ReleaseSeries.JAMMY),
+    "jammy-rails": site(ReleaseSeries.JAMMY, "rails"),
+    "noble-static": site(ReleaseSeries.NOBLE, "static"),
+    "noble-bonded": site(ReleaseSeries.NOBLE, "bonded"),
+    "noble-root": job(ReleaseSeries.NOBLE, user="root"),
 }
 
 
@@ -72,7 +72,7 @@ def test_it_comes_to_subiquity_as_it_was_meant() -> None:
 
 
 @pytest.mark.parametrize("series", UBUNTU)
-def test_no_drive_is_taken_before_the_service_has_named_one(series: Series) -> None:
+def test_no_drive_is_taken_before_the_service_has_named_one(series: ReleaseSeries) -> None:
     """One drive, by a path that no drive has, and no other way to choose (largest, guided layouts)."""
     storage = ubuntu.autoinstall(job(series))["storage"]
     disks = [action for action in storage["config"] if action["type"] == "disk"]
@@ -111,11 +111,11 @@ def test_each_series_gets_its_mirror_in_its_own_format() -> None:
 
 def test_the_kernel_arguments_name_iso_and_seed() -> None:
     """cloud-init of 22.04 takes a seed over HTTP by its older name only; both need the slash at the end."""
-    assert ubuntu.kernel_arguments(job(Series.JAMMY)) == (
+    assert ubuntu.kernel_arguments(job(ReleaseSeries.JAMMY)) == (
         "ip=dhcp BOOTIF={bootif} url=http://10.9.0.1:8080/files/noble/ubuntu.iso cloud-config-url=/dev/null autoinstall "
         "ds=nocloud-net;s=http://10.9.0.1:8080/t/0123456789abcdef0123456789abcdef/ console=tty0 console=ttyS0"
     )
-    assert " ds=nocloud;s=http" in ubuntu.kernel_arguments(job(Series.NOBLE))
+    assert " ds=nocloud;s=http" in ubuntu.kernel_arguments(job(ReleaseSeries.NOBLE))
 
 
 def test_meta_data_is_there() -> None:

@@ -12,7 +12,7 @@ from clusterctl.edges.redfish import KnownBmcs, RedfishBmcs
 from clusterctl.edges.redfish.sweep import CandidateProbe
 from clusterctl.edges.redfish.write import NotDoneError
 from clusterctl.fleet.bmc.boot import BootOnce, BootSource
-from clusterctl.fleet.bmc.observation import Outcome
+from clusterctl.fleet.bmc.observation import SweepOutcome
 from clusterctl.fleet.errors import ClusterctlError, OutcomeUnknownError, ParseError
 from clusterctl.fleet.node import Inventory, Serial
 from clusterctl.ports import BmcAddress, BmcClient, Deadline, Power
@@ -152,7 +152,7 @@ def _swept(target: Target, folder: Path) -> str:
     seen = CandidateProbe(at, OneLogin(door.password), KnownBmcs(folder / "pins"), timing=VISIT_TIMING)(
         door.host, soon()
     )
-    if seen.outcome is not Outcome.IDENTIFIED:
+    if seen.outcome is not SweepOutcome.IDENTIFIED:
         return f"{seen.outcome.value}: {seen.cause}"
     assert seen.serial == target.serial, seen.serial
     return "done"

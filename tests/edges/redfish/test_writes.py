@@ -14,7 +14,7 @@ from redfish.rest.v1 import StaticRestResponse
 from clusterctl.edges.redaction import Redaction
 from clusterctl.edges.redfish.connection import Reply, messages_of
 from clusterctl.edges.redfish.quirks import STANDARD, VENDORS, Quirks, quirks_of_root
-from clusterctl.edges.redfish.session import Session
+from clusterctl.edges.redfish.session import RedfishSession
 from clusterctl.edges.redfish.timing import Timing
 from clusterctl.edges.redfish.write import Change, Reading, RefusedError, Writer, if_match_values
 from clusterctl.fleet.errors import ClusterctlError, EdgeError, OutcomeUnknownError
@@ -64,7 +64,7 @@ def made(session: Answering, method: Any = "PATCH", again: bool = True) -> Readi
         "a change", method, "/redfish/v1/Systems/1", ({"a": 1}, {"b": 2}), session.read, 0.0005, again=again
     )
     try:
-        return Writer(cast("Session", session), NO_TIME, SERIAL).make(change, Deadline.after(60))
+        return Writer(cast("RedfishSession", session), NO_TIME, SERIAL).make(change, Deadline.after(60))
     except ClusterctlError as failed:
         return failed
 
@@ -127,7 +127,7 @@ def test_another_machine() -> None:
     session = Answering([])
     change = Change("a change", "POST", "/redfish/v1/Systems/1", ({"a": 1},), session.read)
     with pytest.raises(EdgeError, match="belongs to machine"):
-        Writer(cast("Session", session), NO_TIME, Serial("EX1")).make(change, Deadline.after(60))
+        Writer(cast("RedfishSession", session), NO_TIME, Serial("EX1")).make(change, Deadline.after(60))
     assert session.sent == []
 
 

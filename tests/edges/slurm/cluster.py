@@ -78,6 +78,7 @@ class SlurmCluster:
         options = {"socket": "munge.sock", "key-file": key.name, "log-file": "munged.log", "pid-file": "munged.pid"}
         options["seed-file"] = "munge.seed"
         self._run("munged", "--force", *(f"--{name}={self.folder / file}" for name, file in options.items()))
+        self._start_services()
         self._run("slurmctld")
         for name in self.nodes:
             self._run("slurmd", "-N", name)
@@ -88,10 +89,10 @@ class SlurmCluster:
             job.kill()
             job.wait()
         for file in [*self.folder.glob("slurmd.*.pid"), self.folder / "slurmctld.pid", self.folder / "munged.pid"]:
-            _end(file)
+            end(file)
 
     def stop_controller(self) -> None:
-        _end(self.folder / "slurmctld.pid")
+        end(self.folder / "slurmctld.pid")
 
     def start_controller(self) -> None:
         self._run("slurmctld")
@@ -139,6 +140,9 @@ class SlurmCluster:
                     self.update(node, "State=RESUME")
         self.wait_for(dict.fromkeys(self.nodes, "idle"))
 
+    def _start_services(self) -> None:
+        """Start what slurmctld needs in addition to munge: nothing here."""
+
     def _seen(self) -> dict[str, str]:
         try:
             return self.states()
@@ -178,7 +182,7 @@ def running_slurm(nodes: tuple[str, ...] = ("c1", "c2", "c3"), settings: str = "
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _end(pid_file: Path) -> None:
+def end(pid_file: Path) -> None:
     """The daemon that wrote this file, and wait until it is gone."""
     if not pid_file.exists() or not pid_file.read_text().strip():
         return

@@ -10,7 +10,7 @@ import pytest
 
 from clusterctl.edges.redfish import KnownBmcs
 from clusterctl.edges.redfish.sweep import CandidateProbe, sweep
-from clusterctl.fleet.bmc.observation import BmcObservation, Outcome
+from clusterctl.fleet.bmc.observation import BmcObservation, SweepOutcome
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl_lab.bmc_quirk import BmcQuirk
 from clusterctl_lab.certificates import LabCa
@@ -30,9 +30,9 @@ DELAYS = Delays(power_off=0.02, post=0.02, netboot_timeout=0.1)
 SPOILS = {BmcQuirk.BROKEN_JSON, BmcQuirk.MISSING_MEMBERS, BmcQuirk.WRONG_TYPES}
 """Such a BMC may report too little; what it reports is right, and missing parts are named."""
 REFUSES = {
-    BmcQuirk.MUST_CHANGE_PASSWORD: Outcome.REJECTED,
-    BmcQuirk.OTHER_CERTIFICATE: Outcome.CERTIFICATE_UNKNOWN,
-    BmcQuirk.EXPIRED_CERTIFICATE: Outcome.CERTIFICATE_UNKNOWN,
+    BmcQuirk.MUST_CHANGE_PASSWORD: SweepOutcome.REJECTED,
+    BmcQuirk.OTHER_CERTIFICATE: SweepOutcome.CERTIFICATE_UNKNOWN,
+    BmcQuirk.EXPIRED_CERTIFICATE: SweepOutcome.CERTIFICATE_UNKNOWN,
 }
 COPES = [quirk for quirk in BmcQuirk if quirk not in {*SPOILS, *REFUSES}]
 
@@ -87,7 +87,7 @@ def _machines() -> Iterator[Machine]:
 def test_each_vendor(swept: Swept, vendor: Vendor) -> None:
     """Who it is, in eight requests at most."""
     machine, seen = swept.machines[vendor.value], swept.found[vendor.value]
-    assert seen.outcome is Outcome.IDENTIFIED, seen.cause
+    assert seen.outcome is SweepOutcome.IDENTIFIED, seen.cause
     assert (seen.serial, seen.identity.model) == (machine.serial, machine.model)
     assert seen.bmc_mac == machine.bmc.mac
     assert seen.identity.bmc_firmware
@@ -100,7 +100,7 @@ def test_a_bad_quirk_is_coped_with(swept: Swept, quirk: BmcQuirk) -> None:
     """The machine is identified, whatever its BMC does."""
     name = f"quirk-{quirk.value}"
     seen = swept.found[name]
-    assert seen.outcome is Outcome.IDENTIFIED, seen.cause
+    assert seen.outcome is SweepOutcome.IDENTIFIED, seen.cause
     assert seen.serial == swept.machines[name].serial
 
 
@@ -124,7 +124,7 @@ def test_what_a_person_must_do(swept: Swept, quirk: BmcQuirk) -> None:
 
 def test_a_wrong_password_locks_no_account(swept: Swept) -> None:
     """One login at a BMC that locks accounts."""
-    assert swept.found["stranger"].outcome is Outcome.REJECTED
+    assert swept.found["stranger"].outcome is SweepOutcome.REJECTED
     assert swept.found["stranger"].requests <= 2
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from clusterctl.edges.redfish import KnownBmcs
 from clusterctl.edges.redfish.sweep import CandidateProbe
-from clusterctl.fleet.bmc.observation import Outcome
+from clusterctl.fleet.bmc.observation import SweepOutcome
 from clusterctl.fleet.errors import CancelledError
 from clusterctl.ports import Deadline
 from tests.edges.sweep.kit import PASSWORD, QUICK, SESSIONS, Network, OneLogin, network
@@ -36,7 +36,7 @@ def test_each_vendor_in_eight_requests(tmp_path: Path, vendor: str) -> None:
     with network(tmp_path, {HOST: SHAPES[vendor](HOST, "SER0001", MAC)}) as net:
         seen = net.visit(HOST)
         bmc = net.bmcs[HOST]
-        assert seen.outcome is Outcome.IDENTIFIED, seen.cause
+        assert seen.outcome is SweepOutcome.IDENTIFIED, seen.cause
         assert (seen.serial, seen.bmc_mac) == ("SER0001", MAC)
         assert seen.identity.model
         assert seen.identity.bmc_firmware
@@ -62,7 +62,7 @@ def test_a_wrong_password_is_tried_once(net: Network) -> None:
     """One 401 at the login ends the visit: BMCs lock accounts. What the BMC shows without a login is kept."""
     net.bmcs[HOST].password = "another"
     seen = net.visit(HOST)
-    assert seen.outcome is Outcome.REJECTED
+    assert seen.outcome is SweepOutcome.REJECTED
     assert net.bmcs[HOST].logins == 1
     assert seen.greeting.vendor == "Dell"
     assert seen.serial == "DEL0001"
@@ -74,7 +74,7 @@ def test_an_ilo_that_rejects_wrongly(tmp_path: Path) -> None:
     with network(tmp_path, {HOST: hpe(HOST, "MXQ0001", MAC)}) as net:
         net.bmcs[HOST].faults = {("POST", SESSIONS): [status(401)], ("GET", f"{ROOT}/Systems"): [status(401)]}
         seen = net.visit(HOST)
-        assert (seen.outcome, seen.serial) == (Outcome.IDENTIFIED, "MXQ0001")
+        assert (seen.outcome, seen.serial) == (SweepOutcome.IDENTIFIED, "MXQ0001")
         assert net.bmcs[HOST].sessions == {}
 
 
@@ -86,7 +86,7 @@ def test_one_bmc_at_two_addresses_is_rejected_once(tmp_path: Path) -> None:
             bmc.password = "another"
         probe = CandidateProbe(net.door, OneLogin(), KnownBmcs(tmp_path / "pins"), timing=QUICK)
         both = [probe(host, Deadline.after(60)) for host in (HOST, other)]
-        assert [seen.outcome for seen in both] == [Outcome.REJECTED] * 2
+        assert [seen.outcome for seen in both] == [SweepOutcome.REJECTED] * 2
         assert HOST in both[1].cause
         assert (net.bmcs[HOST].logins, net.bmcs[other].logins) == (1, 0)
 
@@ -94,7 +94,7 @@ def test_one_bmc_at_two_addresses_is_rejected_once(tmp_path: Path) -> None:
 def test_an_unknown_certificate_gets_no_login(net: Network) -> None:
     """Without an authority and first use: vendor and fingerprint are reported, nothing secret is sent."""
     seen = net.visit(HOST, door=net.stranger)
-    assert seen.outcome is Outcome.CERTIFICATE_UNKNOWN
+    assert seen.outcome is SweepOutcome.CERTIFICATE_UNKNOWN
     assert (seen.greeting.vendor, seen.fingerprint) == ("Dell", net.presented[HOST])
     assert net.bmcs[HOST].posted == []
     assert (seen.serial, seen.bmc_mac) == (None, None), "the claims of an unproven peer prove nothing"
@@ -103,11 +103,11 @@ def test_an_unknown_certificate_gets_no_login(net: Network) -> None:
 def test_first_use_pins_what_is_a_bmc(net: Network, tmp_path: Path) -> None:
     """Where the site believes on first use the certificate is pinned, and holds from then on."""
     known = KnownBmcs(tmp_path / "pins", learn=True)
-    assert net.visit(HOST, door=net.stranger, known=known).outcome is Outcome.IDENTIFIED
+    assert net.visit(HOST, door=net.stranger, known=known).outcome is SweepOutcome.IDENTIFIED
     assert known.file(HOST).exists()
     known.file(HOST).write_text("ab" * 32)
     seen = net.visit(HOST, door=net.stranger, known=known)
-    assert seen.outcome is Outcome.CERTIFICATE_UNKNOWN
+    assert seen.outcome is SweepOutcome.CERTIFICATE_UNKNOWN
     assert seen.fingerprint == net.presented[HOST]
 
 
@@ -115,7 +115,7 @@ def test_first_use_pins_no_other_bmc(tmp_path: Path) -> None:
     """A web server without Redfish is neither pinned nor sent a password."""
     known = KnownBmcs(tmp_path / "pins", learn=True)
     with network(tmp_path, {HOST: {ROOT: {"hello": "world"}}}) as net:
-        assert net.visit(HOST, door=net.stranger, known=known).outcome is Outcome.NO_REDFISH
+        assert net.visit(HOST, door=net.stranger, known=known).outcome is SweepOutcome.NO_REDFISH
         assert net.bmcs[HOST].posted == []
     assert not known.folder.exists()
 
@@ -125,7 +125,7 @@ def test_an_expired_certificate_is_not_believed(tmp_path: Path) -> None:
     tree = {HOST: dell(HOST, "DEL0001", MAC)}
     with network(tmp_path, tree, ends=-dt.timedelta(hours=1)) as net:
         seen = net.visit(HOST)
-        assert seen.outcome is Outcome.CERTIFICATE_UNKNOWN
+        assert seen.outcome is SweepOutcome.CERTIFICATE_UNKNOWN
         assert "expired" in seen.cause
         assert net.bmcs[HOST].posted == []
 
@@ -137,7 +137,7 @@ def test_what_is_no_redfish(net: Network, answer) -> None:
     """A web page, nonsense, a redirect to another host: no login, and no traceback."""
     net.bmcs[HOST].faults = {("GET", f"{ROOT}/"): [answer] * 5}
     seen = net.visit(HOST)
-    assert seen.outcome is Outcome.NO_REDFISH
+    assert seen.outcome is SweepOutcome.NO_REDFISH
     assert seen.cause
     assert seen.remedy
     assert net.bmcs[HOST].posted == []
@@ -146,14 +146,14 @@ def test_what_is_no_redfish(net: Network, answer) -> None:
 def test_a_root_that_asks_for_a_login_gets_none(net: Network) -> None:
     """DSP0266 shows the service root without a login; a BMC that asks for a password first gets none."""
     net.bmcs[HOST].faults = {("GET", f"{ROOT}/"): [status(401)] * 5}
-    assert net.visit(HOST).outcome is Outcome.NO_REDFISH
+    assert net.visit(HOST).outcome is SweepOutcome.NO_REDFISH
     assert net.bmcs[HOST].posted == []
 
 
 def test_a_redirect_within_the_bmc_is_followed(net: Network) -> None:
     """Some send `/redfish/v1/` to another spelling of it."""
     net.bmcs[HOST].faults = {("GET", f"{ROOT}/"): [status(308, Location=ROOT)]}
-    assert net.visit(HOST).outcome is Outcome.IDENTIFIED
+    assert net.visit(HOST).outcome is SweepOutcome.IDENTIFIED
 
 
 def test_a_bmc_that_hangs(net: Network) -> None:
@@ -161,7 +161,7 @@ def test_a_bmc_that_hangs(net: Network) -> None:
     timer = FakeTimer()
     net.bmcs[HOST].faults = {("GET", f"{ROOT}/"): [timer.then(hang)]}
     seen = net.visit(HOST, deadline=Deadline.after(60, timer=timer))
-    assert seen.outcome is Outcome.NO_ANSWER
+    assert seen.outcome is SweepOutcome.NO_ANSWER
 
 
 def test_the_session_is_closed_although_time_is_up(net: Network) -> None:
@@ -169,7 +169,7 @@ def test_the_session_is_closed_although_time_is_up(net: Network) -> None:
     timer = FakeTimer()
     net.bmcs[HOST].faults = {("GET", SYSTEM): [timer.then(hang)]}
     seen = net.visit(HOST, deadline=Deadline.after(60, timer=timer))
-    assert seen.outcome is Outcome.NO_ANSWER
+    assert seen.outcome is SweepOutcome.NO_ANSWER
     assert net.bmcs[HOST].logins == 1
     assert net.bmcs[HOST].sessions == {}
 
@@ -194,7 +194,7 @@ def test_the_session_is_closed_when_the_sweep_is_stopped(net: Network) -> None:
 def test_a_dropped_connection_is_asked_again(net: Network) -> None:
     """A read that was dropped is repeated; the machine is identified."""
     net.bmcs[HOST].faults = {("GET", SYSTEM): [drop]}
-    assert net.visit(HOST).outcome is Outcome.IDENTIFIED
+    assert net.visit(HOST).outcome is SweepOutcome.IDENTIFIED
 
 
 def test_a_bmc_without_a_free_session(net: Network) -> None:
@@ -202,7 +202,7 @@ def test_a_bmc_without_a_free_session(net: Network) -> None:
     full = {"error": {"message": "maximum number of user sessions reached"}}
     net.bmcs[HOST].faults = {("POST", SESSIONS): [status(503, full)] * 9}
     seen = net.visit(HOST)
-    assert (seen.outcome, seen.cause) == (Outcome.FAILED, "the BMC has no free session")
+    assert (seen.outcome, seen.cause) == (SweepOutcome.FAILED, "the BMC has no free session")
 
 
 def test_a_machine_that_has_no_serial_yet(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_a_machine_that_has_no_serial_yet(tmp_path: Path) -> None:
     tree = openbmc(HOST, "", MAC)
     with network(tmp_path, {HOST: tree}) as net:
         seen = net.visit(HOST)
-        assert seen.outcome is Outcome.FAILED
+        assert seen.outcome is SweepOutcome.FAILED
         assert "serial" in seen.cause
         assert seen.remedy
         assert len(net.bmcs[HOST].asked) <= 8
@@ -224,5 +224,5 @@ def test_junk_in_any_resource_is_an_outcome(net: Network, junk: object) -> None:
     for path in sound:
         bmc.tree = {**sound, path: dict.fromkeys(sound[path], junk)}
         seen = net.visit(HOST)
-        assert seen.cause or seen.outcome is Outcome.IDENTIFIED
+        assert seen.cause or seen.outcome is SweepOutcome.IDENTIFIED
         assert bmc.sessions == {}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from clusterctl.fleet.bmc.observation import BmcObservation, Identity, Outcome
+from clusterctl.fleet.bmc.observation import BmcObservation, Identity, SweepOutcome
 from clusterctl.fleet.bmc.reconciliation import ConflictKind, Planned, join
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.identity import next_path, read_greeting, read_identity
@@ -67,7 +67,7 @@ def test_a_dpu_is_recognised_before_any_login() -> None:
 def test_such_a_device_is_in_no_sheet_and_at_no_planned_address() -> None:
     """It is neither sound nor unplanned; a planned address where one answers is reported as that."""
     device = BmcObservation(
-        ADDRESS, Outcome.OTHER_DEVICE, identity=Identity(serial=Serial("MT1")), cause="a DPU answers"
+        ADDRESS, SweepOutcome.OTHER_DEVICE, identity=Identity(serial=Serial("MT1")), cause="a DPU answers"
     )
     free = join([device], asked=[ADDRESS], planned=[Planned("sheet:2", "node002", "192.0.2.7", "S2")])
     assert (free.accepted, [found.kind for found in free.conflicts]) == ((), [])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from clusterctl.fleet.bmc.observation import BmcObservation, Greeting, Identity, Lease, Listed, Outcome, Planned
+from clusterctl.fleet.bmc.observation import BmcObservation, Greeting, Identity, Lease, Listed, Planned, SweepOutcome
 from clusterctl.fleet.bmc.reconciliation import ConflictKind, Reconciliation, join
 from clusterctl.fleet.node import Mac, Serial
 
@@ -20,7 +20,7 @@ def mac(last: int) -> Mac:
 
 def seen(address: str, serial: str, last: int = 0) -> BmcObservation:
     bmc_mac = mac(last or int(address.rsplit(".", 1)[1]))
-    return BmcObservation(address, Outcome.IDENTIFIED, identity=Identity(serial=Serial(serial), bmc_mac=bmc_mac))
+    return BmcObservation(address, SweepOutcome.IDENTIFIED, identity=Identity(serial=Serial(serial), bmc_mac=bmc_mac))
 
 
 def plan(name: str, address: str, serial: str = "", rack: str = "", unit: int | None = None) -> Planned:
@@ -81,21 +81,21 @@ def test_two_machines_that_changed_addresses() -> None:
 
 def test_missing_and_silent() -> None:
     """Planned where no BMC answers, and where something else does; what was not swept is not missing."""
-    web = BmcObservation(B, Outcome.NO_REDFISH, cause="HTTP 404", remedy="switch it on")
+    web = BmcObservation(B, SweepOutcome.NO_REDFISH, cause="HTTP 404", remedy="switch it on")
     found = joined([web], plan("n1", A, "S1"), plan("n2", B, "S2"), plan("far", "10.9.9.9", "S9"))
     assert kinds(found) == [ConflictKind.NOT_FOUND, ConflictKind.NO_REDFISH]
     assert [conflict.subjects[0] for conflict in found.conflicts] == ["n1", "n2"]
 
 
-@pytest.mark.parametrize("outcome", [Outcome.REJECTED, Outcome.CERTIFICATE_UNKNOWN, Outcome.NO_ANSWER])
-def test_a_bmc_that_answers_without_a_serial_is_not_missing(outcome: Outcome) -> None:
+@pytest.mark.parametrize("outcome", [SweepOutcome.REJECTED, SweepOutcome.CERTIFICATE_UNKNOWN, SweepOutcome.NO_ANSWER])
+def test_a_bmc_that_answers_without_a_serial_is_not_missing(outcome: SweepOutcome) -> None:
     """Its outcome has what is wrong; it is unknown whether its machine is gone."""
     assert joined([BmcObservation(A, outcome)], plan("n1", A, "S1")).conflicts == ()
 
 
 def test_the_claims_of_an_unproven_peer_move_no_machine() -> None:
     """The serial that a BMC without a proven certificate reports is not taken for a machine's."""
-    stranger = BmcObservation(B, Outcome.CERTIFICATE_UNKNOWN, Greeting(serial="S1", bmc_mac=mac(1)))
+    stranger = BmcObservation(B, SweepOutcome.CERTIFICATE_UNKNOWN, Greeting(serial="S1", bmc_mac=mac(1)))
     found = joined([stranger], plan("n1", A, "S1"))
     assert kinds(found) == [ConflictKind.NOT_FOUND]
     assert found.entries[0].planned is None
@@ -105,7 +105,7 @@ def test_places_from_a_list() -> None:
     """By the MAC that DHCP saw, also for a BMC without a MAC of its own; where list and plan differ, neither is believed."""
     leases = [Lease(A, mac(1), "bmc1"), Lease(B, mac(2))]
     listed = [Listed("m.csv:2", "", mac(1), "x1", "A01", 4), Listed("m.csv:3", "S2", None, "", "A02", 8)]
-    silent = BmcObservation(A, Outcome.REJECTED)
+    silent = BmcObservation(A, SweepOutcome.REJECTED)
     found = joined([silent, seen(B, "S2")], plan("n2", B, "S2", "A03", 8), leases=leases, listed=listed)
     assert [(entry.mac, entry.hostname, entry.name, entry.place) for entry in found.entries] == [
         (mac(1), "bmc1", "x1", ("A01", 4)),

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.redfish.sweep import Progress, ScanResult, TcpState, sweep
+from clusterctl.edges.redfish.sweep import ScanProgress, ScanResult, TcpState, sweep
 from clusterctl.edges.redfish.sweep.port_scan import scan_ports
-from clusterctl.fleet.bmc.observation import BmcObservation, Outcome
+from clusterctl.fleet.bmc.observation import BmcObservation, SweepOutcome
 from clusterctl.fleet.errors import CancelledError
 from clusterctl.ports import Deadline
 
@@ -107,13 +107,13 @@ def test_a_sweep_visits_each_listening_address(listening: tuple[list[str], int])
         deadline.sleep(0.02, "answering")
         with lock:
             inside.remove(host)
-        return BmcObservation(host, Outcome.IDENTIFIED)
+        return BmcObservation(host, SweepOutcome.IDENTIFIED)
 
     found = swept([*hosts[::-1], "127.79.0.50"], port, visit, at_once=2, watch=reported.append)
     assert [seen.address for seen in found.observations] == hosts
     assert max(most) <= 2
     assert (found.count(TcpState.OPEN), found.count(TcpState.CLOSED)) == (4, 1)
-    assert reported[-1] == Progress(scanned=5, open=4, probed=4)
+    assert reported[-1] == ScanProgress(scanned=5, open=4, probed=4)
 
 
 def test_a_sweep_that_is_stopped_waits_for_its_visits(listening: tuple[list[str], int]) -> None:
@@ -128,7 +128,7 @@ def test_a_sweep_that_is_stopped_waits_for_its_visits(listening: tuple[list[str]
             deadline.sleep(10, "answering")
         finally:
             closed.append(host)
-        return BmcObservation(host, Outcome.IDENTIFIED)
+        return BmcObservation(host, SweepOutcome.IDENTIFIED)
 
     with pytest.raises(CancelledError):
         swept(hosts, port, visit, cancelled, at_once=1)

@@ -9,7 +9,7 @@ import pytest
 
 from clusterctl.edges.site.sheet import read_sheet
 from clusterctl.edges.site.sheet_update import SheetUpdate, sheet_update
-from clusterctl.fleet.bmc.observation import BmcObservation, Identity, Listed, Outcome
+from clusterctl.fleet.bmc.observation import BmcObservation, Identity, Listed, SweepOutcome
 from clusterctl.fleet.bmc.reconciliation import Entry
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Mac, Serial
@@ -19,7 +19,7 @@ MAC = Mac("02:00:00:00:00:01")
 
 def entry(address: str, serial: str, *, login: str = "bmc.password", listed: Listed | None = None) -> Entry:
     observation = BmcObservation(
-        address, Outcome.IDENTIFIED, identity=Identity(serial=Serial(serial), bmc_mac=MAC), login=login
+        address, SweepOutcome.IDENTIFIED, identity=Identity(serial=Serial(serial), bmc_mac=MAC), login=login
     )
     return Entry(observation, MAC, listed=listed)
 

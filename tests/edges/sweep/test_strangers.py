@@ -12,7 +12,7 @@ import pytest
 
 from clusterctl.edges.redfish import KnownBmcs
 from clusterctl.edges.redfish.sweep import CandidateProbe
-from clusterctl.fleet.bmc.observation import Greeting, Outcome
+from clusterctl.fleet.bmc.observation import Greeting, SweepOutcome
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl.ports.logins import Login
@@ -87,7 +87,7 @@ def test_a_service_without_tls(tmp_path: Path, talk: Talk, learn: bool) -> None:
     with listening(talk) as port:
         probe = CandidateProbe(lambda host: BmcAddress(host, "", "", port), logins, known, timing=QUICK)
         seen = probe(HOST, Deadline.after(1.0))
-    assert seen.outcome in {Outcome.NO_ANSWER, Outcome.NO_REDFISH, Outcome.FAILED}
+    assert seen.outcome in {SweepOutcome.NO_ANSWER, SweepOutcome.NO_REDFISH, SweepOutcome.FAILED}
     assert seen.cause
     assert logins.asked == []
     assert not known.folder.exists()
@@ -95,9 +95,9 @@ def test_a_service_without_tls(tmp_path: Path, talk: Talk, learn: bool) -> None:
 
 @pytest.mark.parametrize(
     ("code", "outcome"),
-    [(403, Outcome.REJECTED), (400, Outcome.FAILED), (409, Outcome.FAILED), (500, Outcome.FAILED)],
+    [(403, SweepOutcome.REJECTED), (400, SweepOutcome.FAILED), (409, SweepOutcome.FAILED), (500, SweepOutcome.FAILED)],
 )
-def test_logins_that_fail_otherwise(tmp_path: Path, code: int, outcome: Outcome) -> None:
+def test_logins_that_fail_otherwise(tmp_path: Path, code: int, outcome: SweepOutcome) -> None:
     """Once, and reported literally; a password that the BMC repeats is masked."""
     echo = {"error": {"message": f"you sent {PASSWORD}"}}
     with network(tmp_path, {HOST: dell(HOST, "D1", "02:00:00:00:00:01")}) as net:
@@ -120,7 +120,7 @@ def test_a_defect_of_ours_is_one_bmcs_outcome(tmp_path: Path) -> None:
     """It does not end the sweep of five hundred others, and its words, which may hold anything, are not repeated."""
     with network(tmp_path, {HOST: dell(HOST, "D1", "02:00:00:00:00:01")}) as net:
         seen = net.visit(HOST, logins=Broken())
-    assert (seen.outcome, "ValueError" in seen.cause) == (Outcome.FAILED, True)
+    assert (seen.outcome, "ValueError" in seen.cause) == (SweepOutcome.FAILED, True)
     assert PASSWORD not in repr(seen)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.web.accounts import AccountFile
-from clusterctl.fleet.access import Role
+from clusterctl.fleet.access import UserRole
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
 from tests.web.browser import MADE, PASSWORD, QUICK
 
@@ -24,8 +24,8 @@ def file(tmp_path: Path) -> AccountFile:
 
 def test_nothing_in_the_file_opens_the_page(file: AccountFile) -> None:
     """It holds digests, and only its owner may read it."""
-    file.add_user("ada", Role.ADMIN, PASSWORD, MADE)
-    secret = file.add_token("ci", Role.VIEWER, "root", MADE, LATER)
+    file.add_user("ada", UserRole.ADMIN, PASSWORD, MADE)
+    secret = file.add_token("ci", UserRole.VIEWER, "root", MADE, LATER)
     text = file.file.read_text()
     assert PASSWORD not in text
     assert secret not in text
@@ -37,10 +37,10 @@ def test_nothing_in_the_file_opens_the_page(file: AccountFile) -> None:
 
 
 def test_a_password_is_checked(file: AccountFile) -> None:
-    file.add_user("ada", Role.ADMIN, PASSWORD, MADE)
+    file.add_user("ada", UserRole.ADMIN, PASSWORD, MADE)
     found = file.check("ada", PASSWORD)
     assert found is not None
-    assert (found.name, found.role) == ("ada", Role.ADMIN)
+    assert (found.name, found.role) == ("ada", UserRole.ADMIN)
     assert file.check("ada", PASSWORD.upper()) is None
     assert file.check("", "") is None
 
@@ -55,7 +55,7 @@ def test_the_strength_of_the_site_s_digests(tmp_path: Path) -> None:
 def test_passwords_that_are_refused(file: AccountFile, password: str) -> None:
     """Too short or too long; the error does not repeat it."""
     with pytest.raises(UsageError) as refused:
-        file.add_user("ada", Role.ADMIN, password, MADE)
+        file.add_user("ada", UserRole.ADMIN, password, MADE)
     assert not password or password not in str(refused.value)
     assert file.users() == ()
 
@@ -64,21 +64,21 @@ def test_passwords_that_are_refused(file: AccountFile, password: str) -> None:
 def test_names_that_are_refused(file: AccountFile, name: str) -> None:
     """A local user cannot have the name of one of the provider or of a token."""
     with pytest.raises(UsageError):
-        file.add_user(name, Role.ADMIN, PASSWORD, MADE)
+        file.add_user(name, UserRole.ADMIN, PASSWORD, MADE)
 
 
 def test_a_name_is_there_once(file: AccountFile) -> None:
-    file.add_user("ada", Role.ADMIN, PASSWORD, MADE)
+    file.add_user("ada", UserRole.ADMIN, PASSWORD, MADE)
     with pytest.raises(UsageError):
-        file.add_user("ada", Role.VIEWER, PASSWORD, MADE)
+        file.add_user("ada", UserRole.VIEWER, PASSWORD, MADE)
     for change in (file.remove_user, file.remove_token):
         with pytest.raises(UsageError):
             change("eve")
-    assert [user.role for user in file.users()] == [Role.ADMIN]
+    assert [user.role for user in file.users()] == [UserRole.ADMIN]
 
 
 def test_a_file_that_others_may_read_is_refused(file: AccountFile) -> None:
-    file.add_user("ada", Role.ADMIN, PASSWORD, MADE)
+    file.add_user("ada", UserRole.ADMIN, PASSWORD, MADE)
     file.file.chmod(0o644)
     with pytest.raises(UsageError) as refused:
         AccountFile(file.folder, QUICK).users()
@@ -88,7 +88,7 @@ def test_a_file_that_others_may_read_is_refused(file: AccountFile) -> None:
 @pytest.mark.parametrize("text", ["{", "[]", '{"version": 1, "users": [{"name": "x"}]}', '{"version": 2}'])
 def test_a_damaged_file_lets_no_user_in(file: AccountFile, text: str) -> None:
     """It is an error, never an empty list: an empty list would be taken for a site without users."""
-    file.add_user("ada", Role.ADMIN, PASSWORD, MADE)
+    file.add_user("ada", UserRole.ADMIN, PASSWORD, MADE)
     file.file.write_text(text)
     with pytest.raises(EnvironmentBrokenError):
         file.check("ada", PASSWORD)
@@ -100,7 +100,7 @@ def test_changes_of_two_commands_do_not_lose_each_other(file: AccountFile) -> No
 
     def add(number: int) -> None:
         start.wait()
-        AccountFile(file.folder, QUICK).add_token(f"t{number}", Role.VIEWER, "root", MADE, MADE + timedelta(days=1))
+        AccountFile(file.folder, QUICK).add_token(f"t{number}", UserRole.VIEWER, "root", MADE, MADE + timedelta(days=1))
 
     threads = [threading.Thread(target=add, args=(number,)) for number in range(8)]
     for thread in threads:

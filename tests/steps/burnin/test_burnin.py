@@ -29,7 +29,7 @@ from clusterctl.steps.burnin.plan import BurninPlan, BurninServices
 from clusterctl.steps.burnin.step import Burnin
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
-from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.executor.step import StepOutcome
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Readings
 from clusterctl_burnin.probes.ibstat import IBSTAT
@@ -177,13 +177,13 @@ def burnin_step(
     return Burnin(services, plan)
 
 
-def burnin(hosts: Hosts, count: int, strangers: Mapping[str, str] | None = None) -> dict[str, Outcome]:
+def burnin(hosts: Hosts, count: int, strangers: Mapping[str, str] | None = None) -> dict[str, StepOutcome]:
     step = burnin_step(hosts, strangers)
     outcomes = step.run(nodes(count), IntentLog(None, {}), Deadline.after(60))  # type: ignore[arg-type]
     return {outcome.node.replace("id", "n"): outcome for outcome in outcomes}
 
 
-def worst(outcome: Outcome) -> Verdict:
+def worst(outcome: StepOutcome) -> Verdict:
     return max((finding.verdict for finding in outcome.findings), key=lambda verdict: verdict.rank)
 
 
@@ -301,7 +301,7 @@ def test_two_nodes_that_cannot_be_separated_wait_for_others() -> None:
     hosts = TwoBatches(slow=frozenset({"n1"}))
     step, six = burnin_step(hosts), nodes(6)
 
-    def run(batch: Sequence[NodeState]) -> list[Outcome]:
+    def run(batch: Sequence[NodeState]) -> list[StepOutcome]:
         return list(step.run(batch, IntentLog(None, {}), Deadline.after(60)))  # type: ignore[arg-type]
 
     with ThreadPoolExecutor(2) as pool:
@@ -348,7 +348,7 @@ def test_a_named_partner_stands_in() -> None:
     assert worst(alone_with(Hosts(broken=frozenset({"n1"})))) is Verdict.INCONCLUSIVE
 
 
-def alone_with(hosts: Hosts) -> Outcome:
+def alone_with(hosts: Hosts) -> StepOutcome:
     step = burnin_step(hosts, partners=nodes(2)[1:])
     (outcome,) = step.run(nodes(1), IntentLog(None, {}), Deadline.after(60))  # type: ignore[arg-type]
     return outcome

@@ -16,7 +16,7 @@ from clusterctl.steps.burnin.campaigns import FRESH, CampaignLog, CampaignStore
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SkuLimits
 from clusterctl_burnin.campaign import Campaign, GroupTrials, Plan
 from clusterctl_burnin.hunting.model import Round, host
-from clusterctl_burnin.loads.model import Outcome
+from clusterctl_burnin.loads.model import TrialOutcome
 from tests.burnin.campaign_kit import PAIRS, PLAN, names, trial
 from tests.steps.discover.test_discover import SKU
 from tests.steps.fakes import NOW, seen
@@ -60,7 +60,7 @@ def play(
             if len(messages) == most:
                 return messages
             evidence = seen(f"{asked.number} {group}")
-            outcome = Outcome.SLOW if fails(group) else Outcome.PASSED
+            outcome = TrialOutcome.SLOW if fails(group) else TrialOutcome.PASSED
             reported = GroupTrials(
                 asked.number, group, (replace(trial(group, outcome), evidence=(evidence[0].digest,)),)
             )
@@ -90,7 +90,9 @@ def test_killed_after_any_answer_the_rest_is_measured_and_nothing_twice(book: Sq
     while (asked := straight.next()) is not None:
         for group in asked.groups:
             reported.append(
-                GroupTrials(asked.number, group, (trial(group, Outcome.SLOW if bad(group) else Outcome.PASSED),))
+                GroupTrials(
+                    asked.number, group, (trial(group, TrialOutcome.SLOW if bad(group) else TrialOutcome.PASSED),)
+                )
             )
             straight.add(reported[-1])
     assert sorted(one.group for one in (*before, *after)) == sorted(one.group for one in reported)
@@ -161,7 +163,9 @@ def test_a_node_that_was_silent_and_is_back_is_asked_again(book: SqlJournal) -> 
     assert isinstance(asked, Round)
     log.asked(asked)
     for group in asked.groups:
-        log.add(GroupTrials(1, group, (trial(group, Outcome.HUNG if bad(group) else Outcome.PASSED),)), seen())
+        log.add(
+            GroupTrials(1, group, (trial(group, TrialOutcome.HUNG if bad(group) else TrialOutcome.PASSED),)), seen()
+        )
     log.dropped(campaign.drop("node003"))
     again, log = book_of(book).open(PLAN, PAIRS, under_test(6))
     assert again.dropped == ()

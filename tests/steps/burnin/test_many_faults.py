@@ -9,7 +9,7 @@ from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.ports import Deadline, HostAddress
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.executor.step import StepOutcome
 from clusterctl_burnin.check import Area
 from clusterctl_burnin.loads.obstacles import needs_of, obstacle
 from clusterctl_burnin.registry import CHECKS, GROUP_LOADS, NODE_LOADS
@@ -50,7 +50,7 @@ class Faulty(Hosts):
         return {"argv": argv, "status": "ok", "rc": 0, "stdout": text, "stderr": "", "started": 0.0, "seconds": 1.0}
 
 
-def burned_in() -> dict[str, Outcome]:
+def burned_in() -> dict[str, StepOutcome]:
     hosts = Faulty(slow=frozenset({"n1"}))
     step = burnin_step(hosts, suite=WHOLE)
     outcomes = step.run(nodes(4), IntentLog(None, {}), Deadline.after(60))  # type: ignore[arg-type]

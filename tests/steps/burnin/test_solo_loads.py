@@ -11,7 +11,7 @@ from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.ports import Deadline, HostAddress
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.executor.step import StepOutcome
 from clusterctl_burnin.check import Expected
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.loads.node_load import NodeLoad
@@ -70,7 +70,7 @@ class Worked(Hosts):
         return {"argv": argv, "status": "ok", "rc": 0, "stdout": text, "stderr": "", "started": 0.0, "seconds": 1.0}
 
 
-def run(hosts: Hosts, count: int) -> dict[str, Outcome]:
+def run(hosts: Hosts, count: int) -> dict[str, StepOutcome]:
     step = burnin_step(hosts, suite=LOADED)
     outcomes = step.run(nodes(count), IntentLog(None, {}), Deadline.after(60))  # type: ignore[arg-type]
     return {outcome.node.replace("id", "n"): outcome for outcome in outcomes}
@@ -128,7 +128,7 @@ def test_a_partner_is_not_put_to_work_alone() -> None:
     assert "burn" not in [argv[0] for argv in hosts.done["n1"]]
 
 
-def recorded(outcome: Outcome) -> Recording:
+def recorded(outcome: StepOutcome) -> Recording:
     """The outcome's evidence, exported and read again."""
     asked = [probe for check in LOADED.checks for probe in check.probes]
     found = export(nodes(2)[1], outcome.evidence, asked)

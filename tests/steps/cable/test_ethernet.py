@@ -24,7 +24,7 @@ from clusterctl.steps.cable.ethernet import CableWithEthernet
 from clusterctl.steps.cable.lldp import LldpReader
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import SshAccess
-from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.executor.step import StepOutcome
 from tests.steps.fakes import NOW, FixedClock
 
 HEADER = "source_device,source_port,destination_device,destination_port\n"
@@ -75,9 +75,9 @@ class Proven:
     linger_s: float = 0.0
     at_once: int = 2
 
-    def run(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+    def run(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[StepOutcome]:
         for node in nodes:
-            yield Outcome(node.id, (Finding(check="cable", verdict=Verdict.PASS, code=Code.PASSED),), (SESSION,))
+            yield StepOutcome(node.id, (Finding(check="cable", verdict=Verdict.PASS, code=Code.PASSED),), (SESSION,))
 
 
 def node(name: str, host_key: str = "ssh-ed25519 AAAA") -> NodeState:
@@ -87,7 +87,7 @@ def node(name: str, host_key: str = "ssh-ed25519 AAAA") -> NodeState:
 NODES = {name: node(name) for name in ("n1", "n2", "n3", "n4")}
 
 
-Run = Callable[..., dict[str, Outcome]]
+Run = Callable[..., dict[str, StepOutcome]]
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def outcomes(tmp_path: Path) -> Iterator[Run]:
 
 def run_step(
     acts: IntentLog, shell: Hosts, names: Iterable[str], nodes: Mapping[str, NodeState] = NODES
-) -> dict[str, Outcome]:
+) -> dict[str, StepOutcome]:
     def others(wanted: Iterable[str]) -> list[NodeState]:
         return [nodes[name] for name in wanted if name in nodes]
 
@@ -107,7 +107,7 @@ def run_step(
     return {out.node.removeprefix("id-"): out for out in step.run([nodes[n] for n in names], acts, Deadline.after(60))}
 
 
-def ethernet(outcome: Outcome) -> Finding:
+def ethernet(outcome: StepOutcome) -> Finding:
     (found,) = (finding for finding in outcome.findings if finding.check == "ethernet_cable")
     return found
 

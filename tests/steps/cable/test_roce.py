@@ -26,7 +26,7 @@ from clusterctl.steps.cable.lldp import LldpReader
 from clusterctl.steps.cable.roce import CableByFabric, RoceLinks
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import SshAccess
-from clusterctl.steps.executor.step import Outcome, StepRunner
+from clusterctl.steps.executor.step import StepOutcome, StepRunner
 from tests.burnin.test_roce import IBSTAT as WITH_OTHERS
 from tests.burnin.test_roce import ROCE, ports
 from tests.steps.fakes import FixedClock
@@ -103,7 +103,7 @@ def no_infiniband() -> StepRunner:
     raise AssertionError("the InfiniBand fabric was read")
 
 
-def run(shell: Hosts, nodes: Sequence[NodeState], intents: IntentLog, plan: Any = PLAN) -> dict[str, Outcome]:
+def run(shell: Hosts, nodes: Sequence[NodeState], intents: IntentLog, plan: Any = PLAN) -> dict[str, StepOutcome]:
     skus = {"roce": SKU, "ib": IB}
     reach = SshAccess("ops", "key")
     links = RoceLinks(shell, reach, plan, skus)
@@ -112,11 +112,11 @@ def run(shell: Hosts, nodes: Sequence[NodeState], intents: IntentLog, plan: Any 
     return {out.node.removeprefix("id-"): out for out in step.run(nodes, intents, Deadline.after(60))}
 
 
-def verdicts(outcome: Outcome) -> dict[str, Verdict]:
+def verdicts(outcome: StepOutcome) -> dict[str, Verdict]:
     return {finding.check: finding.verdict for finding in outcome.findings}
 
 
-def only(outcome: Outcome, check: str) -> Finding:
+def only(outcome: StepOutcome, check: str) -> Finding:
     (found,) = (finding for finding in outcome.findings if finding.check == check)
     return found
 
@@ -181,9 +181,9 @@ class Swept:
     linger_s: float = 0.0
     at_once: int = 2
 
-    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[StepOutcome]:
         for each in nodes:
-            yield Outcome(each.id, (Finding(check="cable", verdict=Verdict.PASS, code=Code.PASSED, cause="swept"),))
+            yield StepOutcome(each.id, (Finding(check="cable", verdict=Verdict.PASS, code=Code.PASSED, cause="swept"),))
 
 
 def test_each_node_gets_the_step_of_its_fabric(intents: IntentLog) -> None:

@@ -16,7 +16,7 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
 from clusterctl.steps.configure.step import UNFINISHED, Configure, ConfigureServices
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
-from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.executor.step import StepOutcome
 from tests.steps.fakes import FakeBmc, FakeBmcs, address_of, inventory, seen
 
 
@@ -50,7 +50,7 @@ class NoActs:
 NODE = NodeState(NodeId("id1"), "n1", address="10.0.0.1", host_key="ssh-ed25519 A", location=Location("A01", 4))
 
 
-def configured(playbooks: FakePlaybooks, node: NodeState = NODE) -> Outcome:
+def configured(playbooks: FakePlaybooks, node: NodeState = NODE) -> StepOutcome:
     probe = BmcProbe(FakeBmcs({"n1": FakeBmc(inventory("S1"))}), address_of)
     step = Configure(ConfigureServices(playbooks, SshAccess("ops", "/key"), probe), "configure.yml", lambda _hosts: {})
     (outcome,) = step.run([node], NoActs(), Deadline.after(60))  # type: ignore[arg-type]

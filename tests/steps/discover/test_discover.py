@@ -16,7 +16,7 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, LogEntry
 from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.executor.step import StepOutcome
 from tests.events import data_of
 from tests.fleet.skus import H100_X8
 from tests.steps.fakes import FakeBmc, FakeBmcs, address_of, inventory, seen
@@ -29,7 +29,7 @@ class NoJournal:
     """discover must not write."""
 
 
-def discover(bmc: FakeBmc, node: NodeState = NODE, known: Mapping[str, str] | None = None) -> Outcome:
+def discover(bmc: FakeBmc, node: NodeState = NODE, known: Mapping[str, str] | None = None) -> StepOutcome:
     step = Discover(
         DiscoverServices(FakeBmcs({"n1": bmc}), address_of, lambda: known or {}), DiscoverPlan([SKU], workers=4)
     )
@@ -37,7 +37,7 @@ def discover(bmc: FakeBmc, node: NodeState = NODE, known: Mapping[str, str] | No
     return outcome
 
 
-def by_check(outcome: Outcome) -> dict[str, Finding]:
+def by_check(outcome: StepOutcome) -> dict[str, Finding]:
     return {finding.check: finding for finding in outcome.findings}
 
 

@@ -18,7 +18,7 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Claim, Deadline, Journal, Post, Power
 from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.executor.step import StepOutcome
 from tests.events import data_of
 from tests.fake_timer import FakeTimer
 from tests.steps.discover.test_discover import NODE, SKU
@@ -80,7 +80,7 @@ class Slow(FakeBmc):
 
 def discover(
     bmc: FakeBmc, book: Book, node: NodeState = NODE, *, read_only: bool = False, timer: FakeTimer | None = None
-) -> list[Outcome]:
+) -> list[StepOutcome]:
     claims = {node.id: Claim(node.id, "r1", 1)}
     acts = IntentLog(cast("Journal", book), claims)
     step = Discover(
@@ -90,7 +90,7 @@ def discover(
     return list(step.run([node], acts, Deadline.after(60, timer=timer) if timer else Deadline.after(60)))
 
 
-def verdicts(outcome: Outcome) -> dict[str, Verdict]:
+def verdicts(outcome: StepOutcome) -> dict[str, Verdict]:
     return {finding.check: finding.verdict for finding in outcome.findings}
 
 

@@ -16,7 +16,7 @@ from clusterctl.fleet.node import Gpu, Inventory, Serial, Unread
 from clusterctl.ports import Deadline, LogEntry
 from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.executor.step import StepOutcome
 from tests.fleet.skus import H100_X8
 from tests.steps.discover.test_discover import NODE, NoJournal
 from tests.steps.fakes import FakeBmc, FakeBmcs, address_of, inventory
@@ -32,14 +32,14 @@ class BmcWithoutLog(FakeBmc):
         raise UnreachableError("no answer in time", where="/redfish/v1/Systems/1/LogServices/SEL")
 
 
-def discover(bmc: FakeBmc, node: object = NODE, known: Mapping[str, str] | None = None) -> Outcome:
+def discover(bmc: FakeBmc, node: object = NODE, known: Mapping[str, str] | None = None) -> StepOutcome:
     services = DiscoverServices(FakeBmcs({"n1": bmc}), address_of, lambda: known or {})
     step = Discover(services, DiscoverPlan([SKU], workers=1))
     (outcome,) = step.run([node], IntentLog(NoJournal(), {}), Deadline.after(60))  # type: ignore[arg-type, list-item]
     return outcome
 
 
-def by_check(outcome: Outcome) -> dict[str, Finding]:
+def by_check(outcome: StepOutcome) -> dict[str, Finding]:
     return {finding.check: finding for finding in outcome.findings}
 
 

@@ -23,9 +23,9 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waves import WavePolicy
 from clusterctl.ports import Deadline
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.executor.pipeline import Observer, Pipeline, Progress
+from clusterctl.steps.executor.pipeline import Observer, Pipeline, PipelineProgress
 from clusterctl.steps.executor.recorder import Recorder
-from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.executor.step import StepOutcome
 from clusterctl.steps.executor.step_queue import LINGERS, StepLimits, StepQueue
 from tests.events import data_of, new_event
 
@@ -56,7 +56,7 @@ class FakeStep:
     batches: list[list[str]] = field(default_factory=list)
     ended: dict[str, threading.Event] = field(default_factory=dict)
 
-    def run(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+    def run(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[StepOutcome]:
         self.batches.append([node.name for node in nodes])
         if self.error is not None:
             raise self.error
@@ -78,7 +78,7 @@ class FakeStep:
                 remedy="repair",
                 deterministic=False,
             )
-            yield Outcome(node.id, (judged, *([self.extra] if self.extra else [])), (SEEN,))
+            yield StepOutcome(node.id, (judged, *([self.extra] if self.extra else [])), (SEEN,))
             if node.name in self.ended:
                 self.ended[node.name].set()
 
@@ -247,7 +247,7 @@ def test_what_may_not_repeat_is_tried_once_more_before_it_counts(book: SqlJourna
 
 def test_the_progress_of_a_machine_is_shown(book: SqlJournal) -> None:
     """A machine's messages about its install go to the listener, with the step that it is at."""
-    seen: list[Progress] = []
+    seen: list[PipelineProgress] = []
     (node,) = fleet(book, 1)
     run(book, [FakeStep(Step.DISCOVER)], [node])
     step = installs(progress="image written")
@@ -322,7 +322,7 @@ def test_cancelling_leaves_nodes_to_be_resumed(book: SqlJournal) -> None:
 
 
 class CancellingStep(FakeStep):
-    def run(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+    def run(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[StepOutcome]:
         deadline.cancelled.set()
         deadline.check("testing")
         yield from ()
@@ -348,7 +348,7 @@ class RobbedStep(FakeStep):
     robbed: str = "id1"
     book: SqlJournal | None = None
 
-    def run(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+    def run(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[StepOutcome]:
         assert self.book is not None
         if any(node.id == self.robbed for node in nodes):
             self.book.release([acts.lease.claim(NodeId(self.robbed))])
@@ -371,7 +371,7 @@ def test_a_node_that_is_stopped_is_given_back_while_the_run_goes_on(book: SqlJou
     person: list[bool] = []
 
     class Watching(FakeStep):
-        def run(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+        def run(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[StepOutcome]:
             while not person and deadline.remaining:
                 person.extend(node == "id1" for node in book.claim([NodeId("id1")], "person").granted)
             yield from super().run(nodes, acts, deadline)

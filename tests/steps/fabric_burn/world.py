@@ -19,7 +19,7 @@ from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.ports import Deadline, HostAddress, Ran
 from clusterctl.steps.fabric_burn import BurnHost
 from clusterctl_burnin.limits.methods import PairMethod
-from clusterctl_burnin.loads.model import Member
+from clusterctl_burnin.loads.model import Participant
 from tests.fake_timer import FakeTimer
 from tests.formats.infiniband.printers import ibnetdiscover, ibqueryerrors
 
@@ -126,7 +126,7 @@ class FabricWorld:
             devices = tuple(device for device, _ in sorted(ends))
             rails = {port.guid: devices.index(device) for device, port in ends}
             address = HostAddress(name, name, "root", "ssh-ed25519 A", "key")
-            found[name] = BurnHost(address, Member(name, name, devices), rails, METHOD)
+            found[name] = BurnHost(address, Participant(name, name, devices), rails, METHOD)
         return found
 
     def _address(self, host: str, device: str) -> tuple[str, int]:

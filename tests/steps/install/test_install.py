@@ -18,7 +18,7 @@ from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Deadline, InstallState, LogEntry
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.executor.step import StepOutcome
 from clusterctl.steps.install.job import INSTALLERS_NETWORK
 from clusterctl.steps.install.step import HostAccess, Install, InstallServices
 from tests.events import data_of
@@ -43,7 +43,7 @@ def install(
     *,
     bmc: FakeBmc | None = None,
     deadline: Deadline | None = None,
-) -> dict[str, Outcome]:
+) -> dict[str, StepOutcome]:
     for name in names:
         if not book.state(NodeId(f"id-{name}")).name:
             identified(book, name, f"SN-{name}")

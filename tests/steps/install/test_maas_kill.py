@@ -22,7 +22,7 @@ from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Deadline
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.executor.step import StepOutcome
 from clusterctl.steps.install.job import INSTALLERS_NETWORK
 from clusterctl.steps.install.step import Install, InstallServices
 from clusterctl_lab.emulators.maas.status import Status
@@ -91,7 +91,7 @@ def step_of(lab: Lab) -> Install:
     return Install(services, ACCESS, INSTALLERS_NETWORK, poll_s=0.01)
 
 
-def run(lab: Lab, book: SqlJournal, node: NodeId, fuse: Fuse, deadline: Deadline) -> Outcome | None:
+def run(lab: Lab, book: SqlJournal, node: NodeId, fuse: Fuse, deadline: Deadline) -> StepOutcome | None:
     """Run the step under a claim of its own. Return the outcome; None where it was killed or stopped."""
     claims = book.claim([node], f"run-{time.monotonic_ns()}").granted
     intents = KillingIntents(book, claims)

@@ -25,7 +25,7 @@ from clusterctl.fleet.finding import Observed, Verdict
 from clusterctl.fleet.node import Drive, Inventory, Mac, Nic, NodeId, Serial
 from clusterctl.ports import Deadline, InstallState, InstallStatus, InstallTarget
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.executor.step import StepOutcome
 from clusterctl.steps.install.job import INSTALLERS_NETWORK
 from clusterctl.steps.install.step import HostAccess, Install, InstallServices
 from clusterctl_lab.emulators.maas import Failure
@@ -167,7 +167,7 @@ def settings_of(site: Mapping[str, Any]) -> dict[str, Any]:
     return {**fields, "move_from_pools": tuple(site.get("move_from_pools", ()))}
 
 
-def play(lab: Lab, book: SqlJournal, case: Mapping[str, Any]) -> tuple[list[Outcome], Exception | None]:
+def play(lab: Lab, book: SqlJournal, case: Mapping[str, Any]) -> tuple[list[StepOutcome], Exception | None]:
     """Run the step to its end. Return the outcomes in their order, and what it raised."""
     prepared(lab, case)
     site = case.get("site", {})
@@ -178,7 +178,7 @@ def play(lab: Lab, book: SqlJournal, case: Mapping[str, Any]) -> tuple[list[Outc
     step = Install(services, ACCESS, INSTALLERS_NETWORK, poll_s=0.01, away_s=site.get("away_s", 60.0))
     nodes = [book.state(node) for node in discovered(book, lab)]
     intents = IntentLog(book, book.claim([node.id for node in nodes], "r").granted)
-    outcomes: list[Outcome] = []
+    outcomes: list[StepOutcome] = []
     try:
         outcomes.extend(step.run(nodes, intents, Deadline.after(120)))
     except Exception as error:  # noqa: BLE001 — the executor writes what a step raises as the reason for all its nodes
@@ -186,7 +186,7 @@ def play(lab: Lab, book: SqlJournal, case: Mapping[str, Any]) -> tuple[list[Outc
     return outcomes, None
 
 
-def install_finding(outcome: Outcome) -> tuple[Verdict, str, str, str]:
+def install_finding(outcome: StepOutcome) -> tuple[Verdict, str, str, str]:
     finding = outcome.findings[0]
     return finding.verdict, finding.code.value, finding.cause, finding.remedy
 
@@ -240,7 +240,7 @@ def check_requests(lab: Lab, expect: Mapping[str, Any]) -> None:
         assert len(orders) <= expect["powers"]
 
 
-def check_others(expect: Mapping[str, Any], outcomes: list[Outcome]) -> None:
+def check_others(expect: Mapping[str, Any], outcomes: list[StepOutcome]) -> None:
     if "others" in expect:
         *others, last = outcomes
         assert last.node == f"id-{FIRST}"

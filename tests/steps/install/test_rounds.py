@@ -15,7 +15,7 @@ from clusterctl.fleet.finding import Observed, Verdict
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Deadline, InstallState, InstallStatus, InstallTarget
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.executor.step import StepOutcome
 from clusterctl.steps.install.job import INSTALLERS_NETWORK
 from clusterctl.steps.install.step import Install, InstallServices
 from tests.fake_timer import FakeTimer
@@ -70,12 +70,12 @@ class Run:
 
     def outcomes(
         self, installer: FakeInstaller | Installers, deadline: Deadline, away_s: float = 60.0
-    ) -> list[Outcome]:
+    ) -> list[StepOutcome]:
         return list(self.running(installer, deadline, away_s))
 
     def running(
         self, installer: FakeInstaller | Installers, deadline: Deadline, away_s: float = 60.0
-    ) -> Iterator[Outcome]:
+    ) -> Iterator[StepOutcome]:
         """Yield the outcomes as the step does. With a fake timer it looks each ten of its seconds."""
         for name in self.names:
             identified(self.book, name, f"SN-{name}")

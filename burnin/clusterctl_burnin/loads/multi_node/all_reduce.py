@@ -12,7 +12,7 @@ from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.limits.methods import AllReduceMethod
 from clusterctl_burnin.loads import mpi, torch_group
 from clusterctl_burnin.loads.group_load import GroupLoad, GroupSizes, Lasts, not_led
-from clusterctl_burnin.loads.model import Answer, Command, Member, Role, Round, Trial, Tried
+from clusterctl_burnin.loads.model import Answer, Command, Participant, ProcessRole, Round, Trial, Tried
 from clusterctl_burnin.loads.nccl_outcome import Judged, outcome
 from clusterctl_burnin.probe import Probe, ProbeResult, argv_for, script
 from clusterctl_burnin.sweep import at_most
@@ -22,16 +22,16 @@ ALL_REDUCE_BUSBW_MIN = LimitKey("all_reduce_busbw_min", "GB/s")
 NAME = "all_reduce"
 
 
-def group(members: Sequence[Member], method: AllReduceMethod, user: str) -> Round:
+def group(members: Sequence[Participant], method: AllReduceMethod, user: str) -> Round:
     """Return a round of all `members`; the first one leads."""
     head = members[0]
     probe = Probe(NAME, _argv(members, method, user), timeout=float(method.timeout_seconds))
-    command = Command(Role.HEAD, argv_for(user, privileged=False), script([probe]))
+    command = Command(ProcessRole.HEAD, argv_for(user, privileged=False), script([probe]))
     return Round(NAME, tuple(members), {head.name: command}, at_most([probe]))
 
 
-def _argv(members: Sequence[Member], method: AllReduceMethod, user: str) -> tuple[str, ...]:
-    def variables(member: Member) -> Mapping[str, str]:
+def _argv(members: Sequence[Participant], method: AllReduceMethod, user: str) -> tuple[str, ...]:
+    def variables(member: Participant) -> Mapping[str, str]:
         return mpi.nccl_variables(member, member.devices, len(members))
 
     runs = mpi.mpirun(members, method.ranks_per_node, user, method.mpi_interface, variables)
@@ -65,7 +65,7 @@ def _sizes(limits: Limits) -> GroupSizes:
     return GroupSizes(method.min_nodes, method.group_nodes, method.widest_nodes)
 
 
-def _job(members: tuple[Member, ...], limits: Limits, lasts: Lasts, user: str) -> Round:
+def _job(members: tuple[Participant, ...], limits: Limits, lasts: Lasts, user: str) -> Round:
     """Return the method of the limits, or with the suite's iterations and as much more time."""
     method = lasts.stretched(limits.methods.all_reduce)
     if method.engine == "nccl_tests":

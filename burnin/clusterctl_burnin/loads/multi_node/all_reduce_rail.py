@@ -14,7 +14,7 @@ from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.limits.methods import RailMethod
 from clusterctl_burnin.loads import mpi
 from clusterctl_burnin.loads.group_load import GroupLoad, GroupSizes, Lasts, not_led
-from clusterctl_burnin.loads.model import Answer, Command, Member, Outcome, Role, Round, Trial, Tried
+from clusterctl_burnin.loads.model import Answer, Command, Participant, ProcessRole, Round, Trial, TrialOutcome, Tried
 from clusterctl_burnin.loads.nccl_outcome import Judged, outcome
 from clusterctl_burnin.probe import Probe, Readings, argv_for, script
 from clusterctl_burnin.sweep import at_most
@@ -25,19 +25,19 @@ NAME = "all_reduce_rail"
 _NO_GPU = "read nvidia-smi topo -m on the node: it does not show which GPU is nearest to the adapter"
 
 
-def rails(members: Sequence[Member], method: RailMethod, interface: str, user: str) -> Round:
+def rails(members: Sequence[Participant], method: RailMethod, interface: str, user: str) -> Round:
     """Return a round of all `members`; the first leads each rail that all have. `interface`: for MPI's messages."""
     probes = [
         Probe(_name(rail), _argv(members, rail, method, interface, user), timeout=float(method.timeout_seconds))
         for rail in range(_shared(members))
         if not _without_gpu(members, rail)
     ]
-    command = Command(Role.HEAD, argv_for(user, privileged=False), script(probes, parallel=max(1, len(probes))))
+    command = Command(ProcessRole.HEAD, argv_for(user, privileged=False), script(probes, parallel=max(1, len(probes))))
     return Round(NAME, tuple(members), {members[0].name: command}, at_most(probes, parallel=max(1, len(probes))))
 
 
-def _argv(members: Sequence[Member], rail: int, method: RailMethod, interface: str, user: str) -> tuple[str, ...]:
-    def variables(member: Member) -> Mapping[str, str]:
+def _argv(members: Sequence[Participant], rail: int, method: RailMethod, interface: str, user: str) -> tuple[str, ...]:
+    def variables(member: Participant) -> Mapping[str, str]:
         gpu = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": str(member.gpus[rail])}
         return {**mpi.nccl_variables(member, member.devices[rail : rail + 1], len(members)), **gpu}
 
@@ -45,11 +45,11 @@ def _argv(members: Sequence[Member], rail: int, method: RailMethod, interface: s
     return runs(mpi.all_reduce_perf(method.message_bytes, method.iterations))
 
 
-def _shared(members: Sequence[Member]) -> int:
+def _shared(members: Sequence[Participant]) -> int:
     return min(len(member.devices) for member in members)
 
 
-def _without_gpu(members: Sequence[Member], rail: int) -> list[str]:
+def _without_gpu(members: Sequence[Participant], rail: int) -> list[str]:
     return [m.name for m in members if rail >= len(m.gpus) or m.gpus[rail] is None]
 
 
@@ -68,7 +68,7 @@ def read(one: Round, answers: Mapping[str, Answer], limits: Limits) -> Tried:
 
 def _trials(one: Round, answer: Readings, limits: Limits) -> Iterator[Trial]:
     for bare in (m for m in one.members if not m.devices):
-        yield Trial(NAME, (bare.name,), Outcome.UNMEASURED, {}, detail="it shows no InfiniBand device")
+        yield Trial(NAME, (bare.name,), TrialOutcome.UNMEASURED, {}, detail="it shows no InfiniBand device")
     names = tuple(member.name for member in one.members)
     for rail in range(_shared(one.members)):
         result, value, detail = _outcome(one, rail, answer, limits)
@@ -88,7 +88,7 @@ def _trials(one: Round, answer: Readings, limits: Limits) -> Iterator[Trial]:
 def _outcome(one: Round, rail: int, answer: Readings, limits: Limits) -> Judged:
     lacking = _without_gpu(one.members, rail)
     if lacking:
-        return Outcome.UNMEASURED, None, f"no GPU is known to be near the adapter of {', '.join(lacking)}"
+        return TrialOutcome.UNMEASURED, None, f"no GPU is known to be near the adapter of {', '.join(lacking)}"
     nodes = len(one.members)
     return outcome(
         one.members[0].name, answer.probes.get(_name(rail)), nodes, nodes, limits[ALL_REDUCE_RAIL_BUSBW_MIN].value
@@ -100,7 +100,7 @@ def _sizes(limits: Limits) -> GroupSizes:
     return GroupSizes(method.min_nodes, method.group_nodes, method.widest_nodes)
 
 
-def _job(members: tuple[Member, ...], limits: Limits, lasts: Lasts, user: str) -> Round:
+def _job(members: tuple[Participant, ...], limits: Limits, lasts: Lasts, user: str) -> Round:
     return rails(
         members, lasts.stretched(limits.methods.all_reduce_rail), limits.methods.all_reduce.mpi_interface, user
     )

@@ -12,7 +12,7 @@ from clusterctl.fleet.errors import ParseError
 from clusterctl.formats.host.ethernet_pair import NOT_INSTALLED, EthernetPair, Iperf, parse_ethernet_pair, received_gbps
 from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.loads.group_load import GroupLoad, GroupSizes, Lasts
-from clusterctl_burnin.loads.model import Answer, Command, Member, Outcome, Role, Round, Trial, Tried
+from clusterctl_burnin.loads.model import Answer, Command, Participant, ProcessRole, Round, Trial, TrialOutcome, Tried
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError, argv_for, script
 from clusterctl_burnin.sweep import at_most
 
@@ -30,22 +30,22 @@ _NO_SPEED = "read the speed of the node's interface (ethtool); virtual interface
 _CLEAR = "let the nodes reach each other at the TCP ports 5201 and following, and end other iperf3 servers"
 
 
-def _job(members: tuple[Member, ...], limits: Limits, lasts: Lasts, user: str) -> Round:
+def _job(members: tuple[Participant, ...], limits: Limits, lasts: Lasts, user: str) -> Round:
     """Return a round of two. It lasts as long as its method sets, whatever the suite sets for InfiniBand pairs."""
     del lasts
     server, client = members
     method, argv = limits.methods.ethernet_pairs, argv_for(user, privileged=False)
     limit = 2 * method.seconds + method.timeout_seconds
 
-    def probe(member: Member, *address: str) -> Probe:
+    def probe(member: Participant, *address: str) -> Probe:
         numbers = map(str, (method.processes, method.streams, method.seconds, limit))
         command = ("ethernet-pair", member.interface or "-", *numbers, *address)
         return Probe(NAME, command, timeout=float(limit + method.timeout_seconds), max_bytes=4 << 20)
 
     probes = {server.name: probe(server), client.name: probe(client, server.address)}
     commands = {
-        server.name: Command(Role.SERVER, argv, script([probes[server.name]])),
-        client.name: Command(Role.CLIENT, argv, script([probes[client.name]])),
+        server.name: Command(ProcessRole.SERVER, argv, script([probes[server.name]])),
+        client.name: Command(ProcessRole.CLIENT, argv, script([probes[client.name]])),
     }
     return Round(NAME, (server, client), commands, at_most([probes[client.name]]))
 
@@ -58,16 +58,16 @@ def read(one: Round, answers: Mapping[str, Answer], limits: Limits) -> Tried:
         outcome, value, detail = _measured(one.members, answers, limits)
         remedy = ""
     except UnmeasuredError as error:
-        outcome, value, detail, remedy = Outcome.UNMEASURED, None, error.message, error.remedy
+        outcome, value, detail, remedy = TrialOutcome.UNMEASURED, None, error.message, error.remedy
     except ParseError as error:
-        outcome, value, detail, remedy = Outcome.UNMEASURED, None, str(error), ""
+        outcome, value, detail, remedy = TrialOutcome.UNMEASURED, None, str(error), ""
     digests = tuple(item.digest for item in evidence)
     return Tried((Trial(NAME, names, outcome, {}, None, value, detail, digests, remedy),), evidence)
 
 
 def _measured(
-    members: Sequence[Member], answers: Mapping[str, Answer], limits: Limits
-) -> tuple[Outcome, float | None, str]:
+    members: Sequence[Participant], answers: Mapping[str, Answer], limits: Limits
+) -> tuple[TrialOutcome, float | None, str]:
     """Return how the pair did. Raises `UnmeasuredError` and `ParseError` where nothing shows it."""
     ends = {member.name: _end(member, answers.get(member.name, f"{member.name} was not asked")) for member in members}
     server, client = (ends[member.name] for member in members)
@@ -88,10 +88,10 @@ def _measured(
     share = 100 * min(rates) / link
     there, back = (f"{rate:.2f} Gb/s" for rate in rates)
     detail = f"{there} to {members[0].name} and {back} back, on a link of {link:g} Gb/s"
-    return Outcome.PASSED if share >= limits[ETHERNET_PAIR_MIN].value else Outcome.SLOW, share, detail
+    return TrialOutcome.PASSED if share >= limits[ETHERNET_PAIR_MIN].value else TrialOutcome.SLOW, share, detail
 
 
-def _end(member: Member, answer: Answer) -> EthernetPair:
+def _end(member: Participant, answer: Answer) -> EthernetPair:
     if isinstance(answer, str):
         raise UnmeasuredError(f"{member.name}: {answer}")
     if not member.interface:
@@ -99,13 +99,13 @@ def _end(member: Member, answer: Answer) -> EthernetPair:
     return parse_ethernet_pair(answer.text(Probe(NAME, ("ethernet-pair",))))
 
 
-def _failed(run: Iperf) -> tuple[Outcome, None, str]:
+def _failed(run: Iperf) -> tuple[TrialOutcome, None, str]:
     """Return how a failed run counts: one that was killed hung, one that never met its server measured nothing."""
     if run.code == _TIMED_OUT:
-        return Outcome.HUNG, None, "iperf3 got no further"
+        return TrialOutcome.HUNG, None, "iperf3 got no further"
     if any(word in run.error_output for word in _NOT_MET):
         raise UnmeasuredError(f"iperf3: {run.error_output}", remedy=_CLEAR)
-    return Outcome.FAILED, None, f"iperf3: {run.error_output}"
+    return TrialOutcome.FAILED, None, f"iperf3: {run.error_output}"
 
 
 _TIMED_OUT = 124

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.loads import torch_group
 from clusterctl_burnin.loads.group_load import GroupLoad, GroupSizes, Lasts
-from clusterctl_burnin.loads.model import Answer, Member, Round, Tried
+from clusterctl_burnin.loads.model import Answer, Participant, Round, Tried
 
 NAME = "hang_hunt"
 
@@ -26,7 +26,7 @@ def _sizes(limits: Limits) -> GroupSizes:
     return GroupSizes(method.min_nodes, method.group_nodes)
 
 
-def _job(members: tuple[Member, ...], limits: Limits, lasts: Lasts, user: str) -> Round:
+def _job(members: tuple[Participant, ...], limits: Limits, lasts: Lasts, user: str) -> Round:
     method = limits.methods.hang_hunt
     seconds = lasts.hang_seconds or method.seconds
     run = torch_group.TorchRun(

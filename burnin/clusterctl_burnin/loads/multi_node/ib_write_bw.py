@@ -15,7 +15,7 @@ from clusterctl.formats.infiniband.perftest import parse_bandwidth
 from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.limits.methods import PairMethod
 from clusterctl_burnin.loads.group_load import GroupLoad, GroupSizes, Lasts
-from clusterctl_burnin.loads.model import Answer, Command, Member, Outcome, Role, Round, Trial, Tried
+from clusterctl_burnin.loads.model import Answer, Command, Participant, ProcessRole, Round, Trial, TrialOutcome, Tried
 from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status, argv_for, script
 from clusterctl_burnin.sweep import at_most
 
@@ -33,7 +33,7 @@ _BUILD = (
 _NO_GPU = "read nvidia-smi topo -m on the node: it does not show which GPU is nearest to the adapter"
 
 
-def pair(server: Member, client: Member, method: PairMethod, user: str, seconds: int | None = None) -> Round:
+def pair(server: Participant, client: Participant, method: PairMethod, user: str, seconds: int | None = None) -> Round:
     """Return a round of two: what each runs, as `user`; for `seconds`, or with the messages of the method.
 
     perftest's `-D` takes the place of `-n`, and both ends must get the same
@@ -46,8 +46,8 @@ def pair(server: Member, client: Member, method: PairMethod, user: str, seconds:
     clients = [write_probe(_name(rail), client, rail, method, Meeting(rail, server.address), seconds) for rail in rails]
     argv = argv_for(user, privileged=False)
     commands = {
-        server.name: Command(Role.SERVER, argv, script(servers, parallel=len(servers))),
-        client.name: Command(Role.CLIENT, argv, script(clients, parallel=len(clients))),
+        server.name: Command(ProcessRole.SERVER, argv, script(servers, parallel=len(servers))),
+        client.name: Command(ProcessRole.CLIENT, argv, script(clients, parallel=len(clients))),
     }
     return Round(NAME, both, commands, at_most(servers, parallel=max(1, len(servers))))
 
@@ -61,7 +61,7 @@ class Meeting:
 
 
 def write_probe(
-    name: str, member: Member, rail: int, method: PairMethod, meeting: Meeting, seconds: int | None
+    name: str, member: Participant, rail: int, method: PairMethod, meeting: Meeting, seconds: int | None
 ) -> Probe:
     """Return what one end of a flow runs, on its own device of `rail`."""
     argv = [NAME, "-d", member.devices[rail], "-p", str(FIRST_PORT + meeting.rail)]
@@ -74,7 +74,7 @@ def write_probe(
     return Probe(name, tuple(argv), timeout=float(method.timeout_seconds + (seconds or 0)), retry_on=_CONNECT_FAILED)
 
 
-def _memory(member: Member, rail: int, method: PairMethod) -> tuple[str, ...]:
+def _memory(member: Participant, rail: int, method: PairMethod) -> tuple[str, ...]:
     """Return the options for the memory of host or GPU; perftest wants the GPU before the way to it."""
     if method.gpu_memory == "none":
         return ()
@@ -82,7 +82,7 @@ def _memory(member: Member, rail: int, method: PairMethod) -> tuple[str, ...]:
     return (gpu, "--use_cuda_dmabuf") if method.gpu_memory == "dmabuf" else (gpu,)
 
 
-def without_gpu(members: Sequence[Member], rail: int, method: PairMethod) -> list[str]:
+def without_gpu(members: Sequence[Participant], rail: int, method: PairMethod) -> list[str]:
     """Return the members without the GPU that the method wants at the adapter."""
     if method.gpu_memory == "none":
         return []
@@ -103,7 +103,7 @@ def read(one: Round, answers: Mapping[str, Answer], limits: Limits) -> Tried:
 def _trials(one: Round, answers: Mapping[str, Answer], limits: Limits) -> Iterator[Trial]:
     server, client = one.members
     for bare in (m for m in one.members if not m.devices):
-        yield Trial(NAME, (bare.name,), Outcome.UNMEASURED, {}, detail="it shows no InfiniBand device")
+        yield Trial(NAME, (bare.name,), TrialOutcome.UNMEASURED, {}, detail="it shows no InfiniBand device")
     for rail, (theirs, ours) in enumerate(zip(server.devices, client.devices, strict=False)):
         judged = _judged(rail, one, answers, limits)
         probe = Probe(_name(rail), ())
@@ -124,7 +124,7 @@ def _trials(one: Round, answers: Mapping[str, Answer], limits: Limits) -> Iterat
 class Judged:
     """How a flow ended."""
 
-    outcome: Outcome
+    outcome: TrialOutcome
     value: float | None = None
     detail: str = ""
     remedy: str = ""
@@ -134,15 +134,15 @@ def _judged(rail: int, one: Round, answers: Mapping[str, Answer], limits: Limits
     lacking = without_gpu(one.members, rail, limits.methods.ib_write_bw)
     if lacking:
         detail = f"no GPU is known to be near the adapter of {', '.join(lacking)}"
-        return Judged(Outcome.UNMEASURED, detail=detail, remedy=_NO_GPU)
+        return Judged(TrialOutcome.UNMEASURED, detail=detail, remedy=_NO_GPU)
     results: dict[str, ProbeResult] = {}
     for member in one.members:
         answer = answers.get(member.name, f"{member.name} was not asked")
         if isinstance(answer, str):
-            return Judged(Outcome.UNMEASURED, detail=f"{member.name}: {answer}")
+            return Judged(TrialOutcome.UNMEASURED, detail=f"{member.name}: {answer}")
         result = answer.probes.get(_name(rail))
         if result is None or result.status is Status.MISSING:
-            return Judged(Outcome.UNMEASURED, detail=f"{member.name} has no {NAME}")
+            return Judged(TrialOutcome.UNMEASURED, detail=f"{member.name} has no {NAME}")
         results[member.name] = result
     return failure(results) or _rate(results[one.members[1].name].stdout, limits)
 
@@ -152,13 +152,13 @@ def failure(results: Mapping[str, ProbeResult]) -> Judged | None:
     without = [name for name, result in results.items() if result.rc and _WITHOUT_CUDA.search(_output(result))]
     if without:
         detail = f"{NAME} of {' and '.join(without)} is built without CUDA"
-        return Judged(Outcome.UNMEASURED, detail=detail, remedy=_BUILD)
+        return Judged(TrialOutcome.UNMEASURED, detail=detail, remedy=_BUILD)
     failed = [f"{name}: {result.error_output}" for name, result in results.items() if result.rc not in (None, 0)]
     if failed:
-        return Judged(Outcome.FAILED, detail="; ".join(failed))
+        return Judged(TrialOutcome.FAILED, detail="; ".join(failed))
     hung = [name for name, result in results.items() if result.status is Status.TIMEOUT]
     if hung:
-        return Judged(Outcome.HUNG, detail=f"{' and '.join(hung)} got no further")
+        return Judged(TrialOutcome.HUNG, detail=f"{' and '.join(hung)} got no further")
     return None
 
 
@@ -170,8 +170,8 @@ def _rate(stdout: str, limits: Limits) -> Judged:
     try:
         value = min(row.average for row in parse_bandwidth(stdout))
     except ParseError as error:
-        return Judged(Outcome.UNMEASURED, detail=str(error))
-    return Judged(Outcome.PASSED if value >= limits[IB_WRITE_BW_MIN].value else Outcome.SLOW, value)
+        return Judged(TrialOutcome.UNMEASURED, detail=str(error))
+    return Judged(TrialOutcome.PASSED if value >= limits[IB_WRITE_BW_MIN].value else TrialOutcome.SLOW, value)
 
 
 def _two(limits: Limits) -> GroupSizes:
@@ -179,7 +179,7 @@ def _two(limits: Limits) -> GroupSizes:
     return GroupSizes(2, 2)
 
 
-def _job(members: tuple[Member, ...], limits: Limits, lasts: Lasts, user: str) -> Round:
+def _job(members: tuple[Participant, ...], limits: Limits, lasts: Lasts, user: str) -> Round:
     server, client = members
     return pair(server, client, limits.methods.ib_write_bw, user, lasts.pair_seconds)
 

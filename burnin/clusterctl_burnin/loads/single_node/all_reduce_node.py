@@ -14,7 +14,7 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl_burnin.check import Area, Expected
 from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.loads import mpi
-from clusterctl_burnin.loads.model import Member, Outcome
+from clusterctl_burnin.loads.model import Participant, TrialOutcome
 from clusterctl_burnin.loads.nccl_outcome import measured
 from clusterctl_burnin.loads.node_load import NodeLoad
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
@@ -22,7 +22,7 @@ from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 ALL_REDUCE_NODE_BUSBW_MIN = LimitKey("all_reduce_node_busbw_min", "GB/s")
 
 NAME = "all_reduce_node"
-_HERE = Member("node", "localhost", ())
+_HERE = Participant("node", "localhost", ())
 _LOOK = "read nvidia-smi nvlink --status, the fabric manager's log and the kernel log; power the node off and on"
 _INSTALL = "check that the role nccl_tests has run on the node, then run the burn-in again"
 
@@ -54,21 +54,21 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         )
         return
     outcome, value, detail = measured(result.stdout, 1, expected.limits.methods.all_reduce_node.ranks, limit.value)
-    if outcome is Outcome.UNMEASURED:
+    if outcome is TrialOutcome.UNMEASURED:
         raise UnmeasuredError(detail, remedy="read the raw output in the evidence")
     causes = {
-        Outcome.PASSED: "the GPUs' all-reduce over NVLink is fast enough",
-        Outcome.SLOW: "the GPUs' all-reduce over NVLink is slow",
+        TrialOutcome.PASSED: "the GPUs' all-reduce over NVLink is fast enough",
+        TrialOutcome.SLOW: "the GPUs' all-reduce over NVLink is slow",
     }
     yield Finding(
         check=NAME,
-        verdict=Verdict.PASS if outcome is Outcome.PASSED else Verdict.FAIL,
-        code=Code.PASSED if outcome is Outcome.PASSED else Code.LOAD_SLOW,
+        verdict=Verdict.PASS if outcome is TrialOutcome.PASSED else Verdict.FAIL,
+        code=Code.PASSED if outcome is TrialOutcome.PASSED else Code.LOAD_SLOW,
         cause=causes.get(outcome, detail),
         measured=None if value is None else limit.quantity(value),
         expected=limit.at_least,
-        remedy="" if outcome is Outcome.PASSED else _LOOK,
-        deterministic=outcome is Outcome.PASSED,
+        remedy="" if outcome is TrialOutcome.PASSED else _LOOK,
+        deterministic=outcome is TrialOutcome.PASSED,
     )
 
 

@@ -17,13 +17,13 @@ from clusterctl_burnin.check import Area, Expected
 from clusterctl_burnin.fleet_stats import Bad, Metric, Sample
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.loads import mpi
-from clusterctl_burnin.loads.model import Member
+from clusterctl_burnin.loads.model import Participant
 from clusterctl_burnin.loads.node_load import NodeLoad
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
 NAME = "nccl_init"
 _BYTES = 8
-_HERE = Member("node", "localhost", ())
+_HERE = Participant("node", "localhost", ())
 _VARIABLES = {"NCCL_DEBUG": "WARN", "NCCL_IB_DISABLE": "1"}
 _LOOK = "read the kernel log and the fabric manager's log at the time of the failure; reset the GPUs or reboot the node"
 _INSTALL = "check that the role nccl_tests has run on the node, then run the burn-in again"

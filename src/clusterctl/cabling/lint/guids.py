@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from clusterctl.cabling.labels import listed, shortened
-from clusterctl.cabling.lint.plan_index import Listed, PlanIndex, Problem, ProblemKind, lines
+from clusterctl.cabling.lint.plan_index import Listed, PlanIndex, PlanProblem, ProblemKind, lines
 from clusterctl.cabling.lint.rails import host_of
 from clusterctl.cabling.names import name_ports
 from clusterctl.fleet.fabric.topology import Device, DeviceKind, Fabric
@@ -14,7 +14,7 @@ from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.node import Guid
 
 
-def name_flaws(plan: PlanIndex, fabric: Fabric) -> Iterator[Problem]:
+def name_flaws(plan: PlanIndex, fabric: Fabric) -> Iterator[PlanProblem]:
     """Yield one name on several GUIDs, a host's name on a switch and the reverse, ports that the device does not have,
     and one card's GUID under two hosts' names.
     """
@@ -33,7 +33,7 @@ def _planned(plan: PlanIndex, device: str) -> bool:
     return device in plan.hosts or device in plan.switches
 
 
-def _several(plan: PlanIndex, fabric: Fabric) -> Iterator[Problem]:
+def _several(plan: PlanIndex, fabric: Fabric) -> Iterator[PlanProblem]:
     """Yield names on several GUIDs, only where the plan has a device with the name."""
     same: dict[str, list[Device]] = defaultdict(list)
     for device in fabric.devices.values():
@@ -46,20 +46,20 @@ def _several(plan: PlanIndex, fabric: Fabric) -> Iterator[Problem]:
             guids = shortened(sorted(device.guid for device in devices))
             cause = f"{len(devices)} devices call themselves {description!r}: GUIDs {guids}"
             action = f"set the node description of each, so that {name} is one device"
-            yield Problem(ProblemKind.NAME_CONTRADICTED, cause, action, _where(plan, name), (name,))
+            yield PlanProblem(ProblemKind.NAME_CONTRADICTED, cause, action, _where(plan, name), (name,))
 
 
-def _kinds(plan: PlanIndex, fabric: Fabric, named: Mapping[Guid, str]) -> Iterator[Problem]:
+def _kinds(plan: PlanIndex, fabric: Fabric, named: Mapping[Guid, str]) -> Iterator[PlanProblem]:
     for guid, name in named.items():
         is_switch = fabric.devices[guid].kind is DeviceKind.SWITCH
         if is_switch == (name in plan.hosts):
             words = ("host", "switch") if is_switch else ("switch", "host's adapter")
             cause = f"the plan takes {name} for a {words[0]}, but GUID {guid} under that name is a {words[1]}"
             action = f"{name}: correct the name in the plan or on the device"
-            yield Problem(ProblemKind.NAME_CONTRADICTED, cause, action, _where(plan, name), (name,))
+            yield PlanProblem(ProblemKind.NAME_CONTRADICTED, cause, action, _where(plan, name), (name,))
 
 
-def _ports(plan: PlanIndex, fabric: Fabric, named: Mapping[Guid, str]) -> Iterator[Problem]:
+def _ports(plan: PlanIndex, fabric: Fabric, named: Mapping[Guid, str]) -> Iterator[PlanProblem]:
     for guid, name in named.items():
         has = fabric.devices[guid].ports
         entries = plan.switches.get(name, ())
@@ -68,10 +68,10 @@ def _ports(plan: PlanIndex, fabric: Fabric, named: Mapping[Guid, str]) -> Iterat
             ports = shortened(sorted({plan.near(entry, name).port for entry in beyond}, key=int))
             cause = f"{name} (GUID {guid}) has {has} ports, and the plan uses {ports}"
             action = f"{name}: correct the port, or the name of the device"
-            yield Problem(ProblemKind.NAME_CONTRADICTED, cause, action, lines(beyond), (name,))
+            yield PlanProblem(ProblemKind.NAME_CONTRADICTED, cause, action, lines(beyond), (name,))
 
 
-def _cards(plan: PlanIndex, fabric: Fabric, units: Mapping[Guid, PortName]) -> Iterator[Problem]:
+def _cards(plan: PlanIndex, fabric: Fabric, units: Mapping[Guid, PortName]) -> Iterator[PlanProblem]:
     """Yield adapters of one card, which is in one host, by their system image GUID."""
     hosts: dict[Guid, set[str]] = defaultdict(set)
     for guid, unit in units.items():
@@ -83,7 +83,7 @@ def _cards(plan: PlanIndex, fabric: Fabric, units: Mapping[Guid, PortName]) -> I
             cause = f"one card (system GUID {system}) is planned in {listed(sorted(names))}"
             action = "correct the node descriptions: one of these hosts carries another's name"
             where = tuple(line for name in sorted(names) for line in _where(plan, name)[:1])
-            yield Problem(ProblemKind.NAME_CONTRADICTED, cause, action, where, tuple(sorted(names)))
+            yield PlanProblem(ProblemKind.NAME_CONTRADICTED, cause, action, where, tuple(sorted(names)))
 
 
 def _where(plan: PlanIndex, name: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from clusterctl.cabling.labels import shortened
-from clusterctl.cabling.lint.plan_index import Listed, PlanIndex, Problem, ProblemKind, lines
+from clusterctl.cabling.lint.plan_index import Listed, PlanIndex, PlanProblem, ProblemKind, lines
 from clusterctl.cabling.lint.rails import leaf_rails
 from clusterctl.cabling.names import short
 from clusterctl.fleet.fabric.wiring import PortName
@@ -21,7 +21,7 @@ _End = tuple[PortName, Listed]
 """An adapter's port, and the cable that is plugged into it."""
 
 
-def host_flaws(plan: PlanIndex) -> Iterator[Problem]:
+def host_flaws(plan: PlanIndex) -> Iterator[PlanProblem]:
     """Yield hosts with fewer or more adapters than similar hosts, names that are nearly the same, and adapters on
     another rail than those of most hosts.
     """
@@ -39,7 +39,7 @@ def _pattern(name: str) -> str:
     return _DIGITS.sub("#", short(name))
 
 
-def _counts(cables: Mapping[str, list[Listed]]) -> Iterator[Problem]:
+def _counts(cables: Mapping[str, list[Listed]]) -> Iterator[PlanProblem]:
     alike: dict[str, list[str]] = defaultdict(list)
     for host in cables:
         alike[_pattern(host)].append(host)
@@ -52,16 +52,16 @@ def _counts(cables: Mapping[str, list[Listed]]) -> Iterator[Problem]:
             word = "fewer" if number < usual else "more"
             cause = f"{host} has {number} cables, {word} than {usual}, which {count} of {len(hosts)} such hosts have"
             action = f"{host}: add or correct its lines in the plan"
-            yield Problem(ProblemKind.ADAPTER_COUNT, cause, action, lines(cables[host]), (host,))
+            yield PlanProblem(ProblemKind.ADAPTER_COUNT, cause, action, lines(cables[host]), (host,))
 
 
-def _names(cables: Mapping[str, list[Listed]]) -> Iterator[Problem]:
+def _names(cables: Mapping[str, list[Listed]]) -> Iterator[PlanProblem]:
     """Yield pairs of host names that are nearly the same."""
     yield from _spelled_otherwise(cables)
     yield from _mistyped(cables)
 
 
-def _spelled_otherwise(cables: Mapping[str, list[Listed]]) -> Iterator[Problem]:
+def _spelled_otherwise(cables: Mapping[str, list[Listed]]) -> Iterator[PlanProblem]:
     """Yield names that differ in case, domain or leading zeros only."""
     plain: dict[str, list[str]] = defaultdict(list)
     for host in sorted(cables, key=natural_key):
@@ -71,7 +71,7 @@ def _spelled_otherwise(cables: Mapping[str, list[Listed]]) -> Iterator[Problem]:
             yield _similar(same[0], same[1], cables)
 
 
-def _mistyped(cables: Mapping[str, list[Listed]]) -> Iterator[Problem]:
+def _mistyped(cables: Mapping[str, list[Listed]]) -> Iterator[PlanProblem]:
     """Yield rare names that are one letter apart from another, where both have no more cables than one host has."""
     patterns = {host: _pattern(host) for host in cables}
     usual = _usual_counts(cables, patterns)
@@ -96,14 +96,14 @@ def _usual(counts: Iterable[int]) -> int:
     return Counter(counts).most_common(1)[0][0]
 
 
-def _similar(first: str, second: str, cables: Mapping[str, list[Listed]]) -> Problem:
+def _similar(first: str, second: str, cables: Mapping[str, list[Listed]]) -> PlanProblem:
     cause = (
         f"the host names {first} ({len(cables[first])} cables) and {second} ({len(cables[second])} cables) are nearly "
         "the same"
     )
     action = f"write one of them as the other if they are one host: {first} or {second}"
     where = lines([*cables[first][:2], *cables[second][:2]])
-    return Problem(ProblemKind.SIMILAR_NAMES, cause, action, where, (first, second))
+    return PlanProblem(ProblemKind.SIMILAR_NAMES, cause, action, where, (first, second))
 
 
 def _one_apart(first: str, second: str) -> bool:
@@ -117,7 +117,7 @@ def _one_apart(first: str, second: str) -> bool:
     return a[1:] == b[1:] or a[1:] == b or a == b[1:] or (a[:2] == b[1::-1] and a[2:] == b[2:])
 
 
-def _rails(plan: PlanIndex, cables: Mapping[str, list[Listed]]) -> Iterator[Problem]:
+def _rails(plan: PlanIndex, cables: Mapping[str, list[Listed]]) -> Iterator[PlanProblem]:
     """Yield adapters on another rail than those of the same name, where the plan names rails."""
     for adapter, by_rail in _by_adapter(plan, cables).items():
         usual, found = max(by_rail.items(), key=lambda item: len(item[1]))
@@ -143,9 +143,9 @@ def _by_adapter(plan: PlanIndex, cables: Mapping[str, list[Listed]]) -> Mapping[
     return found
 
 
-def _other_rail(adapter: str, rail: str, others: list[_End], usual: str) -> Problem:
+def _other_rail(adapter: str, rail: str, others: list[_End], usual: str) -> PlanProblem:
     names = tuple(end.device for end, _ in others)
     hosts = shortened(sorted(names, key=natural_key))
     cause = f"{adapter} of {hosts} is on rail {rail}, and on {usual}"
     action = f"{adapter}: correct the adapter or the rail"
-    return Problem(ProblemKind.ADAPTER_RAIL, cause, action, lines(entry for _, entry in others), names)
+    return PlanProblem(ProblemKind.ADAPTER_RAIL, cause, action, lines(entry for _, entry in others), names)

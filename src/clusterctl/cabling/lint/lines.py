@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
 from clusterctl.cabling.labels import listed, qm9700_cage, shortened
-from clusterctl.cabling.lint.plan_index import Listed, PlanIndex, Problem, ProblemKind, Rules, lines
+from clusterctl.cabling.lint.plan_index import Listed, PlanIndex, PlanProblem, PlanRules, ProblemKind, lines
 from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Location, Mac
@@ -17,7 +17,7 @@ _MODEL_PORTS = {"SB7": 36, "SB8": 36, "QM8": 40, "QM97": 64, "Q3": 144}
 """Ports by the beginning of the model's name (NVIDIA's data sheets; `M` before it is the part number's)."""
 
 
-def port_flaws(plan: PlanIndex, rules: Rules) -> Iterator[Problem]:
+def port_flaws(plan: PlanIndex, rules: PlanRules) -> Iterator[PlanProblem]:
     """Yield ports used twice, cables listed twice, self-links, host to host, port numbers, serials, MACs, places."""
     yield from _used_twice(plan)
     yield from _ends(plan)
@@ -27,7 +27,7 @@ def port_flaws(plan: PlanIndex, rules: Rules) -> Iterator[Problem]:
     yield from _places(plan)
 
 
-def _used_twice(plan: PlanIndex) -> Iterator[Problem]:
+def _used_twice(plan: PlanIndex) -> Iterator[PlanProblem]:
     """Yield the ports with several cables, and each cable that is listed several times."""
     users: dict[PortName, list[Listed]] = defaultdict(list)
     for entry in plan.listed:
@@ -43,32 +43,34 @@ def _used_twice(plan: PlanIndex) -> Iterator[Problem]:
             yield _port_twice(port, entries)
 
 
-def _cable_twice(port: PortName, entries: list[Listed]) -> Problem:
+def _cable_twice(port: PortName, entries: list[Listed]) -> PlanProblem:
     source, destination = entries[0].ends
     cause = f"the cable {source} – {destination} is listed {len(entries)} times"
-    return Problem(ProblemKind.CABLE_TWICE, cause, "keep one of the lines", lines(entries), (str(port),))
+    return PlanProblem(ProblemKind.CABLE_TWICE, cause, "keep one of the lines", lines(entries), (str(port),))
 
 
-def _port_twice(port: PortName, entries: list[Listed]) -> Problem:
+def _port_twice(port: PortName, entries: list[Listed]) -> PlanProblem:
     peers = [str(end) for entry in entries for end in entry.ends if end != port]
     cause = f"{port} has {len(entries)} cables: to {shortened(peers)}"
-    return Problem(ProblemKind.PORT_TWICE, cause, f"give {port} one cable", lines(entries), (str(port),))
+    return PlanProblem(ProblemKind.PORT_TWICE, cause, f"give {port} one cable", lines(entries), (str(port),))
 
 
-def _ends(plan: PlanIndex) -> Iterator[Problem]:
+def _ends(plan: PlanIndex) -> Iterator[PlanProblem]:
     for entry in plan.listed:
         source, destination = entry.ends
         if source.device == destination.device:
             cause = f"{source} is cabled to its own device's {destination.port}"
             action = f"{source.device}: name the other device, or take the line out"
-            yield Problem(ProblemKind.SELF_LINK, cause, action, (entry.where,), (source.device,))
+            yield PlanProblem(ProblemKind.SELF_LINK, cause, action, (entry.where,), (source.device,))
         elif source.device in plan.hosts and destination.device in plan.hosts:
             cause = f"the hosts {source} and {destination} are cabled to each other: no switch would see them"
             action = "cable each to its leaf; a switch's port is a number"
-            yield Problem(ProblemKind.HOST_TO_HOST, cause, action, (entry.where,), (source.device, destination.device))
+            yield PlanProblem(
+                ProblemKind.HOST_TO_HOST, cause, action, (entry.where,), (source.device, destination.device)
+            )
 
 
-def _numbers(plan: PlanIndex, rules: Rules) -> Iterator[Problem]:
+def _numbers(plan: PlanIndex, rules: PlanRules) -> Iterator[PlanProblem]:
     """Yield one flaw for each switch with ports that it does not have."""
     for switch, entries in plan.switches.items():
         radix, known = _radix(plan.models.get(switch, ""), rules)
@@ -81,10 +83,10 @@ def _numbers(plan: PlanIndex, rules: Rules) -> Iterator[Problem]:
             ports = shortened(sorted(wrong, key=int))
             cause = f"{switch} has ports 1 to {radix}, and the plan uses {ports}"
             action = "correct the port" if known else "correct the port, or give the number of ports by --radix"
-            yield Problem(ProblemKind.PORT_NUMBER, cause, action, lines(wrong.values()), (switch,))
+            yield PlanProblem(ProblemKind.PORT_NUMBER, cause, action, lines(wrong.values()), (switch,))
 
 
-def _radix(model: str, rules: Rules) -> tuple[int, bool]:
+def _radix(model: str, rules: PlanRules) -> tuple[int, bool]:
     """Return ports of a switch, and whether that is known."""
     if rules.radix is not None:
         return rules.radix, True
@@ -95,7 +97,7 @@ def _radix(model: str, rules: Rules) -> tuple[int, bool]:
     return _USUAL_RADIX, False
 
 
-def _serials(plan: PlanIndex) -> Iterator[Problem]:
+def _serials(plan: PlanIndex) -> Iterator[PlanProblem]:
     """Yield duplicate serials. A splitter cable has two links and one serial: both in one cage of a switch."""
     by_serial: dict[str, list[Listed]] = defaultdict(list)
     for entry in plan.listed:
@@ -106,7 +108,7 @@ def _serials(plan: PlanIndex) -> Iterator[Problem]:
             cables = listed([f"{entry.cable.source} – {entry.cable.destination}" for entry in entries[:4]])
             cause = f"the cable serial {serial} stands on {len(entries)} cables: {cables}"
             action = "read the serials on these cables again"
-            yield Problem(ProblemKind.SERIAL_TWICE, cause, action, lines(entries), (serial,))
+            yield PlanProblem(ProblemKind.SERIAL_TWICE, cause, action, lines(entries), (serial,))
 
 
 def _one_splitter(first: Listed, second: Listed) -> bool:
@@ -118,7 +120,7 @@ def _cages(entry: Listed) -> set[tuple[str, int]]:
     return {(end.device, (int(end.port) + 1) // 2) for end in entry.ends if end.port.isdigit()}
 
 
-def _macs(plan: PlanIndex) -> Iterator[Problem]:
+def _macs(plan: PlanIndex) -> Iterator[PlanProblem]:
     ports: dict[Mac, set[PortName]] = defaultdict(set)
     for draft in plan.drafts:
         for port, mac in draft.macs.items():
@@ -129,16 +131,16 @@ def _macs(plan: PlanIndex) -> Iterator[Problem]:
             entries = [entry for entry in plan.listed if same & set(entry.ends)]
             cause = f"the MAC address {mac} is that of {listed(names)}"
             action = "read the addresses of these ports again"
-            yield Problem(ProblemKind.MAC_TWICE, cause, action, lines(entries), tuple(names))
+            yield PlanProblem(ProblemKind.MAC_TWICE, cause, action, lines(entries), tuple(names))
 
 
-def _places(plan: PlanIndex) -> Iterator[Problem]:
+def _places(plan: PlanIndex) -> Iterator[PlanProblem]:
     """Yield one flaw for each device, with the first line of each place."""
     for device, places in _places_of(plan).items():
         if len(places) > 1:
             cause = f"{device} stands in {listed(str(place) for place in places)}"
             action = "give each device one rack and unit"
-            yield Problem(ProblemKind.TWO_PLACES, cause, action, tuple(places.values()), (device,))
+            yield PlanProblem(ProblemKind.TWO_PLACES, cause, action, tuple(places.values()), (device,))
 
 
 def _places_of(plan: PlanIndex) -> Mapping[str, dict[Location, str]]:
@@ -153,7 +155,7 @@ _TWIN_LABEL = re.compile(r"[0-9]+/[12]$")
 _TWIN_MODELS = ("QM97", "Q3")
 
 
-def cage_flaws(plan: PlanIndex) -> Iterator[Problem]:
+def cage_flaws(plan: PlanIndex) -> Iterator[PlanProblem]:
     """Yield for each switch labels used twice, labels of another port, cages with only one port to a host."""
     for switch, entries in plan.switches.items():
         labels = {plan.near(e, switch): e for e in entries if e.cable.cage and e.cable.labelled.device == switch}
@@ -164,30 +166,30 @@ def cage_flaws(plan: PlanIndex) -> Iterator[Problem]:
             yield from _split(plan, switch, entries)
 
 
-def _labelled_twice(switch: str, labelled: list[Listed]) -> Iterator[Problem]:
+def _labelled_twice(switch: str, labelled: list[Listed]) -> Iterator[PlanProblem]:
     counts = Counter(entry.cable.cage for entry in labelled)
     twice = sorted((cage for cage, count in counts.items() if count > 1), key=natural_key)
     if twice:
         entries = [entry for entry in labelled if entry.cable.cage in twice]
         cause = f"{switch}: several ports are labelled {shortened([f'cage {cage}' for cage in twice])}"
         action = "give each port the label that is printed at it"
-        yield Problem(ProblemKind.CAGE_TWICE, cause, action, lines(entries), (switch,))
+        yield PlanProblem(ProblemKind.CAGE_TWICE, cause, action, lines(entries), (switch,))
 
 
-def _mislabelled(switch: str, twin: list[Listed]) -> Iterator[Problem]:
+def _mislabelled(switch: str, twin: list[Listed]) -> Iterator[PlanProblem]:
     """Yield the labels against the rule, where most labels follow it; else the switch is numbered otherwise."""
     wrong = [e for e in twin if e.cable.labelled.port.isdigit() and e.cable.cage != _rule(e)]
     if wrong and 2 * len(wrong) < len(twin):
         ports = [f"port {e.cable.labelled.port} is in cage {_rule(e)}, not {e.cable.cage}" for e in wrong]
         action = "correct the cage or the port"
-        yield Problem(ProblemKind.CAGE_LABEL, f"{switch}: {shortened(ports)}", action, lines(wrong), (switch,))
+        yield PlanProblem(ProblemKind.CAGE_LABEL, f"{switch}: {shortened(ports)}", action, lines(wrong), (switch,))
 
 
 def _rule(entry: Listed) -> str:
     return qm9700_cage(int(entry.cable.labelled.port))
 
 
-def _split(plan: PlanIndex, switch: str, entries: tuple[Listed, ...]) -> Iterator[Problem]:
+def _split(plan: PlanIndex, switch: str, entries: tuple[Listed, ...]) -> Iterator[PlanProblem]:
     cages: dict[int, list[Listed]] = defaultdict(list)
     for entry in entries:
         port = plan.near(entry, switch).port
@@ -203,4 +205,4 @@ def _split(plan: PlanIndex, switch: str, entries: tuple[Listed, ...]) -> Iterato
         cause = f"{switch}: one port of cage {names} goes to a host, the other to a switch"
         action = "let both ports of a cage go the same way: they share one transceiver"
         found = [entry for pair in split.values() for entry in pair]
-        yield Problem(ProblemKind.CAGE_SPLIT, cause, action, lines(found), (switch,))
+        yield PlanProblem(ProblemKind.CAGE_SPLIT, cause, action, lines(found), (switch,))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from clusterctl.cabling.lint.guids import name_flaws
 from clusterctl.cabling.lint.hosts import host_flaws
 from clusterctl.cabling.lint.lines import cage_flaws, port_flaws
-from clusterctl.cabling.lint.plan_index import Problem, Rules, index
+from clusterctl.cabling.lint.plan_index import PlanProblem, PlanRules, index
 from clusterctl.cabling.lint.rails import leaf_rails, rail_flaws
 from clusterctl.cabling.lint.tree import island_flaws, tree_flaws
 from clusterctl.fleet.fabric.topology import Fabric
@@ -21,11 +21,11 @@ class LintResult:
 
     cables: int
     devices: int
-    flaws: tuple[Problem, ...]
+    flaws: tuple[PlanProblem, ...]
     unjudged: tuple[str, ...]
 
 
-def lint(drafts: Iterable[PlanDraft], rules: Rules, fabric: Fabric | None = None) -> LintResult:
+def lint(drafts: Iterable[PlanDraft], rules: PlanRules, fabric: Fabric | None = None) -> LintResult:
     """Return the problems of all files as one InfiniBand plan; with a fabric its GUIDs must fit the plan's names."""
     plan = index(drafts)
     flaws = [*port_flaws(plan, rules), *cage_flaws(plan)]
@@ -46,4 +46,4 @@ def lint_ethernet(drafts: Iterable[PlanDraft]) -> LintResult:
     """Return the problems of single lines: Ethernet plans have no rails and no tiers."""
     plan = index(drafts)
     devices = {end.device for entry in plan.listed for end in entry.ends}
-    return LintResult(len(plan.listed), len(devices), tuple(port_flaws(plan, Rules())), ())
+    return LintResult(len(plan.listed), len(devices), tuple(port_flaws(plan, PlanRules())), ())

@@ -38,7 +38,7 @@ class ProblemKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class PlanProblem:
     """`cause` is one sentence, `action` one line for the planner; `where` are `file:line`s, at most 50 of them."""
 
     kind: ProblemKind
@@ -49,7 +49,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class PlanRules:
     """The rules that the plan must follow.
 
     radix            ports of every switch; None if not given: the ports of the switch's model, 64 for unknown models
@@ -121,5 +121,5 @@ def _by_switch(listed: Iterable[Listed], hosts: frozenset[str]) -> dict[str, tup
 
 
 def lines(entries: Iterable[Listed]) -> tuple[str, ...]:
-    """Return where the cables are listed, as a `Problem` has it."""
+    """Return where the cables are listed, as a `PlanProblem` has it."""
     return tuple(dict.fromkeys(entry.where for entry in entries))[:_LINES_SHOWN]

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from clusterctl.cabling.labels import listed
-from clusterctl.cabling.lint.plan_index import Listed, PlanIndex, Problem, ProblemKind, lines
+from clusterctl.cabling.lint.plan_index import Listed, PlanIndex, PlanProblem, ProblemKind, lines
 from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.fleet.natural_order import natural_key
 
@@ -55,7 +55,7 @@ def leaf_rails(plan: PlanIndex) -> Mapping[str, Mapping[Rail, list[Listed]]]:
     return found
 
 
-def rail_flaws(plan: PlanIndex) -> Iterator[Problem]:
+def rail_flaws(plan: PlanIndex) -> Iterator[PlanProblem]:
     """Yield one problem where most leaves are mixed; else one for each mixed leaf, and each host on wrong rails."""
     leaves = leaf_rails(plan)
     mixed = {leaf: rails for leaf, rails in leaves.items() if len(rails) > 1}
@@ -80,21 +80,21 @@ def _main_rail(rails: Mapping[Rail, list[Listed]]) -> tuple[Rail, list[Listed]]:
     return main, [entry for rail, entries in rails.items() if rail != main for entry in entries]
 
 
-def _no_rail_plan(mixed: Mapping[str, Mapping[Rail, list[Listed]]], leaves: int) -> Problem:
+def _no_rail_plan(mixed: Mapping[str, Mapping[Rail, list[Listed]]], leaves: int) -> PlanProblem:
     entries = [entries[0] for rails in mixed.values() for entries in rails.values()]
     cause = f"{len(mixed)} of {leaves} leaves carry several rails: this is no rail-optimised plan"
     action = "put each rail on its own leaves, name the rails in a column `rail`, or lint with --any-rail"
-    return Problem(ProblemKind.MIXED_RAILS, cause, action, lines(entries), tuple(mixed))
+    return PlanProblem(ProblemKind.MIXED_RAILS, cause, action, lines(entries), tuple(mixed))
 
 
-def _mixed_leaf(leaf: str, rails: Mapping[Rail, list[Listed]]) -> Problem:
+def _mixed_leaf(leaf: str, rails: Mapping[Rail, list[Listed]]) -> PlanProblem:
     numbers = [f"{len(rails[rail])} cables of rail {rail}" for rail in sorted(rails, key=natural_key)]
     entries = [entries[0] for entries in rails.values()]
     action = f"{leaf}: keep one rail on it, or name the rails in a column `rail`"
-    return Problem(ProblemKind.MIXED_RAILS, f"{leaf} carries {listed(numbers)}", action, lines(entries), (leaf,))
+    return PlanProblem(ProblemKind.MIXED_RAILS, f"{leaf} carries {listed(numbers)}", action, lines(entries), (leaf,))
 
 
-def _stray_host(plan: PlanIndex, host: str, found: list[tuple[Listed, str, Rail]]) -> Problem:
+def _stray_host(plan: PlanIndex, host: str, found: list[tuple[Listed, str, Rail]]) -> PlanProblem:
     parts = []
     for entry, leaf, main in found:
         adapter = plan.far(entry, leaf)
@@ -106,4 +106,4 @@ def _stray_host(plan: PlanIndex, host: str, found: list[tuple[Listed, str, Rail]
         f"{host}: exchange the leaves of these adapters" if len(found) > 1 else f"{host}: put it on its own rail's leaf"
     )
     where = lines(entry for entry, _, _ in found)
-    return Problem(ProblemKind.WRONG_RAIL, f"{host}: {'; '.join(parts[:_SHOWN])}", action, where, (host, *leaves))
+    return PlanProblem(ProblemKind.WRONG_RAIL, f"{host}: {'; '.join(parts[:_SHOWN])}", action, where, (host, *leaves))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from clusterctl.cabling.labels import shortened
-from clusterctl.cabling.lint.plan_index import Listed, PlanIndex, Problem, ProblemKind, Rules, lines
+from clusterctl.cabling.lint.plan_index import Listed, PlanIndex, PlanProblem, PlanRules, ProblemKind, lines
 from clusterctl.cabling.lint.rails import leaf_rails
 from clusterctl.fleet.natural_order import natural_key
 
@@ -49,7 +49,7 @@ def _tiers(plan: PlanIndex) -> dict[str, int]:
     return tier
 
 
-def tree_flaws(plan: PlanIndex, rules: Rules) -> Iterator[Problem]:
+def tree_flaws(plan: PlanIndex, rules: PlanRules) -> Iterator[PlanProblem]:
     """Yield leaves with too few uplinks, and uneven uplinks. `island_flaws` yields leaves without any uplink."""
     tree = tree_of(plan)
     reported: set[str] = set()
@@ -62,7 +62,7 @@ def tree_flaws(plan: PlanIndex, rules: Rules) -> Iterator[Problem]:
     yield from _uneven_tiers(tree)
 
 
-def _oversubscribed(leaf: str, down: tuple[Listed, ...], up: tuple[Listed, ...], rules: Rules) -> Problem:
+def _oversubscribed(leaf: str, down: tuple[Listed, ...], up: tuple[Listed, ...], rules: PlanRules) -> PlanProblem:
     ratio = len(down) / len(up)
     cause = (
         f"{leaf}: {len(down)} cables to hosts share {len(up)} uplinks, {ratio:.3g}:1, "
@@ -70,10 +70,10 @@ def _oversubscribed(leaf: str, down: tuple[Listed, ...], up: tuple[Listed, ...],
     )
     needed = -(-len(down) // rules.oversubscription)
     action = f"{leaf}: plan {needed - len(up):g} more uplinks, or allow it by --oversubscription {ratio:.3g}"
-    return Problem(ProblemKind.OVERSUBSCRIBED, cause, action, lines(up), (leaf,))
+    return PlanProblem(ProblemKind.OVERSUBSCRIBED, cause, action, lines(up), (leaf,))
 
 
-def _uneven_pods(plan: PlanIndex, tree: Tree) -> Iterator[Problem]:
+def _uneven_pods(plan: PlanIndex, tree: Tree) -> Iterator[PlanProblem]:
     """Yield the leaves with an unusual number of links to the spines of their pod."""
     for pod in _pods(plan, tree):
         widths = _widths(plan, tree, pod)
@@ -92,7 +92,7 @@ def _widths(plan: PlanIndex, tree: Tree, pod: list[str]) -> dict[str, dict[str, 
     return {leaf: {spine: found[leaf][spine] for spine in spines} for leaf in leaves}
 
 
-def _uneven_tiers(tree: Tree) -> Iterator[Problem]:
+def _uneven_tiers(tree: Tree) -> Iterator[PlanProblem]:
     """Yield the switches above the leaves with another number of uplinks than most of their tier."""
     for level in range(2, max(tree.tier.values(), default=0)):
         switches = [switch for switch, tier in tree.tier.items() if tier == level]
@@ -101,15 +101,15 @@ def _uneven_tiers(tree: Tree) -> Iterator[Problem]:
             cause = f"{switch} has {len(tree.up[switch])} uplinks, where most switches of its tier have {number}"
             action = f"{switch}: give it as many uplinks as the others"
             entries = tree.up[switch] or tree.down[switch]
-            yield Problem(ProblemKind.UNEVEN_UPLINKS, cause, action, lines(entries), (switch,))
+            yield PlanProblem(ProblemKind.UNEVEN_UPLINKS, cause, action, lines(entries), (switch,))
 
 
-def _uneven_leaf(leaf: str, odd: Mapping[str, int], usual: int, up: tuple[Listed, ...]) -> Problem:
+def _uneven_leaf(leaf: str, odd: Mapping[str, int], usual: int, up: tuple[Listed, ...]) -> PlanProblem:
     numbers = shortened(
         [f"{count} to {spine}" for spine, count in sorted(odd.items(), key=lambda item: natural_key(item[0]))]
     )
     cause = f"{leaf}: its links to the spines are uneven: {numbers}, where {usual} is usual"
-    return Problem(ProblemKind.UNEVEN_UPLINKS, cause, f"{leaf}: plan {usual} to each", lines(up), (leaf,))
+    return PlanProblem(ProblemKind.UNEVEN_UPLINKS, cause, f"{leaf}: plan {usual} to each", lines(up), (leaf,))
 
 
 def _pods(plan: PlanIndex, tree: Tree) -> list[list[str]]:
@@ -140,7 +140,7 @@ def components(joined: Mapping[str, set[str]]) -> list[list[str]]:
     return sorted(found, key=len, reverse=True)
 
 
-def island_flaws(plan: PlanIndex, rules: Rules) -> Iterator[Problem]:
+def island_flaws(plan: PlanIndex, rules: PlanRules) -> Iterator[PlanProblem]:
     """Yield the parts of a plan that must be one network; with `separate_rails`, the parts of each rail."""
     joined = {
         switch: {other for entry in entries if (other := plan.far(entry, switch).device) not in plan.hosts} - {switch}
@@ -159,7 +159,7 @@ def island_flaws(plan: PlanIndex, rules: Rules) -> Iterator[Problem]:
         yield from _islands(plan, pieces, f"rail {rail}")
 
 
-def _islands(plan: PlanIndex, parts: list[list[str]], what: str) -> Iterator[Problem]:
+def _islands(plan: PlanIndex, parts: list[list[str]], what: str) -> Iterator[PlanProblem]:
     if len(parts) < 2:
         return
     sizes = [_size(plan, part) for part in parts]
@@ -167,12 +167,12 @@ def _islands(plan: PlanIndex, parts: list[list[str]], what: str) -> Iterator[Pro
         networks = [f"{part[0]} with {_counted(size)}" for part, size in zip(parts, sizes, strict=True)]
         cause = f"{what} is {len(parts)} separate networks: {shortened(networks, 8)}"
         action = "join them by spines, or lint with --separate-rails if each rail shall be a network of its own"
-        yield Problem(ProblemKind.ISLAND, cause, action, _where(plan, parts), tuple(part[0] for part in parts))
+        yield PlanProblem(ProblemKind.ISLAND, cause, action, _where(plan, parts), tuple(part[0] for part in parts))
         return
     for part, size in zip(parts[1:], sizes[1:], strict=True):
         cause = f"no cable joins {shortened(part)}, with {_counted(size)}, to the rest of {what}"
         action = f"plan the uplinks of {shortened(part)}"
-        yield Problem(ProblemKind.ISLAND, cause, action, _where(plan, [part]), tuple(part))
+        yield PlanProblem(ProblemKind.ISLAND, cause, action, _where(plan, [part]), tuple(part))
 
 
 def _counted(size: tuple[int, int]) -> str:

@@ -32,7 +32,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class ErrorSeries:
     """All errors of one link, both ends; `counters` names the counters."""
 
     link: str
@@ -45,7 +45,7 @@ class Series:
 class Timeline:
     """The links with the most errors, the worst first; `quiet` of `links` links added none."""
 
-    series: tuple[Series, ...]
+    series: tuple[ErrorSeries, ...]
     links: int
     quiet: int
     unread: int
@@ -70,7 +70,7 @@ def timeline(
             quiet += 1
     ranked.sort(key=lambda entry: (-entry[0], places.ordered(entry[1])))
     series = tuple(
-        Series(_name(link, places), _which(link, readings, places), total, _bars(counts, moments))
+        ErrorSeries(_name(link, places), _which(link, readings, places), total, _bars(counts, moments))
         for total, link, counts in ranked[:MOST_LINKS]
     )
     return Timeline(series, len(links), quiet, unread, moments[-1], readings[0].at)

@@ -17,7 +17,7 @@ GIVE_LOGIN = "find the BMC's password with clusterctl accounts check, then corre
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class MaasFailure:
     """`cause` in MAAS's own words, which are foreign text, bounded and without control characters."""
 
     cause: str
@@ -40,7 +40,7 @@ class Failures:
 
     def last(
         self, machines: Iterable[MaasMachine], targets: Mapping[str, InstallTarget], deadline: Deadline
-    ) -> Mapping[str, Failure]:
+    ) -> Mapping[str, MaasFailure]:
         """Return why the last attempt with each machine failed, by system id. `targets`: by system id.
 
         Machines are left out where no event names a cause.
@@ -53,7 +53,7 @@ class Failures:
             if system_id in found
         }
 
-    def since(self, cursor: int, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> Failure | None:
+    def since(self, cursor: int, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> MaasFailure | None:
         """Return why the attempt failed that began after the event `cursor`; None where no event names a cause."""
         found = self._machines.failures([machine.system_id], deadline, after=cursor).get(machine.system_id)
         return None if found is None else self._judged(machine, found, target, deadline)
@@ -64,24 +64,24 @@ class Failures:
         found: tuple[formats.MaasEvent, bool] | None,
         target: InstallTarget | None,
         deadline: Deadline,
-    ) -> Failure:
+    ) -> MaasFailure:
         cause, power = (str(found[0]), found[1]) if found is not None else (machine.message, False)
         if power:
             return self._power(machine, cause, target, deadline)
         if machine.status is NodeStatus.FAILED_DEPLOYMENT:
             line = self._curtin(machine, deadline)
-            return Failure(f"{cause} curtin: {line}" if line else cause)
-        return Failure(cause)
+            return MaasFailure(f"{cause} curtin: {line}" if line else cause)
+        return MaasFailure(cause)
 
-    def _power(self, machine: MaasMachine, cause: str, target: InstallTarget | None, deadline: Deadline) -> Failure:
+    def _power(self, machine: MaasMachine, cause: str, target: InstallTarget | None, deadline: Deadline) -> MaasFailure:
         """Return the failure of a power action. MAAS's login is read, and never kept."""
         if target is not None and (different := self._other_login(machine, target, deadline)):
-            return Failure(
+            return MaasFailure(
                 f"{OTHER_LOGIN.format(different)}; MAAS reports: {cause}",
                 FailureKind.LOGIN,
                 GIVE_LOGIN.format(machine.hostname),
             )
-        return Failure(cause, FailureKind.POWER)
+        return MaasFailure(cause, FailureKind.POWER)
 
     def _other_login(self, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> str:
         try:

@@ -14,7 +14,7 @@ from clusterctl.edges.maas import matching
 from clusterctl.edges.maas.api import MaasApi, MaasRefusedError
 from clusterctl.edges.maas.changes import Changes, put_tags
 from clusterctl.edges.maas.cloud_config import cloud_config
-from clusterctl.edges.maas.failures import Failure, Failures
+from clusterctl.edges.maas.failures import Failures, MaasFailure
 from clusterctl.edges.maas.machines import AGENT, Listing, Machines
 from clusterctl.edges.maas.matching import DEFAULT_POOL, Finder
 from clusterctl.edges.maas.rights import REMEDY, pool_rights
@@ -183,7 +183,7 @@ class MaasInstaller:
         return {target.name: self._observed(listed, target, user, failures) for target in targets}
 
     def _observed(
-        self, listed: Listing, target: InstallTarget, user: str, failures: Mapping[str, Failure]
+        self, listed: Listing, target: InstallTarget, user: str, failures: Mapping[str, MaasFailure]
     ) -> Observed[InstallStatus]:
         mine = _candidates(listed, target)
         try:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from clusterctl.edges.maas.failures import Failure
+from clusterctl.edges.maas.failures import MaasFailure
 from clusterctl.edges.maas.machines import Machines
 from clusterctl.edges.maas.settings import StateLimits
 from clusterctl.formats.maas.machines import STARTS, MaasMachine, NodeStatus
@@ -83,7 +83,7 @@ RECOMMISSIONABLE = frozenset({NodeStatus.FAILED_COMMISSIONING, NodeStatus.FAILED
 ABSENT = InstallStatus(InstallState.ABSENT, "MAAS does not know the machine")
 
 
-def status_of(machine: MaasMachine, failure: Failure | None = None) -> InstallStatus:
+def status_of(machine: MaasMachine, failure: MaasFailure | None = None) -> InstallStatus:
     """Return where the machine is. The detail of a failure is what MAAS keeps as its reason, else the last event.
 
     No drives: commissioning lists them, and reads nothing of what is on them.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from clusterctl.edges.pxe.answers import AnswerJob, Series, debian, network_files, ubuntu
+from clusterctl.edges.pxe.answers import AnswerJob, ReleaseSeries, debian, network_files, ubuntu
 from clusterctl.edges.pxe.attempt import Attempt, AttemptState, BootFiles, Payload
 from clusterctl.edges.pxe.attempt_store import for_card, new_token
 from clusterctl.edges.pxe.overlay import OverlayHost, overlay
@@ -160,7 +160,7 @@ def by_dhcp(*macs: Mac) -> Mapping[str, str]:
     }
 
 
-SERIES = {"jammy": Series.JAMMY, "noble": Series.NOBLE, "bookworm": Series.BOOKWORM}
+SERIES = {"jammy": ReleaseSeries.JAMMY, "noble": ReleaseSeries.NOBLE, "bookworm": ReleaseSeries.BOOKWORM}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from clusterctl.edges.redfish.pins import KnownBmcs
-from clusterctl.edges.redfish.session import Access, Session
+from clusterctl.edges.redfish.session import RedfishAccess, RedfishSession
 from clusterctl.edges.redfish.write import Attempt, ReplyKind
 from clusterctl.fleet.bmc.accounts import Account, AccountSight, Trust
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, ParseError, PasswordChangeError
@@ -29,7 +29,13 @@ class Accounts:
     """
 
     def __init__(
-        self, session: Session, access: Access, known: KnownBmcs | None, *, given: BmcAddress, reached: BmcAddress
+        self,
+        session: RedfishSession,
+        access: RedfishAccess,
+        known: KnownBmcs | None,
+        *,
+        given: BmcAddress,
+        reached: BmcAddress,
     ) -> None:
         self._session = session
         self._access = access

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from clusterctl.edges.redfish.session import Session
+from clusterctl.edges.redfish.session import RedfishSession
 from clusterctl.edges.redfish.timing import Timing
 from clusterctl.edges.redfish.write import Change, Read, Reading, Writer
 from clusterctl.fleet.bmc.logs import LogArchive
@@ -24,7 +24,7 @@ _REMEDY = "look at the BIOS by hand: another setting or a pending job may preven
 class BiosSettings:
     """BIOS attributes of machine `serial` through one session. `steps` records requests and readings."""
 
-    def __init__(self, session: Session, timing: Timing, serial: Serial) -> None:
+    def __init__(self, session: RedfishSession, timing: Timing, serial: Serial) -> None:
         self._session = session
         self._timing = timing
         self._writer = Writer(session, timing, serial)
@@ -74,7 +74,7 @@ class BiosSettings:
 class LogClearer:
     """The event logs of one machine through one session. `steps` records requests and readings."""
 
-    def __init__(self, session: Session, timing: Timing) -> None:
+    def __init__(self, session: RedfishSession, timing: Timing) -> None:
         self._session = session
         self._timing = timing
         self.steps: list[str] = []

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from clusterctl.edges.redfish.quirks import STANDARD, Quirks, quirks_of
-from clusterctl.edges.redfish.session import Session
+from clusterctl.edges.redfish.session import RedfishSession
 from clusterctl.edges.redfish.timing import Timing
 from clusterctl.edges.redfish.write import Change, NotDoneError, Read, Reading, Writer, more_specific
 from clusterctl.fleet.bmc.boot import BootOnce, check_uri
@@ -26,7 +26,7 @@ _READINGS = 2
 class BootOverride:
     """Boot override of machine `serial` through one session. `steps` records requests and readings."""
 
-    def __init__(self, session: Session, timing: Timing, serial: Serial) -> None:
+    def __init__(self, session: RedfishSession, timing: Timing, serial: Serial) -> None:
         self._session = session
         self._timing = timing
         self._writer = Writer(session, timing, serial)
@@ -98,7 +98,7 @@ class BootOverride:
 class VirtualMedia:
     """Virtual drives of machine `serial` through one session. `steps` records requests and readings."""
 
-    def __init__(self, session: Session, timing: Timing, serial: Serial) -> None:
+    def __init__(self, session: RedfishSession, timing: Timing, serial: Serial) -> None:
         self._session = session
         self._timing = timing
         self._writer = Writer(session, timing, serial)

@@ -16,7 +16,7 @@ from clusterctl.edges.redfish.boot import BootOverride, VirtualMedia
 from clusterctl.edges.redfish.pins import KnownBmcs
 from clusterctl.edges.redfish.power import PowerOnStagger, PowerSwitch, at_once, power_of
 from clusterctl.edges.redfish.screen import read_screen
-from clusterctl.edges.redfish.session import Access, Session
+from clusterctl.edges.redfish.session import RedfishAccess, RedfishSession
 from clusterctl.edges.redfish.timing import Timing
 from clusterctl.edges.redfish.update import FirmwareUpdate
 from clusterctl.fleet.bmc.accounts import Account, AccountSight, same
@@ -46,7 +46,7 @@ class _Shared:
     """What all clients of one run share."""
 
     clock: Clock
-    access: Access
+    access: RedfishAccess
     known: KnownBmcs | None
     stagger: PowerOnStagger | None
     origin: Origin
@@ -71,7 +71,7 @@ class RedfishBmcs:
         read_only: bool = False,
         origin: Origin = Origin.REAL,
     ) -> None:
-        access = Access(timing or Timing(), read_only=read_only)
+        access = RedfishAccess(timing or Timing(), read_only=read_only)
         self._shared = _Shared(clock, access, known, stagger, origin)
 
     def open(self, address: BmcAddress, deadline: Deadline) -> BmcClient:
@@ -95,7 +95,7 @@ class _RedfishClient:
         self._pinned_now: tuple[str, ...] = ()
         self.took_former = False
         self._redact = Redaction([address.password, *(address.former or ())[1:]])
-        self._session: Session
+        self._session: RedfishSession
 
     def __enter__(self) -> Self:
         with self._located():

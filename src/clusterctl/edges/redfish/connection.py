@@ -52,7 +52,7 @@ logging.getLogger("redfish.rest.v1").disabled = True  # its debug and info lines
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class RefusalMessage:
     """One message of a refusal (`@Message.ExtendedInfo`), without our secrets, which a BMC may repeat."""
 
     id: str
@@ -75,7 +75,7 @@ class Reply:
     status: int
     content: bytes
     headers: Mapping[str, str]
-    messages: tuple[Message, ...] = ()
+    messages: tuple[RefusalMessage, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -105,7 +105,7 @@ class Reply:
         parsed = _parsed(self.content)
         return {} if isinstance(parsed, Unreadable) else parsed
 
-    def message(self, key: str) -> Message | None:
+    def message(self, key: str) -> RefusalMessage | None:
         """Return the first message with this key."""
         return next((message for message in self.messages if message.key == key), None)
 
@@ -272,7 +272,7 @@ class Connection:
         return Reply(response.status, response.read, headers, messages)
 
 
-def messages_of(response: RestResponse, redact: Redaction) -> tuple[Message, ...]:
+def messages_of(response: RestResponse, redact: Redaction) -> tuple[RefusalMessage, ...]:
     """Return the messages of a refusal; a body that has none, or is garbled, is no error: the status stands."""
     try:
         read_json(response.read, _REFUSAL)
@@ -285,7 +285,7 @@ def messages_of(response: RestResponse, redact: Redaction) -> tuple[Message, ...
             arguments = item.get("MessageArgs")
             texts = [text for text in arguments if isinstance(text, str)] if isinstance(arguments, list) else []
             id_, text = (_shown(str(item.get(key, "")), redact) for key in ("MessageId", "Message"))
-            messages.append(Message(id_, text, tuple(_shown(one, redact) for one in texts[:_MESSAGES])))
+            messages.append(RefusalMessage(id_, text, tuple(_shown(one, redact) for one in texts[:_MESSAGES])))
     return tuple(messages)
 
 

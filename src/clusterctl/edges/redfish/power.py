@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
-from clusterctl.edges.redfish.session import Session
+from clusterctl.edges.redfish.session import RedfishSession
 from clusterctl.edges.redfish.timing import Timing
 from clusterctl.edges.redfish.write import Change, NotAppliedError, NotDoneError, Reading, RefusedError, Writer
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, OutcomeUnknownError, UsageError
@@ -89,7 +89,7 @@ class PowerOnStagger:
 class PowerSwitch:
     """Power of one machine through one session. `steps` records requests and readings, for the evidence."""
 
-    def __init__(self, session: Session, timing: Timing, permit: Permit = at_once) -> None:
+    def __init__(self, session: RedfishSession, timing: Timing, permit: Permit = at_once) -> None:
         self._session = session
         self._timing = timing
         self._permit = permit

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 from functools import partial
 
-from clusterctl.edges.redfish.session import Session
+from clusterctl.edges.redfish.session import RedfishSession
 from clusterctl.fleet.bmc.screen import MAX_PICTURE, Screen, console, picture
 from clusterctl.fleet.errors import CancelledError, ClusterctlError
 from clusterctl.formats.redfish.screen import PICTURE, read_screen_source
@@ -22,7 +22,7 @@ _BODY = {"FileType": "ServerScreenShot"}
 _DELL = "dell"
 
 
-def read_screen(session: Session, deadline: Deadline) -> Screen | None:
+def read_screen(session: RedfishSession, deadline: Deadline) -> Screen | None:
     """Return what the machine shows now; None where the BMC does not give it."""
     try:
         ask = partial(read_screen_source, dell=session.quirks.vendor == _DELL)

@@ -68,7 +68,7 @@ class Expansions:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class RedfishAccess:
     """What all sessions of a run share.
 
     rejections   the credentials that BMCs have rejected
@@ -81,7 +81,9 @@ class Access:
     expansions: Expansions = field(default_factory=Expansions)
     read_only: bool = False
 
-    def open(self, address: BmcAddress, deadline: Deadline, *, for_accounts: bool = False) -> tuple[Session, bool]:
+    def open(
+        self, address: BmcAddress, deadline: Deadline, *, for_accounts: bool = False
+    ) -> tuple[RedfishSession, bool]:
         """Return an open session, and whether it needed the address's former credentials.
 
         The former ones are tried only where the BMC rejects the others: one wrong try (two at BMCs known for wrong
@@ -102,8 +104,8 @@ class Access:
         session.redact.add([address.password])
         return session, True
 
-    def _open(self, address: BmcAddress, deadline: Deadline, *, doubtful: bool, for_accounts: bool) -> Session:
-        session = Session(address, deadline, self, doubtful=doubtful)
+    def _open(self, address: BmcAddress, deadline: Deadline, *, doubtful: bool, for_accounts: bool) -> RedfishSession:
+        session = RedfishSession(address, deadline, self, doubtful=doubtful)
         try:
             try:
                 session.open(deadline)
@@ -117,7 +119,7 @@ class Access:
         return session
 
 
-class Session:
+class RedfishSession:
     """`open` logs in, `close` logs out; in between `read`, `walk` and `write`. `redact` takes its secrets out of texts.
 
     `logins` counts the logins of this session: what was proven after one login holds until the next. `root` is the
@@ -128,7 +130,7 @@ class Session:
         self,
         address: BmcAddress,
         deadline: Deadline,
-        access: Access,
+        access: RedfishAccess,
         root: Mapping[str, Any] | None = None,
         *,
         doubtful: bool = False,

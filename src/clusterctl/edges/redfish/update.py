@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any, BinaryIO
 
 from clusterctl.edges.redfish.connection import BUSY, Reply
-from clusterctl.edges.redfish.session import Session
+from clusterctl.edges.redfish.session import RedfishSession
 from clusterctl.edges.redfish.timing import Timing
 from clusterctl.edges.redfish.upload import multipart, plain
 from clusterctl.edges.redfish.write import RefusedError, require_machine
@@ -25,7 +25,7 @@ _NOTHING_DONE = frozenset({401, 406})
 class FirmwareUpdate:
     """Firmware of machine `serial` through one session. `steps` records requests and readings."""
 
-    def __init__(self, session: Session, timing: Timing, serial: Serial) -> None:
+    def __init__(self, session: RedfishSession, timing: Timing, serial: Serial) -> None:
         self._session = session
         self._timing = timing
         self._serial = serial

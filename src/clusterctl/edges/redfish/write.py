@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from clusterctl.edges.redfish.connection import BUSY, Body, Method, Reply
 from clusterctl.edges.redfish.quirks import Quirks
-from clusterctl.edges.redfish.session import Session
+from clusterctl.edges.redfish.session import RedfishSession
 from clusterctl.edges.redfish.timing import Timing
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, UnreachableError
 from clusterctl.fleet.node import Serial
@@ -214,7 +214,7 @@ class Change:
 class Writer:
     """Changes machine `serial` through one session. `steps` records requests and readings, for the evidence."""
 
-    def __init__(self, session: Session, timing: Timing, serial: Serial) -> None:
+    def __init__(self, session: RedfishSession, timing: Timing, serial: Serial) -> None:
         self._session = session
         self._timing = timing
         self._serial = serial

@@ -2,5 +2,6 @@
 
 from clusterctl.edges.scheduler.commands import CommandScheduler, ListedScheduler
 from clusterctl.edges.scheduler.slurm import SlurmScheduler
+from clusterctl.edges.scheduler.slurm_jobs import SlurmJobs
 
-__all__ = ["CommandScheduler", "ListedScheduler", "SlurmScheduler"]
+__all__ = ["CommandScheduler", "ListedScheduler", "SlurmJobs", "SlurmScheduler"]

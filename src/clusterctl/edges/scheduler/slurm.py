@@ -23,7 +23,7 @@ SECONDS = 120.0
 """sinfo(1) itself tries for a minute to reach a controller that does not answer."""
 ENVIRONMENT = ("SLURM_CONF", "SLURM_CONF_SERVER")
 REMEDY = "run sinfo by hand as the user of clusterctl, and correct what it reports"
-_LACKING = "apt-get install slurm-client, or name the host that has it in nightly.scheduler.ssh"
+LACKING = "apt-get install slurm-client, or name the host that has it in nightly.scheduler.ssh"
 _SSH = ("ssh", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=15")
 _IDLE = frozenset({"idle"})
 _OUT = frozenset({"drained", "down", "drained*", "maint", "reserved", "powered_down", "powering_down", "reboot"})
@@ -104,13 +104,21 @@ class SlurmScheduler:
         self._run(("scontrol", "update", f"NodeName={','.join(nodes)}", *settings), deadline)
 
     def _run(self, argv: Sequence[str], deadline: Deadline) -> ProcessResult:
-        full = (*_SSH, "--", self.ssh, shlex.join(argv)) if self.ssh else tuple(argv)
-        ran = run(full, deadline.within(SECONDS), Surroundings(missing=_LACKING, inherited=ENVIRONMENT))
+        ran = run(
+            on_slurm_host(self.ssh, argv),
+            deadline.within(SECONDS),
+            Surroundings(missing=LACKING, inherited=ENVIRONMENT),
+        )
         if ran.exit_status != 0:
             printed = " ".join((ran.stderr or ran.stdout).split())[-300:]
             where = f"{argv[0]} on {self.ssh}" if self.ssh else argv[0]
             raise EdgeError(f"exit status {ran.exit_status}: {printed or 'no message'}", where=where, remedy=REMEDY)
         return ran
+
+
+def on_slurm_host(ssh: str, argv: Sequence[str]) -> tuple[str, ...]:
+    """Return the command that runs `argv` on the host with Slurm's tools: `ssh`, or this one where it is empty."""
+    return (*_SSH, "--", ssh, shlex.join(argv)) if ssh else tuple(argv)
 
 
 def occupancy(node: SlurmNode) -> Occupancy:

@@ -13,8 +13,8 @@ from clusterctl.edges.resources import resource
 from clusterctl.edges.site.load import Site
 from clusterctl.edges.site.textfile import read_text, read_yaml
 from clusterctl.fleet.errors import EnvironmentBrokenError, ParseError, UsageError
-from clusterctl.fleet.roles.problems import Problem, unknown_names, unknown_role, wrong_choice, wrong_variables
-from clusterctl.fleet.roles.selection import Group, Member, RequestedRoles, recommended_section
+from clusterctl.fleet.roles.problems import RoleProblem, unknown_names, unknown_role, wrong_choice, wrong_variables
+from clusterctl.fleet.roles.selection import Group, GroupMember, RequestedRoles, recommended_section
 from clusterctl.fleet.roles.specification import Roles
 from clusterctl.formats.site.role_specs import Place, parse_placement, parse_role
 from clusterctl.formats.site.yaml_document import PathKey
@@ -74,7 +74,7 @@ def check_roles(site: Site) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Located:
-    problem: Problem
+    problem: RoleProblem
     where: str
 
 
@@ -82,7 +82,7 @@ def _problems(site: Site, requested: RequestedRoles, roles: Roles) -> Iterator[_
     yield from _in_lists(site, requested, roles)
     yield from _in_groups(site, requested)
     given = GIVEN | site.settings.configure.secrets.keys()
-    reported: set[Problem] = set()
+    reported: set[RoleProblem] = set()
     for indices, names in _kinds_of_nodes(site, requested):
         for problem in wrong_choice(requested.of(indices), frozenset(given), roles):
             if problem in reported:
@@ -90,7 +90,7 @@ def _problems(site: Site, requested: RequestedRoles, roles: Roles) -> Iterator[_
             reported.add(problem)
             text = problem.text + (f" (on {_some(names)})" if indices else "")
             yield _Located(
-                Problem(problem.about, text, problem.remedy), _where_role(site, requested, problem.about, indices)
+                RoleProblem(problem.about, text, problem.remedy), _where_role(site, requested, problem.about, indices)
             )
 
 
@@ -122,7 +122,7 @@ def _in_groups(site: Site, requested: RequestedRoles) -> Iterator[_Located]:
                 if name in known[field] or (field == "nodes" and fnmatch.filter(known[field], name)):
                     continue
                 near = ", ".join(known[field][:NAMED])
-                problem = Problem(name, f"none of the site's {field} is {name!r}", f"they are {near} …")
+                problem = RoleProblem(name, f"none of the site's {field} is {name!r}", f"they are {near} …")
                 yield _Located(problem, site.where("configure", "groups", index, field, number))
 
 
@@ -141,7 +141,7 @@ def _kinds_of_nodes(site: Site, requested: RequestedRoles) -> Iterator[tuple[tup
     kinds: dict[tuple[int, ...], list[str]] = {} if site.nodes else {(): []}
     for node in site.nodes:
         for sku in skus:
-            indices = requested.choose(Member(node.name, node.rack, sku)).groups
+            indices = requested.choose(GroupMember(node.name, node.rack, sku)).groups
             kinds.setdefault(indices, []).append(node.name)
     yield from sorted(kinds.items())
 

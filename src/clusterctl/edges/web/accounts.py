@@ -25,7 +25,7 @@ from pydantic import TypeAdapter, ValidationError
 from clusterctl.edges.disk import disk_explained, write_over
 from clusterctl.edges.redaction import KNOWN
 from clusterctl.edges.site.secrets import private_text
-from clusterctl.fleet.access import ApiToken, Role, WebUser, new_password, user_name
+from clusterctl.fleet.access import ApiToken, UserRole, WebUser, new_password, user_name
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
 
 N = TypeVar("N", WebUser, ApiToken)
@@ -92,7 +92,7 @@ class AccountFile:
         digest = _digest(secret)
         return next((one for one in self.tokens() if secrets.compare_digest(one.digest, digest)), None)
 
-    def add_user(self, name: str, role: Role, password: str, now: datetime) -> None:
+    def add_user(self, name: str, role: UserRole, password: str, now: datetime) -> None:
         """Add a user. Raises `UsageError` where the name is taken."""
         user = WebUser(name=user_name(name), role=role, digest=self._hash(password), changed_at=now)
 
@@ -121,7 +121,7 @@ class AccountFile:
 
         self._change(change)
 
-    def add_token(self, name: str, role: Role, made_by: str, now: datetime, expires_at: datetime) -> str:
+    def add_token(self, name: str, role: UserRole, made_by: str, now: datetime, expires_at: datetime) -> str:
         """Return the text of the new token: it is not kept, and cannot be read again."""
         secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
         KNOWN.add([secret])

@@ -22,7 +22,7 @@ from joserfc.jwk import KeySet
 from joserfc.jwt import JWTClaimsRegistry
 
 from clusterctl.edges.tls import Trust, TrustingAdapter, causes, distrust
-from clusterctl.fleet.access import Identity, Role
+from clusterctl.fleet.access import Identity, UserRole
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, ParseError, PrivilegeError, UnreachableError
 from clusterctl.fleet.peer_text import visible_line
 from clusterctl.formats.peer_json import JsonLimits, read_json
@@ -188,7 +188,7 @@ class OidcProvider:
         values = claims.get(self.settings.role_claim)
         groups = {values} if isinstance(values, str) else {one for one in values or () if isinstance(one, str)}
         roles = self.settings.roles
-        by_role = {Role.ADMIN: roles.admin, Role.OPERATOR: roles.operator, Role.VIEWER: roles.viewer}
+        by_role = {UserRole.ADMIN: roles.admin, UserRole.OPERATOR: roles.operator, UserRole.VIEWER: roles.viewer}
         role = next((role for role, names in by_role.items() if groups & {*names}), None)
         if role is None:
             remedy = f"ask for a group that web.oidc.roles names in the claim {self.settings.role_claim}"

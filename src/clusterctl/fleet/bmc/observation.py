@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from clusterctl.fleet.node import Mac, Serial
 
 
-class Outcome(enum.Enum):
+class SweepOutcome(enum.Enum):
     """How far a sweep came with one address that answers. `IDENTIFIED` (a machine) and `OTHER_DEVICE` are all fine."""
 
     IDENTIFIED = "identified"
@@ -67,7 +67,7 @@ class BmcObservation:
     """
 
     address: str
-    outcome: Outcome
+    outcome: SweepOutcome
     greeting: Greeting = Greeting()
     identity: Identity = Identity()
     fingerprint: str = ""
@@ -79,12 +79,12 @@ class BmcObservation:
     @property
     def proven(self) -> bool:
         """Return False where the site cannot verify the peer's identity: then its answers are unverified."""
-        return self.outcome is not Outcome.CERTIFICATE_UNKNOWN
+        return self.outcome is not SweepOutcome.CERTIFICATE_UNKNOWN
 
     @property
     def serial(self) -> Serial | None:
         """Return the serial of the machine: read after login, else from the service root of a verified BMC."""
-        if self.outcome is Outcome.OTHER_DEVICE:
+        if self.outcome is SweepOutcome.OTHER_DEVICE:
             return None
         greeted = self.greeting.serial if self.proven else ""
         return self.identity.serial or (Serial(greeted) if greeted else None)

@@ -9,7 +9,7 @@ import enum
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from clusterctl.fleet.bmc.observation import BmcObservation, Lease, Listed, Outcome, Planned
+from clusterctl.fleet.bmc.observation import BmcObservation, Lease, Listed, Planned, SweepOutcome
 from clusterctl.fleet.node import Mac
 
 
@@ -77,7 +77,7 @@ class _Index:
         lease = self.leases.get(observation.address)
         mac = observation.bmc_mac or (lease.mac if lease is not None else None)
         line = self.lines_by_serial.get((observation.serial or "").lower()) or self.lines_by_mac.get(mac)
-        plan = None if observation.outcome is Outcome.OTHER_DEVICE else self._plan(observation, line)
+        plan = None if observation.outcome is SweepOutcome.OTHER_DEVICE else self._plan(observation, line)
         return Entry(observation, mac, lease.hostname if lease is not None else "", plan, line)
 
     def _plan(self, observation: BmcObservation, line: Listed | None) -> Planned | None:
@@ -220,11 +220,11 @@ def _not_found(world: _World) -> Iterator[Conflict]:
             yield Conflict(
                 ConflictKind.NOT_FOUND, (plan.name, plan.address), cause, "check its power, its cable and its address"
             )
-        elif entry.observation.outcome is Outcome.OTHER_DEVICE:
+        elif entry.observation.outcome is SweepOutcome.OTHER_DEVICE:
             cause = f"{plan.name}: {entry.observation.cause} at {plan.address} ({plan.where})"
             remedy = "correct the address in the sheet"
             yield Conflict(ConflictKind.OTHER_MACHINE, (plan.name, plan.address), cause, remedy)
-        elif entry.observation.outcome is Outcome.NO_REDFISH:
+        elif entry.observation.outcome is SweepOutcome.NO_REDFISH:
             cause = f"{plan.name}: what answers at {plan.address} has no Redfish ({plan.where})"
             yield Conflict(ConflictKind.NO_REDFISH, (plan.name, plan.address), cause, entry.observation.remedy)
 
@@ -310,6 +310,6 @@ def join(
     entries = entries_of(observations, leases, tuple(listed), planned)
     conflicts = conflicts_of(entries, planned, asked)
     barred = {word.casefold() for found in conflicts if found.kind not in _HARMLESS for word in found.subjects if word}
-    identified = (entry for entry in entries if entry.observation.outcome is Outcome.IDENTIFIED)
+    identified = (entry for entry in entries if entry.observation.outcome is SweepOutcome.IDENTIFIED)
     accepted = tuple(entry for entry in identified if not {entry.address, entry.serial.casefold()} & barred)
     return Reconciliation(entries, conflicts, accepted)

@@ -153,7 +153,7 @@ def _labels(psus: Sequence[Psu]) -> str:
     return ", ".join(label(psu) for psu in psus)
 
 
-class Part(Protocol):
+class JudgedPart(Protocol):
     """What all parts have that a BMC judges."""
 
     @property
@@ -168,7 +168,7 @@ class _Kind:
 
     check: str
     word: str
-    of: Callable[[Inventory], Sequence[Part] | None]
+    of: Callable[[Inventory], Sequence[JudgedPart] | None]
     remedy: str
 
 
@@ -195,7 +195,7 @@ def _judged(kind: _Kind, inventory: Inventory) -> tuple[Finding, ...]:
     return health_of_all(kind.check, parts, whole=inventory.complete(kind.check))
 
 
-def health_of_all(check: str, parts: Sequence[Part], *, whole: bool, unit: str = "parts") -> tuple[Finding, ...]:
+def health_of_all(check: str, parts: Sequence[JudgedPart], *, whole: bool, unit: str = "parts") -> tuple[Finding, ...]:
     """Return the finding on parts without a failed one: PASS if all report their health, no finding if none does.
 
     If only some report it, or the BMC does not give all parts (not `whole`), the host's own tools decide on the rest.
@@ -222,7 +222,7 @@ def health_of_all(check: str, parts: Sequence[Part], *, whole: bool, unit: str =
     )
 
 
-def _failed(kind: _Kind, part: Part) -> Finding:
+def _failed(kind: _Kind, part: JudgedPart) -> Finding:
     serial: Serial | None = getattr(part, "serial", None)
     name = f"{part.slot} (serial {serial})" if serial else part.slot
     return Finding(

@@ -15,7 +15,7 @@ ALIKE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class RoleProblem:
     """`about`: the role or variable that is meant."""
 
     about: str
@@ -23,23 +23,23 @@ class Problem:
     remedy: str
 
 
-def unknown_role(name: str, roles: Roles) -> Problem | None:
+def unknown_role(name: str, roles: Roles) -> RoleProblem | None:
     """Return the problem of a role; None where it can be chosen for nodes."""
     if name in roles and roles[name].for_nodes:
         return None
     if name in roles:
-        return Problem(name, f"{name} is no role for nodes", "take it out: roles/placement.yml has its purpose")
+        return RoleProblem(name, f"{name} is no role for nodes", "take it out: roles/placement.yml has its purpose")
     known = [role.name for role in roles.values() if role.for_nodes]
     near = difflib.get_close_matches(name, known, n=3)
     remedy = f"did you mean {' or '.join(near)}?" if near else f"the roles are {', '.join(known)}"
-    return Problem(name, f"there is no role {name!r}", remedy)
+    return RoleProblem(name, f"there is no role {name!r}", remedy)
 
 
 RESERVED = "configure_"
 """How names begin that are the playbook's own."""
 
 
-def wrong_variables(variables: Mapping[str, Any], roles: Roles) -> Iterator[Problem]:
+def wrong_variables(variables: Mapping[str, Any], roles: Roles) -> Iterator[RoleProblem]:
     """Yield names that should be a role's and are none, and values that contradict the role's specification."""
     known = {name: variable for role in roles.values() for name, variable in role.variables.items()}
     for name, value in variables.items():
@@ -47,12 +47,12 @@ def wrong_variables(variables: Mapping[str, Any], roles: Roles) -> Iterator[Prob
             yield from _unknown(name, known, roles)
         elif value is None:
             todo = "fill it in" if known[name].required else "fill it in, or take the line out"
-            yield Problem(name, f"{name} is empty", f"{todo}: {known[name].description}")
+            yield RoleProblem(name, f"{name} is empty", f"{todo}: {known[name].description}")
         elif text := mistake(value, known[name]):
-            yield Problem(name, f"{name} {text}", known[name].description)
+            yield RoleProblem(name, f"{name} {text}", known[name].description)
 
 
-def unknown_names(names: Mapping[str, Any], roles: Roles) -> Iterator[Problem]:
+def unknown_names(names: Mapping[str, Any], roles: Roles) -> Iterator[RoleProblem]:
     """Yield the wrong names of variables with values that are not read: secrets."""
     known = {name: variable for role in roles.values() for name, variable in role.variables.items()}
     for name in names:
@@ -60,7 +60,7 @@ def unknown_names(names: Mapping[str, Any], roles: Roles) -> Iterator[Problem]:
             yield from _unknown(name, known, roles)
 
 
-def wrong_choice(choice: Choice, given: frozenset[str], roles: Roles) -> Iterator[Problem]:
+def wrong_choice(choice: Choice, given: frozenset[str], roles: Roles) -> Iterator[RoleProblem]:
     """Yield the roles and variables that the roles of a node lack, and roles that exclude each other.
 
     `given`: variables that do not come from the site's `variables`: secrets, and clusterctl's own. Unknown roles are
@@ -73,16 +73,16 @@ def wrong_choice(choice: Choice, given: frozenset[str], roles: Roles) -> Iterato
     for name, role in chosen.items():
         for variable, spec in _required(name, role, roles).items():
             if variable not in known:
-                yield Problem(name, f"role {name} requires {variable}, which is not set", spec.description)
+                yield RoleProblem(name, f"role {name} requires {variable}, which is not set", spec.description)
 
 
-def _wrong_partners(name: str, role: Role, chosen: Roles) -> Iterator[Problem]:
+def _wrong_partners(name: str, role: Role, chosen: Roles) -> Iterator[RoleProblem]:
     for other in role.needs:
         if other not in chosen:
-            yield Problem(name, f"{name} needs the role {other}", f"choose {other} too, or do without {name}")
+            yield RoleProblem(name, f"{name} needs the role {other}", f"choose {other} too, or do without {name}")
     for other in role.excludes:
         if other in chosen and name < other:
-            yield Problem(name, f"{name} and {other} exclude each other", "choose one of them")
+            yield RoleProblem(name, f"{name} and {other} exclude each other", "choose one of them")
 
 
 def _required(name: str, role: Role, roles: Roles) -> dict[str, Variable]:
@@ -91,15 +91,15 @@ def _required(name: str, role: Role, roles: Roles) -> dict[str, Variable]:
     return {variable: spec for part in parts for variable, spec in roles[part].variables.items() if spec.required}
 
 
-def _unknown(name: str, known: Mapping[str, Variable], roles: Roles) -> Iterator[Problem]:
+def _unknown(name: str, known: Mapping[str, Variable], roles: Roles) -> Iterator[RoleProblem]:
     """Yield a name that looks like a role's variable and is none. Others may be the site's own, for its values."""
     if name.startswith(RESERVED):
         field = "configure.reboots" if name == "configure_reboot" else "configure"
-        yield Problem(name, f"{name} is no variable of a role but clusterctl's own", f"set it in {field} instead")
+        yield RoleProblem(name, f"{name} is no variable of a role but clusterctl's own", f"set it in {field} instead")
         return
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.7)
     of_a_role = any(name.startswith((f"{role}_", f"__{role}_")) for role in roles)
     if not of_a_role and not difflib.get_close_matches(name, known, n=1, cutoff=ALIKE):
         return
     remedy = f"did you mean {' or '.join(near)}?" if near else "roles/*/README.md name the variables of each role"
-    yield Problem(name, f"no role knows a variable {name}", remedy)
+    yield RoleProblem(name, f"no role knows a variable {name}", remedy)

@@ -12,7 +12,7 @@ from clusterctl.fleet.roles.specification import Roles
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class GroupMember:
     """What of a node decides to which groups it belongs. `sku` is empty until it was discovered."""
 
     name: str
@@ -34,7 +34,7 @@ class Group:
     without: tuple[str, ...] = ()
     variables: Mapping[str, Any] = field(default_factory=dict)
 
-    def has(self, node: Member) -> bool:
+    def has(self, node: GroupMember) -> bool:
         named = not self.nodes or any(fnmatch.fnmatchcase(node.name, pattern) for pattern in self.nodes)
         return named and (not self.racks or node.rack in self.racks) and (not self.skus or node.sku in self.skus)
 
@@ -56,7 +56,7 @@ class RequestedRoles:
     variables: Mapping[str, Any] = field(default_factory=dict)
     groups: tuple[Group, ...] = ()
 
-    def choose(self, node: Member) -> Choice:
+    def choose(self, node: GroupMember) -> Choice:
         return self.of(index for index, group in enumerate(self.groups) if group.has(node))
 
     def of(self, indices: Iterable[int]) -> Choice:
@@ -75,7 +75,7 @@ class RequestedRoles:
         return frozenset(name for group in self.groups for name in group.variables)
 
 
-def play_variables(wanted: RequestedRoles, nodes: Sequence[Member]) -> dict[str, Any]:
+def play_variables(wanted: RequestedRoles, nodes: Sequence[GroupMember]) -> dict[str, Any]:
     """Return the variables of `configure.yml`: roles and variables of all, and those of single nodes.
 
     What differs between nodes is never given for all: Ansible's extra variables would go before it.

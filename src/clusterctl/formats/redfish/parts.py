@@ -22,7 +22,7 @@ _BOARD_PREFIX = re.compile(r"HGX_", re.IGNORECASE)
 
 
 @dataclass(slots=True)
-class Part:
+class RedfishPart:
     """One part, by the resources that are about it; the first list comes first."""
 
     resources: list[Resource] = field(default_factory=list)
@@ -69,22 +69,22 @@ def comparable(item: Resource) -> Resource:
     return item
 
 
-def merged(lists: Iterable[Sequence[Resource]]) -> list[Part]:
+def merged(lists: Iterable[Sequence[Resource]]) -> list[RedfishPart]:
     """Return the parts of several lists, in the order in which they are listed first."""
-    parts: list[Part] = []
+    parts: list[RedfishPart] = []
     for items in lists:
         before = list(parts)
         for item in items:
             same = _same(item, before)
             if same is None:
-                parts.append(Part([item]))
+                parts.append(RedfishPart([item]))
             else:
                 before.remove(same)
                 same.resources.append(item)
     return parts
 
 
-def _same(item: Resource, parts: Sequence[Part]) -> Part | None:
+def _same(item: Resource, parts: Sequence[RedfishPart]) -> RedfishPart | None:
     """Return the part of an earlier list that this resource is about: by serial and place, serial, place."""
     candidates = [part for part in parts if _may_be(item, part.resources[0])]
     by_place = [part for part in candidates if _places(item) & _places(part.resources[0])]

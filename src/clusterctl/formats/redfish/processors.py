@@ -12,7 +12,7 @@ from functools import partial
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.node import Cpu, Dimm, Gpu
-from clusterctl.formats.redfish.parts import Part, by_slot, comparable, merged
+from clusterctl.formats.redfish.parts import RedfishPart, by_slot, comparable, merged
 from clusterctl.formats.redfish.system import (
     chassis,
     host_first,
@@ -52,7 +52,7 @@ def cpu_count(tree: Tree) -> int:
     return len(cpus(tree))
 
 
-def _proven(parts: list[Part]) -> list[Part]:
+def _proven(parts: list[RedfishPart]) -> list[RedfishPart]:
     """Return the parts without those that only another System than the first names, and without a serial.
 
     These may be the first System's too.
@@ -61,7 +61,7 @@ def _proven(parts: list[Part]) -> list[Part]:
     return [part for part in parts if part.owner == owner or part.serial]
 
 
-def _cpu(part: Part) -> Cpu:
+def _cpu(part: RedfishPart) -> Cpu:
     item = part.resources[0]
     return Cpu(
         slot=service_label(item) or item.text("Socket") or item.id,
@@ -82,20 +82,20 @@ def gpus(tree: Tree) -> tuple[Gpu, ...]:
     return by_slot(tree.kept(parts, lambda part: _gpu(part, devices.get(_path(part)))))
 
 
-def _gpu_parts(tree: Tree) -> list[Part]:
+def _gpu_parts(tree: Tree) -> list[RedfishPart]:
     """Return the GPUs among the processors, else among the PCIe devices."""
     lists = [[item for item in items if item.term("ProcessorType") in _GPU_TYPES] for items in _processors(tree)]
-    parts = merged(lists) or [Part([device]) for device in _pcie_devices(tree) if _is_gpu(tree, device)]
+    parts = merged(lists) or [RedfishPart([device]) for device in _pcie_devices(tree) if _is_gpu(tree, device)]
     if not parts and tree.incomplete():
         raise ParseError("no GPU is among what could be read", where="/redfish/v1/Systems Processors")
     return parts
 
 
-def _path(part: Part) -> str:
+def _path(part: RedfishPart) -> str:
     return part.resources[0].path
 
 
-def _devices(tree: Tree, parts: Iterable[Part]) -> dict[str, Resource]:
+def _devices(tree: Tree, parts: Iterable[RedfishPart]) -> dict[str, Resource]:
     """Return each GPU's PCIe device: the one that it links to, else the one of its serial."""
     parts = tuple(parts)
     linked = {_path(part): part.first("Links", "PCIeDevice").link("Links", "PCIeDevice") or "" for part in parts}
@@ -104,7 +104,7 @@ def _devices(tree: Tree, parts: Iterable[Part]) -> dict[str, Resource]:
     return found | _devices_by_serial(tree, [part for part in parts if _path(part) not in found and part.serial])
 
 
-def _devices_by_serial(tree: Tree, parts: list[Part]) -> dict[str, Resource]:
+def _devices_by_serial(tree: Tree, parts: list[RedfishPart]) -> dict[str, Resource]:
     if not parts:
         return {}
     devices = {serial_number(one): one for one in tree.attempt(partial(_pcie_devices, tree)) or ()}
@@ -149,7 +149,7 @@ def _is_gpu(tree: Tree, device: Resource) -> bool:
     )
 
 
-def _model(part: Part, device: Resource | None = None) -> str:
+def _model(part: RedfishPart, device: Resource | None = None) -> str:
     """Return the first name that is no part number; empty where the resources of the GPU have none.
 
     A Dell names a PCIe device after its maker.
@@ -164,7 +164,7 @@ def _model(part: Part, device: Resource | None = None) -> str:
     return next((text for text in names if programmed(text) and not _NO_MODEL.fullmatch(text)), "")
 
 
-def _gpu(part: Part, device: Resource | None) -> Gpu:
+def _gpu(part: RedfishPart, device: Resource | None) -> Gpu:
     item = part.resources[0]
     functions = item.links("Links", "PCIeFunctions")
     numbers = _DELL_FUNCTION.search(functions[0]) if functions else None
@@ -202,7 +202,7 @@ def _of_gpu(item: Resource) -> bool:
     return item.text("MemoryDeviceType").startswith("HBM") or bool(_GPU_NAME.match(item.id))
 
 
-def _dimm(part: Part) -> Dimm:
+def _dimm(part: RedfishPart) -> Dimm:
     item, sized = part.resources[0], part.first("CapacityMiB")
     size, healthy = sized.whole("CapacityMiB"), part.healthy
     if size is None and healthy is not False and item.term("Status", "State") in ("", "Enabled"):

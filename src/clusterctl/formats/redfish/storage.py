@@ -13,7 +13,7 @@ from itertools import chain
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.node import Drive
-from clusterctl.formats.redfish.parts import Part, by_slot, comparable, merged
+from clusterctl.formats.redfish.parts import RedfishPart, by_slot, comparable, merged
 from clusterctl.formats.redfish.system import chassis, garbled, host_first, host_system, programmed, well
 from clusterctl.formats.redfish.tree import ROOT, Resource, Tree
 
@@ -80,7 +80,7 @@ def _linked(storage: Resource) -> tuple[str, ...]:
     return storage.links("Drives")
 
 
-def _drive(part: Part, controllers: Mapping[str, str]) -> Drive:
+def _drive(part: RedfishPart, controllers: Mapping[str, str]) -> Drive:
     item = part.resources[0]
     healthy = _healthy_by_all(part)
     size = part.first("CapacityBytes").whole("CapacityBytes")
@@ -98,13 +98,13 @@ def _drive(part: Part, controllers: Mapping[str, str]) -> Drive:
     )
 
 
-def _healthy_by_all(part: Part) -> bool | None:
+def _healthy_by_all(part: RedfishPart) -> bool | None:
     """Return False where any resource reports so; None where none reports it."""
     reported = [found for one in part.resources if (found := _healthy(one)) is not None]
     return all(reported) if reported else None
 
 
-def _model(part: Part) -> str:
+def _model(part: RedfishPart) -> str:
     model = part.first("Model").text("Model")
     return "" if garbled(model) else model
 

@@ -10,7 +10,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.formats.site.yaml_problems import Problem, problems
+from clusterctl.formats.site.yaml_problems import FieldProblem, problems
 
 M = TypeVar("M")
 PathKey = tuple[str | int, ...]
@@ -89,7 +89,7 @@ def _scalars(node: yaml.Node) -> Iterator[yaml.Node]:
             yield from _scalars(value)
 
 
-def _text(problem: Problem, document: Document) -> str:
+def _text(problem: FieldProblem, document: Document) -> str:
     if document.data is None:
         return f"the file is empty; {problem.text}"
     return problem.text

@@ -60,7 +60,7 @@ class FieldError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class FieldProblem:
     """One wrong field. `remedy` is empty where only the page that explains the fields can help."""
 
     path: tuple[str | int, ...]
@@ -68,7 +68,7 @@ class Problem:
     remedy: str = ""
 
 
-def problems(error: ValidationError, model: type[Any], data: Any) -> tuple[Problem, ...]:
+def problems(error: ValidationError, model: type[Any], data: Any) -> tuple[FieldProblem, ...]:
     """Return at least one; `data` is what was validated.
 
     A required field that is misspelt is one problem, not two; so is a list whose items are wrong.
@@ -84,7 +84,7 @@ def problems(error: ValidationError, model: type[Any], data: Any) -> tuple[Probl
     )
 
 
-def _problem(item: ErrorDetails, model: type[Any], data: Any) -> Problem:
+def _problem(item: ErrorDetails, model: type[Any], data: Any) -> FieldProblem:
     path = _path(item, data)
     kind, value = item["type"], item["input"]
     if kind in _UNKNOWN:
@@ -98,7 +98,7 @@ def _problem(item: ErrorDetails, model: type[Any], data: Any) -> Problem:
     shown = f", found {_shown(value)}" if kind not in _SHAPES else ""
     quoted = kind == "string_type" and isinstance(value, (bool, int, float))
     remedy = "put it in quotes: without, YAML reads a number or a yes/no" if quoted else ""
-    return Problem(path, words + (shown if isinstance(value, (str, int, float)) else ""), remedy)
+    return FieldProblem(path, words + (shown if isinstance(value, (str, int, float)) else ""), remedy)
 
 
 def in_words(item: ErrorDetails) -> str:
@@ -119,26 +119,26 @@ def first_in_words(error: ValidationError) -> tuple[str, str]:
     return field, in_words(first)
 
 
-def _no_kind(path: tuple[str | int, ...], item: ErrorDetails) -> Problem:
+def _no_kind(path: tuple[str | int, ...], item: ErrorDetails) -> FieldProblem:
     """Return the problem of a section without its kind, or with an unknown one."""
     context = item.get("ctx", {})
     field = (*path, str(context["discriminator"]).strip("'"))
     if item["type"] == "union_tag_not_found":
-        return Problem(field, _WORDS["missing"])
+        return FieldProblem(field, _WORDS["missing"])
     kinds = " or ".join(str(context["expected_tags"]).split(", "))
-    return Problem(field, f"must be {kinds}, found {_shown(context['tag'])}")
+    return FieldProblem(field, f"must be {kinds}, found {_shown(context['tag'])}")
 
 
-def _unknown(path: tuple[str | int, ...], model: type[Any], data: Any) -> Problem:
-    problem = Problem(path, "there is no such field")
+def _unknown(path: tuple[str | int, ...], model: type[Any], data: Any) -> FieldProblem:
+    problem = FieldProblem(path, "there is no such field")
     nearest = _nearest(problem, model, data)
     if nearest:
-        return Problem(path, "there is no such field", f"did you mean {nearest}?")
+        return FieldProblem(path, "there is no such field", f"did you mean {nearest}?")
     known = ", ".join(sorted(_fields(model, path[:-1], data)))
-    return Problem(path, "there is no such field", f"the fields here are {known}" if known else "")
+    return FieldProblem(path, "there is no such field", f"the fields here are {known}" if known else "")
 
 
-def _nearest(problem: Problem, model: type[Any], data: Any) -> str:
+def _nearest(problem: FieldProblem, model: type[Any], data: Any) -> str:
     names = sorted(_fields(model, problem.path[:-1], data))
     name = str(problem.path[-1]) if problem.path else ""  # a null key has no path
     return next(iter(difflib.get_close_matches(name, names, n=1, cutoff=0.7)), "")

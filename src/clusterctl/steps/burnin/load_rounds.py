@@ -14,7 +14,7 @@ from clusterctl.steps.burnin.node_watch import NodeWatch
 from clusterctl_burnin.campaign import Campaign, GroupTrials, Plan, read
 from clusterctl_burnin.hunting.model import Group
 from clusterctl_burnin.hunting.node_status import Measured
-from clusterctl_burnin.loads.model import Outcome, Trial, Tried
+from clusterctl_burnin.loads.model import Trial, TrialOutcome, Tried
 
 MorePartners = Callable[[bool], Sequence[NodeUnderTest]]
 """Brings further partners for a batch that is proven (True), or is not."""
@@ -130,7 +130,7 @@ class LoadRounds:
             tried = read(job, readings, self.plan.limits)
         except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
             broken = peer_error(error, ", ".join(group))
-            trial = Trial(one.campaign.load, tuple(group), Outcome.UNMEASURED, {}, detail=broken.message)
+            trial = Trial(one.campaign.load, tuple(group), TrialOutcome.UNMEASURED, {}, detail=broken.message)
             tried = Tried((trial,), ())
         for name in group:
             nodes[name].keep(tried.evidence)

@@ -21,12 +21,12 @@ from clusterctl.fleet.payloads.node import FiguresMeasured
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Shell
 from clusterctl.ports.isolation import peer_error
-from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.executor.step import StepOutcome
 from clusterctl_burnin.alike import Traits
 from clusterctl_burnin.figures import to_payload
 from clusterctl_burnin.fleet_stats import Sample
 from clusterctl_burnin.limits.limit import Limits
-from clusterctl_burnin.loads.model import Member
+from clusterctl_burnin.loads.model import Participant
 from clusterctl_burnin.loads.obstacles import needs_of, obstacle
 from clusterctl_burnin.loads.rank_placement import Seat
 from clusterctl_burnin.probe import Readings, argv_for, parse_readings
@@ -45,7 +45,7 @@ class SkuLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class WatchReading:
     """What the watch of the loads read of a node, or the reason why nothing; the controller's time (UTC) of it."""
 
     readings: Readings | str
@@ -83,7 +83,7 @@ class NodeUnderTest:
     placement: Seat = field(default_factory=Seat)
     figures: tuple[Sample, ...] = ()
     traits: Traits = field(default_factory=dict)
-    seen: Seen | None = None
+    seen: WatchReading | None = None
     watched: list[Finding] = field(default_factory=list)
     disturbed: dict[str, Finding] = field(default_factory=dict)
     bmc: BmcReading | ClusterctlError | None = None
@@ -111,7 +111,7 @@ class NodeUnderTest:
         return obstacle(needs_of(load), self.findings) is None
 
     @property
-    def member(self) -> Member:
+    def member(self) -> Participant:
         return self.placement.member(self.name, self.host.address)
 
     def keep(self, evidence: Iterable[Evidence]) -> None:
@@ -129,11 +129,11 @@ class NodeUnderTest:
                 marked.add(finding.check)
                 yield self.disturbed[finding.check]
 
-    def outcome(self, suite: Suite) -> Outcome:
+    def outcome(self, suite: Suite) -> StepOutcome:
         """Return what is to be recorded of it, its figures among that."""
         measured = FiguresMeasured(population=self.sku.name, figures=to_payload(self.figures))
         facts = (node_event(self.state.id, measured),) if self.figures else ()
-        return Outcome(self.state.id, tuple(self._counted()), tuple(self.evidence.values()), facts, suite.name)
+        return StepOutcome(self.state.id, tuple(self._counted()), tuple(self.evidence.values()), facts, suite.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.ports import Clock, Deadline, Shell
 from clusterctl.ports.isolation import peer_error
-from clusterctl.steps.burnin.node_under_test import NodeUnderTest, Seen, SessionFailure, read_probes
+from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SessionFailure, WatchReading, read_probes
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.host_requirements import HostRequirements
 from clusterctl_burnin.probe import script
 from clusterctl_burnin.probes.load_samples import LOAD_SAMPLES, LONGEST_S, SAMPLER_BEGUN, sampler
-from clusterctl_burnin.sweep import Judged, sweep
+from clusterctl_burnin.sweep import SweepFindings, sweep
 from clusterctl_burnin.watch import LoadRun, disturbed, judge, samples_wanted, watched
 
 FRESH = timedelta(seconds=60)
@@ -91,7 +91,9 @@ class NodeWatch:
         if mark is not None and (load not in node.disturbed or mark.verdict is Verdict.FAIL):
             node.disturbed[load] = mark
 
-    def _judged(self, node: NodeUnderTest, before: Seen | None, expected: Expected, run: LoadRun) -> Judged:
+    def _judged(
+        self, node: NodeUnderTest, before: WatchReading | None, expected: Expected, run: LoadRun
+    ) -> SweepFindings:
         """Judge both readings; whatever the node's data causes is a finding of the watch."""
         first = before.readings if before else "it was not asked"
         last = node.seen.readings if node.seen else "it was not asked"
@@ -100,7 +102,7 @@ class NodeWatch:
         except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
             return judge(self._checks, first, peer_error(error, node.name).message, expected, run)
 
-    def _read(self, node: NodeUnderTest, deadline: Deadline, *, loaded: bool) -> Seen:
+    def _read(self, node: NodeUnderTest, deadline: Deadline, *, loaded: bool) -> WatchReading:
         probes = {
             check: tuple(probe for probe in check.watch.probes if loaded or probe != LOAD_SAMPLES)
             for check in self._checks
@@ -109,7 +111,7 @@ class NodeWatch:
         checks = [replace(check, probes=asked) for check, asked in probes.items()]
         plan = sweep(checks, node.limits.patience, self._requirements)
         answer, _ = read_probes(self._shell, node.host, plan.stdin, deadline.within(plan.timeout), privileged=True)
-        return Seen(answer.cause if isinstance(answer, SessionFailure) else answer, self._clock.now())
+        return WatchReading(answer.cause if isinstance(answer, SessionFailure) else answer, self._clock.now())
 
 
 def _unknown(node: NodeUnderTest, found: Sequence[Finding]) -> list[Finding]:

@@ -20,7 +20,7 @@ from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SessionFailur
 from clusterctl.steps.burnin.partners import PartnerLoan, PartnerPool
 from clusterctl.steps.burnin.plan import BurninPlan, BurninServices
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.executor.step import StepOutcome
 from clusterctl_burnin.alike import unlike
 from clusterctl_burnin.campaign import Plan
 from clusterctl_burnin.loads import report
@@ -43,7 +43,7 @@ class Burnin:
         self._partners = PartnerPool()
         self._partners_checked = threading.Lock()
 
-    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[StepOutcome]:
         del intents  # nothing is changed that outlives the run
         hosts, lost = self._services.access.split(nodes, self.step)
         yield from lost
@@ -100,7 +100,7 @@ class Burnin:
             if node.healthy:
                 self._partners.add(node)
 
-    def _unfit(self, node: NodeUnderTest) -> Outcome:
+    def _unfit(self, node: NodeUnderTest) -> StepOutcome:
         """Return the outcome of a node with findings that keep it from all further loads."""
         node.findings += self._not_run(node, {finding.check for finding in node.findings})
         return node.outcome(self._suite)
@@ -126,7 +126,9 @@ class Burnin:
                 )
         return findings
 
-    def _load(self, nodes: Sequence[NodeUnderTest], pool: ThreadPoolExecutor, deadline: Deadline) -> Iterator[Outcome]:
+    def _load(
+        self, nodes: Sequence[NodeUnderTest], pool: ThreadPoolExecutor, deadline: Deadline
+    ) -> Iterator[StepOutcome]:
         """Run the suite's loads over nodes of one SKU, in as many rounds as find the faulty ones."""
         if not nodes:
             return

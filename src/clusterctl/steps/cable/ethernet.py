@@ -15,7 +15,7 @@ from clusterctl.ports import Deadline
 from clusterctl.steps.cable.lldp import LldpReader, LldpReadings
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import SshAccess
-from clusterctl.steps.executor.step import Outcome, StepRunner, with_evidence
+from clusterctl.steps.executor.step import StepOutcome, StepRunner, with_evidence
 
 NodesByName = Callable[[Iterable[str]], Sequence[NodeState]]
 """Returns the nodes of these names, as far as they are known."""
@@ -53,7 +53,7 @@ class CableWithEthernet:
     def at_once(self) -> int:
         return self.runner.at_once
 
-    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[StepOutcome]:
         readings = self._read(nodes, deadline)
         settled = deadline.within(self.settle_s)
         names = {node.id: node.name for node in nodes}
@@ -105,7 +105,7 @@ class _Judgement:
     def right(self, name: str) -> bool:
         return all(finding.verdict.admits for finding in self.findings[name])
 
-    def joined_to(self, outcome: Outcome, name: str, readings: LldpReadings) -> Outcome:
+    def joined_to(self, outcome: StepOutcome, name: str, readings: LldpReadings) -> StepOutcome:
         """Return the outcome with the node's findings, and the evidence of all nodes that they rest on."""
         parties = dict.fromkeys([name, *(node for nodes in self.together if name in nodes for node in nodes)])
         evidence = tuple(item for party in parties for item in readings.evidence.get(party, ()))

@@ -27,7 +27,7 @@ from clusterctl.ports.isolation import peer_error
 from clusterctl.steps.burnin.node_under_test import SessionFailure, read_probes
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import SshAccess
-from clusterctl.steps.executor.step import Outcome, StepRunner, with_evidence
+from clusterctl.steps.executor.step import StepOutcome, StepRunner, with_evidence
 from clusterctl_burnin.checks.roce import PORTS
 from clusterctl_burnin.probe import Readings, UnmeasuredError, script
 from clusterctl_burnin.probes.ibstat import ETHERNET, IBSTAT, compute_adapters
@@ -55,7 +55,7 @@ class RoceLinks:
     linger_s: float = 2.0
     at_once: int = 2
 
-    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[StepOutcome]:
         del intents  # the adapters are read, never changed
         hosts, lost = self.reach.split(nodes, self.step)
         yield from lost
@@ -66,13 +66,13 @@ class RoceLinks:
         with ThreadPoolExecutor(min(self.sessions, len(there)), "roce") as pool:
             yield from pool.map(lambda node: self._one(node, hosts[node.name], stdin, deadline.within(most)), there)
 
-    def _one(self, node: NodeState, host: HostAddress, stdin: bytes, deadline: Deadline) -> Outcome:
+    def _one(self, node: NodeState, host: HostAddress, stdin: bytes, deadline: Deadline) -> StepOutcome:
         evidence = tuple[Evidence, ...]()
         try:
             answer, evidence = read_probes(self.shell, host, stdin, deadline, privileged=True)
             if isinstance(answer, SessionFailure):
                 remedy = answer.remedy or f"see that {host.name} can be logged in to, then run this again"
-                return Outcome(node.id, _unread(answer.cause, remedy), evidence)
+                return StepOutcome(node.id, _unread(answer.cause, remedy), evidence)
             evidence = tuple(answer.evidence().values())
             found = tuple(self._judge(node, answer))
         except (UnmeasuredError, ParseError) as error:
@@ -81,7 +81,7 @@ class RoceLinks:
         except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
             broken = peer_error(error, host.name)
             found = _unread(broken.message, broken.remedy)
-        return Outcome(node.id, with_evidence(found, evidence), evidence)
+        return StepOutcome(node.id, with_evidence(found, evidence), evidence)
 
     def _judge(self, node: NodeState, readings: Readings) -> Iterator[Finding]:
         sku = self.skus[node.sku]
@@ -191,7 +191,7 @@ class CableByFabric:
     linger_s = 2.0
     at_once = 2
 
-    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[StepOutcome]:
         """Yield the outcomes of the RoCE nodes first: no sweep of an InfiniBand fabric keeps them waiting."""
         ethernet = [node for node in nodes if self._is_roce(node)]
         others = [node for node in nodes if not self._is_roce(node)]

@@ -23,7 +23,7 @@ from clusterctl.ports import Deadline, FabricReader
 from clusterctl.steps.cable.fabric_record import FabricRecord
 from clusterctl.steps.cable.link_health import LinkCollector, warnings_by_node
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.executor.step import StepOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Cable:
         self._settle_s = settle_s
         self._collector = collector
 
-    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[StepOutcome]:
         del intents  # the fabric is read, never changed
         first = self._read(nodes, deadline, self._collector)
         wrong = [node for node in nodes if not _right(first[node.name])]
@@ -79,7 +79,7 @@ class Cable:
 
     def _read(
         self, nodes: Sequence[NodeState], deadline: Deadline, collector: LinkCollector | None = None
-    ) -> dict[str, Outcome]:
+    ) -> dict[str, StepOutcome]:
         """Return the outcomes of one reading by node name. The reading is kept, unless it cannot be parsed."""
         reading = self._reader.ibnetdiscover(deadline)
         digests = tuple(item.digest for item in reading.evidence)
@@ -93,7 +93,7 @@ class Cable:
             if health is not None:
                 warned = warnings_by_node(health, [node.name for node in nodes])
                 found = {name: (*own, *warned[name]) for name, own in found.items()}
-        return {node.name: Outcome(node.id, found[node.name], reading.evidence) for node in nodes}
+        return {node.name: StepOutcome(node.id, found[node.name], reading.evidence) for node in nodes}
 
     def _judge(
         self, seen: Fabric, nodes: Sequence[NodeState], reading: Observed[str]
@@ -136,5 +136,5 @@ def _by_rate(nodes: Sequence[NodeState], skus: Mapping[str, Sku]) -> dict[float 
     return groups
 
 
-def _right(outcome: Outcome) -> bool:
+def _right(outcome: StepOutcome) -> bool:
     return all(finding.verdict.admits for finding in outcome.findings)

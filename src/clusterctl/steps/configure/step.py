@@ -28,7 +28,7 @@ from clusterctl.steps.configure.reboots import (
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess, host_unreachable
 from clusterctl.steps.executor.reboot_pool import RebootPermits, unlimited
-from clusterctl.steps.executor.step import Outcome, with_evidence
+from clusterctl.steps.executor.step import StepOutcome, with_evidence
 
 UNFINISHED = "configure_unfinished_on"
 """Variable of `configure.yml`: the nodes with services that may run with older settings than the written ones."""
@@ -94,7 +94,7 @@ class Configure:
         self._may_reboot = reboots
         self._reboots = Reboots(services.playbooks, services.permits)
 
-    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[StepOutcome]:
         hosts, lost = self._reach.split(nodes, self.step)
         yield from lost
         asked: list[RebootRequest] = []
@@ -129,7 +129,9 @@ class Configure:
             intents.observed(node.id, Act.CONFIGURE_PLAY, play.value.failed_task, result)
             yield node, play
 
-    def _rebooted(self, asked: Sequence[RebootRequest], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+    def _rebooted(
+        self, asked: Sequence[RebootRequest], intents: IntentLog, deadline: Deadline
+    ) -> Iterator[StepOutcome]:
         """Reboot them, then apply the roles once more to those that came back."""
         by_name = {one.node.name: one for one in asked}
         back: dict[str, Play] = {}
@@ -156,14 +158,14 @@ class Configure:
                 changed = earlier[0].value.changed + play.value.changed
                 yield _judged(node, _passed(changed, why), *earlier, play)
 
-    def _lost(self, one: RebootRequest, boot: Play, deadline: Deadline) -> Outcome:
+    def _lost(self, one: RebootRequest, boot: Play, deadline: Deadline) -> StepOutcome:
         """Return the outcome of a node that did not come back from its reboot."""
         bmc = self._bmc_probe.read(one.node.name, deadline)
         finding = not_back(boot.value, one.play.value.reboot_for, bmc.summary)
         evidence = (*evidence_of(one.play, boot), *bmc.evidence)
-        return Outcome(one.node.id, with_evidence([finding], evidence), evidence)
+        return StepOutcome(one.node.id, with_evidence([finding], evidence), evidence)
 
-    def _outcome(self, node: NodeState, play: Play, deadline: Deadline, *earlier: Play) -> Outcome:
+    def _outcome(self, node: NodeState, play: Play, deadline: Deadline, *earlier: Play) -> StepOutcome:
         if play.value.ok:
             return _judged(node, _finding(play.value), *earlier, play)
         if not play.value.unreachable:
@@ -181,9 +183,9 @@ class Configure:
             remedy=root.remedy,
         )
         findings = (replace(root, evidence=()), follows)
-        return Outcome(node.id, with_evidence(findings, evidence), evidence)
+        return StepOutcome(node.id, with_evidence(findings, evidence), evidence)
 
-    def _failed(self, node: NodeState, play: Play, deadline: Deadline, *earlier: Play) -> Outcome:
+    def _failed(self, node: NodeState, play: Play, deadline: Deadline, *earlier: Play) -> StepOutcome:
         """Return the outcome of a failed task: what is broken in the machine is its cause, where anything is."""
         task = _finding(play.value)
         host = self._reach.address(node)
@@ -192,12 +194,12 @@ class Configure:
         faults, seen = self._hardware.look(node, host, deadline)
         plays = evidence_of(*earlier, play)
         found = explained(with_evidence([task], plays)[0], faults)
-        return Outcome(node.id, with_evidence(found, seen), (*plays, *seen))
+        return StepOutcome(node.id, with_evidence(found, seen), (*plays, *seen))
 
 
-def _judged(node: NodeState, finding: Finding, *plays: Play) -> Outcome:
+def _judged(node: NodeState, finding: Finding, *plays: Play) -> StepOutcome:
     evidence = evidence_of(*plays)
-    return Outcome(node.id, with_evidence([finding], evidence), evidence)
+    return StepOutcome(node.id, with_evidence([finding], evidence), evidence)
 
 
 def _passed(changed: int, more: str = "") -> Finding:

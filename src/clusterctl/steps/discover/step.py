@@ -34,7 +34,7 @@ from clusterctl.steps.discover import findings, inventory_boot
 from clusterctl.steps.discover.inventory_boot import InventoryBoot, as_it_stands, left_alone
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import bmc_unreadable
-from clusterctl.steps.executor.step import Outcome, with_evidence
+from clusterctl.steps.executor.step import StepOutcome, with_evidence
 from clusterctl_burnin.bmc_log.judge import Past, judge_log
 
 ChangePassword = Callable[[NodeState, IntentLog, Deadline], RotationResult]
@@ -98,23 +98,23 @@ class Discover:
         self._plan = plan
         self._seen: dict[str, str] = {}
 
-    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[StepOutcome]:
         with ThreadPoolExecutor(min(self._plan.workers, len(nodes)), "discover") as pool:
             futures = [pool.submit(self._discover, node, intents, deadline) for node in nodes]
             for future in as_completed(futures):
                 if outcome := future.result():
                     yield outcome
 
-    def _discover(self, node: NodeState, intents: IntentLog, deadline: Deadline) -> Outcome | None:
+    def _discover(self, node: NodeState, intents: IntentLog, deadline: Deadline) -> StepOutcome | None:
         """Return the outcome, whatever its BMC answers; None for a node that another run has taken meanwhile."""
         try:
             return self._read_with_password(node, intents, deadline)
         except ClaimLostError:
             return None
         except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
-            return Outcome(node.id, (bmc_unreadable(node, peer_error(error, node.name)),))
+            return StepOutcome(node.id, (bmc_unreadable(node, peer_error(error, node.name)),))
 
-    def _read_with_password(self, node: NodeState, intents: IntentLog, deadline: Deadline) -> Outcome | None:
+    def _read_with_password(self, node: NodeState, intents: IntentLog, deadline: Deadline) -> StepOutcome | None:
         """Read and judge one machine, after the change of the password that its BMC may demand."""
         try:
             return self._read(node, intents, deadline)
@@ -125,10 +125,10 @@ class Discover:
         if isinstance(changed.error, (CancelledError, ClaimLostError)):
             raise changed.error
         if changed.error is not None and not changed.number:
-            return Outcome(node.id, (bmc_unreadable(node, changed.error),))
+            return StepOutcome(node.id, (bmc_unreadable(node, changed.error),))
         return self._read(node, intents, deadline)
 
-    def _read(self, node: NodeState, intents: IntentLog, deadline: Deadline) -> Outcome | None:
+    def _read(self, node: NodeState, intents: IntentLog, deadline: Deadline) -> StepOutcome | None:
         """Read and judge one machine. Raise `PasswordChangeError` where the BMC demands a new password first."""
         asleep = None
         with self._services.bmcs.open(self._services.address_of(node.name), deadline) as bmc:
@@ -157,7 +157,7 @@ class Discover:
         expected |= {"hcas"} if any(sku.hca_count for sku in skus) else set()
         return inventory_boot.reason(node, inventory, frozenset(expected))
 
-    def _judge(self, node: NodeState, identity: Finding, reading: _Reading) -> Outcome:
+    def _judge(self, node: NodeState, identity: Finding, reading: _Reading) -> StepOutcome:
         inventory, log = reading.inventory.value, reading.log
         evidence = reading.inventory.evidence + log.evidence + reading.baseline.evidence
         sku = choose_sku(inventory, self._plan.skus)
@@ -171,7 +171,7 @@ class Discover:
         found = [findings.bmc_answers(node), identity, *(findings.with_place(finding, node) for finding in judged)]
         facts = _identified(node, inventory, sku) if sku and identity.verdict.admits else ()
         suite = sku.name if sku else ""
-        return Outcome(node.id, with_evidence(found, evidence), evidence, facts, suite=suite)
+        return StepOutcome(node.id, with_evidence(found, evidence), evidence, facts, suite=suite)
 
 
 def _event_log(bmc: BmcClient, inventory: Observed[Inventory], deadline: Deadline) -> Observed[tuple[LogEntry, ...]]:

@@ -27,7 +27,7 @@ from clusterctl.ports import Claim, Deadline
 from clusterctl.ports.isolation import peer_error, require_controller
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.recorder import Recorder
-from clusterctl.steps.executor.step import Outcome, StepRunner
+from clusterctl.steps.executor.step import StepOutcome, StepRunner
 from clusterctl.steps.executor.step_queue import StepLimits, StepQueue, machine
 from clusterctl.steps.executor.waves import Waves
 
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class PipelineProgress:
     """One thing that happened to one node. `decision` is None when a step begins, and while it goes on; `words` are
     what the machine reported meanwhile.
     """
@@ -50,7 +50,7 @@ class Progress:
 class Observer:
     """Receives what happens during a run. `on_stop`: a step begins with no more nodes, and why."""
 
-    on_progress: Callable[[Progress], None] = lambda _progress: None
+    on_progress: Callable[[PipelineProgress], None] = lambda _progress: None
     on_stop: Callable[[Step, str], None] = lambda _step, _why: None
 
 
@@ -137,7 +137,7 @@ class Pipeline:
         """Pass on what a machine reported about itself during a step."""
         state = self._journal.state(node)
         if state.next_step is not None:
-            self._observer.on_progress(Progress(state, state.next_step, None, words))
+            self._observer.on_progress(PipelineProgress(state, state.next_step, None, words))
 
     def _enter(self, state: NodeState) -> None:
         for queue in self._queues:
@@ -168,7 +168,7 @@ class Pipeline:
                     queue.put(again)
             case _Recorded(queue, state, decision):
                 queue.done(state.id)
-                self._observer.on_progress(Progress(state, queue.runner.step, decision))
+                self._observer.on_progress(PipelineProgress(state, queue.runner.step, decision))
                 self._count(queue, state, decision, runs)
                 if isinstance(decision, Confirm):
                     queue.put_back(state)
@@ -243,10 +243,12 @@ class Pipeline:
             return None
         started = self._journal.state(state.id)
         log.info("%s: %s begins", started.name, step.value)
-        self._observer.on_progress(Progress(started, step, None))
+        self._observer.on_progress(PipelineProgress(started, step, None))
         return started
 
-    def _finish(self, queue: StepQueue, outcome: Outcome, intents: IntentLog, pending: dict[NodeId, NodeState]) -> None:
+    def _finish(
+        self, queue: StepQueue, outcome: StepOutcome, intents: IntentLog, pending: dict[NodeId, NodeState]
+    ) -> None:
         """Record a pending node's outcome, once."""
         if outcome.node not in pending:
             return
@@ -276,7 +278,7 @@ def _comes_to(state: NodeState, step: Step) -> bool:
     return state.next_step is not None and order.index(state.next_step) <= order.index(step)
 
 
-def _unmeasured(node: NodeId, step: Step, why: str) -> Outcome:
+def _unmeasured(node: NodeId, step: Step, why: str) -> StepOutcome:
     finding = Finding(
         check=step.value,
         verdict=Verdict.INCONCLUSIVE,
@@ -285,4 +287,4 @@ def _unmeasured(node: NodeId, step: Step, why: str) -> Outcome:
         remedy=f"run clusterctl {step.value} on it again; if it comes back, read clusterctl nodes {node}",
         deterministic=False,
     )
-    return Outcome(node, (finding,))
+    return StepOutcome(node, (finding,))

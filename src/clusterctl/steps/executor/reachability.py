@@ -25,7 +25,7 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.formats.host.ssh import SshFailure, parse_ssh_failure
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, HostAddress, Power
 from clusterctl.ports.isolation import peer_error
-from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.executor.step import StepOutcome
 from clusterctl_burnin.bmc_log.judge import weighs
 
 
@@ -42,7 +42,7 @@ class SshAccess:
             return None
         return HostAddress(node.name, node.address, self.user, node.host_key, self.key_file)
 
-    def split(self, nodes: Iterable[NodeState], step: Step) -> tuple[dict[str, HostAddress], list[Outcome]]:
+    def split(self, nodes: Iterable[NodeState], step: Step) -> tuple[dict[str, HostAddress], list[StepOutcome]]:
         """Return addresses by node name, and an outcome for each node that has none."""
         hosts, lost = {}, []
         for node in nodes:
@@ -54,7 +54,7 @@ class SshAccess:
                 finding = Finding(
                     check=step.value, verdict=Verdict.INCONCLUSIVE, code=Code.HOST_UNKNOWN, cause=cause, remedy=remedy
                 )
-                lost.append(Outcome(node.id, (finding,)))
+                lost.append(StepOutcome(node.id, (finding,)))
         return hosts, lost
 
 

@@ -11,7 +11,7 @@ from clusterctl.fleet.node import Step
 from clusterctl.fleet.payloads.node import NodeHeld, NodeQuarantined, ReportRecorded, StageAdvanced
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Claim, Clock, Journal
-from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.executor.step import StepOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Recorder:
     policy: Policy
     clock: Clock
 
-    def record(self, step: Step, outcome: Outcome, claim: Claim) -> tuple[Decision, NodeState]:
+    def record(self, step: Step, outcome: StepOutcome, claim: Claim) -> tuple[Decision, NodeState]:
         """Store the evidence, then report and decision in one append. Return the decision and the node's new state."""
         origins = frozenset(item.origin for item in outcome.evidence)
         report = Report(step.value, outcome.suite, outcome.findings, origins)
@@ -36,7 +36,7 @@ class Recorder:
         return decision, self.journal.state(outcome.node)
 
 
-def _event(step: Step, outcome: Outcome, decision: Decision, report: Report) -> tuple[NewEvent, ...]:
+def _event(step: Step, outcome: StepOutcome, decision: Decision, report: Report) -> tuple[NewEvent, ...]:
     match decision:
         case Advance(to, verdict):
             return (node_event(outcome.node, StageAdvanced(to=to, verdict=verdict)),)

@@ -15,7 +15,7 @@ from clusterctl.steps.executor.intent_log import IntentLog
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StepOutcome:
     """What a step observed of one node. `facts` are events about it (identity, address) to write with the report."""
 
     node: NodeId
@@ -25,7 +25,7 @@ class Outcome:
     suite: str = ""
 
     @classmethod
-    def of(cls, node: NodeState, finding: Finding, evidence: tuple[Evidence, ...] = ()) -> Outcome:
+    def of(cls, node: NodeState, finding: Finding, evidence: tuple[Evidence, ...] = ()) -> StepOutcome:
         """Return the outcome with one finding, which rests on all of `evidence`."""
         return cls(node.id, with_evidence([finding], evidence), evidence)
 
@@ -46,7 +46,7 @@ class StepRunner(Protocol):
     def linger_s(self) -> float: ...
     @property
     def at_once(self) -> int: ...
-    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[StepOutcome]:
         """Yield each node's outcome as soon as it is known. Nodes that are not yielded count as unmeasured."""
         ...
 

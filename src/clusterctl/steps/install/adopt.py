@@ -18,7 +18,7 @@ from clusterctl.ports import Deadline, HostAddress, Shell
 from clusterctl.ports.isolation import peer_error
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import SshAccess
-from clusterctl.steps.executor.step import Outcome, StepRunner
+from clusterctl.steps.executor.step import StepOutcome, StepRunner
 from clusterctl.steps.install.confirm import GREETING, DiskProver
 
 ANSWER_S = 30.0
@@ -79,32 +79,32 @@ class Adopt:
     def __init__(self, services: AdoptServices) -> None:
         self._services = services
 
-    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[StepOutcome]:
         del intents  # it acts on nothing
         with ThreadPoolExecutor(min(WORKERS, len(nodes)), "adopt") as pool:
             futures = [pool.submit(self._outcome, node, deadline) for node in nodes]
             for future in as_completed(futures):
                 yield future.result()
 
-    def _outcome(self, node: NodeState, deadline: Deadline) -> Outcome:
+    def _outcome(self, node: NodeState, deadline: Deadline) -> StepOutcome:
         try:
             return self._verify(node, deadline)
         except Exception as error:  # noqa: BLE001 — peer_error raises what is not the peer's
-            return Outcome.of(node, _no_answer(node, peer_error(error, node.name)))
+            return StepOutcome.of(node, _no_answer(node, peer_error(error, node.name)))
 
-    def _verify(self, node: NodeState, deadline: Deadline) -> Outcome:
+    def _verify(self, node: NodeState, deadline: Deadline) -> StepOutcome:
         host = self._services.access.address(node)
         if not node.adopted or host is None:
-            return Outcome.of(node, _not_adopted(node))
+            return StepOutcome.of(node, _not_adopted(node))
         shell = self._services.shell
         greeting = shell.run(host, GREETING, b"", deadline.within(ANSWER_S))
         serial = read_serial(shell, host, deadline)
         evidence = (*greeting.evidence, *serial.evidence)
         finding = _judge(node, host, serial.value, greeting.value.stdout)
-        outcome = Outcome.of(node, finding, evidence)
+        outcome = StepOutcome.of(node, finding, evidence)
         return self._with_disks(node, host, outcome, deadline) if finding.verdict is Verdict.PASS else outcome
 
-    def _with_disks(self, node: NodeState, host: HostAddress, outcome: Outcome, deadline: Deadline) -> Outcome:
+    def _with_disks(self, node: NodeState, host: HostAddress, outcome: StepOutcome, deadline: Deadline) -> StepOutcome:
         """Add which disk the host runs from. Its disks are read as a list only, never their contents."""
         rule = DiskContract(Serial("") if node.root_rule else node.root_disk or Serial(""), rule=node.root_rule)
         where = f"{node.location}, {node.name}"
@@ -113,7 +113,7 @@ class Adopt:
         facts = outcome.facts
         if root.verdict.admits and root.serial:
             facts = (*facts, node_event(node.id, RootDiskProven(disk=Serial(root.serial))))
-        return Outcome(node.id, (*outcome.findings, root, _untouched()), evidence, facts)
+        return StepOutcome(node.id, (*outcome.findings, root, _untouched()), evidence, facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class InstallOrAdopt:
     linger_s = 1.0
     at_once = 16
 
-    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[StepOutcome]:
         taken = [node for node in nodes if self.adopts(node)]
         others = [node for node in nodes if node not in taken]
         if taken:

@@ -41,7 +41,7 @@ from clusterctl.formats.host.block_devices import (
 )
 from clusterctl.formats.host.mounts import parse_findmnt
 from clusterctl.ports import Deadline, HostAddress, InstallStatus, InstallTarget, Ran, Shell
-from clusterctl.steps.executor.step import Outcome, with_evidence
+from clusterctl.steps.executor.step import StepOutcome, with_evidence
 from clusterctl.steps.install.findings import another_os, installed, unnamed, unreported_key, untrusted
 from clusterctl.steps.install.job import Job
 from clusterctl_burnin.package_data import text_of
@@ -189,7 +189,7 @@ class HostVerifier:
     shell: Shell
     access: HostAccess
 
-    def confirm(self, job: Job, deadline: Deadline) -> Outcome | None:
+    def confirm(self, job: Job, deadline: Deadline) -> StepOutcome | None:
         """Return the outcome: installed where it answers over SSH with its one key; None while it still boots."""
         status = job.status
         if not status.value.addresses:
@@ -221,7 +221,7 @@ class HostVerifier:
             return False  # no answer, or it is ours: the installer's report counts
         return False
 
-    def _proven(self, job: Job, outcome: Outcome, deadline: Deadline) -> Outcome:
+    def _proven(self, job: Job, outcome: StepOutcome, deadline: Deadline) -> StepOutcome:
         """Return the outcome with the host's report of its drives; a host of another name is not read."""
         if outcome.findings[0].verdict is not Verdict.PASS:
             return outcome
@@ -232,7 +232,7 @@ class HostVerifier:
         if job.target.root_rule is not None and proof.root is not None:
             disk = Serial(proof.root.serial or proof.root.wwn)
             facts = (*facts, node_event(outcome.node, RootDiskProven(disk=disk)))
-        return Outcome(outcome.node, findings, evidence, facts)
+        return StepOutcome(outcome.node, findings, evidence, facts)
 
     def _greet(self, job: Job, deadline: Deadline) -> Observed[Ran]:
         return self.shell.run(self._host(job), GREETING, b"", deadline)

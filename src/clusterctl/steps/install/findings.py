@@ -12,11 +12,11 @@ from clusterctl.fleet.hardware.part_health import label
 from clusterctl.fleet.payloads.node import NodeAddressed
 from clusterctl.ports import FailureKind, InstallState, Power
 from clusterctl.steps.executor.reachability import BmcState, bmc_unreadable
-from clusterctl.steps.executor.step import Outcome, with_evidence
+from clusterctl.steps.executor.step import StepOutcome, with_evidence
 from clusterctl.steps.install.job import Job
 
 
-def installed(job: Job, address: str, greeting: str, evidence: tuple[Evidence, ...]) -> Outcome:
+def installed(job: Job, address: str, greeting: str, evidence: tuple[Evidence, ...]) -> StepOutcome:
     boot_id, _, hostname = greeting.strip().partition("\n")
     right = hostname.strip() == job.node.name
     finding = Finding(
@@ -30,10 +30,10 @@ def installed(job: Job, address: str, greeting: str, evidence: tuple[Evidence, .
         serial=job.target.serial,
     )
     facts = (node_event(job.node.id, NodeAddressed(address=address)),)
-    return Outcome(job.node.id, with_evidence([finding], evidence), evidence, facts)
+    return StepOutcome(job.node.id, with_evidence([finding], evidence), evidence, facts)
 
 
-def unreadable(job: Job, error: ClusterctlError) -> Outcome:
+def unreadable(job: Job, error: ClusterctlError) -> StepOutcome:
     """Return the outcome of a machine about which the installer, its BMC or its host reports what cannot be read."""
     finding = Finding(
         check="install",
@@ -45,10 +45,10 @@ def unreadable(job: Job, error: ClusterctlError) -> Outcome:
         deterministic=False,
         where=error.where,
     )
-    return Outcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
+    return StepOutcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
 
 
-def foreign(job: Job) -> Outcome:
+def foreign(job: Job) -> StepOutcome:
     """Return the outcome of a machine that was installed, but not by us: it is never wiped and never trusted."""
     finding = Finding(
         check="install",
@@ -59,10 +59,10 @@ def foreign(job: Job) -> Outcome:
         remedy=f"if no one uses {job.node.name}, release it in the installer, then run again",
         serial=job.target.serial,
     )
-    return Outcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
+    return StepOutcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
 
 
-def root_unclear(job: Job, cause: str, decide: str) -> Outcome:
+def root_unclear(job: Job, cause: str, decide: str) -> StepOutcome:
     """Return the outcome of a machine without a clear root disk: nothing was written, and an operator must decide."""
     status = job.status
     finding = Finding(
@@ -74,10 +74,10 @@ def root_unclear(job: Job, cause: str, decide: str) -> Outcome:
         remedy=f"{decide}; then run clusterctl discover and clusterctl install on {job.node.name} again",
         serial=job.target.serial,
     )
-    return Outcome(job.node.id, with_evidence([finding], status.evidence), status.evidence)
+    return StepOutcome(job.node.id, with_evidence([finding], status.evidence), status.evidence)
 
 
-def another_os(job: Job) -> Outcome:
+def another_os(job: Job) -> StepOutcome:
     """Return the outcome of a machine that got our OS and boots another one: some other disk comes first."""
     node, status = job.node, job.status
     drives = node.inventory.drives if node.inventory else None
@@ -95,10 +95,10 @@ def another_os(job: Job) -> Outcome:
         ),
         serial=job.target.serial,
     )
-    return Outcome(node.id, with_evidence([finding], status.evidence), status.evidence)
+    return StepOutcome(node.id, with_evidence([finding], status.evidence), status.evidence)
 
 
-def unnamed(job: Job) -> Outcome:
+def unnamed(job: Job) -> StepOutcome:
     """Return the outcome of a machine without a known address of its host."""
     return _distrusted(
         job,
@@ -107,7 +107,7 @@ def unnamed(job: Job) -> Outcome:
     )
 
 
-def unreported_key(job: Job) -> Outcome:
+def unreported_key(job: Job) -> StepOutcome:
     """Return the outcome of a machine with a host that cannot prove itself."""
     return _distrusted(
         job,
@@ -116,11 +116,11 @@ def unreported_key(job: Job) -> Outcome:
     )
 
 
-def untrusted(job: Job, error: EdgeError) -> Outcome:
+def untrusted(job: Job, error: EdgeError) -> StepOutcome:
     return _distrusted(job, f"installed, but not trusted: {error.message}", error.remedy or "attach a console to it")
 
 
-def stranger(job: Job, error: EdgeError, seen: tuple[Evidence, ...]) -> Outcome:
+def stranger(job: Job, error: EdgeError, seen: tuple[Evidence, ...]) -> StepOutcome:
     """Return the outcome of a machine that is not the one to reinstall, or not as it was."""
     node, evidence = job.node, job.status.evidence + seen
     finding = Finding(
@@ -133,10 +133,10 @@ def stranger(job: Job, error: EdgeError, seen: tuple[Evidence, ...]) -> Outcome:
         remedy=f"{node.location}: {error.remedy}",
         serial=job.target.serial,
     )
-    return Outcome(node.id, with_evidence([finding], evidence), evidence)
+    return StepOutcome(node.id, with_evidence([finding], evidence), evidence)
 
 
-def _distrusted(job: Job, cause: str, what_to_do: str) -> Outcome:
+def _distrusted(job: Job, cause: str, what_to_do: str) -> StepOutcome:
     evidence = job.status.evidence
     finding = Finding(
         check="install",
@@ -149,10 +149,10 @@ def _distrusted(job: Job, cause: str, what_to_do: str) -> Outcome:
         serial=job.target.serial,
         deterministic=False,
     )
-    return Outcome(job.node.id, with_evidence([finding], evidence), evidence)
+    return StepOutcome(job.node.id, with_evidence([finding], evidence), evidence)
 
 
-def failed(job: Job, why: str, bmc: BmcState) -> Outcome:
+def failed(job: Job, why: str, bmc: BmcState) -> StepOutcome:
     """Return the outcome of an install that failed, with the BMC's report."""
     silent = bmc.error is not None and not job.unreachable
     power = job.status.value.failure is FailureKind.POWER
@@ -170,18 +170,18 @@ def failed(job: Job, why: str, bmc: BmcState) -> Outcome:
         serial=job.target.serial,
         deterministic=bool(job.attempts),
     )
-    return Outcome(job.node.id, with_evidence([finding], evidence), evidence)
+    return StepOutcome(job.node.id, with_evidence([finding], evidence), evidence)
 
 
-def login_refused(job: Job, why: str, bmc: BmcState) -> Outcome:
+def login_refused(job: Job, why: str, bmc: BmcState) -> StepOutcome:
     """Return the outcome of a machine with a BMC that rejects the site's login, which we have tried ourselves."""
     error = bmc.error or EdgeError("the BMC rejects the login")
     found = replace(bmc_unreadable(job.node, error), check="install", cause=f"{why}; {error.message}")
     evidence = job.status.evidence + bmc.evidence
-    return Outcome(job.node.id, with_evidence([replace(found, serial=job.target.serial)], evidence), evidence)
+    return StepOutcome(job.node.id, with_evidence([replace(found, serial=job.target.serial)], evidence), evidence)
 
 
-def login_differs(job: Job, why: str) -> Outcome:
+def login_differs(job: Job, why: str) -> StepOutcome:
     """Return the outcome of a machine that the installer cannot switch, since it has another login than the site."""
     finding = Finding(
         check="install",
@@ -192,10 +192,10 @@ def login_differs(job: Job, why: str) -> Outcome:
         remedy=f"BMC at {job.node.bmc} ({job.node.location}): {job.status.value.remedy}",
         serial=job.target.serial,
     )
-    return Outcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
+    return StepOutcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
 
 
-def not_ours(job: Job, why: str) -> Outcome:
+def not_ours(job: Job, why: str) -> StepOutcome:
     """Return the outcome of a machine that is another one, or another owner's: nothing is done to it."""
     finding = Finding(
         check="install",
@@ -207,10 +207,10 @@ def not_ours(job: Job, why: str) -> Outcome:
         remedy=f"{job.node.location}, {job.node.name}: {job.status.value.remedy}",
         serial=job.target.serial,
     )
-    return Outcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
+    return StepOutcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
 
 
-def needs_operator(job: Job, why: str) -> Outcome:
+def needs_operator(job: Job, why: str) -> StepOutcome:
     """Return the outcome of a machine that only an operator may bring on; nothing is known against it."""
     finding = Finding(
         check="install",
@@ -220,10 +220,10 @@ def needs_operator(job: Job, why: str) -> Outcome:
         remedy=f"{job.node.name}: {job.status.value.remedy}, then run clusterctl install on it again",
         serial=job.target.serial,
     )
-    return Outcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
+    return StepOutcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
 
 
-def installer_unavailable(job: Job, why: str, what_to_do: str) -> Outcome:
+def installer_unavailable(job: Job, why: str, what_to_do: str) -> StepOutcome:
     """Return the outcome of a machine with an installer that cannot be used: nothing is known against the machine."""
     finding = Finding(
         check="install",
@@ -234,7 +234,7 @@ def installer_unavailable(job: Job, why: str, what_to_do: str) -> Outcome:
         remedy=what_to_do,
         deterministic=False,
     )
-    return Outcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
+    return StepOutcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
 
 
 def remedy(job: Job, bmc: BmcState) -> str:

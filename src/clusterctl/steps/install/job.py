@@ -15,7 +15,7 @@ from clusterctl.fleet.payloads.node import HostKeyPinned
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, InstallState, InstallStatus, InstallTarget, Milestone
 from clusterctl.steps.executor.intent_log import IntentLog
-from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.executor.step import StepOutcome
 
 
 def _installers_network(_node: NodeState) -> HostNetwork:
@@ -39,7 +39,7 @@ class TargetNetworks:
 INSTALLERS_NETWORK = TargetNetworks()
 
 
-def network_unknown(node: NodeState, error: UsageError) -> Outcome:
+def network_unknown(node: NodeState, error: UsageError) -> StepOutcome:
     """Return the outcome of a node that would come up unreachable: nothing is installed."""
     cause = f"its network cannot be planned: {error.message}"
     finding = Finding(
@@ -50,7 +50,7 @@ def network_unknown(node: NodeState, error: UsageError) -> Outcome:
         remedy=error.remedy,
         deterministic=False,
     )
-    return Outcome(node.id, (finding,))
+    return StepOutcome(node.id, (finding,))
 
 
 _OF_EARLIER_RUNS = frozenset({InstallState.FAILED, InstallState.PREPARING, InstallState.INSTALLING})

@@ -16,7 +16,7 @@ from clusterctl.fleet.errors import AuthenticationError, EdgeError, InstallerUna
 from clusterctl.fleet.finding import Observed
 from clusterctl.ports import Deadline, Installer, InstallStatus
 from clusterctl.ports.isolation import peer_error
-from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.executor.step import StepOutcome
 from clusterctl.steps.install.findings import unreadable
 from clusterctl.steps.install.job import Job
 
@@ -42,9 +42,9 @@ class Handlers:
     ended    a machine that has not come to its end in time
     """
 
-    advance: Callable[[Job, Observed[InstallStatus], Deadline], Outcome | None]
-    trouble: Callable[[Job, EdgeError, Deadline], Outcome | None]
-    ended: Callable[[Job, Deadline], Outcome]
+    advance: Callable[[Job, Observed[InstallStatus], Deadline], StepOutcome | None]
+    trouble: Callable[[Job, EdgeError, Deadline], StepOutcome | None]
+    ended: Callable[[Job, Deadline], StepOutcome]
 
 
 class Rounds:
@@ -59,10 +59,10 @@ class Rounds:
         self._deadline = deadline
         self._times = times
         self._pool = ThreadPoolExecutor(AT_ONCE, "install")
-        self._running: dict[Future[Outcome | None], str] = {}
+        self._running: dict[Future[StepOutcome | None], str] = {}
         self._away_since: float | None = None
 
-    def outcomes(self) -> Iterator[Outcome]:
+    def outcomes(self) -> Iterator[StepOutcome]:
         """Yield each machine's outcome as soon as it is known. Raises `CancelledError` at once when stopped: what an
         installer does by then goes on, and the next run looks at it.
         """
@@ -80,7 +80,7 @@ class Rounds:
             return self._deadline.timer.now() - self._away_since > self._times.away_s
         return self._deadline.remaining <= 0
 
-    def _end(self) -> Iterator[Outcome]:
+    def _end(self) -> Iterator[StepOutcome]:
         """Yield the outcomes of those that are not done in time; acts that still run have the same deadline."""
         wait(self._running)
         yield from self._collect()
@@ -93,7 +93,7 @@ class Rounds:
 
     # --- one look ---------------------------------------------------------------------------------------------------
 
-    def _look(self) -> Iterator[Outcome]:
+    def _look(self) -> Iterator[StepOutcome]:
         """Look at the machines on which nothing runs, and begin what each needs."""
         free = [job for name, job in self._jobs.items() if name not in self._running.values()]
         if not free:
@@ -125,7 +125,7 @@ class Rounds:
                 work = self._pool.submit(_alone, job, advance)
                 self._running[work] = job.node.name
 
-    def _troubled(self, jobs: Sequence[Job], error: EdgeError) -> Iterator[Outcome]:
+    def _troubled(self, jobs: Sequence[Job], error: EdgeError) -> Iterator[StepOutcome]:
         for job in jobs:
             outcome = _alone(job, partial(self._handlers.trouble, job, error, self._deadline))
             if outcome is not None:
@@ -154,7 +154,7 @@ class Rounds:
 
     # --- between two looks ------------------------------------------------------------------------------------------
 
-    def _until_next_look(self) -> Iterator[Outcome]:
+    def _until_next_look(self) -> Iterator[StepOutcome]:
         until = self._deadline.timer.now() + self._times.poll_s
         while True:
             yield from self._collect()
@@ -167,7 +167,7 @@ class Rounds:
             else:
                 self._deadline.timer.wait(self._deadline.cancelled, min(left, WAKE_S))
 
-    def _collect(self) -> Iterator[Outcome]:
+    def _collect(self) -> Iterator[StepOutcome]:
         """Yield the outcomes of what has ended."""
         for work in [work for work in self._running if work.done()]:
             name = self._running.pop(work)
@@ -177,7 +177,7 @@ class Rounds:
                 yield outcome
 
 
-def _alone(job: Job, call: Callable[[], Outcome | None]) -> Outcome | None:
+def _alone(job: Job, call: Callable[[], StepOutcome | None]) -> StepOutcome | None:
     """Return what the call returns; whatever one machine's data causes is that machine's own outcome."""
     try:
         return call()

@@ -33,7 +33,7 @@ from clusterctl.ports import (
 )
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import BmcProbe, BmcState
-from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.executor.step import StepOutcome
 from clusterctl.steps.install.confirm import HostAccess, HostVerifier
 from clusterctl.steps.install.findings import (
     another_os,
@@ -98,11 +98,11 @@ class Install:
         self._times = Times(poll_s, away_s)
         self._networks = networks
 
-    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[StepOutcome]:
         jobs = {}
         for node in nodes:
             target = self._target(node)
-            if isinstance(target, Outcome):
+            if isinstance(target, StepOutcome):
                 yield target
             else:
                 jobs[node.name] = Job(node, target, intents)
@@ -111,7 +111,7 @@ class Install:
 
     # --- one machine ------------------------------------------------------------------------------------------------
 
-    def _advance(self, job: Job, status: Observed[InstallStatus], deadline: Deadline) -> Outcome | None:
+    def _advance(self, job: Job, status: Observed[InstallStatus], deadline: Deadline) -> StepOutcome | None:
         """Bring the machine one step on. Return its outcome; None where it goes on."""
         try:
             return self._next(job, status, deadline)
@@ -127,7 +127,7 @@ class Install:
         except EdgeError as error:
             return self._trouble(job, error, deadline)
 
-    def _next(self, job: Job, status: Observed[InstallStatus], deadline: Deadline) -> Outcome | None:
+    def _next(self, job: Job, status: Observed[InstallStatus], deadline: Deadline) -> StepOutcome | None:
         job.look(status)
         match status.value.state:
             case InstallState.ABSENT | InstallState.READY:
@@ -146,7 +146,7 @@ class Install:
                 pass
         return None
 
-    def _begin(self, job: Job, deadline: Deadline) -> Outcome | None:
+    def _begin(self, job: Job, deadline: Deadline) -> StepOutcome | None:
         """Do what brings the machine on from where it waits, unless it has come back there too often."""
         act = BEGINS[job.status.value.state]
         if job.settles():
@@ -161,7 +161,7 @@ class Install:
             return self._report(job, f"it stays where it is: {job.status.value.detail}", deadline)
         return None
 
-    def _unsuccessful(self, job: Job, error: InstallError, deadline: Deadline) -> Outcome | None:
+    def _unsuccessful(self, job: Job, error: InstallError, deadline: Deadline) -> StepOutcome | None:
         """Handle an act that failed, with the reason that the installer gives."""
         now = job.status
         status = InstallStatus(now.value.state, error.message, failure=error.failure, remedy=error.remedy)
@@ -172,7 +172,7 @@ class Install:
         job.failed(act)
         return self._too_often(job, act, error.message, deadline)
 
-    def _too_often(self, job: Job, act: Act, why: str, deadline: Deadline) -> Outcome | None:
+    def _too_often(self, job: Job, act: Act, why: str, deadline: Deadline) -> StepOutcome | None:
         """Return the outcome where no other attempt is to be made.
 
         Where the installer could not use the BMC, we log in ourselves before it does again: a wrong password is tried
@@ -187,7 +187,7 @@ class Install:
             return None
         return self._report(job, f"{job.attempts[act]} attempts failed; the last: {why}", deadline)
 
-    def _trouble(self, job: Job, error: EdgeError, deadline: Deadline) -> Outcome | None:
+    def _trouble(self, job: Job, error: EdgeError, deadline: Deadline) -> StepOutcome | None:
         """Ask the installer again, after a look at what it did: it may have lost its answer. Only trouble that
         stays is a failure.
         """
@@ -197,7 +197,7 @@ class Install:
         job.last = Observed(replace(job.status.value, remedy=error.remedy), job.status.evidence)
         return self._report(job, error.message, deadline)
 
-    def _give_back(self, job: Job, deadline: Deadline) -> Outcome | None:
+    def _give_back(self, job: Job, deadline: Deadline) -> StepOutcome | None:
         """Release the machine that gets a new OS. Its identity is proven right before.
 
         The new OS gets a key of its own, which differs from the old one's.
@@ -215,7 +215,7 @@ class Install:
 
     # --- outcomes ---------------------------------------------------------------------------------------------------
 
-    def _ended(self, job: Job, deadline: Deadline) -> Outcome:
+    def _ended(self, job: Job, deadline: Deadline) -> StepOutcome:
         """Return the outcome of a machine that has used up its time."""
         if job.away:
             return installer_unavailable(
@@ -223,7 +223,7 @@ class Install:
             )
         return self._report(job, "the installer did not finish in time", deadline)
 
-    def _report(self, job: Job, why: str, deadline: Deadline) -> Outcome:
+    def _report(self, job: Job, why: str, deadline: Deadline) -> StepOutcome:
         """Return the outcome of a failure, by the part that the installer reports it for."""
         if job.status.value.decide:
             return root_unclear(job, why, job.status.value.decide)
@@ -237,7 +237,7 @@ class Install:
             case _:
                 return self._failed(job, why, deadline)
 
-    def _failed(self, job: Job, why: str, deadline: Deadline) -> Outcome:
+    def _failed(self, job: Job, why: str, deadline: Deadline) -> StepOutcome:
         """Return the failure with the BMC's report: is the machine on, and did it log anything?"""
         if self._verifier.boots_another(job, deadline):
             return another_os(job)
@@ -246,7 +246,7 @@ class Install:
             return login_refused(job, why, bmc)
         return failed(job, why, bmc)
 
-    def _target(self, node: NodeState) -> InstallTarget | Outcome:
+    def _target(self, node: NodeState) -> InstallTarget | StepOutcome:
         """Return what to install, or why that is unknown."""
         if not (node.serial and (node.root_disk or node.root_rule) and node.macs):
             cause = "serial, root disk or network cards of the machine are unknown"
@@ -257,7 +257,7 @@ class Install:
                 cause=cause,
                 remedy="run clusterctl discover on it again",
             )
-            return Outcome(node.id, (finding,))
+            return StepOutcome(node.id, (finding,))
         try:
             network = self._networks.network_of(node)
         except UsageError as error:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from clusterctl.edges.ansible.host_transport.bundle import Bundle
-from clusterctl.edges.ansible.host_transport.sessions import Message, Session, Sessions, ssh_argv
+from clusterctl.edges.ansible.host_transport.sessions import Message, PlaySession, Sessions, ssh_argv
 from clusterctl.edges.ansible.transcript import KEPT, HostResult, Transcript
 from clusterctl.edges.ansible.workspace import OutOfTimeError, RunSettings, Workspace, ssh_options
 from clusterctl.edges.redaction import Redaction
@@ -107,7 +107,9 @@ class HostPlays:
         finally:
             workspace.remove()
 
-    def _handle(self, sessions: Sessions, session: Session, message: Message, deadline: Deadline) -> Iterator[Answer]:
+    def _handle(
+        self, sessions: Sessions, session: PlaySession, message: Message, deadline: Deadline
+    ) -> Iterator[Answer]:
         """Yield the answers that one host's message decides; one that cannot be processed ends that host's play."""
         try:
             yield from self._take(sessions, session, message, deadline)
@@ -117,7 +119,7 @@ class HostPlays:
                 sessions.dismiss(session)
             yield from self._plays[session.host.name].transcript.lost(why, unreachable=False)
 
-    def _take(self, sessions: Sessions, session: Session, message: Message, deadline: Deadline) -> Iterator[Answer]:
+    def _take(self, sessions: Sessions, session: PlaySession, message: Message, deadline: Deadline) -> Iterator[Answer]:
         play, kind = self._plays[session.host.name], message["event"]
         if kind == "hello":
             deadline.check(f"sending {self.request.playbook} to {session.host.name}")
@@ -153,7 +155,7 @@ class HostPlays:
         sizes = {"bundle": len(bundle), "payload": len(request.payload), "job": job}
         return json.dumps(sizes).encode() + b"\n", bundle, request.payload
 
-    def _task(self, sessions: Sessions, session: Session, message: Message) -> Iterator[Answer]:
+    def _task(self, sessions: Sessions, session: PlaySession, message: Message) -> Iterator[Answer]:
         play, name = self._plays[session.host.name], session.host.name
         if not _is_valid(message, name):
             sessions.dismiss(session)

@@ -50,7 +50,7 @@ def ssh_argv(host: HostAddress, options: Sequence[str]) -> list[str]:
     return ["ssh", *options, *identity, "--", host.address, COMMAND]
 
 
-class Session:
+class PlaySession:
     """One running SSH client. With `beats`, the host expects signs of life."""
 
     def __init__(self, host: HostAddress, argv: Sequence[str], request: Mapping[str, Any]) -> None:
@@ -167,7 +167,7 @@ class Sessions:
         self._client = client
         self._request = request
         self._at_once = at_once
-        self._live: dict[str, Session] = {}
+        self._live: dict[str, PlaySession] = {}
         self._selector = selectors.DefaultSelector()
         self._over = threading.Event()
         self._heartbeat = threading.Thread(target=self._beat, args=(request["silence_s"] / BEATS,), daemon=True)
@@ -192,7 +192,7 @@ class Sessions:
         """Return the hosts that are not done: the running ones, then the waiting ones."""
         return (*self._live, *(host.name for host in self._waiting))
 
-    def messages(self, deadline: Deadline, doing: str) -> Generator[tuple[Session, Message], None, None]:
+    def messages(self, deadline: Deadline, doing: str) -> Generator[tuple[PlaySession, Message], None, None]:
         """Yield messages of hosts until all have ended; the last message of a lost host is `closed`.
 
         This class adds `closed`: `status` of the client, and `error`, its error output or the invalid message. Raises
@@ -207,7 +207,7 @@ class Sessions:
                 if session.host.name in self._live:
                     yield from self._listen(session, act)
 
-    def send(self, session: Session, *parts: bytes) -> None:
+    def send(self, session: PlaySession, *parts: bytes) -> None:
         """Send these bytes, and from now on signs of life."""
         session.send(*parts)
         self._watch_for_writing(session)
@@ -217,7 +217,7 @@ class Sessions:
         """Connect to the host once more, after the waiting ones."""
         self._waiting.append(host)
 
-    def dismiss(self, session: Session) -> tuple[int, str]:
+    def dismiss(self, session: PlaySession) -> tuple[int, str]:
         """End the session; return the exit status and the error output of its client."""
         with self._lock:
             del self._live[session.host.name]
@@ -227,19 +227,19 @@ class Sessions:
         return session.end(CLOSING_SECONDS)
 
     def _start(self, host: HostAddress) -> None:
-        session = Session(host, self._client(host), self._request)
+        session = PlaySession(host, self._client(host), self._request)
         with self._lock:
             self._live[host.name] = session
         self._selector.register(session.stdout, selectors.EVENT_READ, (session, self._receive))
         self._selector.register(session.stderr, selectors.EVENT_READ, (session, self._receive_errors))
         self._watch_for_writing(session)
 
-    def _watch_for_writing(self, session: Session) -> None:
+    def _watch_for_writing(self, session: PlaySession) -> None:
         self._selector.register(session.stdin, selectors.EVENT_WRITE, (session, self._write))
 
     def _listen(
-        self, session: Session, act: Callable[[Session], Iterator[Message]]
-    ) -> Iterator[tuple[Session, Message]]:
+        self, session: PlaySession, act: Callable[[PlaySession], Iterator[Message]]
+    ) -> Iterator[tuple[PlaySession, Message]]:
         invalid = ""
         try:
             for message in act(session):
@@ -255,15 +255,15 @@ class Sessions:
         code, reason = self.dismiss(session)
         yield session, {"event": "closed", "status": code, "error": invalid or reason}
 
-    def _receive(self, session: Session) -> Iterator[Message]:
+    def _receive(self, session: PlaySession) -> Iterator[Message]:
         return session.receive()
 
-    def _receive_errors(self, session: Session) -> Iterator[Message]:
+    def _receive_errors(self, session: PlaySession) -> Iterator[Message]:
         if not session.receive_errors():
             self._selector.unregister(session.stderr)
         return iter(())
 
-    def _write(self, session: Session) -> Iterator[Message]:
+    def _write(self, session: PlaySession) -> Iterator[Message]:
         session.flush()
         if not session.has_more_to_send:
             self._selector.unregister(session.stdin)

@@ -24,7 +24,7 @@ _FILE = re.compile(r"(/[A-Za-z0-9._-]+)+")
 _PATH_BELOW_FILES = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
 
 
-class Series(enum.Enum):
+class ReleaseSeries(enum.Enum):
     """The releases that have answers."""
 
     JAMMY = "ubuntu 22.04"
@@ -56,7 +56,7 @@ class AnswerJob:
     boot_mac: str
     user: str
     authorized_key: str
-    series: Series
+    series: ReleaseSeries
     time: datetime
     iso: str = ""
     console: str = "ttyS0"
@@ -113,7 +113,7 @@ class AnswerJob:
         return f"{self.server}/files/{self.iso}"
 
 
-def network_files(network: HostNetwork, series: Series) -> Mapping[str, str]:
+def network_files(network: HostNetwork, series: ReleaseSeries) -> Mapping[str, str]:
     """Return the network files for `AnswerJob.files`, text by path; none without network settings.
 
     Debian's installer installs neither netplan nor systemd-resolved: the host gets networkd's files, and name servers
@@ -121,7 +121,7 @@ def network_files(network: HostNetwork, series: Series) -> Mapping[str, str]:
     """
     if not network:
         return {}
-    if series is not Series.BOOKWORM:
+    if series is not ReleaseSeries.BOOKWORM:
         return {netplan.FILE: netplan.netplan_file(network)} | networkd.udev_rules(network)
     text = resolv_conf.resolv_conf(network)
     return networkd.files(network) | ({resolv_conf.FILE: text} if text else {})

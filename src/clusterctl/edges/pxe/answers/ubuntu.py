@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from clusterctl.edges.pxe.answers.job import AnswerJob, Series
+from clusterctl.edges.pxe.answers.job import AnswerJob, ReleaseSeries
 from clusterctl.edges.pxe.answers.shells import function, here, put, shell
 
 HEADER = "#cloud-config\n"
@@ -25,7 +25,7 @@ def kernel_arguments(job: AnswerJob) -> str:
     `cloud-config-url` keeps cloud-init from reading the ISO as its own configuration. The seed's URL ends with a slash.
     cloud-init before 24.1 takes a seed over HTTP only as `nocloud-net`, which later ones call deprecated.
     """
-    source = "nocloud-net" if job.series is Series.JAMMY else "nocloud"
+    source = "nocloud-net" if job.series is ReleaseSeries.JAMMY else "nocloud"
     return (
         f"ip=dhcp BOOTIF={{bootif}} url={job.iso_url} cloud-config-url=/dev/null "
         f"autoinstall ds={source};s={job.attempt}/ console=tty0 console={job.console}"
@@ -85,7 +85,7 @@ def _apt(job: AnswerJob) -> dict[str, Any]:
     if job.mirror:
         mirrors = [{"arches": ["default"], "uri": job.mirror}]
         candidates = {"mirror-selection": {"primary": [{"uri": job.mirror}]}}
-        apt |= {"primary": mirrors} if job.series is Series.JAMMY else candidates
+        apt |= {"primary": mirrors} if job.series is ReleaseSeries.JAMMY else candidates
         apt["security"] = mirrors
     return apt
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from clusterctl.edges.redfish.connection import Message
+from clusterctl.edges.redfish.connection import RefusalMessage
 from clusterctl.fleet.bmc.boot import BootSource
 from clusterctl.formats.redfish.tree import Resource
 
@@ -54,13 +54,13 @@ class Quirks:
         names += [str(key) for key in oem] if isinstance(oem, Mapping) else []
         return any(name.lower().startswith(sign) for name in names for sign in self.signs)
 
-    def means_later(self, messages: Iterable[Message]) -> bool:
+    def means_later(self, messages: Iterable[RefusalMessage]) -> bool:
         """Return whether the BMC refuses for now."""
         return any(
             message.key in self.later or any(text in message.text for text in self.later_texts) for message in messages
         )
 
-    def remedy(self, messages: Iterable[Message]) -> str:
+    def remedy(self, messages: Iterable[RefusalMessage]) -> str:
         """Return the remedy for a refusal; empty where none is known."""
         for message in messages:
             if message.key in self.remedies:

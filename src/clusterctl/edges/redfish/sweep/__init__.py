@@ -2,6 +2,6 @@
 
 from clusterctl.edges.redfish.sweep.candidate import CandidateProbe
 from clusterctl.edges.redfish.sweep.port_scan import TcpState
-from clusterctl.edges.redfish.sweep.scan import Progress, ScanResult, sweep
+from clusterctl.edges.redfish.sweep.scan import ScanProgress, ScanResult, sweep
 
-__all__ = ["CandidateProbe", "Progress", "ScanResult", "TcpState", "sweep"]
+__all__ = ["CandidateProbe", "ScanProgress", "ScanResult", "TcpState", "sweep"]

@@ -14,9 +14,9 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 
 from clusterctl.edges.redfish.pins import KnownBmcs, presented
-from clusterctl.edges.redfish.session import Access, Session
+from clusterctl.edges.redfish.session import RedfishAccess, RedfishSession
 from clusterctl.edges.redfish.timing import Timing
-from clusterctl.fleet.bmc.observation import BmcObservation, Greeting, Identity, Outcome
+from clusterctl.fleet.bmc.observation import BmcObservation, Greeting, Identity, SweepOutcome
 from clusterctl.fleet.errors import (
     AuthenticationError,
     CancelledError,
@@ -92,7 +92,7 @@ class CandidateProbe:
         self._address_of = address_of
         self._logins = logins
         self._known = known
-        self._access = Access(timing, read_only=True)
+        self._access = RedfishAccess(timing, read_only=True)
         self._limiter = LoginLimiter()
 
     def __call__(self, host: str, deadline: Deadline) -> BmcObservation:
@@ -110,7 +110,7 @@ class CandidateProbe:
         except Exception as error:
             log.exception("%s could not be probed", host)
             remedy = "leave it out with --exclude, and report this with the output on stderr"
-            return candidate.result(Outcome.FAILED, f"clusterctl itself failed: {type(error).__name__}", remedy)
+            return candidate.result(SweepOutcome.FAILED, f"clusterctl itself failed: {type(error).__name__}", remedy)
 
     def _probe(self, host: str, candidate: _Candidate) -> BmcObservation:
         """Return what is there. A device that its service root shows to be no machine gets no login."""
@@ -118,10 +118,12 @@ class CandidateProbe:
         if candidate.greeting.kind:
             return candidate.other_device(candidate.greeting.kind)
         if self._logins is None:
-            return candidate.result(Outcome.NO_LOGIN)
+            return candidate.result(SweepOutcome.NO_LOGIN)
         login = self._logins.login(host, candidate.greeting)
         if login is None:
-            return candidate.result(Outcome.NO_LOGIN, "no login of the site applies to it", "add one to bmc.logins")
+            return candidate.result(
+                SweepOutcome.NO_LOGIN, "no login of the site applies to it", "add one to bmc.logins"
+            )
         candidate.identify(address, login, self._limiter)
         return candidate.identified()
 
@@ -131,15 +133,15 @@ class _NoRedfishError(EdgeError):
 
 
 _OUTCOMES = {
-    _NoRedfishError: Outcome.NO_REDFISH,
-    UntrustedError: Outcome.CERTIFICATE_UNKNOWN,
-    AuthenticationError: Outcome.REJECTED,
-    UnreachableError: Outcome.NO_ANSWER,
+    _NoRedfishError: SweepOutcome.NO_REDFISH,
+    UntrustedError: SweepOutcome.CERTIFICATE_UNKNOWN,
+    AuthenticationError: SweepOutcome.REJECTED,
+    UnreachableError: SweepOutcome.NO_ANSWER,
 }
 
 
-def _outcome_of(error: ClusterctlError) -> Outcome:
-    return next((outcome for kind, outcome in _OUTCOMES.items() if isinstance(error, kind)), Outcome.FAILED)
+def _outcome_of(error: ClusterctlError) -> SweepOutcome:
+    return next((outcome for kind, outcome in _OUTCOMES.items() if isinstance(error, kind)), SweepOutcome.FAILED)
 
 
 @dataclass(slots=True)
@@ -147,7 +149,7 @@ class _Candidate:
     """What is known of one address so far."""
 
     host: str
-    access: Access
+    access: RedfishAccess
     deadline: Deadline
     root: Answer = field(default_factory=lambda: Unreadable("HTTP 401 without a login"))
     greeting: Greeting = field(default_factory=Greeting)
@@ -180,7 +182,7 @@ class _Candidate:
         self.login = login.name
         root = None if isinstance(self.root, Unreadable) else self.root
         address = replace(address, user=login.user, password=login.password)
-        session = Session(address, self.deadline, self.access, root)
+        session = RedfishSession(address, self.deadline, self.access, root)
         before = self.requests
         try:
             with closing(session):
@@ -196,15 +198,15 @@ class _Candidate:
             return self.other_device(self.identity.kind)
         if self.identity.serial is None:
             remedy = "power the machine on once so that its BMC takes inventory, then sweep again"
-            return self.result(Outcome.FAILED, "; ".join(self.identity.problems), remedy)
-        return self.result(Outcome.IDENTIFIED)
+            return self.result(SweepOutcome.FAILED, "; ".join(self.identity.problems), remedy)
+        return self.result(SweepOutcome.IDENTIFIED)
 
     def other_device(self, kind: str) -> BmcObservation:
         """Return the observation of what is no machine of a fleet: it is in no sheet, and no node."""
         remedy = "nothing has to be done; leave it out of later sweeps with --exclude"
-        return self.result(Outcome.OTHER_DEVICE, f"a {kind} answers", remedy)
+        return self.result(SweepOutcome.OTHER_DEVICE, f"a {kind} answers", remedy)
 
-    def result(self, outcome: Outcome, cause: str = "", remedy: str = "") -> BmcObservation:
+    def result(self, outcome: SweepOutcome, cause: str = "", remedy: str = "") -> BmcObservation:
         """Return the observation with this outcome."""
         return BmcObservation(
             self.host,
@@ -221,7 +223,7 @@ class _Candidate:
     def _ask_root(self, address: BmcAddress) -> None:
         """Read the service root, which DSP0266 requires to be public. A BMC that hides it gets no login."""
         deadline = self.deadline.within(ROOT_SECONDS)
-        session = Session(replace(address, user="", password=""), deadline, self.access)
+        session = RedfishSession(replace(address, user="", password=""), deadline, self.access)
         try:
             with closing(session):
                 self.root = self._root_of(session, deadline)
@@ -233,7 +235,7 @@ class _Candidate:
             raise _NoRedfishError(f"what answers shows no Redfish service: {reason}", remedy=remedy)
         self.greeting = read_greeting(self.root)
 
-    def _root_of(self, session: Session, deadline: Deadline) -> Answer:
+    def _root_of(self, session: RedfishSession, deadline: Deadline) -> Answer:
         for _ in range(_ROOT_TRIES):
             try:
                 return session.read(ROOT, deadline)
@@ -251,7 +253,7 @@ class _Candidate:
         self._ask_root(replace(address, fingerprint=self.fingerprint))
         raise error
 
-    def _read(self, session: Session) -> None:
+    def _read(self, session: RedfishSession) -> None:
         """Read as much as the requests allow; what fails once the machine is identified is a problem and no error."""
         answers: dict[str, Answer] = {ROOT: session.root}
         left = MAX_REQUESTS - self.requests - 1  # one is the log-out

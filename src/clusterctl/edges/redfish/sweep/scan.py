@@ -18,7 +18,7 @@ _REPORT_EACH = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ScanProgress:
     """Progress of a sweep: addresses scanned, open ports found, probes finished."""
 
     scanned: int
@@ -39,7 +39,7 @@ class ScanResult:
 
 
 Probe = Callable[[str, Deadline], BmcObservation]
-Watch = Callable[[Progress], None]
+Watch = Callable[[ScanProgress], None]
 
 
 def sweep(
@@ -60,7 +60,7 @@ def sweep(
     over: list[Future[BmcObservation]] = []
 
     def report() -> None:
-        watch(Progress(len(ports), len(probes), len(over)))
+        watch(ScanProgress(len(ports), len(probes), len(over)))
 
     with ThreadPoolExecutor(at_once, thread_name_prefix="sweep") as pool:
         try:

@@ -1,0 +1,114 @@
+"""One job of Slurm: `scontrol show job`, and `sacct` once scontrol has forgotten it.
+
+scontrol(1), sacct(1): https://slurm.schedmd.com/scontrol.html. The text is the base: `--json` needs a build with it,
+and its schema changed often. Job names may hold line breaks, so that a user could write a line that looks like a field;
+a text with a field twice is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.scheduled_job import ScheduledJob
+
+TIME_FORMAT = "SLURM_TIME_FORMAT=%Y-%m-%dT%H:%M:%S%z"
+"""Times with their zone: Slurm's own have none."""
+SEPARATOR = "\x1f"
+SACCT_FIELDS = ("JobIDRaw", "State", "ExitCode", "Submit", "Start", "End", "UID", "GID", "NodeList", "WorkDir")
+JOB_ID = re.compile(r"[0-9]{1,12}(?:_[0-9]{1,9})?")
+_FIELDS = re.compile(
+    r"^(?:JobId=(?P<job>\d{1,12})\b"
+    r"|   UserId=\S{1,256}?\((?P<uid>\d{1,10})\) GroupId=\S{1,256}?\((?P<gid>\d{1,10})\)"
+    r"|   JobState=(?P<state>[A-Z_]{1,40})\b"
+    r"|   Requeue=\d Restarts=(?P<restarts>\d{1,9}) .{0,40}?ExitCode=(?P<exit>\d{1,5}):(?P<signal>\d{1,5})$"
+    r"|   SubmitTime=(?P<submitted>\S{1,40})"
+    r"|   StartTime=(?P<started>\S{1,40}) EndTime=(?P<ended>\S{1,40})"
+    r"|   NodeList=(?P<nodes>\S{0,100000})$"
+    r"|   BatchHost=(?P<batch>\S{0,253})$"
+    r"|   WorkDir=(?P<work>.{0,4096})$"
+    r"|   StdErr=(?P<stderr>.{0,4096})$"
+    r"|   StdOut=(?P<stdout>.{0,4096})$"
+    r"|   Comment=(?P<comment>.{0,4096})$)",
+    re.MULTILINE,
+)
+_NOTHING = frozenset({"(null)", "None assigned", "Unknown", "N/A", "None"})
+
+
+def parse_scontrol_job(text: str) -> ScheduledJob:
+    """Return the job. Raises `ParseError` for several jobs, for a field that occurs twice, and for one that lacks."""
+    found: dict[str, str] = {}
+    for match in _FIELDS.finditer(text):
+        for name, value in match.groupdict().items():
+            if value is None:
+                continue
+            if name in found:
+                raise ParseError(f"the field {name} occurs twice: several jobs, or a job name with line breaks")
+            found[name] = "" if value.strip() in _NOTHING else value.strip()
+    for name in ("job", "state", "submitted"):
+        if not found.get(name):
+            raise ParseError(f"the field {name} is missing")
+    return ScheduledJob(
+        job=found["job"],
+        state=found["state"],
+        node_list=found.get("nodes", ""),
+        batch_host=found.get("batch", ""),
+        uid=_number(found, "uid"),
+        gid=_number(found, "gid"),
+        exit_code=_number(found, "exit"),
+        signal=_number(found, "signal") or None,
+        restarts=_number(found, "restarts") or 0,
+        submitted=_time(found["submitted"]),
+        started=_time(found.get("started", "")),
+        ended=_time(found.get("ended", "")),
+        stdout=found.get("stdout", ""),
+        stderr=found.get("stderr", ""),
+        work_dir=found.get("work", ""),
+        comment=found.get("comment", ""),
+    )
+
+
+def parse_sacct(text: str) -> tuple[ScheduledJob, ...]:
+    """Return the attempts of a job in the order of their submission (`sacct -X -D`). Raises `ParseError`."""
+    found = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        cells = line.split(SEPARATOR)
+        if len(cells) != len(SACCT_FIELDS):
+            raise ParseError(f"not a line of {len(SACCT_FIELDS)} fields: {line[:100]!r}", where=f"line {number}")
+        bare = (cell.strip() for cell in cells)
+        values = {name: "" if cell in _NOTHING else cell for name, cell in zip(SACCT_FIELDS, bare, strict=True)}
+        code, _, ended_by = values["ExitCode"].partition(":")
+        found.append(
+            ScheduledJob(
+                job=values["JobIDRaw"],
+                state=(values["State"].split() or [""])[0],
+                node_list=values["NodeList"],
+                uid=_number(values, "UID"),
+                gid=_number(values, "GID"),
+                exit_code=int(code) if code.isdigit() else None,
+                signal=int(ended_by) or None if ended_by.isdigit() else None,
+                submitted=_time(values["Submit"]),
+                started=_time(values["Start"]),
+                ended=_time(values["End"]),
+                work_dir=values["WorkDir"],
+            )
+        )
+    return tuple(sorted(found, key=lambda one: one.submitted or datetime.min.replace(tzinfo=UTC)))
+
+
+def _number(found: Mapping[str, str], name: str) -> int | None:
+    text = found.get(name, "")
+    return int(text) if text.isdigit() and text.isascii() else None
+
+
+def _time(text: str) -> datetime | None:
+    """Return the time in UTC; None where it has none. Raises `ParseError` for a time without a zone."""
+    if not text or text in _NOTHING:
+        return None
+    try:
+        found = datetime.strptime(text, "%Y-%m-%dT%H:%M:%S%z")
+    except ValueError:
+        raise ParseError(f"not a time with a zone: {text[:40]!r}") from None
+    return found.astimezone(UTC)

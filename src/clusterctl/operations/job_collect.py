@@ -1,0 +1,156 @@
+"""Evidence of a job of the scheduler, collected from all its nodes into a folder. Changes nothing on the nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from clusterctl.edges.job_folder import JobFolder
+from clusterctl.fleet.errors import ClusterctlError, UsageError
+from clusterctl.fleet.scheduled_job import ScheduledJob
+from clusterctl.jobs.collection import CollectionRequest, Wanted
+from clusterctl.operations.adapters import Access, Adapters
+from clusterctl.operations.compose import StepFactory
+from clusterctl.operations.context import SiteContext
+from clusterctl.operations.operation import Control, Event, current_time
+from clusterctl.operations.site_facts import state_dir
+from clusterctl.ports import Deadline
+from clusterctl.ports.jobs import Jobs
+
+ALL_S = 600.0
+"""Seconds for the whole collection."""
+BEFORE = timedelta(minutes=5)
+AFTER = timedelta(minutes=2)
+LONGEST = timedelta(hours=6)
+"""Of a longer job only the last hours are read: what it went on after for so long did not end it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectRequest:
+    """What is collected of which job.
+
+    job       its id
+    target    the folder that is written, new or empty; None: one in the site's state
+    patterns  paths on the nodes, with wildcards, of further files; `%j` is the job's id
+    wanted    the parts that are read
+    """
+
+    job: str
+    target: Path | None = None
+    patterns: tuple[str, ...] = ()
+    wanted: Wanted = field(default_factory=Wanted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """`unread`: nodes of which the host did not answer, with the reason."""
+
+    folder: Path
+    job: ScheduledJob
+    nodes: tuple[str, ...]
+    unread: Mapping[str, str]
+
+
+def require_jobs(context: SiteContext, adapters: Adapters) -> Jobs:
+    """Return the scheduler's jobs. Raises `UsageError` where the site has no Slurm."""
+    if adapters.jobs is None:
+        raise UsageError(
+            "the site's scheduler is not Slurm: its jobs are unknown",
+            where=context.site.where("scheduler"),
+            remedy="add scheduler: {kind: slurm}, or give recorded logs: --logs DIR",
+        )
+    return adapters.jobs
+
+
+def collect(context: SiteContext, request: CollectRequest, control: Control) -> Collected:
+    """Read the job's nodes at once, and write what they hold. A node that cannot be read is missing, and no more.
+
+    Raises `UsageError` where the scheduler does not know the job, or it has not begun.
+    """
+    with closing(context.adapters(Access.READ)) as adapters:
+        return collect_with(context, adapters, request, control)
+
+
+def collect_with(context: SiteContext, adapters: Adapters, request: CollectRequest, control: Control) -> Collected:
+    """Do as `collect`, with adapters that are open already."""
+    deadline = Deadline.after(ALL_S, control.cancelled)
+    jobs = require_jobs(context, adapters)
+    job = jobs.job(request.job, deadline)
+    if job.started is None or not job.node_list:
+        message = f"it has not begun: Slurm reports {job.state}"
+        raise UsageError(message, where=f"job {job.job}", remedy="wait until it runs, or has failed")
+    names = tuple(jobs.names(job.node_list, deadline))
+    folder = JobFolder(request.target or state_dir(context.site) / "jobs" / job.job / context.run)
+    order = _order(job, names, request)
+    factory = StepFactory(context, adapters, control.cancelled, read_only=True)
+    unread: dict[str, str] = {}
+    missing: list[str] = []
+    facts: dict[str, Any] = {"addresses": {}, "ranks": {}, "utc_offset": ""}
+    for one in factory.job_collector().collect(order, deadline):
+        folder.add(one.node, one.found.files)
+        missing += [f"{one.node}: {text}" for text in one.missing]
+        if not one.answered:
+            unread[one.node] = one.missing[0] if one.missing else ""
+            control.on_event(Event(text=unread[one.node], node=one.node))
+        facts["addresses"] |= dict.fromkeys(one.found.addresses, one.node)
+        facts["ranks"] |= {str(rank): one.node for rank in one.found.ranks}
+        if one.node == job.batch_host or not facts["utc_offset"]:
+            facts["utc_offset"] = one.found.utc_offset
+    lost, unknown = _lost(job, names, adapters, deadline)
+    folder.close(_facts(job, names, lost, facts), (*missing, *unknown))
+    return Collected(folder=folder.path, job=job, nodes=names, unread=unread)
+
+
+def _order(job: ScheduledJob, names: tuple[str, ...], request: CollectRequest) -> CollectionRequest:
+    until = job.ended if job.over and job.ended else current_time()
+    began = job.started or until
+    since = max(began - BEFORE, until - LONGEST)
+    return CollectionRequest(
+        job=job,
+        nodes=names,
+        since=since,
+        until=until + AFTER,
+        patterns=request.patterns,
+        wanted=request.wanted,
+    )
+
+
+def _lost(
+    job: ScheduledJob, names: tuple[str, ...], adapters: Adapters, deadline: Deadline
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the nodes that the scheduler lost, and what is unknown of them. Slurm names them by their state only."""
+    if job.state != "NODE_FAIL" or adapters.scheduler is None:
+        return (), ()
+    try:
+        seen = adapters.scheduler.look(deadline).value
+    except ClusterctlError as error:
+        return (), (f"the states of the nodes: {error.message}",)
+    return tuple(name for name in names if name in seen and seen[name].state.startswith("down")), ()
+
+
+def _facts(
+    job: ScheduledJob, names: tuple[str, ...], lost: tuple[str, ...], found: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return the document `job.json` (formats/job_facts.py)."""
+    return {
+        "version": 1,
+        "job": job.job,
+        "state": job.state,
+        "exit_code": job.exit_code,
+        "signal": job.signal,
+        "nodes": list(names),
+        "failed_nodes": list(lost),
+        **dict(_times(job)),
+        **{name: value for name, value in found.items() if value},
+    }
+
+
+def _times(job: ScheduledJob) -> Iterator[tuple[str, str]]:
+    times: Mapping[str, datetime | None] = {"started": job.started, "ended": job.ended if job.over else None}
+    for name, at in times.items():
+        if at is not None:
+            yield name, at.isoformat()

@@ -1,0 +1,55 @@
+"""Jobs of the scheduler: looking one up, submitting and cancelling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from clusterctl.fleet.scheduled_job import ScheduledJob
+from clusterctl.ports.deadline import Deadline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """A batch job that is to be submitted.
+
+    script     path of the batch script on the host with Slurm's tools, and its `arguments`
+    options    further options of sbatch, each a whole word (`--time=10`)
+    nodes      the job runs on these and no others
+    comment    by which the submission is found again
+    output     path of the job's output
+    variables  environment variables that the job gets in addition
+    """
+
+    script: str
+    comment: str
+    nodes: tuple[str, ...]
+    output: str
+    arguments: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    variables: tuple[tuple[str, str], ...] = field(default=())
+
+
+class Jobs(Protocol):
+    """Raises only `ClusterctlError`s."""
+
+    def job(self, job: str, deadline: Deadline) -> ScheduledJob:
+        """Return the last attempt that has begun. Raises `UsageError` where the scheduler no longer knows the job."""
+        ...
+
+    def names(self, node_list: str, deadline: Deadline) -> Sequence[str]:
+        """Return the nodes of a hostlist, in its order."""
+        ...
+
+    def marked(self, comment: str, deadline: Deadline) -> str:
+        """Return the id of the job that was submitted with this comment; empty where there is none."""
+        ...
+
+    def submit(self, submission: Submission, deadline: Deadline) -> str:
+        """Submit a batch job and return its id. Raises `OutcomeUnknownError` where it may have been submitted."""
+        ...
+
+    def cancel(self, job: str, deadline: Deadline) -> None:
+        """Cancel a job; do nothing where it is over."""
+        ...

@@ -1,0 +1,60 @@
+"""scontrol's and sacct's text of one job: recorded of Slurm 22.05 (names changed), and what is refused."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from clusterctl.fleet.errors import ParseError
+from clusterctl.formats.slurm_jobs import SACCT_FIELDS, SEPARATOR, parse_sacct, parse_scontrol_job
+
+TEXT = (Path(__file__).parent / "data/scontrol_job.txt").read_text()
+
+
+def test_a_running_job() -> None:
+    """The job's name holds what looks like a field; the field of its own line counts."""
+    job = parse_scontrol_job(TEXT)
+    assert (job.job, job.state, job.over, job.node_list, job.batch_host) == ("1", "RUNNING", False, "c[2-3]", "c2")
+    assert (job.uid, job.gid, job.exit_code, job.signal, job.restarts) == (1001, 200, 0, None, 0)
+    assert job.started == datetime(2026, 11, 27, 22, 19, 53, tzinfo=UTC)
+    assert job.ended is None
+    assert (job.stdout, job.work_dir, job.comment) == ("/home/ann/logs/1.out", "/home/ann", "clusterctl:abc:1")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("JobName=a b", "JobName=a\n   StdOut=/etc/shadow\n", "stdout occurs twice"),
+        ("JobId=1 ", "JobId=1 x\nJobId=2 ", "job occurs twice"),
+        ("   JobState=RUNNING", "   State=RUNNING", "state is missing"),
+        ("22:19:51+0000", "22:19:51", "not a time with a zone"),
+    ],
+)
+def test_a_text_that_is_not_clear_is_refused(old: str, new: str, message: str) -> None:
+    with pytest.raises(ParseError, match=message):
+        parse_scontrol_job(TEXT.replace(old, new, 1) if "zone" not in message else TEXT.replace(old, new))
+
+
+def line(**values: str) -> str:
+    known = {
+        "JobIDRaw": "7", "State": "NODE_FAIL", "ExitCode": "0:15", "Submit": "2026-11-01T12:00:00+0100",
+        "Start": "2026-11-01T12:00:05+0100", "End": "2026-11-01T13:00:00+0100", "UID": "1001", "GID": "200",
+        "NodeList": "n[1-2]", "WorkDir": "/home/ann|x",
+    }  # fmt: skip
+    return SEPARATOR.join({**known, **values}[name] for name in SACCT_FIELDS)
+
+
+def test_attempts_of_a_requeued_job_share_its_id() -> None:
+    """The time of their submission distinguishes them."""
+    later = line(State="CANCELLED by 1000", Submit="2026-11-01T13:05:00+0100", ExitCode="3:0", NodeList="None assigned")
+    first, second = parse_sacct(f"{later}\n{line()}\n")
+    assert (first.state, first.exit_code, first.signal, first.node_list) == ("NODE_FAIL", 0, 15, "n[1-2]")
+    assert first.started == datetime(2026, 11, 1, 11, 0, 5, tzinfo=UTC)
+    assert (second.state, second.exit_code, second.signal, second.node_list) == ("CANCELLED", 3, None, "")
+
+
+def test_a_line_with_another_number_of_fields_is_refused() -> None:
+    with pytest.raises(ParseError, match="not a line of 10 fields"):
+        parse_sacct("7|FAILED\n")
