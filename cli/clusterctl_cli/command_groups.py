@@ -42,6 +42,7 @@ SECTIONS: Mapping[str, CommandTable] = {
         "check": ("check:check", "Check nodes in service, without loads; change nothing."),
         "adopt": ("adopt:adopt", "Take in machines that are installed already."),
         "revalidate": ("steps:revalidate", "Prove nodes again after a repair."),
+        "maintain": ("maintain:maintain", "Change the pool wave by wave, by a plan."),
         "job": ("job:job", "Run jobs under supervision; explain why jobs fail."),
         "incident": ("incident:incident", "List and show incidents."),
         "explain": ("explain:explain", "Explain a line of a log: meaning, blame, what to do."),
@@ -126,6 +127,14 @@ JOB: CommandTable = {
     "pattern": ("job_pattern:pattern", "Classify how a job is slow by the times of its steps."),
     "diff": ("job_runs:diff", "Print what differs between the manifests of two jobs."),
     "checklist": ("job_runs:checklist", "Answer eight questions about a job of a supervised run."),
+}
+MAINTAIN: CommandTable = {
+    "run": ("maintain:run", "Begin the plan of a file, or go on with it."),
+    "status": ("maintain:status", "List the plans; with NAME, where each node stands."),
+    "pause": ("maintain:pause", "Begin with no more nodes of a plan."),
+    "resume": ("maintain:resume", "Go on with a plan."),
+    "stop": ("maintain:stop", "End a plan for good."),
+    "rollback": ("maintain:rollback", "Take the change of a plan back."),
 }
 INCIDENT: CommandTable = {
     "list": ("incident:list_", "List the open incidents."),

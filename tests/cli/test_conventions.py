@@ -51,7 +51,7 @@ READS = {
         "web user list",
         "web token list",
     ),
-    *("runs list", "runs show"),
+    *("runs list", "runs show", "maintain status"),
 }
 """Commands that change nothing except a file that they are ordered to write."""
 UNASKED = {

@@ -25,6 +25,7 @@ class Stream(enum.StrEnum):
     JOB = "job"
     INCIDENT = "incident"
     ALERT = "alert"
+    MAINTENANCE = "maintenance"
 
 
 class Kind(enum.StrEnum):
@@ -109,6 +110,10 @@ class Kind(enum.StrEnum):
     TICKET_NOTED = "ticket.noted"
     TICKET_FAILED = "ticket.failed"
     TICKET_SEEN = "ticket.seen"
+    MAINTENANCE_ORDERED = "maintenance.ordered"
+    MAINTENANCE_RUN = "maintenance.run"
+    MAINTENANCE_MOVED = "maintenance.moved"
+    MAINTENANCE_TURN = "maintenance.turn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +142,8 @@ class Payload:
 class NewEvent:
     """An event before the journal has given it a `seq` and a time.
 
-    `subject`: the node id, part serial, id of a run, campaign, job or incident, fingerprint of an alert, or the
-    fabric's GUID, link, serial or fault.
+    `subject`: the node id, part serial, id of a run, campaign, job or incident, fingerprint of an alert, name of a
+    maintenance plan, or the fabric's GUID, link, serial or fault.
     """
 
     stream: Stream

@@ -6,15 +6,21 @@ watcher that was killed is started again and goes on; nothing is submitted twice
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from clusterctl.fleet.blame import Failure
-from clusterctl.fleet.errors import CancelledError, ClusterctlError, EdgeError, EnvironmentBrokenError, UsageError
+from clusterctl.fleet.errors import (
+    CancelledError,
+    ClaimLostError,
+    ClusterctlError,
+    EdgeError,
+    EnvironmentBrokenError,
+    UsageError,
+)
 from clusterctl.fleet.event import NewEvent, Payload, Stream
-from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.payloads.jobs import (
     JobAttemptEnded,
     JobAttributed,
@@ -33,17 +39,21 @@ from clusterctl.operations.compose import StepFactory
 from clusterctl.operations.context import SiteContext, new_run_id
 from clusterctl.operations.job_collect import CollectRequest, collect_with, require_jobs
 from clusterctl.operations.job_files import read_progress, write_progress
-from clusterctl.operations.job_run import submit, submit_next
+from clusterctl.operations.job_run import alone, submit, submit_next
 from clusterctl.operations.job_runs import named
 from clusterctl.operations.job_why import WhyRequest
 from clusterctl.operations.job_why import run as attribute_logs
 from clusterctl.operations.operation import Control, Event, current_time
-from clusterctl.ports import Deadline, Timer
-from clusterctl.ports.scheduler import PREFIX
-from clusterctl.steps.executor.lease import kept, sole_claim
+from clusterctl.ports import Claim, Deadline
+from clusterctl.ports.scheduler import PREFIX, Scheduler, Use
+from clusterctl.steps.job_tail import MOST_BYTES
 
 SCHEDULER_S = 300.0
 POLL_S = 10.0
+MOST_PIECES = 64
+"""Pieces of a log that are read at one look."""
+COMPLETING_S = 60.0
+"""So long a node may need after the job's end before it is idle, and can be drained."""
 REMEMBERED = timedelta(seconds=240)
 """Slurm keeps a job for 300 s (MinJobAge) after its end: so long a submission without an answer can be looked up."""
 LOST = timedelta(minutes=10)
@@ -66,21 +76,11 @@ class StopRequest:
     reason: str
 
 
-@contextmanager
-def _alone(context: SiteContext, run: SupervisedRun, control: Control) -> Iterator[None]:
-    claim_of = NodeId(f"job {run.id}")
-    with (
-        sole_claim(context.journal, claim_of, context.run) as claim,
-        kept(context.journal, {claim_of: claim}, control.cancelled.set),
-    ):
-        yield
-
-
-def watch(context: SiteContext, request: WatchRequest, control: Control, timer: Timer | None = None) -> SupervisedRun:
+def watch(context: SiteContext, request: WatchRequest, control: Control) -> SupervisedRun:
     """Follow a run until it is over. Raises `UsageError` where another watcher does."""
     found = named(context, request.run)
-    with _alone(context, found, control), closing(context.adapters()) as adapters:
-        return Watcher(context, adapters, found.id, request.poll_s, control, timer).follow()
+    with alone(context, found.id, control) as claim, closing(context.adapters()) as adapters:
+        return Watcher(context, adapters, Watched(run=found.id, claim=claim, poll_s=request.poll_s), control).follow()
 
 
 def stop(context: SiteContext, request: StopRequest, control: Control) -> SupervisedRun:
@@ -105,24 +105,25 @@ def stop(context: SiteContext, request: StopRequest, control: Control) -> Superv
         return named(context, found.id)  # its watcher sees the end
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """A run, the claim on it that each event is written under, and the seconds between two looks."""
+
+    run: str
+    claim: Claim
+    poll_s: float
+
+
 class Watcher:
     """Acts on one run, a turn at a time."""
 
-    def __init__(
-        self,
-        context: SiteContext,
-        adapters: Adapters,
-        run: str,
-        poll_s: float,
-        control: Control,
-        timer: Timer | None = None,
-    ) -> None:
+    def __init__(self, context: SiteContext, adapters: Adapters, watched: Watched, control: Control) -> None:
         self._context = context
         self._adapters = adapters
-        self._run = run
-        self._poll_s = poll_s
+        self._run = watched.run
+        self._claim = watched.claim
+        self._poll_s = watched.poll_s
         self._control = control
-        self._timer = timer
         self._jobs = require_jobs(context, adapters)
         self._tail = StepFactory(context, adapters, control.cancelled, read_only=True).job_tail()
         self._reported = ""
@@ -138,7 +139,7 @@ class Watcher:
     def _turn(self, found: SupervisedRun) -> None:
         last = found.last
         if last is None:
-            self._next(found, 1)
+            self._next(found)
         elif last.ended is not None:
             self._go_on(found, last)
         elif not last.job:
@@ -155,11 +156,15 @@ class Watcher:
             reason = f"it is unknown whether attempt {attempt.number} was submitted: the scheduler forgets after 300 s"
             self._write(JobRunEnded(outcome=Outcome.ASKS.value, reason=reason))
         else:
-            self._send(found, attempt)
+            self._send(found)
 
-    def _send(self, found: SupervisedRun, attempt: Attempt) -> None:
+    def _send(self, found: SupervisedRun) -> None:
+        """Submit under the claim: another watcher that has it now would do the same."""
+        lost = self._context.journal.renew([self._claim])
+        if lost:
+            raise ClaimLostError(next(iter(lost.values())), where=self._run, remedy="let that watcher go on")
         try:
-            submit(self._context, self._adapters, found, attempt, self._soon())
+            submit(self._context, self._adapters, found, self._claim, self._soon())
         except EdgeError as error:
             self._write(JobRunEnded(outcome=Outcome.ASKS.value, reason=error.message))
 
@@ -201,19 +206,22 @@ class Watcher:
     def _read(self, found: SupervisedRun, attempt: Attempt, job: ScheduledJob, log: _Log) -> None:
         if job.started is None or not job.stdout:
             return
-        tail = self._tail.read(job, attempt.nodes, log.offset, found.ordered.heartbeat, self._soon())
-        now = current_time()
-        if tail.error:
-            log.blind = True
-            self._report(f"its log is not read: {tail.error}")
-            return
-        if log.blind:
-            log.blind = False
-            log.progress.heartbeat(now)  # what happened meanwhile is unknown: no time of it counts as silence
         before = log.progress.steps
-        log.take(tail.content, tail.offset, now)
-        if tail.heartbeat is not None:
-            log.progress.heartbeat(min(tail.heartbeat, now))
+        for _ in range(MOST_PIECES):
+            tail = self._tail.read(job, attempt.nodes, log.offset, found.ordered.heartbeat, self._soon())
+            now = current_time()
+            if tail.error:
+                log.blind = True
+                self._report(f"its log is not read: {tail.error}")
+                return
+            if log.blind or job.state == "SUSPENDED":
+                log.progress.heartbeat(now)  # nothing was seen, or nothing ran: none of that time is silence
+            log.blind = False
+            log.take(tail.content, tail.offset, now)
+            if tail.heartbeat is not None:
+                log.progress.heartbeat(min(tail.heartbeat, now))
+            if len(tail.content) < MOST_BYTES:
+                break
         write_progress(self._context, attempt.job, log.offset, log.progress)
         if log.progress.steps > before:
             self._control.on_event(Event(text=f"step {log.progress.last}"))
@@ -306,9 +314,10 @@ class Watcher:
     def _go_on(self, found: SupervisedRun, attempt: Attempt) -> None:
         """Drain suspects, then end the run or begin the next attempt after its pause."""
         following = after(found)
-        if following.drain and not attempt.drained:
+        if following.drain:
             reason = f"{PREFIX}job:{found.id}"
-            self._write(JobDrainIntended(attempt=attempt.number, hosts=following.drain, reason=reason))
+            if not attempt.drained:
+                self._write(JobDrainIntended(attempt=attempt.number, hosts=following.drain, reason=reason))
             self._drain(following.drain, reason)
         if following.outcome is not None:
             self._write(JobRunEnded(outcome=following.outcome.value, reason=following.reason))
@@ -319,7 +328,7 @@ class Watcher:
             self._report(f"the next attempt begins in {left.total_seconds():.0f} s")
             self._wait(left.total_seconds())
         if named(self._context, self._run).outcome is None:
-            self._next(found, attempt.number + 1)
+            self._next(found)
 
     def _drain(self, hosts: tuple[str, ...], reason: str) -> None:
         """Keep jobs off suspects; a host that cannot be had is reported, and left out of this run all the same."""
@@ -327,6 +336,9 @@ class Watcher:
         if scheduler is None:
             return
         try:
+            until = current_time() + timedelta(seconds=COMPLETING_S)
+            while current_time() < until and _busy(scheduler, hosts, self._soon()):
+                self._wait(min(self._poll_s, 5.0))
             refused = scheduler.take(hosts, reason, self._soon())
         except CancelledError:
             raise
@@ -337,16 +349,16 @@ class Watcher:
                 f"{name} is not drained: {refused[name]}" if name in refused else f"{name} is drained: {reason}"
             )
 
-    def _next(self, found: SupervisedRun, number: int) -> None:
+    def _next(self, found: SupervisedRun) -> None:
         """Order the next attempt as soon as enough healthy nodes are free; a user's stop ends the wait."""
-        while not submit_next(self._context, self._adapters, found, number, self._soon()):
+        while not submit_next(self._context, self._adapters, found, self._claim, self._soon()):
             self._report(f"waiting until {found.ordered.nodes} gold nodes are idle")
             self._wait(self._poll_s)
             if named(self._context, self._run).outcome is not None:
                 return
 
     def _write(self, payload: Payload) -> None:
-        self._context.journal.append([NewEvent(Stream.JOB, self._run, payload)])
+        self._context.journal.append([NewEvent(Stream.JOB, self._run, payload)], claim=self._claim)
 
     def _report(self, text: str) -> None:
         if text != self._reported:
@@ -358,8 +370,6 @@ class Watcher:
 
     def _wait(self, seconds: float) -> None:
         deadline = Deadline.after(seconds + SCHEDULER_S, self._control.cancelled)
-        if self._timer is not None:
-            deadline = Deadline.after(seconds + SCHEDULER_S, self._control.cancelled, self._timer)
         deadline.sleep(seconds, f"watching {self._run}: clusterctl job watch {self._run} goes on")
 
 
@@ -383,6 +393,12 @@ class _Log:
             found = next((reading for read in self.readers if (reading := read(line)) is not None), None)
             if found is not None:
                 self.progress.add(found, now)
+
+
+def _busy(scheduler: Scheduler, hosts: Sequence[str], deadline: Deadline) -> bool:
+    """Return whether a job, or the end of one, still occupies a host."""
+    seen = scheduler.look(deadline).value
+    return any(name in seen and seen[name].use is Use.BUSY for name in hosts)
 
 
 def _with(ended: JobAttemptEnded, found: Attribution | None) -> JobAttemptEnded:
