@@ -1,7 +1,8 @@
 """The watch of the fabric: one pass reads alarms and counters, disables bad links, and brings repaired ones back.
 
-The counters decide. An event of a fabric manager isolates nothing: it is recorded with its port. A pass that is killed at any point is finished by the next one: ports are set under the intents of
-`steps.cable.isolation`, and all else follows from the journal.
+The counters decide. An event of a fabric manager isolates nothing: it is recorded with its port. A pass that is killed
+at any point is finished by the next one: ports are set under the intents of `steps.cable.isolation`, and all else
+follows from the journal.
 """
 
 from __future__ import annotations
