@@ -15,8 +15,8 @@ from typing import Protocol
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.decisions.maintain import is_begun, require_fit
-from clusterctl.fleet.errors import CancelledError, UsageError
-from clusterctl.fleet.event import NewEvent, Stream
+from clusterctl.fleet.errors import CancelledError, EdgeError, UsageError
+from clusterctl.fleet.event import NewEvent, Payload, Stream
 from clusterctl.fleet.maintenance.plan import MaintenancePlan
 from clusterctl.fleet.maintenance.progress import Progress, halt_reason
 from clusterctl.fleet.nightly.policy import TOGETHER
@@ -28,12 +28,14 @@ from clusterctl.operations.context import SiteContext
 from clusterctl.operations.maintenance_status import found
 from clusterctl.operations.operation import Control, Event, Failure
 from clusterctl.operations.partners import MAINTAIN, PartnerLender
-from clusterctl.ports import Clock, Journal
+from clusterctl.ports import Claim, Clock, Journal
 from clusterctl.ports.deadline import SYSTEM_TIMER, Timer
 from clusterctl.ports.scheduler import PREFIX
 
 POLL_S = 15.0
 """Seconds between two looks at nodes whose jobs still run."""
+TROUBLES = 40
+"""So many times in a row the scheduler may not answer: ten minutes."""
 NO_PARTNER = "no idle gold node of its SKU is there to measure it with: give the plan more canaries, or larger waves"
 
 
@@ -78,7 +80,7 @@ def return_partners(lender: PartnerLender, progress: Progress) -> Mapping[str, s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout:
-    """One run of a plan."""
+    """One run of a plan. `claim`: of the plan; without it nothing more is written."""
 
     context: SiteContext
     lender: PartnerLender
@@ -87,6 +89,7 @@ class Rollout:
     control: Control
     clock: Clock = CLOCK
     timer: Timer = SYSTEM_TIMER
+    claim: Claim | None = None
 
     @property
     def journal(self) -> Journal:
@@ -94,7 +97,7 @@ class Rollout:
 
     def run(self) -> Progress:
         """Change wave after wave until all are done, too many nodes failed, or an operator stops it."""
-        self.journal.append([NewEvent(Stream.MAINTENANCE, self.plan.name, MaintenanceRun())])
+        self._write(MaintenanceRun())
         return_partners(self.lender, self._progress())
         for wave in self._progress().waves:
             if not self._wave(wave):
@@ -115,7 +118,7 @@ class Rollout:
             members = [name for name in wave if self._is_member(name)]
             if not members:
                 return True
-            ready, waiting = self._drain(members)
+            ready, waiting = self._patiently_drained(members)
             with self._partnered(ready, waiting) as (batch, partners):
                 if batch:
                     self._change(batch, partners)
@@ -138,7 +141,10 @@ class Rollout:
         return True
 
     def _move(self, to: PlanStage, reason: str = "") -> None:
-        self.journal.append([moved(self.plan.name, to, reason)])
+        self._write(MaintenanceMoved(to=to, reason=reason))
+
+    def _write(self, payload: Payload) -> None:
+        self.journal.append([NewEvent(Stream.MAINTENANCE, self.plan.name, payload)], claim=self.claim)
 
     def _is_member(self, name: str) -> bool:
         """Return whether the node's turn is still before it. A node that a killed run had changed ends here."""
@@ -166,6 +172,18 @@ class Rollout:
         except UsageError as error:
             return f"{error.message}; {error.remedy}"
         return ""
+
+    def _patiently_drained(self, members: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Return what `_drain` does; a scheduler that does not answer is asked again, `TROUBLES` times at most."""
+        for left in reversed(range(TROUBLES)):
+            try:
+                return self._drain(members)
+            except EdgeError as error:
+                if not left or self.control.cancelled.is_set():
+                    raise
+                self.control.on_event(Event(text=f"warning: the scheduler is asked again: {error}"))
+                self.timer.wait(self.control.cancelled, POLL_S)
+        return [], []
 
     def _drain(self, members: Sequence[str]) -> tuple[list[str], list[str]]:
         """Keep new jobs off the nodes; return those without jobs, and those whose jobs still run."""
@@ -277,8 +295,7 @@ class Rollout:
         self._turn(node.name, Turn.FAILED, why)
 
     def _turn(self, name: str, to: Turn, text: str = "") -> None:
-        payload = MaintenanceTurn(node=name, to=to, text=text)
-        self.journal.append([NewEvent(Stream.MAINTENANCE, self.plan.name, payload)])
+        self._write(MaintenanceTurn(node=name, to=to, text=text))
         failure = Failure(kind="maintenance", message=text) if to is Turn.FAILED else None
         words = f"{to.value}: {text}" if text and failure is None else to.value
         self.control.on_event(Event(node=name, text=words, failure=failure))
