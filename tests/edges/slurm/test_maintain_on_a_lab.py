@@ -16,10 +16,10 @@ pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(1200)]
 
 NODES = ("node001", "node002", "node003")
 PLAN = """\
-name: exporter-9101
-reason: another port for the exporters
+name: exporters
+reason: a second port for the exporters
 change:
-  variables: {node_exporter_listen_address: "0.0.0.0:9101"}
+  variables: {node_exporter_extra_listen_addresses: ["127.0.0.1:9101"]}
 waves: {canary: 2, by: nodes, size: 1}
 suite: nightly
 """
@@ -58,4 +58,4 @@ def test_one_variable_is_changed_on_the_pool_and_no_job_is_killed(rig: tuple[Run
     assert "done: 3 of 3 nodes done" in status
     slurm.wait_for(dict.fromkeys(NODES, "idle"))
     for name in NODES:
-        assert ":9101" in lab.ssh(name, "cat", "/etc/default/prometheus-node-exporter")
+        assert "127.0.0.1:9101" in lab.ssh(name, "cat", "/etc/default/prometheus-node-exporter")
