@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from jsonschema import Draft202012Validator
 
 from clusterctl.edges.web.accounts import AccountFile
 from clusterctl.fleet.access import UserRole
@@ -17,6 +18,7 @@ from clusterctl.fleet.event import Kind, Stream
 from clusterctl.operations.context import SiteContext, open_site
 from clusterctl.operations.runs import RunState
 from clusterctl_web.actions import ACTIONS
+from clusterctl_web.openapi import document
 from lab.tests.lab_kit import eventually
 from tests.busy_site import PATIENCE_S, Place, busy_site
 from tests.cli.site_of_three import HOT, quarantined, write
@@ -82,7 +84,7 @@ def test_each_role_is_offered_what_it_may_order(own: SiteContext, tmp_path: Path
         assert browser.get(path).status_code == (200 if allowed else 403)
         if not allowed:
             fields = {"reason": "a test", "approved": "0" * 64, "order": "on", "check": "gpu_ecc", "until": "1d"}
-            for target in (path, f"/api{path}"):
+            for target in (path, f"/api/v1{path}"):
                 assert send(browser, target, fields).status_code == 403, target
     assert own.journal.health().last_seq == seq
 
@@ -218,7 +220,7 @@ def test_the_api_previews_and_orders_with_a_token(own: SiteContext, tmp_path: Pa
 
     def ask(role: UserRole, body: object, **headers: str) -> httpx.Response:
         sent = {"Authorization": f"Bearer {tokens[role]}", **headers}
-        return browser.send("POST", "/api/nodes/n1/actions/hold", json=body, headers=sent)
+        return browser.send("POST", "/api/v1/nodes/n1/actions/hold", json=body, headers=sent)
 
     assert ask(UserRole.VIEWER, {"reason": "x"}).status_code == 403
     preview = ask(UserRole.OPERATOR, {"reason": "a fan"})
@@ -235,8 +237,8 @@ def test_the_api_previews_and_orders_with_a_token(own: SiteContext, tmp_path: Pa
         assert answer.status_code == 400, wrong
         assert answer.json()["error"].keys() == {"kind", "message", "where", "remedy"}
     bearer = {"Authorization": f"Bearer {tokens[UserRole.VIEWER]}"}
-    assert browser.get("/api/runs", headers=bearer).json() == {"runs": []}
-    assert browser.get("/api/runs/none", headers=bearer).json()["error"]["kind"] == "usage"
+    assert browser.get("/api/v1/runs", headers=bearer).json() == {"runs": []}
+    assert browser.get("/api/v1/runs/none", headers=bearer).json()["error"]["kind"] == "usage"
 
 
 def test_a_run_is_followed_by_events_until_it_ends(tmp_path: Path) -> None:
@@ -253,6 +255,9 @@ def test_a_run_is_followed_by_events_until_it_ends(tmp_path: Path) -> None:
             text = browser.get(f"/runs/{record.name}").text
             assert EVIL not in text
             assert "discover runs" in text
+            shown = browser.get(f"/api/v1/runs/{record.name}").json()
+            schema = {"$ref": "#/components/schemas/RunDetails", "components": document()["components"]}
+            Draft202012Validator(schema).validate(shown)
             assert record.process is not None
             place.end()
             place.until(record.name, RunState.LOST)

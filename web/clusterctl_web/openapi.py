@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from clusterctl_web.actions import ACTIONS
+
 BASE = "/api/v1"
+FIELDS = tuple({one.name: one for action in ACTIONS.values() for one in action.fields}.values())
 Schema = Mapping[str, Any]
 
 TEXT: Schema = {"type": "string"}
@@ -88,6 +91,23 @@ _INCIDENT = {
     "ticket": _object(key=TEXT, url=TEXT, closed={"type": "boolean"}),
     "messages": OPEN,
 }
+_RUN = {
+    "name": TEXT,
+    "operation": TEXT,
+    "command": TEXT,
+    "request": OPEN,
+    "actor": TEXT,
+    "ordered": TIME,
+    "state": {"enum": ["waiting", "running", "ended", "lost"]},
+    "approved": TEXT,
+    "earlier": TEXT,
+    "process": _or_null(OPEN),
+    "began": TIME_OR_NULL,
+    "ended": TIME_OR_NULL,
+    "exit_code": {"type": ["integer", "null"]},
+    "text": TEXT,
+    "cancelled_by": TEXT,
+}
 SCHEMAS: Mapping[str, Schema] = {
     "Node": _object(**_NODE),
     "NodeDetails": _object(
@@ -145,6 +165,9 @@ SCHEMAS: Mapping[str, Schema] = {
         tracking=TEXT,
         replacement=TEXT,
     ),
+    "Run": _object(**_RUN),
+    "RunDetails": _object(**_RUN, nodes=_array(_object(node=TEXT, text=TEXT, at=TIME)), lines=TEXTS),
+    "Preview": _object(preview=OPEN, digest=TEXT),
     "Night": _object(
         run=TEXT,
         began=TIME,
@@ -198,6 +221,8 @@ _ANSWERS: Mapping[str, tuple[str, Schema]] = {
     "/incidents": ("What is wrong, the newest first.", _object(incidents=_array(_named("Incident")))),
     "/incidents/{name}": ("One incident with its history.", _named("IncidentDetails")),
     "/rmas": ("Parts on their way to and from vendors.", _object(rmas=_array(_named("Rma")))),
+    "/runs": ("Detached runs, the newest first.", _object(runs=_array(_named("Run")))),
+    "/runs/{run}": ("One run, its progress by node, and the end of its log.", _named("RunDetails")),
     "/nights": ("The last nights, the newest first.", _object(nights=_array(_named("Night")))),
     "/work-orders": (
         "What technicians have to do, in the order of a walk through the racks.",
@@ -216,6 +241,19 @@ _QUERIES: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     ),
 }
 
+_APPROVED = {"approved": {**TEXT, "description": "the digest of the preview; without it nothing is done"}}
+_DONE: Schema = {"anyOf": [_named("Preview"), _object(result=OPEN), _object(run=_named("Run"))]}
+_ORDERS: Mapping[str, tuple[str, Mapping[str, Schema], Schema]] = {
+    "/nodes/{name}/actions/{action}": (
+        "Preview an action on a node; with `approved` carry it out. The fields depend on the action.",
+        {**_APPROVED, **{field.name: {**TEXT, "description": field.label} for field in FIELDS}},
+        _DONE,
+    ),
+    "/runs/{run}/cancel": ("Ask a run to stop.", {}, _object(result=OPEN)),
+    "/runs/{run}/retry": ("Preview the same order again; with `approved` order it.", _APPROVED, _DONE),
+}
+"""What operators and admins may order: summary, fields of the request, answer."""
+
 
 @cache
 def document() -> Mapping[str, Any]:
@@ -225,11 +263,14 @@ def document() -> Mapping[str, Any]:
         "info": {
             "title": "clusterctl",
             "version": "1",
-            "description": "Reads what the web page shows. Keys are only added within a version.",
+            "description": "What the web page shows and orders. Keys are only added within a version.",
         },
         "servers": [{"url": BASE}],
         "security": [{"bearer": []}],
-        "paths": {path: {"get": _operation(path, *answer)} for path, answer in _ANSWERS.items()},
+        "paths": {
+            **{path: {"get": _operation(path, *answer)} for path, answer in _ANSWERS.items()},
+            **{path: {"post": _order(path, *order)} for path, order in _ORDERS.items()},
+        },
         "components": {
             "schemas": dict(SCHEMAS),
             "securitySchemes": {
@@ -252,6 +293,30 @@ def _operation(path: str, summary: str, answer: Schema) -> Mapping[str, Any]:
             "401": _error("no valid token or session"),
             "404": _error("there is no such thing"),
         },
+    }
+
+
+def _order(path: str, summary: str, fields: Mapping[str, Schema], answer: Schema) -> Mapping[str, Any]:
+    described = _operation(path, summary, answer)
+    names = {"action": {"type": "string", "enum": sorted(ACTIONS)}}
+    parameters = [
+        {**one, "schema": names.get(one["name"], one["schema"])} for one in described["parameters"] if "schema" in one
+    ]
+    key = {"name": "Idempotency-Key", "in": "header", "schema": TEXT, "description": "an order with it is done once"}
+    body = {"type": "object", "additionalProperties": False, "properties": dict(fields)}
+    answers = {
+        **described["responses"],
+        "202": {"description": "a detached run does it", "content": {"application/json": {"schema": answer}}},
+        "400": _error("a field is wrong"),
+        "403": _error("the role does not suffice"),
+        "409": _error("the node has changed since the preview, or another run holds it"),
+    }
+    return {
+        **described,
+        "operationId": described["operationId"].replace("get_", "order_", 1),
+        "parameters": [*parameters, key],
+        "requestBody": {"content": {"application/json": {"schema": body}}},
+        "responses": answers,
     }
 
 

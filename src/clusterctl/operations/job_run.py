@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from clusterctl.fleet.errors import ConflictError, EdgeError, OutcomeUnknownError, UsageError
 from clusterctl.fleet.event import NewEvent, Stream
 from clusterctl.fleet.job_policy import JobPolicy
+from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.payloads.jobs import JobRunEnded, JobRunOrdered, JobSubmitIntended, JobSubmitted
 from clusterctl.jobs.placement import Placement, place
 from clusterctl.jobs.progress import reader
@@ -22,8 +23,9 @@ from clusterctl.operations.job_manifest import ManifestInputs, manifest, read_ma
 from clusterctl.operations.job_placement import free_nodes
 from clusterctl.operations.job_runs import named
 from clusterctl.operations.operation import Control, Effect, Preview
-from clusterctl.ports import Deadline
+from clusterctl.ports import Claim, Deadline
 from clusterctl.ports.jobs import Submission
+from clusterctl.steps.executor.lease import kept, sole_claim
 
 NAME = "job run"
 SCHEDULER_S = 300.0
@@ -55,6 +57,17 @@ class JobRunRequest:
     inputs: ManifestInputs
 
 
+@contextmanager
+def alone(context: SiteContext, run: str, control: Control) -> Iterator[Claim]:
+    """Act on a run as the only process for the time. Raises `UsageError` where another one does."""
+    subject = NodeId(f"job {run}")
+    with (
+        sole_claim(context.journal, subject, context.run) as claim,
+        kept(context.journal, {subject: claim}, control.cancelled.set),
+    ):
+        yield claim
+
+
 def preview(context: SiteContext, request: JobRunRequest) -> Preview:
     """Return the nodes that the run would get now. Raises `UsageError` where too few are free."""
     with closing(context.adapters(Access.READ)) as adapters:
@@ -79,23 +92,20 @@ def run(context: SiteContext, request: JobRunRequest, control: Control) -> Super
         control.require(preview(context, request))
     for name in request.readers:
         reader(name)
-    with closing(context.adapters(Access.READ)) as adapters:
+    name = f"run-{context.run}"
+    with closing(context.adapters(Access.READ)) as adapters, alone(context, name, control) as claim:
         require_jobs(context, adapters)
         deadline = Deadline.after(SCHEDULER_S, control.cancelled)
         chosen = [one.name for one in _placement(context, adapters, request).chosen]
         part = user_part(request.inputs, deadline)
         evidence = manifest(context, part, request.variables, chosen)
         context.journal.store([evidence])
-        name = f"run-{context.run}"
         intent = _intent(name, 1, chosen, ())
         ordered = NewEvent(Stream.JOB, name, _ordered(request))
-        context.journal.append([ordered, NewEvent(Stream.JOB, name, intent, (evidence.digest,))])
+        context.journal.append([ordered, NewEvent(Stream.JOB, name, intent, (evidence.digest,))], claim=claim)
         found = named(context, name)
-        attempt = found.last
-        if attempt is None:
-            raise ConflictError("the order was not written", where=name, remedy="run it again")
         try:
-            submit(context, adapters, found, attempt, deadline)
+            submit(context, adapters, found, claim, deadline)
         except EdgeError as error:
             ended = JobRunEnded(outcome=Outcome.ASKS.value, reason=error.message)
             context.journal.append([NewEvent(Stream.JOB, name, ended)])
@@ -104,9 +114,9 @@ def run(context: SiteContext, request: JobRunRequest, control: Control) -> Super
 
 
 def submit_next(
-    context: SiteContext, adapters: Adapters, found: SupervisedRun, number: int, deadline: Deadline
+    context: SiteContext, adapters: Adapters, found: SupervisedRun, claim: Claim, deadline: Deadline
 ) -> bool:
-    """Order a further attempt on the healthiest nodes without the suspects; return False where too few are free."""
+    """Order the next attempt on the healthiest nodes without the suspects; return False where too few are free."""
     free = free_nodes(context, adapters, found.suspects, deadline)
     placement = place(free, found.ordered.nodes, found.ordered.spares)
     if placement is None:
@@ -119,19 +129,20 @@ def submit_next(
     part = {**user_part(ManifestInputs(code=folder, services=services), deadline), **part}
     evidence = manifest(context, part, found.ordered.variables, chosen)
     context.journal.store([evidence])
+    number = found.last.number + 1 if found.last is not None else 1
     intent = _intent(found.id, number, chosen, found.suspects)
-    context.journal.append([NewEvent(Stream.JOB, found.id, intent, (evidence.digest,))])
+    context.journal.append([NewEvent(Stream.JOB, found.id, intent, (evidence.digest,))], claim=claim)
     return True
 
 
-def submit(
-    context: SiteContext, adapters: Adapters, found: SupervisedRun, attempt: Attempt, deadline: Deadline
-) -> None:
-    """Submit an attempt that is intended, and record its job. Raises `EdgeError` where the scheduler refused it.
+def submit(context: SiteContext, adapters: Adapters, found: SupervisedRun, claim: Claim, deadline: Deadline) -> None:
+    """Submit the last attempt, which is intended, and record its job. Raises `EdgeError` where it was refused.
 
     Where sbatch fails, the scheduler is asked for the attempt's comment before anything else is believed.
     """
-    jobs = require_jobs(context, adapters)
+    jobs, attempt = require_jobs(context, adapters), found.last
+    if attempt is None:
+        raise ConflictError("no attempt is intended", where=found.id, remedy=f"clusterctl job watch {found.id}")
     folder = attempt_folder(found.ordered.folder, attempt.number)
     try:
         job = jobs.submit(_submission(found, attempt, folder), deadline)
@@ -141,7 +152,8 @@ def submit(
             raise EdgeError(
                 f"the scheduler did not take it: {error.message}", where="sbatch", remedy=error.remedy
             ) from None
-    context.journal.append([NewEvent(Stream.JOB, found.id, JobSubmitted(attempt=attempt.number, job=job))])
+    submitted = JobSubmitted(attempt=attempt.number, job=job)
+    context.journal.append([NewEvent(Stream.JOB, found.id, submitted)], claim=claim)
 
 
 def _placement(context: SiteContext, adapters: Adapters, request: JobRunRequest) -> Placement:

@@ -6,15 +6,20 @@ watcher that was killed is started again and goes on; nothing is submitted twice
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from clusterctl.fleet.blame import Failure
-from clusterctl.fleet.errors import CancelledError, ClusterctlError, EdgeError, EnvironmentBrokenError, UsageError
+from clusterctl.fleet.errors import (
+    CancelledError,
+    ClaimLostError,
+    ClusterctlError,
+    EdgeError,
+    EnvironmentBrokenError,
+    UsageError,
+)
 from clusterctl.fleet.event import NewEvent, Payload, Stream
-from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.payloads.jobs import (
     JobAttemptEnded,
     JobAttributed,
@@ -33,14 +38,13 @@ from clusterctl.operations.compose import StepFactory
 from clusterctl.operations.context import SiteContext, new_run_id
 from clusterctl.operations.job_collect import CollectRequest, collect_with, require_jobs
 from clusterctl.operations.job_files import read_progress, write_progress
-from clusterctl.operations.job_run import submit, submit_next
+from clusterctl.operations.job_run import alone, submit, submit_next
 from clusterctl.operations.job_runs import named
 from clusterctl.operations.job_why import WhyRequest
 from clusterctl.operations.job_why import run as attribute_logs
 from clusterctl.operations.operation import Control, Event, current_time
-from clusterctl.ports import Deadline, Timer
+from clusterctl.ports import Claim, Deadline
 from clusterctl.ports.scheduler import PREFIX
-from clusterctl.steps.executor.lease import kept, sole_claim
 
 SCHEDULER_S = 300.0
 POLL_S = 10.0
@@ -66,21 +70,11 @@ class StopRequest:
     reason: str
 
 
-@contextmanager
-def _alone(context: SiteContext, run: SupervisedRun, control: Control) -> Iterator[None]:
-    claim_of = NodeId(f"job {run.id}")
-    with (
-        sole_claim(context.journal, claim_of, context.run) as claim,
-        kept(context.journal, {claim_of: claim}, control.cancelled.set),
-    ):
-        yield
-
-
-def watch(context: SiteContext, request: WatchRequest, control: Control, timer: Timer | None = None) -> SupervisedRun:
+def watch(context: SiteContext, request: WatchRequest, control: Control) -> SupervisedRun:
     """Follow a run until it is over. Raises `UsageError` where another watcher does."""
     found = named(context, request.run)
-    with _alone(context, found, control), closing(context.adapters()) as adapters:
-        return Watcher(context, adapters, found.id, request.poll_s, control, timer).follow()
+    with alone(context, found.id, control) as claim, closing(context.adapters()) as adapters:
+        return Watcher(context, adapters, Watched(run=found.id, claim=claim, poll_s=request.poll_s), control).follow()
 
 
 def stop(context: SiteContext, request: StopRequest, control: Control) -> SupervisedRun:
@@ -105,24 +99,25 @@ def stop(context: SiteContext, request: StopRequest, control: Control) -> Superv
         return named(context, found.id)  # its watcher sees the end
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """A run, the claim on it that each event is written under, and the seconds between two looks."""
+
+    run: str
+    claim: Claim
+    poll_s: float
+
+
 class Watcher:
     """Acts on one run, a turn at a time."""
 
-    def __init__(
-        self,
-        context: SiteContext,
-        adapters: Adapters,
-        run: str,
-        poll_s: float,
-        control: Control,
-        timer: Timer | None = None,
-    ) -> None:
+    def __init__(self, context: SiteContext, adapters: Adapters, watched: Watched, control: Control) -> None:
         self._context = context
         self._adapters = adapters
-        self._run = run
-        self._poll_s = poll_s
+        self._run = watched.run
+        self._claim = watched.claim
+        self._poll_s = watched.poll_s
         self._control = control
-        self._timer = timer
         self._jobs = require_jobs(context, adapters)
         self._tail = StepFactory(context, adapters, control.cancelled, read_only=True).job_tail()
         self._reported = ""
@@ -138,7 +133,7 @@ class Watcher:
     def _turn(self, found: SupervisedRun) -> None:
         last = found.last
         if last is None:
-            self._next(found, 1)
+            self._next(found)
         elif last.ended is not None:
             self._go_on(found, last)
         elif not last.job:
@@ -155,11 +150,15 @@ class Watcher:
             reason = f"it is unknown whether attempt {attempt.number} was submitted: the scheduler forgets after 300 s"
             self._write(JobRunEnded(outcome=Outcome.ASKS.value, reason=reason))
         else:
-            self._send(found, attempt)
+            self._send(found)
 
-    def _send(self, found: SupervisedRun, attempt: Attempt) -> None:
+    def _send(self, found: SupervisedRun) -> None:
+        """Submit under the claim: another watcher that has it now would do the same."""
+        lost = self._context.journal.renew([self._claim])
+        if lost:
+            raise ClaimLostError(next(iter(lost.values())), where=self._run, remedy="let that watcher go on")
         try:
-            submit(self._context, self._adapters, found, attempt, self._soon())
+            submit(self._context, self._adapters, found, self._claim, self._soon())
         except EdgeError as error:
             self._write(JobRunEnded(outcome=Outcome.ASKS.value, reason=error.message))
 
@@ -319,7 +318,7 @@ class Watcher:
             self._report(f"the next attempt begins in {left.total_seconds():.0f} s")
             self._wait(left.total_seconds())
         if named(self._context, self._run).outcome is None:
-            self._next(found, attempt.number + 1)
+            self._next(found)
 
     def _drain(self, hosts: tuple[str, ...], reason: str) -> None:
         """Keep jobs off suspects; a host that cannot be had is reported, and left out of this run all the same."""
@@ -337,16 +336,16 @@ class Watcher:
                 f"{name} is not drained: {refused[name]}" if name in refused else f"{name} is drained: {reason}"
             )
 
-    def _next(self, found: SupervisedRun, number: int) -> None:
+    def _next(self, found: SupervisedRun) -> None:
         """Order the next attempt as soon as enough healthy nodes are free; a user's stop ends the wait."""
-        while not submit_next(self._context, self._adapters, found, number, self._soon()):
+        while not submit_next(self._context, self._adapters, found, self._claim, self._soon()):
             self._report(f"waiting until {found.ordered.nodes} gold nodes are idle")
             self._wait(self._poll_s)
             if named(self._context, self._run).outcome is not None:
                 return
 
     def _write(self, payload: Payload) -> None:
-        self._context.journal.append([NewEvent(Stream.JOB, self._run, payload)])
+        self._context.journal.append([NewEvent(Stream.JOB, self._run, payload)], claim=self._claim)
 
     def _report(self, text: str) -> None:
         if text != self._reported:
@@ -358,8 +357,6 @@ class Watcher:
 
     def _wait(self, seconds: float) -> None:
         deadline = Deadline.after(seconds + SCHEDULER_S, self._control.cancelled)
-        if self._timer is not None:
-            deadline = Deadline.after(seconds + SCHEDULER_S, self._control.cancelled, self._timer)
         deadline.sleep(seconds, f"watching {self._run}: clusterctl job watch {self._run} goes on")
 
 
