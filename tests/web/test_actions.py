@@ -94,7 +94,7 @@ def test_the_roles_are_those_of_the_site_s_rule() -> None:
     admin = {action.name for action in ACTIONS.values() if action.role is UserRole.ADMIN}
     assert admin == {"waive", "power"}
     assert {action.name for action in ACTIONS.values() if action.role is UserRole.OPERATOR} == {
-        "hold", "release", "quarantine", "revalidate",
+        "hold", "release", "repaired", "quarantine", "revalidate",
     }  # fmt: skip
 
 
@@ -122,6 +122,18 @@ def test_a_preview_that_has_changed_is_shown_again(own: SiteContext, tmp_path: P
     assert answer.status_code == 409, answer.text
     assert "a new GPU" in answer.text
     assert events(own, "n2", Kind.NODE_RELEASED) == []
+
+
+def test_a_work_order_is_ticked_off_with_the_new_serial(own: SiteContext, tmp_path: Path) -> None:
+    """The list of work orders leads to the form; the node goes back to its step, the history has part and serial."""
+    browser = signed_in(own, tmp_path, UserRole.OPERATOR)
+    assert 'href="/nodes/n2/actions/repaired"' in browser.get("/work-orders").text
+    assert send(browser, "/nodes/n2/actions/repaired", {"serial": "1999"}).status_code == 400
+    shown = send(browser, "/nodes/n2/actions/repaired", {"done": "GPU 3 replaced", "serial": "1999"})
+    assert browser.post("/nodes/n2/actions/repaired", hidden(shown)).status_code == 303
+    assert events(own, "n2", Kind.NODE_RELEASED) == ["operator"]
+    assert "repaired: GPU 3 replaced; new part has serial 1999" in browser.get("/nodes/n2").text
+    assert "actions/repaired" not in browser.get("/work-orders").text
 
 
 def test_release_quarantine_and_waive_by_the_page(own: SiteContext, tmp_path: Path) -> None:

@@ -209,6 +209,7 @@ def test_work_orders_are_listed_in_the_order_of_a_walk(context: SiteContext, vie
     text = page(viewer, "/work-orders")
     assert text.index("Rack A01") < text.index("replace GPU 3") < text.index("clusterctl")
     assert '<a href="/nodes/n2">n2</a>' in text
+    assert "actions/repaired" not in text, "a viewer reports no repair"
 
 
 def test_incidents_lead_to_their_nodes(context: SiteContext, viewer: Browser, tmp_path: Path) -> None:

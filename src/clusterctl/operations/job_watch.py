@@ -6,6 +6,7 @@ watcher that was killed is started again and goes on; nothing is submitted twice
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -44,10 +45,15 @@ from clusterctl.operations.job_why import WhyRequest
 from clusterctl.operations.job_why import run as attribute_logs
 from clusterctl.operations.operation import Control, Event, current_time
 from clusterctl.ports import Claim, Deadline
-from clusterctl.ports.scheduler import PREFIX
+from clusterctl.ports.scheduler import PREFIX, Scheduler, Use
+from clusterctl.steps.job_tail import MOST_BYTES
 
 SCHEDULER_S = 300.0
 POLL_S = 10.0
+MOST_PIECES = 64
+"""Pieces of a log that are read at one look."""
+COMPLETING_S = 60.0
+"""So long a node may need after the job's end before it is idle, and can be drained."""
 REMEMBERED = timedelta(seconds=240)
 """Slurm keeps a job for 300 s (MinJobAge) after its end: so long a submission without an answer can be looked up."""
 LOST = timedelta(minutes=10)
@@ -200,19 +206,22 @@ class Watcher:
     def _read(self, found: SupervisedRun, attempt: Attempt, job: ScheduledJob, log: _Log) -> None:
         if job.started is None or not job.stdout:
             return
-        tail = self._tail.read(job, attempt.nodes, log.offset, found.ordered.heartbeat, self._soon())
-        now = current_time()
-        if tail.error:
-            log.blind = True
-            self._report(f"its log is not read: {tail.error}")
-            return
-        if log.blind:
-            log.blind = False
-            log.progress.heartbeat(now)  # what happened meanwhile is unknown: no time of it counts as silence
         before = log.progress.steps
-        log.take(tail.content, tail.offset, now)
-        if tail.heartbeat is not None:
-            log.progress.heartbeat(min(tail.heartbeat, now))
+        for _ in range(MOST_PIECES):
+            tail = self._tail.read(job, attempt.nodes, log.offset, found.ordered.heartbeat, self._soon())
+            now = current_time()
+            if tail.error:
+                log.blind = True
+                self._report(f"its log is not read: {tail.error}")
+                return
+            if log.blind or job.state == "SUSPENDED":
+                log.progress.heartbeat(now)  # nothing was seen, or nothing ran: none of that time is silence
+            log.blind = False
+            log.take(tail.content, tail.offset, now)
+            if tail.heartbeat is not None:
+                log.progress.heartbeat(min(tail.heartbeat, now))
+            if len(tail.content) < MOST_BYTES:
+                break
         write_progress(self._context, attempt.job, log.offset, log.progress)
         if log.progress.steps > before:
             self._control.on_event(Event(text=f"step {log.progress.last}"))
@@ -305,9 +314,10 @@ class Watcher:
     def _go_on(self, found: SupervisedRun, attempt: Attempt) -> None:
         """Drain suspects, then end the run or begin the next attempt after its pause."""
         following = after(found)
-        if following.drain and not attempt.drained:
+        if following.drain:
             reason = f"{PREFIX}job:{found.id}"
-            self._write(JobDrainIntended(attempt=attempt.number, hosts=following.drain, reason=reason))
+            if not attempt.drained:
+                self._write(JobDrainIntended(attempt=attempt.number, hosts=following.drain, reason=reason))
             self._drain(following.drain, reason)
         if following.outcome is not None:
             self._write(JobRunEnded(outcome=following.outcome.value, reason=following.reason))
@@ -326,6 +336,9 @@ class Watcher:
         if scheduler is None:
             return
         try:
+            until = current_time() + timedelta(seconds=COMPLETING_S)
+            while current_time() < until and _busy(scheduler, hosts, self._soon()):
+                self._wait(min(self._poll_s, 5.0))
             refused = scheduler.take(hosts, reason, self._soon())
         except CancelledError:
             raise
@@ -380,6 +393,12 @@ class _Log:
             found = next((reading for read in self.readers if (reading := read(line)) is not None), None)
             if found is not None:
                 self.progress.add(found, now)
+
+
+def _busy(scheduler: Scheduler, hosts: Sequence[str], deadline: Deadline) -> bool:
+    """Return whether a job, or the end of one, still occupies a host."""
+    seen = scheduler.look(deadline).value
+    return any(name in seen and seen[name].use is Use.BUSY for name in hosts)
 
 
 def _with(ended: JobAttemptEnded, found: Attribution | None) -> JobAttemptEnded:

@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 
 from clusterctl.edges.scheduler import SlurmJobs
+from clusterctl.edges.site import Site
 from clusterctl.fleet.blame import Failure, Layer
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.job_policy import JobPolicy
 from clusterctl.jobs.supervision import Outcome, SupervisedRun
 from clusterctl.operations import job_run, job_watch
+from clusterctl.operations.adapters import Access
 from clusterctl.operations.context import new_run_id
 from clusterctl.operations.job_checklist import checklist
 from clusterctl.operations.job_manifest import ManifestInputs
@@ -29,7 +31,7 @@ from clusterctl.ports import Deadline
 from clusterctl.ports.jobs import Submission
 from clusterctl_cli.main import run
 from tests.edges.slurm.cluster import SlurmCluster
-from tests.edges.slurm.job_site import LOST_GPU, JobSite, LocalAdapters, eventually, job_site
+from tests.edges.slurm.job_site import LOST_GPU, JobSite, LocalAdapters, LocalHosts, eventually, job_site
 
 STEP = "iteration {step:8}/ 500 | consumed samples: 1 | elapsed time per iteration (ms): 100 |"
 RANK = """\
@@ -123,15 +125,28 @@ class KilledAfterSubmission(SlurmJobs):
         raise KeyboardInterrupt
 
 
+@dataclass(frozen=True, slots=True)
+class KilledBeforeSubmission(SlurmJobs):
+    """The process dies when the submission is intended, before the scheduler is asked."""
+
+    def submit(self, submission: Submission, deadline: Deadline) -> str:
+        raise KeyboardInterrupt
+
+
 class KilledAdapters(LocalAdapters):
+    def __init__(self, site: Site, access: Access, hosts: LocalHosts, killed: SlurmJobs) -> None:
+        super().__init__(site, access, hosts)
+        self._killed = killed
+
     @property
-    def jobs(self) -> KilledAfterSubmission:
-        return KilledAfterSubmission()
+    def jobs(self) -> SlurmJobs:
+        return self._killed
 
 
-def test_a_killed_process_submits_nothing_twice(slurm: SlurmCluster, site: JobSite) -> None:
-    """The watcher finds the submission by its comment and goes on with it."""
-    killed = replace(site.context, connect=lambda of, access: KilledAdapters(of, access, site.hosts))
+@pytest.mark.parametrize("killed_jobs", [KilledBeforeSubmission(), KilledAfterSubmission()])
+def test_a_killed_process_submits_once(slurm: SlurmCluster, site: JobSite, killed_jobs: SlurmJobs) -> None:
+    """The watcher finds the submission by its comment and goes on with it; where there is none, it submits."""
+    killed = replace(site.context, connect=lambda of, access: KilledAdapters(of, access, site.hosts, killed_jobs))
     with pytest.raises(KeyboardInterrupt):
         job_run.run(killed, request(site, "pass"), Control())
     (event,) = site.context.journal.latest(Stream.JOB, Kind.JOB_RUN_ORDERED)
