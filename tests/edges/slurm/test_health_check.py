@@ -30,7 +30,7 @@ def test_slurmd_drains_the_node_with_a_failed_check_and_not_another() -> None:
         with running_slurm(NODES, SETTINGS.format(folder=folder)) as slurm:
             (folder / "slurm.conf").symlink_to(slurm.environment["SLURM_CONF"])
             slurm.wait_for({"h1": "drained"})
-            assert eventually(lambda: (folder / "h2.txt").exists())
+            assert eventually((folder / "h2.txt").exists)
             assert re.fullmatch(r"clusterctl:disk_space:\d{8}T\d{6}Z", slurm.reasons()["h1"].strip())
             assert (folder / "h1.txt").read_text().startswith("h1: fail\n  fail disk_space, /: / is nearly full")
             assert slurm.states()["h2"] == "idle"
