@@ -14,7 +14,7 @@ from tests.edges.slurm.cluster import SET_UP
 from tests.edges.slurm.node_programs import write_node_file
 from tests.edges.slurm.site_cluster import SiteCluster, missing_here, running_site_cluster
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 NODES = ("node001", "node002", "node005", "node006")
 
 
