@@ -1,5 +1,5 @@
 # Everything that one does with a checkout. `make setup` first prints what it installs; the other targets run it.
-.PHONY: help setup check format test test-wheel mutants audit sbom soak fault-table quirk-table operations-table first-day-page roles-table docs rehearse rehearse-down wheel requirements clean
+.PHONY: help setup check format test test-wheel mutants audit sbom soak fault-table quirk-table operations-table first-day-page roles-table dashboards docs rehearse rehearse-down wheel requirements clean
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
@@ -50,6 +50,9 @@ first-day-page: setup ## the list in docs/how-to/first-day.md anew: what BMCs he
 
 roles-table: setup ## docs/reference/roles.md anew: what each role does, and where it was seen at work
 	@CLUSTERCTL_WRITE_PAGES=1 scripts/test.sh tests/edges/ansible/test_roles_page.py
+
+dashboards: setup ## write the dashboards of the role grafana again
+	$(BIN)/python -m scripts.grafana_dashboards
 
 docs: setup ## build/docs: the documentation as a site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -15,6 +15,7 @@ from clusterctl_burnin.hunting.hunt import Hunt
 from clusterctl_burnin.hunting.model import Group, Result, Round, Rules, Topology
 from clusterctl_burnin.hunting.node_status import Measured, NodeStatus, measured_groups
 from clusterctl_burnin.hunting.record import Dropped, HuntEvent, event_from_data, event_to_data
+from clusterctl_burnin.hunting.wide_rounds import wide_rounds
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.loads.group_load import Lasts
 from clusterctl_burnin.loads.model import Answer, Participant, Trial, TrialOutcome, Tried
@@ -74,7 +75,15 @@ class Plan:
         least = max(2, sizes.least)
         most = max(least, sizes.most)
         rounds = self.suite.pair_rounds if kind.in_pairs else self.suite.group_rounds
-        return replace(COMMON, least=least, most=most, widest=sizes.widest, screening=rounds, known_bad=known_bad)
+        return replace(
+            COMMON,
+            least=least,
+            most=most,
+            widest=sizes.widest,
+            meetings=self.suite.pair_meetings,
+            screening=rounds,
+            known_bad=known_bad,
+        )
 
     def job(self, load: str, members: tuple[Participant, ...]) -> Job:
         lasts = Lasts(self.suite.pair_seconds, self.suite.group_iterations, self.suite.hang_seconds)
@@ -154,7 +163,8 @@ class Campaign:
 
     def _rebuilt(self, events: tuple[HuntEvent, ...]) -> Hunt:
         asked = sum(isinstance(event, Round) for event in events)
-        self._rules = replace(self._rules, rounds=asked + self._rules.screening + FURTHER_ROUNDS)
+        wide = wide_rounds(sorted(self._names), self._rules)
+        self._rules = replace(self._rules, rounds=asked + self._rules.screening + wide + FURTHER_ROUNDS)
         return Hunt(self._names, self._rules, events, self._plan.topology)
 
 

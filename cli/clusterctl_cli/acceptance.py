@@ -12,11 +12,11 @@ from clusterctl.fleet.decisions.waiver import waiver_of
 from clusterctl.fleet.finding import Origin, Report, Verdict
 from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.state import NodeState
-from clusterctl.operations.json_documents import fault_json, finding_json, links_json, node_json
+from clusterctl.operations.json_documents import fault_json, finding_json, links_json, node_json, rma_json
 from clusterctl.operations.reports import ReportOverview
 from clusterctl_cli.render_fabric import faults_section, links_section
 from clusterctl_cli.render_offenders import offenders_json, offenders_lines
-from clusterctl_cli.render_rma import rma_json, rma_line
+from clusterctl_cli.render_rma import rma_line
 
 REHEARSAL = "**A rehearsal: all evidence is simulated. This report proves nothing about hardware.**"
 

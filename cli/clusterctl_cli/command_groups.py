@@ -42,7 +42,8 @@ SECTIONS: Mapping[str, CommandTable] = {
         "check": ("check:check", "Check nodes in service, without loads; change nothing."),
         "adopt": ("adopt:adopt", "Take in machines that are installed already."),
         "revalidate": ("steps:revalidate", "Prove nodes again after a repair."),
-        "job": ("job:job", "Explain why jobs failed or are slow."),
+        "maintain": ("maintain:maintain", "Change the pool wave by wave, by a plan."),
+        "job": ("job:job", "Run jobs under supervision; explain why jobs fail."),
         "incident": ("incident:incident", "List and show incidents."),
         "explain": ("explain:explain", "Explain a line of a log: meaning, blame, what to do."),
     },
@@ -117,9 +118,23 @@ CABLE: CommandTable = {
 }
 """In the order of their use."""
 JOB: CommandTable = {
+    "run": ("job_run:run", "Submit a script on the healthiest nodes, supervised."),
+    "watch": ("job_run:watch", "Follow a supervised run; start it again after failures."),
+    "list": ("job_runs:list_", "List the supervised runs."),
+    "stop": ("job_run:stop", "Cancel a supervised run."),
     "why": ("job_why:why", "Attribute a failure to its first error and its host."),
     "stacks": ("job_stacks:stacks", "Group the stacks of a hung job's ranks."),
     "pattern": ("job_pattern:pattern", "Classify how a job is slow by the times of its steps."),
+    "diff": ("job_runs:diff", "Print what differs between the manifests of two jobs."),
+    "checklist": ("job_runs:checklist", "Answer eight questions about a job of a supervised run."),
+}
+MAINTAIN: CommandTable = {
+    "run": ("maintain:run", "Begin the plan of a file, or go on with it."),
+    "status": ("maintain:status", "List the plans; with NAME, where each node stands."),
+    "pause": ("maintain:pause", "Begin with no more nodes of a plan."),
+    "resume": ("maintain:resume", "Go on with a plan."),
+    "stop": ("maintain:stop", "End a plan for good."),
+    "rollback": ("maintain:rollback", "Take the change of a plan back."),
 }
 INCIDENT: CommandTable = {
     "list": ("incident:list_", "List the open incidents."),

@@ -65,6 +65,15 @@ def complete_runs(ctx: click.Context, _param: click.Parameter, incomplete: str) 
     return [CompletionItem(one.name, help=one.state.value) for one in found if one.name.startswith(incomplete)]
 
 
+def complete_plans(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the names of plans that have begun, each with how far it came."""
+    from clusterctl.operations.maintenance_status import every
+
+    with _site(ctx) as context:
+        found = every(context) if context else ()
+    return [CompletionItem(one.name, help=one.line()) for one in found if one.name.startswith(incomplete)]
+
+
 def complete_parts(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the parts that the BMCs of the named nodes report, by slot; of all nodes where none is named yet."""
     from clusterctl.fleet.hardware.parts import fitted

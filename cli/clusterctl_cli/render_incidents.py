@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 
 from clusterctl.fleet.durations import utc_text
-from clusterctl.fleet.incidents.incident import Member
 from clusterctl.operations.incidents import IncidentUpdate, ListedIncident, by_channel
 from clusterctl.operations.notify import SendResult, SentMessage
 from clusterctl.operations.serial import to_data
@@ -21,47 +20,6 @@ def row(one: ListedIncident, now: datetime) -> tuple[str, ...]:
     """Return an incident as a row below `HEAD`."""
     state = "resolved" if one.state.resolved_at is not None else one.facts.severity.value
     return one.state.id, state, one.facts.what.value, ago(one.state.updated_at, now), one.facts.cause
-
-
-def incident_json(one: ListedIncident) -> dict[str, Any]:
-    """Return an incident as data."""
-    state, facts = one.state, one.facts
-    return {
-        "name": state.id,
-        "state": "open" if state.open else "resolved",
-        "severity": facts.severity.value,
-        "about": facts.what.value,
-        "code": facts.code,
-        "place": facts.place,
-        "cause": facts.cause,
-        "remedy": facts.remedy,
-        "opened_at": _iso(state.opened_at),
-        "updated_at": _iso(state.updated_at),
-        "resolved_at": _iso(state.resolved_at),
-        "change": state.change,
-        "revision": state.revision,
-        "members": [_member_json(member) for member in facts.members],
-        "ticket": {"key": state.ticket.key, "url": state.ticket.url, "closed": state.ticket.closed},
-        "messages": {channel: to_data(delivery) for channel, delivery in state.deliveries.items()},
-    }
-
-
-def _member_json(member: Member) -> dict[str, Any]:
-    return {
-        "name": member.name,
-        "node": member.node,
-        "serial": member.serial,
-        "place": member.place,
-        "cause": member.cause,
-        "remedy": member.remedy,
-        "since": _iso(member.since),
-        "active": member.active,
-        "evidence": list(member.evidence),
-    }
-
-
-def _iso(at: datetime | None) -> str | None:
-    return at.isoformat() if at is not None else None
 
 
 def incident_text(one: ListedIncident) -> str:

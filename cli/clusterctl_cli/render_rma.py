@@ -1,9 +1,8 @@
-"""Returns of parts to their vendors as text and as JSON. Pure."""
+"""Returns of parts to their vendors as text. Pure."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 from clusterctl.fleet.reporting.rma import Rma
 from clusterctl_cli.text import ago
@@ -22,25 +21,6 @@ def rma_line(one: Rma, now: datetime) -> str:
     new = f", replacement {one.new}" if one.new else ""
     due = f", due {_due(one, now)}" if one.due else ""
     return f"{_part(one)}, serial {one.serial}: case {one.case}, {stage}, opened {ago(one.opened_at, now)}{due}{new}"
-
-
-def rma_json(one: Rma, now: datetime) -> dict[str, Any]:
-    """Return a return as data."""
-    return {
-        "name": one.serial,
-        "part": one.part,
-        "node": one.node,
-        "case": one.case,
-        "reason": one.reason,
-        "stage": one.stage.value,
-        "opened_at": one.opened_at.isoformat(),
-        "since": one.since.isoformat(),
-        "due": one.due.isoformat() if one.due else None,
-        "late": one.late(now),
-        "age_days": (now - one.opened_at).days,
-        "tracking": one.tracking,
-        "replacement": one.new,
-    }
 
 
 def _part(one: Rma) -> str:

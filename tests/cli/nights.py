@@ -14,7 +14,7 @@ from clusterctl.fleet.finding import Observed
 from clusterctl.operations.context import open_site
 from clusterctl.operations.gold_pool import gold_pool
 from clusterctl.ports import BmcAddress, BmcClient, Deadline, HostAddress, Pool, Ran
-from clusterctl.ports.scheduler import PREFIX, Occupancy, Use
+from clusterctl.ports.scheduler import PREFIX, Draining, Occupancy, Use
 from tests.edges.site.ready import write_ready_site
 from tests.steps.fakes import identified
 
@@ -64,6 +64,16 @@ class FakeScheduler:
         had = [name for name in nodes if self._one(name).use is Use.IDLE]
         self.reasons.update(dict.fromkeys(had, reason))
         return {name: "it has work" for name in nodes if name not in had}
+
+    def drain(self, nodes: Sequence[str], reason: str, deadline: Deadline) -> Draining:
+        """Keep new jobs off the nodes; those with work are out once it has ended."""
+        assert reason.startswith(PREFIX)
+        self.calls.append(("drain", tuple(nodes)))
+        refused = {name: "another drain" for name in nodes if self.reasons.get(name, reason) != reason}
+        mine = [name for name in nodes if name not in refused]
+        self.reasons.update(dict.fromkeys(mine, reason))
+        waiting = {name: "draining" for name in mine if name in self.busy}
+        return Draining(out=frozenset(mine) - waiting.keys(), waiting=waiting, refused=refused)
 
     def relabel(self, node: str, reason: str, deadline: Deadline) -> None:
         self.reasons[node] = reason

@@ -34,7 +34,7 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple
 LEAVES = dict(leaves(cli))
 READS = {
     "check",
-    *("explain", "job stacks", "job pattern", "logs"),
+    *("explain", "job stacks", "job pattern", "job list", "job diff", "job checklist", "logs"),
     *("doctor", "plan", "nodes", "why", "report", "inventory"),
     *("power status", "accounts check", "settings check", "pxe check", "image list", "maas check"),
     *("burnin export", "burnin judge", "burnin node-file", "burnin script"),
@@ -51,13 +51,14 @@ READS = {
         "web user list",
         "web token list",
     ),
-    *("runs list", "runs show"),
+    *("runs list", "runs show", "maintain status"),
 }
 """Commands that change nothing except a file that they are ordered to write."""
 UNASKED = {
     "init": "writes into a new or empty folder only",
     "sku new": "writes a new file only",
     "pxe serve": "changes nothing until a machine is armed",
+    "job watch": "acts by the policy that job run was given",
     "job why": "adds its answer to the journal",
     "cable observe": "adds a reading to the journal",
     "image build": "adds an image; the one before is kept",

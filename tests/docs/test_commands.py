@@ -11,6 +11,7 @@ import click
 import pytest
 
 from clusterctl.fleet.errors import ClusterctlError
+from clusterctl_cli.commands.maintain import PlanGroup
 from clusterctl_cli.main import cli
 from tests.docs.pages import OTHERS, PAGES, lines, named, with_docs
 
@@ -58,6 +59,7 @@ def refusal(words: list[str]) -> str:
     rest = list(words)
     try:
         while True:
+            rest = command.with_run(rest) if isinstance(command, PlanGroup) else rest
             if isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
                 found = command.get_command(context, rest[0])
                 if found is not None:

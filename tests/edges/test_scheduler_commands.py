@@ -54,6 +54,23 @@ def test_a_sites_commands_take_and_give_back(tmp_path: Path) -> None:
     assert not (tmp_path / "held").read_text()
 
 
+def test_a_drain_by_commands_takes_each_node_once_it_has_no_work(tmp_path: Path) -> None:
+    """One with work is asked for again later; what is held already is not taken twice, another owner's is refused."""
+    found = scheduler(tmp_path)
+    (tmp_path / "held").write_text("n2 fan\n")
+    first = found.drain(["n1", "n2", "busy"], REASON, soon())
+    assert (first.out, first.waiting) == ({"n1"}, {"busy": "job 7 runs on it"})
+    assert first.refused == {"n2": "it is kept out: fan"}
+    assert found.drain(["n1"], REASON, soon()).out == {"n1"}
+    assert (tmp_path / "held").read_text().count("n1 ") == 1
+
+
+def test_a_listed_node_needs_no_drain() -> None:
+    """Nothing else can be taken for idle."""
+    found = ListedScheduler(frozenset({"n1"})).drain(["n1", "n2"], REASON, soon())
+    assert (found.out, found.refused) == ({"n1"}, {"n2": "the site does not list it as idle"})
+
+
 def test_another_exit_code_is_trouble_not_an_answer(tmp_path: Path) -> None:
     """The result is unknown: the error names the command."""
     with pytest.raises(EdgeError, match="exit status 4") as caught:

@@ -29,12 +29,17 @@ def test_a_running_job() -> None:
         ("JobName=a b", "JobName=a\n   StdOut=/etc/shadow\n", "stdout occurs twice"),
         ("JobId=1 ", "JobId=1 x\nJobId=2 ", "job occurs twice"),
         ("   JobState=RUNNING", "   State=RUNNING", "state is missing"),
-        ("22:19:51+0000", "22:19:51", "not a time with a zone"),
+        ("SubmitTime=2026-11-27T22:19:51+0000", "SubmitTime=yesterday", "not a time: 'yesterday'"),
     ],
 )
 def test_a_text_that_is_not_clear_is_refused(old: str, new: str, message: str) -> None:
     with pytest.raises(ParseError, match=message):
-        parse_scontrol_job(TEXT.replace(old, new, 1) if "zone" not in message else TEXT.replace(old, new))
+        parse_scontrol_job(TEXT.replace(old, new, 1))
+
+
+def test_a_time_without_a_zone_is_utc() -> None:
+    """The commands run with TZ=UTC: sacct of 22.05 prints no zone."""
+    assert parse_scontrol_job(TEXT.replace("+0000", "")) == parse_scontrol_job(TEXT)
 
 
 def line(**values: str) -> str:

@@ -67,7 +67,7 @@ def test_each_file_is_proven_and_no_place_is_named(name: str) -> None:
     """Name, version and SHA-256 digests, nothing else: no index, link, path or option. The files work behind any mirror,
     and no mirror can exchange a package (`pip install --require-hashes`, which pip does by itself for such files).
     """
-    form = r"[a-z0-9-]+==[a-z0-9.]+( --hash=sha256:[0-9a-f]{64})+"
+    form = r"[a-z0-9-]+==([0-9]+!)?[a-z0-9.]+( --hash=sha256:[0-9a-f]{64})+"
     assert entries(name)
     assert [line for line in entries(name) if not re.fullmatch(form, line)] == []
 

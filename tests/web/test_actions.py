@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from jsonschema import Draft202012Validator
 
 from clusterctl.edges.web.accounts import AccountFile
 from clusterctl.fleet.access import UserRole
@@ -17,6 +18,7 @@ from clusterctl.fleet.event import Kind, Stream
 from clusterctl.operations.context import SiteContext, open_site
 from clusterctl.operations.runs import RunState
 from clusterctl_web.actions import ACTIONS
+from clusterctl_web.openapi import document
 from lab.tests.lab_kit import eventually
 from tests.busy_site import PATIENCE_S, Place, busy_site
 from tests.cli.site_of_three import HOT, quarantined, write
@@ -82,7 +84,7 @@ def test_each_role_is_offered_what_it_may_order(own: SiteContext, tmp_path: Path
         assert browser.get(path).status_code == (200 if allowed else 403)
         if not allowed:
             fields = {"reason": "a test", "approved": "0" * 64, "order": "on", "check": "gpu_ecc", "until": "1d"}
-            for target in (path, f"/api{path}"):
+            for target in (path, f"/api/v1{path}"):
                 assert send(browser, target, fields).status_code == 403, target
     assert own.journal.health().last_seq == seq
 
@@ -92,7 +94,7 @@ def test_the_roles_are_those_of_the_site_s_rule() -> None:
     admin = {action.name for action in ACTIONS.values() if action.role is UserRole.ADMIN}
     assert admin == {"waive", "power"}
     assert {action.name for action in ACTIONS.values() if action.role is UserRole.OPERATOR} == {
-        "hold", "release", "quarantine", "revalidate",
+        "hold", "release", "repaired", "quarantine", "revalidate",
     }  # fmt: skip
 
 
@@ -120,6 +122,18 @@ def test_a_preview_that_has_changed_is_shown_again(own: SiteContext, tmp_path: P
     assert answer.status_code == 409, answer.text
     assert "a new GPU" in answer.text
     assert events(own, "n2", Kind.NODE_RELEASED) == []
+
+
+def test_a_work_order_is_ticked_off_with_the_new_serial(own: SiteContext, tmp_path: Path) -> None:
+    """The list of work orders leads to the form; the node goes back to its step, the history has part and serial."""
+    browser = signed_in(own, tmp_path, UserRole.OPERATOR)
+    assert 'href="/nodes/n2/actions/repaired"' in browser.get("/work-orders").text
+    assert send(browser, "/nodes/n2/actions/repaired", {"serial": "1999"}).status_code == 400
+    shown = send(browser, "/nodes/n2/actions/repaired", {"done": "GPU 3 replaced", "serial": "1999"})
+    assert browser.post("/nodes/n2/actions/repaired", hidden(shown)).status_code == 303
+    assert events(own, "n2", Kind.NODE_RELEASED) == ["operator"]
+    assert "repaired: GPU 3 replaced; new part has serial 1999" in browser.get("/nodes/n2").text
+    assert "actions/repaired" not in browser.get("/work-orders").text
 
 
 def test_release_quarantine_and_waive_by_the_page(own: SiteContext, tmp_path: Path) -> None:
@@ -218,7 +232,7 @@ def test_the_api_previews_and_orders_with_a_token(own: SiteContext, tmp_path: Pa
 
     def ask(role: UserRole, body: object, **headers: str) -> httpx.Response:
         sent = {"Authorization": f"Bearer {tokens[role]}", **headers}
-        return browser.send("POST", "/api/nodes/n1/actions/hold", json=body, headers=sent)
+        return browser.send("POST", "/api/v1/nodes/n1/actions/hold", json=body, headers=sent)
 
     assert ask(UserRole.VIEWER, {"reason": "x"}).status_code == 403
     preview = ask(UserRole.OPERATOR, {"reason": "a fan"})
@@ -235,8 +249,8 @@ def test_the_api_previews_and_orders_with_a_token(own: SiteContext, tmp_path: Pa
         assert answer.status_code == 400, wrong
         assert answer.json()["error"].keys() == {"kind", "message", "where", "remedy"}
     bearer = {"Authorization": f"Bearer {tokens[UserRole.VIEWER]}"}
-    assert browser.get("/api/runs", headers=bearer).json() == {"runs": []}
-    assert browser.get("/api/runs/none", headers=bearer).json()["error"]["kind"] == "usage"
+    assert browser.get("/api/v1/runs", headers=bearer).json() == {"runs": []}
+    assert browser.get("/api/v1/runs/none", headers=bearer).json()["error"]["kind"] == "usage"
 
 
 def test_a_run_is_followed_by_events_until_it_ends(tmp_path: Path) -> None:
@@ -253,6 +267,9 @@ def test_a_run_is_followed_by_events_until_it_ends(tmp_path: Path) -> None:
             text = browser.get(f"/runs/{record.name}").text
             assert EVIL not in text
             assert "discover runs" in text
+            shown = browser.get(f"/api/v1/runs/{record.name}").json()
+            schema = {"$ref": "#/components/schemas/RunDetails", "components": document()["components"]}
+            Draft202012Validator(schema).validate(shown)
             assert record.process is not None
             place.end()
             place.until(record.name, RunState.LOST)

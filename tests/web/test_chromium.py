@@ -16,8 +16,11 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from clusterctl.edges.web.accounts import AccountFile
 from clusterctl.fleet.access import UserRole
+from clusterctl.fleet.event import NewEvent, Stream
 from clusterctl.fleet.fabric.topology import Fabric
+from clusterctl.fleet.payloads.rma import RmaOpened
 from clusterctl.operations.context import open_site
+from clusterctl.operations.incidents import update
 from clusterctl_web.service import serve
 from tests.cli.site_of_three import write
 from tests.cli.test_cable_observe import FABRIC, PLAN
@@ -30,7 +33,17 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: run make setup"),
     pytest.mark.timeout(600),
 ]
-PAGES = ("/", "/nodes/n2", "/fabric", "/fabric/devices/leaf-2", "/nights", "/work-orders", "/sign-in")
+PAGES = (
+    "/",
+    "/nodes/n2",
+    "/fabric",
+    "/fabric/devices/leaf-2",
+    "/incidents",
+    "/nights",
+    "/rma",
+    "/work-orders",
+    "/sign-in",
+)
 WAIT_MS = 120_000
 """The longest wait of the browser: on a busy machine a page takes seconds."""
 
@@ -43,6 +56,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     (site / "wiring.csv").write_text(PLAN)
     context = open_site(site)
     observe(context, Fabric(FABRIC.devices, FABRIC.links[:-1]), folder)
+    returned = RmaOpened(case="4711", reason="2 uncorrectable errors", part="gpu 3", node="n2")
+    context.journal.append([NewEvent(Stream.PART, "1650", returned)])
+    update(context)
     AccountFile(site / "state" / "web", QUICK).add_user("ada", UserRole.OPERATOR, PASSWORD, MADE)
     stop, entered, found = threading.Event(), threading.Event(), []
 
@@ -89,7 +105,10 @@ def test_axe_finds_nothing_serious(chromium: Browser, address: str, scheme: str,
     page, errors = opened(chromium, color_scheme=scheme, viewport={"width": width, "height": 900})
     page.goto(address)
     axe, found = Axe(), []
-    for path in PAGES:
+    page.goto(base(address) + "/incidents")
+    incidents = [link.get_attribute("href") for link in page.locator("tbody th a").all()]
+    assert incidents
+    for path in (*PAGES, *filter(None, incidents)):
         page.goto(base(address) + path)
         violations = axe.run(page).response["violations"]
         found += [

@@ -14,9 +14,12 @@ import pytest
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.event import NewEvent, Stream
 from clusterctl.fleet.fabric.topology import Fabric
+from clusterctl.fleet.incidents.incident import IncidentKind
+from clusterctl.fleet.payloads.rma import RmaClosed, RmaOpened
 from clusterctl.fleet.payloads.runs import BurnEnded, BurnStarted, NightEnded, NightStarted
 from clusterctl.operations import fabric_observation
 from clusterctl.operations.context import SiteContext, open_site
+from clusterctl.operations.incidents import listed, update
 from clusterctl.operations.operation import Control
 from clusterctl.ports import Deadline
 from clusterctl.steps.cable.link_health import LinkCollector
@@ -206,3 +209,30 @@ def test_work_orders_are_listed_in_the_order_of_a_walk(context: SiteContext, vie
     text = page(viewer, "/work-orders")
     assert text.index("Rack A01") < text.index("replace GPU 3") < text.index("clusterctl")
     assert '<a href="/nodes/n2">n2</a>' in text
+    assert "actions/repaired" not in text, "a viewer reports no repair"
+
+
+def test_incidents_lead_to_their_nodes(context: SiteContext, viewer: Browser, tmp_path: Path) -> None:
+    """Open ones first; a resolved one is on the whole list, and keeps its page."""
+    assert "There is no open one." in page(viewer, "/incidents")
+    update(context)
+    (one,) = [each for each in listed(context) if each.facts.what is IncidentKind.NODES]
+    assert f'<a href="/incidents/{one.state.id}">{one.state.id}</a>' in page(viewer, "/incidents")
+    text = page(viewer, f"/incidents/{one.state.id}")
+    assert '<a href="/nodes/n2">n2</a>' in text
+    assert "2 uncorrectable errors" in text
+    assert viewer.get("/incidents/inc-none").status_code == 404
+
+
+def test_returned_parts_are_listed_with_what_is_late(context: SiteContext, viewer: Browser, tmp_path: Path) -> None:
+    """The open ones; with `all` those that are closed as well."""
+    assert "There is no open one." in page(viewer, "/rma")
+    due = CLOCK.now() - timedelta(days=1)
+    opened = RmaOpened(case="4711", reason="2 uncorrectable errors", part="gpu 3", node="n2", due=due)
+    context.journal.append([NewEvent(Stream.PART, "1650", opened)])
+    text = page(viewer, "/rma")
+    assert f"{due:%Y-%m-%d}, late" in text
+    assert '<a href="/nodes/n2">n2</a>' in text
+    context.journal.append([NewEvent(Stream.PART, "1650", RmaClosed(reason="fitted"))])
+    assert "4711" not in page(viewer, "/rma")
+    assert "4711" in page(viewer, "/rma?all=1")

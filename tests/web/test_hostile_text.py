@@ -8,16 +8,19 @@ from urllib.parse import quote
 
 import pytest
 
-from clusterctl.fleet.event import Kind, Stream
+from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Verdict
 from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.payloads.rma import RmaOpened
 from clusterctl.operations.context import SiteContext, open_site
+from clusterctl.operations.incidents import listed, update
 from tests.cli.site_of_three import quarantined, write
 from tests.events import new_event
 from tests.steps.fakes import NOW, identified
 from tests.web.browser import Browser, access
 from tests.web.test_fabric_page import Shape
 
+PATHS = ("/", "/nodes/n2", "/nodes/n1", "/work-orders", "/incidents", "/rma", "/nights", "/fabric")
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'"
 LOG = Evidence("journalctl -k", "10.0.0.2", NOW, Origin.REAL, f"kernel: NVRM: {EVIL}\n".encode())
 SEL = Finding(
@@ -34,6 +37,8 @@ def context(tmp_path: Path) -> Iterator[SiteContext]:
     identified(opened.journal, EVIL, EVIL, "cabled")
     opened.journal.append(quarantined("n2", "burnin", SEL))
     opened.journal.append(quarantined(EVIL, "burnin", SEL))
+    opened.journal.append([NewEvent(Stream.PART, "1650", RmaOpened(case=EVIL, reason=EVIL, part=EVIL, node=EVIL))])
+    update(opened)
     opened.journal.append([new_event("node", "id-n1", Kind.HOLD_SET, {"reason": EVIL, "until": None})])
     yield opened
     opened.journal.close()
@@ -43,7 +48,8 @@ def test_no_page_has_a_tag_of_theirs(context: SiteContext, tmp_path: Path) -> No
     """Each page parses as ours alone, and its policy lets no other script run."""
     browser = Browser(context, access(tmp_path / "access"))
     browser.sign_in("admin")
-    for path in ("/", "/nodes/n2", "/nodes/n1", "/work-orders", "/nights", "/fabric", f"/nodes/{quote(EVIL, safe='')}"):
+    first = listed(context)[0].state.id
+    for path in (*PATHS, f"/incidents/{first}", f"/nodes/{quote(EVIL, safe='')}"):
         answer = browser.get(path)
         assert "<script>alert" not in answer.text, path
         assert "<img" not in answer.text, path

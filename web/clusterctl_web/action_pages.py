@@ -19,6 +19,7 @@ from clusterctl.fleet.errors import ClaimLostError, ClusterctlError, ConflictErr
 from clusterctl.operations.serial import to_data
 from clusterctl_web.actions import Action, Approval, Done, Orders, action_named
 from clusterctl_web.guard import LARGEST_FORM, actor_of, form_of, needs, require_role
+from clusterctl_web.openapi import BASE
 from clusterctl_web.rendering import Renderer
 
 KEY = "idempotency-key"
@@ -35,7 +36,7 @@ class ActionPages:
         return [
             Route("/nodes/{name}/actions/{action}", self.form),
             Route("/nodes/{name}/actions/{action}", self.submit, methods=["POST"]),
-            Route("/api/nodes/{name}/actions/{action}", self.api, methods=["POST"]),
+            Route(f"{BASE}/nodes/{{name}}/actions/{{action}}", self.api, methods=["POST"]),
         ]
 
     @needs(UserRole.OPERATOR)

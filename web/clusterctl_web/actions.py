@@ -87,6 +87,12 @@ def _decision(decision: Decision) -> Callable[[str, Values], DecisionRequest]:
     return lambda node, values: DecisionRequest(decision=decision, nodes=(node,), **values)
 
 
+def _repaired(node: str, values: Values) -> DecisionRequest:
+    """Return the release of a repaired node; the serial of a part that was replaced is in its reason."""
+    serial = f"; new part has serial {values['serial']}" if values["serial"] else ""
+    return DecisionRequest(decision=Decision.RELEASE, nodes=(node,), reason=f"repaired: {values['done']}{serial}")
+
+
 def _revalidation(node: str, values: Values) -> revalidate.RevalidateRequest:
     return revalidate.RevalidateRequest(
         nodes=(node,),
@@ -120,6 +126,15 @@ ACTIONS: Mapping[str, Action] = {
             name="release", title="Release",
             about="Lifts a hold; sends a stopped node back to the step that stopped it, for the next bootstrap.",
             role=UserRole.OPERATOR, operation=decisions, request=_decision(Decision.RELEASE),
+        ),
+        Action(
+            name="repaired", title="Report a repair",
+            about="Ticks a work order off: the node goes back to the step that stopped it, for the next bootstrap.",
+            role=UserRole.OPERATOR, operation=decisions, request=_repaired,
+            fields=(
+                Field(name="done", label="What was done", required=True, hint="such as GPU 3 replaced"),
+                Field(name="serial", label="Serial of the new part", hint="empty where nothing was replaced"),
+            ),
         ),
         Action(
             name="quarantine", title="Quarantine", about="Takes the node out of use.", role=UserRole.OPERATOR,

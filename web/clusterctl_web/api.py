@@ -17,19 +17,23 @@ from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import Digest
 from clusterctl.fleet.peer_text import visible, visible_json
 from clusterctl.operations.explanation import explain
+from clusterctl.operations.incidents import history, listed, named
 from clusterctl.operations.json_documents import (
     event_json,
     fault_json,
+    incident_json,
     links_json,
     night_json,
     node_details_json,
     node_json,
+    rma_json,
     why_json,
     work_orders_json,
 )
 from clusterctl.operations.nights import site_nights
 from clusterctl.operations.operation import current_time
 from clusterctl.operations.reports import site_work_orders
+from clusterctl.operations.rma import known_rmas
 from clusterctl_web.live_fleet import LiveFleet
 from clusterctl_web.openapi import BASE, document
 
@@ -51,7 +55,10 @@ class Api:
             "/nodes/{name}/events": self._events,
             "/nodes/{name}/evidence/{digest}": self._evidence,
             "/fabric": self._fabric,
+            "/incidents": self._incidents,
+            "/incidents/{name}": self._incident,
             "/nights": self._nights,
+            "/rmas": self._rmas,
             "/work-orders": self._work_orders,
         }
         return [Route(BASE + path, _answering(answer), methods=["GET"]) for path, answer in paths.items()]
@@ -98,6 +105,21 @@ class Api:
             "links": links_json(last.payload) if last else None,  # type: ignore[arg-type]
             "judged_at": last.at.isoformat() if last else None,
         }
+
+    def _incidents(self, request: Request) -> Any:
+        """Return the open ones; with `all=1` those that are resolved as well."""
+        whole = request.query_params.get("all", "") == "1"
+        return {"incidents": [incident_json(one) for one in listed(self.live.context, resolved=whole)]}
+
+    def _incident(self, request: Request) -> Any:
+        found = named(self.live.context, request.path_params["name"])
+        events = history(self.live.context, found.state.id)
+        return {**incident_json(found), "history": [event_json(event) for event in events]}
+
+    def _rmas(self, request: Request) -> Any:
+        """Return the open ones; with `all=1` closed ones as well."""
+        whole, now = request.query_params.get("all", "") == "1", current_time()
+        return {"rmas": [rma_json(one, now) for one in known_rmas(self.live.context) if whole or one.open]}
 
     def _nights(self, request: Request) -> Any:
         del request

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from clusterctl_web.actions import ACTIONS
+
 BASE = "/api/v1"
+FIELDS = tuple({one.name: one for action in ACTIONS.values() for one in action.fields}.values())
 Schema = Mapping[str, Any]
 
 TEXT: Schema = {"type": "string"}
@@ -58,6 +61,53 @@ _VALUE: Schema = {
     "type": ["object", "string", "null"],
     "description": "a quantity {value, unit}, a bound {low, high, unit} or a word",
 }
+_INCIDENT = {
+    "name": TEXT,
+    "state": {"enum": ["open", "resolved"]},
+    "severity": TEXT,
+    "about": TEXT,
+    "code": TEXT,
+    "place": TEXT,
+    "cause": TEXT,
+    "remedy": TEXT,
+    "opened_at": TIME_OR_NULL,
+    "updated_at": TIME_OR_NULL,
+    "resolved_at": TIME_OR_NULL,
+    "change": TEXT_OR_NULL,
+    "revision": NUMBER,
+    "members": _array(
+        _object(
+            name=TEXT,
+            node=TEXT,
+            serial=TEXT,
+            place=TEXT,
+            cause=TEXT,
+            remedy=TEXT,
+            since=TIME_OR_NULL,
+            active={"type": "boolean"},
+            evidence=TEXTS,
+        )
+    ),
+    "ticket": _object(key=TEXT, url=TEXT, closed={"type": "boolean"}),
+    "messages": OPEN,
+}
+_RUN = {
+    "name": TEXT,
+    "operation": TEXT,
+    "command": TEXT,
+    "request": OPEN,
+    "actor": TEXT,
+    "ordered": TIME,
+    "state": {"enum": ["waiting", "running", "ended", "lost"]},
+    "approved": TEXT,
+    "earlier": TEXT,
+    "process": _or_null(OPEN),
+    "began": TIME_OR_NULL,
+    "ended": TIME_OR_NULL,
+    "exit_code": {"type": ["integer", "null"]},
+    "text": TEXT,
+    "cancelled_by": TEXT,
+}
 SCHEMAS: Mapping[str, Schema] = {
     "Node": _object(**_NODE),
     "NodeDetails": _object(
@@ -98,6 +148,26 @@ SCHEMAS: Mapping[str, Schema] = {
         more=NUMBER,
         reason=TEXT,
     ),
+    "Incident": _object(**_INCIDENT),
+    "IncidentDetails": _object(**_INCIDENT, history=_array(_named("Event"))),
+    "Rma": _object(
+        name=TEXT,
+        part=TEXT,
+        node=TEXT,
+        case=TEXT,
+        reason=TEXT,
+        stage=TEXT,
+        opened_at=TIME,
+        since=TIME,
+        due=TIME_OR_NULL,
+        late={"type": "boolean"},
+        age_days=NUMBER,
+        tracking=TEXT,
+        replacement=TEXT,
+    ),
+    "Run": _object(**_RUN),
+    "RunDetails": _object(**_RUN, nodes=_array(_object(node=TEXT, text=TEXT, at=TIME)), lines=TEXTS),
+    "Preview": _object(preview=OPEN, digest=TEXT),
     "Night": _object(
         run=TEXT,
         began=TIME,
@@ -148,6 +218,11 @@ _ANSWERS: Mapping[str, tuple[str, Schema]] = {
         "Faults of the fabric, and the last judgement of its links.",
         _object(faults=_array(_named("Fault")), links=_or_null(_named("Links")), judged_at=TIME_OR_NULL),
     ),
+    "/incidents": ("What is wrong, the newest first.", _object(incidents=_array(_named("Incident")))),
+    "/incidents/{name}": ("One incident with its history.", _named("IncidentDetails")),
+    "/rmas": ("Parts on their way to and from vendors.", _object(rmas=_array(_named("Rma")))),
+    "/runs": ("Detached runs, the newest first.", _object(runs=_array(_named("Run")))),
+    "/runs/{run}": ("One run, its progress by node, and the end of its log.", _named("RunDetails")),
     "/nights": ("The last nights, the newest first.", _object(nights=_array(_named("Night")))),
     "/work-orders": (
         "What technicians have to do, in the order of a walk through the racks.",
@@ -158,11 +233,26 @@ _ANSWERS: Mapping[str, tuple[str, Schema]] = {
 }
 _QUERIES: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "/nodes": ({"name": "stage", "in": "query", "schema": {"type": "string", "enum": list(STAGES)}},),
+    "/incidents": ({"name": "all", "in": "query", "schema": {"enum": ["1"]}, "description": "resolved ones, too"},),
+    "/rmas": ({"name": "all", "in": "query", "schema": {"enum": ["1"]}, "description": "closed ones, too"},),
     "/nodes/{name}/events": (
         {"name": "before", "in": "query", "schema": NUMBER, "description": "only events with a smaller seq"},
         {"name": "limit", "in": "query", "schema": {"type": "integer", "maximum": 1000, "default": 100}},
     ),
 }
+
+_APPROVED = {"approved": {**TEXT, "description": "the digest of the preview; without it nothing is done"}}
+_DONE: Schema = {"anyOf": [_named("Preview"), _object(result=OPEN), _object(run=_named("Run"))]}
+_ORDERS: Mapping[str, tuple[str, Mapping[str, Schema], Schema]] = {
+    "/nodes/{name}/actions/{action}": (
+        "Preview an action on a node; with `approved` carry it out. The fields depend on the action.",
+        {**_APPROVED, **{field.name: {**TEXT, "description": field.label} for field in FIELDS}},
+        _DONE,
+    ),
+    "/runs/{run}/cancel": ("Ask a run to stop.", {}, _object(result=OPEN)),
+    "/runs/{run}/retry": ("Preview the same order again; with `approved` order it.", _APPROVED, _DONE),
+}
+"""What operators and admins may order: summary, fields of the request, answer."""
 
 
 @cache
@@ -173,11 +263,14 @@ def document() -> Mapping[str, Any]:
         "info": {
             "title": "clusterctl",
             "version": "1",
-            "description": "Reads what the web page shows. Keys are only added within a version.",
+            "description": "What the web page shows and orders. Keys are only added within a version.",
         },
         "servers": [{"url": BASE}],
         "security": [{"bearer": []}],
-        "paths": {path: {"get": _operation(path, *answer)} for path, answer in _ANSWERS.items()},
+        "paths": {
+            **{path: {"get": _operation(path, *answer)} for path, answer in _ANSWERS.items()},
+            **{path: {"post": _order(path, *order)} for path, order in _ORDERS.items()},
+        },
         "components": {
             "schemas": dict(SCHEMAS),
             "securitySchemes": {
@@ -200,6 +293,30 @@ def _operation(path: str, summary: str, answer: Schema) -> Mapping[str, Any]:
             "401": _error("no valid token or session"),
             "404": _error("there is no such thing"),
         },
+    }
+
+
+def _order(path: str, summary: str, fields: Mapping[str, Schema], answer: Schema) -> Mapping[str, Any]:
+    described = _operation(path, summary, answer)
+    names = {"action": {"type": "string", "enum": sorted(ACTIONS)}}
+    parameters = [
+        {**one, "schema": names.get(one["name"], one["schema"])} for one in described["parameters"] if "schema" in one
+    ]
+    key = {"name": "Idempotency-Key", "in": "header", "schema": TEXT, "description": "an order with it is done once"}
+    body = {"type": "object", "additionalProperties": False, "properties": dict(fields)}
+    answers = {
+        **described["responses"],
+        "202": {"description": "a detached run does it", "content": {"application/json": {"schema": answer}}},
+        "400": _error("a field is wrong"),
+        "403": _error("the role does not suffice"),
+        "409": _error("the node has changed since the preview, or another run holds it"),
+    }
+    return {
+        **described,
+        "operationId": described["operationId"].replace("get_", "order_", 1),
+        "parameters": [*parameters, key],
+        "requestBody": {"content": {"application/json": {"schema": body}}},
+        "responses": answers,
     }
 
 

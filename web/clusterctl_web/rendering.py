@@ -17,9 +17,11 @@ from clusterctl.site.settings import SiteSettings
 NAVIGATION = (
     ("/", "Fleet"),
     ("/runs", "Runs"),
+    ("/incidents", "Incidents"),
     ("/fabric", "Fabric"),
     ("/nights", "Nights"),
     ("/work-orders", "Work orders"),
+    ("/rma", "Returns"),
 )
 """Address and title of each entry of the navigation."""
 

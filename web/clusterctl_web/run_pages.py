@@ -25,6 +25,7 @@ from clusterctl_web.action_pages import KEY, done_json, json_body, preview_json
 from clusterctl_web.actions import Approval, Orders
 from clusterctl_web.guard import actor_of, form_of, needs
 from clusterctl_web.live_fleet import POLL_S
+from clusterctl_web.openapi import BASE
 from clusterctl_web.pages import BUSY, KEEP_ALIVE_S
 from clusterctl_web.rate_limit import StreamLimit
 from clusterctl_web.rendering import Renderer
@@ -50,10 +51,10 @@ class RunPages:
             Route("/changes/runs/{run}", self.changes),
             Route("/runs/{run}/cancel", self.cancel, methods=["POST"]),
             Route("/runs/{run}/retry", self.retry, methods=["POST"]),
-            Route("/api/runs", self.api_list),
-            Route("/api/runs/{run}", self.api_show),
-            Route("/api/runs/{run}/cancel", self.api_cancel, methods=["POST"]),
-            Route("/api/runs/{run}/retry", self.api_retry, methods=["POST"]),
+            Route(f"{BASE}/runs", self.api_list),
+            Route(f"{BASE}/runs/{{run}}", self.api_show),
+            Route(f"{BASE}/runs/{{run}}/cancel", self.api_cancel, methods=["POST"]),
+            Route(f"{BASE}/runs/{{run}}/retry", self.api_retry, methods=["POST"]),
         ]
 
     async def list(self, request: Request) -> Response:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from clusterctl_burnin.hunting.model import SHARED, Assumptions, Part, PartKind, Topology, host, pair
 from clusterctl_burnin.hunting.record import Run
 
-FAR = 8.0
+FAR = 14.0
 """A part that explains a run e^8 times worse than the best one is no candidate for it."""
 
 SMALLEST_LEAF = 3
@@ -84,17 +84,17 @@ class Evidence:
             part = self._part_of(kind, name, failed[kind, name])
             if part is not None:
                 yield part, (len(passed.get((kind, name), ())), tuple(failed[kind, name]))
-        yield from self._pairs({name: set(runs) for (kind, name), runs in passed.items() if kind is PartKind.HOST})
+        yield from self._pairs({name: runs for (kind, name), runs in passed.items() if kind is PartKind.HOST})
 
-    def _pairs(self, passed: Mapping[str, set[int]]) -> Iterator[tuple[Part, tuple[int, tuple[int, ...]]]]:
+    def _pairs(self, passed: Mapping[str, Sequence[int]]) -> Iterator[tuple[Part, tuple[int, tuple[int, ...]]]]:
         """Yield each pair of hosts that failed together. `passed`: the indices of the passed runs, by host."""
         together: dict[tuple[str, str], list[int]] = defaultdict(list)
         for index, run in enumerate(self.failed):
             for names in itertools.combinations(run.group, 2):
                 together[names].append(index)
-        nothing: set[int] = set()
+        mask = {name: sum(1 << run for run in runs) for name, runs in passed.items()}
         for (one, other), runs in sorted(together.items()):
-            good = len(passed.get(one, nothing) & passed.get(other, nothing))
+            good = (mask.get(one, 0) & mask.get(other, 0)).bit_count()
             yield pair(one, other), (good, tuple(runs))
 
     def _part_of(self, kind: PartKind, name: str, failed: Sequence[int]) -> Part | None:

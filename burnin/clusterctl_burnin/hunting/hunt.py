@@ -15,6 +15,7 @@ from clusterctl_burnin.hunting.follow_up import Limits, Pool, follow_up
 from clusterctl_burnin.hunting.model import SHARED, Group, Part, PartKind, Rail, Result, Round, Rules, Topology
 from clusterctl_burnin.hunting.posterior import Case, Posterior, given_bad, posterior
 from clusterctl_burnin.hunting.record import Dropped, HuntEvent, Record, Run, rebuilt
+from clusterctl_burnin.hunting.wide_rounds import plane, wide_rounds
 
 PATIENCE = 3
 """A host that could not be measured is asked so many more times than others before it stays unmeasured."""
@@ -115,12 +116,13 @@ class Hunt:
         sure, cases = self._sure(posteriors), self._undecided(posteriors)
         hosts = self._hosts_of(number, sure, cases)
         wanting = self._wanting(sure)
-        if not wanting:
-            groups = self._follow_up(number, hosts, cases)
-        elif number > NARROW and not self._shared_in_doubt(sure, cases):
+        shared = self._shared_in_doubt(sure, cases)
+        if wanting and (number <= NARROW or shared):
+            groups = self._usual(number, hosts, wanting)
+        elif wanting:
             groups = self._wide(number, hosts, wanting)
         else:
-            groups = self._usual(number, hosts, wanting)
+            groups = self._after_screening(number, hosts, cases, shared=shared)
         times = self._record.times()
         return tuple(group for group in groups if times.get(group, 0) < self._often(group, hosts))
 
@@ -130,6 +132,16 @@ class Hunt:
         present, passed = self._shuffled(number), self._record.passed()
         proven = [name for name in present if passed.get(name) and name not in doubtful]
         return _Hosts(present, proven, suspects, doubtful)
+
+    def _after_screening(self, number: int, hosts: _Hosts, cases: Sequence[Case], *, shared: bool) -> tuple[Group, ...]:
+        """Return wide groups between the follow-up runs of what failed before and after them.
+
+        Hosts in doubt take part in no wide group, so that they are cleared first. What fails in wide groups is followed
+        up after all of them, since two failed groups have few hosts in common.
+        """
+        if not self._wide_so_far() or shared:
+            return self._follow_up(number, hosts, cases) or (() if shared else self._further(hosts))
+        return self._further(hosts) or self._follow_up(number, hosts, cases)
 
     def _follow_up(self, number: int, hosts: _Hosts, cases: Sequence[Case]) -> tuple[Group, ...]:
         bad = hosts.doubtful - hosts.suspects
@@ -153,15 +165,36 @@ class Hunt:
     def _wide(self, number: int, hosts: _Hosts, wanting: set[str]) -> tuple[Group, ...]:
         """Return large groups of the proven hosts, and groups of the usual size of the others."""
         mine = _among(hosts.present, wanting | hosts.suspects)
-        good = _among(mine, {*hosts.proven})
+        due = self._wide_due()
+        good = hosts.proven if due else _among(mine, {*hosts.proven})
         if self._rules.widest <= self._rules.most or len(good) < 2 * self._rules.most:
             return self._usual(number, hosts, wanting)
         narrow = self._apart(_among(mine, {*mine} - {*good}), hosts, good)
         left = _among(good, {*good} - {*narrow})
         met = self._met()
         groups = deal(narrow, hosts.suspects, number - 1, self._topology, self._sizes(mine, hosts), met)
+        if due:
+            return (*groups, *self._lines(left))
         large = even_sizes(len(left), Sizes(self._rules.least, self._rules.widest))
         return (*groups, *deal(left, (), 2 * number, self._topology, large, met))
+
+    def _lines(self, names: Sequence[str]) -> tuple[Group, ...]:
+        """Return large groups of these hosts, in which each two are together equally often."""
+        there, dealt = {*names}, plane(self._hosts, self._rules.widest)
+        lines = dealt.groups(self._wide_so_far()) if dealt else []
+        groups = (tuple(name for name in line if name in there) for line in lines)
+        return tuple(group for group in groups if len(group) >= self._rules.least)
+
+    def _further(self, hosts: _Hosts) -> tuple[Group, ...]:
+        """Return the groups of a further wide round, until each two hosts were together as often as wanted."""
+        enough = len(hosts.proven) >= 2 * self._rules.most
+        return self._lines(hosts.proven) if enough and self._wide_due() else ()
+
+    def _wide_due(self) -> bool:
+        return self._wide_so_far() < wide_rounds(self._hosts, self._rules)
+
+    def _wide_so_far(self) -> int:
+        return sum(all(self._is_wide(group) for group in one.groups) for one in self._record.rounds.values())
 
     def _sizes(self, mine: Sequence[str], hosts: _Hosts) -> Sizes:
         """Return the usual sizes, or so much smaller ones that each group has one suspect at most."""
@@ -179,11 +212,16 @@ class Hunt:
         return self._with_partners([*names, *partners[:enough]], hosts, self._rules.most)
 
     def _met(self) -> Meetings:
+        """Return who met in groups of the usual size. Wide rounds have all together alike, where they are planned."""
         met = Meetings()
         for one in self._record.rounds.values():
             for group in one.groups:
-                met.add(group)
+                if not self._is_wide(group) or not self._rules.meetings:
+                    met.add(group)
         return met
+
+    def _is_wide(self, group: Group) -> bool:
+        return len(group) >= 2 * self._rules.most
 
     def _shuffled(self, number: int) -> list[str]:
         """Return the hosts that are present, those measured least first, else in another order each round."""

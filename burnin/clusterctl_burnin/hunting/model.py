@@ -156,6 +156,7 @@ class Rules:
 
     least, most   hosts in a group; a remainder below `least` joins another group, which is then larger than `most`
     widest        hosts in a group of a wide round, for pairs of hosts; 0: there are none
+    meetings      each two hosts that passed are in so many wide runs together, as far as the wide rounds suffice
     screening     each host takes part in so many runs that were measured, whether it is suspected or not
     sure          the probability from which a part is called bad, and the hunt settled
     rounds        the hunt ends after so many, settled or not
@@ -167,6 +168,7 @@ class Rules:
     least: int = 2
     most: int = 8
     widest: int = 0
+    meetings: int = 0
     screening: int = 5
     sure: float = 0.999
     rounds: int = 24

@@ -22,7 +22,7 @@ MOST_BAD = 8
 """Bad parts in one case at most, and one more than runs failed; beyond them, noise."""
 MOST_CANDIDATES = 64
 """So many candidates of a case at most are combined with others: those that explain most by themselves."""
-NEGLIGIBLE = 9.0
+NEGLIGIBLE = 14.0
 """A set with a weight e^9 times smaller than that of the best one is left out."""
 
 

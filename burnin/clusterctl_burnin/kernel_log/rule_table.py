@@ -36,8 +36,8 @@ NAMES = {
     "hba": r"(?:mpt[23]?sas(?:_cm)?\d*|megaraid_sas|megasas|hpsa|smartpqi|aacraid|AAC\d+|qla2xxx|lpfc|mvsas|mvumi|mpi3mr\d*|pm80\w+:?|hisi_sas\w*|isci|arcmsr|3w-\w+|ahci|bfa|fnic|snic|csiostor|qed[if]|qla4xxx|mpt(?:base|sas|scsih|spi)|stex|hptiop|esas2r)",
     "place": r"(?: \[?%pci%\]?[\w-]*)?",
     "side": r"(?!.*(?i:\b(?:vfs?|vlans?|mac filter|filters?|fdir|tc|flower|ddp|ptp|phc|gnss|dcb\w*|ets|sr-?iov|devlink\w*|sysfs|debugfs|thermal zone|hwmon|leds?|wol|macsec|tls|ipsec|lldp|rss|eswitch|lag|bond|xdp|umem|coalesc\w*|ethtool|timestamp\w*|trace|tracer|trigger pg\d|diag buffer|smp_affinity|affinity|tx timeout|tx_timeout|tx hang|change channels|direct firmware load|max timeout|aq command config|overflow promiscuous|taskabort|crash dump|self test not|autoneg\w*|qos|mtu|workqueue|cqe compression|psample|hairpin|vpd|serial number|board id|xdp|xsk|eee|ulp|recovered after|flow (?:rule|post|act)\w*|post action|offloads?|[fp]logi|prli|adisc|els|nameserver|rscn|nvme-fc|panic handler)\b|(?<!not )(?<!un)\bsuccess(?:ful(?:ly)?)?\b|\bfirmware: failed to load\b|\badapter.s dsn\b|\b(?:rc|err|error|status|ret)[ =:(]*-(?:22|95)\b))",
-    "dead": r"(?i:(?<!non-)(?<!non)(?<!no )\b(?:fatal|catastrophic|unrecover\w*|irrecoverable|non.?recoverable|uncorrect(?:ed|able))\b|\b(?:hardware|hw|internal|critical|permanent|persistent internal|system) (?:error|fault|failure|malfunction)|parity error|\b(?:double|multi)[- ]bit|\becc (?:data )?error|\b(?:(?:hung|hang)(?! task)|halted|lock(?:ed)?[- ]?up|crash(?:ed)?(?! dump)|panic\S*|assert(?:ion|ed)?|dead|died|stuck|unresponsive|inoperable|wedged)\b|\bnon-operational|\bnot (?:responsive|responding|operational|running|alive|ready)\b|\b(?:no|isn.t|not) respon\w+|\b(?:fw|firmware|adapter|device|controller) is (?:gone|down|unavailable)\b|\b(?:adapter|controller|device|hba|ioc)\b.{0,12}\b(?:offline|unavailable|removed|gone|lost|fault(?:ed)?\b)|\bin fault\b|\boffline\b|power.?cycle|replace the adapter|over ?heat|\bcritical (?:thermal|temperature)|temperature threshold|\bfan (?:failure|has stopped)|\bpower fault|checksum (?:is )?(?:not valid|invalid|error|mismatch)|\bgiving up\b|0xffffffff\b|no firmware running|image is corrupt\w*|watchdog timeout|\b(?:pci )?disconnect(?:ed)?\.|cannot proceed|\bfault (?:info|code)|\bBUG!|failed to respond|\bintr err\b)",
-    "start": r"(?i:(?:\b|_)(?:\w*init\w*|\w*reset|recover\w*|\w*probe\w*|re-?initiali[sz]\w*|boot|handshake|adminq|mailbox|firmware|fw\w*|command\w*|cmd\w*|mc|nvm|eeprom|doorbell\w*|operation\w*|hwrm|hca|ioc|register|post|dmae|block|hw|core|queues?|pages|rebuild|task|page|resource\w*)\b.{0,60}\b(?:fail\w*|timed? ?out|timeout|error|aborting)\b|\b(?:fail\w*|unable|cannot|can not|could not|couldn.t|timed? ?out|timeout)\b.{0,24}\b(?:re-?)?(?:init\w*|reset\w*|start\w*|recover\w*|communicat\w*|map\w*|bring|enabl\w*|ready|read\w*|command\w*|exit|alloc\w* (?:init|unit|vectors?)|reserve|reclaim\w*|enter|identify|enter|operational|hca|firmware|fw))",
+    "dead": r"(?i:(?<!non-)(?<!non)(?<!no )\b(?:fatal|catastrophic|unrecover\w*|irrecoverable|non.?recoverable|uncorrect(?:ed|able))\b|\b(?:hardware|hw|internal|critical|permanent|persistent internal|system) (?:error|fault|failure|malfunction)|parity error|\b(?:double|multi)[- ]bit|\becc (?:data )?error|\b(?:(?:hung|hang)(?! task)|halted|lock(?:ed)?[- ]?up|crash(?:ed)?(?! dump)|panic\S*|assert(?:ion|ed)?|dead|died|stuck|unresponsive|inoperable|wedged)\b|\bnon-operational|\bnot (?:responsive|responding|operational|running|alive|ready)\b|\b(?:no|isn.t|not) respon\w+|\b(?:fw|firmware|adapter|device|controller) is (?:gone|down|unavailable)\b|\b(?:adapter|controller|device|hba|ioc)\b.{0,12}\b(?:offline|unavailable|removed|gone|lost|fault(?:ed)?\b)|\bin fault\b|\boffline\b|power.?cycle|replace the adapter|over ?heat|temperature (?:is )?too high|\bcritical (?:thermal|temperature)|temperature threshold|\bfan (?:failure|has stopped)|\bpower fault|checksum (?:is )?(?:not valid|invalid|error|mismatch)|\bgiving up\b|0xffffffff\b|no firmware running|\breboot (?:the )?(?:machine|system|host) to recover|\b(?:fw|firmware) (?:down|stall(?:ed)?)\b|image is corrupt\w*|watchdog timeout|\b(?:pci )?disconnect(?:ed)?\.|cannot proceed|\bfault (?:info|code)|\bBUG!|failed to respond|\bintr err\b)",
+    "start": r"(?i:(?:\b|_)(?:\w*init\w*|\w*reset|recover\w*|\w*probe\w*|re-?initiali[sz]\w*|boot|handshake|adminq|mailbox|firmware|fw\w*|command\w*|cmd\w*|mc|nvm|eeprom|doorbell\w*|operation\w*|hwrm|hca|ioc|register|post|dmae|block|hw|core|queues?|pages|rebuild|task|page|resource\w*)\b.{0,60}\b(?:fail\w*|timed? ?out|timeout|err(?:or)?|aborting)\b|\bproblem .{0,60}\baborting\b|\bprevious errors\b|\b(?:fail\w*|unable|cannot|can not|could not|couldn.t|timed? ?out|timeout)\b.{0,24}\b(?:re-?)?(?:init\w*|reset\w*|start\w*|recover\w*|communicat\w*|map\w*|bring|enabl\w*|ready|read\w*|command\w*|exit|alloc\w* (?:init|unit|vectors?)|reserve|reclaim\w*|enter|identify|enter|operational|hca|firmware|fw))",
     "fails": r"(?i:\bfail(?:ed|ure|s|ing)?\b)",
     "driver": r"(?:nvme\w*|mlx[45]\w*|ib\d+|infiniband|i40e|ice|iavf|ixgbe|igb|bnxt\w*|bnx2x|tg3|cxgb4|qede?|be2net|ionic|sfc|hfi1\w*|irdma|efa|ena|megaraid\w*|megasas|mpt[23]?sas\w*|hpsa|smartpqi|aacraid|ahci|ata\d+|sd|block|md\d*|dm-\d+|device-mapper|nvidia(?!-modeset)[\w-]*|NVRM|pcieport|pciehp|EDAC|mce|DMAR|AMD-Vi|arm-smmu\S*|amdgpu|zio|zfs|xfs|ext4\S*|btrfs|jbd2)",
     "failure": r"\b(?:fail(?:ed|ure|s|ing)?|error|time(?:d|s)? ?out|fault(?:ed|s)?|dead|died|lost|h[au]ng|abort(?:ed|ing)|not respond\w*|unresponsive|offline|could ?n.t|unable to|cannot|refused|giving up|timing out)\b",
@@ -47,6 +47,7 @@ SUSPICIOUS = (
     r"(?i)(?<!non-)(?<!non)\bfatal (?:error|fault|hardware|firmware|event|exception|interrupt|condition)|\b(?:error|firmware|hardware|device)\W{1,2}fatal\b",
     r"(?i)\bparity error|\b(?:double|multi)[- ]bit|\becc error|\bmedium error|\blockup\b|\bdata (?:is )?lost\b|\bdata loss\b",
     r"(?i)\b(?:firmware|fw|microcode|adapter|controller|device) (?:is |has |was |in )?(?:hung|hang|crash(?:ed)?|assert|dead|lost|unresponsive|not responding|stuck|fault(?:ed)? state)\b",
+    r"^(?:SQUASHFS|\w+-fs \((?!loop)[^)]+\):) error\b",
     r"(?i)\bfallen off the bus|\bover[- ]?heat|\bover[- ]?temp(?:erature)?\b|\bcritical temperature|\bdevice inaccessible",
     r"(?i)^(?:message repeated \d+ times: \[)?(?:(?=nvidia)|%side%)%driver%\b.*%failure%",
 )
@@ -54,7 +55,7 @@ SUSPICIOUS = (
 an operator must look at it.
 """
 NEEDED = (
-    r"^%side%(?:nvme\d* |mlx[45]_core |%hba%\b|EDAC MC|mce: |pcieport |md/raid|device-mapper: (?:raid|multipath)|%nic% %pci%|AMD-Vi: |arm-smmu)",
+    r"^%side%(?:nvme\d* |mlx[45]_(?:core|ib)\b|infiniband |hfi1 |irdma\b|bnxt_re\b|cxl\w* |nvidia-uvm\b|%hba%\b|EDAC MC|mce: |pcieport |md/raid|device-mapper: (?:raid|multipath)|%nic% %pci%|AMD-Vi: |arm-smmu|BUG\b)",
 )
 """A message at level err of a driver of a part that training needs, which no rule and no table knows: an operator must
 look.
@@ -115,9 +116,10 @@ RULES = (
     Rule(
         "nic",
         Verdict.WARN,
-        words=("imeout", "timed out", "reset due to"),
+        words=("imeout", "timed out", "reset due to", "queue stopped", "unexpectedly"),
         patterns=(
-            r"\b%nic% %pci%.*: .*(?i:\btx[ _]timeout\b(?!.*recover\w* (?:unsuccessful|fail))|transmit timed out|reset due to (?:tx|lost))",
+            r"^(?P<part>ib\w+): (?:transmit timeout: latency|queue stopped \d)",
+            r"\b%nic% %pci%.*: .*(?i:\btx[ _]timeout\b(?!.*recover\w* (?:unsuccessful|fail))|transmit timed out|reset due to (?:tx|lost)|reset adapter unexpectedly)",
         ),
         cause="a network adapter did not send for a while",
         remedy="if it comes back within the hour, reboot the node and open a case with the adapter's vendor",
@@ -140,6 +142,7 @@ RULES = (
             r"nvme (?P<part>nvme\d+): Device (?:not ready|shutdown incomplete)",
             r"nvme (?P<part>nvme\d+): (?:Removing after probe failure|Removing controller|Disabling device after reset failure)",
             r"nvme (?P<part>nvme\d+): (?:frozen|failure) state error detected",
+            r"nvme (?P<part>nvme\d+): (?:invalid id \d+ completed|request 0x[0-9a-f]+ genctr mismatch|could not locate request|(?:Fw|firmware) activation timeout)",
             r"nvme (?P<part>nvme\d+): (?:[Ii]dentify (?:Controller|namespace)\b.*failed|Could not set queue count|Reading CAP failed|IO queues (?:not created|lost)|failed to mark controller)",
             r"nvme: probe of %pci% failed",
             r"nvme %pci%: probe (?:with driver nvme )?failed",
@@ -373,7 +376,7 @@ RULES = (
             r"\[Hardware Error\]: .*MC\d+_STATUS\[[^\]]*\|(?:UE|UC)\|",
             r"\[Hardware Error\]: .*(?:Machine check: |Machine Check Exception|Fatal [Mm]achine [Cc]heck|didn.t answer in synchronization|Processor context corrupt)",
             r"mce: Uncorrected hardware memory error",
-            r"Previous system reset reason .*(?:uncorrected error|sync flood|THERMTRIP|thermal)",
+            r"Previous system reset reason .*(?:uncorrected error|sync flood|parity error|THERMTRIP|thermal|CPU shutdown|watchdog timer expired|warm reset handshake)",
         ),
         cause="the processor or its memory has an uncorrectable error",
         remedy="find the part in the BMC's event log and replace it",
@@ -421,11 +424,12 @@ RULES = (
     Rule(
         "node",
         Verdict.FAIL,
-        words=("above threshold", "ritical temperature", "temperature above"),
+        words=("above threshold", "ritical temperature", "temperature above", "HARDWARE PROTECTION"),
         patterns=(
             r"(?:Core|Package) temperature(?:/speed)? (?:is )?above threshold",
             r"CPU\d+: .*temperature above",
             r"(?i)thermal.*critical temperature reached",
+            r"HARDWARE PROTECTION (?:shutdown|reboot) \(",
         ),
         cause="a processor or the board was slowed down or stopped by heat",
         remedy="check that the fans run, the heat sink is seated and the inlet air is cold",
@@ -584,6 +588,7 @@ RULES = (
             "Internal error",
             "corruption. ",
             "Fixing recursive",
+            "NX-protected",
         ),
         patterns=(
             r"Kernel panic - not syncing",
@@ -595,7 +600,8 @@ RULES = (
             r"Unable to handle kernel (?:NULL pointer|paging request|read|write|access)",
             r"^Fixing recursive fault",
             r"Internal error: .* \[#\d+\]",
-            r"list_(?:add|del) corruption\.",
+            r"list_(?:add|del) corruption\.|^kernel tried to execute \S+ page",
+            r"^BUG [\w.:-]+ \((?:Not tainted|Tainted: [^)]*)\): ",
         ),
         cause="the kernel has hit an error of its own",
         remedy="reboot the node; if it comes back, look for the driver that the stack names, then test the memory",
@@ -747,7 +753,7 @@ RULES = (
             r"NVRM: (?:GPU )?%pci%: .*(?:RmInitAdapter|rm_init_adapter) failed",
             r"NVRM:? .*(?:RmInitAdapter|rm_init_adapter)(?:: Cannot|(?:\(\d+\))? failed)|NV_ERR_RESET_REQUIRED",
             r"^NVRM:? .*(?i:fail\w* to (?:copy|read|load|fetch|get|map) (?:the )?(?:vbios|video bios|rom)\b)",
-            r"NVRM: GPU %pci%: (?:Failed to |GPU is lost)",
+            r"NVRM: GPU %pci%: (?:Failed to |GPU is lost|GPU does not have|GPU recovery action changed from .* to 0x[1-9])",
             r"NVRM: Device start failed for %pci%",
             r"NVRM: (?:The NVIDIA probe routine failed|None of the NVIDIA devices were initialized|No NVIDIA (?:GPU|PCI devices) found|Can.t find an IRQ|FATAL: |Fatal Error|pci_enable_device failed|failed to map registers|request_mem_region failed|This PCI I/O region assigned|BAR\d is \d+M @ 0x0 )",
             r"nvidia: probe of %pci% failed",
@@ -855,13 +861,15 @@ RULES = (
     Rule(
         "hca",
         Verdict.FAIL,
-        words=("mlx5", "mlx4", "hfi1", "infiniband ", "bnxt_re"),
+        words=("mlx5", "mlx4", "hfi1", "infiniband ", "bnxt_re", "irdma", "qedr"),
         patterns=(
             r"^(?=mlx|hfi1)%side%(?:mlx[45]_(?:core|en|ib)|hfi1) %pci%\b.*: .*%dead%",
             r"^(?=mlx|hfi1)%side%(?:mlx[45]_(?:core|en|ib)|hfi1) %pci%\b.*: .*%start%",
             r"^(?=mlx|hfi1)%side%(?:mlx[45]_(?:core|en|ib)|hfi1) %pci%\b.*: .*%fails%",
             r"\b(?:mlx[45]_(?:core|en|ib)|hfi1) %pci%\b.*: .*(?:starting health recovery flow|enable hca failed|Internal error mark)",
             r"\binfiniband (?P<part>\w+): %side%.*%start%",
+            r"^(?:mlx[45]_\w+|irdma|bnxt_re|qedr): probe of \S+ failed with error|\binfiniband \w+: ib_register_device failed",
+            r"\binfiniband (?P<part>\w+): Couldn.t (?:create|allocate|initiali[sz]e|set|register|start)",
         ),
         cause="the adapter's driver reports that the adapter fails",
         remedy="power the node off and on; if it comes back, update the adapter's firmware, then replace it",
@@ -972,10 +980,11 @@ RULES = (
     Rule(
         "node",
         Verdict.FAIL,
-        words=("JBD2", "EXT4-fs", "XFS (", "BTRFS"),
+        words=("JBD2", "EXT4-fs", "XFS (", "BTRFS", "emergency read"),
         patterns=(
+            r"^(?!.*\(loop).*\bemergency read[ -]only\b",
             r"^JBD2: (?:I/?O error|.*recovery failed|journal (?:checksum|commit) |.*(?:corrupt|[Cc]hecksum))",
-            r"^EXT[234]-fs(?: error| warning)? \((?:device )?(?!loop)\S+\): .*(?:unable to read|journal bmap failed|err -(?:5|30|117)\b|(?i:corrupt\w*)|error loading journal|.*(?i:i/o error))",
+            r"^EXT[234]-fs(?: error| warning)? \((?:device )?(?!loop)\S+\): .*(?:unable to read|journal bmap failed|err(?:or)? -(?:5|30|117)\b|(?i:corrupt\w*)|error loading journal|.*(?i:i/o error))",
             r"^XFS \((?!loop)\S+\): .*(?i:corrupt\w*|crc mismatch|i/o error|bad inode|page discard on|assertion failed|failed to recover|validate failed|magic|inconsisten\w*)",
             r"^BTRFS (?:error|warning|critical)? ?\(device (?!loop).*(?:lost page write|IO error|i/o error|devid \d+ uuid \S+ is missing)",
         ),
@@ -997,10 +1006,12 @@ RULES = (
     Rule(
         "pci",
         Verdict.FAIL,
-        words=("pciehp", "pcieport", "pci ", " 0000:"),
+        words=("pciehp", "pcieport", "pci ", " 0000:", "cxl"),
         patterns=(
             r"^(?:pcieport|pciehp) %pci%\b.*: .*(?:Controller initialization failed|Link training error|Failed to check link|Failed to retrain|bus reset failed|reset failed)",
             r"^(?:pcieport|pciehp) %pci%\b.*: (?:pciehp: )?Slot\([^)]*\): Surprise [Dd]own",
+            r"^\S+ %pci%: .*\b(?:frozen|failure) state error detected",
+            r"^cxl\w* %pci%: .*(?:(?i:timeout|timed out|fail\w*|fatal|poison)|not active)",
             r"^\S+ %pci%: .*(?:unknown header type 7f|slot reset failed|bus reset failed|state error detected, slot reset failed|PCI channel offline|link not ready .* after \d+ ms|is (?:in)?accessible from D3cold)",
         ),
         cause="a PCIe link went down, or the device behind it does not answer",

@@ -29,6 +29,7 @@ _MARGIN_S = 120.0
 """For ibstat and the start and end of the flows (node/programs/adapter_load.py)."""
 _TIMED_OUT, _NOT_FOUND = 124, 127
 _INSTALL = "install perftest and infiniband-diags on the node (role ib_tools), then run the burn-in again"
+_NO_PORT = "see hca_link: cables, transceivers and the subnet manager; then run the burn-in again"
 _REMEDY = "check the adapter's PCIe link, temperature and power lead; reseat it, then replace it"
 
 
@@ -49,7 +50,9 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     if any(end.code == _NOT_FOUND for end in ends):
         raise UnmeasuredError("ib_write_bw is not installed on the node", remedy=_INSTALL)
     if not document.adapters:
-        yield not_applicable(NAME, "no adapter has an active InfiniBand port")
+        if expected.sku.hca_link_layer == "InfiniBand":
+            raise UnmeasuredError("no adapter has an active InfiniBand port", remedy=_NO_PORT)
+        yield not_applicable(NAME, "the SKU's adapters are in Ethernet mode, and none has an InfiniBand port")
         return
     bad = [
         _failed(adapter.name, end)

@@ -11,7 +11,7 @@ import pydantic
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.site.yaml_document import Document, parse_yaml, validate
-from clusterctl.site.burnin import GroupIterations, NodeSeconds, PairSeconds, Rounds
+from clusterctl.site.burnin import GroupIterations, NodeSeconds, PairMeetings, PairSeconds, Rounds
 from clusterctl_burnin.check import Check
 from clusterctl_burnin.limits.reading import EXPLAINED
 from clusterctl_burnin.loads.node_load import NodeLoad
@@ -114,6 +114,7 @@ class _File(pydantic.BaseModel):
     loads: tuple[str, ...]
     pair_rounds: Rounds
     group_rounds: Rounds = 1
+    pair_meetings: PairMeetings = 0
     pair_seconds: PairSeconds | None = None
     group_iterations: GroupIterations | None = None
     hang_seconds: PairSeconds | None = None
@@ -138,6 +139,7 @@ class Changes:
 
     pair_rounds: int | None = None
     group_rounds: int | None = None
+    pair_meetings: int | None = None
     pair_seconds: int | None = None
     group_iterations: int | None = None
     hang_seconds: int | None = None
@@ -152,6 +154,7 @@ class Suite:
     loads             of several nodes
     pair_rounds       with how many partners each node is measured
     group_rounds      in how many groups, two nodes meeting again as late as possible
+    pair_meetings     in how many wide groups each two nodes that passed are together; 0: none of their own
     pair_seconds      how long a pair is loaded; None: the messages of the limits file
     group_iterations  how often a group repeats its sum; None: by the limits file
     hang_seconds      how long a group sums until it hangs; None: by the limits file
@@ -165,6 +168,7 @@ class Suite:
     loads: tuple[str, ...]
     pair_rounds: int
     group_rounds: int = 1
+    pair_meetings: int = 0
     pair_seconds: int | None = None
     group_iterations: int | None = None
     hang_seconds: int | None = None

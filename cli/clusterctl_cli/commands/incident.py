@@ -24,10 +24,11 @@ def incident() -> None:
 def list_(*, resolved: bool, folder: Path, as_json: bool) -> None:
     """List the open incidents, the one that changed last first. `clusterctl notify send` brings them up to date."""
     from clusterctl.operations import incidents
+    from clusterctl.operations.json_documents import incident_json
     from clusterctl.operations.operation import current_time
     from clusterctl_cli.context import open_context
     from clusterctl_cli.formats import print_document
-    from clusterctl_cli.render_incidents import HEAD, incident_json, row
+    from clusterctl_cli.render_incidents import HEAD, row
 
     found = incidents.listed(open_context(folder), resolved=resolved)
     if as_json:
@@ -49,12 +50,12 @@ def show(*, name: str, folder: Path, as_json: bool) -> None:
     The first digits of its id are enough.
     """
     from clusterctl.operations import incidents
-    from clusterctl.operations.json_documents import event_json
+    from clusterctl.operations.json_documents import event_json, incident_json
     from clusterctl.operations.tickets import release_offer
     from clusterctl_cli.context import open_context
     from clusterctl_cli.formats import print_document
     from clusterctl_cli.render_history import history_text
-    from clusterctl_cli.render_incidents import incident_json, incident_text, ticket_lines
+    from clusterctl_cli.render_incidents import incident_text, ticket_lines
 
     context = open_context(folder)
     found = incidents.named(context, name)

@@ -1,4 +1,4 @@
-"""`clusterctl job`: what became of jobs."""
+"""`clusterctl job`: jobs under supervision, and what became of jobs."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ from clusterctl_cli.command_groups import JOB, LazyGroup
 
 @click.group(name="job", cls=LazyGroup, table=JOB)
 def job() -> None:
-    """Explain failed and slow jobs."""
+    """Run jobs under supervision, and explain failed and slow ones."""

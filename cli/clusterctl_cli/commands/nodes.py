@@ -84,6 +84,7 @@ def _list(context: SiteContext, selectors: tuple[str, ...]) -> View:
     """Return one line per node, the counts, and what concerns the fleet as a whole."""
     from clusterctl.fleet.selectors import choose
     from clusterctl.operations.gold_pool import expired_note, expiry_of, spares
+    from clusterctl.operations.maintenance_status import unfinished_notes
     from clusterctl.operations.operation import current_time
     from clusterctl_cli import render
     from clusterctl_cli.render_fabric import faults_note
@@ -92,9 +93,10 @@ def _list(context: SiteContext, selectors: tuple[str, ...]) -> View:
     lines = [render.nodes_text(shown, now), "", render.counts(shown) + render.lab_note(context.site.settings.simulated)]
     if (wanted := spares(context.site, context.journal)) is not None and wanted.missing:
         lines.append(f"too few spares: {wanted}")
-    faults = context.faults()
+    faults, plans = context.faults(), unfinished_notes(context)
+    lines += plans
     lines += [note for note in (expired_note(shown, expiry_of(context.site), now), faults_note(faults)) if note]
-    return View(visible("\n".join(lines)), (shown, faults))
+    return View(visible("\n".join(lines)), (shown, faults, plans))
 
 
 def _states(context: SiteContext, names: tuple[str, ...], selectors: tuple[str, ...]) -> list[NodeState]:

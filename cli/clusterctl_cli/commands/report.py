@@ -11,7 +11,7 @@ import click
 from clusterctl.fleet.errors import UsageError
 from clusterctl_cli.completion import complete_nodes
 from clusterctl_cli.formats import Format, written
-from clusterctl_cli.options import gathered, site_option
+from clusterctl_cli.options import duration_seconds, gathered, site_option
 from clusterctl_cli.text import echo, markdown
 
 if TYPE_CHECKING:
@@ -28,6 +28,10 @@ class ReportOptions:
 
     name: str | None
     work_orders: bool
+    downtime: bool
+    since: str | None
+    for_nodes: int | None
+    repair: float | None
     form: str | None
     html: Path | None
     output: Path | None
@@ -39,6 +43,12 @@ class ReportOptions:
 @click.command()
 @click.argument("name", metavar="[NODE]", required=False, shell_complete=complete_nodes)
 @click.option("--work-orders", is_flag=True, help="Print what technicians have to do instead, by rack and unit.")
+@click.option("--downtime", is_flag=True, help="Print the downtime of supervised runs, and what follows from it.")
+@click.option("--since", metavar="TIME", help="With --downtime: runs since a date, or 30d.  [default: all]")
+@click.option(
+    "--for-nodes", type=click.IntRange(1), help="With --downtime: plan for so many.  [default: the gold ones]"
+)
+@click.option("--repair", callback=duration_seconds, metavar="TIME", help="With --downtime: a repair.  [default: 7d]")
 @click.option(
     "-o",
     "--format",
@@ -61,11 +71,14 @@ def report(options: ReportOptions) -> None:
     """
     from clusterctl_cli.context import open_context
 
+    _require_downtime(options)
     if options.name is not None and options.work_orders:
         raise UsageError("work orders are of all nodes", where=options.name, remedy="leave out NODE or --work-orders")
     form = _form(options)
     context = open_context(options.folder)
-    if options.work_orders:
+    if options.downtime:
+        text = _downtime(context, options, form)
+    elif options.work_orders:
         text = _work_orders(context, form)
     else:
         text = _fleet(context, form) if options.name is None else _node(context, options.name, form)
@@ -77,6 +90,33 @@ def report(options: ReportOptions) -> None:
         _write(options.output, text, "--output", force=options.force)
     else:
         echo(text, nl=not text.endswith("\n"))
+
+
+def _require_downtime(options: ReportOptions) -> None:
+    """Raise `UsageError` where options of the downtime and of other reports are mixed."""
+    only = {"--since": options.since, "--for-nodes": options.for_nodes, "--repair": options.repair}
+    given = next((name for name, value in only.items() if value is not None), None)
+    if given is not None and not options.downtime:
+        raise UsageError("it belongs to --downtime", where=given, remedy="add --downtime, or leave it out")
+    if options.downtime and (options.name is not None or options.work_orders):
+        raise UsageError("the downtime is of all runs", where="--downtime", remedy="leave out NODE and --work-orders")
+
+
+def _downtime(context: SiteContext, options: ReportOptions, form: str) -> str:
+    from clusterctl.fleet.durations import parse_past
+    from clusterctl.operations.downtime import DowntimeRequest, report_json, report_markdown
+    from clusterctl.operations.downtime import report as downtime_report
+    from clusterctl.operations.operation import current_time
+
+    if form == "html":
+        raise UsageError("the downtime has no format html", where="--format", remedy="give md, json or yaml")
+    since = parse_past(options.since, current_time(), where="--since") if options.since else None
+    days = options.repair / 86_400 if options.repair else 7.0
+    request = DowntimeRequest(since=since, nodes=options.for_nodes, repair_days=days)
+    found = downtime_report(context, request)
+    if form in ("json", "yaml"):
+        return written(report_json(found), Format(form))
+    return report_markdown(found, context.site.settings.name)
 
 
 def _write(file: Path, text: str, option: str, *, force: bool) -> None:

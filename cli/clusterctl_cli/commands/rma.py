@@ -68,11 +68,12 @@ def close(folder: Path, **options: Any) -> int:
 @format_option()
 def list_(*, closed: bool, folder: Path, as_json: bool) -> None:
     """List the open returns, the oldest first, with their age and what is late."""
+    from clusterctl.operations.json_documents import rma_json
     from clusterctl.operations.operation import current_time
     from clusterctl.operations.rma import known_rmas
     from clusterctl_cli.context import open_context
     from clusterctl_cli.formats import print_document
-    from clusterctl_cli.render_rma import HEAD, rma_json, rma_row
+    from clusterctl_cli.render_rma import HEAD, rma_row
 
     found = [one for one in known_rmas(open_context(folder)) if closed or one.open]
     now = current_time()

@@ -25,6 +25,7 @@ class Stream(enum.StrEnum):
     JOB = "job"
     INCIDENT = "incident"
     ALERT = "alert"
+    MAINTENANCE = "maintenance"
 
 
 class Kind(enum.StrEnum):
@@ -78,6 +79,13 @@ class Kind(enum.StrEnum):
     BURN_STAGE_MEASURED = "burn.stage_measured"
     BURN_ENDED = "burn.ended"
     JOB_ATTRIBUTED = "job.attributed"
+    JOB_RUN_ORDERED = "job.run_ordered"
+    JOB_SUBMIT_INTENDED = "job.submit_intended"
+    JOB_SUBMITTED = "job.submitted"
+    JOB_STOP_INTENDED = "job.stop_intended"
+    JOB_ATTEMPT_ENDED = "job.attempt_ended"
+    JOB_DRAIN_INTENDED = "job.drain_intended"
+    JOB_RUN_ENDED = "job.run_ended"
     FABRIC_DEVICE_SEEN = "fabric.device_seen"
     FABRIC_LINK_SEEN = "fabric.link_seen"
     FABRIC_TRANSCEIVER_SEEN = "fabric.transceiver_seen"
@@ -102,6 +110,10 @@ class Kind(enum.StrEnum):
     TICKET_NOTED = "ticket.noted"
     TICKET_FAILED = "ticket.failed"
     TICKET_SEEN = "ticket.seen"
+    MAINTENANCE_ORDERED = "maintenance.ordered"
+    MAINTENANCE_RUN = "maintenance.run"
+    MAINTENANCE_MOVED = "maintenance.moved"
+    MAINTENANCE_TURN = "maintenance.turn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +142,8 @@ class Payload:
 class NewEvent:
     """An event before the journal has given it a `seq` and a time.
 
-    `subject`: the node id, part serial, id of a run, campaign, job or incident, fingerprint of an alert, or the
-    fabric's GUID, link, serial or fault.
+    `subject`: the node id, part serial, id of a run, campaign, job or incident, fingerprint of an alert, name of a
+    maintenance plan, or the fabric's GUID, link, serial or fault.
     """
 
     stream: Stream

@@ -32,6 +32,7 @@ class RevalidationOrigin(enum.Enum):
 
     OPERATOR = "operator"
     NIGHT = "night"
+    MAINTENANCE = "maintenance"
 
 
 class Stage(enum.Enum):

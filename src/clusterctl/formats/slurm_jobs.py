@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.scheduled_job import ScheduledJob
 
-TIME_FORMAT = "SLURM_TIME_FORMAT=%Y-%m-%dT%H:%M:%S%z"
-"""Times with their zone: Slurm's own have none."""
+IN_UTC = ("TZ=UTC", "SLURM_TIME_FORMAT=standard")
+"""Environment of the commands: Slurm's times have no zone, and sacct of 22.05 cannot print one."""
 SEPARATOR = "\x1f"
 SACCT_FIELDS = ("JobIDRaw", "State", "ExitCode", "Submit", "Start", "End", "UID", "GID", "NodeList", "WorkDir")
 JOB_ID = re.compile(r"[0-9]{1,12}(?:_[0-9]{1,9})?")
@@ -104,11 +104,11 @@ def _number(found: Mapping[str, str], name: str) -> int | None:
 
 
 def _time(text: str) -> datetime | None:
-    """Return the time in UTC; None where it has none. Raises `ParseError` for a time without a zone."""
+    """Return the time, in UTC where it has no zone; None where there is none. Raises `ParseError`."""
     if not text or text in _NOTHING:
         return None
     try:
-        found = datetime.strptime(text, "%Y-%m-%dT%H:%M:%S%z")
+        found = datetime.fromisoformat(text)
     except ValueError:
-        raise ParseError(f"not a time with a zone: {text[:40]!r}") from None
-    return found.astimezone(UTC)
+        raise ParseError(f"not a time: {text[:40]!r}") from None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)

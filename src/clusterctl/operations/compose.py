@@ -61,6 +61,7 @@ from clusterctl.steps.install.confirm import HostAccess
 from clusterctl.steps.install.job import TargetNetworks
 from clusterctl.steps.install.step import Install, InstallServices
 from clusterctl.steps.job_collection import JobCollector
+from clusterctl.steps.job_tail import TailReader
 from clusterctl_burnin.host_requirements import HostRequirements, StorageSource
 from clusterctl_burnin.suites.suite import Suite
 
@@ -221,6 +222,15 @@ class StepFactory:
             states={state.name: state for state in self._context.journal.states()},
             workers=self._settings.parallel.checks,
         )
+
+    def job_tail(self) -> TailReader:
+        """Return what reads the logs of running jobs."""
+        states = {state.name: state for state in self._context.journal.states()}
+        return TailReader(self._adapters.shell, self._ssh, states)
+
+    def leaves(self) -> Mapping[str, str]:
+        """Return the leaf switches of each node by the wiring plans; none without a plan."""
+        return self._leaves
 
     def fabric_burn(self) -> BurnServices:
         """Return what a burn of the fabric works with."""

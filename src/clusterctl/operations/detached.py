@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 
 REQUESTS = {
     "bootstrap": "RunRequest",
+    "maintain": "MaintainRequest",
     "night": "NightRequest",
     "power": "PowerRequest",
     "reinstall": "ReinstallRequest",

@@ -17,7 +17,10 @@ from clusterctl.fleet.reporting.work_orders import WorkOrder
 from clusterctl.fleet.state import NodeState, NodeSummary, OperatorHold
 
 if TYPE_CHECKING:
+    from clusterctl.fleet.incidents.incident import Member
+    from clusterctl.fleet.reporting.rma import Rma
     from clusterctl.operations.explanation import Explanation
+    from clusterctl.operations.incidents import ListedIncident
     from clusterctl.operations.nights import NightSummary
     from clusterctl.operations.reports import WorkOrders
 
@@ -220,4 +223,66 @@ def night_json(night: NightSummary) -> dict[str, Any]:
         "failed": list(night.failed),
         "stuck": dict(night.hung),
         "links": links_json(night.links),
+    }
+
+
+def incident_json(one: ListedIncident) -> dict[str, Any]:
+    """Return an incident as data."""
+    from clusterctl.operations.serial import to_data
+
+    state, facts = one.state, one.facts
+    return {
+        "name": state.id,
+        "state": "open" if state.open else "resolved",
+        "severity": facts.severity.value,
+        "about": facts.what.value,
+        "code": facts.code,
+        "place": facts.place,
+        "cause": facts.cause,
+        "remedy": facts.remedy,
+        "opened_at": _iso(state.opened_at),
+        "updated_at": _iso(state.updated_at),
+        "resolved_at": _iso(state.resolved_at),
+        "change": state.change,
+        "revision": state.revision,
+        "members": [_member_json(member) for member in facts.members],
+        "ticket": {"key": state.ticket.key, "url": state.ticket.url, "closed": state.ticket.closed},
+        "messages": {channel: to_data(delivery) for channel, delivery in state.deliveries.items()},
+    }
+
+
+def _member_json(member: Member) -> dict[str, Any]:
+    return {
+        "name": member.name,
+        "node": member.node,
+        "serial": member.serial,
+        "place": member.place,
+        "cause": member.cause,
+        "remedy": member.remedy,
+        "since": _iso(member.since),
+        "active": member.active,
+        "evidence": list(member.evidence),
+    }
+
+
+def _iso(at: datetime | None) -> str | None:
+    return at.isoformat() if at is not None else None
+
+
+def rma_json(one: Rma, now: datetime) -> dict[str, Any]:
+    """Return a return as data."""
+    return {
+        "name": one.serial,
+        "part": one.part,
+        "node": one.node,
+        "case": one.case,
+        "reason": one.reason,
+        "stage": one.stage.value,
+        "opened_at": one.opened_at.isoformat(),
+        "since": one.since.isoformat(),
+        "due": one.due.isoformat() if one.due else None,
+        "late": one.late(now),
+        "age_days": (now - one.opened_at).days,
+        "tracking": one.tracking,
+        "replacement": one.new,
     }

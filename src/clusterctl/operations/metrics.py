@@ -20,12 +20,13 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from clusterctl import __version__
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.site.night_record import read_record
-from clusterctl.fleet.event import Event, Kind
+from clusterctl.fleet.event import Event, Kind, Stream
 from clusterctl.fleet.finding import Finding, Report, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.nightly.record import NightRecord, gauges
 from clusterctl.fleet.node import NodeId, Stage, Step
-from clusterctl.fleet.payloads.hardware import FabricFault
+from clusterctl.fleet.payloads.hardware import FabricFault, FabricLinksJudged
+from clusterctl.fleet.payloads.jobs import JobAttributed
 from clusterctl.fleet.payloads.node import ReportRecorded, StepStarted
 from clusterctl.fleet.quantity import Bound, Quantity
 from clusterctl.fleet.reporting.offenders import Offenders
@@ -41,6 +42,8 @@ from clusterctl.ports.journal import JournalHealth
 
 WINDOW = timedelta(hours=24)
 """Steps that ended in it have their durations exported."""
+JOB_WINDOW = timedelta(days=7)
+"""Failures of jobs that were attributed in it are counted."""
 _OVERLAP = timedelta(minutes=5)
 """Events of several controllers are in the order of their numbers, and their clocks differ."""
 _QUANTILES = (0.5, 0.9, 1.0)
@@ -92,7 +95,13 @@ class StepEnd:
 
 @dataclass(frozen=True, slots=True)
 class FleetSnapshot:
-    """What the metrics are made of, as of `now`. `steps`: those that ended within the last `WINDOW`."""
+    """What the metrics are made of, as of `now`.
+
+    steps      those that ended within the last `WINDOW`
+    links      the last judgement of all links; None before the first
+    incidents  the open ones by what they are about and their severity
+    jobs       failures within `JOB_WINDOW` by layer and certainty
+    """
 
     site: str
     now: datetime
@@ -103,6 +112,9 @@ class FleetSnapshot:
     spares: Spares | None
     offenders: Offenders
     journal: JournalHealth
+    links: FabricLinksJudged | None = None
+    incidents: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    jobs: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 @dataclass
@@ -179,7 +191,29 @@ class FleetMetrics:
             spares=spares(context.site, context.journal),
             offenders=known_offenders(context),
             journal=health,
+            links=_last_judgement(context),
+            incidents=Counter(
+                (state.facts.what.value, state.facts.severity.value)
+                for state in context.journal.incidents(unfinished=True)
+                if state.open and state.facts is not None
+            ),
+            jobs=_job_failures(context, now),
         )
+
+
+def _last_judgement(context: SiteContext) -> FabricLinksJudged | None:
+    judged = [event.payload for event in context.journal.latest(Stream.FABRIC, Kind.FABRIC_LINKS_JUDGED)]
+    found = [payload for payload in judged if isinstance(payload, FabricLinksJudged)]
+    return found[-1] if found else None
+
+
+def _job_failures(context: SiteContext, now: datetime) -> Mapping[tuple[str, str], int]:
+    events = context.journal.recent((Kind.JOB_ATTRIBUTED,), now - JOB_WINDOW)
+    return Counter(
+        (event.payload.layer.value, event.payload.certainty.value)
+        for event in events
+        if isinstance(event.payload, JobAttributed)
+    )
 
 
 def _by_the_night(context: SiteContext) -> bool:
@@ -225,6 +259,8 @@ class _Families:
         yield _counted(
             "fabric_faults", "Open faults of the fabric.", Counter(fault.kind for fault in found.faults), "kind"
         )
+        yield from _links(found.links)
+        yield from _troubles(found)
         yield from (_one(*gauge) for gauge in (gauges(found.night) if found.night else ()))
         yield from _pool(found)
         yield from _journal(found.journal)
@@ -350,6 +386,30 @@ def _quantile(values: Sequence[float], quantile: float) -> float:
     if len(values) == 1 or quantile == 1:
         return max(values)
     return statistics.quantiles(values, n=100, method="inclusive")[round(quantile * 100) - 1]
+
+
+def _links(judged: FabricLinksJudged | None) -> Iterator[Metric]:
+    """Yield how many links were judged, and the bad ones by kind and rack. No value before the first judgement."""
+    counts = {"judged": judged.links, "proven": judged.proven, "bad": judged.bad} if judged else {}
+    yield _counted("links", "Links of the last judgement: all, those that are proven, and bad ones.", counts, "what")
+    bad = _family("bad_links", "Bad links and modules of the last judgement.", ("kind", "verdict", "rack"))
+    by_kind: Counter[tuple[str, str, str]] = Counter()
+    for one in judged.found if judged else ():
+        by_kind[one.kind, one.verdict, one.rack] += one.count
+    for labels, count in sorted(by_kind.items()):
+        bad.add_metric(labels, count)
+    yield bad
+
+
+def _troubles(found: FleetSnapshot) -> Iterator[Metric]:
+    incidents = _family("incidents", "Open incidents.", ("about", "severity"))
+    for labels, count in sorted(found.incidents.items()):
+        incidents.add_metric(labels, count)
+    yield incidents
+    jobs = _family("job_failures", "Failures of jobs that were attributed in the last 7 days.", ("layer", "certainty"))
+    for labels, count in sorted(found.jobs.items()):
+        jobs.add_metric(labels, count)
+    yield jobs
 
 
 def _pool(found: FleetSnapshot) -> Iterator[Metric]:

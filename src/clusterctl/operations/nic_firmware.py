@@ -13,6 +13,7 @@ from clusterctl.fleet.decisions.permissions import settings_permitted
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.waves import Machine
+from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Preview, Result
 from clusterctl.operations.selection import selected
@@ -30,37 +31,40 @@ IMAGES = "nic_firmware_images"
 
 def preview(context: SiteContext, request: WaveRequest) -> Preview:
     """Return the waves; which adapters need an image is read on each machine, before its turn."""
-    _variables(context)
+    image_variables(context)
     return _plan(context, request).preview(NAME)
 
 
 def run(context: SiteContext, request: WaveRequest, control: Control) -> Result:
     """Burn the images that the site names, wave by wave; interrupted, the same request looks first and goes on."""
-    variables, plan = _variables(context), _plan(context, request)
+    variables, plan = image_variables(context), _plan(context, request)
     control.require(plan.preview(NAME))
-    ssh = context.site.settings.ssh
-    reach = SshAccess(ssh.user, context.site.path(ssh.private_key))
     with closing(context.adapters()) as adapters:
-        work = NicFirmwareWork(
-            playbooks=adapters.playbooks,
-            journal=context.journal,
-            address=reach.address,
-            variables=variables,
-            seconds=WAVE_S,
-            permits=RebootPool(context.journal, context.site.settings.fabric.reboots).taken,
-        )
         return WaveRun(
             operation=NAME,
             context=context,
             adapters=adapters,
             request=request,
             plan=plan,
-            work=work,
+            work=firmware_work(context, adapters, variables),
             done=DONE,
         ).run(control)
 
 
-def _variables(context: SiteContext) -> Mapping[str, Any]:
+def firmware_work(context: SiteContext, adapters: Adapters, variables: Mapping[str, Any]) -> NicFirmwareWork:
+    """Return what burns the adapters of machines."""
+    ssh = context.site.settings.ssh
+    return NicFirmwareWork(
+        playbooks=adapters.playbooks,
+        journal=context.journal,
+        address=SshAccess(ssh.user, context.site.path(ssh.private_key)).address,
+        variables=variables,
+        seconds=WAVE_S,
+        permits=RebootPool(context.journal, context.site.settings.fabric.reboots).taken,
+    )
+
+
+def image_variables(context: SiteContext) -> Mapping[str, Any]:
     """Return the site's role variables. Raises `UsageError` where they name no image."""
     variables = context.site.settings.configure.variables
     if not variables.get(IMAGES):

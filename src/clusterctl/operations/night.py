@@ -31,11 +31,11 @@ from clusterctl.operations.compose import StepFactory
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.gold_pool import publish, spares
 from clusterctl.operations.operation import Control, Effect, Preview
-from clusterctl.operations.partners import SCHEDULER_S, PartnerLender
+from clusterctl.operations.partners import MAINTAIN, SCHEDULER_S, PartnerLender
 from clusterctl.operations.runner import claimed
 from clusterctl.operations.site_facts import require_scheduler, state_dir
 from clusterctl.ports import Deadline
-from clusterctl.ports.scheduler import Occupancy, Use
+from clusterctl.ports.scheduler import PREFIX, Occupancy, Use
 from clusterctl.site.scheduling import NightlySettings, zone_named
 from clusterctl.steps.executor.lease import kept, sole_claim
 
@@ -347,7 +347,8 @@ class NightRun:
         """Return gold nodes to work that no run holds: left by a killed run, or gold again by day."""
         seen, now = self.lender.occupancy(), CLOCK.now()
         gold = {node.id: node.name for node in self.context.journal.summaries() if node.in_pool(now)}
-        stray = [node for node, name in gold.items() if name in seen and seen[name].ours]
+        ours = {name for name, node in seen.items() if node.ours and not node.reason.startswith(f"{PREFIX}{MAINTAIN}:")}
+        stray = [node for node, name in gold.items() if name in ours]
         claims = self.context.journal.claim(stray, self.context.run)
         try:
             self._give_back([gold[node] for node in claims.granted], night)

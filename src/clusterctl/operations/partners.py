@@ -14,8 +14,10 @@ from clusterctl.fleet.payloads.node import StageAdvanced
 from clusterctl.fleet.state import NodeSummary
 from clusterctl.operations.context import SiteContext
 from clusterctl.ports import Deadline, Journal, Pool
-from clusterctl.ports.scheduler import PREFIX, Occupancy, Scheduler, Use
+from clusterctl.ports.scheduler import PREFIX, Draining, Occupancy, Scheduler, Use
 
+MAINTAIN = "maintain"
+"""The purpose of drains for rolling changes: each plan itself gives its nodes back."""
 SCHEDULER_S = 300.0
 """Seconds for the scheduler to answer one request."""
 
@@ -45,6 +47,10 @@ class PartnerLender:
         reason = f"{PREFIX}{self.purpose}:{self.context.run}"
         refused = self.scheduler.take(names, reason, _soon()) if names else {}
         return [name for name in names if name not in refused], refused
+
+    def drain(self, names: Sequence[str], reason: str) -> Draining:
+        """Keep new jobs off nodes, also off those with jobs; `reason` is without the prefix of our reasons."""
+        return self.scheduler.drain(names, f"{PREFIX}{reason}", _soon())
 
     def give_back(self, names: Sequence[str]) -> Mapping[str, str]:
         """Let the nodes have jobs again. Return of those that cannot, why not."""

@@ -100,30 +100,52 @@ def run(context: SiteContext, request: WaveRequest, control: Control) -> Result:
     """Bring the machines to their baselines, wave by wave; interrupted, the same request looks first and goes on."""
     plan, todos = _plan(context, request, control)
     control.require(plan.preview(NAME))
-    baselines = {one.name: one.baseline for one in _select(context, request.nodes).asked}
-    images = max((len(item.bmc) + len(item.host) for item in todos.values()), default=0)
-    timing = context.site.settings.timing
-    pace = SettingsTimeouts(poll=timing.settings_poll_s, show=timing.settings_report_s)
     with closing(context.adapters()) as adapters:
-        applier = BaselineApplier(
-            SettingsServices(
-                bmcs=adapters.bmcs,
-                address_of=context.site.bmc_address,
-                journal=context.journal,
-                images=adapters.images,
-                pace=pace,
-                permits=RebootPool(context.journal, context.site.settings.fabric.reboots).taken,
-            )
-        )
         return WaveRun(
             operation=NAME,
             context=context,
             adapters=adapters,
             request=request,
             plan=plan,
-            work=BaselineWork(applier, baselines, pace.longest * (1 + images)),
+            work=baseline_work(context, adapters, request.nodes, todos.values()),
             done=DONE,
         ).run(control)
+
+
+def baseline_work(
+    context: SiteContext, adapters: Adapters, patterns: Sequence[str], todos: Iterable[Todo]
+) -> BaselineWork:
+    """Return what brings machines to their baselines. `todos`: what they need, for the time that a wave may take."""
+    baselines = {one.name: one.baseline for one in _select(context, patterns).asked}
+    images = max((len(item.bmc) + len(item.host) for item in todos), default=0)
+    timing = context.site.settings.timing
+    pace = SettingsTimeouts(poll=timing.settings_poll_s, show=timing.settings_report_s)
+    applier = BaselineApplier(
+        SettingsServices(
+            bmcs=adapters.bmcs,
+            address_of=context.site.bmc_address,
+            journal=context.journal,
+            images=adapters.images,
+            pace=pace,
+            permits=RebootPool(context.journal, context.site.settings.fabric.reboots).taken,
+        )
+    )
+    return BaselineWork(applier, baselines, pace.longest * (1 + images))
+
+
+def todos_of(
+    context: SiteContext, adapters: Adapters, names: Sequence[str], control: Control
+) -> tuple[dict[str, Todo], Mapping[str, str]]:
+    """Return what each of these machines needs, as its BMC reports it now, and why that is unknown of others.
+
+    Raises `UsageError` for a missing image.
+    """
+    selection = _select(context, names)
+    readings = _read(context, adapters, selection.asked, Deadline.after(READ_S, control.cancelled))
+    unread = {reading.name: str(reading.error) for reading in readings if reading.error is not None}
+    todos = {reading.name: todo(reading.drifts) for reading in readings if reading.error is None}
+    _check_images(adapters.images, todos.values())
+    return todos, {**selection.skipped, **unread}
 
 
 def plan_text(plan: Todo) -> list[str]:

@@ -34,7 +34,7 @@ class _SystemTimer:
         event.wait(seconds)
 
 
-_SYSTEM_TIMER = _SystemTimer()
+SYSTEM_TIMER = _SystemTimer()
 
 
 def _unfenced() -> None:
@@ -52,10 +52,10 @@ class Deadline:
     at: float
     cancelled: threading.Event = field(default_factory=threading.Event)
     fence: Callable[[], None] = field(default=_unfenced, repr=False)
-    timer: Timer = field(default=_SYSTEM_TIMER, repr=False)
+    timer: Timer = field(default=SYSTEM_TIMER, repr=False)
 
     @classmethod
-    def after(cls, seconds: float, cancelled: threading.Event | None = None, timer: Timer = _SYSTEM_TIMER) -> Deadline:
+    def after(cls, seconds: float, cancelled: threading.Event | None = None, timer: Timer = SYSTEM_TIMER) -> Deadline:
         return cls(timer.now() + seconds, cancelled or threading.Event(), timer=timer)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from clusterctl.fleet.finding import Observed
@@ -37,6 +37,20 @@ class Occupancy:
         return self.use is Use.OUT and self.reason.startswith(PREFIX)
 
 
+@dataclass(frozen=True, slots=True)
+class Draining:
+    """How far a drain came.
+
+    out      no job runs on them, and none will begin
+    waiting  their jobs still run, as the scheduler's text
+    refused  they cannot be drained by us, with the reason
+    """
+
+    out: frozenset[str] = frozenset()
+    waiting: Mapping[str, str] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
 class Scheduler(Protocol):
     """Raises only `ClusterctlError`s; an unknown state is UNKNOWN or an error, never IDLE."""
 
@@ -46,6 +60,10 @@ class Scheduler(Protocol):
 
     def take(self, nodes: Sequence[str], reason: str, deadline: Deadline) -> Mapping[str, str]:
         """Keep work off idle `nodes`; return the reasons for unavailable ones, which are unchanged."""
+        ...
+
+    def drain(self, nodes: Sequence[str], reason: str, deadline: Deadline) -> Draining:
+        """Keep new work off `nodes` and let the work that runs come to its end; ask again until all are out."""
         ...
 
     def relabel(self, node: str, reason: str, deadline: Deadline) -> None:

@@ -16,6 +16,7 @@ def _absolute(value: str) -> str:
 
 
 Rounds = Annotated[int, Field(ge=1, le=64, strict=True)]
+PairMeetings = Annotated[int, Field(ge=0, le=10, strict=True)]
 PairSeconds = Annotated[int, Field(ge=1, le=86_400, strict=True)]
 GroupIterations = Annotated[int, Field(ge=1, le=10_000_000, strict=True)]
 NodeSeconds = Annotated[int, Field(ge=1, le=86_400, strict=True)]
@@ -107,6 +108,7 @@ class SuiteChanges:
 
     pair_rounds: Rounds | None = None
     group_rounds: Rounds | None = None
+    pair_meetings: PairMeetings | None = None
     pair_seconds: PairSeconds | None = None
     group_iterations: GroupIterations | None = None
     hang_seconds: PairSeconds | None = None

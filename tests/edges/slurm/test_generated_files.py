@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from clusterctl.edges.scheduler import SlurmJobs
+from clusterctl.ports import Deadline
 from lab.tests.lab_kit import eventually
 from tests.edges.slurm.cluster import SET_UP
 from tests.edges.slurm.node_programs import write_node_file
@@ -71,6 +73,33 @@ def test_jobs_are_in_the_accounting(west: SiteCluster) -> None:
         return "kept|COMPLETED|" in ask(west, "sacct", "-X", "-n", "-P", "-j", job, "-o", "jobname,state,alloctres")
 
     assert eventually(known)
+
+
+def test_a_job_is_read_from_the_accounting(west: SiteCluster) -> None:
+    """As `job why JOBID` does once scontrol has forgotten it: nodes, user, exit code and times with their zone."""
+    script = west.folder / "fails.sh"
+    script.write_text("#!/bin/sh\nsleep 5\nexit 3\n")
+    argv = ("sbatch", "--parsable", "--nodes=2", "--job-name=a|b", f"--output={west.folder}/%j.out", str(script))
+    job = ask(west, *argv).strip()
+    before = os.environ.get("SLURM_CONF")
+    os.environ["SLURM_CONF"] = west.environment["SLURM_CONF"]
+    try:
+        jobs = SlurmJobs()
+
+        def kept() -> bool:
+            return [one.state for one in jobs._accounted(job, Deadline.after(60))] == ["FAILED"]
+
+        assert eventually(kept)
+        (found,) = jobs._accounted(job, Deadline.after(60))
+        shown = jobs.job(job, Deadline.after(60))
+    finally:
+        if before is None:
+            del os.environ["SLURM_CONF"]
+        else:
+            os.environ["SLURM_CONF"] = before
+    assert (found.job, found.uid, found.gid, found.exit_code) == (job, 0, 0, 3)
+    assert found.node_list.startswith("node")  # a node that ended first may be missing there
+    assert (found.submitted, found.started, found.ended) == (shown.submitted, shown.started, shown.ended)
 
 
 def extra(west: SiteCluster, node: str) -> str:

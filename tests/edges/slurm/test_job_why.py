@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.scheduler import SlurmJobs
+from clusterctl.fleet.blame import Certainty, Failure, Layer, Persistence
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.event import Kind, Stream
+from clusterctl.fleet.event import Kind, NewEvent, Stream
+from clusterctl.fleet.payloads.jobs import JobAttributed
 from clusterctl.operations import job_stacks, job_why
 from clusterctl.operations.context import new_run_id
 from clusterctl.operations.job_why import JobWhyRequest
@@ -83,19 +85,27 @@ def test_cause_and_host_of_a_failed_job(slurm: SlurmCluster, site: JobSite) -> N
     assert result.folder.stat().st_mode & 0o077 == 0
     (event,) = site.context.journal.latest(Stream.JOB, Kind.JOB_ATTRIBUTED)
     assert (event.subject, event.payload.hosts) == (job, ("c2",))  # type: ignore[attr-defined]
+    again = job_why.run_job(replace(site.context, run=new_run_id()), JobWhyRequest(job=job), Control())
+    assert not again.recorded
 
 
-def test_a_later_job_is_held_against_the_earlier_one(slurm: SlurmCluster, site: JobSite) -> None:
-    """The same attempt is recorded once; the next job on the same host has it as recurrence."""
-    first = failing(slurm, site)
-    for _ in range(2):
-        context = replace(site.context, run=new_run_id())
-        result = job_why.run_job(context, JobWhyRequest(job=first), Control())
-    assert not result.recorded
-    second = failing(slurm, site)
-    found = job_why.run_job(replace(site.context, run=new_run_id()), JobWhyRequest(job=second), Control())
+def test_a_job_is_held_against_an_earlier_one(slurm: SlurmCluster, site: JobSite) -> None:
+    """A record of another job that blames the same host is recurrence."""
+    earlier = JobAttributed(
+        failure=Failure.CRASH,
+        layer=Layer.HARDWARE,
+        certainty=Certainty.PROVEN,
+        persistence=Persistence.UNKNOWN,
+        rule="broken_part",
+        error="xid_79",
+        cause="lost",
+        action="restart",
+        hosts=("c2",),
+    )
+    site.context.journal.append([NewEvent(Stream.JOB, "4", earlier)])
+    found = job_why.run_job(site.context, JobWhyRequest(job=failing(slurm, site)), Control())
     assert found.earlier == 1
-    assert any(f"job {first}" in text for text in found.attribution.cause.because)
+    assert any("job 4" in text for text in found.attribution.cause.because)
 
 
 def test_a_job_name_that_looks_like_a_field_is_refused(slurm: SlurmCluster, site: JobSite) -> None:

@@ -105,6 +105,33 @@ def test_a_reason_that_is_not_ours_is_refused(slurm: SlurmCluster) -> None:
     assert slurm.states()["c1"] == "idle"
 
 
+PLANNED = "clusterctl:maintain:driver-580"
+
+
+def test_a_drain_lets_the_jobs_end(slurm: SlurmCluster) -> None:
+    """A node with a job drains, its job runs on; asked again after its end it is out. Others' drains are left alone."""
+    slurm.work_on("c1")
+    slurm.update("c2", "State=DRAIN", "Reason=fan")
+    first = scheduler().drain(["c1", "c2", "c3", "c9"], PLANNED, soon())
+    assert first.out == {"c3"}
+    assert first.waiting == {"c1": "draining"}
+    assert first.refused == {"c2": "Slurm reports drained: fan", "c9": "Slurm does not know it"}
+    assert slurm.states()["c1"] == "draining"
+    slurm.end_work()
+    slurm.wait_for({"c1": "drained"})
+    assert scheduler().drain(["c1", "c3"], PLANNED, soon()).out == {"c1", "c3"}
+    assert scheduler().give_back(["c1", "c3"], soon()) == {}
+    slurm.wait_for({"c1": "idle", "c3": "idle"})
+
+
+def test_a_drain_that_waits_is_taken_back_and_the_job_runs_on(slurm: SlurmCluster) -> None:
+    """A plan that is paused gives the node back while its job still runs."""
+    slurm.work_on("c1")
+    assert scheduler().drain(["c1"], PLANNED, soon()).waiting == {"c1": "draining"}
+    assert scheduler().give_back(["c1"], soon()) == {}
+    slurm.wait_for({"c1": "allocated"})
+
+
 def test_features_are_read_and_set_whole(slurm: SlurmCluster) -> None:
     """As slurm.conf's own features are kept, ours are added to them."""
     scheduler().set_features("c1", ["h100", "gold"], soon())

@@ -17,7 +17,7 @@ from clusterctl.edges.processes import ProcessResult, Surroundings, run
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.ports import Clock, Deadline
-from clusterctl.ports.scheduler import PREFIX, Occupancy, Use
+from clusterctl.ports.scheduler import PREFIX, Draining, Occupancy, Use
 
 SECONDS = 120.0
 _LACKING = "install it, or correct nightly.scheduler in site.yml"
@@ -52,6 +52,19 @@ class CommandScheduler:
 
     def take(self, nodes: Sequence[str], reason: str, deadline: Deadline) -> Mapping[str, str]:
         return self._each(nodes, lambda name: (*self.take_one, name, reason), "it has work", deadline)
+
+    def drain(self, nodes: Sequence[str], reason: str, deadline: Deadline) -> Draining:
+        """Take the nodes that have no work; the site's commands have no other drain, so a busy node may get new work.
+
+        A node that is kept out for another reason is refused.
+        """
+        seen = self.look(deadline).value
+        held = {name: seen[name].reason for name in nodes if name in seen and seen[name].use is Use.OUT}
+        refused = {name: f"it is kept out: {other}" for name, other in held.items() if other != reason}
+        wanted = [name for name in nodes if name not in held]
+        busy = self.take(wanted, reason, deadline)
+        mine = [name for name in nodes if name not in refused and name not in busy]
+        return Draining(out=frozenset(mine), waiting=busy, refused=refused)
 
     def relabel(self, node: str, reason: str, deadline: Deadline) -> None:
         """Do nothing: the site's commands know one reason for each node, that of `take`."""
@@ -114,6 +127,10 @@ class ListedScheduler:
         del reason
         deadline.check("looking at the site's list")
         return {name: "the site does not list it as idle" for name in nodes if name not in self.names}
+
+    def drain(self, nodes: Sequence[str], reason: str, deadline: Deadline) -> Draining:
+        refused = self.take(nodes, reason, deadline)
+        return Draining(out=frozenset(nodes) - refused.keys(), refused=refused)
 
     def relabel(self, node: str, reason: str, deadline: Deadline) -> None:
         """Do nothing: a list keeps no reasons."""

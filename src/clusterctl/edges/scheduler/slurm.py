@@ -17,7 +17,7 @@ from clusterctl.fleet.errors import EdgeError, ParseError, UsageError
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.formats.slurm import COLUMNS, SlurmNode, parse_sinfo
 from clusterctl.ports import Clock, Deadline
-from clusterctl.ports.scheduler import PREFIX, Occupancy, Use
+from clusterctl.ports.scheduler import PREFIX, Draining, Occupancy, Use
 
 SECONDS = 120.0
 """sinfo(1) itself tries for a minute to reach a controller that does not answer."""
@@ -46,8 +46,7 @@ class SlurmScheduler:
 
     def take(self, nodes: Sequence[str], reason: str, deadline: Deadline) -> Mapping[str, str]:
         """Drain the nodes. Raise `UsageError` for a reason that clusterctl could not recognise as its own later."""
-        if not reason.startswith(PREFIX):
-            raise UsageError(f"{reason!r} does not begin with {PREFIX}", where="reason", remedy="name check and event")
+        _require_ours(reason)
         before, _ = self._nodes((), deadline)
         refused = {name: why for name in nodes if (why := _not_idle(before.get(name)))}
         wanted = [name for name in nodes if name not in refused]
@@ -59,6 +58,28 @@ class SlurmScheduler:
         lost = {name: why for name in wanted if (why := _not_ours(after.get(name), reason))}
         self.give_back(sorted(lost), deadline)
         return {**refused, **lost}
+
+    def drain(self, nodes: Sequence[str], reason: str, deadline: Deadline) -> Draining:
+        """Drain the nodes, also those with jobs. A drain of another reason is left as it is.
+
+        Raise `UsageError` for a reason that clusterctl could not recognise as its own later.
+        """
+        _require_ours(reason)
+        now, _ = self._nodes((), deadline)
+        refused = {name: why for name in nodes if (why := _not_drainable(now.get(name), reason))}
+        wanted = [name for name in nodes if name not in refused and not _drained_for(now[name], reason)]
+        if wanted:
+            deadline.check("draining nodes")
+            self._update(wanted, deadline, "State=DRAIN", f"Reason={reason}")
+            now, _ = self._nodes((), deadline)
+        ours = [name for name in nodes if name not in refused]
+        lost = {name: _not_ours(now.get(name), reason) for name in ours if not _drained_for(now.get(name), reason)}
+        held = {name: occupancy(now[name]) for name in ours if name not in lost}
+        return Draining(
+            out=frozenset(name for name, one in held.items() if one.use is Use.OUT),
+            waiting={name: one.state for name, one in held.items() if one.use is not Use.OUT},
+            refused={**refused, **lost},
+        )
 
     def relabel(self, node: str, reason: str, deadline: Deadline) -> None:
         """Change the reason of each node that clusterctl drained; another drain keeps its reason."""
@@ -128,6 +149,27 @@ def occupancy(node: SlurmNode) -> Occupancy:
         return Occupancy(Use.UNKNOWN if node.sign else Use.IDLE, words, node.reason)
     known = Use.BUSY if node.state in _BUSY else Use.OUT if node.state in _OUT else Use.UNKNOWN
     return Occupancy(known, words, node.reason)
+
+
+def _require_ours(reason: str) -> None:
+    if not reason.startswith(PREFIX):
+        raise UsageError(f"{reason!r} does not begin with {PREFIX}", where="reason", remedy="name check and event")
+
+
+def _drained_for(node: SlurmNode | None, reason: str) -> bool:
+    """Return whether the node is drained, or drains, for this reason."""
+    return node is not None and node.state in ("drained", "draining", "drng") and node.reason == reason
+
+
+def _not_drainable(node: SlurmNode | None, reason: str) -> str:
+    """Return why the node cannot be drained for this reason; empty where it can, or is."""
+    if node is None:
+        return "Slurm does not know it"
+    if _drained_for(node, reason):
+        return ""
+    if node.state in _IDLE | _BUSY and node.state not in ("draining", "drng") and not node.sign:
+        return ""
+    return f"Slurm reports {node.state}{node.sign}{f': {node.reason}' if node.reason else ''}"
 
 
 def _not_idle(node: SlurmNode | None) -> str:

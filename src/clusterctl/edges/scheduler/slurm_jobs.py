@@ -1,7 +1,7 @@
 """Jobs of Slurm, through its own `scontrol`, `sacct`, `squeue`, `sbatch` and `scancel`.
 
 scontrol forgets a job MinJobAge seconds (300 by default) after its end; later only sacct knows it, where accounting is
-set up. A submission is found again by its comment, among the jobs of the same user.
+set up. A submission is found again by its comment, which no other user knows before it is made.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from clusterctl.fleet.errors import (
 from clusterctl.fleet.peer_text import visible_line
 from clusterctl.fleet.scheduled_job import ScheduledJob
 from clusterctl.formats.slurm_jobs import (
+    IN_UTC,
     JOB_ID,
     SACCT_FIELDS,
     SEPARATOR,
-    TIME_FORMAT,
     parse_sacct,
     parse_scontrol_job,
 )
@@ -46,7 +46,7 @@ class SlurmJobs:
     def job(self, job: str, deadline: Deadline) -> ScheduledJob:
         if not JOB_ID.fullmatch(job):
             raise UsageError(f"{job!r} is no job id", where="JOBID", remedy="give the number, or ARRAY_TASK, of squeue")
-        shown = self._run(("env", TIME_FORMAT, "scontrol", "--details", "show", "job", job), deadline)
+        shown = self._run(("env", *IN_UTC, "scontrol", "--details", "show", "job", job), deadline)
         if shown.exit_status == 0:
             found = self._parsed(shown.stdout)
             if found.over or found.started is not None or not found.restarts:
@@ -66,7 +66,7 @@ class SlurmJobs:
         return tuple(ran.stdout.split())
 
     def marked(self, comment: str, deadline: Deadline) -> str:
-        argv = ("squeue", "--me", "--states=all", "--noheader", "--format=%i|%k")
+        argv = ("squeue", "--states=all", "--noheader", "--format=%i|%k")
         for line in self._require(argv, deadline).stdout.splitlines():
             job, _, found = line.partition("|")
             if found.strip() == comment and JOB_ID.fullmatch(job.strip()):
@@ -95,7 +95,7 @@ class SlurmJobs:
     def _accounted(self, job: str, deadline: Deadline) -> tuple[ScheduledJob, ...]:
         """Return the attempts that have begun; none where accounting is not set up."""
         fields, line = ",".join(SACCT_FIELDS), ("--allocations", "--duplicates", "--noheader", "--parsable2")
-        argv = ("env", TIME_FORMAT, "sacct", "-j", job, *line, f"--delimiter={SEPARATOR}", f"--format={fields}")
+        argv = ("env", *IN_UTC, "sacct", "-j", job, *line, f"--delimiter={SEPARATOR}", f"--format={fields}")
         ran = self._run(argv, deadline)
         if ran.exit_status != 0:
             return ()

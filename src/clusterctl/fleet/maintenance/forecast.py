@@ -1,0 +1,77 @@
+"""How long the waves of a plan take, from how long each step took before. Pure."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from clusterctl.fleet.event import Event
+from clusterctl.fleet.maintenance.plan import Waves
+from clusterctl.fleet.node import Step
+from clusterctl.fleet.payloads.node import ReportRecorded, StageAdvanced, StepStarted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """`waves`: seconds of each wave once its jobs have ended. `unknown`: steps that were never measured, left out."""
+
+    waves: tuple[float, ...]
+    steps: Mapping[Step, float]
+    unknown: tuple[Step, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.waves)
+
+
+def forecast(waves: Waves, steps: Sequence[Step], seconds: Mapping[Step, float], batch: Mapping[Step, int]) -> Forecast:
+    """Return the time of each wave. `seconds`: of each step, as measured; `batch`: nodes that a step takes at once."""
+    known = [step for step in steps if step in seconds]
+
+    def of(wave: Sequence[str]) -> float:
+        return sum(seconds[step] * math.ceil(len(wave) / max(1, batch.get(step, len(wave)))) for step in known)
+
+    return Forecast(
+        waves=tuple(of(wave) for wave in waves),
+        steps={step: seconds[step] for step in known},
+        unknown=tuple(step for step in steps if step not in seconds),
+    )
+
+
+def measured(histories: Iterable[Iterable[Event]], suite: str) -> Mapping[Step, float]:
+    """Return the median seconds of each step that passed, by the events of some nodes.
+
+    A burn-in counts where it was by `suite`; burn-ins by others count only where there was none.
+    """
+    found: dict[tuple[Step, str], list[float]] = defaultdict(list)
+    for events in histories:
+        for step, by, seconds in _durations(events):
+            found[step, by].append(seconds)
+    result = {}
+    for step in Step:
+        own = found.get((step, suite)) if step is Step.BURNIN else None
+        every = [one for (other, _), values in found.items() if other is step for one in values]
+        if own or every:
+            result[step] = statistics.median(own or every)
+    return result
+
+
+def _durations(events: Iterable[Event]) -> Iterable[tuple[Step, str, float]]:
+    """Yield step, suite and seconds from each start of a step to the advance that it led to, of one node."""
+    started: dict[Step, Event] = {}
+    suites: dict[str, str] = {}
+    for event in events:
+        match event.payload:
+            case StepStarted(step=step):
+                started[step] = event
+            case ReportRecorded() as recorded:
+                suites[recorded.report.step] = recorded.report.suite
+            case StageAdvanced(to=to):
+                for step in [step for step in started if step.leads_to is to]:
+                    began = started.pop(step).at
+                    yield step, suites.get(step.value, ""), (event.at - began).total_seconds()
+            case _:
+                pass

@@ -1,0 +1,181 @@
+"""A supervised run as its events fold, and what it does after an attempt: by the order of events alone."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from clusterctl.fleet.blame import Certainty, Failure, Layer
+from clusterctl.fleet.event import Event
+from clusterctl.fleet.payloads.jobs import (
+    JobAttemptEnded,
+    JobDrainIntended,
+    JobRunEnded,
+    JobRunOrdered,
+    JobStopIntended,
+    JobSubmitIntended,
+    JobSubmitted,
+)
+from clusterctl.jobs.attribution import Action
+
+COMPLETED = "COMPLETED"
+_SURE = (Certainty.PROVEN, Certainty.LIKELY)
+_OF_HOSTS = (Layer.HARDWARE, Layer.FABRIC)
+
+
+class Outcome(enum.Enum):
+    """How a supervised run ended. ASKS: it needs a decision of its user."""
+
+    COMPLETED = "completed"
+    STOPPED = "stopped"
+    ASKS = "asks"
+
+
+@dataclass(slots=True, kw_only=True)
+class Attempt:
+    """One submission. `intended_at`: when it was going to be submitted; `job`: empty until it was."""
+
+    number: int
+    nodes: tuple[str, ...]
+    avoided: tuple[str, ...]
+    comment: str
+    intended_at: datetime
+    manifest: str = ""
+    job: str = ""
+    stop: JobStopIntended | None = None
+    drained: tuple[str, ...] = ()
+    ended: JobAttemptEnded | None = None
+    ended_at: datetime | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class SupervisedRun:
+    """`ordered` and its `attempts` in order; `outcome` None while it goes on. `stop_ordered`: by its user."""
+
+    id: str
+    ordered: JobRunOrdered
+    at: datetime
+    actor: str
+    attempts: list[Attempt] = field(default_factory=list)
+    outcome: Outcome | None = None
+    reason: str = ""
+    ended_at: datetime | None = None
+
+    @property
+    def last(self) -> Attempt | None:
+        return self.attempts[-1] if self.attempts else None
+
+    @property
+    def suspects(self) -> tuple[str, ...]:
+        """Return the hosts that attempts of it blame, the last first: no later attempt gets them."""
+        ended = [one.ended for one in reversed(self.attempts) if one.ended is not None]
+        return tuple(dict.fromkeys(host for one in ended for host in one.hosts if blamed(one)))
+
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        return tuple(one.job for one in self.attempts if one.job)
+
+
+def blamed(ended: JobAttemptEnded) -> bool:
+    """Return whether an attempt's failure is to blame on its hosts: they are left out of the next attempts."""
+    return ended.action == Action.RESTART_WITHOUT.value
+
+
+def fold(events: Iterable[Event]) -> SupervisedRun | None:
+    """Return the run; None where no event orders one."""
+    run: SupervisedRun | None = None
+    for event in events:
+        match event.payload:
+            case JobRunOrdered() as ordered:
+                run = SupervisedRun(id=event.subject, ordered=ordered, at=event.at, actor=event.actor)
+            case JobSubmitIntended() as intent if run is not None:
+                if not run.attempts or run.attempts[-1].number < intent.attempt:
+                    run.attempts.append(_attempt(event, intent))
+            case payload if run is not None:
+                _take(run, payload, event.at)
+    return run
+
+
+def _attempt(event: Event, intent: JobSubmitIntended) -> Attempt:
+    return Attempt(
+        number=intent.attempt,
+        nodes=intent.nodes,
+        avoided=intent.avoided,
+        comment=intent.comment,
+        intended_at=event.at,
+        manifest=event.evidence[0] if event.evidence else "",
+    )
+
+
+def _take(run: SupervisedRun, payload: object, at: datetime) -> None:
+    last = run.last
+    match payload:
+        case JobSubmitted() if last is not None and not last.job:
+            last.job = payload.job
+        case JobStopIntended() if last is not None and last.stop is None:
+            last.stop = payload
+        case JobDrainIntended() if last is not None:
+            last.drained = payload.hosts
+        case JobAttemptEnded() if last is not None and last.ended is None:
+            last.ended, last.ended_at = payload, at
+        case JobRunEnded():
+            run.outcome, run.reason, run.ended_at = Outcome(payload.outcome), payload.reason, at
+        case _:
+            pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Next:
+    """What a run does after an attempt: `outcome` ends it; else it starts again, and drains `drain` before."""
+
+    outcome: Outcome | None
+    reason: str
+    drain: tuple[str, ...] = ()
+
+
+def after(run: SupervisedRun) -> Next:
+    """Return what follows from the last attempt, which has ended.
+
+    1. It completed, or its user ordered its end: the run is over.
+    2. The application is to blame, the failure is the same at the same step twice, or the attribution asks to stop or
+       to wait for a repair: the run asks.
+    3. The attempts are used up, or the last three made no progress: the run asks.
+    4. Otherwise it starts again, without hosts that are to blame; those are drained where policy and evidence allow it.
+    """
+    last = run.last
+    ended = last.ended if last is not None else None
+    if last is None or ended is None:
+        raise ValueError("the last attempt has not ended")
+    if ended.state == COMPLETED:
+        return Next(outcome=Outcome.COMPLETED, reason=f"job {ended.job} completed")
+    if last.stop is not None and last.stop.failure is Failure.ENDED:
+        return Next(outcome=Outcome.STOPPED, reason=last.stop.reason)
+    asks = _asks(run, ended)
+    drain = _to_drain(run, ended)
+    if asks:
+        return Next(outcome=Outcome.ASKS, reason=asks, drain=drain)
+    return Next(outcome=None, reason=ended.cause or ended.state, drain=drain)
+
+
+def _asks(run: SupervisedRun, ended: JobAttemptEnded) -> str:
+    """Return why no further attempt is made; empty where one is."""
+    before = [one.ended for one in run.attempts[:-1] if one.ended is not None]
+    again = [one for one in before if (one.failure, one.last, one.layer) == (ended.failure, ended.last, ended.layer)]
+    if ended.action in (Action.STOP.value, Action.WAIT.value, Action.NOTHING.value):
+        return f"{ended.action}: {ended.cause}"
+    if again and ended.last is not None and ended.layer not in _OF_HOSTS:
+        return f"attempts {again[-1].attempt} and {ended.attempt} failed at the same step, {ended.last}"
+    if run.ordered.policy.retries < ended.attempt:
+        return f"{ended.attempt} attempts failed, the last one by: {ended.cause or ended.state}"
+    without = [one for one in [*before, ended][-3:] if one.first is None]
+    if len(without) == 3:
+        return "three attempts in a row made no step"
+    return ""
+
+
+def _to_drain(run: SupervisedRun, ended: JobAttemptEnded) -> tuple[str, ...]:
+    """Return the hosts to drain: hardware or fabric, proven or likely, and no more than two at a time."""
+    sure = blamed(ended) and ended.layer in _OF_HOSTS and ended.certainty in _SURE
+    return ended.hosts if run.ordered.policy.drain and sure and len(ended.hosts) <= 2 else ()

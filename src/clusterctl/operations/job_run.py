@@ -1,0 +1,216 @@
+"""A supervised run ordered: the healthiest free nodes are chosen, and its first attempt is submitted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from clusterctl.fleet.errors import ConflictError, EdgeError, OutcomeUnknownError, UsageError
+from clusterctl.fleet.event import NewEvent, Stream
+from clusterctl.fleet.job_policy import JobPolicy
+from clusterctl.fleet.node import NodeId
+from clusterctl.fleet.payloads.jobs import JobRunEnded, JobRunOrdered, JobSubmitIntended, JobSubmitted
+from clusterctl.jobs.placement import Placement, place
+from clusterctl.jobs.progress import reader
+from clusterctl.jobs.supervision import Attempt, Outcome, SupervisedRun
+from clusterctl.operations.adapters import Access, Adapters
+from clusterctl.operations.context import SiteContext
+from clusterctl.operations.job_collect import require_jobs
+from clusterctl.operations.job_files import attempt_folder
+from clusterctl.operations.job_manifest import ManifestInputs, manifest, read_manifest, user_part
+from clusterctl.operations.job_placement import free_nodes
+from clusterctl.operations.job_runs import named
+from clusterctl.operations.operation import Control, Effect, Preview
+from clusterctl.ports import Claim, Deadline
+from clusterctl.ports.jobs import Submission
+from clusterctl.steps.executor.lease import kept, sole_claim
+
+NAME = "job run"
+SCHEDULER_S = 300.0
+EXPORTED = ("NCCL_", "UCX_", "CUDA_", "TORCH_", "SHARP_", "GLOO_", "OMP_", "MELLANOX_")
+"""Prefixes of environment variables that a run gets from its user, and that its manifest records."""
+_DUMPS = 2000
+"""Operations that PyTorch's flight recorder keeps of each rank."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRunRequest:
+    """What is run, on how many nodes, and how it goes on after failures.
+
+    script, arguments, options  of sbatch; `variables` are set for the job
+    folder                      for logs, on a file system that controller and nodes share
+    readers, heartbeat          by which progress is seen (`jobs.progress`); a path on the nodes
+    """
+
+    script: Path
+    folder: Path
+    nodes: int = 1
+    spares: int = 1
+    arguments: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
+    readers: tuple[str, ...] = ("frameworks", "mllog", "jsonl")
+    heartbeat: str = ""
+    policy: JobPolicy = field(default_factory=JobPolicy)
+    inputs: ManifestInputs
+
+
+@contextmanager
+def alone(context: SiteContext, run: str, control: Control) -> Iterator[Claim]:
+    """Act on a run as the only process for the time. Raises `UsageError` where another one does."""
+    subject = NodeId(f"job {run}")
+    with (
+        sole_claim(context.journal, subject, context.run) as claim,
+        kept(context.journal, {subject: claim}, control.cancelled.set),
+    ):
+        yield claim
+
+
+def preview(context: SiteContext, request: JobRunRequest) -> Preview:
+    """Return the nodes that the run would get now. Raises `UsageError` where too few are free."""
+    with closing(context.adapters(Access.READ)) as adapters:
+        placement = _placement(context, adapters, request)
+    effects = [
+        Effect(node=one.name, text=f"place {at} in the order of ranks{_against(one.reasons)}")
+        for at, one in enumerate(placement.chosen)
+    ]
+    effects += [Effect(node=one.name, text=f"left free as a spare{_against(one.reasons)}") for one in placement.spares]
+    lacking = request.spares - len(placement.spares)
+    warnings = (f"only {len(placement.spares)} of {request.spares} spares are free",) if lacking > 0 else ()
+    question = f"Run {request.script.name} on {request.nodes} nodes?"
+    return Preview(operation=NAME, question=question, effects=tuple(effects), warnings=warnings)
+
+
+def run(context: SiteContext, request: JobRunRequest, control: Control) -> SupervisedRun:
+    """Order the run and submit its first attempt. Raises `UsageError` where too few nodes are free.
+
+    A kill after the order leaves a run that `job watch` goes on with.
+    """
+    if control.approved is not None:
+        control.require(preview(context, request))
+    for name in request.readers:
+        reader(name)
+    name = f"run-{context.run}"
+    with closing(context.adapters(Access.READ)) as adapters, alone(context, name, control) as claim:
+        require_jobs(context, adapters)
+        deadline = Deadline.after(SCHEDULER_S, control.cancelled)
+        chosen = [one.name for one in _placement(context, adapters, request).chosen]
+        part = user_part(request.inputs, deadline)
+        evidence = manifest(context, part, request.variables, chosen)
+        context.journal.store([evidence])
+        intent = _intent(name, 1, chosen, ())
+        ordered = NewEvent(Stream.JOB, name, _ordered(request))
+        context.journal.append([ordered, NewEvent(Stream.JOB, name, intent, (evidence.digest,))], claim=claim)
+        found = named(context, name)
+        try:
+            submit(context, adapters, found, claim, deadline)
+        except EdgeError as error:
+            ended = JobRunEnded(outcome=Outcome.ASKS.value, reason=error.message)
+            context.journal.append([NewEvent(Stream.JOB, name, ended)])
+            raise
+    return named(context, name)
+
+
+def submit_next(
+    context: SiteContext, adapters: Adapters, found: SupervisedRun, claim: Claim, deadline: Deadline
+) -> bool:
+    """Order the next attempt on the healthiest nodes without the suspects; return False where too few are free."""
+    free = free_nodes(context, adapters, found.suspects, deadline)
+    placement = place(free, found.ordered.nodes, found.ordered.spares)
+    if placement is None:
+        return False
+    chosen = [one.name for one in placement.chosen]
+    first = read_manifest(context, found.attempts[0].manifest) if found.attempts else {}
+    part = {name: first[name] for name in ("image", "configs", "seed") if name in first}
+    folder = Path(str(first.get("code", {}).get("folder") or Path(found.ordered.script).parent))
+    services = tuple(first.get("services", ()))
+    part = {**user_part(ManifestInputs(code=folder, services=services), deadline), **part}
+    evidence = manifest(context, part, found.ordered.variables, chosen)
+    context.journal.store([evidence])
+    number = found.last.number + 1 if found.last is not None else 1
+    intent = _intent(found.id, number, chosen, found.suspects)
+    context.journal.append([NewEvent(Stream.JOB, found.id, intent, (evidence.digest,))], claim=claim)
+    return True
+
+
+def submit(context: SiteContext, adapters: Adapters, found: SupervisedRun, claim: Claim, deadline: Deadline) -> None:
+    """Submit the last attempt, which is intended, and record its job. Raises `EdgeError` where it was refused.
+
+    Where sbatch fails, the scheduler is asked for the attempt's comment before anything else is believed.
+    """
+    jobs, attempt = require_jobs(context, adapters), found.last
+    if attempt is None:
+        raise ConflictError("no attempt is intended", where=found.id, remedy=f"clusterctl job watch {found.id}")
+    folder = attempt_folder(found.ordered.folder, attempt.number)
+    try:
+        job = jobs.submit(_submission(found, attempt, folder), deadline)
+    except OutcomeUnknownError as error:
+        job = jobs.marked(attempt.comment, deadline)
+        if not job:
+            raise EdgeError(
+                f"the scheduler did not take it: {error.message}", where="sbatch", remedy=error.remedy
+            ) from None
+    submitted = JobSubmitted(attempt=attempt.number, job=job)
+    context.journal.append([NewEvent(Stream.JOB, found.id, submitted)], claim=claim)
+
+
+def _placement(context: SiteContext, adapters: Adapters, request: JobRunRequest) -> Placement:
+    free = free_nodes(context, adapters, (), Deadline.after(SCHEDULER_S))
+    found = place(free, request.nodes, request.spares)
+    if found is None:
+        raise UsageError(
+            f"{request.nodes} gold nodes are needed, {len(free)} are idle",
+            where="--nodes",
+            remedy="wait, or ask for fewer; clusterctl nodes -l stage=gold lists them",
+        )
+    return found
+
+
+def _against(reasons: str) -> str:
+    return f" ({reasons})" if reasons else ""
+
+
+def _ordered(request: JobRunRequest) -> JobRunOrdered:
+    return JobRunOrdered(
+        script=str(request.script.resolve()),
+        arguments=request.arguments,
+        options=request.options,
+        variables=request.variables,
+        nodes=request.nodes,
+        spares=request.spares,
+        folder=str(request.folder.resolve()),
+        readers=request.readers,
+        heartbeat=request.heartbeat,
+        policy=request.policy,
+    )
+
+
+def _intent(name: str, number: int, nodes: Sequence[str], avoided: Sequence[str]) -> JobSubmitIntended:
+    comment = f"clusterctl:{name}:{number}"
+    return JobSubmitIntended(attempt=number, nodes=tuple(nodes), avoided=tuple(avoided), comment=comment)
+
+
+def _submission(found: SupervisedRun, attempt: Attempt, folder: Path) -> Submission:
+    dumps = str(folder / "nccl_trace_rank_")
+    own = {
+        "CLUSTERCTL_RUN": found.id,
+        "CLUSTERCTL_ATTEMPT": str(attempt.number),
+        "CLUSTERCTL_LOGS": str(folder),
+        "TORCH_FR_BUFFER_SIZE": str(_DUMPS),
+        "TORCH_NCCL_TRACE_BUFFER_SIZE": str(_DUMPS),
+        "TORCH_FR_DUMP_TEMP_FILE": dumps,
+        "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": dumps,
+        "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
+    }
+    ordered = found.ordered
+    return Submission(
+        script=ordered.script,
+        comment=attempt.comment,
+        nodes=attempt.nodes,
+        output=str(folder / "slurm-%j.out"),
+        arguments=ordered.arguments,
+        options=ordered.options,
+        variables=tuple({**own, **dict(ordered.variables)}.items()),
+    )

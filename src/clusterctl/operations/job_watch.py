@@ -1,0 +1,419 @@
+"""A supervised run followed to its end: progress, hangs, slow steps, failures, and the next attempt.
+
+Each turn begins with the journal: what it holds decides what is done next, and each act is intended there before. A
+watcher that was killed is started again and goes on; nothing is submitted twice. One watcher acts on a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from clusterctl.fleet.blame import Failure
+from clusterctl.fleet.errors import (
+    CancelledError,
+    ClaimLostError,
+    ClusterctlError,
+    EdgeError,
+    EnvironmentBrokenError,
+    UsageError,
+)
+from clusterctl.fleet.event import NewEvent, Payload, Stream
+from clusterctl.fleet.payloads.jobs import (
+    JobAttemptEnded,
+    JobAttributed,
+    JobDrainIntended,
+    JobRunEnded,
+    JobStopIntended,
+    JobSubmitted,
+)
+from clusterctl.fleet.scheduled_job import ScheduledJob
+from clusterctl.jobs.attribution import Action, Attribution
+from clusterctl.jobs.progress import JobProgress, Reader, reader
+from clusterctl.jobs.supervision import COMPLETED, Attempt, Outcome, SupervisedRun, after
+from clusterctl.jobs.watching import Verdict, judge
+from clusterctl.operations.adapters import Adapters
+from clusterctl.operations.compose import StepFactory
+from clusterctl.operations.context import SiteContext, new_run_id
+from clusterctl.operations.job_collect import CollectRequest, collect_with, require_jobs
+from clusterctl.operations.job_files import read_progress, write_progress
+from clusterctl.operations.job_run import alone, submit, submit_next
+from clusterctl.operations.job_runs import named
+from clusterctl.operations.job_why import WhyRequest
+from clusterctl.operations.job_why import run as attribute_logs
+from clusterctl.operations.operation import Control, Event, current_time
+from clusterctl.ports import Claim, Deadline
+from clusterctl.ports.scheduler import PREFIX, Scheduler, Use
+from clusterctl.steps.job_tail import MOST_BYTES
+
+SCHEDULER_S = 300.0
+POLL_S = 10.0
+MOST_PIECES = 64
+"""Pieces of a log that are read at one look."""
+COMPLETING_S = 60.0
+"""So long a node may need after the job's end before it is idle, and can be drained."""
+REMEMBERED = timedelta(seconds=240)
+"""Slurm keeps a job for 300 s (MinJobAge) after its end: so long a submission without an answer can be looked up."""
+LOST = timedelta(minutes=10)
+"""So long the scheduler may not answer before the watcher gives up; the run itself goes on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchRequest:
+    """`run`: the run's id, or that of one of its jobs; `poll_s`: seconds between two looks."""
+
+    run: str
+    poll_s: float = POLL_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopRequest:
+    """`run` as of `WatchRequest`; `reason` is kept in the journal."""
+
+    run: str
+    reason: str
+
+
+def watch(context: SiteContext, request: WatchRequest, control: Control) -> SupervisedRun:
+    """Follow a run until it is over. Raises `UsageError` where another watcher does."""
+    found = named(context, request.run)
+    with alone(context, found.id, control) as claim, closing(context.adapters()) as adapters:
+        return Watcher(context, adapters, Watched(run=found.id, claim=claim, poll_s=request.poll_s), control).follow()
+
+
+def stop(context: SiteContext, request: StopRequest, control: Control) -> SupervisedRun:
+    """Order the end of a run, cancel its job, and see it end; where another watcher follows it, that one does."""
+    found = named(context, request.run)
+    last = found.last
+    if found.outcome is not None:
+        raise UsageError(f"it is over: {found.reason}", where=found.id, remedy="nothing is to be done")
+    if last is None or last.ended is not None or not last.job:
+        ended = JobRunEnded(outcome=Outcome.STOPPED.value, reason=request.reason)
+        context.journal.append([NewEvent(Stream.JOB, found.id, ended)])
+        return named(context, found.id)
+    intent = JobStopIntended(
+        attempt=last.number, job=last.job, failure=Failure.ENDED, reason=request.reason, detected=current_time()
+    )
+    context.journal.append([NewEvent(Stream.JOB, found.id, intent)])
+    with closing(context.adapters()) as adapters:
+        require_jobs(context, adapters).cancel(last.job, Deadline.after(SCHEDULER_S, control.cancelled))
+    try:
+        return watch(context, WatchRequest(run=found.id, poll_s=1.0), control)
+    except UsageError:
+        return named(context, found.id)  # its watcher sees the end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """A run, the claim on it that each event is written under, and the seconds between two looks."""
+
+    run: str
+    claim: Claim
+    poll_s: float
+
+
+class Watcher:
+    """Acts on one run, a turn at a time."""
+
+    def __init__(self, context: SiteContext, adapters: Adapters, watched: Watched, control: Control) -> None:
+        self._context = context
+        self._adapters = adapters
+        self._run = watched.run
+        self._claim = watched.claim
+        self._poll_s = watched.poll_s
+        self._control = control
+        self._jobs = require_jobs(context, adapters)
+        self._tail = StepFactory(context, adapters, control.cancelled, read_only=True).job_tail()
+        self._reported = ""
+
+    def follow(self) -> SupervisedRun:
+        """Take turns until the run is over."""
+        while True:
+            found = named(self._context, self._run)
+            if found.outcome is not None:
+                return found
+            self._turn(found)
+
+    def _turn(self, found: SupervisedRun) -> None:
+        last = found.last
+        if last is None:
+            self._next(found)
+        elif last.ended is not None:
+            self._go_on(found, last)
+        elif not last.job:
+            self._submit(found, last)
+        else:
+            self._attempt(found, last)
+
+    def _submit(self, found: SupervisedRun, attempt: Attempt) -> None:
+        """Submit an intended attempt, unless the scheduler has it, or had it and has forgotten it."""
+        job = self._jobs.marked(attempt.comment, self._soon())
+        if job:
+            self._write(JobSubmitted(attempt=attempt.number, job=job))
+        elif current_time() - attempt.intended_at > REMEMBERED:
+            reason = f"it is unknown whether attempt {attempt.number} was submitted: the scheduler forgets after 300 s"
+            self._write(JobRunEnded(outcome=Outcome.ASKS.value, reason=reason))
+        else:
+            self._send(found)
+
+    def _send(self, found: SupervisedRun) -> None:
+        """Submit under the claim: another watcher that has it now would do the same."""
+        lost = self._context.journal.renew([self._claim])
+        if lost:
+            raise ClaimLostError(next(iter(lost.values())), where=self._run, remedy="let that watcher go on")
+        try:
+            submit(self._context, self._adapters, found, self._claim, self._soon())
+        except EdgeError as error:
+            self._write(JobRunEnded(outcome=Outcome.ASKS.value, reason=error.message))
+
+    def _attempt(self, found: SupervisedRun, attempt: Attempt) -> None:
+        """Follow a submitted attempt until it is over, and record what became of it."""
+        offset, progress = read_progress(self._context, attempt.job)
+        readers = tuple(reader(name) for name in found.ordered.readers)
+        log = _Log(offset=offset, progress=progress, readers=readers)
+        self._report(f"attempt {attempt.number} is job {attempt.job} on {len(attempt.nodes)} nodes")
+        while True:
+            job = self._look(attempt)
+            self._read(found, attempt, job, log)
+            if job.over or job.state == "UNKNOWN":
+                self._ended(attempt, job, log.progress)
+                return
+            stop = attempt.stop or named(self._context, self._run).attempts[-1].stop
+            if stop is not None:
+                self._jobs.cancel(attempt.job, self._soon())
+            elif (verdict := self._judged(found, job, log)) is not None:
+                self._abort(attempt, verdict)
+                attempt = replace(attempt, stop=named(self._context, self._run).attempts[-1].stop)
+                continue
+            self._wait(self._poll_s)
+
+    def _look(self, attempt: Attempt) -> ScheduledJob:
+        """Return the job. Where the scheduler is silent, ask again for a while; one that forgot it is UNKNOWN."""
+        began = current_time()
+        while True:
+            try:
+                return self._jobs.job(attempt.job, self._soon())
+            except UsageError:
+                return ScheduledJob(job=attempt.job, state="UNKNOWN")
+            except (EdgeError, EnvironmentBrokenError) as error:
+                if current_time() - began > LOST:
+                    raise
+                self._report(f"the scheduler does not answer: {error.message}")
+                self._wait(self._poll_s)
+
+    def _read(self, found: SupervisedRun, attempt: Attempt, job: ScheduledJob, log: _Log) -> None:
+        if job.started is None or not job.stdout:
+            return
+        before = log.progress.steps
+        for _ in range(MOST_PIECES):
+            tail = self._tail.read(job, attempt.nodes, log.offset, found.ordered.heartbeat, self._soon())
+            now = current_time()
+            if tail.error:
+                log.blind = True
+                self._report(f"its log is not read: {tail.error}")
+                return
+            if log.blind or job.state == "SUSPENDED":
+                log.progress.heartbeat(now)  # nothing was seen, or nothing ran: none of that time is silence
+            log.blind = False
+            log.take(tail.content, tail.offset, now)
+            if tail.heartbeat is not None:
+                log.progress.heartbeat(min(tail.heartbeat, now))
+            if len(tail.content) < MOST_BYTES:
+                break
+        write_progress(self._context, attempt.job, log.offset, log.progress)
+        if log.progress.steps > before:
+            self._control.on_event(Event(text=f"step {log.progress.last}"))
+
+    def _judged(self, found: SupervisedRun, job: ScheduledJob, log: _Log) -> Verdict | None:
+        if job.started is None or job.state != "RUNNING" or log.blind:
+            return None
+        return judge(log.progress, found.ordered.policy, job.started, current_time())
+
+    def _abort(self, attempt: Attempt, verdict: Verdict) -> None:
+        """Collect the evidence while the ranks still run, attribute it, then order the job's end."""
+        self._report(f"{verdict.failure.value}: {verdict.text}")
+        detected = current_time()
+        self._attributed(attempt)
+        self._write(
+            JobStopIntended(
+                attempt=attempt.number,
+                job=attempt.job,
+                failure=verdict.failure,
+                reason=verdict.text,
+                detected=detected,
+            )
+        )
+
+    def _attributed(self, attempt: Attempt) -> Attribution | None:
+        """Collect and attribute; None where the evidence could not be collected at all."""
+        context = replace(self._context, run=new_run_id())
+        try:
+            folder = collect_with(context, self._adapters, CollectRequest(job=attempt.job), self._control).folder
+            result = attribute_logs(WhyRequest(logs=folder, record=True), context)
+        except CancelledError:
+            raise
+        except ClusterctlError as error:
+            self._report(f"its evidence was not collected: {error.message}")
+            return None
+        cause = result.attribution.cause
+        hosts = ", ".join(dict.fromkeys(one.host for one in cause.suspects if one.host))
+        self._report(f"{cause.layer.value}, {cause.certainty.value}: {cause.cause}{f' ({hosts})' if hosts else ''}")
+        return result.attribution
+
+    def _ended(self, attempt: Attempt, job: ScheduledJob, progress: JobProgress) -> None:
+        """Record the end of an attempt. What was attributed while it hung is read from the journal."""
+        stop = attempt.stop or named(self._context, self._run).attempts[-1].stop
+        detected = stop.detected if stop is not None else current_time()
+        ended = self._ended_payload(attempt, job, progress, detected)
+        if stop is not None and stop.failure is not Failure.ENDED:
+            ended = self._kept_attribution(replace(ended, failure=stop.failure, cause=stop.reason))
+        elif stop is None and job.state not in (COMPLETED, "UNKNOWN"):
+            ended = _with(ended, self._attributed(attempt))
+        elif job.state == "UNKNOWN":
+            ended = replace(
+                ended, action=Action.INVESTIGATE.value, cause="the scheduler no longer knows how the job ended"
+            )
+        self._write(ended)
+        self._report(f"attempt {attempt.number} ended: {job.state}")
+
+    def _kept_attribution(self, ended: JobAttemptEnded) -> JobAttemptEnded:
+        """Return the end with the last attribution of the job that the journal has."""
+        found = [event.payload for event in self._context.journal.history(Stream.JOB, ended.job)]
+        kept_ones = [one for one in found if isinstance(one, JobAttributed)]
+        if not kept_ones:
+            return replace(ended, action=Action.INVESTIGATE.value)
+        one = kept_ones[-1]
+        return replace(ended, layer=one.layer, certainty=one.certainty, hosts=one.hosts, action=one.action)
+
+    def _ended_payload(
+        self, attempt: Attempt, job: ScheduledJob, progress: JobProgress, detected: datetime
+    ) -> JobAttemptEnded:
+        states = {state.name: state for state in self._context.states(attempt.nodes)}
+        gpus = sum(len(one.inventory.gpus or ()) for one in states.values() if one.inventory is not None)
+        return JobAttemptEnded(
+            attempt=attempt.number,
+            job=attempt.job,
+            state=job.state,
+            nodes=len(attempt.nodes),
+            gpus=gpus,
+            launched=job.started,
+            stopped=job.ended,
+            detected=detected,
+            first=progress.first,
+            first_at=progress.first_at,
+            last=progress.last,
+            last_at=progress.last_at,
+            saved=progress.saved,
+            saved_at=progress.saved_at,
+            saving_s=progress.saving_s,
+            saves=progress.saves,
+        )
+
+    def _go_on(self, found: SupervisedRun, attempt: Attempt) -> None:
+        """Drain suspects, then end the run or begin the next attempt after its pause."""
+        following = after(found)
+        if following.drain:
+            reason = f"{PREFIX}job:{found.id}"
+            if not attempt.drained:
+                self._write(JobDrainIntended(attempt=attempt.number, hosts=following.drain, reason=reason))
+            self._drain(following.drain, reason)
+        if following.outcome is not None:
+            self._write(JobRunEnded(outcome=following.outcome.value, reason=following.reason))
+            return
+        pause = timedelta(seconds=found.ordered.policy.pause(attempt.number))
+        left = (attempt.ended_at or current_time()) + pause - current_time()
+        if left > timedelta():
+            self._report(f"the next attempt begins in {left.total_seconds():.0f} s")
+            self._wait(left.total_seconds())
+        if named(self._context, self._run).outcome is None:
+            self._next(found)
+
+    def _drain(self, hosts: tuple[str, ...], reason: str) -> None:
+        """Keep jobs off suspects; a host that cannot be had is reported, and left out of this run all the same."""
+        scheduler = self._adapters.scheduler
+        if scheduler is None:
+            return
+        try:
+            until = current_time() + timedelta(seconds=COMPLETING_S)
+            while current_time() < until and _busy(scheduler, hosts, self._soon()):
+                self._wait(min(self._poll_s, 5.0))
+            refused = scheduler.take(hosts, reason, self._soon())
+        except CancelledError:
+            raise
+        except ClusterctlError as error:
+            refused = dict.fromkeys(hosts, error.message)
+        for name in hosts:
+            self._report(
+                f"{name} is not drained: {refused[name]}" if name in refused else f"{name} is drained: {reason}"
+            )
+
+    def _next(self, found: SupervisedRun) -> None:
+        """Order the next attempt as soon as enough healthy nodes are free; a user's stop ends the wait."""
+        while not submit_next(self._context, self._adapters, found, self._claim, self._soon()):
+            self._report(f"waiting until {found.ordered.nodes} gold nodes are idle")
+            self._wait(self._poll_s)
+            if named(self._context, self._run).outcome is not None:
+                return
+
+    def _write(self, payload: Payload) -> None:
+        self._context.journal.append([NewEvent(Stream.JOB, self._run, payload)], claim=self._claim)
+
+    def _report(self, text: str) -> None:
+        if text != self._reported:
+            self._reported = text
+            self._control.on_event(Event(text=text))
+
+    def _soon(self) -> Deadline:
+        return Deadline.after(SCHEDULER_S, self._control.cancelled)
+
+    def _wait(self, seconds: float) -> None:
+        deadline = Deadline.after(seconds + SCHEDULER_S, self._control.cancelled)
+        deadline.sleep(seconds, f"watching {self._run}: clusterctl job watch {self._run} goes on")
+
+
+@dataclass(slots=True, kw_only=True)
+class _Log:
+    """How far an attempt's log is read, and what it has shown. `blind`: it could not be read at the last look."""
+
+    offset: int
+    progress: JobProgress
+    readers: tuple[Reader, ...]
+    blind: bool = False
+
+    def take(self, content: bytes, offset: int, now: datetime) -> None:
+        """Take in what was added; `offset` is that of the last whole line, so that no line is read in two halves."""
+        whole, _, rest = content.replace(b"\r", b"\n").rpartition(b"\n")
+        if len(rest) > (1 << 20):
+            whole, rest = content, b""
+        self.offset = offset - len(rest)
+        for raw in whole.split(b"\n"):
+            line = raw.decode(errors="replace")
+            found = next((reading for read in self.readers if (reading := read(line)) is not None), None)
+            if found is not None:
+                self.progress.add(found, now)
+
+
+def _busy(scheduler: Scheduler, hosts: Sequence[str], deadline: Deadline) -> bool:
+    """Return whether a job, or the end of one, still occupies a host."""
+    seen = scheduler.look(deadline).value
+    return any(name in seen and seen[name].use is Use.BUSY for name in hosts)
+
+
+def _with(ended: JobAttemptEnded, found: Attribution | None) -> JobAttemptEnded:
+    """Return the end with what its failure is attributed to."""
+    if found is None:
+        return replace(
+            ended, failure=Failure.CRASH, action=Action.INVESTIGATE.value, cause="no evidence could be collected"
+        )
+    cause = found.cause
+    return replace(
+        ended,
+        failure=cause.failure if cause.failure is not Failure.ENDED or ended.state == "CANCELLED" else Failure.CRASH,
+        layer=cause.layer,
+        certainty=cause.certainty,
+        hosts=tuple(dict.fromkeys(one.host for one in cause.suspects if one.host))[:64],
+        action=cause.action.value,
+        cause=cause.cause,
+    )

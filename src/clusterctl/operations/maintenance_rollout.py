@@ -1,0 +1,299 @@
+"""A rolling change as it goes: wave by wave out of work, changed, proven and back. The journal has each move first.
+
+A run that follows a killed one reads where each node stands. Nodes that were drained are drained still, nodes in the
+middle of their change go on, and none is changed twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from clusterctl.edges.clock import CLOCK
+from clusterctl.fleet.decisions.maintain import is_begun, require_fit
+from clusterctl.fleet.errors import CancelledError, UsageError
+from clusterctl.fleet.event import NewEvent, Stream
+from clusterctl.fleet.maintenance.plan import MaintenancePlan
+from clusterctl.fleet.maintenance.progress import Progress, halt_reason
+from clusterctl.fleet.nightly.policy import TOGETHER
+from clusterctl.fleet.node import NodeId, Stage
+from clusterctl.fleet.payloads.maintenance import MaintenanceMoved, MaintenanceRun, MaintenanceTurn, PlanStage, Turn
+from clusterctl.fleet.payloads.node import StageAdvanced
+from clusterctl.fleet.state import NodeState
+from clusterctl.operations.context import SiteContext
+from clusterctl.operations.maintenance_status import found
+from clusterctl.operations.operation import Control, Event, Failure
+from clusterctl.operations.partners import MAINTAIN, PartnerLender
+from clusterctl.ports import Clock, Journal
+from clusterctl.ports.deadline import SYSTEM_TIMER, Timer
+from clusterctl.ports.scheduler import PREFIX
+
+POLL_S = 15.0
+"""Seconds between two looks at nodes whose jobs still run."""
+NO_PARTNER = "no idle gold node of its SKU is there to measure it with: give the plan more canaries, or larger waves"
+
+
+class Changer(Protocol):
+    """Changes nodes that have no work, and proves them again."""
+
+    def change(self, names: Sequence[str], partners: Sequence[str]) -> Mapping[str, str]:
+        """Change the nodes; return those that were left alone or failed at it, with the reason.
+
+        What a killed run began goes on. How the others ended is in the journal. Raises `CancelledError`.
+        """
+        ...
+
+
+def moved(plan: str, to: PlanStage, reason: str = "") -> NewEvent:
+    return NewEvent(Stream.MAINTENANCE, plan, MaintenanceMoved(to=to, reason=reason))
+
+
+def drain_reason(progress: Progress) -> str:
+    """Return why the plan's nodes get no jobs, without the prefix of our reasons."""
+    return f"{MAINTAIN}:{progress.name}"
+
+
+def let_go(journal: Journal, lender: PartnerLender, progress: Progress) -> Mapping[str, str]:
+    """Give back what no change has begun on: nodes that wait for the end of their jobs, and lent partners.
+
+    Return the partners that cannot be given back, with the reason.
+    """
+    draining = progress.with_turn(Turn.DRAINING)
+    lender.give_back(draining)  # one that is not drained by us any more has work already, or another owner
+    if draining:
+        turns = [MaintenanceTurn(node=name, to=Turn.WAITING) for name in draining]
+        journal.append([NewEvent(Stream.MAINTENANCE, progress.name, turn) for turn in turns])
+    return return_partners(lender, progress)
+
+
+def return_partners(lender: PartnerLender, progress: Progress) -> Mapping[str, str]:
+    """Give back the partners that a run of the plan had lent; return those that cannot be, with the reason."""
+    lent = f"{PREFIX}{drain_reason(progress)}:"
+    return lender.give_back([name for name, node in lender.occupancy().items() if node.reason.startswith(lent)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollout:
+    """One run of a plan."""
+
+    context: SiteContext
+    lender: PartnerLender
+    changer: Changer
+    plan: MaintenancePlan
+    control: Control
+    clock: Clock = CLOCK
+    timer: Timer = SYSTEM_TIMER
+
+    @property
+    def journal(self) -> Journal:
+        return self.context.journal
+
+    def run(self) -> Progress:
+        """Change wave after wave until all are done, too many nodes failed, or an operator stops it."""
+        self.journal.append([NewEvent(Stream.MAINTENANCE, self.plan.name, MaintenanceRun())])
+        return_partners(self.lender, self._progress())
+        for wave in self._progress().waves:
+            if not self._wave(wave):
+                break
+        progress = self._progress()
+        if progress.stage is PlanStage.RUNNING:
+            self._move(PlanStage.DONE)
+        for name, why in let_go(self.journal, self.lender, self._progress()).items():
+            self._stuck(name, why)
+        return self._progress()
+
+    def _progress(self) -> Progress:
+        return found(self.context, self.plan.name)
+
+    def _wave(self, wave: Sequence[str]) -> bool:
+        """Change the nodes of one wave, each as soon as its jobs have ended; return whether the next one may begin."""
+        while self._goes_on():
+            members = [name for name in wave if self._is_member(name)]
+            if not members:
+                return True
+            ready, waiting = self._drain(members)
+            with self._partnered(ready, waiting) as (batch, partners):
+                if batch:
+                    self._change(batch, partners)
+            if not batch and waiting:
+                self.timer.wait(self.control.cancelled, POLL_S)
+        return False
+
+    def _goes_on(self) -> bool:
+        """Return whether nodes may begin; writes down why not."""
+        progress = self._progress()
+        if progress.stage is not PlanStage.RUNNING:
+            return False
+        if self.control.cancelled.is_set():
+            self._move(PlanStage.PAUSED, "its run was cancelled")
+            return False
+        canaries = progress.waves[0] if self.plan.waves.canary else ()
+        if reason := halt_reason(progress, self.plan.stop_percent, canaries):
+            self._move(PlanStage.HALTED, reason)
+            return False
+        return True
+
+    def _move(self, to: PlanStage, reason: str = "") -> None:
+        self.journal.append([moved(self.plan.name, to, reason)])
+
+    def _is_member(self, name: str) -> bool:
+        """Return whether the node's turn is still before it. A node that a killed run had changed ends here."""
+        progress = self._progress()
+        if not progress.is_open(name):
+            return False
+        turn, node = progress.of(name).turn, self.context.node(name)
+        if turn is Turn.FAILED and self._unfit(node):
+            return False  # it stays failed until it is repaired
+        if turn in (Turn.FAILED, Turn.CHANGING) and self._is_changed(node, progress):
+            self._done(name)
+            return False
+        if turn is Turn.CHANGING and node.stopped_at is not None:
+            self._failed(node, node.cause)
+            return False
+        return True
+
+    def _is_changed(self, node: NodeState, progress: Progress) -> bool:
+        return node.in_pool(self.clock.now()) and was_changed(self.journal, node.id, progress.runs)
+
+    def _unfit(self, node: NodeState) -> str:
+        """Return why the node may not be changed; empty where it may."""
+        try:
+            require_fit(node, self.plan.name, self.clock.now())
+        except UsageError as error:
+            return f"{error.message}; {error.remedy}"
+        return ""
+
+    def _drain(self, members: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Keep new jobs off the nodes; return those without jobs, and those whose jobs still run."""
+        progress = self._progress()
+        begun = [name for name in members if progress.of(name).turn in (Turn.DRAINING, Turn.CHANGING)]
+        wanted = list(begun)
+        for name in (name for name in members if name not in begun):
+            node = self.context.node(name)
+            if why := self._unfit(node):
+                self._turn(name, Turn.SKIPPED, why)
+                continue
+            self._turn(name, Turn.DRAINING)
+            wanted.append(name)
+        if not wanted:
+            return [], []
+        self._take_over(wanted)
+        drained = self.lender.drain(wanted, drain_reason(progress))
+        for name, why in drained.refused.items():
+            self._give_up(name, f"it cannot be drained: {why}")
+        late = [name for name, state in drained.waiting.items() if self._is_late(name, state)]
+        return sorted(drained.out, key=wanted.index), [name for name in drained.waiting if name not in late]
+
+    def _take_over(self, names: Sequence[str]) -> None:
+        """Make the drains of nodes that failed in this plan the plan's own again: their reason names the check."""
+        out = [node.name for node in self.context.named(names) if not node.in_pool(self.clock.now())]
+        seen = self.lender.occupancy() if out else {}
+        reason = drain_reason(self._progress())
+        for name in out:
+            if name in seen and seen[name].ours and seen[name].reason != f"{PREFIX}{reason}":
+                self.lender.relabel(name, reason)
+
+    def _is_late(self, name: str, state: str) -> bool:
+        """Return whether the node's jobs did not end in time; it is given back then."""
+        begun = self._progress().of(name).at
+        if begun is None or self.clock.now() - begun <= timedelta(minutes=self.plan.drain_minutes):
+            return False
+        self._give_up(name, f"its jobs did not end within {self.plan.drain_minutes} min: the scheduler reports {state}")
+        return True
+
+    def _give_up(self, name: str, why: str) -> None:
+        """End the turn of a node that cannot be had: skipped and given back, failed once its change has begun."""
+        if not self.context.node(name).in_pool(self.clock.now()):
+            self._turn(name, Turn.FAILED, why)
+            return
+        self.lender.give_back([name])
+        self._turn(name, Turn.SKIPPED, why)
+
+    @contextmanager
+    def _partnered(
+        self, ready: Sequence[str], waiting: Collection[str]
+    ) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
+        """Lend idle gold nodes to nodes that are alone of their SKU; yield the nodes that can be measured, and these.
+
+        A node without partner waits for nodes of its SKU whose jobs still run; where there are none, it is given back.
+        """
+        skus = {node.name: node.sku for node in self.context.named([*ready, *waiting])}
+        counts = Counter(skus[name] for name in ready)
+        needs = {sku: TOGETHER - count for sku, count in counts.items() if count < TOGETHER}
+        idle = self.lender.idle_gold(needs, apart=(*ready, *waiting)) if needs else ()
+        with self.lender.lend(idle, self._stuck) as (lent, _):
+            counts.update(node.sku for node in self.context.named(lent))
+            batch = [name for name in ready if counts[skus[name]] >= TOGETHER or is_begun(self.context.node(name))]
+            to_come = {skus[name] for name in waiting}
+            for name in ready:
+                if name not in batch and skus[name] not in to_come:
+                    self._give_up(name, NO_PARTNER)
+            yield batch, lent
+
+    def _stuck(self, name: str, why: str) -> None:
+        self.control.on_event(Event(node=name, text=f"warning: could not be given back to the scheduler: {why}"))
+
+    def _change(self, names: Sequence[str], partners: Sequence[str]) -> None:
+        """Change nodes that have no jobs; write down how each ended."""
+        progress = self._progress()
+        for name in names:
+            if progress.of(name).turn is not Turn.CHANGING:
+                self._turn(name, Turn.CHANGING)
+        left: Mapping[str, str] = {}
+        try:
+            left = self.changer.change(names, partners)
+        except CancelledError:
+            self.control.cancelled.set()
+        for node in self.context.named(names):
+            self._ended(node, left.get(node.name, ""))
+
+    def _ended(self, node: NodeState, left: str) -> None:
+        if not left and self._is_changed(node, self._progress()):
+            self._done(node.name)
+        elif node.in_pool(self.clock.now()):
+            if not self.control.cancelled.is_set():
+                self._give_up(node.name, left or "its change was not begun")
+        elif left or node.stopped_at is not None:
+            self._failed(node, left or node.cause)
+        elif not self.control.cancelled.is_set():
+            self._failed(node, f"it is {node.stage.value}, and its steps did not go on")
+
+    def _done(self, name: str) -> None:
+        """Give the node back, then write that it is done."""
+        seen = self.lender.occupancy().get(name)
+        stuck = self.lender.give_back([name]).get(name, "") if seen is not None and seen.ours else ""
+        if stuck:
+            self._stuck(name, stuck)
+        self._turn(name, Turn.DONE, f"not given back to the scheduler: {stuck}" if stuck else "")
+
+    def _failed(self, node: NodeState, why: str) -> None:
+        """Leave the node out of work, with the check that failed as the reason of its drain."""
+        check = node.findings[0].check if node.findings else "maintain"
+        self.lender.relabel(node.name, f"{check}:{node.last_seq}")
+        self._turn(node.name, Turn.FAILED, why)
+
+    def _turn(self, name: str, to: Turn, text: str = "") -> None:
+        payload = MaintenanceTurn(node=name, to=to, text=text)
+        self.journal.append([NewEvent(Stream.MAINTENANCE, self.plan.name, payload)])
+        failure = Failure(kind="maintenance", message=text) if to is Turn.FAILED else None
+        words = f"{to.value}: {text}" if text and failure is None else to.value
+        self.control.on_event(Event(node=name, text=words, failure=failure))
+
+
+def was_changed(journal: Journal, node: NodeId, runs: Collection[str]) -> bool:
+    """Return whether a run of the plan configured the node last, and it became gold by that.
+
+    A node that another run configured meanwhile has the site's values, not the plan's.
+    """
+    configured, changed = "", False
+    for event in journal.history(Stream.NODE, node):
+        if isinstance(event.payload, StageAdvanced):
+            if event.payload.to is Stage.CONFIGURED:
+                configured = event.run
+            elif event.payload.to is Stage.GOLD:
+                changed = configured in runs
+    return changed

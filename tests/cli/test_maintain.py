@@ -1,0 +1,172 @@
+"""`clusterctl maintain` as an operator meets it: plans with errors, previews, what is half done, pausing and ending."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from clusterctl.fleet.event import NewEvent, Stream
+from clusterctl.fleet.payloads.maintenance import MaintenanceTurn, Turn
+from clusterctl.operations.context import open_site
+from clusterctl_cli.main import cli
+from tests.cli.nights import write
+
+PLAN = """\
+name: exporter-9101
+reason: the exporters' port
+change:
+  variables: {node_exporter_listen_address: "0.0.0.0:9101"}
+waves: {canary: 2, by: nodes, size: 1}
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """Four gold nodes; no host of them answers."""
+    return write(tmp_path)
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    file = tmp_path / "plan.yml"
+    file.write_text(PLAN)
+    return file
+
+
+def maintain(site: Path, *words: str | Path) -> Result:
+    return CliRunner().invoke(cli, ["maintain", *map(str, words), "--site", str(site)], standalone_mode=False)
+
+
+def refused(site: Path, file: Path, text: str) -> str:
+    file.write_text(text)
+    done = maintain(site, file, "--dry-run")
+    assert done.exception is not None
+    return str(done.exception)
+
+
+def test_each_wrong_field_has_its_line(site: Path, plan: Path) -> None:
+    """All problems at once: file, line, field."""
+    error = refused(site, plan, PLAN.replace("by: nodes", "by: shelf") + "stop_percnt: 3\n")
+    assert f"{plan}:5 waves.by: must be 'rack', 'pod', 'percent' or 'nodes', found 'shelf'" in error
+    assert f"{plan}:6 stop_percnt: there is no such field" in error
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (PLAN.replace("listen_address", "listen_adress"), "4 change.variables.node_exporter_listen_adress: no role"),
+        (PLAN + "suite: nope\n", "6 suite: no suite is called 'nope'"),
+        (PLAN + "nodes: [x*]\n", "6 nodes.0: no node of the site is called 'x*'"),
+        (PLAN + "rollback: {variables: {hostname: a}}\n", "6 rollback.variables.hostname: hostname is not changed"),
+        (
+            PLAN.replace("change:\n", "change:\n  settings: true\n"),
+            "change.settings: no SKU of the site has a baseline",
+        ),
+        (PLAN.replace("change:\n", "change:\n  roles: [nvidia_driver]\n"), "requires nvidia_repository_url"),
+        (PLAN.replace("by: nodes, size: 1", "by: percent, size: 101"), "5 waves.size: must be 100 at most"),
+        (PLAN.replace("by: nodes", "by: pod"), "by: pod and pods go together"),
+        (PLAN.replace('  variables: {node_exporter_listen_address: "0.0.0.0:9101"}', "  settings: false"), "give what"),
+    ],
+)
+def test_a_plan_is_checked_against_the_site_and_the_roles(site: Path, plan: Path, text: str, wanted: str) -> None:
+    """Before anything is drained."""
+    assert wanted in refused(site, plan, text)
+
+
+def test_a_dry_run_prints_the_waves_and_changes_nothing(site: Path, plan: Path) -> None:
+    """Canaries, waves, the expected time, and what site.yml lacks."""
+    done = maintain(site, "--dry-run", plan)
+    assert done.return_value == 0, done.exception
+    lines = done.stdout.splitlines()
+    assert "n1: canary: node_exporter_listen_address = 0.0.0.0:9101" in lines
+    assert "n4: wave 2: node_exporter_listen_address = 0.0.0.0:9101" in lines
+    assert lines[0] == "expected time: unknown, no node has had these steps yet"
+    assert "site.yml does not have node_exporter_listen_address" in done.stderr
+    document = json.loads(maintain(site, plan, "--dry-run", "--json").stdout)
+    assert document["dry_run"] is True
+    assert document["expected"]["unknown"] == ["configure", "cable", "burnin", "admit"]
+    assert maintain(site, "status").stdout.startswith("No plan has begun.")
+
+
+def test_a_node_that_is_not_gold_has_no_turn(site: Path, plan: Path) -> None:
+    """It is named with the reason."""
+    CliRunner().invoke(cli, ["hold", "n3", "--reason", "loose fan", "--yes", "--site", str(site)])
+    done = maintain(site, plan, "--dry-run")
+    assert "left alone: n3: it is held by" in done.stdout
+    assert "n4: wave 1: " in done.stdout
+
+
+def test_a_plan_halts_where_its_canaries_fail_and_is_one_line(site: Path, plan: Path) -> None:
+    """No host answers: both canaries are out of the pool, and no other node was touched."""
+    done = maintain(site, plan, "--yes")
+    assert done.return_value == 1
+    status = maintain(site, "status").stdout
+    assert "exporter-9101" in status
+    assert "halted: 0 of 4 nodes done, 2 failed (the canary n1 failed: " in status
+    (one,) = json.loads(maintain(site, "status", "exporter-9101", "--json").stdout)["plans"]
+    assert [(node["name"], node["wave"], node["state"]) for node in one["nodes"]] == [
+        ("n1", "canary", "failed"),
+        ("n2", "canary", "failed"),
+        ("n3", "wave 1", "waiting"),
+        ("n4", "wave 2", "waiting"),
+    ]
+    assert {node["name"] for node in json.loads((site / "gold.json").read_text())["gold"]} == {"n3", "n4"}
+    assert "maintenance: exporter-9101 is halted: 0 of 4 nodes done" in _nodes(site)
+    assert "n1: canary: " in maintain(site, "resume", "exporter-9101", "--dry-run").stdout
+
+
+def _nodes(site: Path) -> str:
+    return CliRunner().invoke(cli, ["nodes", "--site", str(site)], standalone_mode=False).stdout
+
+
+def test_another_plan_of_the_same_name_is_refused(site: Path, plan: Path) -> None:
+    """What is half done is never half of something else."""
+    maintain(site, plan, "--yes")
+    assert "began with another content" in refused(site, plan, PLAN + "stop_percent: 50\n")
+
+
+def test_a_plan_that_is_stopped_gives_its_waiting_nodes_back_and_never_goes_on(site: Path, plan: Path) -> None:
+    """Its run was killed while a node's jobs still ran; a second stop has nothing to do."""
+    maintain(site, plan, "--yes")
+    journal = open_site(site).journal
+    journal.append([NewEvent(Stream.MAINTENANCE, "exporter-9101", MaintenanceTurn(node="n3", to=Turn.DRAINING))])
+    journal.close()
+    done = maintain(site, "stop", "exporter-9101", "--reason", "not now", "--yes")
+    assert done.return_value == 0, done.exception
+    assert "its nodes are given back" in done.stdout
+    assert "stopped: 0 of 4 nodes done, 2 failed (not now)" in maintain(site, "status").stdout
+    assert "it was stopped for good" in str(maintain(site, "resume", "exporter-9101").exception)
+    assert "the plan is stopped" in str(maintain(site, "pause", "exporter-9101", "--yes").exception)
+
+
+def test_a_roll_back_takes_the_nodes_that_were_touched(site: Path, plan: Path) -> None:
+    """In the plan's own waves; BIOS settings have none."""
+    maintain(site, plan, "--yes")
+    done = maintain(site, "rollback", "exporter-9101", "--dry-run")
+    assert [line for line in done.stdout.splitlines() if line.startswith("n")] == [
+        "n1: canary: roll back",
+        "n2: canary: roll back",
+    ]
+    assert maintain(site, "rollback", "exporter-9101", "--yes").return_value == 1
+    assert "it is being rolled back, or was" in str(maintain(site, plan, "--dry-run").exception)
+
+
+def test_a_misspelt_command_is_not_taken_for_a_plan(site: Path) -> None:
+    """It gets a suggestion."""
+    error = maintain(site, "puase", "exporter-9101").exception
+    assert "there is no command 'puase'" in str(error)
+    assert "did you mean pause?" in str(error)
+
+
+def test_a_detached_run_of_a_plan_is_repeatable(site: Path, plan: Path) -> None:
+    """The plan is kept in the order itself: the file may be gone."""
+    done = maintain(site, plan, "--yes", "--detach", "--json")
+    assert done.return_value == 0, done.exception
+    run = json.loads(done.stdout)["name"]
+    plan.unlink()
+    watched = CliRunner().invoke(cli, ["runs", "show", run, "--watch", "--site", str(site)], standalone_mode=False)
+    assert watched.return_value == 1
+    assert "halted: 0 of 4 nodes done" in maintain(site, "status").stdout
