@@ -17,7 +17,7 @@ from clusterctl_burnin.hunting.deal import mixed
 from clusterctl_burnin.hunting.model import Group, Rules
 
 MOST_ROUNDS = 40
-"""The most wide rounds of a hunt: with more than some 1,200 hosts in groups of 64 some pairs are left out."""
+"""The most wide rounds of a hunt: with more than 2,048 hosts in groups of 64 some pairs are in none together."""
 
 _POLYNOMIALS = {2: 0b111, 3: 0b1011, 4: 0b10011, 5: 0b100101, 6: 0b1000011, 7: 0b10000011}
 """Irreducible polynomials over GF(2) by degree, which make the fields of 4 to 128 elements."""

@@ -55,7 +55,7 @@ SUSPICIOUS = (
 an operator must look at it.
 """
 NEEDED = (
-    r"^%side%(?:nvme\d* |mlx[45]_core |%hba%\b|EDAC MC|mce: |pcieport |md/raid|device-mapper: (?:raid|multipath)|%nic% %pci%|AMD-Vi: |arm-smmu)",
+    r"^%side%(?:nvme\d* |mlx[45]_(?:core|ib)\b|infiniband |hfi1 |irdma\b|bnxt_re\b|cxl\w* |nvidia-uvm\b|%hba%\b|EDAC MC|mce: |pcieport |md/raid|device-mapper: (?:raid|multipath)|%nic% %pci%|AMD-Vi: |arm-smmu|BUG\b)",
 )
 """A message at level err of a driver of a part that training needs, which no rule and no table knows: an operator must
 look.
