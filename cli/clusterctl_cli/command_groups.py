@@ -56,7 +56,9 @@ SECTIONS: Mapping[str, CommandTable] = {
         "sku": ("sku:sku", "Write SKU files from machines; calibrate limits."),
         "retire": ("decisions:retire", "Retire a node; with --wipe, erase its drives first."),
     },
-    "Fabric": {},
+    "Fabric": {
+        "fabric": ("fabric:fabric", "Watch the fabric: bad links out of use until repaired."),
+    },
     "Decisions": {
         "hold": ("decisions:hold", "Keep every step off nodes until they are released."),
         "release": ("decisions:release", "Lift a hold; send repaired nodes back to a step."),
@@ -117,6 +119,10 @@ CABLE: CommandTable = {
     "enable": ("cable_enable:enable", "Bring repaired links back into use, once proven."),
 }
 """In the order of their use."""
+FABRIC: CommandTable = {
+    "watch": ("fabric:watch", "Judge links; disable bad ones, bring repaired ones back."),
+    "repaired": ("fabric:repaired", "Report that disabled links are repaired."),
+}
 JOB: CommandTable = {
     "run": ("job_run:run", "Submit a script on the healthiest nodes, supervised."),
     "watch": ("job_run:watch", "Follow a supervised run; start it again after failures."),
@@ -157,7 +163,8 @@ NOTIFY: CommandTable = {
 
 SUBCOMMANDS: Mapping[str, Mapping[str, str]] = {
     "In service": {"burnin nightly": BURNIN["nightly"][1]},
-    "Fabric": {f"cable {name}": text for name, (_, text) in CABLE.items()},
+    "Fabric": {f"cable {name}": text for name, (_, text) in CABLE.items()}
+    | {f"fabric {name}": text for name, (_, text) in FABRIC.items()},
 }
 """Section of `clusterctl --help` → commands of other commands that are listed there, too, with their one-line help."""
 

@@ -64,6 +64,8 @@ UNASKED = {
     "image build": "adds an image; the one before is kept",
     "notify send": "sends what the site's routes order",
     "tickets sync": "creates the tickets that the site's section orders",
+    "fabric watch": "disables what the site's section orders, and nothing without it",
+    "fabric repaired": "records what an operator reports",
     "notify test": "sends a message that is marked as a test",
     "runs execute": "carries out a run that is approved",
 }

@@ -17,7 +17,7 @@ from clusterctl.edges.resources import resource
 from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind
-from clusterctl.fleet.node import Inventory, Serial
+from clusterctl.fleet.node import Inventory, Serial, Stage, Step
 from clusterctl.operations import site_adapters
 from clusterctl.operations.context import open_site
 from clusterctl_lab.firmware import Component, Firmware
@@ -226,3 +226,31 @@ def test_one_that_another_run_holds(place: Place) -> None:
     assert (code, reported["nodes"]) == (1, [])
     assert "n1" in reported["skipped"]
     assert place.of("n1").bmc.firmware == "7.00.30.00"
+
+
+def test_a_rolling_change_brings_gold_machines_to_their_baseline(place: Place, tmp_path: Path) -> None:
+    """Under a hold that ends with the order to prove them again; gone on after its hosts did not answer, nothing is
+    flashed or booted twice.
+    """
+    journal = open_site(place.site).journal
+    for name in ("n1", "n2"):
+        journal.append(advances(f"id-{name}", "gold", Stage.DISCOVERED))
+    journal.close()
+    with (place.site / "site.yml").open("a") as file:
+        file.write('scheduler: {kind: list, nodes: ["n*"]}\n')
+    plan = tmp_path / "plan.yml"
+    plan.write_text("name: bios-2.4\nreason: ticket 7\nchange: {settings: true}\nnodes: [n1, n2]\n")
+    done = run(place.site, "maintain", str(plan), "--yes")
+    assert done.return_value == 1
+    assert place.right("n1")
+    assert place.right("n2")
+    assert not place.right("n3")
+    state = open_site(place.site).node("n1")
+    assert (state.stage, state.stopped_at, state.hold) == (Stage.INSTALLED, Step.CONFIGURE, None)
+    assert state.revalidation is not None
+    assert state.revalidation.reason == "maintain bios-2.4: ticket 7"
+    assert "halted: 0 of 2 nodes done, 2 failed" in run(place.site, "maintain", "status").stdout
+    assert run(place.site, "maintain", "resume", "bios-2.4", "--yes").return_value == 1
+    assert {place.lab.world.states[place.of(name).name].boots for name in ("n1", "n2")} == {1}
+    with pytest.raises(UsageError, match="BIOS settings and firmware have no roll back"):
+        run(place.site, "maintain", "rollback", "bios-2.4", "--yes")

@@ -247,6 +247,7 @@ class Rig:
         fails: Collection[str] = (),
         plan: MaintenancePlan = PLAN,
         control: Control | None = None,
+        claim: Claim | None = None,
     ) -> Life:
         """Run the plan until its end, or until it is killed at that boundary; return how far it lived."""
         life = Life(until)
@@ -265,6 +266,7 @@ class Rig:
                 control=control or Control(),
                 clock=self.clock,
                 timer=timer,
+                claim=claim,
             ).run()
         except Killed:
             pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -10,17 +11,20 @@ import pytest
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.decisions import maintain
+from clusterctl.fleet.errors import ClaimLostError, EdgeError
 from clusterctl.fleet.event import NewEvent, Stream, node_event
 from clusterctl.fleet.finding import Verdict
-from clusterctl.fleet.node import Stage
+from clusterctl.fleet.node import NodeId, Stage
 from clusterctl.fleet.payloads.decisions import NodeReleased
-from clusterctl.fleet.payloads.maintenance import MaintenanceTurn, PlanStage, Turn
+from clusterctl.fleet.payloads.maintenance import MaintenanceOrdered, MaintenanceTurn, PlanStage, Turn
 from clusterctl.fleet.payloads.node import StageAdvanced
 from clusterctl.operations.context import open_site
 from clusterctl.operations.maintenance_rollout import moved
 from clusterctl.operations.operation import Control
-from clusterctl.ports.scheduler import PREFIX
-from tests.operations.maintenance import NAMES, PLAN, Cluster, Rig, template
+from clusterctl.operations.serial import to_data
+from clusterctl.ports import Deadline
+from clusterctl.ports.scheduler import PREFIX, Draining
+from tests.operations.maintenance import NAMES, PLAN, WAVES, Cluster, Rig, template
 
 DRAINED = f"{PREFIX}maintain:{PLAN.name}"
 
@@ -186,6 +190,46 @@ def test_a_node_that_another_run_configured_meanwhile_is_changed_again(rig: Rig)
     rig.run()
     assert rig.orders()["n1"] == 2
     assert rig.progress().line() == "done: 6 of 6 nodes done"
+
+
+def test_a_roll_back_goes_over_the_changed_nodes_again(rig: Rig) -> None:
+    """In the same waves, each drained and proven as before."""
+    rig.run()
+    back = MaintenanceOrdered(plan=to_data(PLAN), waves=WAVES, skipped={}, back=True)
+    rig.append([NewEvent(Stream.MAINTENANCE, PLAN.name, back)])
+    rig.run()
+    assert rig.progress().line() == "done: 6 of 6 nodes rolled back"
+    assert rig.orders() == dict.fromkeys(NAMES, 2)
+    assert rig.cluster.drains == {}
+
+
+def test_a_scheduler_that_does_not_answer_for_a_while_is_asked_again(rig: Rig) -> None:
+    """The plan waits; the same drains go on afterwards."""
+    drain, troubles = rig.cluster.drain, iter(range(3))
+
+    def troubled(nodes: Sequence[str], reason: str, deadline: Deadline) -> Draining:
+        if next(troubles, None) is not None:
+            raise EdgeError("slurmctld does not answer", where="sinfo")
+        return drain(nodes, reason, deadline)
+
+    rig.cluster.drain = troubled  # type: ignore[method-assign]
+    rig.run()
+    assert rig.progress().line() == "done: 6 of 6 nodes done"
+    assert rig.orders() == dict.fromkeys(NAMES, 1)
+
+
+def test_a_run_that_has_lost_its_plan_writes_nothing_more(rig: Rig) -> None:
+    """Another run has the claim: the first one ends, and gives back none of the other's nodes."""
+    context = open_site(rig.site)
+    subject = NodeId(f"maintain:{PLAN.name}")
+    first = context.journal.claim([subject], "r1").granted[subject]
+    context.journal.release([first])
+    rig.cluster.drains["n1"] = DRAINED
+    with pytest.raises(ClaimLostError):
+        rig.run(claim=first)
+    assert rig.progress().runs == frozenset()
+    assert rig.cluster.drains == {"n1": DRAINED}
+    context.journal.close()
 
 
 SMALL = (("n1", "n2"), ("n3",))

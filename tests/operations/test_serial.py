@@ -19,7 +19,9 @@ from clusterctl import operations
 from clusterctl.operations.serial import from_data, to_data
 
 WORKING = {
+    "BadLink",
     "Control",  # callbacks
+    "DisablePlan",
     "Feature",
     "FleetMetrics",
     "FleetSnapshot",

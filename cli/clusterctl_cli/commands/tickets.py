@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,10 +12,31 @@ from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import site_option
 from clusterctl_cli.text import echo
 
+if TYPE_CHECKING:
+    from clusterctl.fleet.state import NodeState
+    from clusterctl.operations.context import SiteContext
+    from clusterctl.operations.tickets import Sheet
+
 
 @click.group(cls=LazyGroup, table=TICKETS)
 def tickets() -> None:
     """Create and update tickets of incidents in the site's ticket system (docs/how-to/tickets.md)."""
+
+
+def sheet_of(context: SiteContext) -> Sheet:
+    """Return the function that renders the vendor's sheet of a node, which tickets get as an attachment."""
+    from clusterctl.operations.operation import current_time
+    from clusterctl.operations.reports import node_case
+    from clusterctl_cli.fleet_report.plain_text import case_markdown
+    from clusterctl_cli.text import markdown
+
+    settings = context.site.settings
+
+    def sheet(node: NodeState) -> str:
+        case = node_case(context, node)
+        return markdown(case_markdown(case, settings.name, current_time(), simulated=settings.simulated))
+
+    return sheet
 
 
 @click.command()
@@ -26,26 +48,15 @@ def sync(*, folder: Path, as_json: bool) -> int:
     A closed ticket offers the command that releases its nodes; nothing is released by itself. Exit code 1: the ticket
     system did not do what was asked, which is tried again later.
     """
-    from clusterctl.fleet.state import NodeState
     from clusterctl.operations import tickets as operation
-    from clusterctl.operations.operation import current_time
-    from clusterctl.operations.reports import node_case
     from clusterctl_cli.approval import logged
     from clusterctl_cli.context import open_context
-    from clusterctl_cli.fleet_report.plain_text import case_markdown
     from clusterctl_cli.formats import print_document
     from clusterctl_cli.render_incidents import tickets_json, tickets_text
-    from clusterctl_cli.text import markdown
 
     context = open_context(folder)
-    settings = context.site.settings
-
-    def sheet(node: NodeState) -> str:
-        case = node_case(context, node)
-        return markdown(case_markdown(case, settings.name, current_time(), simulated=settings.simulated))
-
     with logged(context) as log:
-        result = operation.run(context, sheet)
+        result = operation.run(context, sheet_of(context))
     if as_json:
         print_document(tickets_json(result))
     else:

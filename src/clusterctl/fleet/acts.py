@@ -111,10 +111,22 @@ class PowerDetails(Details):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortDetails(Details):
-    """`label`: the port's name. `gbps`: the rate of its link until then, in Gb/s; 0 where it is not known."""
+    """What a disabled port is, for its repair.
+
+    label   the port's name
+    gbps    the rate of its link until then, in Gb/s; 0 where it is not known
+    peer    the name of the port at the other end
+    rack    where the work begins
+    serial  of the cable or its ends, where known
+    repair  what is to be done
+    """
 
     label: str
     gbps: float
+    peer: str = ""
+    rack: str = ""
+    serial: str = ""
+    repair: str = ""
 
 
 AnyDetails = ImageDetails | PasswordDetails | RebootDetails | FlashDetails | BiosDetails | PowerDetails | PortDetails

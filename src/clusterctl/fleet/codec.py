@@ -24,9 +24,9 @@ _ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
 @functools.cache
 def payload_types() -> Mapping[Kind, type[Payload]]:
     """Return the payload type of each kind of event. They are imported here: what only reads states starts sooner."""
-    from clusterctl.fleet.payloads import decisions, hardware, incidents, jobs, maintenance, node, rma, runs
+    from clusterctl.fleet.payloads import decisions, fabric, hardware, incidents, jobs, maintenance, node, rma, runs
 
-    modules = (node, decisions, hardware, runs, incidents, jobs, rma, maintenance)
+    modules = (node, decisions, hardware, runs, incidents, jobs, rma, fabric, maintenance)
     return {payload.kind: payload for module in modules for payload in module.PAYLOADS}
 
 

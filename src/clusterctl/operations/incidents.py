@@ -27,12 +27,15 @@ from clusterctl.fleet.incidents.signals import (
     fault_signals,
     link_signals,
     trouble_signals,
+    watched_links,
 )
 from clusterctl.fleet.node import NodeId, Stage
 from clusterctl.fleet.payloads.hardware import FabricFaultSeen, FabricLinksJudged
 from clusterctl.fleet.state import NodeSummary
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.site_facts import free_space
+from clusterctl.site.ufm import WatchSettings
+from clusterctl.steps.cable.isolation import ports_out
 from clusterctl.steps.executor.lease import sole_claim
 
 CLAIM = NodeId("incidents")
@@ -156,8 +159,10 @@ def _signals(
     context: SiteContext, summaries: Sequence[NodeSummary], faults: Sequence[str], now: datetime
 ) -> Iterator[Signal]:
     journal = context.journal
-    judged = _last_judgement(context)
-    if judged is not None and isinstance(judged.payload, FabricLinksJudged):
+    judged, out = _last_judgement(context), ports_out(journal)
+    if acts_on_links(context.site.settings.fabric.watch):
+        yield from watched_links(judged, out)
+    elif judged is not None and isinstance(judged.payload, FabricLinksJudged):
         yield from link_signals(judged, judged.payload)
     seen = list(journal.latest(Stream.FABRIC, Kind.FABRIC_FAULT_SEEN))
     anchors = {
@@ -165,11 +170,18 @@ def _signals(
         for event in seen
         if isinstance(event.payload, FabricFaultSeen) and event.payload.fault is not None
     }
-    yield from fault_signals(context.faults(), anchors, frozenset(faults))
+    own = [{one.label, one.place.peer} for one in out]
+    others = [fault for fault in context.faults() if not any(set(fault.subjects) <= ends for ends in own)]
+    yield from fault_signals(others, anchors, frozenset(faults))
     nights = _nights(context, now)
     if nights is not None:
         yield from nights.signals({node.name: node for node in summaries})
     yield from alert_signals(journal.latest(Stream.ALERT, Kind.ALERT_RECEIVED))
+
+
+def acts_on_links(watch: WatchSettings | None) -> bool:
+    """Return whether the site's watch of the fabric disables bad links: each has an incident of its own then."""
+    return watch is not None and watch.act
 
 
 def _last_judgement(context: SiteContext) -> Event | None:

@@ -20,9 +20,8 @@ from clusterctl.cabling.isolation import Cut, CutPlan, Isolation, Pair, Refusal,
 from clusterctl.cabling.mass_failure import mass_failure
 from clusterctl.edges.site.contents import wiring_plan
 from clusterctl.fleet.errors import EdgeError, UsageError
-from clusterctl.fleet.event import Stream
 from clusterctl.fleet.fabric.limits import FabricLimits
-from clusterctl.fleet.fabric.port_acts import CLAIM, DisabledPort, disabled_ports
+from clusterctl.fleet.fabric.port_acts import CLAIM, DisabledPort, RepairPlace
 from clusterctl.fleet.fabric.telemetry import Telemetry
 from clusterctl.fleet.fabric.topology import Fabric, Link, PortId
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName
@@ -36,7 +35,7 @@ from clusterctl.operations.documents import content
 from clusterctl.operations.fabric_files import fabric_in, limits_named, most_broken_percent
 from clusterctl.operations.operation import Control, Effect, Event, Failure, Outcome, Preview, Result
 from clusterctl.ports import Claim, Deadline
-from clusterctl.steps.cable.isolation import Isolator
+from clusterctl.steps.cable.isolation import Isolator, ports_out
 from clusterctl.steps.executor.lease import sole_claim
 
 _SLACK = 1.01
@@ -86,20 +85,21 @@ class DisableResult(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class _BadLink:
-    """A link that is to go out of use: why, and its repair."""
+class BadLink:
+    """A link that is to go out of use: why, its repair, and the serial of its cable where that is known."""
 
     link: Link
     why: str
     repair: str
+    serial: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class _DisablePlan:
+class DisablePlan:
     """What is going to be done: `unfinished` ports, which a stopped run had begun to disable, then the cuts."""
 
     cuts: CutPlan
-    bad: Mapping[PortId, tuple[_BadLink, Link]]
+    bad: Mapping[PortId, tuple[BadLink, Link]]
     labels: FabricLabels
     unfinished: tuple[DisabledPort, ...]
 
@@ -124,7 +124,14 @@ class _DisablePlan:
 
     def out(self, cut: Cut) -> DisabledPort:
         bad, link = self.bad[cut.port]
-        return DisabledPort(cut.port, cut.peer, self.labels.plain(cut.port), bad.why, sure=False, gbps=link.gbps)
+        place = RepairPlace(
+            peer=self.labels.plain(cut.peer),
+            rack=self.labels.rack(cut.port, cut.peer),
+            serial=bad.serial,
+            repair=bad.repair,
+        )
+        label = self.labels.plain(cut.port)
+        return DisabledPort(cut.port, cut.peer, label, bad.why, sure=False, gbps=link.gbps, place=place)
 
     def repair_request(self, cut: Cut) -> dict[str, str]:
         bad, _ = self.bad[cut.port]
@@ -166,9 +173,9 @@ def run_disable(context: SiteContext, request: DisableRequest, control: Control)
     with closing(context.adapters()) as adapters, sole_claim(context.journal, CLAIM, context.run) as claim:
         plan = _disable_plan(context, adapters, request, deadline)
         control.require(plan.preview())
-        isolator = _isolator(context, adapters, claim)
+        isolator = port_isolator(context, adapters, claim)
         outcomes = []
-        for outcome in _disable(isolator, plan, deadline):
+        for outcome in carry_out(isolator, plan, deadline):
             control.on_event(Event(node=outcome.node, text=outcome.text, failure=outcome.failure))
             outcomes.append(outcome)
     return DisableResult(
@@ -181,7 +188,8 @@ def run_disable(context: SiteContext, request: DisableRequest, control: Control)
     )
 
 
-def _disable(isolator: Isolator, plan: _DisablePlan, deadline: Deadline) -> Iterator[Outcome]:
+def carry_out(isolator: Isolator, plan: DisablePlan, deadline: Deadline) -> Iterator[Outcome]:
+    """Disable the ports, after those that a stopped run had begun to disable; yield what became of each."""
     requests: list[tuple[DisabledPort, dict[str, str]]] = [(one, {}) for one in plan.unfinished]
     requests += [(plan.out(cut), plan.repair_request(cut)) for cut in plan.ordered]
     for out, values in requests:
@@ -194,21 +202,25 @@ def _disable(isolator: Isolator, plan: _DisablePlan, deadline: Deadline) -> Iter
             yield Outcome(node=out.label, text=text, values=values)
 
 
-def _disable_plan(
-    context: SiteContext, adapters: Adapters, request: DisableRequest, deadline: Deadline
-) -> _DisablePlan:
-    """Return the plan by the fabric as it is now. Ports that are out count as out, whatever they show."""
-    wiring, judged = wiring_plan(context.site), fabric_in(request.fabric)
-    labels = fabric_labels(judged, wiring)
+def _disable_plan(context: SiteContext, adapters: Adapters, request: DisableRequest, deadline: Deadline) -> DisablePlan:
+    """Return the plan by the fabric as it is now."""
+    judged = fabric_in(request.fabric)
+    labels = fabric_labels(judged, wiring_plan(context.site))
     wanted = _bad_links(request, judged, labels)
-    out = disabled_ports(context.journal.latest(Stream.FABRIC))
     seen = parse_ibnetdiscover(adapters.fabric.ibnetdiscover(deadline).value, file="ibnetdiscover")
+    return plan_disable(context, seen, wanted, labels)
+
+
+def plan_disable(context: SiteContext, seen: Fabric, wanted: Iterable[BadLink], labels: FabricLabels) -> DisablePlan:
+    """Return the plan by the fabric as it was just seen. Ports that are out count as out, whatever they show."""
+    wiring = wiring_plan(context.site)
+    out = ports_out(context.journal)
     known = {one.port for one in out}
     fabric = _without_ports(seen, known)
     by_link = _by_live_link(wanted, fabric)
     wishes = [link for link in by_link if known.isdisjoint((link.a, link.b))]
     cut = tuple(Cut(one.port, one.peer) for one in out)
-    return _DisablePlan(
+    return DisablePlan(
         cuts=plan_cuts(fabric, wishes, Isolation(cut, _twins(wiring.cables, wiring.hosts, labels))),
         bad={end: (bad, link) for link, bad in by_link.items() for end in (link.a, link.b)},
         labels=labels,
@@ -216,7 +228,7 @@ def _disable_plan(
     )
 
 
-def _by_live_link(wanted: Iterable[_BadLink], fabric: Fabric) -> dict[Link, _BadLink]:
+def _by_live_link(wanted: Iterable[BadLink], fabric: Fabric) -> dict[Link, BadLink]:
     """Return the bad links by the link that is between the same ports now; by themselves where there is none."""
     now = {frozenset((link.a, link.b)): link for link in fabric.cables()}
     return {now.get(frozenset((bad.link.a, bad.link.b)), bad.link): bad for bad in wanted}
@@ -228,11 +240,11 @@ def _without_ports(fabric: Fabric, ports: Collection[PortId]) -> Fabric:
     return Fabric(fabric.devices, links)
 
 
-def _bad_links(request: DisableRequest, judged: Fabric, labels: FabricLabels) -> tuple[_BadLink, ...]:
+def _bad_links(request: DisableRequest, judged: Fabric, labels: FabricLabels) -> tuple[BadLink, ...]:
     """Return the named links, then those of the findings. Raises `UsageError` where the cause is a common one."""
     links = {labels.name(end): link for link in judged.cables() for end in (link.a, link.b)}
     repair = "check the cable and both its ends"
-    named = [_BadLink(_link_at(port, links), request.reason, repair) for port in request.ports]
+    named = [BadLink(_link_at(port, links), request.reason, repair) for port in request.ports]
     if request.findings is None:
         if not named:
             raise UsageError("name what to disable", where="--from, --port", remedy="give findings, or ports")
@@ -255,13 +267,13 @@ def _link_at(text: str, links: Mapping[PortName, Link]) -> Link:
     return links[name]
 
 
-def _failed_links(found: Findings, links: Mapping[PortName, Link]) -> Iterator[_BadLink]:
+def _failed_links(found: Findings, links: Mapping[PortName, Link]) -> Iterator[BadLink]:
     """Yield the link of each finding that fails and is about one link that is up."""
     for finding in found.findings:
         ends = [PortName(port.device, port.port) for port in finding.ports]
         link = links.get(ends[0]) if finding.verdict == "fail" and len(ends) == 2 else None
         if link is not None and link is links.get(ends[1]):
-            yield _BadLink(link, f"{finding.kind}: {finding.cause}", finding.action)
+            yield BadLink(link, f"{finding.kind}: {finding.cause}", finding.action)
 
 
 def _twins(cables: tuple[PlannedCable, ...], hosts: Collection[str], labels: FabricLabels) -> dict[Pair, int]:
@@ -282,7 +294,7 @@ def run_enable(context: SiteContext, request: EnableRequest, control: Control) -
     with closing(context.adapters()) as adapters, sole_claim(context.journal, CLAIM, context.run) as claim:
         ports = _disabled_ports(context, request)
         control.require(_enable_preview(ports))
-        proof = _Proof(context, adapters, _isolator(context, adapters, claim), limits, control)
+        proof = _Proof(context, adapters, port_isolator(context, adapters, claim), limits, control)
         outcomes = []
         for outcome in proof.enable(ports, deadline):
             control.on_event(Event(node=outcome.node, text=outcome.text, failure=outcome.failure))
@@ -296,7 +308,7 @@ def _enable_preview(ports: Sequence[DisabledPort]) -> Preview:
 
 
 def _disabled_ports(context: SiteContext, request: EnableRequest) -> tuple[DisabledPort, ...]:
-    out = {one.label: one for one in disabled_ports(context.journal.latest(Stream.FABRIC))}
+    out = {one.label: one for one in ports_out(context.journal)}
     if not request.ports:
         return tuple(out.values())
     wanted = [f"{device} port {port}" for device, _, port in (text.rpartition(":") for text in request.ports)]
@@ -392,7 +404,7 @@ def _judged(alone: Fabric, before: Observed[str], after: Observed[str], limits: 
     return judge_health(alone, Window(first, last, seconds, limits), fabric_labels(alone))
 
 
-def _isolator(context: SiteContext, adapters: Adapters, claim: Claim) -> Isolator:
+def port_isolator(context: SiteContext, adapters: Adapters, claim: Claim) -> Isolator:
     return Isolator(adapters.fabric, adapters.fabric_ports, context.journal, claim)
 
 

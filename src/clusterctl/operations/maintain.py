@@ -110,7 +110,8 @@ def run(context: SiteContext, request: MaintainRequest, control: Control) -> Res
             scheduler = require_scheduler(site, adapters.scheduler)
             lender = PartnerLender(changing, scheduler, f"{MAINTAIN}:{plan.name}")
             changer = NodeChanger(context=changing, adapters=adapters, plan=plan, control=control, back=request.back)
-            progress = Rollout(context=changing, lender=lender, changer=changer, plan=plan, control=control).run()
+            rollout = Rollout(context=changing, lender=lender, changer=changer, plan=plan, control=control, claim=claim)
+            progress = rollout.run()
     if not control.cancelled.is_set():
         notify.after_run(context)
     return result(progress, control)

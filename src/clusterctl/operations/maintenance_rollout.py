@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.decisions.maintain import is_begun, require_fit
-from clusterctl.fleet.errors import CancelledError, UsageError
-from clusterctl.fleet.event import NewEvent, Stream
+from clusterctl.fleet.errors import CancelledError, EdgeError, UsageError
+from clusterctl.fleet.event import NewEvent, Payload, Stream
 from clusterctl.fleet.maintenance.plan import MaintenancePlan
-from clusterctl.fleet.maintenance.progress import Progress, halt_reason
+from clusterctl.fleet.maintenance.progress import Progress, after, halt_reason
 from clusterctl.fleet.nightly.policy import TOGETHER
 from clusterctl.fleet.node import NodeId, Stage
 from clusterctl.fleet.payloads.maintenance import MaintenanceMoved, MaintenanceRun, MaintenanceTurn, PlanStage, Turn
@@ -28,12 +28,14 @@ from clusterctl.operations.context import SiteContext
 from clusterctl.operations.maintenance_status import found
 from clusterctl.operations.operation import Control, Event, Failure
 from clusterctl.operations.partners import MAINTAIN, PartnerLender
-from clusterctl.ports import Clock, Journal
+from clusterctl.ports import Claim, Clock, Journal
 from clusterctl.ports.deadline import SYSTEM_TIMER, Timer
 from clusterctl.ports.scheduler import PREFIX
 
 POLL_S = 15.0
 """Seconds between two looks at nodes whose jobs still run."""
+TROUBLES = 40
+"""So many times in a row the scheduler may not answer: ten minutes."""
 NO_PARTNER = "no idle gold node of its SKU is there to measure it with: give the plan more canaries, or larger waves"
 
 
@@ -76,9 +78,13 @@ def return_partners(lender: PartnerLender, progress: Progress) -> Mapping[str, s
     return lender.give_back([name for name, node in lender.occupancy().items() if node.reason.startswith(lent)])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Rollout:
-    """One run of a plan."""
+    """One run of a plan. `claim`: of the plan; without it nothing more is written.
+
+    The plan's events are read once, and again where an operator may have written some: a plan of thousands of nodes
+    has many.
+    """
 
     context: SiteContext
     lender: PartnerLender
@@ -87,6 +93,9 @@ class Rollout:
     control: Control
     clock: Clock = CLOCK
     timer: Timer = SYSTEM_TIMER
+    claim: Claim | None = None
+    _known: Progress | None = field(default=None, init=False)
+    _ids: dict[str, NodeId] = field(default_factory=dict, init=False)
 
     @property
     def journal(self) -> Journal:
@@ -94,20 +103,29 @@ class Rollout:
 
     def run(self) -> Progress:
         """Change wave after wave until all are done, too many nodes failed, or an operator stops it."""
-        self.journal.append([NewEvent(Stream.MAINTENANCE, self.plan.name, MaintenanceRun())])
+        self._write(MaintenanceRun())
         return_partners(self.lender, self._progress())
-        for wave in self._progress().waves:
+        for wave in self._read().waves:
             if not self._wave(wave):
                 break
-        progress = self._progress()
-        if progress.stage is PlanStage.RUNNING:
+        if self._read().stage is PlanStage.RUNNING:
             self._move(PlanStage.DONE)
         for name, why in let_go(self.journal, self.lender, self._progress()).items():
             self._stuck(name, why)
-        return self._progress()
+        return self._read()
 
     def _progress(self) -> Progress:
-        return found(self.context, self.plan.name)
+        return self._known if self._known is not None else self._read()
+
+    def _read(self) -> Progress:
+        """Return how far the plan came, as the journal has it now."""
+        self._known = found(self.context, self.plan.name)
+        return self._known
+
+    def _node(self, name: str) -> NodeState:
+        if name not in self._ids:
+            self._ids = {node.name: node.id for node in self.journal.summaries()}
+        return self.journal.state(self._ids[name])
 
     def _wave(self, wave: Sequence[str]) -> bool:
         """Change the nodes of one wave, each as soon as its jobs have ended; return whether the next one may begin."""
@@ -115,7 +133,7 @@ class Rollout:
             members = [name for name in wave if self._is_member(name)]
             if not members:
                 return True
-            ready, waiting = self._drain(members)
+            ready, waiting = self._patiently_drained(members)
             with self._partnered(ready, waiting) as (batch, partners):
                 if batch:
                     self._change(batch, partners)
@@ -125,7 +143,7 @@ class Rollout:
 
     def _goes_on(self) -> bool:
         """Return whether nodes may begin; writes down why not."""
-        progress = self._progress()
+        progress = self._read()
         if progress.stage is not PlanStage.RUNNING:
             return False
         if self.control.cancelled.is_set():
@@ -138,14 +156,19 @@ class Rollout:
         return True
 
     def _move(self, to: PlanStage, reason: str = "") -> None:
-        self.journal.append([moved(self.plan.name, to, reason)])
+        self._write(MaintenanceMoved(to=to, reason=reason))
+
+    def _write(self, payload: Payload) -> None:
+        events = self.journal.append([NewEvent(Stream.MAINTENANCE, self.plan.name, payload)], claim=self.claim)
+        for event in events:
+            self._known = after(self._progress(), event)
 
     def _is_member(self, name: str) -> bool:
         """Return whether the node's turn is still before it. A node that a killed run had changed ends here."""
         progress = self._progress()
         if not progress.is_open(name):
             return False
-        turn, node = progress.of(name).turn, self.context.node(name)
+        turn, node = progress.of(name).turn, self._node(name)
         if turn is Turn.FAILED and self._unfit(node):
             return False  # it stays failed until it is repaired
         if turn in (Turn.FAILED, Turn.CHANGING) and self._is_changed(node, progress):
@@ -167,13 +190,25 @@ class Rollout:
             return f"{error.message}; {error.remedy}"
         return ""
 
+    def _patiently_drained(self, members: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Return what `_drain` does; a scheduler that does not answer is asked again, `TROUBLES` times at most."""
+        for left in reversed(range(TROUBLES)):
+            try:
+                return self._drain(members)
+            except EdgeError as error:
+                if not left or self.control.cancelled.is_set():
+                    raise
+                self.control.on_event(Event(text=f"warning: the scheduler is asked again: {error}"))
+                self.timer.wait(self.control.cancelled, POLL_S)
+        return [], []
+
     def _drain(self, members: Sequence[str]) -> tuple[list[str], list[str]]:
         """Keep new jobs off the nodes; return those without jobs, and those whose jobs still run."""
         progress = self._progress()
         begun = [name for name in members if progress.of(name).turn in (Turn.DRAINING, Turn.CHANGING)]
         wanted = list(begun)
         for name in (name for name in members if name not in begun):
-            node = self.context.node(name)
+            node = self._node(name)
             if why := self._unfit(node):
                 self._turn(name, Turn.SKIPPED, why)
                 continue
@@ -190,7 +225,7 @@ class Rollout:
 
     def _take_over(self, names: Sequence[str]) -> None:
         """Make the drains of nodes that failed in this plan the plan's own again: their reason names the check."""
-        out = [node.name for node in self.context.named(names) if not node.in_pool(self.clock.now())]
+        out = [node.name for node in map(self._node, names) if not node.in_pool(self.clock.now())]
         seen = self.lender.occupancy() if out else {}
         reason = drain_reason(self._progress())
         for name in out:
@@ -207,7 +242,7 @@ class Rollout:
 
     def _give_up(self, name: str, why: str) -> None:
         """End the turn of a node that cannot be had: skipped and given back, failed once its change has begun."""
-        if not self.context.node(name).in_pool(self.clock.now()):
+        if not self._node(name).in_pool(self.clock.now()):
             self._turn(name, Turn.FAILED, why)
             return
         self.lender.give_back([name])
@@ -221,13 +256,13 @@ class Rollout:
 
         A node without partner waits for nodes of its SKU whose jobs still run; where there are none, it is given back.
         """
-        skus = {node.name: node.sku for node in self.context.named([*ready, *waiting])}
+        skus = {node.name: node.sku for node in map(self._node, (*ready, *waiting))}
         counts = Counter(skus[name] for name in ready)
         needs = {sku: TOGETHER - count for sku, count in counts.items() if count < TOGETHER}
         idle = self.lender.idle_gold(needs, apart=(*ready, *waiting)) if needs else ()
         with self.lender.lend(idle, self._stuck) as (lent, _):
-            counts.update(node.sku for node in self.context.named(lent))
-            batch = [name for name in ready if counts[skus[name]] >= TOGETHER or is_begun(self.context.node(name))]
+            counts.update(node.sku for node in map(self._node, lent))
+            batch = [name for name in ready if counts[skus[name]] >= TOGETHER or is_begun(self._node(name))]
             to_come = {skus[name] for name in waiting}
             for name in ready:
                 if name not in batch and skus[name] not in to_come:
@@ -248,7 +283,7 @@ class Rollout:
             left = self.changer.change(names, partners)
         except CancelledError:
             self.control.cancelled.set()
-        for node in self.context.named(names):
+        for node in map(self._node, names):
             self._ended(node, left.get(node.name, ""))
 
     def _ended(self, node: NodeState, left: str) -> None:
@@ -277,8 +312,7 @@ class Rollout:
         self._turn(node.name, Turn.FAILED, why)
 
     def _turn(self, name: str, to: Turn, text: str = "") -> None:
-        payload = MaintenanceTurn(node=name, to=to, text=text)
-        self.journal.append([NewEvent(Stream.MAINTENANCE, self.plan.name, payload)])
+        self._write(MaintenanceTurn(node=name, to=to, text=text))
         failure = Failure(kind="maintenance", message=text) if to is Turn.FAILED else None
         words = f"{to.value}: {text}" if text and failure is None else to.value
         self.control.on_event(Event(node=name, text=words, failure=failure))

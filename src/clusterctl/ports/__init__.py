@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from clusterctl.fleet.finding import Observed
     from clusterctl.ports.bmc import BmcAddress, BmcClient, Bmcs, Power
     from clusterctl.ports.deadline import Clock, Deadline, Timer
-    from clusterctl.ports.fabric import CounterReader, FabricReader, PortAdmin, TableReader, TelemetryReader
+    from clusterctl.ports.fabric import (
+        AlarmReader,
+        CounterReader,
+        FabricReader,
+        PortAdmin,
+        TableReader,
+        TelemetryReader,
+    )
     from clusterctl.ports.hosts import HostAddress, HostKeyReader, OfferedKey, Playbooks, PlayOutcome, Ran, Shell
     from clusterctl.ports.install import (
         Eraser,
@@ -36,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LEASE_S",
+    "AlarmReader",
     "BmcAddress",
     "BmcClient",
     "BmcSettings",
@@ -80,7 +88,7 @@ _NAMES: Mapping[str, str] = {
     "clusterctl.fleet.finding": "Observed",
     "clusterctl.ports.bmc": "BmcAddress BmcClient Bmcs Power",
     "clusterctl.ports.deadline": "Clock Deadline Timer",
-    "clusterctl.ports.fabric": "CounterReader FabricReader PortAdmin TableReader TelemetryReader",
+    "clusterctl.ports.fabric": "AlarmReader CounterReader FabricReader PortAdmin TableReader TelemetryReader",
     "clusterctl.ports.hosts": "HostAddress HostKeyReader OfferedKey PlayOutcome Playbooks Ran Shell",
     "clusterctl.ports.install": (
         "Eraser FailureKind InstallError InstallState InstallStatus InstallTarget Installer Milestone"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from clusterctl.fleet.fabric.alarms import FabricAlarm
 from clusterctl.fleet.fabric.topology import PortState
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import Guid
@@ -38,6 +39,12 @@ class TelemetryReader(Protocol):
     """Reads fabric, counters, transceivers and temperatures at once: the raw text of ibdiagnet2's `db_csv`."""
 
     def db_csv(self, deadline: Deadline) -> Observed[str]: ...
+
+
+class AlarmReader(Protocol):
+    """Reads what a fabric manager reports: the events that it still has, or the entries of its log."""
+
+    def alarms(self, deadline: Deadline) -> Observed[tuple[FabricAlarm, ...]]: ...
 
 
 class PortAdmin(Protocol):

@@ -18,7 +18,7 @@ from clusterctl.site.notify import NotifySettings
 from clusterctl.site.provisioning import Installers, MaasProvisioning, PxeProvisioning
 from clusterctl.site.scheduling import NightlySettings, PublishSettings, SchedulerSettings
 from clusterctl.site.tickets import TicketSettings
-from clusterctl.site.ufm import UfmSettings
+from clusterctl.site.ufm import UfmSettings, WatchSettings
 from clusterctl.site.urls import open_journal_url
 from clusterctl.site.web import WebSettings
 
@@ -57,6 +57,7 @@ class FabricSettings:
     telemetry: tuple[Words, ...] = ()
     reboots: Annotated[Positive, Field(le=4096, description="how many hosts may reboot at once, over all runs")] = 64
     ufm: Annotated[UfmSettings | None, Field(description="the UFM that manages this fabric, where there is one")] = None
+    watch: Annotated[WatchSettings | None, Field(description="what fabric watch does about bad links")] = None
 
 
 @section

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from clusterctl.site.fields import Fingerprint, Flag, Positive, Secret, section, shaped
+from clusterctl.site.fields import Fingerprint, Flag, Positive, Secret, Words, section, shaped
 from clusterctl.site.urls import plain_url
 
 
@@ -15,6 +15,15 @@ def _ufm_url(value: str) -> str:
 
 
 ZoneName = Annotated[str, AfterValidator(shaped(r"[A-Za-z][A-Za-z0-9_+/-]{0,60}", "a time zone such as Europe/Berlin"))]
+
+
+@section
+class WatchSettings:
+    """What `fabric watch` does. Without `act: true` it reads, judges and reports, and changes no port."""
+
+    act: Annotated[Flag, Field(description="disable bad links, and enable repaired ones")] = False
+    seconds: Annotated[Positive, Field(ge=10, description="from the begin of one pass to the next")] = 300
+    limits: Annotated[Words, Field(description="fabric limits by name, or a file")] = "ndr"
 
 
 @section

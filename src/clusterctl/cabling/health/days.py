@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from itertools import pairwise
 from typing import TypeVar
 
@@ -36,6 +38,20 @@ def window_over(
         port: total(growth(a.counters.get(port), b.counters.get(port)) for a, b in pairwise(chosen)) for port in ports
     }
     return Window(chosen[0], chosen[-1], seconds, limits, modules, grown)
+
+
+def after_repairs(window: Window, readings: Sequence[Telemetry], since: Mapping[PortId, datetime]) -> Window:
+    """Return the window in which the counters of these ports count from their times on: errors of a link before its
+    repair prove nothing of it. A port without two readings since then is not measured.
+    """
+    timed = sorted(((one.at, one) for one in readings if one.at is not None), key=lambda pair: pair[0])
+    fresh: dict[PortId, Growth] = {}
+    for port, at in since.items():
+        if timed and at > timed[0][0]:
+            own = [one for taken, one in timed if taken >= at]
+            pairs = list(pairwise(own)) or [(Telemetry(), Telemetry())]
+            fresh[port] = total(growth(a.counters.get(port), b.counters.get(port)) for a, b in pairs)
+    return replace(window, grown={**window.grown, **fresh}) if fresh else window
 
 
 def total(parts: Iterable[Growth]) -> Growth:

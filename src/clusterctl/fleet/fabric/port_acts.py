@@ -6,7 +6,8 @@ Subject: the switch port, `GUID/port`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from clusterctl.fleet.acts import Act, ActResult, Intent, Intents, PortDetails, with_intent, with_result
 from clusterctl.fleet.event import Event, NewEvent, Stream
@@ -21,6 +22,22 @@ CLAIM = NodeId("fabric")
 PORT_ACTS = (Act.PORT_DISABLE, Act.PORT_ENABLE)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairPlace:
+    """Where a link is repaired; each is empty where it is unknown.
+
+    peer    the name of the port at the other end
+    rack    where the work begins
+    serial  of the cable or its ends
+    repair  what is to be done
+    """
+
+    peer: str = ""
+    rack: str = ""
+    serial: str = ""
+    repair: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class DisabledPort:
     """A port that is disabled, or may be.
@@ -31,6 +48,8 @@ class DisabledPort:
     sure      False where a run ended between its intent and its result: the port may be in either state
     enabling  the last act was to enable it
     gbps      the rate of its link until then, in Gb/s; 0 where it is unknown
+    place     the other end's name, the rack, the serial of the cable, and what is to be done
+    seq       number of the newest event about it; 0: none yet
     """
 
     port: PortId
@@ -40,11 +59,21 @@ class DisabledPort:
     sure: bool
     enabling: bool = False
     gbps: float = 0.0
+    place: RepairPlace = field(default_factory=RepairPlace)
+    seq: int = 0
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """Return the names of both ends, sorted; of one where the other is unknown."""
+        return tuple(sorted(name for name in (self.label, self.place.peer) if name))
 
 
 def intended(act: Act, out: DisabledPort, evidence: tuple[Digest, ...] = ()) -> NewEvent:
     """Return the event before an act."""
-    details = PortDetails(label=out.label, gbps=out.gbps)
+    place = out.place
+    details = PortDetails(
+        label=out.label, gbps=out.gbps, peer=place.peer, rack=place.rack, serial=place.serial, repair=place.repair
+    )
     payload = ActIntended(act=act, target=port_name(out.peer), reason=out.why, details=details)
     return NewEvent(Stream.FABRIC, port_name(out.port), payload, evidence)
 
@@ -80,7 +109,28 @@ def _disabled(subject: str, last: ActIntended, intents: Intents) -> DisabledPort
     if (sure and enabling) or not isinstance(last.details, PortDetails):
         return None
     details = last.details
-    return DisabledPort(_port(subject), _port(last.target), details.label, last.reason, sure, enabling, details.gbps)
+    return DisabledPort(
+        port=_port(subject),
+        peer=_port(last.target),
+        label=details.label,
+        why=last.reason,
+        sure=sure,
+        enabling=enabling,
+        gbps=details.gbps,
+        place=RepairPlace(peer=details.peer, rack=details.rack, serial=details.serial, repair=details.repair),
+        seq=max(newest.seq, newest.observed),
+    )
+
+
+def enabled_since(events: Iterable[Event]) -> dict[PortId, datetime]:
+    """Return when the ports were enabled that were disabled before, both ends of each link. Of the events, the last
+    intent of each port is enough. What their counters gathered before is of the link as it was.
+    """
+    found: dict[PortId, datetime] = {}
+    for event in events:
+        if isinstance(event.payload, ActIntended) and event.payload.act is Act.PORT_ENABLE:
+            found |= dict.fromkeys((_port(event.subject), _port(event.payload.target)), event.at)
+    return found
 
 
 def _port(name: str) -> PortId:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from clusterctl.fleet.event import Event
+from clusterctl.fleet.fabric.port_acts import DisabledPort
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.incidents.incident import SITE, IncidentFacts, IncidentKind, Member, Severity
 from clusterctl.fleet.node import Stage
@@ -33,6 +34,8 @@ NIGHT_UNFINISHED = "night_unfinished"
 NIGHT_STUCK = "night_stuck"
 NIGHT_NOT_GOLD = "night_not_gold"
 BAD_LINKS = "bad_links"
+BAD_LINK = "bad_link"
+_ENDS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,47 @@ class Signal:
 
 def link_signals(judged: Event, ended: FabricLinksJudged) -> Iterator[Signal]:
     """Yield the groups of links that must be repaired, and the single links by kind and rack."""
-    bad = [one for one in ended.found if one.verdict == Verdict.FAIL.value]
+    yield from _by_kind(judged, ended, [one for one in ended.found if one.verdict == Verdict.FAIL.value])
+
+
+def watched_links(judged: Event | None, out: Sequence[DisabledPort]) -> Iterator[Signal]:
+    """Yield the groups as `link_signals` does, and one signal for each single bad link and each disabled one.
+
+    A link keeps its incident from the first errors until it is proven again: what is known of it changes, not what it
+    is about. Counts of errors are left out, because they change with each reading.
+    """
+    disabled = {_ends_text(one.ends): one for one in out}
+    yield from (_disabled_signal(one) for one in disabled.values())
+    if judged is None or not isinstance(judged.payload, FabricLinksJudged):
+        return
+    bad = [one for one in judged.payload.found if one.verdict == Verdict.FAIL.value]
+    single = [one for one in bad if not one.shared and len(one.ends) == _ENDS]
+    yield from _by_kind(judged, judged.payload, [one for one in bad if one not in single])
+    named = {_ends_text(one.ends): one for one in single}
+    yield from (_single_signal(one, judged) for ends, one in named.items() if ends not in disabled)
+
+
+def _single_signal(one: BadLinks, judged: Event) -> Signal:
+    link = _ends_text(one.ends)
+    cause = f"the link {link} is bad: {one.kind.replace('_', ' ')}"
+    members = tuple(Member(name=end, place=one.rack, remedy=one.action, since=judged.at) for end in sorted(one.ends))
+    return _signal(IncidentKind.LINKS, BAD_LINK, link, [cause], members, str(judged.seq))
+
+
+def _disabled_signal(one: DisabledPort) -> Signal:
+    link, place = _ends_text(one.ends), one.place
+    device, _, port = one.label.partition(" port ")
+    remedy = f"{place.repair or 'repair it'}; then: clusterctl fabric repaired {device}:{port}"
+    members = tuple(Member(name=end, place=place.rack, serial=place.serial, remedy=remedy) for end in one.ends)
+    cause = f"the link {link} is out of use: {one.why}"
+    return _signal(IncidentKind.LINKS, BAD_LINK, link, [cause], members, str(one.seq))
+
+
+def _ends_text(ends: Iterable[str]) -> str:
+    return " – ".join(sorted(ends))
+
+
+def _by_kind(judged: Event, ended: FabricLinksJudged, bad: list[BadLinks]) -> Iterator[Signal]:
     if ended.verdict == Verdict.FAIL.value and not ended.found:  # an older program has judged
         cause = ended.causes[0] if ended.causes else f"{ended.bad} links are bad"
         bad = [BadLinks(kind=BAD_LINKS, verdict=ended.verdict, cause=cause, action="", count=ended.bad)]
@@ -233,7 +276,12 @@ def trouble_signals(troubles: Iterable[Trouble], now: datetime) -> Iterator[Sign
 
 
 def _signal(
-    what: IncidentKind, code: str, place: str, causes: Sequence[str], members: tuple[Member, ...], anchor: str
+    what: IncidentKind,
+    code: str,
+    place: str,
+    causes: Sequence[str],
+    members: tuple[Member, ...],
+    anchor: str,
 ) -> Signal:
     more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
     facts = IncidentFacts(

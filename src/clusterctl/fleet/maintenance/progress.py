@@ -103,20 +103,27 @@ def fold(events: Iterable[Event]) -> Progress | None:
     """Return the plan as these events of its stream leave it; None without an order."""
     found: Progress | None = None
     for event in events:
-        match event.payload:
-            case MaintenanceOrdered():
-                found = _ordered(event, event.payload)
-            case MaintenanceMoved(to=to, reason=reason) if found is not None:
-                resumed = event.seq if to is PlanStage.RUNNING else found.resumed
-                found = replace(found, stage=to, reason=reason, moved=event.at, resumed=resumed)
-            case MaintenanceTurn(node=node, to=to, text=text) if found is not None:
-                turn = NodeTurn(turn=to, text=text, seq=event.seq, at=event.at)
-                found = replace(found, turns={**found.turns, node: turn})
-            case MaintenanceRun() if found is not None:
-                found = replace(found, runs=found.runs | {event.run})
-            case _:
-                pass
+        found = after(found, event)
     return found
+
+
+def after(found: Progress | None, event: Event) -> Progress | None:
+    """Return the plan after one more event of its stream."""
+    match event.payload:
+        case MaintenanceOrdered():
+            return _ordered(event, event.payload)
+        case _ if found is None:
+            return None
+        case MaintenanceMoved(to=to, reason=reason):
+            resumed = event.seq if to is PlanStage.RUNNING else found.resumed
+            return replace(found, stage=to, reason=reason, moved=event.at, resumed=resumed)
+        case MaintenanceTurn(node=node, to=to, text=text):
+            turn = NodeTurn(turn=to, text=text, seq=event.seq, at=event.at)
+            return replace(found, turns={**found.turns, node: turn})
+        case MaintenanceRun():
+            return replace(found, runs=found.runs | {event.run})
+        case _:
+            return found
 
 
 def _ordered(event: Event, order: MaintenanceOrdered) -> Progress:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from clusterctl.fleet.acts import Act
 from clusterctl.fleet.errors import ClaimLostError, EdgeError
-from clusterctl.fleet.event import NewEvent
-from clusterctl.fleet.fabric.port_acts import DisabledPort, intended, observed
+from clusterctl.fleet.event import Kind, NewEvent, Stream
+from clusterctl.fleet.fabric.port_acts import DisabledPort, disabled_ports, intended, observed
 from clusterctl.fleet.fabric.topology import Fabric, PortId
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
@@ -111,6 +111,12 @@ class Isolator:
 
     def _write(self, event: NewEvent) -> None:
         self.journal.append([event], claim=self.claim)
+
+
+def ports_out(journal: Journal) -> tuple[DisabledPort, ...]:
+    """Return the ports that are disabled, or may be. Only acts are read: a fabric has many other events."""
+    events = [event for kind in (Kind.ACT_INTENDED, Kind.ACT_OBSERVED) for event in journal.latest(Stream.FABRIC, kind)]
+    return disabled_ports(sorted(events, key=lambda event: event.seq))
 
 
 def peer_of(fabric: Fabric, port: PortId) -> PortId | None:

@@ -9,14 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from clusterctl.cabling.health.days import thinned, window_over
+from clusterctl.cabling.health.days import MOST, after_repairs, thinned, window_over
 from clusterctl.cabling.health.findings import HealthFinding, PortRate, fabric_labels, port_rates
 from clusterctl.cabling.health.groups import HealthGroup, ungrouped
 from clusterctl.cabling.health.judge import Health, judge_health
 from clusterctl.fleet.errors import EdgeError, EnvironmentBrokenError, ParseError, UsageError
-from clusterctl.fleet.event import Event, Kind, NewEvent, Stream
+from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.fabric.history import COUNTERS, LINKS, FabricReading, known_modules
 from clusterctl.fleet.fabric.limits import FabricLimits
+from clusterctl.fleet.fabric.port_acts import enabled_since
 from clusterctl.fleet.fabric.telemetry import Telemetry
 from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.fleet.fabric.wiring import WiringPlan
@@ -42,8 +43,23 @@ _FIRST = "the counters were read for the first time: no rate is known yet"
 
 
 @dataclass(frozen=True, slots=True)
+class LinkReading:
+    """One reading of the links and its judgement.
+
+    fabric    None where it could not be read
+    health    None where the counters could not be read, or were read for the first time
+    evidence  of the fabric
+    """
+
+    judged: FabricLinksJudged
+    fabric: Fabric | None = None
+    health: Health | None = None
+    evidence: tuple[Evidence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class LinkCollector:
-    """Reads the error counters of all ports, keeps them, and judges the links over `period`."""
+    """Reads the error counters of all ports, keeps them, and judges the links over `period`, by `most` readings."""
 
     journal: Journal
     fabric: FabricReader
@@ -51,33 +67,41 @@ class LinkCollector:
     limits: FabricLimits
     plan: WiringPlan
     period: timedelta = DAY
+    most: int = MOST
 
     def look(self, deadline: Deadline, telemetry: TelemetryReader | None = None) -> FabricLinksJudged:
         """Read fabric and counters, and judge the links; never raises for a fabric that cannot be read.
 
         `telemetry`: reads all at once, with temperatures and transceivers.
         """
+        return self.read(deadline, telemetry).judged
+
+    def read(self, deadline: Deadline, telemetry: TelemetryReader | None = None) -> LinkReading:
+        """Return the same as `look`, with the fabric, its evidence and the health of its links where they are known."""
         try:
             if telemetry is not None:
                 return self._look_at_all(telemetry.db_csv(deadline.within(READ_S)))
             read = self.fabric.ibnetdiscover(deadline.within(READ_S))
             seen = parse_ibnetdiscover(read.value, file="ibnetdiscover")
         except UNREADABLE as error:
-            return self._unread(f"the fabric could not be read: {error.message}")
-        self.collect(seen, read, deadline)
+            return LinkReading(self._unread(f"the fabric could not be read: {error.message}"))
+        health = self.collect(seen, read, deadline)
         judged = [event.payload for event in self.journal.latest(Stream.FABRIC, Kind.FABRIC_LINKS_JUDGED)]
-        return next(one for one in reversed(judged) if isinstance(one, FabricLinksJudged))
+        last = next(one for one in reversed(judged) if isinstance(one, FabricLinksJudged))
+        return LinkReading(last, seen, health, read.evidence)
 
-    def _look_at_all(self, read: Observed[str]) -> FabricLinksJudged:
+    def _look_at_all(self, read: Observed[str]) -> LinkReading:
         """Keep and judge a reading that has all in one text. Raises `ParseError`."""
         data = read.value.encode()
         seen = decode_fabric(data, file="db_csv")
         telemetry = decode_telemetry(data, seen, file="db_csv")
         if not telemetry.counters:
-            return self._unread("the counters of the ports could not be read: the db_csv has none")
+            judged = self._unread("the counters of the ports could not be read: the db_csv has none")
+            return LinkReading(judged, seen, None, read.evidence)
         FabricRecord(self.journal).write(FabricReading(seen, telemetry), read.evidence)
         self.journal.append([counters_read(read.evidence, read.evidence[0].at, len(telemetry.counters))])
-        return self._judge(seen, read.evidence)[1]
+        health, judged = self._judge(seen, read.evidence)
+        return LinkReading(judged, seen, health, read.evidence)
 
     def collect(self, seen: Fabric, fabric: Observed[str], deadline: Deadline) -> Health | None:
         """Read the counters of the fabric that was just read, and return the health of its links.
@@ -98,7 +122,8 @@ class LinkCollector:
 
     def _judge(self, seen: Fabric, evidence: Sequence[Evidence]) -> tuple[Health | None, FabricLinksJudged]:
         """Judge the links over the period that ends with this reading, and write it."""
-        found = judge_period(self.journal, seen, self.limits, self.plan, evidence[-1].at - self.period)
+        since = evidence[-1].at - self.period
+        found = judge_period(self.journal, seen, self.limits, self.plan, since, self.most)
         judged = judgement(found.health) if found is not None else _unmeasured(_FIRST)
         self._write(judged, evidence)
         return found.health if found is not None else None, judged
@@ -129,32 +154,59 @@ class PeriodHealth:
 
 
 def judge_period(
-    journal: Journal, fabric: Fabric | None, limits: FabricLimits, plan: WiringPlan, since: datetime
+    journal: Journal, fabric: Fabric | None, limits: FabricLimits, plan: WiringPlan, since: datetime, most: int = MOST
 ) -> PeriodHealth | None:
     """Judge the links over the readings since then; return None where there are fewer than two.
 
     fabric  as it is now; None: as the last reading had it
     """
-    read = period_readings(journal, since)
+    read = period_readings(journal, since, most)
     modules = known_modules(journal.latest(Stream.FABRIC, Kind.FABRIC_TRANSCEIVER_SEEN))
     window = window_over([telemetry for _, telemetry in read], limits, modules)
     if window is None:
         return None
+    enabled = enabled_since(journal.latest(Stream.FABRIC, Kind.ACT_INTENDED))
+    window = after_repairs(window, [telemetry for _, telemetry in read], enabled)
     now = fabric or read[-1][0]
     labels = fabric_labels(now, plan)
     return PeriodHealth(judge_health(now, window, labels), tuple(port_rates(now, window, labels)))
 
 
-def period_readings(journal: Journal, since: datetime) -> list[tuple[Fabric, Telemetry]]:
+def judge_link(
+    journal: Journal, alone: Fabric, limits: FabricLimits, plan: WiringPlan, since: datetime
+) -> Health | None:
+    """Judge one link over the readings since then; return None where there are fewer than two.
+
+    alone  the fabric with this link only: of each reading no more is decoded
+    """
+    read: list[Telemetry] = []
+    for payload in _payloads(journal, since, MOST):
+        kept = journal.evidences((payload.counters,))
+        try:
+            found = [decode_telemetry(item.content, alone, file=COUNTERS) for item in kept.values()]
+        except (ParseError, UsageError):
+            continue
+        read += [replace(one, at=payload.at) for one in found]
+    window = window_over(read, limits, {})
+    return judge_health(alone, window, fabric_labels(alone, plan)) if window is not None else None
+
+
+def period_readings(journal: Journal, since: datetime, most: int = MOST) -> list[tuple[Fabric, Telemetry]]:
     """Return the readings of counters since then that the journal can still decode, in order of their times."""
-    return list(_readings(journal, list(journal.recent((Kind.FABRIC_COUNTERS_READ,), since))))
+    return list(_readings(journal, _payloads(journal, since, most)))
 
 
-def _readings(journal: Journal, events: Sequence[Event]) -> Iterator[tuple[Fabric, Telemetry]]:
+def _payloads(journal: Journal, since: datetime, most: int) -> list[FabricCountersRead]:
+    """Return at most `most` of the readings since then, in order of their times."""
+    events = journal.recent((Kind.FABRIC_COUNTERS_READ,), since)
+    found = [event.payload for event in events if isinstance(event.payload, FabricCountersRead)]
+    return thinned(sorted(found, key=lambda one: one.at), most)
+
+
+def _readings(journal: Journal, payloads: Sequence[FabricCountersRead]) -> Iterator[tuple[Fabric, Telemetry]]:
     """Yield the readings whose evidence can be read, in order of their times."""
-    payloads = [event.payload for event in events if isinstance(event.payload, FabricCountersRead)]
     parsed: dict[Digest, Fabric] = {}
-    for payload in thinned(sorted(payloads, key=lambda one: one.at)):
+    for payload in payloads:
         kept = journal.evidences((payload.fabric, payload.counters))
         if len(kept) < len({payload.fabric, payload.counters}):
             continue

@@ -1,0 +1,74 @@
+"""Which events of a fabric manager are new since the last reading of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from clusterctl.cabling.alarm_meanings import Sorted, name_of, sort_alarms
+from clusterctl.fleet.event import NewEvent, Stream
+from clusterctl.fleet.fabric.alarms import FabricAlarm
+from clusterctl.fleet.fabric.history import port_name
+from clusterctl.fleet.fabric.topology import PortId
+from clusterctl.fleet.payloads.fabric import FabricAlarmsRead, FabricLinkSuspected
+
+AGE = timedelta(hours=24)
+"""An event that is older than this when it is first read suspects no link any more."""
+_MANAGERS = 20
+_UNKNOWN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class NewAlarms:
+    """The new events of one source by meaning, and what the journal gets: the cursor, and each suspected port once."""
+
+    sorted: Sorted
+    events: tuple[NewEvent, ...]
+
+
+def fresh(alarms: Sequence[FabricAlarm], last: FabricAlarmsRead | None) -> list[FabricAlarm]:
+    """Return the events after the last one that was read. Numbers that begin again count by their times."""
+    if last is None:
+        return list(alarms)
+    if alarms and max(alarm.id for alarm in alarms) >= last.last_id:
+        return [alarm for alarm in alarms if alarm.id > last.last_id]
+    return [alarm for alarm in alarms if alarm.at > last.newest]
+
+
+def new_alarms(
+    source: str,
+    alarms: Sequence[FabricAlarm],
+    last: FabricAlarmsRead | None,
+    known: Mapping[PortId, FabricLinkSuspected],
+) -> NewAlarms:
+    """Return what is new of one source. `known`: what the journal has of each port."""
+    new = fresh(alarms, last)
+    found = sort_alarms(new)
+    if not new:
+        return NewAlarms(found, ())
+    newest = max(new, key=lambda alarm: (alarm.at, alarm.id))
+    cursor = FabricAlarmsRead(
+        newest=newest.at,
+        last_id=max(alarm.id for alarm in new),
+        counts={meaning.value: count for meaning, count in found.counts.items()},
+        unknown=tuple(sorted(found.unknown))[:_UNKNOWN],
+        managers=tuple(f"{name_of(one.code)}: {one.text}" for one in found.subnet_manager[-_MANAGERS:]),
+    )
+    suspects = [
+        NewEvent(Stream.FABRIC, port_name(port), _suspected(alarm))
+        for port, alarm in found.suspects.items()
+        if newest.at - alarm.at < AGE and _is_news(alarm, known.get(port))
+    ]
+    return NewAlarms(found, (*suspects, NewEvent(Stream.FABRIC, source, cursor)))
+
+
+def _suspected(alarm: FabricAlarm) -> FabricLinkSuspected:
+    return FabricLinkSuspected(
+        code=alarm.code, name=name_of(alarm.code), at=alarm.at, text=alarm.text, serial=alarm.serial
+    )
+
+
+def _is_news(alarm: FabricAlarm, before: FabricLinkSuspected | None) -> bool:
+    """Return whether the journal lacks this kind of event of the port for a day: UFM repeats them by the minute."""
+    return before is None or before.code != alarm.code or alarm.at - before.at > AGE

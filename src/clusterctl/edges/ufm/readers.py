@@ -1,0 +1,76 @@
+"""What UFM reports, for the watch of the fabric: its events by the REST API, and its log as a file."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import tzinfo
+from pathlib import Path
+
+from clusterctl.edges.site import Site
+from clusterctl.edges.ufm import site_ufm
+from clusterctl.edges.ufm.api import time_zone
+from clusterctl.fleet.errors import EdgeError
+from clusterctl.fleet.fabric.alarms import FabricAlarm
+from clusterctl.fleet.finding import Evidence, Observed, Origin
+from clusterctl.formats.ufm.event_log import parse_event_log
+from clusterctl.ports import AlarmReader, Clock, Deadline
+from clusterctl.site.ufm import UfmSettings
+
+MAX_LOG = 64 << 20
+"""Bytes of the end of the log that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class UfmEvents:
+    """Implements `ports.AlarmReader` by the REST API. Reads the login at each reading: it may have been renewed."""
+
+    site: Site
+    settings: UfmSettings
+    clock: Clock
+
+    def alarms(self, deadline: Deadline) -> Observed[tuple[FabricAlarm, ...]]:
+        """Return the events that UFM still has."""
+        with closing(site_ufm(self.site, self.settings, self.clock)) as ufm:
+            return ufm.events(deadline.within(self.settings.seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class UfmLog:
+    """Implements `ports.AlarmReader` by UFM's event log, of which the end is read."""
+
+    file: Path
+    zone: tzinfo
+    clock: Clock
+    origin: Origin
+
+    def alarms(self, deadline: Deadline) -> Observed[tuple[FabricAlarm, ...]]:
+        """Return the entries. Raise `EdgeError` where the file cannot be read, or holds lines and no entry."""
+        deadline.check("reading UFM's event log")
+        at = self.clock.now()
+        try:
+            with self.file.open("rb") as stream:
+                size = stream.seek(0, 2)
+                stream.seek(max(0, size - MAX_LOG))
+                content = stream.read(MAX_LOG)
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            remedy = "correct fabric.ufm.event_log, or its mode"
+            raise EdgeError(f"UFM's event log cannot be read: {reason}", where=str(self.file), remedy=remedy) from error
+        log = parse_event_log(content.decode(errors="replace"), self.zone)
+        if log.skipped and not log.alarms:
+            remedy = "name UFM's event.log as fabric.ufm.event_log"
+            raise EdgeError("there is no entry of UFM's event log in it", where=str(self.file), remedy=remedy)
+        return Observed(log.alarms, (Evidence("event.log", str(self.file), at, self.origin, content),))
+
+
+def alarm_readers(site: Site, clock: Clock) -> dict[str, AlarmReader]:
+    """Return the readers of a site by their names: `ufm`, `ufm_log`; none where the site has no UFM."""
+    settings = site.settings.fabric.ufm
+    if settings is None:
+        return {}
+    readers: dict[str, AlarmReader] = {"ufm": UfmEvents(site, settings, clock)}
+    if settings.event_log:
+        zone = time_zone(settings.time_zone, site.where("fabric", "ufm", "time_zone"))
+        readers["ufm_log"] = UfmLog(Path(site.path(settings.event_log)), zone, clock, site.origin)
+    return readers

@@ -1,0 +1,64 @@
+"""What a fabric manager reported, and repairs of links that operators report: payloads of the stream `fabric`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import ClassVar
+
+from clusterctl.fleet.event import Kind, Payload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FabricAlarmsRead(Payload):
+    """Events of a fabric manager were read up to here. Subject: the source, `ufm` or `ufm_log`.
+
+    newest    the time of the newest event that was read; `last_id`: its number
+    counts    how many new events there were, by meaning
+    unknown   their codes that no table has
+    managers  what they report of the subnet manager
+    """
+
+    kind: ClassVar = Kind.FABRIC_ALARMS_READ
+    newest: datetime
+    last_id: int
+    counts: Mapping[str, int] = field(default_factory=dict)
+    unknown: tuple[int, ...] = ()
+    managers: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        counted = ", ".join(f"{count} {meaning}" for meaning, count in sorted(self.counts.items()))
+        return f"events of the fabric manager: {counted or 'none'}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FabricLinkSuspected(Payload):
+    """A fabric manager reported something about a port that concerns its link. Subject: the port, `GUID/port`.
+
+    serial  of the cable, where the event has it
+    """
+
+    kind: ClassVar = Kind.FABRIC_LINK_SUSPECTED
+    code: int
+    name: str
+    at: datetime
+    text: str = ""
+    serial: str = ""
+
+    def __str__(self) -> str:
+        return f"the fabric manager reports {self.name} ({self.code})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FabricRepairReported(Payload):
+    """The link of a disabled port is repaired: it is to be proven. Subject: the port, `GUID/port`."""
+
+    kind: ClassVar = Kind.FABRIC_REPAIR_REPORTED
+    reason: str
+
+    def __str__(self) -> str:
+        return f"repaired: {self.reason}"
+
+
+PAYLOADS: tuple[type[Payload], ...] = (FabricAlarmsRead, FabricLinkSuspected, FabricRepairReported)

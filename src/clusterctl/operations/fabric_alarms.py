@@ -1,0 +1,13 @@
+"""What fabric managers report: their new events go into the journal. Imported only where one is read."""
+
+from __future__ import annotations
+
+from clusterctl.edges.clock import CLOCK
+from clusterctl.edges.ufm.readers import alarm_readers
+from clusterctl.operations.context import SiteContext
+from clusterctl.ports import AlarmReader
+
+
+def site_alarm_readers(context: SiteContext) -> dict[str, AlarmReader]:
+    """Return the site's readers of alarms by name; none where the site has no fabric manager."""
+    return alarm_readers(context.site, CLOCK)

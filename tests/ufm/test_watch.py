@@ -1,0 +1,171 @@
+"""The watch of a fabric: what it isolates, what it leaves alone, how a link comes back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clusterctl.fleet.event import Stream
+from clusterctl.fleet.fabric.history import port_name
+from clusterctl.fleet.fabric.port_acts import disabled_ports
+from tests.ufm.watch_world import Watched, fat_tree, repaired, sick, slower, uplinks, watched
+
+SMALL = fat_tree(4, 2, 2)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Watched:
+    return watched(tmp_path / "site", SMALL)
+
+
+def test_dry_by_default(tmp_path: Path) -> None:
+    """Without `act: true` nothing is changed; what would be done is there."""
+    site = watched(tmp_path / "site", SMALL, act=False)
+    site.once()
+    bad = uplinks(SMALL)[0]
+    sick(site.world, [bad])
+    result = site.after(10)
+    assert not result.acts
+    assert list(result.would) == ["leaf-1 port 3"]
+    assert site.world.set == []
+
+
+def test_the_whole_way(site: Watched) -> None:
+    """Errors, out of use, one ticket with both ends; after the repair enabled, proven, in use, ticket resolved."""
+    world, bad = site.world, uplinks(SMALL)[0]
+    assert site.once().verdict == "inconclusive"
+    sick(world, [bad])
+    result = site.after(10)
+    assert [outcome.text for outcome in result.outcomes] == ["disabled"]
+    assert world.set == [(bad.a, True)]
+    (ticket,) = world.tickets
+    for text in ("leaf-1 port 3", "spine-1 port 1", "fabric repaired leaf-1:3", "symbol errors"):
+        assert text in ticket["body"]
+    assert site.after(10).outcomes == ()
+    repaired(world, bad)
+    ticket["closed"] = True
+    site.after(1)
+    result = site.after(5)
+    assert [outcome.text for outcome in result.outcomes] == ["enabled: its counters are watched until they prove it"]
+    assert site.after(5).waiting == {"leaf-1 port 3": "its counters are watched"}
+    texts = [outcome.text for _ in range(4) for outcome in site.after(10).outcomes]
+    assert [text.partition(":")[0] for text in texts] == ["in use"]
+    assert world.set == [(bad.a, True), (bad.a, False)]
+    assert site.after(10).out == 0
+    assert len(world.tickets) == 1
+    assert "Resolved" in ticket["notes"][-1]
+
+
+def test_a_repair_that_is_none(site: Watched) -> None:
+    """Errors that go on disable the port again; the same closed ticket enables it no second time."""
+    world, bad = site.world, uplinks(SMALL)[0]
+    site.once()
+    sick(world, [bad])
+    site.after(10)
+    world.tickets[0]["closed"] = True
+    site.after(1)
+    site.after(5)
+    failures = [outcome.failure for _ in range(3) for outcome in site.after(10).outcomes]
+    assert [failure.kind for failure in failures if failure] == ["unhealthy"]
+    assert world.set == [(bad.a, True), (bad.a, False), (bad.a, True)]
+    for _ in range(3):
+        assert site.after(10).outcomes == ()
+    assert len(world.tickets) == 1
+
+
+def test_slower_than_before(site: Watched) -> None:
+    """A link that comes back at half its rate goes out again at once."""
+    world, bad = site.world, uplinks(SMALL)[0]
+    site.once()
+    sick(world, [bad])
+    site.after(10)
+    world.fabric = slower(SMALL, bad)
+    repaired(world, bad)
+    world.tickets[0]["closed"] = True
+    site.after(1)
+    site.after(5)
+    (outcome,) = site.after(5).outcomes
+    assert "it came back at 2xNDR, and had 400 Gb/s before" in str(outcome.failure)
+    assert world.disabled == {bad.a}
+
+
+def test_an_alarm_alone_changes_nothing(site: Watched) -> None:
+    """What UFM reports is recorded with the port, once a day; the counters prove nothing, so the link stays in use."""
+    world, link = site.world, uplinks(SMALL)[3]
+    site.once()
+    for _ in range(20):
+        world.ufm.add_event(112, f"{link.a.guid}_{link.a.number}", world.clock.at, "Link-Downed")
+        world.ufm.add_event(9999, "Grid", world.clock.at, kind="Grid")
+    world.ufm.add_event(510, "Grid", world.clock.at, "SM Failover", kind="Grid")
+    result = site.after(10)
+    assert (result.alarms, result.unknown) == ({"link_errors": 20, "unknown": 20, "subnet_manager": 1}, (9999,))
+    assert result.managers == ("SM Failover",)
+    assert site.after(10).alarms == {}
+    assert world.set == []
+    assert world.tickets == []
+    journal = site.opened().journal
+    assert len(list(journal.history(Stream.FABRIC, port_name(link.a)))) == 1
+    journal.close()
+
+
+def test_a_host_stays_connected(site: Watched) -> None:
+    """A host's own rail is never disabled: it is reported, and has its ticket."""
+    world, rail = site.world, SMALL.links[0]
+    site.once()
+    sick(world, [rail])
+    result = site.after(10)
+    assert "quarantine the host" in next(iter(result.skipped.values()))
+    assert world.set == []
+    assert len(world.tickets) == 1
+    site.after(10)
+    assert len(world.tickets) == 1
+    assert world.tickets[0]["notes"] == []
+
+
+def test_too_much_is_broken(site: Watched) -> None:
+    """Where more than 10 % of the links are bad, the cause is a common one: nothing is disabled."""
+    site.once()
+    sick(site.world, uplinks(SMALL)[::2])
+    assert site.after(10).outcomes == ()
+    assert site.world.set == []
+
+
+def test_reported_by_an_operator(site: Watched) -> None:
+    """`fabric repaired` starts the proof, without a ticket system; an unknown port is refused."""
+    from clusterctl.fleet.errors import UsageError
+    from clusterctl.operations.fabric_repairs import RepairedRequest, report_repaired
+
+    world, bad = site.world, uplinks(SMALL)[0]
+    site.once()
+    sick(world, [bad])
+    site.after(10)
+    context = site.opened()
+    with pytest.raises(UsageError, match="did not disable this port"):
+        report_repaired(context, RepairedRequest(ports=("leaf-1:3", "leaf-2:3"), reason="new cable"))
+    assert report_repaired(context, RepairedRequest(ports=("leaf-1:3",), reason="new cable")) == ("leaf-1 port 3",)
+    context.journal.close()
+    repaired(world, bad)
+    site.after(5)
+    assert world.set == [(bad.a, True), (bad.a, False)]
+
+
+def test_repaired_too_often(site: Watched) -> None:
+    """A third repair in a week is not tried by itself: an operator decides."""
+    from clusterctl.operations.fabric_repairs import RepairedRequest, report_repaired
+
+    world, bad = site.world, uplinks(SMALL)[0]
+    site.once()
+    sick(world, [bad])
+    site.after(10)
+    for _ in range(3):
+        context = site.opened()
+        report_repaired(context, RepairedRequest(ports=("leaf-1:3",), reason="new cable"))
+        context.journal.close()
+        for _ in range(4):
+            result = site.after(10)
+    assert sum(not disabled for _, disabled in world.set) == 2
+    assert "more than 2 times in a week" in result.waiting["leaf-1 port 3"]
+    journal = site.opened().journal
+    assert [one.label for one in disabled_ports(journal.latest(Stream.FABRIC))] == ["leaf-1 port 3"]
+    journal.close()

@@ -1,0 +1,324 @@
+"""A fabric with bad links, its tools, its UFM, a ticket system and technicians, all on one clock that tests move.
+
+The links' errors grow as time passes; a repair ends them. `Killed` is raised in place of any call at which a test ends
+the process: what was carried out stays, what follows does not happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, cast
+
+from clusterctl.edges.journal import Holder, SqlJournal, open_journal
+from clusterctl.edges.site import Site, load_site
+from clusterctl.fleet.fabric.alarms import FabricAlarm
+from clusterctl.fleet.fabric.topology import Device, DeviceKind, Fabric, Link, PortId, PortState
+from clusterctl.fleet.finding import Evidence, Observed, Origin
+from clusterctl.fleet.incidents.ticket_text import Attachment, TicketText
+from clusterctl.fleet.node import Guid
+from clusterctl.formats.ufm.rest import read_events
+from clusterctl.operations import fabric_watch, tickets
+from clusterctl.operations.adapters import Adapters
+from clusterctl.operations.context import SiteContext
+from clusterctl.operations.fabric_watch import WatchRequest, WatchResult
+from clusterctl.operations.operation import Control, ignore
+from clusterctl.ports import Deadline, Journal
+from clusterctl.ports.tickets import Ticket
+from tests.edges.site.ready import write_ready_site
+from tests.formats.infiniband import printers
+from tests.ufm.emulator import Ufm
+
+START = datetime(2026, 3, 1, 8, tzinfo=UTC)
+MINUTES = timedelta(minutes=1)
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+@dataclass
+class Clock:
+    at: datetime = START
+
+    def now(self) -> datetime:
+        return self.at
+
+
+def fat_tree(leaves: int, spines: int, hosts: int) -> Fabric:
+    """Leaves with so many hosts each, and two cables from each leaf to each spine."""
+    switches = [
+        Device(Guid(f"{0xA000 + n:016x}"), DeviceKind.SWITCH, f"leaf-{n}", 64, lids=(n,)) for n in range(1, leaves + 1)
+    ]
+    tops = [
+        Device(Guid(f"{0xC000 + n:016x}"), DeviceKind.SWITCH, f"spine-{n}", 200, lids=(500 + n,))
+        for n in range(1, spines + 1)
+    ]
+    adapters, links = [], []
+    for at, leaf in enumerate(switches):
+        for port in range(1, hosts + 1):
+            number = at * hosts + port
+            guid = Guid(f"{0xB0000 + number:016x}")
+            name = f"node{number:04} mlx5_0"
+            adapters.append(Device(guid, DeviceKind.CA, name, 1, port_guids=(guid,), lids=(1000 + number,)))
+            links.append(Link(PortId(leaf.guid, port), PortId(guid, 1), 4, "NDR"))
+        for up, spine in enumerate(tops):
+            for twin in range(2):
+                near = PortId(leaf.guid, hosts + 2 * up + twin + 1)
+                links.append(Link(near, PortId(spine.guid, 2 * at + twin + 1), 4, "NDR"))
+    return Fabric({device.guid: device for device in (*switches, *tops, *adapters)}, tuple(links))
+
+
+def plan_csv(fabric: Fabric) -> str:
+    """The wiring plan that the fabric was built by."""
+    lines = ["source_device,source_port,destination_device,destination_port"]
+    for link in fabric.links:
+        a, b = (fabric.devices[end.guid] for end in (link.a, link.b))
+        far = b.description.replace(" ", ",") if b.kind is DeviceKind.CA else f"{b.description},{link.b.number}"
+        lines.append(f"{a.description},{link.a.number},{far}")
+    return "\n".join(lines) + "\n"
+
+
+def uplinks(fabric: Fabric) -> list[Link]:
+    """The links between switches."""
+    kinds = {guid: device.kind for guid, device in fabric.devices.items()}
+    return [one for one in fabric.links if kinds[one.a.guid] is kinds[one.b.guid] is DeviceKind.SWITCH]
+
+
+@dataclass
+class World:
+    """`sick`: links whose errors grow. `set`: each change of a port, in order. `kill_at`: the call that ends the process."""
+
+    fabric: Fabric
+    clock: Clock = field(default_factory=Clock)
+    sick: set[Link] = field(default_factory=set)
+    disabled: set[PortId] = field(default_factory=set)
+    counts: dict[PortId, int] = field(default_factory=dict)
+    set: list[tuple[PortId, bool]] = field(default_factory=list)
+    ufm: Ufm = field(default_factory=Ufm)
+    tickets: list[dict[str, Any]] = field(default_factory=list)
+    calls: int = 0
+    kill_at: int = -1
+    kill_after: bool = False
+
+    def pass_time(self, minutes: float) -> None:
+        """Let time pass: the errors of sick links that are in use grow."""
+        self.clock.at += minutes * MINUTES
+        for link in self.sick:
+            if link.a not in self.disabled and link.b not in self.disabled:
+                for end in (link.a, link.b):
+                    self.counts[end] = self.counts.get(end, 0) + int(900 * minutes)
+
+    def seen(self) -> Fabric:
+        links = tuple(one for one in self.fabric.links if one.a not in self.disabled and one.b not in self.disabled)
+        return Fabric(self.fabric.devices, links)
+
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """One call of the outside; the process may end before it or right after it."""
+        self.calls += 1
+        struck = self.calls == self.kill_at
+        if struck and not self.kill_after:
+            raise Killed
+        yield
+        if struck:
+            raise Killed
+
+
+@dataclass
+class Tools:
+    """Meets `FabricReader`, `CounterReader`, `PortAdmin` and `AlarmReader` for a world."""
+
+    world: World
+
+    def ibnetdiscover(self, deadline: Deadline) -> Observed[str]:
+        with self.world.call():
+            return self._observed("ibnetdiscover", printers.ibnetdiscover(self.world.seen()))
+
+    def ibqueryerrors(self, deadline: Deadline) -> Observed[str]:
+        errors = {port: {"SymbolErrorCounter": min(count, 0xFFF0)} for port, count in self.world.counts.items()}
+        with self.world.call():
+            return self._observed("ibqueryerrors", printers.ibqueryerrors(self.world.seen(), errors))
+
+    def traffic(self, deadline: Deadline) -> Observed[str]:
+        raise AssertionError("no traffic is read")
+
+    def device(self, lid: int, deadline: Deadline) -> Observed[Guid]:
+        (guid,) = [guid for guid, device in self.world.fabric.devices.items() if device.lids == (lid,)]
+        return Observed(guid, self._observed("smpquery", str(guid)).evidence)
+
+    def state(self, lid: int, port: int, deadline: Deadline) -> Observed[PortState]:
+        return self._state(PortId(self.device(lid, deadline).value, port))
+
+    def set_disabled(self, lid: int, port: int, disabled: bool, deadline: Deadline) -> Observed[PortState]:
+        one = PortId(self.device(lid, deadline).value, port)
+        with self.world.call():
+            self.world.set.append((one, disabled))
+            (self.world.disabled.add if disabled else self.world.disabled.discard)(one)
+        return self._state(one)
+
+    def alarms(self, deadline: Deadline) -> Observed[tuple[FabricAlarm, ...]]:
+        with self.world.call():
+            return Observed(read_events(self.world.ufm.events, UTC, "ufm"))
+
+    def _state(self, port: PortId) -> Observed[PortState]:
+        out = port in self.world.disabled
+        return Observed(
+            PortState("Down" if out else "Active", "Disabled" if out else "LinkUp"),
+            self._observed("ibportstate", str(out)).evidence,
+        )
+
+    def _observed(self, source: str, text: str) -> Observed[str]:
+        return Observed(text, (Evidence(source, "controller", self.world.clock.now(), Origin.REAL, text.encode()),))
+
+
+@dataclass
+class TicketSystem:
+    """Meets `Tickets` for a world."""
+
+    world: World
+
+    def find(self, incident: str, since: datetime, deadline: Deadline) -> Ticket | None:
+        found = [one for one in self.world.tickets if one["incident"] == incident]
+        return self._ticket(found[0]) if found else None
+
+    def create(self, text: TicketText, deadline: Deadline) -> Ticket:
+        with self.world.call():
+            key = f"OPS-{len(self.world.tickets) + 1}"
+            one = {"key": key, "incident": text.incident, "body": text.body, "closed": False, "notes": []}
+            self.world.tickets.append(one)
+        return self._ticket(one)
+
+    def attach(self, key: str, attachment: Attachment, deadline: Deadline) -> None:
+        raise AssertionError("a link has no sheet")
+
+    def note(self, key: str, text: str, deadline: Deadline) -> None:
+        with self.world.call():
+            self._named(key)["notes"].append(text)
+
+    def has_note(self, key: str, marker: str, deadline: Deadline) -> bool:
+        return any(marker in note for note in self._named(key)["notes"])
+
+    def read(self, key: str, deadline: Deadline) -> Ticket:
+        return self._ticket(self._named(key))
+
+    def _named(self, key: str) -> dict[str, Any]:
+        return next(one for one in self.world.tickets if one["key"] == key)
+
+    def _ticket(self, one: Mapping[str, Any]) -> Ticket:
+        return Ticket(key=one["key"], url=f"https://ops.example/{one['key']}", closed=one["closed"])
+
+
+@dataclass
+class SiteAdapters:
+    """Meets what the watch uses of `Adapters`."""
+
+    tools: Tools
+    telemetry: None = None
+
+    @property
+    def fabric(self) -> Tools:
+        return self.tools
+
+    @property
+    def fabric_ports(self) -> Tools:
+        return self.tools
+
+    @property
+    def counters(self) -> Tools:
+        return self.tools
+
+    def close(self) -> None:
+        """Close nothing."""
+
+
+class StruckJournal:
+    """A journal of a world: each append is a call at which the process may end."""
+
+    def __init__(self, journal: SqlJournal, world: World) -> None:
+        self._journal = journal
+        self._world = world
+
+    def append(self, events: Any, *, claim: Any = None) -> Any:
+        with self._world.call():
+            return self._journal.append(events, claim=claim)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._journal, name)
+
+
+@dataclass
+class Watched:
+    """A site whose fabric is the world. `kills`: how often the process was ended."""
+
+    folder: Path
+    world: World
+    site: Site
+    runs: int = 0
+    kills: int = 0
+
+    def opened(self) -> SiteContext:
+        """The context of a new process, on the world's clock."""
+        self.runs += 1
+        url = f"sqlite:///{self.folder}/watch.db"
+        journal = open_journal(url, self.world.clock, Holder(f"run-{self.runs}"))
+        tools = SiteAdapters(Tools(self.world))
+        struck = cast("Journal", StruckJournal(journal, self.world))
+        return SiteContext(self.site, struck, f"run-{self.runs}", lambda _site, _access: cast("Adapters", tools))
+
+    def once(self, *, dry_run: bool = False, sync: bool = True) -> WatchResult:
+        """One pass by a new process, then its tickets. `Killed` ends the process."""
+        context = self.opened()
+        tools = Tools(self.world)
+        try:
+            result = fabric_watch.run(context, WatchRequest(dry_run=dry_run), Control(None, ignore), {"ufm": tools})
+            if sync and not dry_run:
+                tickets.run(context, lambda _node: "", TicketSystem(self.world), timedelta(0))
+            return result
+        finally:
+            context.journal.close()
+
+    def after(self, minutes: float) -> WatchResult:
+        """Let time pass, and do one pass; a process that is killed is started again."""
+        self.world.pass_time(minutes)
+        while True:
+            try:
+                return self.once()
+            except Killed:
+                self.kills += 1
+                self.world.kill_at = -1
+
+
+SECTION = """\
+  watch: {act: %s}
+"""
+TICKETS = "tickets: {kind: webhook, url: 'https://ops.example', token: {env: OPS_TOKEN}}\n"
+
+
+def watched(folder: Path, fabric: Fabric, *, act: bool = True) -> Watched:
+    """A site with the fabric's plan and a ticket system; the watch may act."""
+    write_ready_site(folder)
+    text = (folder / "site.yml").read_text()
+    section = SECTION % str(act).lower()
+    (folder / "site.yml").write_text(text.replace("\nfabric:\n", f"\nfabric:\n{section}") + TICKETS)
+    (folder / "wiring.csv").write_text(plan_csv(fabric))
+    return Watched(folder, World(fabric), load_site(folder))
+
+
+def sick(world: World, links: list[Link]) -> None:
+    """From now on these links have errors."""
+    world.sick |= set(links)
+
+
+def repaired(world: World, link: Link) -> None:
+    """A technician has replaced the cable."""
+    world.sick.discard(link)
+
+
+def slower(fabric: Fabric, link: Link) -> Fabric:
+    """The fabric with one link at half its width."""
+    links = tuple(replace(one, width=2) if one == link else one for one in fabric.links)
+    return Fabric(fabric.devices, links)
