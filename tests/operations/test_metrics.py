@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from clusterctl.fleet.decisions.decision import hold
-from clusterctl.fleet.event import Event, Stream
+from clusterctl.fleet.event import Event, Kind, Stream
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.nightly.record import NightRecord
@@ -25,7 +25,8 @@ from clusterctl.operations.context import open_site
 from clusterctl.operations.metrics import FleetMetrics, FleetSnapshot, StepEnds, export, exposition, figures_of
 from clusterctl.ports.journal import JournalHealth
 from clusterctl_cli.main import run
-from tests.cli.site_of_three import write
+from tests.cli.site_of_three import append, write
+from tests.events import new_event
 from tests.steps.fakes import NOW
 
 Samples = dict[str, dict[tuple[str, ...], float]]
@@ -190,3 +191,33 @@ def test_the_page_lists_each_metric() -> None:
     listed = {f"clusterctl_{name}" for row in rows for name in re.findall(r"`(\w+)`", row)}
     found = FleetSnapshot("s", NOW, (), (), (), NightRecord(NOW), Spares(0, 0, 0), NONE, JournalHealth(0, 0, None, 0))
     assert listed == {line.split()[2] for line in exposition(found).decode().splitlines() if line.startswith("# HELP")}
+
+
+def test_links_incidents_and_jobs_are_those_of_the_journal(tmp_path: Path) -> None:
+    """The last judgement of links by kind and rack, open incidents, failures of jobs of the last seven days."""
+    site = write(tmp_path)
+    judged = {"verdict": "fail", "links": 8, "proven": 6, "bad": 3}
+    bad = {"kind": "flapping", "verdict": "fail", "cause": "c", "action": "a", "rack": "A01", "count": 2}
+    hot = {**bad, "kind": "overheated", "rack": "B07", "count": 1}
+    failure = {
+        "failure": "crash", "layer": "hardware", "certainty": "proven", "persistence": "persistent",
+        "rule": "broken_part", "error": "xid_79", "cause": "c", "action": "a",
+    }  # fmt: skip
+    append(
+        site,
+        [
+            new_event("fabric", "links", Kind.FABRIC_LINKS_JUDGED, {**judged, "bad": 8}),
+            new_event("fabric", "links", Kind.FABRIC_LINKS_JUDGED, {**judged, "found": [bad, hot]}),
+            *[new_event("job", f"job-{number}", Kind.JOB_ATTRIBUTED, failure) for number in range(2)],
+        ],
+    )
+    assert run(["notify", "send", "--site", str(site)]) == 0
+    context = open_site(site)
+    found = samples(export(context).decode())
+    context.journal.close()
+    assert found["clusterctl_links"] == {("bad",): 3, ("judged",): 8, ("proven",): 6}
+    assert found["clusterctl_bad_links"] == {("flapping", "A01", "fail"): 2, ("overheated", "B07", "fail"): 1}
+    assert found["clusterctl_job_failures"] == {("proven", "hardware"): 2}
+    incidents = found["clusterctl_incidents"]
+    assert incidents[("nodes", "warning")] == 1
+    assert sum(count for (about, _), count in incidents.items() if about == "links") == 2

@@ -74,7 +74,7 @@ class Api:
         return node_details_json(state, self.live.context.journal.history(Stream.NODE, state.id), current_time())
 
     def _why(self, request: Request) -> Any:
-        return why_json(explain(self.live.context, self.live.node(request.path_params["name"])))
+        return why_json(explain(self.live.context, self.live.node(request.path_params["name"]), self.live.known()))
 
     def _events(self, request: Request) -> Any:
         """Return the newest events first; `before`: only older ones."""

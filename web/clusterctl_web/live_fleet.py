@@ -132,6 +132,12 @@ class LiveFleet:
             known = [one.summary for one in self._known.values()]
         return self.context.with_unseen(node for node in known if node.stage is not Stage.RETIRED)
 
+    def known(self) -> tuple[NodeSummary, ...]:
+        """Return the nodes of the journal, also those that are retired."""
+        self.refresh()
+        with self._lock:
+            return tuple(one.summary for one in self._known.values())
+
     def racks(self) -> tuple[Rack, ...]:
         return racks(self.summaries(), current_time())
 

@@ -113,7 +113,7 @@ class Pages:
             request,
             "node.html.j2",
             node=state,
-            why=explain(context, state),
+            why=explain(context, state, self.live.known()),
             actions=offered(actor_of(request)),
             reports=reports,
             events=events[: -MOST_EVENTS - 1 : -1],

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from clusterctl.fleet.bmc.accounts import Rotation, rotation
 from clusterctl.fleet.event import Stream
 from clusterctl.fleet.finding import Digest, Finding, Origin
-from clusterctl.fleet.state import NodeState
+from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import current_time
 from clusterctl.operations.reports import repeated
@@ -54,8 +54,11 @@ class Explanation:
         return tuple(self.node.findings)
 
 
-def explain(context: SiteContext, node: NodeState) -> Explanation:
-    """Return what a node's stage rests on."""
+def explain(context: SiteContext, node: NodeState, fleet: Sequence[NodeSummary] | None = None) -> Explanation:
+    """Return what a node's stage rests on.
+
+    fleet  the nodes, of a caller that knows them; by default they are read
+    """
     now = current_time()
     found = context.evidence(digest for finding in node.findings for digest in finding.evidence)
     sources = {
@@ -68,5 +71,5 @@ def explain(context: SiteContext, node: NodeState) -> Explanation:
         held=node.held(now),
         evidence=sources,
         password=rotation(context.journal.history(Stream.NODE, node.id)),
-        repeated=tuple(repeated(context, node)),
+        repeated=tuple(repeated(context, node, fleet)),
     )

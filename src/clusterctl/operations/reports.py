@@ -185,18 +185,25 @@ def _proven_faults(context: SiteContext) -> list[tuple[FabricFault, tuple[Digest
     return [(fault, proofs[fault.subject]) for fault in open_faults(events)]
 
 
-def known_offenders(context: SiteContext) -> Offenders:
-    """Return the machines and parts that failed repeatedly, by the journal."""
+def known_offenders(context: SiteContext, fleet: Sequence[NodeSummary] | None = None) -> Offenders:
+    """Return the machines and parts that failed repeatedly, by the journal.
+
+    fleet  the nodes, of a caller that knows them; by default those of the journal, which takes a second for thousands
+    """
     now = CLOCK.now()
-    machines = {node.serial for node in context.journal.summaries() if node.serial}
+    machines = {node.serial for node in (fleet if fleet is not None else context.journal.summaries()) if node.serial}
     return offenders(context.journal.recent(KINDS, now - WINDOW), machines, now)
 
 
-def repeated(context: SiteContext, node: NodeState) -> list[str]:
-    """Return sentences about repeated failures of the node, and of its parts in this or in other machines."""
-    found = known_offenders(context)
+def repeated(context: SiteContext, node: NodeState, fleet: Sequence[NodeSummary] | None = None) -> list[str]:
+    """Return sentences about repeated failures of the node, and of its parts in this or in other machines.
+
+    fleet  as of `known_offenders`
+    """
+    nodes = fleet if fleet is not None else context.journal.summaries()
+    found = known_offenders(context, nodes)
     offender, parts = found.of(node.id), found.parts_in(node.id, serials_in(node))
-    names = {one.id: one.name for one in context.journal.summaries()} if parts else {}
+    names = {one.id: one.name for one in nodes} if parts else {}
     machine = [f"quarantined {offender_text(offender)}"] if offender else []
     return machine + [part_text(part, names) for part in parts]
 
