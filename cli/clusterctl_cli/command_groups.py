@@ -110,6 +110,7 @@ CABLE: CommandTable = {
     "recheck": ("cable_recheck:recheck", "Compare two fabrics with a plan: what is repaired."),
     "report": ("cable_report:report", "Write the fabric as one HTML page."),
     "observe": ("cable_observe:observe", "Write the changes of the fabric into the journal."),
+    "name": ("cable_name:name", "Name switches by their place: OpenSM's node-name-map."),
     "counters": ("cable_counters:counters", "Print one reading of all error counters."),
     "health": ("cable_health:health", "Judge links by two readings of their counters."),
     "burnplan": ("cable_burnplan:burnplan", "Plan flows that load every link, from forwarding tables."),

@@ -38,7 +38,16 @@ READS = {
     *("doctor", "plan", "nodes", "why", "report", "inventory"),
     *("power status", "accounts check", "settings check", "pxe check", "image list", "maas check"),
     *("burnin export", "burnin judge", "burnin node-file", "burnin script"),
-    *("cable plan", "cable lint", "cable verify", "cable recheck", "cable report", "cable counters", "cable health"),
+    *(
+        "cable plan",
+        "cable lint",
+        "cable verify",
+        "cable recheck",
+        "cable report",
+        "cable counters",
+        "cable health",
+        "cable name",
+    ),
     *("incident list", "incident show", "rma list"),
     *(
         "cable burnplan",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -28,13 +29,12 @@ from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.host_requirements import HostRequirements
 from clusterctl_burnin.kernel_log.known_lines import KnownLines
 from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.node_check.service import CHECKS_S, SLURM_S, Settings, epilog, health, prolog
 from clusterctl_burnin.probe import Readings, parse_readings
 from clusterctl_burnin.sweep import judge, sweep, unmeasured
 
 CONTENT = "node_check.json"
 """The file of this package that the build writes."""
-HARD_S = 55.0
-"""Seconds after which the probes are ended: Slurm ends a health check after 60 s."""
 UNMEASURED = 4
 
 
@@ -107,10 +107,11 @@ class NodeCheck:
         modules = (importlib.import_module(f"clusterctl_burnin.checks.{name}") for name in self.content.checks)
         return tuple(module.CHECK for module in modules)
 
-    def run(self, seconds: float) -> tuple[Finding, ...]:
-        """Run the probes here and judge them; what does not end in time is unmeasured."""
+    def run(self, seconds: float, *, quick: bool = False) -> tuple[Finding, ...]:
+        """Run the probes here and judge them; what does not end in time is unmeasured. `quick`: see `quick_checks`."""
         _, kind = self.facts()
-        plan = sweep(self.checks(), kind.limits.patience, self.content.requirements)
+        checks = quick_checks(self.checks()) if quick else self.checks()
+        plan = sweep(checks, kind.limits.patience, self.content.requirements)
         sent = datetime.now(UTC)
         try:
             ran = subprocess.run([sys.executable, "-"], input=plan.stdin, capture_output=True, timeout=seconds)  # noqa: PLW1510
@@ -120,10 +121,12 @@ class NodeCheck:
             return unmeasured(plan.checks, f"the probes did not end within {seconds:g} s", remedy)
         except ClusterctlError as error:
             return unmeasured(plan.checks, error.message, "run clusterctl-node check as root on the node")
-        return self.judged(readings, sent)
+        return self.judged(readings, sent, checks)
 
-    def judged(self, readings: Readings, sent: datetime | None = None) -> tuple[Finding, ...]:
-        """Return the findings of readings; `sent`: None for recorded ones."""
+    def judged(
+        self, readings: Readings, sent: datetime | None = None, checks: Sequence[Check] | None = None
+    ) -> tuple[Finding, ...]:
+        """Return the findings of readings; `sent`: None for recorded ones; `checks`: None for all."""
         node, kind = self.facts()
         expected = Expected(
             name=self.node,
@@ -135,7 +138,12 @@ class NodeCheck:
             driver_version=node.driver_version,
             known_lines=self.content.known_lines,
         )
-        return judge(self.checks(), readings, expected).findings
+        return judge(self.checks() if checks is None else checks, readings, expected).findings
+
+
+def quick_checks(checks: Sequence[Check]) -> tuple[Check, ...]:
+    """Return the checks that a job can wait for: none whose probe reads twice or waits."""
+    return tuple(one for one in checks if not any(probe.again_after or probe.waits for probe in one.probes))
 
 
 def as_data(finding: Finding) -> dict[str, Any]:
@@ -171,25 +179,83 @@ def report(check: NodeCheck, findings: Sequence[Finding], seconds: float, *, as_
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
-    parser = argparse.ArgumentParser(prog="clusterctl-node", description=__doc__)
-    parser.add_argument("command", choices=["check"])
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument("--node", default=platform.node().split(".")[0], help="default: the host name")
-    parser.add_argument("--seconds", type=float, default=HARD_S, help=f"end the probes after so long ({HARD_S:g})")
-    parser.add_argument("--judge", metavar="FILE", help="judge recorded readings, one JSON document a line, instead")
-    options = parser.parse_args(argv)
+    options = _parser().parse_args(argv)
+    began = time.monotonic()
     try:
+        if options.command == "epilog":
+            return epilog(_settings(options), os.environ)
         text = files("clusterctl_burnin").joinpath(CONTENT).read_text(encoding="utf-8")
         check = NodeCheck(content_of(text), options.node)
         if options.judge:
             return _judge_file(check, options.judge)
-        began = time.monotonic()
-        findings = check.run(options.seconds)
-        _print(report(check, findings, time.monotonic() - began, as_json=options.json))
-        return exit_code(findings)
+        return _run(check, options, began)
     except ClusterctlError as error:
         sys.stderr.write(f"{error}\n")
-        return UsageError.exit_code  # 1 is a failure of the node
+        return 0 if options.command == "prolog" else UsageError.exit_code  # 1 is a failure of the node
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="clusterctl-node", description=__doc__)
+    parser.add_argument("command", choices=["check", "health", "prolog", "epilog"])
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--node", default=_own_name(), help="default: SLURMD_NODENAME, or the host name")
+    parser.add_argument("--seconds", type=float, help=f"end the probes after so long; default: {_listed(CHECKS_S)}")
+    parser.add_argument("--judge", metavar="FILE", help="judge recorded readings, one JSON document a line, instead")
+    parser.add_argument("--quick", action="store_true", help="leave out checks that read counters twice, or wait")
+    drains = parser.add_argument_group("health, prolog, epilog")
+    drains.add_argument("--percent", type=float, default=2.0, help="nodes that one check may drain within an hour (2)")
+    drains.add_argument("--slurm-seconds", type=float, help=f"wait so long for Slurm; default: {_listed(SLURM_S)}")
+    usual = Settings(node="")
+    for name, value in {
+        "scontrol": usual.scontrol,
+        "squeue": usual.squeue,
+        "nvidia-smi": usual.nvidia_smi,
+        "textfile": usual.textfile,
+        "report": usual.report,
+    }.items():
+        drains.add_argument(f"--{name}", default=value, metavar="PATH", help=f"default: {value}")
+    return parser
+
+
+def _listed(seconds: Mapping[str, float]) -> str:
+    return ", ".join(f"{command} {value:g}" for command, value in seconds.items())
+
+
+def _own_name() -> str:
+    return os.environ.get("SLURMD_NODENAME") or platform.node().split(".")[0]
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    return Settings(
+        node=options.node,
+        percent=options.percent,
+        slurm_seconds=options.slurm_seconds or SLURM_S[options.command],
+        scontrol=options.scontrol,
+        squeue=options.squeue,
+        nvidia_smi=options.nvidia_smi,
+        textfile=Path(options.textfile),
+        report=Path(options.report),
+    )
+
+
+def _run(check: NodeCheck, options: argparse.Namespace, began: float) -> int:
+    """Check the node, report it, and do what the command is for."""
+    quick = options.quick or options.command == "prolog"
+    findings = check.run(options.seconds or CHECKS_S[options.command], quick=quick)
+    took = time.monotonic() - began
+    if options.command == "check":
+        _print(report(check, findings, took, as_json=options.json))
+        return exit_code(findings)
+    settings = _settings(options)
+    _keep(settings.report, report(check, findings, took, as_json=False))
+    return health(settings, findings) if options.command == "health" else prolog(settings, findings)
+
+
+def _keep(file: Path, text: str) -> None:
+    try:
+        file.write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        sys.stderr.write(f"{file}: {error.strerror}\n")
 
 
 def _print(text: str) -> None:

@@ -126,12 +126,18 @@ _SERVICE = {
     "ResumeTimeout": "1800",
     "RebootProgram": "/usr/sbin/reboot",
     "UnkillableStepTimeout": "180",
+    "Prolog": "/usr/local/sbin/clusterctl-prolog",
+    "Epilog": "/usr/local/sbin/clusterctl-epilog",
+    "PrologFlags": "Alloc",
+    "PrologEpilogTimeout": "120",
+    "SchedulerParameters": "nohold_on_prolog_fail",
     "HealthCheckProgram": "/usr/local/sbin/clusterctl-health",
     "HealthCheckInterval": "300",
     "HealthCheckNodeState": "ANY,CYCLE",
 }
 """A node that was down because it did not answer serves again once it registers; any other stays down. GPU servers boot
 slowly: past ResumeTimeout a node that reboots is down. CYCLE: not all nodes run the health check at the same time.
+Alloc: the prolog runs before the job, not before its first step; a job that it refuses is queued again, and not held.
 """
 
 

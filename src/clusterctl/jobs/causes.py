@@ -14,6 +14,7 @@ from clusterctl.jobs.evidence import Observation, Source
 
 Rule = Callable[[Case], Iterator[Candidate]]
 _FULL = frozenset({"disk_full"})
+_FAILED = frozenset({"FAILED", "NODE_FAIL", "BOOT_FAIL", "OUT_OF_MEMORY", "COMPLETED"})
 _ORDERS = frozenset({"TIMEOUT", "CANCELLED", "PREEMPTED", "DEADLINE"})
 _PAIRS = ("ib_retry_exceeded", "ib_completion", "nccl_qp", "nccl_connect")
 _ON_ONE_GPU = ("cuda_illegal_access", "cuda_launch", "segfault", "xid_13", "xid_31")
@@ -215,7 +216,12 @@ def programs(case: Case) -> Iterator[Candidate]:
 
 
 def orders(case: Case) -> Iterator[Candidate]:
-    """Report the order with which the scheduler ended the job: time limit, cancellation, pre-emption."""
+    """Report the order with which the scheduler ended the job: time limit, cancellation, pre-emption.
+
+    Where the scheduler records that the job failed, there was none: srun cancels a step of which a rank has failed.
+    """
+    if case.evidence.scheduler.state in _FAILED:
+        return
     for one in case.of_layers(Layer.SCHEDULER)[:1]:
         yield replace(_from("ended_by_order", one), action=Action.NOTHING)
         return

@@ -1,4 +1,4 @@
-"""The health check of the role node_check: it drains the node for a failed check, and for nothing else."""
+"""The programs of the role node_check for Slurm: which end of clusterctl-node becomes which exit code."""
 
 from __future__ import annotations
 
@@ -7,35 +7,40 @@ from pathlib import Path
 
 import pytest
 
-GOLDEN = Path(__file__).parent / "roles/node_check/default/golden/clusterctl-health.j2"
-REPORT = "node001: fail\n  fail gpu_count, gpus: 7 of 8 GPUs; $(reboot) `reboot`\n    reseat GPU 3\n"
+GOLDEN = Path(__file__).parent / "roles/node_check/default/golden"
 
 
-def run(folder: Path, code: int) -> str:
-    """Return what scontrol was called with, where the checks end with this exit code."""
-    for name, text in {
-        "python3": f"#!/bin/sh\ncat {folder}/report\nexit {code}\n",
-        "scontrol": f'#!/bin/sh\nprintf "%s\\n" "$@" > {folder}/called\n',
-    }.items():
-        (folder / name).write_text(text)
-        (folder / name).chmod(0o755)
-    (folder / "report").write_text(REPORT)
-    script = GOLDEN.read_text()
-    script = script.replace("/usr/bin/", f"{folder}/").replace("/run/", f"{folder}/")
-    (folder / "health").write_text(script)
-    subprocess.run(["sh", str(folder / "health")], check=True, timeout=60)
-    called = folder / "called"
-    return called.read_text() if called.exists() else ""
+def run(folder: Path, name: str, code: int) -> tuple[int, list[str]]:
+    """Return the exit code of a program, and the words that it called Python with, where Python ends with `code`."""
+    python = folder / "python3"
+    python.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {folder}/called\nexit {code}\n')
+    python.chmod(0o755)
+    script = (GOLDEN / f"{name}.j2").read_text().replace("/usr/bin/python3", str(python))
+    (folder / name).write_text(script)
+    done = subprocess.run(["sh", str(folder / name)], check=False, timeout=60, env={})
+    return done.returncode, (folder / "called").read_text().splitlines()
 
 
-@pytest.mark.parametrize("code", [0, 2, 4, 127])
-def test_nothing_but_a_failure_drains_the_node(tmp_path: Path, code: int) -> None:
-    """Fine, a file that does not know the node, unmeasured, or no Python at all: Slurm keeps the node."""
-    assert run(tmp_path, code) == ""
+@pytest.mark.parametrize("code", [0, 1, 2, 4, 124, 127])
+def test_nothing_but_a_refusal_ends_a_prolog_with_an_error(tmp_path: Path, code: int) -> None:
+    """Slurm drains the node for any error: a traceback (1), an unknown node (2) or a time-out (124) must be none."""
+    ended, words = run(tmp_path, "clusterctl-prolog", code)
+    assert ended == 0
+    assert words[1:] == [
+        *("prolog", "--percent", "2.0", "--scontrol", "/usr/bin/scontrol"),
+        *("--textfile", "/var/lib/prometheus/node-exporter"),
+    ]
 
 
-def test_a_failure_drains_the_node_with_the_finding(tmp_path: Path) -> None:
-    """The reason is the first finding, as text: no shell runs what it holds."""
-    called = run(tmp_path, 1).splitlines()
-    assert called[0] == "update"
-    assert called[2:] == ["state=drain", "reason=clusterctl: fail gpu_count, gpus: 7 of 8 GPUs; $(reboot) `reboot`"]
+def test_a_refusal_does(tmp_path: Path) -> None:
+    """The job is queued again."""
+    assert run(tmp_path, "clusterctl-prolog", 75)[0] == 1
+
+
+@pytest.mark.parametrize("code", [0, 1, 75, 124])
+def test_an_epilog_never_ends_with_an_error(tmp_path: Path, code: int) -> None:
+    assert run(tmp_path, "clusterctl-epilog", code) == (0, run(tmp_path, "clusterctl-epilog", code)[1])
+
+
+def test_the_health_check_calls_health(tmp_path: Path) -> None:
+    assert run(tmp_path, "clusterctl-health", 0)[1][1] == "health"

@@ -21,7 +21,7 @@ from tests.processes import gone
 
 DAEMONS = ("munged", "slurmctld", "slurmd")
 PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
-PATIENCE_S = 60.0
+PATIENCE_S = 240.0
 SET_UP = ROOT / ".venv/.stamp"
 
 CONF = """\
@@ -106,7 +106,7 @@ class SlurmCluster:
         return dict(line.split(" ", 1) for line in self._run("sinfo", "-h", "-N", "-o", "%N %E").splitlines())
 
     def wait_for(self, wanted: dict[str, str]) -> None:
-        """Until these nodes are in these states; an error that shows the states and the logs after a minute."""
+        """Until these nodes are in these states; an error that shows the states and the logs after minutes."""
         until = time.monotonic() + PATIENCE_S
         while not wanted.items() <= (seen := self._seen()).items():
             if time.monotonic() > until:

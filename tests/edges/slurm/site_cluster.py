@@ -19,6 +19,7 @@ from pathlib import Path
 from clusterctl_cli.main import run
 from lab.tests.lab_kit import eventually
 from tests.edges.slurm.cluster import PATH, SlurmCluster, end, missing
+from tests.edges.slurm.node_programs import install, write_node_file
 from tests.operations.slurm_site import write
 from tests.ports import reserve_port
 
@@ -81,6 +82,8 @@ class SiteCluster(SlurmCluster):
             "settings": {**self._settings(), **self.extra},
         }
         write(self.folder, cluster, gold=self.nodes, address=ADDRESS)
+        install(self.folder)
+        write_node_file(self.folder, self.nodes)
         self.export()
 
     def _settings(self) -> dict[str, str]:
@@ -103,6 +106,11 @@ class SiteCluster(SlurmCluster):
             "JobAcctGatherType": "jobacct_gather/none",
             "AccountingStoragePort": str(ports["dbd"]),
             "HealthCheckInterval": "0",
+            "PrologEpilogTimeout": "600",
+            **{
+                name: str(folder / f"clusterctl-{name.lower().removesuffix('checkprogram')}")
+                for name in ("Prolog", "Epilog", "HealthCheckProgram")
+            },
         }
 
     def _start_services(self) -> None:

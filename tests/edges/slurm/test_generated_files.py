@@ -13,9 +13,10 @@ from clusterctl.edges.scheduler import SlurmJobs
 from clusterctl.ports import Deadline
 from lab.tests.lab_kit import eventually
 from tests.edges.slurm.cluster import SET_UP
+from tests.edges.slurm.node_programs import write_node_file
 from tests.edges.slurm.site_cluster import SiteCluster, missing_here, running_site_cluster
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 NODES = ("node001", "node002", "node005", "node006")
 
 
@@ -99,3 +100,52 @@ def test_a_job_is_read_from_the_accounting(west: SiteCluster) -> None:
     assert (found.job, found.uid, found.gid, found.exit_code) == (job, 0, 0, 3)
     assert found.node_list.startswith("node")  # a node that ended first may be missing there
     assert (found.submitted, found.started, found.ended) == (shown.submitted, shown.started, shown.ended)
+
+
+def extra(west: SiteCluster, node: str) -> str:
+    found = re.search(r"\bExtra=(\S+)", ask(west, "scontrol", "--oneliner", "show", "node", node))
+    return found[1] if found else ""
+
+
+def test_a_prolog_drains_a_bad_node_and_its_job_runs_elsewhere(west: SiteCluster) -> None:
+    """The job is neither held nor lost; a second bad node is one too many for the brake, and stays in work."""
+    write_node_file(west.folder, west.nodes, bad=("node001", "node005"))
+    for node in ("node002", "node005", "node006"):
+        west.update(node, "State=DRAIN", "Reason=test")
+    job = ask(west, "sbatch", "--parsable", "--nodes=1", "--output=/dev/null", "--wrap=true").strip()
+    west.wait_for({"node001": "drained"})
+    assert re.fullmatch(r"clusterctl:disk_space:\d{8}T\d{6}Z", west.reasons()["node001"].strip())
+    west.update("node006", "State=RESUME")
+    pending = "JobState=PENDING Reason=BeginTime"
+    assert eventually(lambda: pending in ask(west, "scontrol", "--oneliner", "show", "job", job))
+    ask(west, "scontrol", "update", f"JobId={job}", "StartTime=now")  # Slurm waits two minutes by itself
+
+    def ran() -> bool:
+        return f"{job}|COMPLETED|node006" in ask(
+            west, "sacct", "-X", "-n", "-P", "-j", job, "-o", "jobid,state,nodelist"
+        )
+
+    assert eventually(ran)
+    west.update("node005", "State=RESUME")
+    west.wait_for({"node005": "idle"})
+    assert ask(west, "srun", "-w", "node005", "sh", "-c", "echo ran").strip() == "ran"
+    assert extra(west, "node005").startswith("clusterctl:disk_space:")
+    west.wait_for({"node001": "drained", "node005": "idle"})
+    assert west.reasons()["node002"].strip() == "test"
+
+
+def test_of_all_nodes_with_a_bad_check_one_is_drained_at_most(west: SiteCluster) -> None:
+    """All health checks at the same time, as slurmd starts them: one of four nodes may be drained, none is undrained."""
+    west.reset()
+    for node in west.nodes:
+        west.update(node, "Extra=")
+    write_node_file(west.folder, west.nodes, bad=west.nodes)
+    environment = {name: {**west.environment, "SLURMD_NODENAME": name} for name in west.nodes}
+    running = [subprocess.Popen([str(west.folder / "clusterctl-health")], env=environment[name]) for name in west.nodes]
+    assert [one.wait(300) for one in running] == [0, 0, 0, 0]
+    drained = [node for node, state in west.states().items() if state.startswith("drain")]
+    assert len(drained) <= 1
+    assert all(extra(west, node).startswith("clusterctl:disk_space:") for node in west.nodes)
+    assert (
+        'clusterctl_drain_held{check="disk_space",by="brake"} 1' in (west.folder / "clusterctl_drain.prom").read_text()
+    )
