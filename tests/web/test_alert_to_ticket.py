@@ -39,7 +39,7 @@ from tests.ports import reserve_port
 from tests.web.browser import MADE, QUICK
 
 pytestmark = [
-    pytest.mark.soak,  # once it took more than two minutes for one step beside three other processes of tests
+    pytest.mark.soak,  # once one step took more than two minutes, while three other processes ran tests
     pytest.mark.timeout(400),
     pytest.mark.skipif(
         shutil.which("prometheus") is None or shutil.which("prometheus-alertmanager") is None,
