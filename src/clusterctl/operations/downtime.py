@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from clusterctl.jobs.downtime import AttemptTime, Downtime, RunTime, checkpoint_interval, downtime, spares
+from clusterctl.jobs.downtime import AttemptTime, Downtime, Rate, RunTime, checkpoint_interval, downtime, spares
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.job_runs import listed
 
@@ -158,11 +158,8 @@ def _fleet_lines(found: DowntimeReport) -> list[str]:
     if found.found.hardware_mean is not None and found.found.hardware_weighted is not None:
         mean, weighted = found.found.hardware_mean, found.found.hardware_weighted
         lines.append(f"- Downtime by hardware: {mean:.2%} as the mean over runs, {weighted:.2%} by GPU hours.")
-    days = f"{rate.days:.1f} days" if rate.days is not None else "not known"
-    low = f"{rate.low:.1f}" if rate.low is not None else "?"
-    high = f"{rate.high:.1f}" if rate.high is not None else "no bound"
     lines.append(f"- {rate.failures} failures of hardware in {rate.node_days:.2f} node-days.")
-    lines.append(f"- Mean time to failure of a node: {days} (95 %: {low} to {high}).")
+    lines.append(f"- Mean time to failure of a node: {_mean_time(rate)}.")
     if found.plans:
         lines += ["", f"For {found.nodes} nodes, with repairs of {found.repair_days:g} days:", ""]
         lines += [
@@ -175,6 +172,15 @@ def _fleet_lines(found: DowntimeReport) -> list[str]:
             for one in found.plans
         ]
     return lines
+
+
+def _mean_time(rate: Rate) -> str:
+    if rate.low is None:
+        return "not known"
+    if rate.days is None:
+        return f"more than {rate.low:.1f} days (95 %)"
+    high = f"{rate.high:.1f}" if rate.high is not None else "no bound"
+    return f"{rate.days:.1f} days (95 %: {rate.low:.1f} to {high})"
 
 
 def _time(seconds: float) -> str:
