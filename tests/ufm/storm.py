@@ -54,9 +54,10 @@ class Storm:
             result = self.site.after(PASS_MINUTES)
             self.most = max(self.most, len(world.disabled))
             self._repair()
-            if not world.sick and not result.out and self.site.kills == self.kills:
+            noted = all(ticket["notes"] and "Resolved" in ticket["notes"][-1] for ticket in world.tickets)
+            if not world.sick and not result.out and self.site.kills == self.kills and noted:
                 return
-        raise AssertionError(f"{len(world.sick)} links are not repaired")
+        raise AssertionError(f"{len(world.sick)} links are not repaired, or their tickets lack the last note")
 
     def _alarms(self, chance: random.Random, count: int) -> None:
         world = self.site.world

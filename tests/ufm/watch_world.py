@@ -105,12 +105,12 @@ class World:
     kill_after: bool = False
 
     def pass_time(self, minutes: float) -> None:
-        """Let time pass: the errors of sick links that are in use grow."""
+        """Let time pass: the errors of sick links that are in use grow, too slowly to fill a counter of 16 bits in days."""
         self.clock.at += minutes * MINUTES
         for link in self.sick:
             if link.a not in self.disabled and link.b not in self.disabled:
                 for end in (link.a, link.b):
-                    self.counts[end] = self.counts.get(end, 0) + int(900 * minutes)
+                    self.counts[end] = self.counts.get(end, 0) + int(9 * minutes)
 
     def seen(self) -> Fabric:
         links = tuple(one for one in self.fabric.links if one.a not in self.disabled and one.b not in self.disabled)
