@@ -14,6 +14,7 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,7 @@ def _json(text: str) -> Any:
 
 
 OTHERS: Mapping[str, Any] = {
+    "zone": UTC,
     "count": 2,
     "file": "file",
     "where": "where",

@@ -19,9 +19,9 @@ def time_of(text: str, zone: tzinfo, where: str = "") -> datetime:
     """Return a time in UTC. UFM writes its host's local time, without a zone. Raise `ParseError`."""
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
+        return (found if found.tzinfo is not None else found.replace(tzinfo=zone)).astimezone(UTC)
+    except (ValueError, OverflowError):
         raise ParseError(f"{text[:40]!r} is no time", where=where) from None
-    return (found if found.tzinfo is not None else found.replace(tzinfo=zone)).astimezone(UTC)
 
 
 def guid_or_none(text: str) -> Guid | None:
