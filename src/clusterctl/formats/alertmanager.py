@@ -8,12 +8,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.peer_text import visible_line
 from clusterctl.formats.peer_json import JsonLimits, read_json
+from clusterctl.formats.times import in_utc
 
 VERSION = "4"
 MAX_ALERTS = 2000
@@ -85,8 +86,9 @@ def _time(found: Any, where: str) -> datetime:
     """Return a time of RFC 3339 in UTC; Go writes nine digits of a second, of which six are kept."""
     try:
         at = datetime.fromisoformat(found)
+        utc = in_utc(at)
     except (TypeError, ValueError):
         raise ParseError("has no startsAt", where=where) from None
     if at.tzinfo is None:
         raise ParseError("has a startsAt without a time zone", where=where)
-    return at.astimezone(UTC)
+    return utc

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Annotated, Literal
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.peer_text import visible_line
 from clusterctl.formats.documents import Within, read_document
+from clusterctl.formats.times import in_utc
 
 _Name = Annotated[str, Within(min_length=1, max_length=253)]
 _OFFSET = "must be an offset such as +02:00"
@@ -65,9 +66,9 @@ def moment(text: str, facts: JobFacts, *, where: str) -> datetime | None:
         return None
     try:
         found = datetime.fromisoformat(text)
+        return in_utc(found if found.tzinfo else found.replace(tzinfo=facts.zone))
     except ValueError:
         raise ParseError("must be a time such as 2026-11-01T12:00:00+00:00", where=where) from None
-    return (found if found.tzinfo else found.replace(tzinfo=facts.zone)).astimezone(UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
+from clusterctl.formats.times import in_utc
+
 _ESCAPE = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
 _LABEL = re.compile(r"\s{0,8}(\d{1,6}): ")
 _MPI = re.compile(r"\s{0,8}\[\d{1,3},(\d{1,6})\]<std(?:out|err)>:\s?")
@@ -75,7 +77,7 @@ class TimeReader:
 
     def _iso(self, match: re.Match[str]) -> datetime:
         found = _at(int(match["y"]), int(match["mo"]), int(match["d"]), match["iso_t"])
-        return found.replace(tzinfo=self._zone(match["zone"])).astimezone(UTC)
+        return in_utc(found.replace(tzinfo=self._zone(match["zone"])))
 
     def _zone(self, text: str | None) -> tzinfo:
         if not text:
@@ -92,12 +94,12 @@ class TimeReader:
             month, day = _MONTHS.index(match["c_mo"]) + 1, int(match["c_d"])
             clock, year = match["c_t"], match["c_y"]
         if year:
-            return _at(int(year), month, day, clock).replace(tzinfo=self.zone).astimezone(UTC)
+            return in_utc(_at(int(year), month, day, clock).replace(tzinfo=self.zone))
         local = self.reference.astimezone(self.zone)
         found = _at(local.year, month, day, clock).replace(tzinfo=self.zone)
         if found - local > STALE:
             found = _at(local.year - 1, month, day, clock).replace(tzinfo=self.zone)
-        return found.astimezone(UTC)
+        return in_utc(found)
 
 
 def _at(year: int, month: int, day: int, clock: str) -> datetime:

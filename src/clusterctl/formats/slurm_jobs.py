@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.scheduled_job import ScheduledJob
+from clusterctl.formats.times import in_utc
 
 IN_UTC = ("TZ=UTC", "SLURM_TIME_FORMAT=standard")
 """Environment of the commands: Slurm's times have no zone, and sacct of 22.05 cannot print one."""
@@ -109,6 +110,6 @@ def _time(text: str) -> datetime | None:
         return None
     try:
         found = datetime.fromisoformat(text)
+        return in_utc(found if found.tzinfo else found.replace(tzinfo=UTC))
     except ValueError:
         raise ParseError(f"not a time: {text[:40]!r}") from None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)

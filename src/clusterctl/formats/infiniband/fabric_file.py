@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.telemetry import Telemetry
@@ -26,6 +26,7 @@ from clusterctl.formats.infiniband.ibqueryerrors import parse_ibqueryerrors
 from clusterctl.formats.infiniband.port_queries import parse_perfquery
 from clusterctl.formats.infiniband.terminal import tool_output
 from clusterctl.formats.site.table import read_table
+from clusterctl.formats.times import in_utc
 
 _TIME = re.compile(r"#.*?\b(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d))", re.ASCII)
 _HEAD_LINES = 20
@@ -87,7 +88,7 @@ def _time(text: str) -> datetime | None:
     for line in text.splitlines()[:_HEAD_LINES]:
         if match := _TIME.match(line):
             try:
-                return datetime.fromisoformat(match[1]).astimezone(UTC)
+                return in_utc(datetime.fromisoformat(match[1]))
             except ValueError:
                 return None
     return None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime, tzinfo
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.fabric.topology import PortId
 from clusterctl.fleet.node import Guid
+from clusterctl.formats.times import in_utc
 
 _PORT_NAMES = re.compile(r"(?<![0-9a-f])([0-9a-f]{16})_([0-9]{1,4})(?![0-9])")
 _GUID = re.compile(r"(?:0x)?([0-9a-fA-F]{16})")
@@ -19,8 +20,8 @@ def time_of(text: str, zone: tzinfo, where: str = "") -> datetime:
     """Return a time in UTC. UFM writes its host's local time, without a zone. Raise `ParseError`."""
     try:
         found = datetime.fromisoformat(text)
-        return (found if found.tzinfo is not None else found.replace(tzinfo=zone)).astimezone(UTC)
-    except (ValueError, OverflowError):
+        return in_utc(found if found.tzinfo is not None else found.replace(tzinfo=zone))
+    except ValueError:
         raise ParseError(f"{text[:40]!r} is no time", where=where) from None
 
 
