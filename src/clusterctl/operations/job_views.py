@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -94,13 +94,13 @@ class JobFound:
         return run_time(self.run) if self.run is not None else None
 
 
-@dataclass(frozen=True, slots=True)
 class JobViews:
     """Jobs of one site, for readers with different rights. Thread-safe."""
 
-    context: SiteContext
-    _turns: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(AT_ONCE))
-    _answers: dict[Path, dict[str, Any]] = field(default_factory=dict)
+    def __init__(self, context: SiteContext) -> None:
+        self.context = context
+        self._turns = threading.Semaphore(AT_ONCE)
+        self._answers: dict[Path, dict[str, Any]] = {}
 
     def runs(self) -> tuple[SupervisedRun, ...]:
         """Return the supervised runs, the newest first."""
