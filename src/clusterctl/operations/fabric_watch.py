@@ -187,7 +187,8 @@ class _Alarms:
             unknown |= set(new.sorted.unknown)
             managers += [alarm.text for alarm in new.sorted.subnet_manager]
             if new.unread:
-                problems.append(f"{name}: {len(new.unread)} of its entries could not be read, the first: {new.unread[0]}")
+                lost = f"{len(new.unread)} of its entries could not be read"
+                problems.append(f"{name}: {lost}, the first: {new.unread[0]}")
         return _AlarmsRead(counts, tuple(sorted(unknown)), tuple(managers), tuple(problems))
 
     def _known(self) -> tuple[dict[str, FabricAlarmsRead], dict[PortId, FabricLinkSuspected]]:

@@ -14,7 +14,14 @@ from datetime import tzinfo
 from typing import Any, TypeVar
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.fabric.alarms import AlarmList, FabricAlarm, ManagedLink, ManagedPort, ManagedSystem, UnhealthyPort
+from clusterctl.fleet.fabric.alarms import (
+    AlarmList,
+    FabricAlarm,
+    ManagedLink,
+    ManagedPort,
+    ManagedSystem,
+    UnhealthyPort,
+)
 from clusterctl.fleet.fabric.topology import PortId
 from clusterctl.fleet.node import Guid
 from clusterctl.fleet.peer_text import visible_line
@@ -74,15 +81,19 @@ def _alarm_list(value: Any, read: Callable[[Item], FabricAlarm], where: str) -> 
     unread: dict[str, str] = {}
     for item in value:
         try:
-            if not isinstance(item, dict):
-                raise ParseError("it is no object", where=where)
-            alarms.append(read(item))
+            alarms.append(read(_object(item, where)))
         except ParseError as error:
             unread[_digest(item)] = error.message
     if unread and not alarms:
         why = next(iter(unread.values()))
         raise ParseError(f"none of {len(value)} entries can be read: {why}", where=where)
     return AlarmList(tuple(alarms), unread)
+
+
+def _object(item: Any, where: str) -> Item:
+    if not isinstance(item, dict):
+        raise ParseError("it is no object", where=where)
+    return item
 
 
 def _digest(item: Any) -> str:
