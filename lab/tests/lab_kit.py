@@ -52,7 +52,7 @@ class RunningLab:
             f"https://{self.machine(name)['bmc']}{path}",
             auth=("root", password),
             verify=str(self.site / "lab-ca.pem"),
-            timeout=120,
+            timeout=600,
         )
         answer.raise_for_status()
         return dict(answer.json())
@@ -64,12 +64,12 @@ class RunningLab:
             *("-o", f"UserKnownHostsFile={self.site / 'known_hosts'}", "-o", "StrictHostKeyChecking=yes"),
             *("-o", "ConnectTimeout=30", f"ops@{self.machine(name)['address']}", *command),
         )
-        return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False).stdout.strip()
+        return subprocess.run(argv, capture_output=True, text=True, timeout=600, check=False).stdout.strip()
 
     def fabric(self) -> str:
         """What the site's ibnetdiscover reads."""
         tool = Path("/var/lib/clusterctl-lab", self.name, "bin/ibnetdiscover")
-        return subprocess.run([tool], capture_output=True, text=True, timeout=60, check=True).stdout
+        return subprocess.run([tool], capture_output=True, text=True, timeout=600, check=True).stdout
 
     @property
     def daemon(self) -> int:
@@ -108,7 +108,7 @@ def leftovers(lab: RunningLab) -> list[str]:
     return found
 
 
-def eventually(probe: Callable[[], bool], seconds: float = 120.0) -> bool:
+def eventually(probe: Callable[[], bool], seconds: float = 600.0) -> bool:
     """Return True as soon as `probe` does; False after `seconds`."""
     give_up = time.monotonic() + seconds
     while not probe():

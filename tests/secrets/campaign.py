@@ -156,7 +156,7 @@ class Observed:
 
 def _core_limit(pid: int) -> str:
     """The process's own limit, as soon as it has set one or is past its start."""
-    until = time.monotonic() + 120
+    until = time.monotonic() + 600
     while time.monotonic() < until:
         limits = Path(f"/proc/{pid}/limits").read_text().splitlines()
         (line,) = (line for line in limits if line.startswith("Max core file size"))

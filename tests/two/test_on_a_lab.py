@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.soak, needs_lab, pytest.mark.timeout(
 
 HOSTS = 4
 LEASE_S = 20
-MOMENT_S = 300.0
+MOMENT_S = 600.0
 FIRST, SECOND = ("node001", "node002"), ("node003", "node004")
 
 

@@ -13,7 +13,7 @@ from clusterctl.ports import Deadline
 from tests.edges.ansible.rehearsal import rehearsal
 from tests.edges.ansible.support import playbooks
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(1800)]
 RUN_S = 600.0
 COMMANDS = {
     "burnin_timer_command": ["/bin/sh", "-c", "exit $(cat /run/exit-code)"],

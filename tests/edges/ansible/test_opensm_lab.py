@@ -58,7 +58,7 @@ def apply(lab: Rehearsal, priorities: Mapping[str, int]) -> Mapping[str, PlayOut
 def ssh(host: HostAddress, command: str) -> str:
     options = ("-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR")
     argv = ["ssh", "-F", "none", "-i", host.key_file, *options, f"{host.user}@{host.address}", f"sudo {command}"]
-    return subprocess.run(argv, check=False, capture_output=True, text=True, timeout=60).stdout
+    return subprocess.run(argv, check=False, capture_output=True, text=True, timeout=600).stdout
 
 
 def manager(host: HostAddress, *, own: bool) -> tuple[str, int, int]:
