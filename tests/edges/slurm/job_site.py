@@ -40,7 +40,7 @@ thread = {"pid": int(sys.argv[-1]), "thread_id": 1, "thread_name": "MainThread",
 print(json.dumps([{**thread, "frames": [frame]}]))
 """
 """Prints one frame in py-spy's form; fails for a process that is no interpreter."""
-PATIENCE_S = 120.0
+PATIENCE_S = 600.0
 
 
 def eventually(look: Callable[[], bool]) -> None:
