@@ -21,7 +21,7 @@ from tests.paths import ROOT
 __all__ = ["RunningLab", "clusterctl", "eventually", "leftovers", "needs_lab", "running_lab"]
 
 
-def clusterctl(*argv: str, timeout_s: float = 280) -> subprocess.CompletedProcess[str]:
+def clusterctl(*argv: str, timeout_s: float = 1200) -> subprocess.CompletedProcess[str]:
     """Run the command to its end."""
     command = [sys.executable, "-m", "clusterctl_cli.main", *argv]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout_s, check=False)
@@ -81,12 +81,12 @@ def running_lab(name: str, subnet: str, folder: Path, *options: str) -> Iterator
     """A lab with short delays, removed at the end whatever happens."""
     site = folder / name
     argv = ("--name", name, "--subnet", subnet, "--site", str(site), "--short", *options)
-    result = clusterctl("lab", "up", *argv, timeout_s=600)
+    result = clusterctl("lab", "up", *argv, timeout_s=1800)
     assert result.returncode == 0, result.stderr  # it has left nothing; a lab of that name may be another run's
     try:
         yield RunningLab(name, site)
     finally:
-        assert clusterctl("lab", "down", "--name", name, timeout_s=600).returncode == 0
+        assert clusterctl("lab", "down", "--name", name, timeout_s=1800).returncode == 0
 
 
 def leftovers(lab: RunningLab) -> list[str]:

@@ -24,7 +24,7 @@ from tests.secrets.capture import Capture
 NETWORK = IPv4Network("10.158.0.0/16")
 WRONG_PASSWORD = 'Wr"ong & pässword+of/a%machine'
 DOOR_CODE = 'open sesame, 42 & "more"'
-RUN_S = 600.0
+RUN_S = 2400.0
 PERIOD_S = 0.05
 
 

@@ -19,8 +19,8 @@ from clusterctl.ports import Deadline, HostAddress, PlayOutcome
 from tests.edges.ansible.rehearsal import Rehearsal, rehearsal
 from tests.edges.ansible.support import DATA, FixedClock, processes_of
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(1800)]
-RUN_S = 600.0
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(3600)]
+RUN_S = 2400.0
 
 
 @pytest.fixture(scope="module")

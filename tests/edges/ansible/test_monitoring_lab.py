@@ -25,9 +25,9 @@ from tests.edges.ansible.rehearsal import Rehearsal, rehearsal
 from tests.edges.ansible.support import DATA, playbooks
 from tests.events import new_event
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(1800)]
-RUN_S = 300.0
-WAIT_S = 600.0
+pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(3600)]
+RUN_S = 1200.0
+WAIT_S = 900.0
 TOKEN = "a-token-of-the-test-7c1e"
 TEXTFILES = "/var/lib/prometheus/node-exporter"
 XID = 'DCGM_FI_DEV_XID_ERRORS{{gpu="3",UUID="GPU-0b7a4c1e-lab",modelName="NVIDIA H100 80GB HBM3"}} {}\n'

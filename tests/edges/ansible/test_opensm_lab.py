@@ -21,7 +21,7 @@ from tests.edges.ansible.rehearsal import Rehearsal, rehearsal
 from tests.edges.ansible.simulated_subnet import host_files, port_guid, simulated_subnet
 from tests.edges.ansible.support import playbooks
 
-pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(3600)]
 PRIORITIES = {"node001": 14, "node002": 13}
 STANDBY, MASTER = 2, 3
 TAKEOVER_S = 300.0  # a limit for busy machines: the test prints what it took

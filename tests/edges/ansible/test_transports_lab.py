@@ -28,9 +28,9 @@ from tests.edges.ansible.support import DATA, FixedClock, host, processes_of
 from tests.edges.ansible.test_configure_lab import ssh
 from tests.paths import ROOT
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(3600)]
 SECRET = "kq7Zt-41-Xw"
-RUN_S = 600.0
+RUN_S = 2400.0
 HANGING = "pgrep -c -x sleep || true"
 
 

@@ -21,7 +21,7 @@ from tests.processes import gone
 
 DAEMONS = ("munged", "slurmctld", "slurmd")
 PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
-PATIENCE_S = 600.0
+PATIENCE_S = 900.0
 SET_UP = ROOT / ".venv/.stamp"
 
 CONF = """\

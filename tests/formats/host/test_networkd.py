@@ -34,6 +34,7 @@ COMPLAINTS = ("unknown", "failed to parse", "invalid", "ignoring")
 pytestmark = [
     pytest.mark.lab,
     needs_lab,
+    pytest.mark.timeout(3600),
     pytest.mark.skipif(not NETWORKD.exists(), reason="systemd-networkd is not installed"),
 ]
 
