@@ -25,6 +25,7 @@ from clusterctl.fleet.scheduled_job import ScheduledJob
 from clusterctl.jobs.supervision import Outcome, SupervisedRun
 from clusterctl.operations.adapters import Access
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.job_collect import of_all_ranks
 from clusterctl.operations.job_run import alone
 from clusterctl.operations.job_watch import REMEMBERED, Watched, Watcher
 from clusterctl.operations.operation import Control
@@ -206,6 +207,14 @@ def test_a_submission_that_the_scheduler_knows_is_taken_over_at_any_time(bench: 
     bench.jobs.known, bench.jobs.completes = "11", True
     found = bench.follow()
     assert (found.outcome, found.jobs, bench.jobs.submitted) == (Outcome.COMPLETED, ("11",), [])
+
+
+def test_the_output_of_all_ranks_is_no_log_of_the_node_that_it_was_read_on() -> None:
+    """An innocent batch host was blamed for what another rank had printed; a job of one node has one host."""
+    job = ScheduledJob(job="7", state="FAILED", stdout="/home/ann/slurm-7.out", stderr="/home/ann/slurm-7.out")
+    files = {"kernel.log": b"k", "000-slurm-7.out": b"o", "001-rank_0.log": b"r"}
+    assert of_all_ranks(job, ("c1", "c2"), files) == {"000-slurm-7.out": b"o"}
+    assert of_all_ranks(job, ("c1",), files) == {}
 
 
 def test_old_collections_are_removed_and_nothing_else(tmp_path: Path) -> None:

@@ -99,7 +99,9 @@ def collect_with(context: SiteContext, adapters: Adapters, request: CollectReque
     missing: list[str] = []
     facts: dict[str, Any] = {"addresses": {}, "ranks": {}, "utc_offset": ""}
     for one in factory.job_collector().collect(order, deadline):
-        folder.add(one.node, one.found.files)
+        shared = of_all_ranks(job, names, one.found.files)
+        folder.add("", shared)
+        folder.add(one.node, {name: one.found.files[name] for name in one.found.files.keys() - shared.keys()})
         missing += [f"{one.node}: {text}" for text in one.missing]
         if not one.answered:
             unread[one.node] = one.missing[0] if one.missing else ""
@@ -112,6 +114,15 @@ def collect_with(context: SiteContext, adapters: Adapters, request: CollectReque
     folder.close(_facts(job, names, lost, facts), (*missing, *unknown))
     remove_folders(outdated(context.site))
     return Collected(folder=folder.path, job=job, nodes=names, unread=unread)
+
+
+def of_all_ranks(job: ScheduledJob, names: tuple[str, ...], files: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    """Return the files that hold the output of all ranks: their lines are not those of the node that they were read on.
+
+    The nodes' program puts a number and a dash before the name of each file of the job.
+    """
+    outputs = {path.rpartition("/")[2] for path in (job.stdout, job.stderr) if path} if len(names) > 1 else set()
+    return {name: content for name, content in files.items() if name.partition("-")[2] in outputs}
 
 
 def _order(job: ScheduledJob, names: tuple[str, ...], request: CollectRequest) -> CollectionRequest:
