@@ -1,7 +1,7 @@
 """Twelve kinds of failure on eight nodes of a real Slurm: what each is attributed to, and whether the job goes on.
 
 A training loop of plain Python stands in for torch: steps, a barrier of files, checkpoints that the next attempt loads. GPUs, InfiniBand
-and NFS are texts of their logs; the lost host is one that Slurm is told to be down. `make soak` runs it; docs/reference/attribution.md
+and NFS are texts of their logs; the lost host is one whose state in Slurm is set to DOWN. `make soak` runs it; docs/reference/attribution.md
 has the table of a run.
 """
 
