@@ -1,4 +1,4 @@
-"""Bad links whose error counters are full: a counter at its maximum shows no more growth, and proves no link healthy."""
+"""Bad links whose error counters are full: a counter at its maximum grows no more, and proves no link healthy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ def _full(kind: HealthKind, window: Window, link: Link, places: FabricLabels) ->
         doubts = window.growth(port).doubts
         for counter in JUDGED:
             if doubts.get(counter) is Doubt.STOPPED:
-                text = (
-                    f"{counter} at {places.plain(port)} is full since the link was found bad: clear it after the repair"
-                )
+                where = f"{counter} at {places.plain(port)}"
+                text = f"{where} is full since the link was found bad: clear it after the repair"
                 yield Symptom(kind, Verdict.FAIL, text, frozenset({counter}))
