@@ -39,6 +39,7 @@ PAGES = (
     "/fabric/devices/leaf-2",
     "/incidents",
     "/nights",
+    "/plans",
     "/rma",
     "/work-orders",
     "/sign-in",

@@ -178,12 +178,12 @@ def judge_period(
 
 
 def _last_found(journal: Journal, since: datetime) -> tuple[BadLinks, ...]:
-    """Return what the last judgement since then that measured links found."""
-    found: tuple[BadLinks, ...] = ()
-    for event in journal.recent((Kind.FABRIC_LINKS_JUDGED,), since):
-        if isinstance(event.payload, FabricLinksJudged) and event.payload.links:
-            found = event.payload.found
-    return found
+    """Return what the last judgement that measured links found; older ones than the last are read since then only."""
+    last = [event.payload for event in journal.latest(Stream.FABRIC, Kind.FABRIC_LINKS_JUDGED)][-1:]
+    if not (last and isinstance(last[0], FabricLinksJudged) and last[0].links):
+        last = [event.payload for event in journal.recent((Kind.FABRIC_LINKS_JUDGED,), since)]
+    measured = (one for one in reversed(last) if isinstance(one, FabricLinksJudged) and one.links)
+    return next((one.found for one in measured), ())
 
 
 def judge_link(
