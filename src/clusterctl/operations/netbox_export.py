@@ -161,13 +161,20 @@ def matched(
         device = by_serial.get(serial) or by_name.get(state.name)
         if device is None:
             skipped[state.name] = "NetBox has no device with its serial or name"
-        elif serial and times[serial] > 1:
-            skipped[state.name] = f"NetBox has {times[serial]} devices with its serial"
-        elif serial and device.serial and device.serial.casefold() != serial:
-            skipped[state.name] = f"NetBox has the serial {device.serial} for it, which is another machine"
+        elif reason := _mismatch(serial, device, times[serial]):
+            skipped[state.name] = reason
         else:
             pairs.append((state, device))
     return pairs, skipped
+
+
+def _mismatch(serial: str, device: Device, devices: int) -> str:
+    """Return why the device is not surely the node; nothing where it is. `devices`: how many have the node's serial."""
+    if serial and devices > 1:
+        return f"NetBox has {devices} devices with its serial"
+    if serial and device.serial and device.serial.casefold() != serial:
+        return f"NetBox has the serial {device.serial} for it, which is another machine"
+    return ""
 
 
 def _items(api: NetboxApi, devices: Sequence[int]) -> Mapping[int, Sequence[Item]]:

@@ -80,15 +80,19 @@ def _measured(
     rates = [sum(received_gbps(run.output) for run in way) for way in client.ways]
     if len(rates) != 2:
         raise UnmeasuredError(f"{members[1].name} measured {len(rates)} of 2 ways")
-    speeds = [end.speed for end in (server, client)]
-    if None in speeds:
-        unknown = [member.name for member, speed in zip(members, speeds, strict=True) if speed is None]
-        raise UnmeasuredError(f"the kernel reports no link speed of {' and '.join(unknown)}", remedy=_NO_SPEED)
-    link = min(speed for speed in speeds if speed is not None) / _MBIT_S_IN_GBIT_S
+    link = _link_gbps({name: end.speed for name, end in ends.items()})
     share = 100 * min(rates) / link
     there, back = (f"{rate:.2f} Gb/s" for rate in rates)
     detail = f"{there} to {members[0].name} and {back} back, on a link of {link:g} Gb/s"
     return TrialOutcome.PASSED if share >= limits[ETHERNET_PAIR_MIN].value else TrialOutcome.SLOW, share, detail
+
+
+def _link_gbps(speeds: Mapping[str, float | None]) -> float:
+    """Return the speed of the slower end; raise `UnmeasuredError` where the kernel of a node reports none."""
+    unknown = [name for name, speed in speeds.items() if speed is None]
+    if unknown:
+        raise UnmeasuredError(f"the kernel reports no link speed of {' and '.join(unknown)}", remedy=_NO_SPEED)
+    return min(speed for speed in speeds.values() if speed is not None) / _MBIT_S_IN_GBIT_S
 
 
 def _end(member: Participant, answer: Answer) -> EthernetPair:

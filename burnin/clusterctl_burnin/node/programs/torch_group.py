@@ -68,10 +68,10 @@ def outcome(children: dict[str, subprocess.Popen[str]], limit: float) -> int:
     while True:
         codes = {name: child.poll() for name, child in children.items()}
         bad = {name: code for name, code in codes.items() if code}
-        for name, code in bad.items():
-            if not first and code < 0:
-                print(f"# {name} was ended by signal {-code}", flush=True)
-            first = first or code
+        if bad and not first:
+            name, first = next(iter(bad.items()))
+            if first < 0:
+                print(f"# {name} was ended by signal {-first}", flush=True)
         if bad.get("The watcher") or None not in codes.values():
             break
         if bad:
@@ -81,7 +81,8 @@ def outcome(children: dict[str, subprocess.Popen[str]], limit: float) -> int:
             break
         time.sleep(0.05)
     end(children.values(), REAP)
-    return children["The watcher"].poll() or first if "The watcher" in children else first
+    watcher = children.get("The watcher")
+    return (watcher.poll() if watcher else None) or first
 
 
 def main(argv: Sequence[str]) -> int:

@@ -183,10 +183,9 @@ def _of_kind(
     """Yield the groups of one kind: the property with the most members, then that of the members that are left."""
     items = list((_modules if kind in _HEAT else _whole_links)(kind, findings, links, traits))
     population = Counter(trait for item in items for trait in item.traits)
-    bad = [item for item in items if item.finding is not None]
-    by_trait = Counter(trait for item in bad for trait in item.traits)
-    likely = {trait for trait, count in by_trait.items() if _explains(count, population[trait], len(bad), len(items))}
-    order, left = _BY_PLACE if kind in _HEAT else _BY_PART, bad
+    left = [item for item in items if item.finding is not None]
+    likely = _likely(left, population, len(items))
+    order = _BY_PLACE if kind in _HEAT else _BY_PART
     while enough := _enough(left, likely):
         best = min(enough, key=lambda trait: (-enough[trait], population[trait], order.index(trait[0]), trait[1]))
         members = [item for item in left if best in item.traits]
@@ -195,6 +194,12 @@ def _of_kind(
         yield _group(kind, best, members, population[best], _Judged(findings, traits, also))
         taken = {item.finding for item in members}
         left = [item for item in left if item.finding not in taken]
+
+
+def _likely(bad: Sequence[_Item], population: Mapping[Trait, int], items: int) -> set[Trait]:
+    """Return the properties that explain more bad members than chance does."""
+    counts = Counter(trait for item in bad for trait in item.traits)
+    return {trait for trait, count in counts.items() if _explains(count, population[trait], len(bad), items)}
 
 
 def _enough(items: Iterable[_Item], likely: Collection[Trait]) -> dict[Trait, int]:

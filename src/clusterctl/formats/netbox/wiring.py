@@ -62,14 +62,15 @@ class CableChoice:
     def plan_of(self, ends: Sequence[End]) -> PlanKind | None:
         """Return the plan that a cable belongs to; None where it belongs to none."""
         known = [end for end in ends if end.device in self.nodes or self._role(end)]
-        management = any(self.is_management(end) for end in ends)
-        if not management and any(self.is_fabric_switch(end) for end in known):
+        management = any(map(self.is_management, ends))
+        if not management and any(map(self.is_fabric_switch, known)):
             return PlanKind.FABRIC
-        with_node = any(end.device in self.nodes for end in ends)
-        switches = [self.is_ethernet_switch(end) for end in known]
-        if (with_node and (management or any(switches))) or (len(switches) > 1 and all(switches)):
-            return PlanKind.ETHERNET
-        return None
+        switches = list(map(self.is_ethernet_switch, known))
+        if any(end.device in self.nodes for end in ends):
+            ethernet = management or any(switches)
+        else:
+            ethernet = len(switches) > 1 and all(switches)
+        return PlanKind.ETHERNET if ethernet else None
 
 
 @dataclass(slots=True)
