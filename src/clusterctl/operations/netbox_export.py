@@ -91,14 +91,14 @@ def preview(context: SiteContext, _request: NetboxExportRequest) -> ExportPrevie
 def _preview(context: SiteContext, plan: _Plan) -> ExportPreview:
     acting = [export for export in plan.exports if export.acts]
     url = settings_of(context.site).url
-    kept = [change for export in plan.exports for change in export.changes if change.kept]
+    changes = tuple(change for export in plan.exports for change in export.changes)
     return ExportPreview(
         operation=OPERATION,
         question=f"Write {len(acting)} nodes to {url}?" if acting else "Nothing differs. Go on?",
         effects=tuple(Effect(node=export.node, text=_words(export)) for export in acting),
         skipped=plan.skipped,
-        warnings=tuple(_kept(change) for change in kept),
-        changes=tuple(change for export in plan.exports for change in export.changes),
+        warnings=tuple(_kept(change) for change in changes if change.kept),
+        changes=changes,
     )
 
 

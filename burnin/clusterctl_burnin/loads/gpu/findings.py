@@ -149,17 +149,20 @@ def findings(load: GpuLoad, expected: Expected) -> Iterator[Finding]:
     if load.trouble:
         remedy = NO_TORCH if load.python_absent else "check the driver (nvidia-smi) and run the burn-in again"
         raise UnmeasuredError(f"gpu-load: {load.trouble}", remedy=remedy)
-    braked = [gpu.index for gpu in load.gpus if throttled_by_server(gpu.reasons)]
-    powerless = frozenset(braked) if len(braked) > 1 else frozenset[int]()
+    powerless = _throttled_together(load)
     bench = _Bench(load, expected, disagreement(load.gpus), powerless)
     bad = [_powerless(len(powerless))] if powerless else []
     bad += [finding for gpu in load.gpus if (finding := bench.found(gpu)) is not None]
     bad += missing(NAME, len(load.gpus), expected.sku.gpu_count, "GPUs")
     if bench.odd.unsettled:
         bad.append(_unsettled())
-    yield from bad
-    if not bad:
-        yield _well(load, expected)
+    yield from bad or (_well(load, expected),)
+
+
+def _throttled_together(load: GpuLoad) -> frozenset[int]:
+    """Return the GPUs that their server throttles; none where it is one alone."""
+    throttled = [gpu.index for gpu in load.gpus if throttled_by_server(gpu.reasons)]
+    return frozenset(throttled) if len(throttled) > 1 else frozenset()
 
 
 def _well(load: GpuLoad, expected: Expected) -> Finding:

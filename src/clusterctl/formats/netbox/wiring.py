@@ -197,14 +197,18 @@ def _port(end: End, plan: PlanKind, choice: CableChoice) -> PortName | None:
     """Return the port by the plan's names; None where device or port have none."""
     node = choice.nodes.get(end.device)
     if node is not None:
-        name = BMC_PORT if plan is PlanKind.ETHERNET and choice.is_management(end) else end.name
-        return PortName(node, name) if name and not (plan is PlanKind.FABRIC and is_switch_port(name)) else None
+        return _node_port(node, end, plan, choice)
     device = choice.devices.get(end.device)
     if device is None or not device.name or device.role not in choice.fabric_roles | choice.ethernet_roles:
         return None
     if plan is PlanKind.ETHERNET:
         return PortName(device.name, end.name) if end.name else None
     return PortName(device.name, port_name(end.name)) if is_switch_port(end.name) else None
+
+
+def _node_port(node: str, end: End, plan: PlanKind, choice: CableChoice) -> PortName | None:
+    name = BMC_PORT if plan is PlanKind.ETHERNET and choice.is_management(end) else end.name
+    return PortName(node, name) if name and not (plan is PlanKind.FABRIC and is_switch_port(name)) else None
 
 
 def _why_no_port(end: End, choice: CableChoice) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import chain
 
 from clusterctl.ports import Deadline, Shell
 from clusterctl.ports.isolation import peer_error
@@ -103,10 +104,10 @@ class LoadRounds:
         load = one.campaign.load
         for done in [self.pool.submit(self.watch.end, n, load, started[n.name], deadline) for n in present]:
             done.result()
-        doubtful = {name for each in results if not all(t.passed for t in each.trials) for name in each.group}
         for each in results:
             one.campaign.add(each)
-        self._find_lost(doubtful, nodes, deadline)
+        doubtful = [each for each in results if not all(trial.passed for trial in each.trials)]
+        self._find_lost({*chain.from_iterable(each.group for each in doubtful)}, nodes, deadline)
         return True
 
     def _drop_lost(self, opened: Sequence[_Open]) -> None:
