@@ -143,14 +143,24 @@ def name_ports(fabric: Fabric, plan: WiringPlan, hosts: Hosts) -> Named:
     superfluous = set(_superfluous(fabric, units, names, cabled, peers)) - proven
     names |= _labelled(_described(fabric, superfluous), cabled)
     refused = []
-    for unit, guids in _shared({guid: unit for guid, (_, unit) in units.items() if guid not in superfluous}).items():
-        placed = {g: sum(peers.get(names[p]) == names[far[p]] for p in cabled[g]) for g in guids}
+    for unit, guids in _shared({guid: units[guid][1] for guid in units if guid not in superfluous}).items():
+        placed = {g: _placed(cabled[g], names, far, peers) for g in guids}
         trusted = _trusted(guids, proven, placed)
         labels = _described(fabric, (guid for guid in guids if guid != trusted))
         names |= _labelled(labels, cabled)
         if trusted is None:
             refused.append(Claim(unit, _ports_of(guids, cabled), tuple(labels.values())))
     return Named(names, tuple(refused), proven, _respelled(units.values()))
+
+
+def _placed(
+    ports: Iterable[PortId],
+    names: Mapping[PortId, PortName],
+    far: Mapping[PortId, PortId],
+    peers: Mapping[PortName, PortName],
+) -> int:
+    """Return how many of the ports are cabled as planned, by the names so far."""
+    return sum(peers.get(names[port]) == names[far[port]] for port in ports)
 
 
 def _described(fabric: Fabric, guids: Iterable[Guid]) -> dict[Guid, str]:

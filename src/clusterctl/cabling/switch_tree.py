@@ -76,11 +76,7 @@ def _name(level: int, number: int, levels: Sequence[Sequence[_Component]]) -> st
 
 def _tiers(plan: WiringPlan) -> Mapping[str, int]:
     """Return for each switch its distance from the nearest host: 0 for a leaf."""
-    near: dict[str, set[str]] = defaultdict(set)
-    for cable in plan.cables:
-        source, destination = cable.source.device, cable.destination.device
-        near[source].add(destination)
-        near[destination].add(source)
+    near = _neighbours(plan)
     tiers = {name: UNCABLED for name in near if name not in plan.hosts}
     edge = {name for host in plan.hosts for name in near[host] if name in tiers}
     tier = 0
@@ -104,6 +100,15 @@ def _components(plan: WiringPlan, tiers: Mapping[str, int], tier: int) -> list[_
         if hosts:
             found.append(_Component(hosts, switches))
     return sorted(found, key=lambda one: natural_key(one.hosts[0]))
+
+
+def _neighbours(plan: WiringPlan) -> dict[str, set[str]]:
+    near: dict[str, set[str]] = defaultdict(set)
+    for cable in plan.cables:
+        source, destination = cable.source.device, cable.destination.device
+        near[source].add(destination)
+        near[destination].add(source)
+    return near
 
 
 def _joined(plan: WiringPlan, tiers: Mapping[str, int], tier: int) -> _Sets:

@@ -225,7 +225,7 @@ def _sku_warnings(site: Site, reading: SiteReading, choice: NodeChoice) -> Itera
 
 def preview(plan: ImportPlan) -> ImportPreview:
     """Return the difference per node and field, per plan and cable, and what is left out."""
-    written = [change for change in plan.sheet.changes if change.state is not CellState.KEPT]
+    written = _written(plan)
     files = tuple(file.change for file in plan.files)
     changed = [change for change in files if change.differs and not change.refused]
     return ImportPreview(
@@ -240,6 +240,10 @@ def preview(plan: ImportPlan) -> ImportPreview:
         conflicts=plan.conflicts,
         only_in_sheet=plan.sheet.absent,
     )
+
+
+def _written(plan: ImportPlan) -> list[CellChange]:
+    return [change for change in plan.sheet.changes if change.state is not CellState.KEPT]
 
 
 def _question(sheet: str, written: Sequence[CellChange], changed: Sequence[FileChange]) -> str:

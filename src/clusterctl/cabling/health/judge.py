@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -57,6 +57,11 @@ def mixed(
     for model, members in sorted(classes.items()):
         if len({version for _, version in members}) > most:
             yield _judge(model, members)
+
+
+def _modules(window: Window, ports: Iterable[PortId]) -> tuple[tuple[PortId, Transceiver], ...]:
+    """Return the modules that were read, by port."""
+    return tuple((port, part) for port in ports if (part := window.module(port)) is not None)
 
 
 def _model(device: Device) -> str:
@@ -136,7 +141,7 @@ def judge_health(
     found += _firmware(fabric, window, places)
     found += [_unproven(why, links, places, window) for why, links in doubtful.items()]
     total, broken = len(cables) + len(lost), bad + len(lost)
-    links = [*cables, *(link for link in (earlier.cables() if lost and earlier else ()) if link not in set(cables))]
+    links = _with_gone(cables, earlier) if lost and earlier else cables
     return Health(
         links=total,
         proven=total - broken - sum(map(len, doubtful.values())),
@@ -187,6 +192,12 @@ def _sorted(symptoms: Iterable[Symptom]) -> list[Symptom]:
     return sorted(symptoms, key=lambda symptom: (-symptom.verdict.rank, _ORDER[symptom.kind]))
 
 
+def _with_gone(cables: Sequence[Link], earlier: Fabric) -> list[Link]:
+    """Return the links, and then those of the earlier reading that are gone."""
+    there = set(cables)
+    return [*cables, *(link for link in earlier.cables() if link not in there)]
+
+
 def _explain(link: Link, symptoms: list[Symptom], places: FabricLabels, window: Window) -> HealthFinding:
     """Return the finding with all symptoms, and with growth of other counters within their limits."""
     first, second = places.ordered(link)
@@ -197,7 +208,7 @@ def _explain(link: Link, symptoms: list[Symptom], places: FabricLabels, window: 
     a, b = places.port(first), places.port(second)
     kind = symptoms[0].kind
     action = ACTIONS[kind].format(other=f"{places.at(second)}{b}")
-    modules = tuple((port, part) for port in (first, second) if (part := window.module(port)) is not None)
+    modules = _modules(window, (first, second))
     return HealthFinding(
         kind=kind,
         verdict=symptoms[0].verdict,

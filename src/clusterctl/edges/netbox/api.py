@@ -151,8 +151,8 @@ class NetboxApi:
         futures = [self._pool.submit(self._page, listing, offset) for offset in offsets]
         pages = [future.result() for future in futures]
         items = list(chain(first, *(page for page, _ in pages)))
-        same = all(count == number for _, count in pages) and len(items) == number
-        return items if same and not _repeats(items) else None
+        changed = any(count != number for _, count in pages) or len(items) != number or _repeats(items)
+        return None if changed else items
 
     def _page(self, listing: Listing, offset: int) -> tuple[list[Any], int]:
         """Return the objects of one page, and how many the list has."""

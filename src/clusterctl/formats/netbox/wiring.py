@@ -154,6 +154,11 @@ def _take(found: _Plans, cable: Cable, far_ends: Mapping[int, FarEnd]) -> None:
         _add(found, cable, plan, (cable.a[0], cable.b[0]))
 
 
+def _through_a_panel(path: FarEnd | None) -> str:
+    reach = "" if path and path.reachable else ", and a cable on the path is not connected"
+    return f"goes through a patch panel; the plan has the whole path as one cable{reach}"
+
+
 def _take_path(found: _Plans, cable: Cable, far_ends: Mapping[int, FarEnd]) -> None:
     """Take the path of a node or switch through panels as one cable: from that of its interfaces with the lower id."""
     for end in (*cable.a, *cable.b):
@@ -167,9 +172,7 @@ def _take_path(found: _Plans, cable: Cable, far_ends: Mapping[int, FarEnd]) -> N
         if len(beyond) != 1 or beyond[0].kind != INTERFACE:
             found.refuse(cable, ConflictKind.PANEL, "ends in a patch panel: the path leads to no single port behind it")
         elif beyond[0].id > end.id or beyond[0].id not in far_ends:
-            reach = "" if path and path.reachable else ", and a cable on the path is not connected"
-            text = f"goes through a patch panel; the plan has the whole path as one cable{reach}"
-            found.refuse(cable, ConflictKind.PANEL, text, left_out=False)
+            found.refuse(cable, ConflictKind.PANEL, _through_a_panel(path), left_out=False)
             if plan is not None:
                 _add(found, cable, plan, (end, beyond[0]))
 

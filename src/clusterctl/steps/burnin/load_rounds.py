@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import chain
 
 from clusterctl.ports import Deadline, Shell
 from clusterctl.ports.isolation import peer_error
@@ -106,8 +105,7 @@ class LoadRounds:
             done.result()
         for each in results:
             one.campaign.add(each)
-        doubtful = [each for each in results if not all(trial.passed for trial in each.trials)]
-        self._find_lost({*chain.from_iterable(each.group for each in doubtful)}, nodes, deadline)
+        self._find_lost(_doubtful(results), nodes, deadline)
         return True
 
     def _drop_lost(self, opened: Sequence[_Open]) -> None:
@@ -146,3 +144,8 @@ class LoadRounds:
             failure = future.result()
             if failure is not None:
                 self.lost[name] = failure
+
+
+def _doubtful(results: Iterable[GroupTrials]) -> set[str]:
+    """Return the nodes of the groups of which a trial did not pass."""
+    return {name for each in results if not all(trial.passed for trial in each.trials) for name in each.group}
