@@ -23,7 +23,7 @@ from tests.two.world import World
 
 NAMES = ("n1", "n2", "n3", "n4")
 LEASE_S = 2
-PATIENCE_S = 240.0
+PATIENCE_S = 600.0
 SHEET = "name,bmc_address\n" + "".join(f"{name},192.0.2.{number}\n" for number, name in enumerate(NAMES, start=1))
 
 

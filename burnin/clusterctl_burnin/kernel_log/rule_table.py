@@ -35,11 +35,16 @@ NAMES = {
     "nic": r"(?:bnxt_en|bnx2x?|tg3|be2net|ice|i40e|ixgbe(?:vf)?|igb|igc|iavf|idpf|e1000e?|qede?|qlcnic|netxen|ena|ionic|sfc|cxgb[34]|atlantic|hinic|enic|nfp|fm10k|efa|irdma|mana|gve|hns3|liquidio)",
     "hba": r"(?:mpt[23]?sas(?:_cm)?\d*|megaraid_sas|megasas|hpsa|smartpqi|aacraid|AAC\d+|qla2xxx|lpfc|mvsas|mvumi|mpi3mr\d*|pm80\w+:?|hisi_sas\w*|isci|arcmsr|3w-\w+|ahci|bfa|fnic|snic|csiostor|qed[if]|qla4xxx|mpt(?:base|sas|scsih|spi)|stex|hptiop|esas2r)",
     "place": r"(?: \[?%pci%\]?[\w-]*)?",
-    "side": r"(?!.*(?i:\b(?:vfs?|vlans?|mac filter|filters?|fdir|tc|flower|ddp|ptp|phc|gnss|dcb\w*|ets|sr-?iov|devlink\w*|sysfs|debugfs|thermal zone|hwmon|leds?|wol|macsec|tls|ipsec|lldp|rss|eswitch|lag|bond|xdp|umem|coalesc\w*|ethtool|timestamp\w*|trace|tracer|trigger pg\d|diag buffer|smp_affinity|affinity|tx timeout|tx_timeout|tx hang|change channels|direct firmware load|max timeout|aq command config|overflow promiscuous|taskabort|crash dump|self test not|autoneg\w*|qos|mtu|workqueue|cqe compression|psample|hairpin|vpd|serial number|board id|xdp|xsk|eee|ulp|recovered after|flow (?:rule|post|act)\w*|post action|offloads?|[fp]logi|prli|adisc|els|nameserver|rscn|nvme-fc|panic handler)\b|(?<!not )(?<!un)\bsuccess(?:ful(?:ly)?)?\b|\bfirmware: failed to load\b|\badapter.s dsn\b|\b(?:rc|err|error|status|ret)[ =:(]*-(?:22|95)\b))",
+    "side": r"(?!.*(?i:\b(?:vf-?\d*s?|sr-?iov|pf returned error|timesync|[dt]?pll|cgu|syn[ck]e|pldm|flash(?:ing)?|dscp|changing channel|vlans?|mac filter|filters?|fdir|tc|flower|ddp|ptp|phc|gnss|dcb\w*|ets|sr-?iov|devlink\w*|sysfs|debugfs|thermal zone|hwmon|leds?|wol|macsec|tls|ipsec|lldp|rss|eswitch|lag|bond|xdp|umem|coalesc\w*|ethtool|timestamp\w*|trace|tracer|trigger pg\d|diag buffer|smp_affinity|affinity|tx timeout|tx_timeout|tx hang|change channels|direct firmware load|max timeout|aq command config|overflow promiscuous|taskabort|crash dump|self test not|autoneg\w*|qos|mtu|workqueue|cqe compression|psample|hairpin|vpd|serial number|board id|xdp|xsk|eee|ulp|recovered after|flow (?:rule|post|act)\w*|post action|offloads?|[fp]logi|prli|adisc|els|nameserver|rscn|nvme-fc|panic handler)\b|(?<!not )(?<!un)\bsuccess(?:ful(?:ly)?)?\b|\bfirmware: failed to load\b|\badapter.s dsn\b|\b(?:rc|err|error|status|ret)[ =:(]*-(?:22|95)\b))",
     "dead": r"(?i:(?<!non-)(?<!non)(?<!no )\b(?:fatal|catastrophic|unrecover\w*|irrecoverable|non.?recoverable|uncorrect(?:ed|able))\b|\b(?:hardware|hw|internal|critical|permanent|persistent internal|system) (?:error|fault|failure|malfunction)|parity error|\b(?:double|multi)[- ]bit|\becc (?:data )?error|\b(?:(?:hung|hang)(?! task)|halted|lock(?:ed)?[- ]?up|crash(?:ed)?(?! dump)|panic\S*|assert(?:ion|ed)?|dead|died|stuck|unresponsive|inoperable|wedged)\b|\bnon-operational|\bnot (?:responsive|responding|operational|running|alive|ready)\b|\b(?:no|isn.t|not) respon\w+|\b(?:fw|firmware|adapter|device|controller) is (?:gone|down|unavailable)\b|\b(?:adapter|controller|device|hba|ioc)\b.{0,12}\b(?:offline|unavailable|removed|gone|lost|fault(?:ed)?\b)|\bin fault\b|\boffline\b|power.?cycle|replace the adapter|over ?heat|temperature (?:is )?too high|\bcritical (?:thermal|temperature)|temperature threshold|\bfan (?:failure|has stopped)|\bpower fault|checksum (?:is )?(?:not valid|invalid|error|mismatch)|\bgiving up\b|0xffffffff\b|no firmware running|\breboot (?:the )?(?:machine|system|host) to recover|\b(?:fw|firmware) (?:down|stall(?:ed)?)\b|image is corrupt\w*|watchdog timeout|\b(?:pci )?disconnect(?:ed)?\.|cannot proceed|\bfault (?:info|code)|\bBUG!|failed to respond|\bintr err\b)",
-    "start": r"(?i:(?:\b|_)(?:\w*init\w*|\w*reset|recover\w*|\w*probe\w*|re-?initiali[sz]\w*|boot|handshake|adminq|mailbox|firmware|fw\w*|command\w*|cmd\w*|mc|nvm|eeprom|doorbell\w*|operation\w*|hwrm|hca|ioc|register|post|dmae|block|hw|core|queues?|pages|rebuild|task|page|resource\w*)\b.{0,60}\b(?:fail\w*|timed? ?out|timeout|err(?:or)?|aborting)\b|\bproblem .{0,60}\baborting\b|\bprevious errors\b|\b(?:fail\w*|unable|cannot|can not|could not|couldn.t|timed? ?out|timeout)\b.{0,24}\b(?:re-?)?(?:init\w*|reset\w*|start\w*|recover\w*|communicat\w*|map\w*|bring|enabl\w*|ready|read\w*|command\w*|exit|alloc\w* (?:init|unit|vectors?)|reserve|reclaim\w*|enter|identify|enter|operational|hca|firmware|fw))",
+    "start": r"(?i:(?:\b|_)(?:\w*init\w*|\w*reset|recover\w*|\w*probe\w*|re-?initiali[sz]\w*|boot|handshake|adminq|mailbox|firmware|fw\w*|command\w*|cmd\w*|mc|nvm|eeprom|doorbell\w*|operation\w*|hwrm|hca|ioc|register|post|dmae|block|hw|core|queues?|pages|rebuild|task|page|resource\w*)\b.{0,60}\b(?:fail\w*|timed? ?out|timeout|err(?:or)?|aborting)\b|\bproblem .{0,60}\baborting\b|\bprevious errors\b|\berror\b.{0,40}\b(?:rebuild|reset|init\w*)\b|\b(?:reserve only 0 out of|not enough rings)\b|\b(?:fail\w*|unable|cannot|can not|could not|couldn.t|timed? ?out|timeout)\b.{0,24}\b(?:re-?)?(?:init\w*|reset\w*|start\w*|recover\w*|communicat\w*|map\w*|bring|enabl\w*|ready|read\w*|command\w*|exit|alloc\w* (?:init|unit|vectors?)|reserve|reclaim\w*|enter|identify|enter|operational|hca|firmware|fw))",
+    "accel": r"(?:amdgpu|amdkfd|kfd|habanalabs|qaic|xe|neuron|iluvatar|tenstorrent|cambricon\w*)",
+    "accelerator": r"(?:%accel%(?: (?:%pci%|hl\d+|accel\d+))?: (?:\w+: )?(?:\[drm(?::[^\]]*(?:\[\w+\])?)?\] )?|\[drm:[\w.]+ \[%accel%\]\] )",
+    "screen": r"(?!.*(?i:\b(?:vce\w*|uvd\w*|vcn\w*|jpeg\w*|dmub|dcn?\d*|dc_\w+|hdcp|flip_done|display\w*|backlight|hdmi|dp|edp|psr|cursor|connector|i2c|debugfs|optional|metrics|parser|bo_va|sads|reg_wait|atomic|kms\w*|fbdev|fbcon|suspend\w*|hibernat\w*)\b|firmware: failed to load|direct firmware load|evict))",
+    "stopped": r"(?i:\b(?:not usable|vram is lost|not done with your previous command|uncorrectable|unrecoverable|poison\w*|(?:bad page|rma|ras) .*threshold|heartbeat|fatal)\b|\b(?:reset\S*|\w*init|resume|start|enable|test|boot|load\w*)\b.{0,40}\bfailed\b|\bfailed to (?:initiali[sz]e|init|communicate|respond|load|boot|reset|start|halt)\b|\bring failed)",
     "fails": r"(?i:\bfail(?:ed|ure|s|ing)?\b)",
     "driver": r"(?:nvme\w*|mlx[45]\w*|ib\d+|infiniband|i40e|ice|iavf|ixgbe|igb|bnxt\w*|bnx2x|tg3|cxgb4|qede?|be2net|ionic|sfc|hfi1\w*|irdma|efa|ena|megaraid\w*|megasas|mpt[23]?sas\w*|hpsa|smartpqi|aacraid|ahci|ata\d+|sd|block|md\d*|dm-\d+|device-mapper|nvidia(?!-modeset)[\w-]*|NVRM|pcieport|pciehp|EDAC|mce|DMAR|AMD-Vi|arm-smmu\S*|amdgpu|zio|zfs|xfs|ext4\S*|btrfs|jbd2)",
+    "other": r"(?:snd\w*|xhci\w*|ehci\w*|ohci\w*|uhci\w*|usb\w*|i801_smbus|piix4\w*|ath\d+\w*|iwlwifi|iwl\w+|mt7\w+|rtw\w*|rtl\w*|r8\d+|brcm\w*|i915|nouveau|radeon|ast|mgag200|bochs\w*|virtio\w*|mei\w*|ioatdma|idxd|qat\w*|[\dc]\w+xcc|ccp|sp5100\w*|lpc\w*|intel\S*|isst\S*|proc_thermal\w*|thunderbolt|sdhci\w*|rtsx\w*|iavf|ixgbevf|pci|pcieport|pciehp|shpchp|vfio\S*|vgaarb|agpgart\S*|parport\w*|serial|8250\w*|amd_\w+|k10temp|pmt\w*|hl_\w+|nvidia-gpu|ucsi\w*|ahci|uio\w*|igb_uio|nvidia|ntb\w*|switchtec|tw\w+)",
     "failure": r"\b(?:fail(?:ed|ure|s|ing)?|error|time(?:d|s)? ?out|fault(?:ed|s)?|dead|died|lost|h[au]ng|abort(?:ed|ing)|not respond\w*|unresponsive|offline|could ?n.t|unable to|cannot|refused|giving up|timing out)\b",
 }
 SUSPICIOUS = (
@@ -56,6 +61,8 @@ an operator must look at it.
 """
 NEEDED = (
     r"^%side%(?:nvme\d* |mlx[45]_(?:core|ib)\b|infiniband |hfi1 |irdma\b|bnxt_re\b|cxl\w* |nvidia-uvm\b|%hba%\b|EDAC MC|mce: |pcieport |md/raid|device-mapper: (?:raid|multipath)|%nic% %pci%|AMD-Vi: |arm-smmu|BUG\b)",
+    r"^%screen%%accelerator%",
+    r"^(?!%other%\b)(?!.*\bnot supported)%side%[\w-]+ %pci%",
 )
 """A message at level err of a driver of a part that training needs, which no rule and no table knows: an operator must
 look.
@@ -279,14 +286,22 @@ RULES = (
     Rule(
         "node",
         Verdict.FAIL,
-        words=("EXT4-fs", "EXT3-fs", "EXT2-fs", "JBD2", "journal on device", "Remounting filesystem read-only"),
+        words=(
+            "EXT4-fs",
+            "EXT3-fs",
+            "EXT2-fs",
+            "JBD2",
+            "journal on device",
+            "journal commit",
+            "Remounting filesystem read-only",
+        ),
         patterns=(
             r"EXT[234]-fs error \(device (?!loop)",
             r"Remounting filesystem read-only",
             r"EXT[234]-fs \(.*\): .*(?:potential data loss|[Dd]ata will be lost|Delayed block allocation failed|previous I/O error|I/O error while)",
             r"EXT[234]-fs warning \(device (?!loop).*I/O error",
             r"EXT[234]-fs \(.*\): (?:warning: mounting fs with errors|error count since last fsck|(?:initial|last) error at time|bad (?:geometry|block|inode|magic)|mount failed|shut ?down requested|can.t read group descriptor|ext4_check_descriptors|group descriptors corrupted|.*orphan list check failed|.*[Cc]hecksum (?:failed|invalid))",
-            r"(?:Aborting journal on device|JBD2: (?:Detected IO errors|Error -?\d+ detected))",
+            r"^journal commit I/O error|(?:Aborting journal on device|JBD2: (?:Detected IO errors|Error -?\d+ detected))",
         ),
         cause="a file system is damaged, or the drive below it does not write",
         remedy="look for errors of the drive below it; install the node again",
@@ -295,10 +310,10 @@ RULES = (
     Rule(
         "node",
         Verdict.FAIL,
-        words=("XFS (",),
+        words=("XFS (", "XFS: "),
         patterns=(
             r"XFS \(.*\): .*(?:[Cc]orruption|[Cc]orrupted|CRC error|XFS_WANT_CORRUPTED)",
-            r"XFS \(.*\): (?:Unmount and run xfs_repair|Internal error|metadata I/O error|log I/O error|writeback error|xfs_do_force_shutdown|failed to read root inode)",
+            r"XFS(?: \(.*\))?: (?:Unmount and run xfs_repair|Internal error|empty log check failed|metadata I/O error|log I/O error|writeback error|xfs_do_force_shutdown|failed to read root inode)",
             r"XFS \(.*\): (?:I/O Error Detected|I/O error while|Log I/O Error|Please u\w*mount|.*\berror -\d+ returned|.*[Ss]hut(?:ting)? down|log mount(?:/recovery)? failed|.*returned error -\d+)",
         ),
         cause="a file system is damaged or has shut down",
@@ -801,6 +816,22 @@ RULES = (
         remedy="power the node off and on; if it comes back within 30 days, replace the GPU",
     ),
     Rule(
+        "gpu",
+        Verdict.FAIL,
+        words=("amdgpu", "kfd", "habanalabs", "qaic", "xe ", "neuron", "iluvatar", "tenstorrent", "cambricon"),
+        patterns=(r"^(?=amd|kfd|hab|qaic|xe |neu|ilu|ten|cam|\[drm:)%screen%%accelerator%.*%stopped%",),
+        cause="an accelerator or its firmware does not start or has stopped",
+        remedy="power the node off and on; if it comes back within 30 days, replace the accelerator",
+    ),
+    Rule(
+        "gpu",
+        Verdict.FAIL,
+        words=("nvidia-gpu ",),
+        patterns=(r"^nvidia-gpu %pci%: i2c timeout error f{8}$",),
+        cause="a GPU does not answer",
+        remedy="power the node off and on; if it comes back within 30 days, replace the GPU",
+    ),
+    Rule(
         "node",
         Verdict.FAIL,
         words=("knvlink",),
@@ -890,6 +921,7 @@ RULES = (
             r"^(?:%nic%|%hba%) %pci%: probe with driver \S+ failed",
             r"^(?=%nic%)%side%%nic%: .*%dead%",
             r"^(?=%nic%)%side%%nic%: .*%start%",
+            r"^bnx2x: \[\w+:\d+\([^)]*\)\].*(?:%dead%|%start%|%fails%|\bCan.t load firmware)",
             r"^\[qed\w*:\d+\([^)]*\)\].*(?:%dead%|%start%|%fails%)",
         ),
         cause="a network adapter's driver reports that the adapter fails",

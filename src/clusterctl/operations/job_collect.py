@@ -23,6 +23,7 @@ from clusterctl.ports.jobs import Jobs
 
 ALL_S = 600.0
 """Seconds for the whole collection."""
+SCHEDULER_S = 60.0
 BEFORE = timedelta(minutes=5)
 AFTER = timedelta(minutes=2)
 LONGEST = timedelta(hours=6)
@@ -64,6 +65,12 @@ def require_jobs(context: SiteContext, adapters: Adapters) -> Jobs:
             remedy="add scheduler: {kind: slurm}, or give recorded logs: --logs DIR",
         )
     return adapters.jobs
+
+
+def owner_of(context: SiteContext, job: str) -> str:
+    """Return the user of a job, as the scheduler has it; empty where it knows none. Raises `UsageError`."""
+    with closing(context.adapters(Access.READ)) as adapters:
+        return require_jobs(context, adapters).job(job, Deadline.after(SCHEDULER_S)).user
 
 
 def collect(context: SiteContext, request: CollectRequest, control: Control) -> Collected:
@@ -142,6 +149,7 @@ def _facts(
         "state": job.state,
         "exit_code": job.exit_code,
         "signal": job.signal,
+        "user": job.user,
         "nodes": list(names),
         "failed_nodes": list(lost),
         **dict(_times(job)),

@@ -240,9 +240,9 @@ def test_ctrl_c(net: Network, tmp_path: Path) -> None:
     words = ["discover", "--sweep", "127.77.0.0/29", "--site", str(site), "--write", str(site / "bmcs.csv")]
     argv = [sys.executable, "-m", "clusterctl_cli.main", *words]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert reached.wait(60)
+        assert reached.wait(600)
         process.send_signal(signal.SIGINT)
-        out, reported = process.communicate(timeout=60)
+        out, reported = process.communicate(timeout=600)
     assert process.returncode == 130, reported
     assert "Traceback" not in reported
     assert not any(bmc.sessions for bmc in net.bmcs.values())
