@@ -9,13 +9,14 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from clusterctl.edges.job_folder import JobFolder
+from clusterctl.edges.job_folder import JobFolder, remove_folders
 from clusterctl.fleet.errors import ClusterctlError, UsageError
 from clusterctl.fleet.scheduled_job import ScheduledJob
 from clusterctl.jobs.collection import CollectionRequest, Wanted
 from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.compose import StepFactory
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.job_files import outdated
 from clusterctl.operations.operation import Control, Event, current_time
 from clusterctl.operations.site_facts import state_dir
 from clusterctl.ports import Deadline
@@ -109,6 +110,7 @@ def collect_with(context: SiteContext, adapters: Adapters, request: CollectReque
             facts["utc_offset"] = one.found.utc_offset
     lost, unknown = _lost(job, names, adapters, deadline)
     folder.close(_facts(job, names, lost, facts), (*missing, *unknown))
+    remove_folders(outdated(context.site))
     return Collected(folder=folder.path, job=job, nodes=names, unread=unread)
 
 
