@@ -38,6 +38,7 @@ PAGES = (
     "/fabric",
     "/fabric/devices/leaf-2",
     "/incidents",
+    "/jobs",
     "/nights",
     "/rma",
     "/work-orders",
