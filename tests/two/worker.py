@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
@@ -18,6 +19,16 @@ from clusterctl_cli.stopping import stoppable
 from tests.two.world import GreetingShell, NoBmcs, NoFabric, NoPlaybooks, World, WorldInstaller, WorldOutside
 
 
+def opened(site: Path, world: World, stops_at: str, invocation: Invocation) -> SiteContext:
+    """The site, for a run that acts on the world."""
+    context = open_site(site, invocation)
+    not_writing = context.journal._database._writer  # stopped during a write it would hold SQLite's lock as well
+    pool = gold_pool(context.site)
+    installer = WorldInstaller(world, not_writing, stops_at)
+    outside = WorldOutside(installer, pool, NoBmcs(), GreetingShell(), NoPlaybooks(), NoFabric())
+    return replace(context, connect=lambda _site, _access: outside)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("site", type=Path)
@@ -29,14 +40,6 @@ def main() -> int:
     parser.add_argument("--once", action="store_true")
     given = parser.parse_args()
 
-    def opened(invocation: Invocation) -> SiteContext:
-        context = open_site(given.site, invocation)
-        not_writing = context.journal._database._writer  # stopped during a write it would hold SQLite's lock as well
-        installer = WorldInstaller(World(given.world), not_writing, given.stops_at)
-        pool = gold_pool(context.site)
-        outside = WorldOutside(installer, pool, NoBmcs(), GreetingShell(), NoPlaybooks(), NoFabric())
-        return replace(context, connect=lambda _site, _access: outside)
-
     def report(event: object) -> None:
         if isinstance(event, Event):
             click.echo(f"{event.node} {event.text}", err=True)
@@ -45,7 +48,8 @@ def main() -> int:
     try:
         context = open_site(given.site, Invocation(command="worker"))
         with stoppable() as stopping:
-            return Worker(context, request, opened, stopping, report).work()
+            opening = partial(opened, given.site, World(given.world), given.stops_at)
+            return Worker(context, request, opening, stopping, report).work()
     except ClusterctlError as error:
         click.echo(f"error: {error}", err=True)
         return error.exit_code
