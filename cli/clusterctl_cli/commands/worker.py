@@ -34,7 +34,7 @@ def _own_name() -> str:
 def worker(folder: Path, *, reach: tuple[str, ...], **options: Any) -> int:
     """Carry out runs that --queue orders, one at a time, until SIGTERM or Ctrl-C. More of them are more processes.
 
-    A stopped worker hands its run back, and another one goes on; so it does once the claim of a lost worker has
+    A stopped worker gives its run back, and another one goes on; so it does once the claim of a lost worker has
     expired (the site's claims.lease_s).
     """
     from clusterctl.operations import worker as operation

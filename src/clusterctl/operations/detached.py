@@ -129,8 +129,10 @@ def needs(context: SiteContext, nodes: Collection[str]) -> tuple[str, ...]:
     from clusterctl.edges.site.host_networks import host_networks
 
     planned = host_networks(context.site).address
-    wanted = [one for one in context.nodes() if one.name in set(nodes)]
-    return collapsed(text for one in wanted for text in (host_of(one.bmc), one.address, planned(one.name)) if text)
+    bmcs, chosen = {node.name: node.bmc for node in context.site.nodes}, frozenset(nodes)
+    wanted = [one for one in context.nodes() if one.name in chosen]
+    found = ((host_of(bmcs.get(one.name, one.bmc)), one.address, planned(one.name)) for one in wanted)
+    return collapsed(text for texts in found for text in texts if text)
 
 
 def _with_key(context: SiteContext, key: str) -> RunRecord | None:
