@@ -139,6 +139,7 @@ def test_a_killed_workers_run_goes_on_with_another(scene: Scene, orderer: SiteCo
     assert scene.stages() == ALL_INSTALLED
 
 
+@pytest.mark.soak
 @sqlite
 def test_a_worker_that_is_killed_before_its_first_act_loses_nothing(scene: Scene, orderer: SiteContext) -> None:
     """The intent is written, the act is not done: the next worker does it."""
@@ -151,8 +152,9 @@ def test_a_worker_that_is_killed_before_its_first_act_loses_nothing(scene: Scene
     assert scene.world.starts() == ONCE
 
 
+@postgresql
 def test_two_that_take_at_once_carry_out_each_run_once(scene: Scene, orderer: SiteContext) -> None:
-    """Four runs, two workers, the journal on either engine: each run is begun once, each OS is written once."""
+    """Four runs, two workers on PostgreSQL: each run is begun once, each OS is written once."""
     names = [order(orderer, [name]) for name in NAMES]
     with working(scene, "w1"), working(scene, "w2"):
         until_ended(orderer, *names)
