@@ -21,7 +21,7 @@ from lab.tests.lab_kit import eventually
 from tests.edges.site.ready import write_ready_site
 from tests.ports import reserve_port
 
-PATIENCE_S = 240.0
+PATIENCE_S = 600.0
 SHEET = "name,bmc_address,serial,rack,unit\nn1,127.0.0.1,S1,A01,4\n"
 DISCOVER = RunRequest(steps=(Step.DISCOVER,))
 

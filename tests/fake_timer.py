@@ -62,9 +62,9 @@ class FakeTimer:
         """Let all deadlines pass once `ready` holds and the time was then looked at `looks` times."""
 
         def watch() -> None:
-            eventually(lambda: bool(ready()), 200)
+            eventually(lambda: bool(ready()), 600)
             until = self.looks + looks
-            eventually(lambda: self.looks >= until, 60)
+            eventually(lambda: self.looks >= until, 600)
             self.advance()
 
         threading.Thread(target=watch, daemon=True).start()

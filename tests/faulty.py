@@ -65,7 +65,7 @@ def status(code: int, body: Any = None, **headers: str) -> Fault:
 
 def hang(handler: FaultyHandler) -> None:
     """No answer until the test is over."""
-    handler.server.released.wait(60)
+    handler.server.released.wait(600)
     handler.close_connection = True
 
 

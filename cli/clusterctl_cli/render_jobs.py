@@ -1,54 +1,14 @@
-"""Supervised runs as JSON and as lines."""
+"""Supervised runs as lines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from clusterctl.operations.job_documents import state_of
 
 if TYPE_CHECKING:
-    from clusterctl.jobs.supervision import Attempt, SupervisedRun
-
-
-def run_json(found: SupervisedRun) -> dict[str, Any]:
-    """Return a run with its attempts. Keys are only ever added."""
-    return {
-        "name": found.id,
-        "state": state_of(found),
-        "reason": found.reason,
-        "script": found.ordered.script,
-        "ordered": found.at.isoformat(),
-        "actor": found.actor,
-        "nodes": found.ordered.nodes,
-        "folder": found.ordered.folder,
-        "attempts": [_attempt_json(one) for one in found.attempts],
-    }
-
-
-def _attempt_json(one: Attempt) -> dict[str, Any]:
-    ended = one.ended
-    return {
-        "attempt": one.number,
-        "job": one.job,
-        "nodes": list(one.nodes),
-        "avoided": list(one.avoided),
-        "drained": list(one.drained),
-        "manifest": one.manifest,
-        "state": ended.state if ended else None,
-        "failure": ended.failure.value if ended else None,
-        "layer": ended.layer.value if ended else None,
-        "certainty": ended.certainty.value if ended else None,
-        "cause": ended.cause if ended else None,
-        "hosts": list(ended.hosts) if ended else [],
-        "action": ended.action if ended else None,
-        "first_step": ended.first if ended else None,
-        "last_step": ended.last if ended else None,
-        "checkpoint": ended.saved if ended else None,
-    }
-
-
-def state_of(found: SupervisedRun) -> str:
-    """Return `running`, or how the run ended."""
-    return found.outcome.value if found.outcome is not None else "running"
+    from clusterctl.jobs.supervision import SupervisedRun
 
 
 def run_lines(found: SupervisedRun) -> Iterator[str]:

@@ -21,7 +21,7 @@ from tests.paths import ROOT
 __all__ = ["RunningLab", "clusterctl", "eventually", "leftovers", "needs_lab", "running_lab"]
 
 
-def clusterctl(*argv: str, timeout_s: float = 280) -> subprocess.CompletedProcess[str]:
+def clusterctl(*argv: str, timeout_s: float = 1200) -> subprocess.CompletedProcess[str]:
     """Run the command to its end."""
     command = [sys.executable, "-m", "clusterctl_cli.main", *argv]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout_s, check=False)
@@ -52,7 +52,7 @@ class RunningLab:
             f"https://{self.machine(name)['bmc']}{path}",
             auth=("root", password),
             verify=str(self.site / "lab-ca.pem"),
-            timeout=120,
+            timeout=600,
         )
         answer.raise_for_status()
         return dict(answer.json())
@@ -64,12 +64,12 @@ class RunningLab:
             *("-o", f"UserKnownHostsFile={self.site / 'known_hosts'}", "-o", "StrictHostKeyChecking=yes"),
             *("-o", "ConnectTimeout=30", f"ops@{self.machine(name)['address']}", *command),
         )
-        return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False).stdout.strip()
+        return subprocess.run(argv, capture_output=True, text=True, timeout=600, check=False).stdout.strip()
 
     def fabric(self) -> str:
         """What the site's ibnetdiscover reads."""
         tool = Path("/var/lib/clusterctl-lab", self.name, "bin/ibnetdiscover")
-        return subprocess.run([tool], capture_output=True, text=True, timeout=60, check=True).stdout
+        return subprocess.run([tool], capture_output=True, text=True, timeout=600, check=True).stdout
 
     @property
     def daemon(self) -> int:
@@ -81,12 +81,12 @@ def running_lab(name: str, subnet: str, folder: Path, *options: str) -> Iterator
     """A lab with short delays, removed at the end whatever happens."""
     site = folder / name
     argv = ("--name", name, "--subnet", subnet, "--site", str(site), "--short", *options)
-    result = clusterctl("lab", "up", *argv, timeout_s=600)
+    result = clusterctl("lab", "up", *argv, timeout_s=1800)
     assert result.returncode == 0, result.stderr  # it has left nothing; a lab of that name may be another run's
     try:
         yield RunningLab(name, site)
     finally:
-        assert clusterctl("lab", "down", "--name", name, timeout_s=600).returncode == 0
+        assert clusterctl("lab", "down", "--name", name, timeout_s=1800).returncode == 0
 
 
 def leftovers(lab: RunningLab) -> list[str]:
@@ -108,7 +108,7 @@ def leftovers(lab: RunningLab) -> list[str]:
     return found
 
 
-def eventually(probe: Callable[[], bool], seconds: float = 120.0) -> bool:
+def eventually(probe: Callable[[], bool], seconds: float = 600.0) -> bool:
     """Return True as soon as `probe` does; False after `seconds`."""
     give_up = time.monotonic() + seconds
     while not probe():

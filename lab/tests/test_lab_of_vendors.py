@@ -11,7 +11,7 @@ import pytest
 from clusterctl_lab.vendor import Vendor
 from lab.tests.lab_kit import RunningLab, clusterctl, needs_lab, running_lab
 
-pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(3600)]
 SUBNET = "10.174.0.0/16"
 SOUND = [f"node00{number}" for number in (1, 2, 3, 4)]
 BROKEN = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -72,6 +73,7 @@ def expected(**changes: object) -> Expected:
     return dataclasses.replace(base, **changes)
 
 
+@functools.cache
 def healthy_text(probe: str) -> str:
     return (HEALTHY / f"{probe}.txt").read_text()
 

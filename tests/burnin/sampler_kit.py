@@ -20,7 +20,7 @@ if [ "$1" = nvlink ]; then echo >> {folder}/asked; cat {folder}/nvlink; exit 0; 
 while :; do cat {folder}/rows; echo >> {folder}/printed; sleep {pause}; done
 """
 ROW = "{0}, {1}, 66, 699.2, 1980, 0, {2}, 0x0000000000000004\n"
-PATIENCE_S = 60.0
+PATIENCE_S = 600.0
 ADAPTERS = tuple(f"0000:{bus}:00.0" for bus in ("9a", "ba", "c0", "c8", "d0", "d8", "e0", "e8"))
 
 

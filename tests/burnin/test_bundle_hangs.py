@@ -16,7 +16,7 @@ from clusterctl_burnin.node import bundle
 from clusterctl_burnin.probe import Probe, Readings, Status, UnmeasuredError, parse_readings, script
 from tests.processes import started_as, unique_seconds
 
-GOOD = Probe("good", ("sh", "-c", "echo fine"), timeout=30.0)
+GOOD = Probe("good", ("sh", "-c", "echo fine"), timeout=250.0)
 MIB = 1 << 20
 BOUND = 60.0
 HUNG = unique_seconds(4801)
@@ -72,7 +72,7 @@ def test_endless_output_is_cut_off(noise: str, stream: str) -> None:
 
 def test_both_pipes_may_be_flooded_at_once() -> None:
     """A tool that writes megabytes to stderr before its one line to stdout is not stuck on a full pipe."""
-    probe = hanging("head -c 5000000 /dev/zero | tr '\\0' e >&2; echo last", timeout=30.0, max_bytes=1000)
+    probe = hanging("head -c 5000000 /dev/zero | tr '\\0' e >&2; echo last", timeout=250.0, max_bytes=1000)
     found = run(probe).probes["hang"]
     assert (found.status, found.stdout, found.stderr) == (Status.OK, "last\n", "e" * 1000)
 

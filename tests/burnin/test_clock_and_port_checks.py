@@ -281,5 +281,5 @@ def test_the_load_ends_by_itself_and_leaves_no_process() -> None:
     load = subprocess.Popen(short, start_new_session=True, stderr=subprocess.PIPE, text=True)
     assert load.stderr is not None
     output = load.stderr.read()
-    assert (load.wait(60), output) == (0, "")
+    assert (load.wait(600), output) == (0, "")
     assert not [pid for pid, _, session in all_processes() if session == load.pid and pid != load.pid]

@@ -32,7 +32,7 @@ def run(paths: list[Path], seconds: float = 30.0) -> dict[str, dict[str, str]]:
     """As the controller calls it."""
     script = f"{text_of('node/fingerprints.py')}\n\nmain({[str(path) for path in paths]!r}, {seconds})\n"
     command = [sys.executable, "-I", "-"]
-    ran = subprocess.run(command, input=script, capture_output=True, text=True, timeout=60, check=True)
+    ran = subprocess.run(command, input=script, capture_output=True, text=True, timeout=600, check=True)
     return dict(json.loads(ran.stdout))
 
 

@@ -301,6 +301,24 @@ def test_severe_unknown_messages_are_inconclusive_and_quoted_first() -> None:
     assert "noise a (50 times)" in warned.cause
 
 
+def test_an_error_of_a_driver_that_no_table_names_is_inconclusive_with_its_device() -> None:
+    """Unless training does not use what the driver serves; a feature that is not supported is a warning."""
+    (unclear,) = found(append("frobnic 0000:5e:00.0: reactor 3 is out of order", level="err"))
+    assert (unclear.verdict, "at 0000:5e:00.0" in unclear.cause) == (Verdict.INCONCLUSIVE, True)
+    for other in ("xhci_hcd 0000:5e:00.0: reactor 3 is out of order", "frobnic 0000:5e:00.0: reactors not supported"):
+        assert [f.verdict for f in found(append(other, level="err"))][:1] in ([Verdict.WARN], [Verdict.PASS]), other
+
+
+def test_an_accelerator_of_another_vendor_that_fails_is_named() -> None:
+    """By its address, in each form of the driver's messages; what serves a screen keeps no node back."""
+    (bad,) = found(append("amdgpu 0000:c5:00.0: amdgpu: GPU reset(2) failed", level="err"))
+    assert (bad.verdict, bad.subject) == (Verdict.FAIL, "gpu 0000:c5:00.0")
+    (bad,) = found(append("[drm:psp_hw_start [amdgpu]] *ERROR* PSP create ring failed!", level="err"))
+    assert bad.verdict is Verdict.FAIL
+    (screen,) = found(append("[drm:dc_dmub_srv_wait [amdgpu]] *ERROR* Error waiting for DMUB idle", level="err"))
+    assert screen.verdict is Verdict.WARN
+
+
 def test_a_record_of_the_firmware_is_one_finding() -> None:
     """Its section, its severity and its part; two records of one part are one finding."""
     record = (

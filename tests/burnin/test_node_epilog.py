@@ -67,7 +67,7 @@ def test_processes_of_the_user_end_and_no_others(places: Places, left_behind: li
     mine, other = left_behind
     done = cleaned(job(), places)
     assert (done.killed, done.left, done.failed) == (1, [], {})
-    assert mine.wait(60) == -signal.SIGKILL
+    assert mine.wait(600) == -signal.SIGKILL
     assert other.poll() is None
 
 

@@ -73,7 +73,7 @@ def run_on_node(
     """Run it as on a node: without site-packages, environment or the checkout."""
     words = [python, "-I", "-S", str(program), "check", *argv]
     environment = {"PATH": path or os.environ["PATH"]}
-    return subprocess.run(words, capture_output=True, text=True, timeout=280, env=environment, cwd="/", check=False)
+    return subprocess.run(words, capture_output=True, text=True, timeout=600, env=environment, cwd="/", check=False)
 
 
 def document(found: Readings) -> str:

@@ -97,7 +97,7 @@ class Host:
             return self.lsblk, json.dumps(LSBLK), "lsblk: broken"
         answer = self.answers[argv[-1]]
         if isinstance(answer, threading.Event):
-            answer.wait(200)
+            answer.wait(600)
             return 0, "{}", ""
         return (0, answer, "") if answer else (1, "", "NVMe status: Internal Error\n")
 

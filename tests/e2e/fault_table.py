@@ -26,6 +26,7 @@ class Expectation(pydantic.BaseModel, frozen=True, extra="forbid"):
     look     where the look of the broken part comes from: recording, specification, manual
     seen_offline  lab/tests finds it through the same tools, checks and roots (test_tool_faults.py,
                   test_gpu_load_faults.py): only the whole table needs a lab host for it
+    played        `soak`: only the whole table has a host for it, because each run plays others that are found in the same way
     like          the fault that the lab makes in the same way, of another part: only the whole table plays both
     suite         the burn-in that finds it; other than the shipped one it is played in the whole table only
     serial        of the broken part of the first machine, where lab/tests finds the fault
@@ -41,13 +42,14 @@ class Expectation(pydantic.BaseModel, frozen=True, extra="forbid"):
     remedy: str
     look: str
     seen_offline: bool = False
+    played: Literal["each run", "soak"] = "each run"
     like: str = ""
     suite: Literal["bootstrap", "every_load"] = "bootstrap"
     serial: str = ""
 
     @property
     def whole_table_only(self) -> bool:
-        return self.seen_offline or self.like != "" or self.suite != "bootstrap"
+        return self.played == "soak" or self.seen_offline or self.like != "" or self.suite != "bootstrap"
 
     def at(self, node: str, others: Mapping[str, str]) -> str:
         """The target as `lab inject` takes it; `others` are nodes by their fault."""

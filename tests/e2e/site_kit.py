@@ -23,7 +23,7 @@ from clusterctl_cli.main import cli
 from lab.tests.lab_kit import ROOT, RunningLab
 from tests.processes import Process, descendants
 
-RUN_S = 900.0
+RUN_S = 2400.0
 """A whole bootstrap on a machine that has other things to do."""
 
 

@@ -1,7 +1,7 @@
 """Every fault that the lab knows, in one lab: each is found, named with its part and remedy, and never gold.
 
-Those that are found without a lab as well (`seen_offline`), or that the lab makes as it does another one (`like`), are in it
-where CLUSTERCTL_WHOLE_TABLE or CLUSTERCTL_WRITE_PAGES is set: `make fault-table`, `make soak`. So are those that only loads
+Those that are found without a lab as well (`seen_offline`), that the lab makes as it does another one (`like`), or that are
+found as others of each run are (`played: soak`), are in it where CLUSTERCTL_WHOLE_TABLE or CLUSTERCTL_WRITE_PAGES is set: `make fault-table`, `make soak`. So are those that only loads
 find which the suite bootstrap leaves out; they are played last, with data/every_load.yml. CLUSTERCTL_FAULTS names those that
 are wanted alone.
 """
@@ -32,7 +32,7 @@ from tests.e2e.fault_table import PAGE, PREFACE, Expectation, Row, expectations,
 from tests.e2e.site_kit import RUN_S, Controller, Site
 from tests.events import data_of
 
-pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(2400)]
+pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(3600)]
 
 WHOLE = bool(os.environ.get("CLUSTERCTL_WHOLE_TABLE") or os.environ.get("CLUSTERCTL_WRITE_PAGES"))
 BATCHES = 2 if WHOLE else 1

@@ -13,7 +13,7 @@ from lab.tests.lab_kit import needs_lab, running_lab
 from tests.e2e.site_kit import Site
 from tests.e2e.sweeping import hosts_of, sweeper
 
-pytestmark = [pytest.mark.lab, pytest.mark.soak, needs_lab, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.lab, pytest.mark.soak, needs_lab, pytest.mark.timeout(3600)]
 
 HOSTS = 100
 UP_S = 60.0

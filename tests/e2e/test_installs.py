@@ -12,7 +12,7 @@ from tests.e2e.promises import unfolded
 from tests.e2e.site_kit import Site
 from tests.events import data_of
 
-pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(3600)]
 
 BROKEN = ("node001", "node002")
 GOOD = "node003"

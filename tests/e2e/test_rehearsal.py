@@ -25,7 +25,7 @@ from tests.e2e.promises import broken_promises
 from tests.e2e.site_kit import RUN_S, Site
 from tests.paths import ROOT
 
-pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(3600)]
 
 HOSTS = [f"node{number:03d}" for number in range(1, 9)]
 LAB, NETWORK = "e2er", "10.152.0.0/16"

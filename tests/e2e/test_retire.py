@@ -15,7 +15,7 @@ from tests.e2e.promises import unfolded
 from tests.e2e.site_kit import Site
 from tests.events import data_of
 
-pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(3600)]
 
 NAME = "node001"
 WIPE = ("retire", NAME, "--wipe", "--reason", "lease ended")

@@ -9,7 +9,7 @@ import pytest
 from lab.tests.lab_kit import needs_lab, running_lab
 from tests.e2e.site_kit import Site
 
-pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.lab, pytest.mark.soak, needs_lab, pytest.mark.timeout(3600)]
 
 WRONG_CABLE, BAD = "node002", "node003"
 

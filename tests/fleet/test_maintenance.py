@@ -6,12 +6,15 @@ from datetime import timedelta
 
 import pytest
 
-from clusterctl.fleet.event import Event, Kind, NewEvent, Stream
+from clusterctl.fleet.decisions import maintain
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.event import Event, Kind, NewEvent, Stream, node_event
 from clusterctl.fleet.finding import Report
 from clusterctl.fleet.maintenance.forecast import forecast, measured
 from clusterctl.fleet.maintenance.plan import GroupedBy, PlanNode, WaveRule, wave_label, waves
 from clusterctl.fleet.maintenance.progress import Progress, fold, halt_reason
 from clusterctl.fleet.node import Stage, Step
+from clusterctl.fleet.payloads.decisions import HoldSet
 from clusterctl.fleet.payloads.maintenance import (
     MaintenanceMoved,
     MaintenanceOrdered,
@@ -21,6 +24,7 @@ from clusterctl.fleet.payloads.maintenance import (
     Turn,
 )
 from tests.events import new_event, written
+from tests.fleet import people
 from tests.steps.fakes import NOW
 
 NODES = [PlanNode(name=f"n{at}", rack=f"A{1 + (at - 1) // 4:02}", sku="h100") for at in range(1, 13)]
@@ -139,3 +143,35 @@ def _burnin(suite: str, seconds: float) -> list[Event]:
     passed = new_event("node", "n", Kind.STAGE_ADVANCED, {"to": Stage.BURNED_IN.value, "verdict": "pass"})
     late = NOW + timedelta(seconds=seconds)
     return [written(begun, 1, NOW), written(report, 2, late), written(passed, 3, late)]
+
+
+def test_a_plan_knows_its_own_hold_by_its_field() -> None:
+    """A hold with the plan's text and without the field, as an older journal may have it, is an operator's."""
+    gold = people.node()
+    own = people.after(gold, maintain.held(gold, "p", people.NOW))
+    operators = people.after(gold, [node_event(gold.id, HoldSet(reason=maintain.hold_reason("p")))])
+
+    assert maintain.is_held_by(own, "p")
+    assert not maintain.is_held_by(own, "q")
+    assert not maintain.is_held_by(operators, "p")
+    with pytest.raises(UsageError, match="no step may touch it"):
+        maintain.held(operators, "p", people.NOW)
+
+
+def test_a_hold_that_replaces_the_plans_own_is_an_operators() -> None:
+    """The plan does not lift it, and changes nothing."""
+    gold = people.node()
+    own = people.after(gold, maintain.held(gold, "p", people.NOW))
+    taken = people.after(own, [node_event(own.id, HoldSet(reason="a loose fan"))])
+
+    with pytest.raises(UsageError, match="a loose fan"):
+        maintain.ordered(taken, "p", "driver", people.NOW)
+
+
+def test_a_stored_hold_without_the_field_is_an_operators() -> None:
+    """An older version wrote the event, and the state."""
+    gold = people.node()
+    old = new_event("node", gold.id, Kind.HOLD_SET, {"reason": "maintain p", "until": None})
+    held = people.after(gold, [old])
+    assert held.hold is not None
+    assert held.hold.plan == ""

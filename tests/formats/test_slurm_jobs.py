@@ -17,6 +17,7 @@ def test_a_running_job() -> None:
     """The job's name holds what looks like a field; the field of its own line counts."""
     job = parse_scontrol_job(TEXT)
     assert (job.job, job.state, job.over, job.node_list, job.batch_host) == ("1", "RUNNING", False, "c[2-3]", "c2")
+    assert job.user == "ann"
     assert (job.uid, job.gid, job.exit_code, job.signal, job.restarts) == (1001, 200, 0, None, 0)
     assert job.started == datetime(2026, 11, 27, 22, 19, 53, tzinfo=UTC)
     assert job.ended is None
@@ -46,7 +47,7 @@ def line(**values: str) -> str:
     known = {
         "JobIDRaw": "7", "State": "NODE_FAIL", "ExitCode": "0:15", "Submit": "2026-11-01T12:00:00+0100",
         "Start": "2026-11-01T12:00:05+0100", "End": "2026-11-01T13:00:00+0100", "UID": "1001", "GID": "200",
-        "NodeList": "n[1-2]", "WorkDir": "/home/ann|x",
+        "NodeList": "n[1-2]", "WorkDir": "/home/ann|x", "User": "ann",
     }  # fmt: skip
     return SEPARATOR.join({**known, **values}[name] for name in SACCT_FIELDS)
 
@@ -56,10 +57,11 @@ def test_attempts_of_a_requeued_job_share_its_id() -> None:
     later = line(State="CANCELLED by 1000", Submit="2026-11-01T13:05:00+0100", ExitCode="3:0", NodeList="None assigned")
     first, second = parse_sacct(f"{later}\n{line()}\n")
     assert (first.state, first.exit_code, first.signal, first.node_list) == ("NODE_FAIL", 0, 15, "n[1-2]")
+    assert first.user == "ann"
     assert first.started == datetime(2026, 11, 1, 11, 0, 5, tzinfo=UTC)
     assert (second.state, second.exit_code, second.signal, second.node_list) == ("CANCELLED", 3, None, "")
 
 
 def test_a_line_with_another_number_of_fields_is_refused() -> None:
-    with pytest.raises(ParseError, match="not a line of 10 fields"):
+    with pytest.raises(ParseError, match="not a line of 11 fields"):
         parse_sacct("7|FAILED\n")

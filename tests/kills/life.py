@@ -17,7 +17,7 @@ from tests.kills.promises import after_each, at_the_end
 from tests.kills.seams import Blow
 from tests.processes import mentioning
 
-ORPHANS_S = 30.0
+ORPHANS_S = 300.0
 BROKEN = 3
 """Exit code of a run whose controller lacks something."""
 

@@ -14,7 +14,7 @@ from tests.kills.diary import lines_of
 from tests.kills.hosts import sessions
 
 EXPECTED_STATE = {"ansible", "ansible-for-hosts", "host_keys", "journal.db", "journal.db-wal", "journal.db-shm"}
-SESSIONS_S = 30.0
+SESSIONS_S = 300.0
 
 
 def after_each(site: Site, diary: Path) -> Iterator[str]:

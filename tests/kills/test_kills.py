@@ -17,7 +17,7 @@ from tests.kills.life import Life
 from tests.kills.seams import Blow, Moment, Seam
 from tests.kills.small_disks import SmallDisks, small_disks
 
-pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(3600)]
 
 SEED = 20260108
 HOSTS = 3

@@ -33,7 +33,7 @@ def write_journal(folder: Path, entries: Sequence[Entry]) -> Path:
     export.write_bytes(b"".join(_exported(number, entry) for number, entry in enumerate(entries)))
     file = folder / "journal" / "node.journal"
     file.parent.mkdir()
-    subprocess.run([REMOTE, f"--output={file}", str(export)], check=True, capture_output=True, timeout=60)
+    subprocess.run([REMOTE, f"--output={file}", str(export)], check=True, capture_output=True, timeout=600)
     return file
 
 

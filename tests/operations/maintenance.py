@@ -90,7 +90,7 @@ class Cluster:
     """Meets `Scheduler`. `jobs`: how long the job of each node still runs, in looks of the plan at its nodes.
 
     new_jobs  so long is the next job of a node that is idle and not drained; 0: no job comes
-    started   jobs that ever began, by node
+    settling  so long a node that was given back is not known to respond, in looks
     """
 
     names: Sequence[str] = NAMES
@@ -99,10 +99,13 @@ class Cluster:
     new_jobs: int = 0
     life: Life = field(default_factory=Life)
     most_out: int = 0
+    settling: int = 0
+    silent: dict[str, int] = field(default_factory=dict)
 
     def tick(self) -> None:
         """Let time pass: jobs end, and idle nodes get new ones."""
         self.jobs = {name: left - 1 for name, left in self.jobs.items() if left > 1}
+        self.silent = {name: left - 1 for name, left in self.silent.items() if left > 1}
         for name in self.names:
             if self.new_jobs and name not in self.jobs and name not in self.drains:
                 self.jobs[name] = self.new_jobs
@@ -141,6 +144,8 @@ class Cluster:
         ours = [name for name in nodes if self.drains.get(name, "").startswith(PREFIX)]
         for name in ours:
             del self.drains[name]
+            if self.settling:
+                self.silent[name] = self.settling
         self.life.boundary()
         return {name: "it is not ours" for name in nodes if name not in ours}
 
@@ -148,7 +153,9 @@ class Cluster:
         reason = self.drains.get(name, "")
         if name in self.jobs:
             return Occupancy(Use.BUSY, "draining" if reason else "allocated", reason)
-        return Occupancy(Use.OUT, "drained", reason) if reason else Occupancy(Use.IDLE, "idle")
+        if reason:
+            return Occupancy(Use.OUT, "drained", reason)
+        return Occupancy(Use.UNKNOWN, "idle*") if name in self.silent else Occupancy(Use.IDLE, "idle")
 
 
 @dataclass

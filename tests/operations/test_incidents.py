@@ -252,11 +252,11 @@ def test_stored_incidents_are_the_fold_of_their_events(site: Path, capsys: pytes
 
 
 def test_two_processes_do_not_derive_at_once(site: Path) -> None:
-    """The second waits for the first, and gives up after some seconds."""
+    """The second waits for the first, and gives up after its patience."""
     first, second = open_site(site), open_site(site)
     claims = first.journal.claim([incidents.CLAIM], first.run)
     with pytest.raises(UsageError, match="another run acts on it"):
-        incidents.update(second)
+        incidents.update(second, patience_s=0.5)
     first.journal.release(claims.granted.values())
     assert incidents.update(second).open == 1
     for context in (first, second):

@@ -120,6 +120,24 @@ def test_a_single_node_is_measured_with_an_idle_gold_one(rig: Rig) -> None:
     assert rig.cluster.drains == {}
 
 
+def test_the_last_node_waits_until_a_changed_one_responds_again(made: Path, tmp_path: Path) -> None:
+    """Slurm reports a node that was just given back as not responding for some seconds."""
+    cluster = Cluster(names=("n1", "n2", "n3"), settling=3)
+    rig = Rig.copied(made, tmp_path / "site", cluster, waves=(("n1", "n2"), ("n3",)))
+    rig.run()
+    assert rig.calls[1:] == [(("n3",), ("n1",))]
+    assert rig.progress().line() == "done: 3 of 3 nodes done"
+
+
+def test_a_node_without_any_partner_is_skipped_after_some_looks(made: Path, tmp_path: Path) -> None:
+    """The others never respond: it has its jobs again."""
+    cluster = Cluster(names=("n1", "n2", "n3"), settling=100)
+    rig = Rig.copied(made, tmp_path / "site", cluster, waves=(("n1", "n2"), ("n3",)))
+    rig.run()
+    assert rig.progress().line() == "done: 2 of 3 nodes done, 1 skipped"
+    assert rig.cluster.drains == {}
+
+
 def test_without_an_idle_partner_a_node_waits_for_the_other_of_its_wave(rig: Rig) -> None:
     """All other nodes are at work: no node is measured alone."""
     rig.cluster.jobs = dict.fromkeys(NAMES, 5) | {"n1": 1}

@@ -50,7 +50,17 @@ def mappings(kind: type) -> st.SearchStrategy[dict[object, object]]:
     return st.dictionaries(st.from_type(keys), JSON if values is typing.Any else st.from_type(values), max_size=2)
 
 
+def tuples(kind: type) -> st.SearchStrategy[tuple[object, ...]]:
+    """A report has tuples of tuples of tuples: two of each are enough."""
+    match typing.get_args(kind):
+        case (values, end) if end is ...:
+            return st.lists(st.from_type(values), max_size=2).map(tuple)
+        case values:
+            return st.tuples(*map(st.from_type, values))
+
+
 st.register_type_strategy(collections.abc.Mapping, mappings)
+st.register_type_strategy(tuple, tuples)
 st.register_type_strategy(Path, st.from_regex(r"[a-z]{1,8}(/[a-z]{1,8})?", fullmatch=True).map(Path))
 st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
 

@@ -26,7 +26,7 @@ def test_a_second_run_is_refused_and_named() -> None:
             lock.flush()
         holder = LOCK.read_text().strip()
         argv = ["bash", str(ROOT / "scripts" / "test.sh"), "--collect-only", "tests/fleet/test_gate.py"]
-        second = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+        second = subprocess.run(argv, capture_output=True, text=True, timeout=600, check=False)
     assert holder
     assert (second.returncode, second.stdout) == (3, "")
     assert f"another run of the tests is going on: {holder}." in second.stderr

@@ -133,7 +133,7 @@ class Certified:
         client = _downgraded(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
         client.load_verify_locations(self.pem)
         with (
-            socket.create_connection(("127.0.0.1", port), timeout=60) as plain,
+            socket.create_connection(("127.0.0.1", port), timeout=600) as plain,
             client.wrap_socket(plain, server_hostname="127.0.0.1") as tls,
         ):
             return tls.version() == "TLSv1.1"

@@ -15,7 +15,7 @@ from tests.e2e.leaks import Search, journal_contents
 from tests.secrets.campaign import NETWORK, Observed, observed, secrets_in_use
 from tests.secrets.capture import Capture
 
-pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(3600)]
 
 LAB = "secrets"
 STATE = Path("/var/lib/clusterctl-lab", LAB)

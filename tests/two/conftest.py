@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.journal import Holder, SqlJournal, open_journal
+from clusterctl.edges.journal import Holder, SqlJournal, claims, open_journal
 from clusterctl.fleet.node import Stage
 from lab.tests.lab_kit import eventually
 from tests.edges.site.ready import write_ready_site
@@ -22,8 +22,11 @@ from tests.steps.fakes import FixedClock, identified
 from tests.two.world import World
 
 NAMES = ("n1", "n2", "n3", "n4")
-LEASE_S = 2
-PATIENCE_S = 240.0
+LEASE_S = 3600
+"""Longer than a controller is left without a processor."""
+SHORT_LEASE_S = 5
+"""For the claims of a controller that has stopped."""
+PATIENCE_S = 600.0
 SHEET = "name,bmc_address\n" + "".join(f"{name},192.0.2.{number}\n" for number, name in enumerate(NAMES, start=1))
 
 
@@ -90,14 +93,29 @@ class Scene:
     def until_installing(self, *names: str) -> None:
         assert eventually(lambda: set(names) <= set(self.world.starts()), PATIENCE_S)
 
+    def until_expired(self) -> None:
+        """Until no claim holds any more."""
+        database = self.journal()._database
+        assert eventually(lambda: not database.read(claims.count), PATIENCE_S)
+
+    def set_lease(self, seconds: int) -> None:
+        """For the claims of controllers that start from now on."""
+        file = self.site / "site.yml"
+        file.write_text(file.read_text().replace(f"lease_s: {SHORT_LEASE_S}}}", f"lease_s: {seconds}}}"))
+
 
 @pytest.fixture
-def scene(tmp_path: Path, url: str) -> Iterator[Scene]:
+def lease_s() -> int:
+    return LEASE_S
+
+
+@pytest.fixture
+def scene(tmp_path: Path, url: str, lease_s: int) -> Iterator[Scene]:
     site = write_ready_site(tmp_path / "site")
     (site / "bmcs.csv").write_text(SHEET)
     with (site / "site.yml").open("a") as settings:
         settings.write(
-            f"\nsimulated: true\nclaims: {{lease_s: {LEASE_S}}}\njournal: {url}\ntiming: {{install_poll_s: 0.2}}\n"
+            f"\nsimulated: true\nclaims: {{lease_s: {lease_s}}}\njournal: {url}\ntiming: {{install_poll_s: 0.2}}\n"
         )
     (tmp_path / "world").mkdir()
     scene = Scene(site, World(tmp_path / "world"), url)

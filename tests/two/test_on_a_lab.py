@@ -15,11 +15,11 @@ from lab.tests.lab_kit import eventually, needs_lab, running_lab
 from tests.e2e.promises import broken_promises
 from tests.e2e.site_kit import Controller, Site
 
-pytestmark = [pytest.mark.lab, pytest.mark.soak, needs_lab, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.lab, pytest.mark.soak, needs_lab, pytest.mark.timeout(3600)]
 
 HOSTS = 4
 LEASE_S = 20
-MOMENT_S = 300.0
+MOMENT_S = 600.0
 FIRST, SECOND = ("node001", "node002"), ("node003", "node004")
 
 

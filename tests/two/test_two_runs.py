@@ -12,10 +12,10 @@ import pytest
 
 from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.node import Stage
-from lab.tests.lab_kit import eventually
 from tests.events import new_event
-from tests.two.conftest import NAMES, PATIENCE_S, ROOT, Scene
+from tests.two.conftest import LEASE_S, NAMES, ROOT, SHORT_LEASE_S, Scene
 
+short_lease = pytest.mark.parametrize("lease_s", [SHORT_LEASE_S])
 sqlite = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 ALL_INSTALLED = dict.fromkeys(NAMES, Stage.INSTALLED)
 ONCE = dict.fromkeys(NAMES, 1)
@@ -57,6 +57,7 @@ def test_started_together_they_write_every_os_once(scene: Scene, attempt: int) -
     assert scene.world.starts() == ONCE
 
 
+@short_lease
 def test_a_controller_that_wakes_too_late_does_nothing(scene: Scene) -> None:
     """Stopped between the intent of an install and its request, it loses its nodes to another run; woken when that has
     finished, it writes no OS, names the new owner, and ends with exit code 1.
@@ -64,7 +65,8 @@ def test_a_controller_that_wakes_too_late_does_nothing(scene: Scene) -> None:
     sleeper = scene.start("--stops-at", "n2")
     sleeper.until_stopped()
     assert [act.act for act in scene.journal().states()[1].open_acts] == ["install.start"]
-    assert eventually(lambda: scene.run().process.returncode == 0, PATIENCE_S)
+    scene.until_expired()
+    assert scene.run().process.returncode == 0
     assert scene.stages() == ALL_INSTALLED
     sleeper.wake()
     assert sleeper.wait() == 1, sleeper.err
@@ -75,36 +77,31 @@ def test_a_controller_that_wakes_too_late_does_nothing(scene: Scene) -> None:
 
 
 @sqlite
+@short_lease
 def test_a_controller_that_resumes_during_the_other_does_nothing_either(scene: Scene) -> None:
     """The other run still works on the nodes: the sleeper names it."""
     sleeper = scene.start("--stops-at", "n1")
     sleeper.until_stopped()
     scene.world.hold("n1")
-    others = []
-
-    def taken_over() -> bool:
-        others.append(scene.start())
-        return eventually(
-            lambda: others[-1].process.poll() is not None or scene.world.starts()["n1"] > 0, PATIENCE_S
-        ) and (others[-1].process.poll() is None)
-
-    assert eventually(taken_over, PATIENCE_S)
+    scene.until_expired()
+    scene.set_lease(LEASE_S)
+    other = scene.start()
+    scene.until_installing("n1")
     sleeper.wake()
     assert sleeper.wait() == 1
-    assert f"pid {others[-1].pid} on" in sleeper.err
+    assert f"pid {other.pid} on" in sleeper.err
     scene.world.let_go("n1")
-    assert others[-1].wait() == 0
+    assert other.wait() == 0
     assert scene.world.starts() == ONCE
 
 
 @sqlite
+@short_lease
 def test_a_controller_with_unwanted_nodes_goes_on(scene: Scene) -> None:
     """Resumed after its claims expired, but no run took them: it asks, renews, and finishes its work."""
     sleeper = scene.start("--stops-at", "n1")
     sleeper.until_stopped()
-    book = scene.journal()
-    now = "SELECT (julianday('now') - 2440587.5) * 86400.0 > MAX(expires_at) FROM claim"
-    assert eventually(lambda: book._database.read(lambda c: bool(c.exec_driver_sql(now).scalar())), PATIENCE_S)
+    scene.until_expired()
     sleeper.wake()
     assert sleeper.wait() == 0, sleeper.err
     assert scene.world.starts() == ONCE

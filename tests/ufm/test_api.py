@@ -59,7 +59,7 @@ def test_read(login: str, old: bool) -> None:
     with served(ufm) as url, asking(url, **LOGINS[login]) as api:
         assert api.version(limit()) == "6.18.0-5"
         observed = api.events(limit())
-    (event,) = observed.value
+    (event,) = observed.value.alarms
     assert (event.code, event.ports, event.at) == (112, (PORT,), AT)
     assert b"Link-Downed" in observed.evidence[0].content
     base = "ufmRest" if login == "password" else "ufmRestV3"
@@ -161,7 +161,7 @@ def test_of_a_site(tmp_path: Path) -> None:
         settings = found.settings.fabric.ufm
         assert settings is not None
         with closing(site_ufm(found, settings, CLOCK)) as api:
-            assert api.events(limit()).value[0].at == datetime(2026, 1, 1, 11, tzinfo=UTC)
+            assert api.events(limit()).value.alarms[0].at == datetime(2026, 1, 1, 11, tzinfo=UTC)
         state = ask_ufm(found, CLOCK)
         assert "model of the fabric is empty" in judge_ufm(url, state).found
         ufm.systems.append({"guid": "fc6a1c0300244e00", "system_name": "leaf-1", "type": "switch"})

@@ -74,7 +74,7 @@ def test_any_text_is_a_log(text: str) -> None:
 @pytest.mark.parametrize("case", ANSWERS, ids=lambda case: f"{case['list']}-{case['found'][0]['code']}")
 def test_an_answer(case: dict[str, object]) -> None:
     """Events have their code in `type`, since 6.17 in `event_type`; alarms name their object in two ways."""
-    found = READERS[str(case["list"])](json.loads(str(case["answer"])), UTC, "ufm")
+    found = READERS[str(case["list"])](json.loads(str(case["answer"])), UTC, "ufm").alarms
     for alarm, wanted in zip(found, case["found"], strict=True):  # type: ignore[call-overload]
         read = {"code": alarm.code, "id": alarm.id, "ports": [port_name(port) for port in alarm.ports]}
         read |= {"device": str(alarm.device), "count": alarm.count}
@@ -107,6 +107,14 @@ def test_what_is_no_answer_of_ufm(answer: object) -> None:
     with pytest.raises(ParseError) as error:
         read_events(answer, UTC, "https://ufm/ufmRest/app/events")
     assert error.value.where == "https://ufm/ufmRest/app/events"
+
+
+def test_a_malformed_entry_hides_no_other() -> None:
+    """Each is read for itself; what could not be read is named once by its digest, with the reason."""
+    good = {"id": 7, "event_type": "112", "timestamp": "2026-01-01 12:00:00", "severity": "Warning"}
+    read = read_events([{**good, "timestamp": "soon"}, good, "x", {**good, "id": None}], UTC, "ufm")
+    assert [alarm.id for alarm in read.alarms] == [7]
+    assert sorted(read.unread.values()) == ["'soon' is no time", "id is no number", "it is no object"]
 
 
 def test_labels_of_ports() -> None:

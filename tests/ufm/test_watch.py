@@ -109,6 +109,20 @@ def test_an_alarm_alone_changes_nothing(site: Watched) -> None:
     journal.close()
 
 
+def test_a_malformed_event_is_reported_once(site: Watched) -> None:
+    """The others are read, and the next passes are quiet about it."""
+    world, link = site.world, uplinks(SMALL)[3]
+    site.once()
+    world.ufm.add_event(112, f"{link.a.guid}_{link.a.number}", world.clock.at, "Link-Downed")
+    world.ufm.events.append({"id": 99, "event_type": "112", "timestamp": "never"})
+    result = site.after(10)
+    assert result.alarms == {"link_errors": 1}
+    assert result.problems == ("ufm: 1 of its entries could not be read, the first: 'never' is no time",)
+    assert site.after(10).problems == ()
+    world.ufm.events.append({"id": 100, "event_type": "112", "timestamp": "later"})
+    assert site.after(10).problems == ("ufm: 1 of its entries could not be read, the first: 'later' is no time",)
+
+
 def test_a_host_stays_connected(site: Watched) -> None:
     """A host's own rail is never disabled: it is reported, and has its ticket."""
     world, rail = site.world, SMALL.links[0]

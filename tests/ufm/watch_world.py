@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.edges.site import Site, load_site
-from clusterctl.fleet.fabric.alarms import FabricAlarm
+from clusterctl.fleet.fabric.alarms import AlarmList
 from clusterctl.fleet.fabric.topology import Device, DeviceKind, Fabric, Link, PortId, PortState
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.incidents.ticket_text import Attachment, TicketText
@@ -160,7 +160,7 @@ class Tools:
             (self.world.disabled.add if disabled else self.world.disabled.discard)(one)
         return self._state(one)
 
-    def alarms(self, deadline: Deadline) -> Observed[tuple[FabricAlarm, ...]]:
+    def alarms(self, deadline: Deadline) -> Observed[AlarmList]:
         with self.world.call():
             return Observed(read_events(self.world.ufm.events, UTC, "ufm"))
 

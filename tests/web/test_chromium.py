@@ -31,7 +31,6 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = [
     pytest.mark.chromium,
     pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: run make setup"),
-    pytest.mark.timeout(600),
 ]
 PAGES = (
     "/",
@@ -39,6 +38,7 @@ PAGES = (
     "/fabric",
     "/fabric/devices/leaf-2",
     "/incidents",
+    "/jobs",
     "/nights",
     "/rma",
     "/work-orders",
@@ -69,11 +69,11 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     thread = threading.Thread(target=serve, args=(context, "127.0.0.1:0", ready, stop))
     thread.start()
     try:
-        assert entered.wait(120)
+        assert entered.wait(600)
         yield found[0]
     finally:
         stop.set()
-        thread.join(60)
+        thread.join(600)
         context.journal.close()
 
 

@@ -67,7 +67,7 @@ def begin(browser: Browser, following: str = "/nodes/n2") -> str:
 
 def answer(address: str, sub: str) -> str:
     """Sign in at the provider; return the path that it sends the browser to."""
-    found = httpx.post(address, data={"sub": sub}, timeout=200)
+    found = httpx.post(address, data={"sub": sub}, timeout=600)
     assert found.status_code == 302
     back = urlsplit(found.headers["location"])
     assert f"{back.scheme}://{back.netloc}{back.path}" == BACK
@@ -123,7 +123,7 @@ def test_a_foreign_state_is_refused(browser: Browser) -> None:
 
 def test_a_denial_is_shown(browser: Browser) -> None:
     address = begin(browser)
-    found = httpx.post(address, data={"action": "deny"}, timeout=200)
+    found = httpx.post(address, data={"action": "deny"}, timeout=600)
     back = urlsplit(found.headers["location"])
     refused = browser.get(f"{back.path}?{back.query}")
     assert refused.status_code == 401

@@ -157,8 +157,8 @@ def test_the_service_prints_an_address_and_stops(context: SiteContext) -> None:
     thread = threading.Thread(target=serve, args=(context, "127.0.0.1:0", ready, stop))
     thread.start()
     try:
-        assert entered.wait(60)
-        with httpx.Client(follow_redirects=True, timeout=60) as client:
+        assert entered.wait(600)
+        with httpx.Client(follow_redirects=True, timeout=600) as client:
             assert "Fleet" in client.get(address[0]).text
             base = address[0].partition("?")[0]
             with client.stream("GET", f"{base}changes?since=0") as stream:
@@ -167,7 +167,7 @@ def test_the_service_prints_an_address_and_stops(context: SiteContext) -> None:
         assert {"n1", "n2"} <= json.loads(line.removeprefix("data: ")).keys()
     finally:
         stop.set()
-        thread.join(60)
+        thread.join(600)
     assert not thread.is_alive()
 
 

@@ -72,11 +72,11 @@ def served(context: SiteContext, listen: str) -> Iterator[str]:
     thread = threading.Thread(target=serve, args=(context, listen, ready, stop))
     thread.start()
     try:
-        assert entered.wait(200)
+        assert entered.wait(600)
         yield address[0]
     finally:
         stop.set()
-        thread.join(200)
+        thread.join(600)
     assert not thread.is_alive()
 
 
@@ -87,7 +87,7 @@ def test_other_than_on_loopback_it_is_tls_and_users(context: SiteContext, tmp_pa
         assert address.startswith("https://localhost:")
         assert "token" not in address
         trust = ssl.create_default_context(cafile=str(tmp_path / "page.pem"))
-        with httpx.Client(verify=trust, timeout=200, base_url=address, headers={"Accept": "text/html"}) as client:
+        with httpx.Client(verify=trust, timeout=600, base_url=address, headers={"Accept": "text/html"}) as client:
             assert client.get("/").headers["location"] == "/sign-in?next=%2F"
             assert client.get("/", headers={"Host": "evil.example"}).status_code == 400
             form = client.get("/sign-in").text
@@ -98,7 +98,7 @@ def test_other_than_on_loopback_it_is_tls_and_users(context: SiteContext, tmp_pa
             assert "__Host-clusterctl-" in entered.headers["set-cookie"]
             assert "Fleet" in client.get("/").text
         with pytest.raises(httpx.HTTPError):
-            httpx.get(address.replace("https:", "http:"), timeout=200)
+            httpx.get(address.replace("https:", "http:"), timeout=600)
 
 
 def test_without_users_it_does_not_start(context: SiteContext) -> None:

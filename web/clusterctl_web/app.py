@@ -18,6 +18,7 @@ from clusterctl.fleet.errors import (
     PrivilegeError,
     UsageError,
 )
+from clusterctl.operations.job_views import JobViews
 from clusterctl.operations.metrics import FleetMetrics
 from clusterctl_web.action_pages import ActionPages
 from clusterctl_web.actions import Orders
@@ -25,6 +26,7 @@ from clusterctl_web.alert_hook import AlertHook
 from clusterctl_web.api import Api
 from clusterctl_web.fabric_page import FabricPages, LiveFabric
 from clusterctl_web.guard import SAFE, Guard
+from clusterctl_web.job_pages import JobPages
 from clusterctl_web.live_fleet import LiveFleet
 from clusterctl_web.operation_pages import OperationPages
 from clusterctl_web.pages import Pages
@@ -49,6 +51,7 @@ def application(live: LiveFleet, access: Access) -> Starlette:
         *Api(live).routes(),
         *FabricPages(LiveFabric(live), renderer).routes(),
         *OperationPages(live, renderer).routes(),
+        *JobPages(JobViews(live.context), renderer).routes(),
     ]
     return Starlette(
         routes=[*SignIn(sessions, renderer).routes(), *pages.routes(), *more],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hmac
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -25,6 +26,8 @@ from clusterctl_web.sessions import Actor, Sessions
 SIGN_OUT = "/sign-out"
 LIVE = "/changes"
 """Event streams do not keep a session from becoming idle."""
+OF_OWN_JOB = re.compile(r"(?:/api/v1)?/jobs/[^/]+/(?:why|stacks)")
+"""Every user may have evidence of an own job collected: the endpoint checks whose job it is."""
 SAFE = frozenset({"GET", "HEAD"})
 METHODS = SAFE | {"POST", "DELETE"}
 LARGEST_FORM = 64 << 10
@@ -189,15 +192,21 @@ class Guard:
             body = await _body(request)
             request.state.form = _parsed(body)
             receive = _replayed(body, receive)
-        if actor is None or actor.csrf:
-            expected = actor.csrf if actor else request.cookies.get(form_cookie(self._access.session_cookie), "")
-            given = request.headers.get("x-csrf-token") or form_of(request).text("csrf")
-            if not expected or not same_text(given, expected):
-                return PlainTextResponse("this form is too old: open the page again\n", 403), receive
-        free = _is_public(request.url.path) or request.url.path == SIGN_OUT
+        if not self._has_form_token(request, actor):
+            return PlainTextResponse("this form is too old: open the page again\n", 403), receive
+        path = request.url.path
+        free = _is_public(path) or path == SIGN_OUT or OF_OWN_JOB.fullmatch(path) is not None
         if actor is not None and not free and not actor.role.includes(UserRole.OPERATOR):
             return PlainTextResponse(f"{actor.name} is {actor.role.value}; this needs operator\n", 403), receive
         return None, receive
+
+    def _has_form_token(self, request: Request, actor: Actor | None) -> bool:
+        """Return whether the request brings the token of its session or sign-in form, or an API token needs none."""
+        if actor is not None and not actor.csrf:
+            return True
+        expected = actor.csrf if actor else request.cookies.get(form_cookie(self._access.session_cookie), "")
+        given = request.headers.get("x-csrf-token") or form_of(request).text("csrf")
+        return bool(expected) and same_text(given, expected)
 
 
 def form_cookie(session_cookie: str) -> str:

@@ -108,7 +108,120 @@ _RUN = {
     "text": TEXT,
     "cancelled_by": TEXT,
 }
+NUMBER_OR_NULL: Schema = {"type": ["integer", "null"]}
+SECONDS: Schema = {"type": "number"}
+FLAG: Schema = {"type": "boolean"}
+_CAUSE: Schema = _object(
+    rule=TEXT,
+    failure=TEXT,
+    layer=TEXT,
+    certainty={"enum": ["proven", "likely", "unknown"]},
+    persistence=TEXT,
+    cause=TEXT,
+    action=TEXT,
+    remedy=TEXT,
+    error=TEXT,
+    at=TIME_OR_NULL,
+    step=NUMBER_OR_NULL,
+    suspects=_array(_object(host=TEXT, part=TEXT, rank=NUMBER_OR_NULL)),
+    because=TEXTS,
+    line=TEXT,
+    place=TEXT,
+)
+_HIDDEN: Schema = {**FLAG, "description": "texts are left out: the job is another user's"}
+_JOBS: Mapping[str, Schema] = {
+    "JobRun": _object(
+        name=TEXT,
+        state={"enum": ["running", "completed", "stopped", "asks"]},
+        reason=TEXT,
+        script=TEXT,
+        ordered=TIME,
+        actor=TEXT,
+        nodes=NUMBER,
+        folder=TEXT,
+        attempts=_array(
+            _object(
+                attempt=NUMBER,
+                job=TEXT,
+                nodes=TEXTS,
+                avoided=TEXTS,
+                drained=TEXTS,
+                manifest=TEXT,
+                state=TEXT_OR_NULL,
+                failure=TEXT_OR_NULL,
+                layer=TEXT_OR_NULL,
+                certainty=TEXT_OR_NULL,
+                cause=TEXT_OR_NULL,
+                hosts=TEXTS,
+                action=TEXT_OR_NULL,
+                first_step=NUMBER_OR_NULL,
+                last_step=NUMBER_OR_NULL,
+                checkpoint=NUMBER_OR_NULL,
+            )
+        ),
+        hidden=_HIDDEN,
+    ),
+    "JobFailure": _object(
+        job=TEXT,
+        user=TEXT,
+        recorded=TIME_OR_NULL,
+        failure=TEXT,
+        layer=TEXT,
+        certainty=TEXT,
+        persistence=TEXT,
+        cause=TEXT,
+        hosts=TEXTS,
+        ranks=_array(NUMBER),
+        action=TEXT,
+        hidden=_HIDDEN,
+    ),
+    "JobDowntime": _object(
+        name=TEXT,
+        nodes=NUMBER,
+        gpus=NUMBER,
+        elapsed=SECONDS,
+        downtime=SECONDS,
+        hardware=SECONDS,
+        restart=SECONDS,
+        wait=SECONDS,
+        jobs_without_times=TEXTS,
+        attempts=_array(
+            _object(
+                job=TEXT,
+                failed=FLAG,
+                hardware=FLAG,
+                startup=SECONDS,
+                useful=SECONDS,
+                saving=SECONDS,
+                lost=SECONDS,
+                detection=SECONDS,
+                shutdown=SECONDS,
+                wait=SECONDS,
+            )
+        ),
+    ),
+    "JobWhy": _object(
+        job=TEXT,
+        cause=_CAUSE,
+        others=_array(_CAUSE),
+        consequences=OPEN,
+        unmeasured=TEXTS,
+        last_step=NUMBER_OR_NULL,
+        hosts=NUMBER_OR_NULL,
+        lines=NUMBER_OR_NULL,
+        bytes_read=NUMBER_OR_NULL,
+        earlier_failures=NUMBER_OR_NULL,
+        recorded=FLAG,
+        folder=TEXT_OR_NULL,
+        unread_nodes=OPEN,
+        hidden=_HIDDEN,
+    ),
+    "JobStacks": _object(
+        groups=_array(_object(ranks=_array(NUMBER), hosts=TEXTS, kernel=TEXTS, frames=TEXTS)), unread=TEXTS
+    ),
+}
 SCHEMAS: Mapping[str, Schema] = {
+    **_JOBS,
     "Node": _object(**_NODE),
     "NodeDetails": _object(
         **_NODE, inventory={"type": ["object", "null"]}, reports=OPEN, history=_array(_named("Event"))
@@ -223,6 +336,29 @@ _ANSWERS: Mapping[str, tuple[str, Schema]] = {
     "/rmas": ("Parts on their way to and from vendors.", _object(rmas=_array(_named("Rma")))),
     "/runs": ("Detached runs, the newest first.", _object(runs=_array(_named("Run")))),
     "/runs/{run}": ("One run, its progress by node, and the end of its log.", _named("RunDetails")),
+    "/jobs": (
+        "Supervised runs and other failed jobs, the newest first.",
+        _object(runs=_array(_named("JobRun")), failures=_array(_named("JobFailure"))),
+    ),
+    "/jobs/{job}": (
+        "One job, its run, its failure, and where the time went.",
+        _object(
+            job=TEXT,
+            user=TEXT,
+            run=_or_null(_named("JobRun")),
+            failure=_or_null(_named("JobFailure")),
+            downtime=_or_null(_named("JobDowntime")),
+        ),
+    ),
+    "/jobs/{job}/why": ("Why a job failed, as far as that was collected or recorded.", _named("JobWhy")),
+    "/jobs/{job}/checklist": (
+        "Eight questions about a job of a supervised run, for its owner.",
+        _object(answers=_array(_object(question=TEXT, answer=TEXT, good={"type": ["boolean", "null"]}))),
+    ),
+    "/jobs/{job}/diff": (
+        "What differs between the manifests of two jobs, for their owner.",
+        _object(differences=_array(_object(field=TEXT, first=TEXT, second=TEXT))),
+    ),
     "/nights": ("The last nights, the newest first.", _object(nights=_array(_named("Night")))),
     "/work-orders": (
         "What technicians have to do, in the order of a walk through the racks.",
@@ -232,6 +368,7 @@ _ANSWERS: Mapping[str, tuple[str, Schema]] = {
     ),
 }
 _QUERIES: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+    "/jobs/{job}/diff": ({"name": "with", "in": "query", "required": True, "schema": TEXT},),
     "/nodes": ({"name": "stage", "in": "query", "schema": {"type": "string", "enum": list(STAGES)}},),
     "/incidents": ({"name": "all", "in": "query", "schema": {"enum": ["1"]}, "description": "resolved ones, too"},),
     "/rmas": ({"name": "all", "in": "query", "schema": {"enum": ["1"]}, "description": "closed ones, too"},),
@@ -249,10 +386,16 @@ _ORDERS: Mapping[str, tuple[str, Mapping[str, Schema], Schema]] = {
         {**_APPROVED, **{field.name: {**TEXT, "description": field.label} for field in FIELDS}},
         _DONE,
     ),
+    "/jobs/{job}/why": (
+        "Read the nodes of an own job, and attribute its failure. Takes minutes.",
+        {},
+        _named("JobWhy"),
+    ),
+    "/jobs/{job}/stacks": ("Take the stacks of an own job's ranks.", {}, _named("JobStacks")),
     "/runs/{run}/cancel": ("Ask a run to stop.", {}, _object(result=OPEN)),
     "/runs/{run}/retry": ("Preview the same order again; with `approved` order it.", _APPROVED, _DONE),
 }
-"""What operators and admins may order: summary, fields of the request, answer."""
+"""What operators and admins may order, and owners of jobs: summary, fields of the request, answer."""
 
 
 @cache
@@ -268,8 +411,11 @@ def document() -> Mapping[str, Any]:
         "servers": [{"url": BASE}],
         "security": [{"bearer": []}],
         "paths": {
-            **{path: {"get": _operation(path, *answer)} for path, answer in _ANSWERS.items()},
-            **{path: {"post": _order(path, *order)} for path, order in _ORDERS.items()},
+            path: {
+                **({"get": _operation(path, *_ANSWERS[path])} if path in _ANSWERS else {}),
+                **({"post": _order(path, *_ORDERS[path])} if path in _ORDERS else {}),
+            }
+            for path in dict.fromkeys([*_ANSWERS, *_ORDERS])
         },
         "components": {
             "schemas": dict(SCHEMAS),
@@ -292,6 +438,7 @@ def _operation(path: str, summary: str, answer: Schema) -> Mapping[str, Any]:
             "200": {"description": summary, "content": {"application/json": {"schema": answer}}},
             "401": _error("no valid token or session"),
             "404": _error("there is no such thing"),
+            **({"403": _error("the job is another user's")} if path.startswith("/jobs/") else {}),
         },
     }
 
@@ -314,7 +461,7 @@ def _order(path: str, summary: str, fields: Mapping[str, Schema], answer: Schema
     return {
         **described,
         "operationId": described["operationId"].replace("get_", "order_", 1),
-        "parameters": [*parameters, key],
+        "parameters": parameters if path.startswith("/jobs/") else [*parameters, key],
         "requestBody": {"content": {"application/json": {"schema": body}}},
         "responses": answers,
     }

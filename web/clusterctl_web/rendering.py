@@ -17,6 +17,7 @@ from clusterctl.site.settings import SiteSettings
 NAVIGATION = (
     ("/", "Fleet"),
     ("/runs", "Runs"),
+    ("/jobs", "Jobs"),
     ("/incidents", "Incidents"),
     ("/fabric", "Fabric"),
     ("/nights", "Nights"),

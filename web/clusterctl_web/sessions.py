@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from clusterctl.fleet.access import Identity, UserRole, WebUser
+from clusterctl.fleet.access import PROVIDED, Identity, UserRole, WebUser
 from clusterctl.fleet.secret import NeverPickled
 from clusterctl.operations.operation import current_time
 from clusterctl.ports.sign_in import IdentityProvider, WebAccounts
@@ -38,12 +38,18 @@ class Proof(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """Who sends a request. `name`: as the journal has it. `csrf`: what each form has to send; empty for a token."""
+    """Who sends a request.
+
+    name     as the journal has it
+    csrf     what each form has to send; empty for a token
+    jobs_of  the user of the scheduler whose jobs are the actor's own; empty for none
+    """
 
     name: str
     role: UserRole
     proof: Proof
     csrf: str = field(default="", repr=False)
+    jobs_of: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,11 +113,14 @@ class Sessions:
 
     def of_user(self, user: WebUser) -> str:
         """Begin a session of a local user; return the cookie."""
-        return self._begin(Actor(name=user.name, role=user.role, proof=Proof.PASSWORD), user.changed_at)
+        return self._begin(
+            Actor(name=user.name, role=user.role, proof=Proof.PASSWORD, jobs_of=user.name), user.changed_at
+        )
 
     def of_identity(self, identity: Identity) -> str:
         """Begin a session of a user of the identity provider; return the cookie."""
-        return self._begin(Actor(name=identity.name, role=identity.role, proof=Proof.PROVIDER), None)
+        own = identity.name.removeprefix(PROVIDED)
+        return self._begin(Actor(name=identity.name, role=identity.role, proof=Proof.PROVIDER, jobs_of=own), None)
 
     def _begin(self, actor: Actor, stamp: datetime | None) -> str:
         cookie, now = secrets.token_urlsafe(32), self.access.clock()
@@ -162,7 +171,7 @@ class Sessions:
         token = self.access.accounts.token(secret)
         if token is None or token.expired(current_time()):
             return None
-        return Actor(name=f"token:{token.name}", role=token.role, proof=Proof.TOKEN)
+        return Actor(name=f"token:{token.name}", role=token.role, proof=Proof.TOKEN, jobs_of=token.jobs_of)
 
 
 def _digest(cookie: str) -> str:

@@ -65,6 +65,7 @@ _WORTH = (*_SEVERE, "err", "warn", "")
 _QUOTED = 5
 _NVIDIA = re.compile("NVRM:|SXid|available PCIe bandwidth, limited")
 _FIRMWARE = re.compile(r"^(?:\{\d+\})?\[Hardware Error\]: |^BERT: ")
+_PCI_DEVICE = re.compile(r"\b(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\b")
 _JUDGED_LENGTH = 2048
 """Characters of a message that the rules read: the kernel prints at most half of that in one message."""
 
@@ -238,14 +239,17 @@ def _severe(message: Message) -> bool:
 
 
 def _unknown_finding(kinds: Iterable[tuple[LineKind, int]], verdict: Verdict) -> Finding:
-    """Return one finding that quotes the most severe messages."""
-    times, levels = Counter[str](), dict[str, int]()
+    """Return one finding that quotes the most severe messages, and a PCI device that each names."""
+    times, levels, parts = Counter[str](), dict[str, int](), dict[str, str]()
     for kind, count in kinds:
         text = template(kind.message.text)
         times[text] += count
+        if verdict is Verdict.INCONCLUSIVE and (device := _PCI_DEVICE.search(kind.message.text)):
+            parts.setdefault(text, f", at {device[0]}")
         levels[text] = min(levels.get(text, len(_WORTH)), _WORTH.index(kind.message.level))
     quoted = sorted(times, key=lambda text: (levels[text], -times[text]))
-    most = "; ".join(f"{_WORTH[levels[text]]} {text[:300]} ({times[text]} times)".lstrip() for text in quoted[:_QUOTED])
+    counted = {text: f"({number} times{parts.get(text, '')})" for text, number in times.items()}
+    most = "; ".join(f"{_WORTH[levels[text]]} {text[:300]} {counted[text]}".lstrip() for text in quoted[:_QUOTED])
     more = f"; and {len(times) - _QUOTED} more" if len(times) > _QUOTED else ""
     severe = "severe " if verdict is Verdict.INCONCLUSIVE else ""
     return Finding(

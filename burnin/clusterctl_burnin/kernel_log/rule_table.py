@@ -35,11 +35,17 @@ NAMES = {
     "nic": r"(?:bnxt_en|bnx2x?|tg3|be2net|ice|i40e|ixgbe(?:vf)?|igb|igc|iavf|idpf|e1000e?|qede?|qlcnic|netxen|ena|ionic|sfc|cxgb[34]|atlantic|hinic|enic|nfp|fm10k|efa|irdma|mana|gve|hns3|liquidio)",
     "hba": r"(?:mpt[23]?sas(?:_cm)?\d*|megaraid_sas|megasas|hpsa|smartpqi|aacraid|AAC\d+|qla2xxx|lpfc|mvsas|mvumi|mpi3mr\d*|pm80\w+:?|hisi_sas\w*|isci|arcmsr|3w-\w+|ahci|bfa|fnic|snic|csiostor|qed[if]|qla4xxx|mpt(?:base|sas|scsih|spi)|stex|hptiop|esas2r)",
     "place": r"(?: \[?%pci%\]?[\w-]*)?",
-    "side": r"(?!.*(?i:\b(?:vfs?|vlans?|mac filter|filters?|fdir|tc|flower|ddp|ptp|phc|gnss|dcb\w*|ets|sr-?iov|devlink\w*|sysfs|debugfs|thermal zone|hwmon|leds?|wol|macsec|tls|ipsec|lldp|rss|eswitch|lag|bond|xdp|umem|coalesc\w*|ethtool|timestamp\w*|trace|tracer|trigger pg\d|diag buffer|smp_affinity|affinity|tx timeout|tx_timeout|tx hang|change channels|direct firmware load|max timeout|aq command config|overflow promiscuous|taskabort|crash dump|self test not|autoneg\w*|qos|mtu|workqueue|cqe compression|psample|hairpin|vpd|serial number|board id|xdp|xsk|eee|ulp|recovered after|flow (?:rule|post|act)\w*|post action|offloads?|[fp]logi|prli|adisc|els|nameserver|rscn|nvme-fc|panic handler)\b|(?<!not )(?<!un)\bsuccess(?:ful(?:ly)?)?\b|\bfirmware: failed to load\b|\badapter.s dsn\b|\b(?:rc|err|error|status|ret)[ =:(]*-(?:22|95)\b))",
+    "side": r"(?!.*(?i:\b(?:vf-?\d*s?|sr-?iov|pf returned error|timesync|[dt]?pll|cgu|syn[ck]e|pldm|flash(?:ing)?|dscp|changing channel|vlans?|mac filter|filters?|fdir|tc|flower|ddp|ptp|phc|gnss|dcb\w*|ets|sr-?iov|devlink\w*|sysfs|debugfs|thermal zone|hwmon|leds?|wol|macsec|tls|ipsec|lldp|rss|eswitch|lag|bond|xdp|umem|coalesc\w*|ethtool|timestamp\w*|trace|tracer|trigger pg\d|diag buffer|smp_affinity|affinity|tx timeout|tx_timeout|tx hang|change channels|direct firmware load|max timeout|aq command config|overflow promiscuous|taskabort|crash dump|self test not|autoneg\w*|qos|mtu|workqueue|cqe compression|psample|hairpin|vpd|serial number|board id|xdp|xsk|eee|ulp|recovered after|flow (?:rule|post|act)\w*|post action|offloads?|[fp]logi|prli|adisc|els|nameserver|rscn|nvme-fc|panic handler)\b|(?<!not )(?<!un)\bsuccess(?:ful(?:ly)?)?\b|\bfirmware: failed to load\b|\badapter.s dsn\b|\b(?:rc|err|error|status|ret)[ =:(]*-(?:22|95)\b))",
     "dead": r"(?i:(?<!non-)(?<!non)(?<!no )\b(?:fatal|catastrophic|unrecover\w*|irrecoverable|non.?recoverable|uncorrect(?:ed|able))\b|\b(?:hardware|hw|internal|critical|permanent|persistent internal|system) (?:error|fault|failure|malfunction)|parity error|\b(?:double|multi)[- ]bit|\becc (?:data )?error|\b(?:(?:hung|hang)(?! task)|halted|lock(?:ed)?[- ]?up|crash(?:ed)?(?! dump)|panic\S*|assert(?:ion|ed)?|dead|died|stuck|unresponsive|inoperable|wedged)\b|\bnon-operational|\bnot (?:responsive|responding|operational|running|alive|ready)\b|\b(?:no|isn.t|not) respon\w+|\b(?:fw|firmware|adapter|device|controller) is (?:gone|down|unavailable)\b|\b(?:adapter|controller|device|hba|ioc)\b.{0,12}\b(?:offline|unavailable|removed|gone|lost|fault(?:ed)?\b)|\bin fault\b|\boffline\b|power.?cycle|replace the adapter|over ?heat|temperature (?:is )?too high|\bcritical (?:thermal|temperature)|temperature threshold|\bfan (?:failure|has stopped)|\bpower fault|checksum (?:is )?(?:not valid|invalid|error|mismatch)|\bgiving up\b|0xffffffff\b|no firmware running|\breboot (?:the )?(?:machine|system|host) to recover|\b(?:fw|firmware) (?:down|stall(?:ed)?)\b|image is corrupt\w*|watchdog timeout|\b(?:pci )?disconnect(?:ed)?\.|cannot proceed|\bfault (?:info|code)|\bBUG!|failed to respond|\bintr err\b)",
-    "start": r"(?i:(?:\b|_)(?:\w*init\w*|\w*reset|recover\w*|\w*probe\w*|re-?initiali[sz]\w*|boot|handshake|adminq|mailbox|firmware|fw\w*|command\w*|cmd\w*|mc|nvm|eeprom|doorbell\w*|operation\w*|hwrm|hca|ioc|register|post|dmae|block|hw|core|queues?|pages|rebuild|task|page|resource\w*)\b.{0,60}\b(?:fail\w*|timed? ?out|timeout|err(?:or)?|aborting)\b|\bproblem .{0,60}\baborting\b|\bprevious errors\b|\b(?:fail\w*|unable|cannot|can not|could not|couldn.t|timed? ?out|timeout)\b.{0,24}\b(?:re-?)?(?:init\w*|reset\w*|start\w*|recover\w*|communicat\w*|map\w*|bring|enabl\w*|ready|read\w*|command\w*|exit|alloc\w* (?:init|unit|vectors?)|reserve|reclaim\w*|enter|identify|enter|operational|hca|firmware|fw))",
+    "start": r"(?i:(?:\b|_)(?:\w*init\w*|\w*reset|recover\w*|\w*probe\w*|re-?initiali[sz]\w*|boot|handshake|adminq|mailbox|firmware|fw\w*|command\w*|cmd\w*|mc|nvm|eeprom|doorbell\w*|operation\w*|hwrm|hca|ioc|register|post|dmae|block|hw|core|queues?|pages|rebuild|task|page|resource\w*)\b.{0,60}\b(?:fail\w*|timed? ?out|timeout|err(?:or)?|aborting)\b|\bproblem .{0,60}\baborting\b|\bprevious errors\b|\berror\b.{0,40}\b(?:rebuild|reset|init\w*)\b|\b(?:reserve only 0 out of|not enough rings)\b|\b(?:fail\w*|unable|cannot|can not|could not|couldn.t|timed? ?out|timeout)\b.{0,24}\b(?:re-?)?(?:init\w*|reset\w*|start\w*|recover\w*|communicat\w*|map\w*|bring|enabl\w*|ready|read\w*|command\w*|exit|alloc\w* (?:init|unit|vectors?)|reserve|reclaim\w*|enter|identify|enter|operational|hca|firmware|fw))",
+    "accel": r"(?:amdgpu|amdkfd|kfd|habanalabs|qaic|xe|neuron|iluvatar|tenstorrent|cambricon\w*)",
+    "accelerator": r"(?:%accel%(?: (?:%pci%|hl\d+|accel\d+))?: (?:\w+: )?(?:\[drm(?::[^\]]*(?:\[\w+\])?)?\] )?|\[drm:[\w.]+ \[%accel%\]\] )",
+    "screen": r"(?!.*(?i:\b(?:vce\w*|uvd\w*|vcn\w*|jpeg\w*|dmub|dcn?\d*|dc_\w+|hdcp|flip_done|display\w*|backlight|hdmi|dp|edp|psr|cursor|connector|i2c|debugfs|optional|metrics|parser|bo_va|sads|reg_wait|atomic|kms\w*|fbdev|fbcon|suspend\w*|hibernat\w*)\b|firmware: failed to load|direct firmware load|evict|page fault|not matched|not available))",
+    "guc": r"i915 (?!0000:00:02\.0)%pci%: \[drm\] \*ERROR\* GT\d+:? ",
+    "stopped": r"(?i:\b(?:not usable|vram is lost|not done with your previous command|uncorrectable|unrecoverable|poison\w*|(?:bad page|rma|ras) .*threshold|heartbeat|fatal)\b|\b(?:reset\S*|\w*init|resume|start|enable|test|boot|load\w*)\b.{0,40}\bfailed\b|\bfailed to (?:initiali[sz]e|init|communicate|respond|load|boot|reset|start|halt)\b|\bring failed)",
     "fails": r"(?i:\bfail(?:ed|ure|s|ing)?\b)",
     "driver": r"(?:nvme\w*|mlx[45]\w*|ib\d+|infiniband|i40e|ice|iavf|ixgbe|igb|bnxt\w*|bnx2x|tg3|cxgb4|qede?|be2net|ionic|sfc|hfi1\w*|irdma|efa|ena|megaraid\w*|megasas|mpt[23]?sas\w*|hpsa|smartpqi|aacraid|ahci|ata\d+|sd|block|md\d*|dm-\d+|device-mapper|nvidia(?!-modeset)[\w-]*|NVRM|pcieport|pciehp|EDAC|mce|DMAR|AMD-Vi|arm-smmu\S*|amdgpu|zio|zfs|xfs|ext4\S*|btrfs|jbd2)",
+    "other": r"(?:snd\w*|xhci\w*|ehci\w*|ohci\w*|uhci\w*|usb\w*|i801_smbus|piix4\w*|ath\d+\w*|iwlwifi|iwl\w+|mt7\w+|rtw\w*|rtl\w*|r8\d+|brcm\w*|i915|nouveau|radeon|ast|mgag200|bochs\w*|virtio\w*|mei\w*|ioatdma|idxd|qat\w*|[\dc]\w+xcc|ccp|sp5100\w*|lpc\w*|intel\S*|isst\S*|proc_thermal\w*|thunderbolt|sdhci\w*|rtsx\w*|iavf|ixgbevf|pci|pcieport|pciehp|shpchp|vfio\S*|vgaarb|agpgart\S*|parport\w*|serial|8250\w*|amd_\w+|k10temp|pmt\w*|hl_\w+|nvidia-gpu|ucsi\w*|ahci|uio\w*|igb_uio|nvidia|ntb\w*|switchtec|tw\w+)",
     "failure": r"\b(?:fail(?:ed|ure|s|ing)?|error|time(?:d|s)? ?out|fault(?:ed|s)?|dead|died|lost|h[au]ng|abort(?:ed|ing)|not respond\w*|unresponsive|offline|could ?n.t|unable to|cannot|refused|giving up|timing out)\b",
 }
 SUSPICIOUS = (
@@ -56,6 +62,8 @@ an operator must look at it.
 """
 NEEDED = (
     r"^%side%(?:nvme\d* |mlx[45]_(?:core|ib)\b|infiniband |hfi1 |irdma\b|bnxt_re\b|cxl\w* |nvidia-uvm\b|%hba%\b|EDAC MC|mce: |pcieport |md/raid|device-mapper: (?:raid|multipath)|%nic% %pci%|AMD-Vi: |arm-smmu|BUG\b)",
+    r"^%screen%%accelerator%",
+    r"^(?!(?:%other%|%accel%)\b)(?!.*(?:\bnot supported|searching for))%side%[\w-]+ %pci%",
 )
 """A message at level err of a driver of a part that training needs, which no rule and no table knows: an operator must
 look.
@@ -279,14 +287,22 @@ RULES = (
     Rule(
         "node",
         Verdict.FAIL,
-        words=("EXT4-fs", "EXT3-fs", "EXT2-fs", "JBD2", "journal on device", "Remounting filesystem read-only"),
+        words=(
+            "EXT4-fs",
+            "EXT3-fs",
+            "EXT2-fs",
+            "JBD2",
+            "journal on device",
+            "journal commit",
+            "Remounting filesystem read-only",
+        ),
         patterns=(
             r"EXT[234]-fs error \(device (?!loop)",
             r"Remounting filesystem read-only",
             r"EXT[234]-fs \(.*\): .*(?:potential data loss|[Dd]ata will be lost|Delayed block allocation failed|previous I/O error|I/O error while)",
             r"EXT[234]-fs warning \(device (?!loop).*I/O error",
             r"EXT[234]-fs \(.*\): (?:warning: mounting fs with errors|error count since last fsck|(?:initial|last) error at time|bad (?:geometry|block|inode|magic)|mount failed|shut ?down requested|can.t read group descriptor|ext4_check_descriptors|group descriptors corrupted|.*orphan list check failed|.*[Cc]hecksum (?:failed|invalid))",
-            r"(?:Aborting journal on device|JBD2: (?:Detected IO errors|Error -?\d+ detected))",
+            r"^journal commit I/O error|(?:Aborting journal on device|JBD2: (?:Detected IO errors|Error -?\d+ detected))",
         ),
         cause="a file system is damaged, or the drive below it does not write",
         remedy="look for errors of the drive below it; install the node again",
@@ -295,10 +311,10 @@ RULES = (
     Rule(
         "node",
         Verdict.FAIL,
-        words=("XFS (",),
+        words=("XFS (", "XFS: "),
         patterns=(
             r"XFS \(.*\): .*(?:[Cc]orruption|[Cc]orrupted|CRC error|XFS_WANT_CORRUPTED)",
-            r"XFS \(.*\): (?:Unmount and run xfs_repair|Internal error|metadata I/O error|log I/O error|writeback error|xfs_do_force_shutdown|failed to read root inode)",
+            r"XFS(?: \(.*\))?: (?:Unmount and run xfs_repair|Internal error|empty log check failed|metadata I/O error|log I/O error|writeback error|xfs_do_force_shutdown|failed to read root inode)",
             r"XFS \(.*\): (?:I/O Error Detected|I/O error while|Log I/O Error|Please u\w*mount|.*\berror -\d+ returned|.*[Ss]hut(?:ting)? down|log mount(?:/recovery)? failed|.*returned error -\d+)",
         ),
         cause="a file system is damaged or has shut down",
@@ -610,6 +626,23 @@ RULES = (
     Rule(
         "node",
         Verdict.INCONCLUSIVE,
+        words=("UBSAN: ",),
+        patterns=(r"^UBSAN: ",),
+        cause="the kernel has found a mistake in a driver's code",
+        remedy="look for the driver that the message names; update it",
+        blame=_KERNEL,
+    ),
+    Rule(
+        "drive",
+        Verdict.FAIL,
+        words=("BRCM Debug mfi stat",),
+        patterns=(r"\[(?P<part>sd[a-z]+)\] (?:tag#\d+ )?BRCM Debug mfi stat 0x(?!0?0\b)",),
+        cause="a storage controller did not carry out a drive's command",
+        remedy="look at the controller with its own tool; reseat or replace the drive",
+    ),
+    Rule(
+        "node",
+        Verdict.INCONCLUSIVE,
         words=("Out of memory", "global_oom", "CONSTRAINT_"),
         patterns=(
             r"(?:^|\] )Out of memory(?:: Kill| and no killable|.*Killed process)",
@@ -781,7 +814,7 @@ RULES = (
             r"(?i)nvidia-uvm: .*global fatal error",
             r"NVRM:? .*(?:GPU is probably locked|Cannot attach gpu|bailing out of RmInitAdapter|for critical error|GSP Timeout|GSP RM heartbeat|Memory Subsystem Error detected|timeout error waiting|_threadNodeCheckTimeout|GPU crash dump has been created|GSP-CrashCat Report|[Hh]eartbeat ?[Tt]imed ?[Oo]ut|NV_ERR_GPU_IS_LOST|(?i:gpu is (?:likely |probably )?in a bad state)|(?<!== )NV_ERR_(?:ECC_ERROR|GPU_IN_FULLCHIP_RESET|GPU_NOT_FULL_POWER|RISCV_ERROR|NVLINK_\w+_ERROR|NVLINK_FABRIC_FAILURE|NVSWITCH_FABRIC_FAILURE|GPU_MEMORY_ONLINING_FAILURE))",
             r"^NVRM:? .*(?i:\bstatus:? (?:0x)?0*(?:f|62)\b)",
-            r"^NVRM:? (?:GPU\d+ )?nvAssert\w+: .*returned from _?(?:kgsp|kfsp|kpmu|ksec2|gpu|knvlink)\w*(?:WaitFor|Init|Boot|Bootstrap|PowerOn|StateLoad|Train)\w*\(",
+            r"^NVRM:? (?:GPU\d+ )?nv(?:Assert|Check)\w+: .*returned from _?(?:kgsp|kfsp|kpmu|ksec2|gpu|knvlink)\w*(?:WaitFor|Init|Boot|Bootstrap|PrepareForBoot|PowerOn|StateLoad|Train)\w*\(",
         ),
         cause="a GPU or its firmware has stopped",
         remedy="power the node off and on; if it comes back within 30 days, replace the GPU",
@@ -793,11 +826,30 @@ RULES = (
         patterns=(
             r"^NVRM:? (?:GPU\d+ )?knvlink\w+: .*(?i:fail\w* .*(?:train|ALI|to active)|train\w* .*fail|marked degraded)",
             r"^NVRM:? (?:GPU\d+ )?(?!nvAssert|nvCheck)\w+: .*(?i:\bback on (?:the )?bus|\w*fatal_error\w*|stuck interrupt|pmu has halted)",
-            r"^NVRM:? (?:GPU\d+ )?(?!nvAssert|nvCheck|kbif|Rate limiting)\w+: %side%.*(?i:timed out|time-?out (?:waiting|while|error)|\bfatal\b|uncorr(?:ected)?_?err|ecc_status\w*|not back on the bus|probably locked|lockdown|unexpected wpr2|degraded mode)",
+            r"^NVRM:? (?:GPU\d+ )?(?!nvAssert|nvCheck|kbif|Rate limiting)\w+: %side%.*(?i:timed out|time-?out (?:waiting|while|error)|\btoo few\b.*\bfwsec\b|\bfatal\b|uncorr(?:ected)?_?err|ecc_status\w*|not back on the bus|probably locked|lockdown|unexpected wpr2|degraded mode)",
             r"^NVRM:? (?:GPU\d+ )?(?!nvAssert|nvCheck|kbif|Rate limiting)\w+: (?i:(?!.*\b(?:unload\w*|deinit\w*|free|unmap|suspend|resume|hibernat\w*|vgpu|mig)\b).*\b(?:\w*boot\w*|reset\w*|train\w*|fwsec|fsp|sec2|falcon|riscv|bootrom|wpr2|booter)\b.*\b(?:fail\w*|cannot|halt\w*)\b)",
             r"^NVRM:? (?:GPU\d+ )?(?!nvAssert|nvCheck|kbif|Rate limiting)\w+: (?i:(?!.*\b(?:unload\w*|deinit\w*|free|unmap|suspend|resume|hibernat\w*|vgpu|mig)\b).*\b(?:fail\w*|cannot|unable)\b.*\b(?:boot\w*|halt|reset|train|fwsec|falcon|gfw\w*|gsp-?rm|booter)\b)",
         ),
         cause="a GPU or its firmware does not start or has stopped",
+        remedy="power the node off and on; if it comes back within 30 days, replace the GPU",
+    ),
+    Rule(
+        "gpu",
+        Verdict.FAIL,
+        words=("amdgpu", "i915 ", "kfd", "habanalabs", "qaic", "xe ", "neuron", "iluvatar", "tenstorrent", "cambricon"),
+        patterns=(
+            r"^(?=amd|kfd|hab|qaic|xe |neu|ilu|ten|cam|\[drm:)%screen%%accelerator%.*%stopped%",
+            r"^%guc%.*(?i:no response|reset failed|failed to (?:reset|load)|wedged)",
+        ),
+        cause="an accelerator or its firmware does not start or has stopped",
+        remedy="power the node off and on; if it comes back within 30 days, replace the accelerator",
+    ),
+    Rule(
+        "gpu",
+        Verdict.FAIL,
+        words=("nvidia-gpu ",),
+        patterns=(r"^nvidia-gpu %pci%: i2c timeout error f{8}$",),
+        cause="a GPU does not answer",
         remedy="power the node off and on; if it comes back within 30 days, replace the GPU",
     ),
     Rule(
@@ -868,7 +920,7 @@ RULES = (
             r"^(?=mlx|hfi1)%side%(?:mlx[45]_(?:core|en|ib)|hfi1) %pci%\b.*: .*%fails%",
             r"\b(?:mlx[45]_(?:core|en|ib)|hfi1) %pci%\b.*: .*(?:starting health recovery flow|enable hca failed|Internal error mark)",
             r"\binfiniband (?P<part>\w+): %side%.*%start%",
-            r"^(?:mlx[45]_\w+|irdma|bnxt_re|qedr): probe of \S+ failed with error|\binfiniband \w+: ib_register_device failed",
+            r"^(?:mlx[45]_\w+|irdma|bnxt_re|qedr): probe of \S+ failed with error|^(?:mlx[45]_\w+|irdma|bnxt_re|qedr)[\w.]* \S+: probe with driver \S+ failed|\binfiniband \w+: ib_register_device failed",
             r"\binfiniband (?P<part>\w+): Couldn.t (?:create|allocate|initiali[sz]e|set|register|start)",
         ),
         cause="the adapter's driver reports that the adapter fails",
@@ -890,6 +942,7 @@ RULES = (
             r"^(?:%nic%|%hba%) %pci%: probe with driver \S+ failed",
             r"^(?=%nic%)%side%%nic%: .*%dead%",
             r"^(?=%nic%)%side%%nic%: .*%start%",
+            r"^bnx2x: \[\w+:\d+\([^)]*\)\].*(?:%dead%|%start%|%fails%|\bCan.t load firmware)",
             r"^\[qed\w*:\d+\([^)]*\)\].*(?:%dead%|%start%|%fails%)",
         ),
         cause="a network adapter's driver reports that the adapter fails",
@@ -986,7 +1039,7 @@ RULES = (
             r"^JBD2: (?:I/?O error|.*recovery failed|journal (?:checksum|commit) |.*(?:corrupt|[Cc]hecksum))",
             r"^EXT[234]-fs(?: error| warning)? \((?:device )?(?!loop)\S+\): .*(?:unable to read|journal bmap failed|err(?:or)? -(?:5|30|117)\b|(?i:corrupt\w*)|error loading journal|.*(?i:i/o error))",
             r"^XFS \((?!loop)\S+\): .*(?i:corrupt\w*|crc mismatch|i/o error|bad inode|page discard on|assertion failed|failed to recover|validate failed|magic|inconsisten\w*)",
-            r"^BTRFS (?:error|warning|critical)? ?\(device (?!loop).*(?:lost page write|IO error|i/o error|devid \d+ uuid \S+ is missing)",
+            r"^BTRFS (?:error|warning|critical)? ?\(device (?!loop).*(?:lost page write|IO error|i/o error|failed to read (?:root|tree root|chunk root|log tree)|devid \d+ uuid \S+ is missing)",
         ),
         cause="a file system is damaged, or the drive below it fails",
         remedy="look for errors of the drive below it; install the node again",

@@ -12,7 +12,7 @@ import click
 from clusterctl.fleet.errors import UsageError
 from clusterctl_cli.formats import DOCUMENTS, format_option, print_document
 from clusterctl_cli.options import FILE, dry_run_option, duration_seconds, gathered, site_option, yes_option
-from clusterctl_cli.render_jobs import run_json, run_lines
+from clusterctl_cli.render_jobs import run_lines
 from clusterctl_cli.text import echo
 
 if TYPE_CHECKING:
@@ -184,6 +184,8 @@ def _finish(ctx: click.Context, found: SupervisedRun, *, as_json: bool) -> None:
 
 def _print(found: SupervisedRun, *, as_json: bool) -> None:
     if as_json:
+        from clusterctl.operations.job_documents import run_json
+
         print_document(run_json(found))
         return
     for line in run_lines(found):

@@ -8,7 +8,7 @@ import click
 
 from clusterctl_cli.formats import DOCUMENTS, format_option, print_document
 from clusterctl_cli.options import site_option
-from clusterctl_cli.render_jobs import run_json, run_lines, state_of
+from clusterctl_cli.render_jobs import run_lines
 from clusterctl_cli.text import brief, echo
 
 _MARKS = {True: "ok", False: "look", None: "unknown"}
@@ -20,6 +20,7 @@ _MARKS = {True: "ok", False: "look", None: "unknown"}
 @format_option()
 def list_(*, everything: bool, folder: Path, as_json: bool) -> None:
     """List the supervised runs, the newest first; without --all those that go on or need a decision."""
+    from clusterctl.operations.job_documents import run_json, state_of
     from clusterctl.operations.job_runs import listed
     from clusterctl_cli.context import open_context
 
@@ -42,13 +43,12 @@ def list_(*, everything: bool, folder: Path, as_json: bool) -> None:
 def diff(*, first: str, second: str, folder: Path, as_json: bool) -> None:
     """Print what differs between the manifests of two jobs of supervised runs: code, variables, nodes, firmware."""
     from clusterctl.operations import job_runs
+    from clusterctl.operations.job_documents import differences_json
     from clusterctl_cli.context import open_context
 
     found = job_runs.diff(open_context(folder), first, second)
     if as_json:
-        print_document(
-            {"differences": [{"field": one.field, "first": one.first, "second": one.second} for one in found]}
-        )
+        print_document(differences_json(found))
         return
     for one in found:
         echo(one.field)
@@ -65,11 +65,12 @@ def diff(*, first: str, second: str, folder: Path, as_json: bool) -> None:
 def checklist(*, job: str, folder: Path, as_json: bool) -> None:
     """Answer eight questions about a job of a supervised run: what changed, which nodes, which services."""
     from clusterctl.operations import job_checklist
+    from clusterctl.operations.job_documents import answers_json
     from clusterctl_cli.context import open_context
 
     found = job_checklist.checklist(open_context(folder), job)
     if as_json:
-        print_document({"answers": [{"question": a.question, "answer": a.answer, "good": a.good} for a in found]})
+        print_document(answers_json(found))
         return
     for one in found:
         echo(f"{_MARKS[one.good]:<8} {one.question}")

@@ -43,16 +43,9 @@ def stacks(job: str | None, logs: Path | None, folder: Path, as_json: bool) -> N
         raise UsageError("give either a job or recorded stacks", where="JOBID", remedy="give JOBID, or --logs DIR")
     result = _taken(job, folder) if job else job_stacks.run(job_stacks.StacksRequest(logs=logs or Path()))
     if as_json:
-        groups = [
-            {
-                "ranks": list(one.ranks),
-                "hosts": list(one.hosts),
-                "kernel": list(one.kernel),
-                "frames": list(one.frames),
-            }
-            for one in result.groups
-        ]
-        print_document({"groups": groups, "unread": list(result.unread)})
+        from clusterctl.operations.job_documents import stacks_json
+
+        print_document(stacks_json(result))
         return
     for group in result.groups:
         _print(group)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,7 +15,7 @@ from clusterctl_cli.options import gathered, site_option
 from clusterctl_cli.text import brief, echo, terminal_width
 
 if TYPE_CHECKING:
-    from clusterctl.jobs.attribution import Candidate, Suspect
+    from clusterctl.jobs.attribution import Suspect
     from clusterctl.operations.job_why import WhyResult
 
 _INDENT = 15
@@ -72,7 +72,9 @@ def why(ctx: click.Context, options: WhyOptions) -> None:
     """
     result = _of_job(options) if options.logs is None else _of_logs(options, options.logs)
     if options.as_json:
-        print_document(_json(result))
+        from clusterctl.operations.job_documents import why_json
+
+        print_document(why_json(result))
     else:
         _print(result)
     ctx.exit(result.exit_code)
@@ -105,49 +107,6 @@ def _of_logs(options: WhyOptions, logs: Path) -> WhyResult:
     with_site = options.record or (options.folder / "site.yml").exists()
     context = open_context(options.folder) if with_site else None
     return job_why.run(job_why.WhyRequest(logs=logs, record=options.record), context)
-
-
-def _json(result: WhyResult) -> dict[str, Any]:
-    found = result.attribution
-    return {
-        "job": found.job,
-        "cause": _candidate_json(found.cause),
-        "others": [_candidate_json(one) for one in found.others],
-        "consequences": dict(found.consequences),
-        "unmeasured": list(found.unmeasured),
-        "last_step": result.progress.iteration if result.progress else None,
-        "hosts": result.hosts,
-        "lines": result.lines,
-        "bytes_read": result.bytes_read,
-        "earlier_failures": result.earlier,
-        "recorded": result.recorded,
-        "folder": str(result.folder) if result.folder else None,
-        "unread_nodes": dict(result.unread),
-    }
-
-
-def _candidate_json(one: Candidate) -> dict[str, Any]:
-    return {
-        "rule": one.rule,
-        "failure": one.failure.value,
-        "layer": one.layer.value,
-        "certainty": one.certainty.value,
-        "persistence": one.persistence.value,
-        "cause": one.cause,
-        "action": one.action.value,
-        "remedy": one.remedy,
-        "error": one.error,
-        "at": one.at.isoformat() if one.at else None,
-        "step": one.iteration,
-        "suspects": [_suspect_json(suspect) for suspect in one.suspects],
-        "because": list(one.because),
-        "line": one.first.text if one.first else "",
-        "place": one.first.place if one.first else "",
-    }
-
-
-def _suspect_json(suspect: Suspect) -> dict[str, Any]:
-    return {"host": suspect.host, "part": suspect.part, "rank": suspect.rank}
 
 
 def _print(result: WhyResult) -> None:

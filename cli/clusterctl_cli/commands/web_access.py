@@ -58,10 +58,11 @@ def user_remove(*, name: str, **options: Any) -> int:
 @click.argument("name")
 @role_option
 @click.option("--until", default="90d", show_default=True, metavar="WHEN", help="2027-01-01, 30d; at most 366 days.")
+@click.option("--jobs-of", default="", metavar="USER", help="A user of Slurm: sees the log texts of that user's jobs.")
 @decision_options
-def token_add(*, name: str, role: str, until: str, **options: Any) -> int:
+def token_add(*, name: str, role: str, until: str, jobs_of: str, **options: Any) -> int:
     """Make a token of the API and print it, this once: only its digest is kept."""
-    return _change("ADD_TOKEN", options, name=name, role=role, until=until)
+    return _change("ADD_TOKEN", options, name=name, role=role, until=until, jobs_of=jobs_of)
 
 
 @click.command()
@@ -107,6 +108,7 @@ def token_list(*, folder: Path, as_json: bool) -> int:
                 "made_by": one.made_by,
                 "expires_at": one.expires_at.isoformat(),
                 "expired": one.expired(now),
+                "jobs_of": one.jobs_of,
             }
             for one in accounts.tokens()
         ]

@@ -23,6 +23,7 @@ def test_serves_until_interrupted(tmp_path: Path) -> None:
     password = tmp_path / "password"
     password.write_text("of-no-use-elsewhere\n")
     command = (
+        *("env", "--default-signal=INT"),  # the background of a shell ignores it
         *(sys.executable, "-m", "clusterctl_cli.main", "lab", "replay", str(tree), "--listen", f"{ADDRESS}:{port}"),
         *("--out", str(out), "--copies", "2", "--password-file", str(password)),
     )
@@ -36,14 +37,14 @@ def test_serves_until_interrupted(tmp_path: Path) -> None:
         try:
             url = f"https://127.97.0.2:{port}{SYSTEM}"
             answer = requests.get(
-                url, auth=("root", "of-no-use-elsewhere"), verify=str(out / "lab-ca.pem"), timeout=120
+                url, auth=("root", "of-no-use-elsewhere"), verify=str(out / "lab-ca.pem"), timeout=600
             )
             assert answer.json()["PowerState"] == "On"
             assert answer.json()["SerialNumber"] in (out / "bmcs.csv").read_text()
             assert (out / "bmc-password").stat().st_mode & 0o777 == 0o600
         finally:
             process.send_signal(signal.SIGINT)
-            process.wait(120)
+            process.wait(600)
     assert process.returncode == 0
     assert not out.exists()
     assert "2 BMCs at 127.97.0.1 to 127.97.0.2" in "".join(output)

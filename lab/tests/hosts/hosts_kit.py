@@ -96,7 +96,7 @@ def leftovers(name: str) -> list[str]:
     return found + [command for command in commands() if f"/clusterctl-lab/{name}/" in command]
 
 
-async def eventually(probe: Callable[[], Coroutine[Any, Any, bool]], seconds: float = 120.0) -> bool:
+async def eventually(probe: Callable[[], Coroutine[Any, Any, bool]], seconds: float = 600.0) -> bool:
     """Return True as soon as `probe` does; False after `seconds`."""
     try:
         async with asyncio.timeout(seconds):
@@ -134,4 +134,4 @@ async def ssh(folder: Path, key: str, user: str, address: str, *command: str) ->
         *("-o", f"UserKnownHostsFile={folder / 'known_hosts'}", "-o", "GlobalKnownHostsFile=none"),
         *(f"{user}@{address}", *command),
     )
-    return await asyncio.to_thread(subprocess.run, argv, capture_output=True, timeout=120, check=False)
+    return await asyncio.to_thread(subprocess.run, argv, capture_output=True, timeout=600, check=False)

@@ -90,14 +90,14 @@ def test_reboot_from_within_is_reported_and_changes_the_boot_id() -> None:
             assert await eventually(lambda: running(it))
             _, before = await it.sh(machine, "echo kept > /etc/kept; cat /proc/sys/kernel/random/boot_id")
             await it.sh(machine, "systemctl reboot")
-            assert await asyncio.wait_for(it.exits.get(), 120) == (machine.name, ExitReason.REBOOT)
+            assert await asyncio.wait_for(it.exits.get(), 600) == (machine.name, ExitReason.REBOOT)
             await it.hosts.boot(machine)
             kept, after = (await it.sh(machine, "cat /etc/kept /proc/sys/kernel/random/boot_id"))[1].split()
             assert kept == "kept"
             assert after != before
             assert await eventually(lambda: running(it))
             await it.sh(machine, "systemctl poweroff")
-            assert await asyncio.wait_for(it.exits.get(), 120) == (machine.name, ExitReason.POWEROFF)
+            assert await asyncio.wait_for(it.exits.get(), 600) == (machine.name, ExitReason.POWEROFF)
             assert it.hosts.pid(machine.name) is None
 
     asyncio.run(scenario())

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from clusterctl.cabling.alarm_meanings import Sorted, name_of, sort_alarms
 from clusterctl.fleet.event import NewEvent, Stream
-from clusterctl.fleet.fabric.alarms import FabricAlarm
+from clusterctl.fleet.fabric.alarms import AlarmList, FabricAlarm
 from clusterctl.fleet.fabric.history import port_name
 from clusterctl.fleet.fabric.topology import PortId
 from clusterctl.fleet.payloads.fabric import FabricAlarmsRead, FabricLinkSuspected
@@ -17,14 +17,21 @@ AGE = timedelta(hours=24)
 """An event that is older than this when it is first read suspects no link any more."""
 _MANAGERS = 20
 _UNKNOWN = 100
+_UNREAD = 1000
+"""Entries that could not be read, of which the journal keeps the digests."""
+_BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class NewAlarms:
-    """The new events of one source by meaning, and what the journal gets: the cursor, and each suspected port once."""
+    """The new events of one source by meaning, and what the journal gets: the cursor, and each suspected port once.
+
+    unread  why entries could not be read that the last reading did not have
+    """
 
     sorted: Sorted
     events: tuple[NewEvent, ...]
+    unread: tuple[str, ...] = ()
 
 
 def fresh(alarms: Sequence[FabricAlarm], last: FabricAlarmsRead | None) -> list[FabricAlarm]:
@@ -38,29 +45,32 @@ def fresh(alarms: Sequence[FabricAlarm], last: FabricAlarmsRead | None) -> list[
 
 def new_alarms(
     source: str,
-    alarms: Sequence[FabricAlarm],
+    read: AlarmList,
     last: FabricAlarmsRead | None,
     known: Mapping[PortId, FabricLinkSuspected],
 ) -> NewAlarms:
     """Return what is new of one source. `known`: what the journal has of each port."""
-    new = fresh(alarms, last)
+    new = fresh(read.alarms, last)
     found = sort_alarms(new)
-    if not new:
+    before = last or FabricAlarmsRead(newest=_BEGIN, last_id=0)
+    unread = tuple(why for entry, why in read.unread.items() if entry not in before.unread)
+    if not new and not unread:
         return NewAlarms(found, ())
-    newest = max(new, key=lambda alarm: (alarm.at, alarm.id))
+    newest = max(new, key=lambda alarm: (alarm.at, alarm.id)).at if new else before.newest
     cursor = FabricAlarmsRead(
-        newest=newest.at,
-        last_id=max(alarm.id for alarm in new),
+        newest=newest,
+        last_id=max((alarm.id for alarm in new), default=before.last_id),
         counts={meaning.value: count for meaning, count in found.counts.items()},
         unknown=tuple(sorted(found.unknown))[:_UNKNOWN],
         managers=tuple(f"{name_of(one.code)}: {one.text}" for one in found.subnet_manager[-_MANAGERS:]),
+        unread=tuple(read.unread)[-_UNREAD:],
     )
     suspects = [
         NewEvent(Stream.FABRIC, port_name(port), _suspected(alarm))
         for port, alarm in found.suspects.items()
-        if newest.at - alarm.at < AGE and _is_news(alarm, known.get(port))
+        if newest - alarm.at < AGE and _is_news(alarm, known.get(port))
     ]
-    return NewAlarms(found, (*suspects, NewEvent(Stream.FABRIC, source, cursor)))
+    return NewAlarms(found, (*suspects, NewEvent(Stream.FABRIC, source, cursor)), unread)
 
 
 def _suspected(alarm: FabricAlarm) -> FabricLinkSuspected:

@@ -54,7 +54,12 @@ class Isolation:
 
 
 def budget_of(links: int) -> int:
-    """Return the smaller of 10 and 0.5 % of the links, at least 1."""
+    """Return the smaller of 10 and 0.5 % of the links, at least 1.
+
+    NVIDIA's isolation plugin of UFM takes the larger of the two (`MAX_NUM_ISOLATE` of pdr_deterministic,
+    https://github.com/Mellanox/ufm_sdk_3.0). Here the smaller one counts: a port that is disabled
+    carries nothing, while one that UFM isolates stays up, and wrong counters must not cost a small fabric 10 uplinks.
+    """
     return max(1, min(MOST_PORTS, int(links * MOST_SHARE)))
 
 

@@ -20,6 +20,7 @@ import gzip
 import multiprocessing
 import os
 import re
+import threading
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -194,7 +195,8 @@ def _scanned(files: _Files, times: TimeReader, missing: list[str]) -> Iterator[t
         results: Iterable[tuple[tuple[Observation, ...], str]] = (_scan_part(part, times) for part in parts)
         yield from _kept(results, missing)
         return
-    context = multiprocessing.get_context("fork")
+    # a fork of a process with threads, such as the web service, may hold a lock of a thread that it does not have
+    context = multiprocessing.get_context("fork" if threading.active_count() == 1 else "forkserver")
     with ProcessPoolExecutor(workers, context) as pool:
         running = pool.map(_scan_part, parts, [times] * len(parts), chunksize=1 if len(parts) < 1000 else 32)
         yield from _kept(running, missing)

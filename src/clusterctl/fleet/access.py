@@ -12,6 +12,8 @@ from clusterctl.fleet.peer_text import visible_line
 
 SHORTEST_PASSWORD = 12
 LONGEST_PASSWORD = 256
+PROVIDED = "oidc:"
+"""Begins the name of each user of the identity provider."""
 _NAME = re.compile(r"[a-z_][a-z0-9_.-]{0,31}")
 
 
@@ -46,7 +48,10 @@ class WebUser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiToken:
-    """A token of the API. `digest`: SHA-256 of the token, which has 256 random bits and needs no slow digest."""
+    """A token of the API. `digest`: SHA-256 of the token, which has 256 random bits and needs no slow digest.
+
+    `jobs_of`: it sees all of the jobs of this user of the scheduler; empty for none.
+    """
 
     name: str
     role: UserRole
@@ -54,6 +59,7 @@ class ApiToken:
     made_at: datetime
     made_by: str
     expires_at: datetime
+    jobs_of: str = ""
 
     def expired(self, now: datetime) -> bool:
         return now >= self.expires_at

@@ -193,7 +193,7 @@ def _released(payload: NodeReleased, state: NodeState, event: Event) -> NodeStat
 
 @_applied.register
 def _hold_set(payload: HoldSet, state: NodeState, event: Event) -> NodeState:
-    return replace(state, hold=OperatorHold(payload.reason, event.actor, event.at, payload.until))
+    return replace(state, hold=OperatorHold(payload.reason, event.actor, event.at, payload.until, payload.plan))
 
 
 @_applied.register

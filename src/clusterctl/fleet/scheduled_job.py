@@ -24,6 +24,7 @@ class ScheduledJob:
     stdout, stderr, work_dir  paths on the nodes, which the user chose: files there are read with the user's rights
     uid, gid    None where unknown: nothing of the user is read then
     comment     the job's comment; clusterctl marks its own submissions by it
+    user        name of the user who submitted it; empty where the scheduler knows none
     """
 
     job: str
@@ -42,6 +43,7 @@ class ScheduledJob:
     stderr: str = ""
     work_dir: str = ""
     comment: str = ""
+    user: str = ""
 
     @property
     def over(self) -> bool:

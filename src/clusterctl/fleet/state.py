@@ -16,12 +16,16 @@ from clusterctl.fleet.node import Inventory, Location, Mac, NodeId, Revalidation
 
 @dataclass(frozen=True, slots=True)
 class OperatorHold:
-    """No step touches the node from `at` on, until it is released or `until` has passed (None: until released)."""
+    """No step touches the node from `at` on, until it is released or `until` has passed (None: until released).
+
+    plan  of the rolling change that holds the node while it changes its machine; empty for an operator's hold
+    """
 
     reason: str
     by: str
     at: datetime
     until: datetime | None = None
+    plan: str = ""
 
     def active(self, now: datetime) -> bool:
         return self.until is None or now < self.until

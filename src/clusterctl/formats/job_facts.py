@@ -24,6 +24,7 @@ class JobFacts:
     ranks       host of each rank
     addresses   host of each address that NCCL prints
     utc_offset  zone of the times without one in the logs, such as `+02:00`
+    user        who submitted it, by the name that the scheduler has
     started, ended  ISO 8601 with an offset, or without one in that zone
     """
 
@@ -39,6 +40,7 @@ class JobFacts:
     utc_offset: Annotated[str, Within(pattern=r"^[+-]\d\d:\d\d$")] = "+00:00"
     started: str = ""
     ended: str = ""
+    user: Annotated[str, Within(max_length=256)] = ""
 
     @property
     def zone(self) -> tzinfo:

@@ -18,11 +18,11 @@ from clusterctl.formats.times import in_utc
 IN_UTC = ("TZ=UTC", "SLURM_TIME_FORMAT=standard")
 """Environment of the commands: Slurm's times have no zone, and sacct of 22.05 cannot print one."""
 SEPARATOR = "\x1f"
-SACCT_FIELDS = ("JobIDRaw", "State", "ExitCode", "Submit", "Start", "End", "UID", "GID", "NodeList", "WorkDir")
+SACCT_FIELDS = ("JobIDRaw", "State", "ExitCode", "Submit", "Start", "End", "UID", "GID", "NodeList", "WorkDir", "User")
 JOB_ID = re.compile(r"[0-9]{1,12}(?:_[0-9]{1,9})?")
 _FIELDS = re.compile(
     r"^(?:JobId=(?P<job>\d{1,12})\b"
-    r"|   UserId=\S{1,256}?\((?P<uid>\d{1,10})\) GroupId=\S{1,256}?\((?P<gid>\d{1,10})\)"
+    r"|   UserId=(?P<user>\S{1,256}?)\((?P<uid>\d{1,10})\) GroupId=\S{1,256}?\((?P<gid>\d{1,10})\)"
     r"|   JobState=(?P<state>[A-Z_]{1,40})\b"
     r"|   Requeue=\d Restarts=(?P<restarts>\d{1,9}) .{0,40}?ExitCode=(?P<exit>\d{1,5}):(?P<signal>\d{1,5})$"
     r"|   SubmitTime=(?P<submitted>\S{1,40})"
@@ -68,6 +68,7 @@ def parse_scontrol_job(text: str) -> ScheduledJob:
         stderr=found.get("stderr", ""),
         work_dir=found.get("work", ""),
         comment=found.get("comment", ""),
+        user=found.get("user", ""),
     )
 
 
@@ -94,6 +95,7 @@ def parse_sacct(text: str) -> tuple[ScheduledJob, ...]:
                 started=_time(values["Start"]),
                 ended=_time(values["End"]),
                 work_dir=values["WorkDir"],
+                user=values["User"],
             )
         )
     return tuple(sorted(found, key=lambda one: one.submitted or datetime.min.replace(tzinfo=UTC)))

@@ -75,7 +75,7 @@ def report_json(found: DowntimeReport) -> Mapping[str, Any]:
     """Return the report as one document. Seconds, unless a name has another unit."""
     rate = found.found.rate
     return {
-        "runs": [_run_json(one) for one in found.found.runs],
+        "runs": [run_time_json(one) for one in found.found.runs],
         "hardware_share_mean": found.found.hardware_mean,
         "hardware_share_by_gpu_hours": found.found.hardware_weighted,
         "save_seconds": found.found.saving_s,
@@ -100,7 +100,8 @@ def report_json(found: DowntimeReport) -> Mapping[str, Any]:
     }
 
 
-def _run_json(one: RunTime) -> Mapping[str, Any]:
+def run_time_json(one: RunTime) -> Mapping[str, Any]:
+    """Return the times of one run, in seconds."""
     return {
         "name": one.run,
         "nodes": one.nodes,

@@ -186,6 +186,9 @@ class _Alarms:
                 counts[meaning.value] = counts.get(meaning.value, 0) + count
             unknown |= set(new.sorted.unknown)
             managers += [alarm.text for alarm in new.sorted.subnet_manager]
+            if new.unread:
+                lost = f"{len(new.unread)} of its entries could not be read"
+                problems.append(f"{name}: {lost}, the first: {new.unread[0]}")
         return _AlarmsRead(counts, tuple(sorted(unknown)), tuple(managers), tuple(problems))
 
     def _known(self) -> tuple[dict[str, FabricAlarmsRead], dict[PortId, FabricLinkSuspected]]:

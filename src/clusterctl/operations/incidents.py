@@ -44,7 +44,8 @@ LEAST_FREE = 1 << 30
 """Bytes: below this the journal's disk is an incident."""
 DISK_FULL = "disk_nearly_full"
 JOURNAL_DAMAGED = "journal_damaged"
-_TURNS = 8
+PATIENCE_S = 60.0
+"""Seconds for which another process may hold the incidents: the page on a busy machine, or a run at its end."""
 _NIGHTS = 4
 """So many times the site's `alarm_hours`, nights are looked for."""
 
@@ -67,12 +68,12 @@ class ListedIncident:
     facts: IncidentFacts
 
 
-def update(context: SiteContext) -> IncidentUpdate:
+def update(context: SiteContext, patience_s: float = PATIENCE_S) -> IncidentUpdate:
     """Bring the incidents to what the journal shows now. Interrupted at any point, the next call goes on.
 
-    Raise `UsageError` where another process does the same and does not finish.
+    Raise `UsageError` where another process does the same and does not finish within `patience_s` seconds.
     """
-    with _alone(context):
+    with _alone(context, patience_s):
         now = CLOCK.now()
         known = context.journal.incidents(unfinished=True)
         events = derive(look(context, known, now), known, _channels(context))
@@ -240,10 +241,12 @@ def _channels(context: SiteContext) -> Channels:
 
 
 @contextmanager
-def _alone(context: SiteContext) -> Iterator[None]:
-    """Claim the incidents; wait some seconds for another process that has them."""
+def _alone(context: SiteContext, patience_s: float) -> Iterator[None]:
+    """Claim the incidents; wait for another process that has them."""
     with ExitStack() as stack:
-        for attempt in stamina.retry_context(on=UsageError, attempts=_TURNS, wait_initial=0.2, wait_max=1.0):
+        for attempt in stamina.retry_context(
+            on=UsageError, attempts=None, timeout=patience_s, wait_initial=0.2, wait_max=1.0
+        ):
             with attempt:
                 stack.enter_context(sole_claim(context.journal, CLAIM, context.run))
         yield

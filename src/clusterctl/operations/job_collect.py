@@ -9,13 +9,14 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from clusterctl.edges.job_folder import JobFolder
+from clusterctl.edges.job_folder import JobFolder, remove_folders
 from clusterctl.fleet.errors import ClusterctlError, UsageError
 from clusterctl.fleet.scheduled_job import ScheduledJob
 from clusterctl.jobs.collection import CollectionRequest, Wanted
 from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.compose import StepFactory
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.job_files import outdated
 from clusterctl.operations.operation import Control, Event, current_time
 from clusterctl.operations.site_facts import state_dir
 from clusterctl.ports import Deadline
@@ -23,6 +24,7 @@ from clusterctl.ports.jobs import Jobs
 
 ALL_S = 600.0
 """Seconds for the whole collection."""
+SCHEDULER_S = 60.0
 BEFORE = timedelta(minutes=5)
 AFTER = timedelta(minutes=2)
 LONGEST = timedelta(hours=6)
@@ -66,6 +68,12 @@ def require_jobs(context: SiteContext, adapters: Adapters) -> Jobs:
     return adapters.jobs
 
 
+def owner_of(context: SiteContext, job: str) -> str:
+    """Return the user of a job, as the scheduler has it; empty where it knows none. Raises `UsageError`."""
+    with closing(context.adapters(Access.READ)) as adapters:
+        return require_jobs(context, adapters).job(job, Deadline.after(SCHEDULER_S)).user
+
+
 def collect(context: SiteContext, request: CollectRequest, control: Control) -> Collected:
     """Read the job's nodes at once, and write what they hold. A node that cannot be read is missing, and no more.
 
@@ -102,6 +110,7 @@ def collect_with(context: SiteContext, adapters: Adapters, request: CollectReque
             facts["utc_offset"] = one.found.utc_offset
     lost, unknown = _lost(job, names, adapters, deadline)
     folder.close(_facts(job, names, lost, facts), (*missing, *unknown))
+    remove_folders(outdated(context.site))
     return Collected(folder=folder.path, job=job, nodes=names, unread=unread)
 
 
@@ -142,6 +151,7 @@ def _facts(
         "state": job.state,
         "exit_code": job.exit_code,
         "signal": job.signal,
+        "user": job.user,
         "nodes": list(names),
         "failed_nodes": list(lost),
         **dict(_times(job)),

@@ -6,13 +6,16 @@ import json
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from clusterctl.edges.disk import named_path_explained, write_over
+from clusterctl.edges.job_folder import old_folders
+from clusterctl.edges.site import Site
 from clusterctl.jobs.progress import JobProgress
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.operation import current_time
 from clusterctl.operations.site_facts import state_dir
 
 _KEPT = 2000
@@ -25,6 +28,12 @@ def attempt_folder(folder: str, attempt: int) -> Path:
     with named_path_explained("the folder for the logs cannot be made", path):
         path.mkdir(mode=0o755, parents=True, exist_ok=True)
     return path
+
+
+def outdated(site: Site) -> tuple[Path, ...]:
+    """Return what was collected of jobs longer ago than the site keeps it (`jobs.keep_days`)."""
+    before = current_time() - timedelta(days=site.settings.jobs.keep_days)
+    return old_folders(state_dir(site) / "jobs", before)
 
 
 def write_progress(context: SiteContext, job: str, offset: int, progress: JobProgress) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 from clusterctl.fleet.errors import UsageError
@@ -34,13 +35,13 @@ def earlier_failures(context: SiteContext, found: Attribution) -> tuple[EarlierF
     )
 
 
-def record(context: SiteContext, found: Attribution) -> bool:
-    """Add an attribution to the journal; return False where it holds the same one of this job already."""
+def record(context: SiteContext, found: Attribution, user: str = "") -> bool:
+    """Add an attribution of a job of `user` to the journal; return False where it holds the same one already."""
     if not found.job:
         raise UsageError(
             "the job has no id, so its failure cannot be recorded", where="job.json: job", remedy='add "job": "123"'
         )
-    payload = attributed(found)
+    payload = replace(attributed(found), user=user)
     for event in context.journal.history(Stream.JOB, found.job):
         if isinstance(event.payload, JobAttributed) and same(event.payload, payload):
             return False

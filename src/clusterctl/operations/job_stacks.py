@@ -51,13 +51,13 @@ def run(request: StacksRequest) -> StacksResult:
     return StacksResult(groups=tuple(map(_group, groups)), unread=folder.missing)
 
 
-def run_job(context: SiteContext, job: str, control: Control) -> StacksResult:
-    """Take the stacks of a running job's ranks on all its nodes, and group them."""
+def run_job(context: SiteContext, job: str, control: Control, target: Path | None = None) -> StacksResult:
+    """Take the stacks of a running job's ranks on all its nodes, and group them. `target`: as of `CollectRequest`."""
     from clusterctl.jobs.collection import Wanted
     from clusterctl.operations.job_collect import CollectRequest, collect
 
     wanted = Wanted(kernel=False, files=False, bmc=False)
-    found = collect(context, CollectRequest(job=job, wanted=wanted), control)
+    found = collect(context, CollectRequest(job=job, wanted=wanted, target=target), control)
     folder = read_folder(found.folder)
     if not folder.stacks:
         unread = "; ".join(folder.missing[:3]) or "no process of it was found"

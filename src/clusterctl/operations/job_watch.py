@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.blame import Failure
 from clusterctl.fleet.errors import (
     CancelledError,
@@ -44,7 +45,8 @@ from clusterctl.operations.job_runs import named
 from clusterctl.operations.job_why import WhyRequest
 from clusterctl.operations.job_why import run as attribute_logs
 from clusterctl.operations.operation import Control, Event, current_time
-from clusterctl.ports import Claim, Deadline
+from clusterctl.ports import Claim, Clock, Deadline
+from clusterctl.ports.deadline import SYSTEM_TIMER, Timer
 from clusterctl.ports.scheduler import PREFIX, Scheduler, Use
 from clusterctl.steps.job_tail import MOST_BYTES
 
@@ -117,13 +119,24 @@ class Watched:
 class Watcher:
     """Acts on one run, a turn at a time."""
 
-    def __init__(self, context: SiteContext, adapters: Adapters, watched: Watched, control: Control) -> None:
+    def __init__(
+        self,
+        context: SiteContext,
+        adapters: Adapters,
+        watched: Watched,
+        control: Control,
+        *,
+        clock: Clock = CLOCK,
+        timer: Timer = SYSTEM_TIMER,
+    ) -> None:
         self._context = context
         self._adapters = adapters
         self._run = watched.run
         self._claim = watched.claim
         self._poll_s = watched.poll_s
         self._control = control
+        self._clock = clock
+        self._timer = timer
         self._jobs = require_jobs(context, adapters)
         self._tail = StepFactory(context, adapters, control.cancelled, read_only=True).job_tail()
         self._reported = ""
@@ -152,7 +165,7 @@ class Watcher:
         job = self._jobs.marked(attempt.comment, self._soon())
         if job:
             self._write(JobSubmitted(attempt=attempt.number, job=job))
-        elif current_time() - attempt.intended_at > REMEMBERED:
+        elif self._clock.now() - attempt.intended_at > REMEMBERED:
             reason = f"it is unknown whether attempt {attempt.number} was submitted: the scheduler forgets after 300 s"
             self._write(JobRunEnded(outcome=Outcome.ASKS.value, reason=reason))
         else:
@@ -191,14 +204,14 @@ class Watcher:
 
     def _look(self, attempt: Attempt) -> ScheduledJob:
         """Return the job. Where the scheduler is silent, ask again for a while; one that forgot it is UNKNOWN."""
-        began = current_time()
+        began = self._clock.now()
         while True:
             try:
                 return self._jobs.job(attempt.job, self._soon())
             except UsageError:
                 return ScheduledJob(job=attempt.job, state="UNKNOWN")
             except (EdgeError, EnvironmentBrokenError) as error:
-                if current_time() - began > LOST:
+                if self._clock.now() - began > LOST:
                     raise
                 self._report(f"the scheduler does not answer: {error.message}")
                 self._wait(self._poll_s)
@@ -209,7 +222,7 @@ class Watcher:
         before = log.progress.steps
         for _ in range(MOST_PIECES):
             tail = self._tail.read(job, attempt.nodes, log.offset, found.ordered.heartbeat, self._soon())
-            now = current_time()
+            now = self._clock.now()
             if tail.error:
                 log.blind = True
                 self._report(f"its log is not read: {tail.error}")
@@ -218,8 +231,9 @@ class Watcher:
                 log.progress.heartbeat(now)  # nothing was seen, or nothing ran: none of that time is silence
             log.blind = False
             log.take(tail.content, tail.offset, now)
-            if tail.heartbeat is not None:
+            if tail.heartbeat is not None and tail.heartbeat != log.beat:
                 log.progress.heartbeat(min(tail.heartbeat, now))
+                log.beat = tail.heartbeat
             if len(tail.content) < MOST_BYTES:
                 break
         write_progress(self._context, attempt.job, log.offset, log.progress)
@@ -229,12 +243,12 @@ class Watcher:
     def _judged(self, found: SupervisedRun, job: ScheduledJob, log: _Log) -> Verdict | None:
         if job.started is None or job.state != "RUNNING" or log.blind:
             return None
-        return judge(log.progress, found.ordered.policy, job.started, current_time())
+        return judge(log.progress, found.ordered.policy, job.started, self._clock.now())
 
     def _abort(self, attempt: Attempt, verdict: Verdict) -> None:
         """Collect the evidence while the ranks still run, attribute it, then order the job's end."""
         self._report(f"{verdict.failure.value}: {verdict.text}")
-        detected = current_time()
+        detected = self._clock.now()
         self._attributed(attempt)
         self._write(
             JobStopIntended(
@@ -265,7 +279,7 @@ class Watcher:
     def _ended(self, attempt: Attempt, job: ScheduledJob, progress: JobProgress) -> None:
         """Record the end of an attempt. What was attributed while it hung is read from the journal."""
         stop = attempt.stop or named(self._context, self._run).attempts[-1].stop
-        detected = stop.detected if stop is not None else current_time()
+        detected = stop.detected if stop is not None else self._clock.now()
         ended = self._ended_payload(attempt, job, progress, detected)
         if stop is not None and stop.failure is not Failure.ENDED:
             ended = self._kept_attribution(replace(ended, failure=stop.failure, cause=stop.reason))
@@ -323,7 +337,7 @@ class Watcher:
             self._write(JobRunEnded(outcome=following.outcome.value, reason=following.reason))
             return
         pause = timedelta(seconds=found.ordered.policy.pause(attempt.number))
-        left = (attempt.ended_at or current_time()) + pause - current_time()
+        left = (attempt.ended_at or self._clock.now()) + pause - self._clock.now()
         if left > timedelta():
             self._report(f"the next attempt begins in {left.total_seconds():.0f} s")
             self._wait(left.total_seconds())
@@ -336,8 +350,8 @@ class Watcher:
         if scheduler is None:
             return
         try:
-            until = current_time() + timedelta(seconds=COMPLETING_S)
-            while current_time() < until and _busy(scheduler, hosts, self._soon()):
+            until = self._clock.now() + timedelta(seconds=COMPLETING_S)
+            while self._clock.now() < until and _busy(scheduler, hosts, self._soon()):
                 self._wait(min(self._poll_s, 5.0))
             refused = scheduler.take(hosts, reason, self._soon())
         except CancelledError:
@@ -369,18 +383,23 @@ class Watcher:
         return Deadline.after(SCHEDULER_S, self._control.cancelled)
 
     def _wait(self, seconds: float) -> None:
-        deadline = Deadline.after(seconds + SCHEDULER_S, self._control.cancelled)
+        deadline = Deadline.after(seconds + SCHEDULER_S, self._control.cancelled, self._timer)
         deadline.sleep(seconds, f"watching {self._run}: clusterctl job watch {self._run} goes on")
 
 
 @dataclass(slots=True, kw_only=True)
 class _Log:
-    """How far an attempt's log is read, and what it has shown. `blind`: it could not be read at the last look."""
+    """How far an attempt's log is read, and what it has shown.
+
+    blind  it could not be read at the last look
+    beat   time of the heartbeat file at the last look: one that stands still is no sign of progress
+    """
 
     offset: int
     progress: JobProgress
     readers: tuple[Reader, ...]
     blind: bool = False
+    beat: datetime | None = None
 
     def take(self, content: bytes, offset: int, now: datetime) -> None:
         """Take in what was added; `offset` is that of the last whole line, so that no line is read in two halves."""

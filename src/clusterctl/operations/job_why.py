@@ -76,7 +76,7 @@ def run(request: WhyRequest, context: SiteContext | None = None) -> WhyResult:
         evidence = replace(evidence, earlier=earlier_failures(context, found))
         earlier = len(evidence.earlier)
         found = attribute(evidence)
-        recorded = request.record and record(context, found)
+        recorded = request.record and record(context, found, folder.facts.user)
     return WhyResult(
         attribution=found,
         hosts=len(evidence.hosts),

@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from clusterctl.edges.job_folder import remove_folders
 from clusterctl.edges.journal import backup
 from clusterctl.edges.journal.verification import Verification, verify
 from clusterctl.edges.site import load_site
 from clusterctl.edges.site.load import check_journal_file
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
+from clusterctl.operations.job_files import outdated
 from clusterctl.operations.operation import Control, Effect, Event, Outcome, Preview, Result
 
 LOST = "all events after the backup are lost; machines that changed since then need clusterctl revalidate"
@@ -99,7 +101,12 @@ def preview_compact(request: JournalRequest) -> Preview:
         found = database.snapshot(backup.surplus)
     size = f"{found.bytes / 2**20:.1f} MiB"
     text = f"remove {len(found.digests)} pieces of evidence ({size}) that no event names; compute all node states again"
-    return Preview(operation="journal compact", question="Compact the journal?", effects=(Effect(node="", text=text),))
+    effects = [Effect(node="", text=text)]
+    site = load_site(request.folder)
+    if jobs := outdated(site):
+        days = site.settings.jobs.keep_days
+        effects.append(Effect(node="", text=f"remove {len(jobs)} collections of jobs, older than {days} days"))
+    return Preview(operation="journal compact", question="Compact the journal?", effects=tuple(effects))
 
 
 def run_compact(request: JournalRequest, control: Control) -> Result:
@@ -108,7 +115,10 @@ def run_compact(request: JournalRequest, control: Control) -> Result:
     """
     control.require(preview_compact(request))
     removed = backup.compact(_url(request))
+    jobs = remove_folders(outdated(load_site(request.folder)))
     text = f"removed {len(removed.digests)} pieces of evidence; all node states are computed again"
+    if jobs:
+        text += f"; removed {jobs} collections of jobs"
     return Result(operation="journal compact", outcomes=(Outcome(node="", text=text),))
 
 

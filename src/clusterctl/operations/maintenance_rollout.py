@@ -36,6 +36,9 @@ POLL_S = 15.0
 """Seconds between two looks at nodes whose jobs still run."""
 TROUBLES = 40
 """So many times in a row the scheduler may not answer: ten minutes."""
+LOOKS = 8
+"""So many times a partner is looked for, two minutes: Slurm reports a node that was just given back as not responding
+until its daemon has registered again."""
 NO_PARTNER = "no idle gold node of its SKU is there to measure it with: give the plan more canaries, or larger waves"
 
 
@@ -96,6 +99,7 @@ class Rollout:
     claim: Claim | None = None
     _known: Progress | None = field(default=None, init=False)
     _ids: dict[str, NodeId] = field(default_factory=dict, init=False)
+    _looks: Counter[str] = field(default_factory=Counter, init=False)
 
     @property
     def journal(self) -> Journal:
@@ -137,7 +141,7 @@ class Rollout:
             with self._partnered(ready, waiting) as (batch, partners):
                 if batch:
                     self._change(batch, partners)
-            if not batch and waiting:
+            if not batch and any(self._progress().of(name).turn is Turn.DRAINING for name in members):
                 self.timer.wait(self.control.cancelled, POLL_S)
         return False
 
@@ -254,7 +258,8 @@ class Rollout:
     ) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
         """Lend idle gold nodes to nodes that are alone of their SKU; yield the nodes that can be measured, and these.
 
-        A node without partner waits for nodes of its SKU whose jobs still run; where there are none, it is given back.
+        A node without partner waits for nodes of its SKU whose jobs still run. Where there are none, it is given back
+        once `LOOKS` looks for a partner have found none.
         """
         skus = {node.name: node.sku for node in map(self._node, (*ready, *waiting))}
         counts = Counter(skus[name] for name in ready)
@@ -265,7 +270,10 @@ class Rollout:
             batch = [name for name in ready if counts[skus[name]] >= TOGETHER or is_begun(self._node(name))]
             to_come = {skus[name] for name in waiting}
             for name in ready:
-                if name not in batch and skus[name] not in to_come:
+                if name in batch or skus[name] in to_come:
+                    continue
+                self._looks[name] += 1
+                if self._looks[name] >= LOOKS:
                     self._give_up(name, NO_PARTNER)
             yield batch, lent
 

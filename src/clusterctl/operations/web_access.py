@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.site import Site
 from clusterctl.edges.site.secrets import private_text, resolve
-from clusterctl.fleet.access import UserRole, new_password, user_name
+from clusterctl.fleet.access import ApiToken, UserRole, new_password, user_name
 from clusterctl.fleet.durations import parse_until, utc_text
 from clusterctl.fleet.errors import UsageError
 from clusterctl.operations.context import SiteContext, current_user
@@ -37,13 +37,17 @@ class AccessChange(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRequest:
-    """`role`, `until`: of what is added; `until` is the end of a token: `2026-12-01`, `30d`."""
+    """`role`, `until`: of what is added; `until` is the end of a token: `2026-12-01`, `30d`.
+
+    `jobs_of`: the user of the scheduler whose jobs a token sees whole; empty for none.
+    """
 
     change: AccessChange
     name: str
     role: UserRole = UserRole.VIEWER
     until: str = "90d"
     password: str = field(default="", repr=False)
+    jobs_of: str = ""
 
 
 def web_accounts(site: Site) -> WebAccounts:
@@ -88,6 +92,8 @@ def preview(context: SiteContext, request: AccessRequest) -> Preview:
     user_name(request.name)
     if request.change in (AccessChange.ADD_USER, AccessChange.SET_PASSWORD) and request.password:
         new_password(request.password)
+    if request.jobs_of:
+        user_name(request.jobs_of)
     _require_name(context, request)
     return Preview(operation=request.change.value, question="Go on?", effects=(Effect(node="", text=_effect(request)),))
 
@@ -116,7 +122,9 @@ def _effect(request: AccessRequest) -> str:
             return f"set a new password for {request.name}; the user's sessions end"
         case AccessChange.ADD_TOKEN:
             until = parse_until(request.until, CLOCK.now(), longest=LONGEST_TOKEN)
-            return f"make the token {request.name} with the role {request.role.value}, valid until {utc_text(until)}"
+            jobs = f", for the jobs of {request.jobs_of}" if request.jobs_of else ""
+            text = f"make the token {request.name} with the role {request.role.value}{jobs}"
+            return f"{text}, valid until {utc_text(until)}"
         case AccessChange.REMOVE_TOKEN:
             return f"remove the token {request.name}: it stops working"
 
@@ -140,7 +148,16 @@ def _change(context: SiteContext, request: AccessRequest) -> dict[str, str]:
             accounts.set_password(request.name, request.password, now)
         case AccessChange.ADD_TOKEN:
             until = parse_until(request.until, now, longest=LONGEST_TOKEN)
-            return {"token": accounts.add_token(request.name, request.role, current_user(), now, until)}
+            token = ApiToken(
+                name=request.name,
+                role=request.role,
+                digest="",
+                made_at=now,
+                made_by=current_user(),
+                expires_at=until,
+                jobs_of=request.jobs_of,
+            )
+            return {"token": accounts.add(token)}
         case AccessChange.REMOVE_TOKEN:
             accounts.remove_token(request.name)
     return {}

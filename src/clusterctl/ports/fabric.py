@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from clusterctl.fleet.fabric.alarms import FabricAlarm
+from clusterctl.fleet.fabric.alarms import AlarmList
 from clusterctl.fleet.fabric.topology import PortState
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import Guid
@@ -44,7 +44,7 @@ class TelemetryReader(Protocol):
 class AlarmReader(Protocol):
     """Reads what a fabric manager reports: the events that it still has, or the entries of its log."""
 
-    def alarms(self, deadline: Deadline) -> Observed[tuple[FabricAlarm, ...]]: ...
+    def alarms(self, deadline: Deadline) -> Observed[AlarmList]: ...
 
 
 class PortAdmin(Protocol):

@@ -89,6 +89,15 @@ class ListSettings:
     nodes: Command
 
 
+@section
+class JobSettings:
+    """Evidence of jobs in `state/jobs`: what the journal has of them stays."""
+
+    keep_days: Annotated[
+        int, Field(ge=1, le=3650, strict=True, description="after which what was collected of a job is removed")
+    ] = 90
+
+
 SchedulerSettings = Annotated[SlurmSettings | CommandSettings | ListSettings, Field(discriminator="kind")]
 
 

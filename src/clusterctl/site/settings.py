@@ -16,7 +16,7 @@ from clusterctl.site.network import NetworkSettings
 from clusterctl.site.nodes import NodesSettings
 from clusterctl.site.notify import NotifySettings
 from clusterctl.site.provisioning import Installers, MaasProvisioning, PxeProvisioning
-from clusterctl.site.scheduling import NightlySettings, PublishSettings, SchedulerSettings
+from clusterctl.site.scheduling import JobSettings, NightlySettings, PublishSettings, SchedulerSettings
 from clusterctl.site.tickets import TicketSettings
 from clusterctl.site.ufm import UfmSettings, WatchSettings
 from clusterctl.site.urls import open_journal_url
@@ -173,6 +173,7 @@ class SiteSettings:
     limits: AttemptLimits = AttemptLimits()
     claims: ClaimSettings = ClaimSettings()
     scheduler: SchedulerSettings | None = None
+    jobs: JobSettings = JobSettings()
     nightly: NightlySettings | None = None
     publish: PublishSettings = PublishSettings()
     notify: NotifySettings | None = None

@@ -50,12 +50,12 @@ def run_settings(work_dir: Path, playbooks_dir: Path = DATA) -> RunSettings:
         limits=PlayLimits(4),
         origin=Origin.SIMULATED,
         clock=FixedClock(),
-        silence_s=60.0,
+        silence_s=600.0,
     )
 
 
 def playbooks(
-    work_dir: Path, playbooks_dir: Path = DATA, *, check: bool = False, silence_s: float = 60.0
+    work_dir: Path, playbooks_dir: Path = DATA, *, check: bool = False, silence_s: float = 600.0
 ) -> ControllerPlaybooks:
     return ControllerPlaybooks(replace(run_settings(work_dir, playbooks_dir), check=check, silence_s=silence_s))
 

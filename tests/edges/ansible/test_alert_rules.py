@@ -83,13 +83,11 @@ def test_promtool_accepts_the_rules() -> None:
 
 
 @with_promtool
-@pytest.mark.timeout(300)
 def test_each_alert_fires_on_its_fault_and_not_before(tmp_path: Path) -> None:
     evaluate(tmp_path, [(case, firing(case)) for case in CASES["faults"]])
 
 
 @with_promtool
-@pytest.mark.timeout(300)
 def test_no_alert_fires_on_healthy_series(tmp_path: Path) -> None:
     """Series of a healthy fleet, and recorded ones: each at several times, and each alert."""
     tests = [(case, [one for at in case["at"] for one in silent(at)]) for case in CASES["healthy"]]

@@ -13,8 +13,8 @@ from clusterctl.ports import Deadline
 from tests.edges.ansible.rehearsal import rehearsal
 from tests.edges.ansible.support import playbooks
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
-RUN_S = 600.0
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(3600)]
+RUN_S = 2400.0
 COMMANDS = {
     "burnin_timer_command": ["/bin/sh", "-c", "exit $(cat /run/exit-code)"],
     "burnin_timer_alarm_command": ["/bin/sh", "-c", 'echo "$0" >>/run/alarms'],

@@ -19,8 +19,8 @@ from clusterctl.ports import Deadline, HostAddress, PlayOutcome
 from tests.edges.ansible.rehearsal import Rehearsal, rehearsal
 from tests.edges.ansible.support import DATA, FixedClock, processes_of
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
-RUN_S = 600.0
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(3600)]
+RUN_S = 2400.0
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def play(lab: Rehearsal, playbook: Path, *, check: bool = False, **changed: obje
 def ssh(host: HostAddress, *argv: str) -> str:
     options = ("-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR")
     command = ["ssh", "-F", "none", "-i", host.key_file, *options, f"{host.user}@{host.address}", *argv]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=600).stdout
 
 
 def test_configure_brings_nodes_up_and_then_changes_nothing(lab: Rehearsal) -> None:
@@ -125,7 +125,7 @@ def test_nodes_enter_each_other_without_keys_or_trust_on_first_use(lab: Rehearsa
 
 def test_metrics_are_served_to_others(lab: Rehearsal) -> None:
     """Prometheus reaches the exporter from outside the host."""
-    script = "import urllib.request, sys; print(urllib.request.urlopen(sys.argv[1], timeout=60).read().decode())"
+    script = "import urllib.request, sys; print(urllib.request.urlopen(sys.argv[1], timeout=600).read().decode())"
     url = f"http://{lab.hosts[0].address}:9100/metrics"
     metrics = ssh(lab.hosts[1], "python3", "-c", f"'{script}'", url)
 

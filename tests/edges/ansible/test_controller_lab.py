@@ -21,7 +21,7 @@ from tests.edges.ansible.wheelhouse import write_wheelhouse
 from tests.packaging.test_wheel import build
 from tests.paths import ROOT
 
-pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(3600)]
 RUN_S = 1200.0
 INSTALLS = "clusterctl_controller : Install the one that is wanted"
 

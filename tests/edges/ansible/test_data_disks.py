@@ -231,7 +231,7 @@ def test_it_reads_a_real_machine() -> None:
     """Run as the roles run it, on this machine: one document; nothing is changed, and a disk in use is never free."""
     request = json.dumps({"kind": "zfs_member", "name": "data", "serials": [], "overwrite": []})
     ran = subprocess.run(
-        [sys.executable, "-", request], stdin=PROGRAM.open(), capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-", request], stdin=PROGRAM.open(), capture_output=True, text=True, check=False, timeout=600
     )
     if "No such file" in ran.stderr and "wipefs" in ran.stderr:
         pytest.skip("wipefs is not on this machine")

@@ -40,7 +40,7 @@ def work_dir() -> Iterator[Path]:
 def run(
     work_dir: Path, playbook: str, hosts: list[HostAddress], **variables: object
 ) -> dict[str, Observed[PlayOutcome]]:
-    observed = playbooks(work_dir).run(playbook, hosts, variables, Deadline.after(60))
+    observed = playbooks(work_dir).run(playbook, hosts, variables, Deadline.after(900))
     return {each.value.host: each for each in observed}
 
 
@@ -133,7 +133,7 @@ def test_cancel_ends_every_process(work_dir: Path) -> None:
 
 def test_a_caller_that_stops_listening_ends_the_run(work_dir: Path) -> None:
     """Closing the iterator is enough."""
-    outcomes = playbooks(work_dir).run("hang.yml", [host("slow"), host("bad")], {}, Deadline.after(60))
+    outcomes = playbooks(work_dir).run("hang.yml", [host("slow"), host("bad")], {}, Deadline.after(900))
     next(outcomes)
     outcomes.close()
 
@@ -146,7 +146,7 @@ def test_kill_9_of_the_caller_ends_the_run(work_dir: Path) -> None:
         "import sys\nfrom pathlib import Path\nfrom clusterctl.ports import Deadline\n"
         "from tests.edges.ansible.support import host, playbooks\n"
         "hosts = [host('slow'), host('bad')]\n"
-        "for each in playbooks(Path(sys.argv[1])).run('hang.yml', hosts, {}, Deadline.after(60)):\n"
+        "for each in playbooks(Path(sys.argv[1])).run('hang.yml', hosts, {}, Deadline.after(900)):\n"
         "    print(each.value.host, flush=True)\n"
     )
     argv = [sys.executable, "-c", script, str(work_dir)]
@@ -172,7 +172,7 @@ def test_a_caller_that_is_stopped_loses_its_run(work_dir: Path) -> None:
         "from clusterctl.ports import Deadline\nfrom tests.edges.ansible.support import host, playbooks\n"
         "edge, hosts = playbooks(Path(sys.argv[1]), silence_s=5.0), [host('slow'), host('bad')]\n"
         "try:\n"
-        "    for each in edge.run('hang.yml', hosts, {}, Deadline.after(60)):\n"
+        "    for each in edge.run('hang.yml', hosts, {}, Deadline.after(900)):\n"
         "        print(each.value.host, flush=True)\n"
         "except EdgeError as error:\n    print(error)\n"
     )

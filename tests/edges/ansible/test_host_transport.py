@@ -49,7 +49,7 @@ def plays(work_dir: Path, *names: str, at_once: int = 8) -> HostPlays:
 
 
 def results(work_dir: Path, *names: str, at_once: int = 8) -> dict[str, HostResult | Declined]:
-    found = list(plays(work_dir, *names, at_once=at_once).run(Deadline.after(120)))
+    found = list(plays(work_dir, *names, at_once=at_once).run(Deadline.after(900)))
     by_name = {one.outcome.host if isinstance(one, HostResult) else one.host.name: one for one in found}
     assert len(found) == len(names) == len(by_name)
     return by_name
@@ -147,7 +147,7 @@ def test_cancel_and_a_caller_that_stops_listening_end_every_client(work_dir: Pat
     with pytest.raises(CancelledError):
         next(running)
 
-    listened = plays(work_dir, "hangs", "fails").run(Deadline.after(120))
+    listened = plays(work_dir, "hangs", "fails").run(Deadline.after(900))
     next(listened)
     listened.close()
     assert not [command for command in commands() if "fake_host.py hangs" in command]

@@ -25,13 +25,13 @@ from tests.edges.ansible.rehearsal import Rehearsal, rehearsal
 from tests.edges.ansible.support import DATA, playbooks
 from tests.events import new_event
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
-RUN_S = 300.0
-WAIT_S = 180.0
+pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(3600)]
+RUN_S = 1200.0
+WAIT_S = 900.0
 TOKEN = "a-token-of-the-test-7c1e"
 TEXTFILES = "/var/lib/prometheus/node-exporter"
 XID = 'DCGM_FI_DEV_XID_ERRORS{{gpu="3",UUID="GPU-0b7a4c1e-lab",modelName="NVIDIA H100 80GB HBM3"}} {}\n'
-GET = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=30).read().decode())"
+GET = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=600).read().decode())"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Monitoring:
 def ssh(host: HostAddress, *argv: str, text: str = "") -> str:
     options = ("-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR")
     command = ["ssh", "-F", "none", "-i", host.key_file, *options, f"{host.user}@{host.address}", shlex.join(argv)]
-    return subprocess.run(command, check=True, capture_output=True, text=True, input=text, timeout=120).stdout
+    return subprocess.run(command, check=True, capture_output=True, text=True, input=text, timeout=600).stdout
 
 
 def put(host: HostAddress, path: str, text: str) -> None:

@@ -17,7 +17,7 @@ def run(folder: Path, name: str, code: int) -> tuple[int, list[str]]:
     python.chmod(0o755)
     script = (GOLDEN / f"{name}.j2").read_text().replace("/usr/bin/python3", str(python))
     (folder / name).write_text(script)
-    done = subprocess.run(["sh", str(folder / name)], check=False, timeout=60, env={})
+    done = subprocess.run(["sh", str(folder / name)], check=False, timeout=600, env={})
     return done.returncode, (folder / "called").read_text().splitlines()
 
 

@@ -21,7 +21,7 @@ from tests.edges.ansible.rehearsal import Rehearsal, rehearsal
 from tests.edges.ansible.simulated_subnet import host_files, port_guid, simulated_subnet
 from tests.edges.ansible.support import playbooks
 
-pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(3600)]
 PRIORITIES = {"node001": 14, "node002": 13}
 STANDBY, MASTER = 2, 3
 TAKEOVER_S = 300.0  # a limit for busy machines: the test prints what it took
@@ -58,7 +58,7 @@ def apply(lab: Rehearsal, priorities: Mapping[str, int]) -> Mapping[str, PlayOut
 def ssh(host: HostAddress, command: str) -> str:
     options = ("-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR")
     argv = ["ssh", "-F", "none", "-i", host.key_file, *options, f"{host.user}@{host.address}", f"sudo {command}"]
-    return subprocess.run(argv, check=False, capture_output=True, text=True, timeout=60).stdout
+    return subprocess.run(argv, check=False, capture_output=True, text=True, timeout=600).stdout
 
 
 def manager(host: HostAddress, *, own: bool) -> tuple[str, int, int]:

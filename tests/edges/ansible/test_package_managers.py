@@ -31,7 +31,7 @@ def test_a_package_manager_is_waited_for(tmp_path: Path) -> None:
     shutil.copy(shutil.which("sleep") or "/bin/sleep", tmp_path / "dpkg")
     argv = [sys.executable, "-c", PROGRAM, str(tmp_path / "dpkg"), "3"]
     root = ROOT
-    output = json.loads(subprocess.run(argv, check=True, capture_output=True, text=True, timeout=120, cwd=root).stdout)
+    output = json.loads(subprocess.run(argv, check=True, capture_output=True, text=True, timeout=600, cwd=root).stdout)
 
     assert output["waiter"] == 0
     assert output["other"] == -9

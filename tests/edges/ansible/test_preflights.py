@@ -21,7 +21,7 @@ def outcomes() -> Mapping[str, PlayOutcome]:
     variables = {"preflight_cases": CASES, "data_folder": str(DATA)}
     with tempfile.TemporaryDirectory(prefix="pb", dir="/tmp") as work_dir:
         hosts = [host(name) for name in CASES]
-        observed = playbooks(Path(work_dir)).run("preflight.yml", hosts, variables, Deadline.after(240))
+        observed = playbooks(Path(work_dir)).run("preflight.yml", hosts, variables, Deadline.after(900))
         return {each.value.host: each.value for each in observed}
 
 

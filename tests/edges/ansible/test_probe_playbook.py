@@ -20,7 +20,7 @@ def played(folder: Path, *variables: str) -> subprocess.CompletedProcess[str]:
     for variable in (f"ansible_python_interpreter={sys.executable}", "ansible_become=false", *variables):
         argv += ["-e", variable]
     environment = {**os.environ, "ANSIBLE_HOME": str(folder / "home"), "ANSIBLE_LOCALHOST_WARNING": "false"}
-    return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=600, check=False)
 
 
 def test_each_hosts_answer_is_kept_as_it_was(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ class Node:
             **more,
         }
         player = playbooks(self.root / "runs", check=check)
-        (ran,) = player.run("pytorch.yml", [host("node001")], variables, Deadline.after(240))
+        (ran,) = player.run("pytorch.yml", [host("node001")], variables, Deadline.after(900))
         return ran.value
 
     def driver(self) -> None:

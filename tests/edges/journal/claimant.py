@@ -49,7 +49,7 @@ def claimant(url: str, run: str, nodes: Sequence[str]) -> Iterator[Claimant]:
             yield Claimant(process)
         finally:
             process.stdin.close()
-            process.wait(120)
+            process.wait(600)
 
 
 def main(url: str, run: str, nodes: Sequence[str]) -> None:

@@ -113,7 +113,7 @@ def test_writers_outlive_a_restart(postgresql: PostgresServer, url: str, mode: s
         for count in itertools.count(1):
             book.append([added(name) if count == 1 else message(name, count)])
             if count == 5:
-                underway.wait(60)
+                underway.wait(600)
             if over.is_set() and count > 5:
                 book.close()
                 return count
@@ -122,7 +122,7 @@ def test_writers_outlive_a_restart(postgresql: PostgresServer, url: str, mode: s
     names = [f"w{number}" for number in range(WRITERS)]
     with ThreadPoolExecutor(WRITERS) as pool:
         writing = [pool.submit(write, name) for name in names]
-        underway.wait(60)
+        underway.wait(600)
         postgresql.restart(mode)
         over.set()
         counts = [done.result() for done in writing]

@@ -34,7 +34,7 @@ def probe(shell: tuple[str, ...], machine: Sysfs) -> list[str]:
     """The report's lines without the last, the clock, which must be a number."""
     environment = {"PATH": os.environ["PATH"], "PROBE_ROOT": str(machine.root)}
     argv = [*shell, "-c", script("probe.sh").decode()]
-    result = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=120, check=True)
+    result = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=600, check=True)
     *lines, clock = result.stdout.splitlines()
     assert clock.removeprefix("clock=").isdigit()
     assert result.stderr == ""

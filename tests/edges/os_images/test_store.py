@@ -131,7 +131,7 @@ def test_writers_take_turns(tmp_path: Path) -> None:
         thread.start()
         finished = store.workplace("image")
         store.publish_image(finished, manifest())
-    thread.join(60)
+    thread.join(600)
     assert seen == [1]
 
 

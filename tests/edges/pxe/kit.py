@@ -83,7 +83,7 @@ class ServedAttempts:
     boot_folder: Path
 
     def get(self, path: str, **how: object) -> requests.Response:
-        return requests.get(self.base + path, timeout=60, **how)  # type: ignore[arg-type]
+        return requests.get(self.base + path, timeout=600, **how)  # type: ignore[arg-type]
 
     def boot(self, mac: str = MAC, serial: str = SERIAL) -> str:
         """The script that a machine ends up with: it follows the one that any card gets."""
@@ -93,7 +93,7 @@ class ServedAttempts:
 
     def post(self, name: str, body: str | bytes = "", token: str = "") -> requests.Response:
         url = f"{self.base}/t/{token or self.attempt.token}/{name}"
-        return requests.post(url, data=body.encode() if isinstance(body, str) else body, timeout=60)
+        return requests.post(url, data=body.encode() if isinstance(body, str) else body, timeout=600)
 
     @property
     def now(self) -> Attempt:
@@ -132,7 +132,7 @@ def in_threads(setup: Setup, handlers: BootHandlers, limits: ConnectionLimits) -
 
     with ThreadPoolExecutor(2) as pool, listener:
         both = [pool.submit(run), pool.submit(service)]
-        assert ready.wait(60)
+        assert ready.wait(600)
         try:
             yield listener.getsockname()[1]
         finally:

@@ -350,7 +350,7 @@ def _until_served(served: ServedAttempts) -> None:
 
 
 def one_connection(served: ServedAttempts) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", int(served.base.rpartition(":")[2])), timeout=60)
+    return socket.create_connection(("127.0.0.1", int(served.base.rpartition(":")[2])), timeout=600)
 
 
 def test_places_are_counted() -> None:

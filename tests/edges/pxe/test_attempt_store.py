@@ -95,7 +95,7 @@ def test_two_processes_lose_no_word(attempts: AttemptStore, tmp_path: Path) -> N
     """Both report milestones of one machine at the same time: all of them are there."""
     attempts.put(armed(), {})
     for process in [writer(tmp_path, 30, "one"), writer(tmp_path, 30, "two")]:
-        assert process.wait(240) == 0
+        assert process.wait(600) == 0
     found = attempts.find("node001")
     assert found is not None
     assert sorted(item.text for item in found.milestones) == sorted(
@@ -112,7 +112,7 @@ def test_killed_at_any_moment_the_record_is_whole(attempts: AttemptStore, tmp_pa
         while len(json.loads((tmp_path / "pxe" / "machines" / "node001.json").read_text())["milestones"]) < before + 3:
             assert process.poll() is None
         process.send_signal(signal.SIGKILL)
-        process.wait(240)
+        process.wait(600)
         found = AttemptStore(tmp_path / "pxe" / "machines").find("node001")
         assert found is not None
         before = min(len(found.milestones), MAX_MILESTONES - 20)

@@ -34,7 +34,7 @@ class Installer:
     def start(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         argv = [*_without_rights(), *self.shell, *arguments]
         return subprocess.run(
-            argv, env=self.environment(**environment), capture_output=True, text=True, timeout=120, check=False
+            argv, env=self.environment(**environment), capture_output=True, text=True, timeout=600, check=False
         )
 
     def popen(self, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:

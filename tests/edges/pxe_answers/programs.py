@@ -35,7 +35,7 @@ def as_subiquity_writes_it(document: dict[str, Any], path: Path) -> None:
 
 def wait_until(true: Callable[[], object]) -> None:
     """Until it is so; raises `AssertionError` after two minutes."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while not true():
         assert time.monotonic() < deadline, "it did not come to that"
         time.sleep(0.05)

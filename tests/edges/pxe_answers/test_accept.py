@@ -64,7 +64,7 @@ def test_a_service_that_is_not_there_yet_is_waited_for(machine: Installer) -> No
     script = machine.folder / "install.sh"
     script.write_text(debian_program(service, machine.folder))
     running = machine.popen(str(script), "accept", TRIES="100000")
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while not machine.done("slept") and time.monotonic() < deadline:
         time.sleep(0.05)
     service.open()

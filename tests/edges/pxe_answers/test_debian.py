@@ -53,7 +53,7 @@ def test_debconf_takes_it(name: str, tmp_path: Path) -> None:
         pytest.skip("no debconf here")
     path = tmp_path / "preseed.cfg"
     path.write_text(debian.preseed(JOBS[name]))
-    ended = subprocess.run([checker, "-c", str(path)], capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run([checker, "-c", str(path)], capture_output=True, text=True, timeout=600, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
 
 

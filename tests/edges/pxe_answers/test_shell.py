@@ -31,5 +31,5 @@ def test_shellcheck_finds_nothing(program: str, tmp_path: Path) -> None:
         f"{not_meant},SC2249,SC2250",
         str(path),
     ]  # no default case, no braces
-    ended = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+    ended = subprocess.run(argv, capture_output=True, text=True, timeout=600, check=False)
     assert ended.stdout == ""

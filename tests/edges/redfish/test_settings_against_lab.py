@@ -321,7 +321,7 @@ def test_a_dell_job_is_made_for_what_waits_without_one(tmp_path: Path) -> None:
             json={"Attributes": wanted},
             auth=("root", PASSWORD),
             verify=str(alone.ca),
-            timeout=120,
+            timeout=600,
         )
         assert answer.status_code == 200
         with alone.open(one) as bmc:

@@ -21,7 +21,7 @@ from tests.processes import gone
 
 DAEMONS = ("munged", "slurmctld", "slurmd")
 PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
-PATIENCE_S = 240.0
+PATIENCE_S = 900.0
 SET_UP = ROOT / ".venv/.stamp"
 
 CONF = """\
@@ -163,7 +163,7 @@ class SlurmCluster:
     def _run(self, *argv: str) -> str:
         program = shutil.which(argv[0], path=PATH) or argv[0]
         done = subprocess.run(
-            [program, *argv[1:]], env=self.environment, check=True, capture_output=True, text=True, timeout=90
+            [program, *argv[1:]], env=self.environment, check=True, capture_output=True, text=True, timeout=600
         )
         return done.stdout
 

@@ -40,7 +40,7 @@ thread = {"pid": int(sys.argv[-1]), "thread_id": 1, "thread_name": "MainThread",
 print(json.dumps([{**thread, "frames": [frame]}]))
 """
 """Prints one frame in py-spy's form; fails for a process that is no interpreter."""
-PATIENCE_S = 120.0
+PATIENCE_S = 600.0
 
 
 def eventually(look: Callable[[], bool]) -> None:
@@ -75,7 +75,7 @@ class LocalHosts:
         path = f"{self.folder / host.name / 'bin'}:{os.environ['PATH']}"
         words = [word for word in argv if word not in ("sudo", "-n")]
         environment = {**os.environ, "PATH": path}
-        done = subprocess.run(words, check=False, input=stdin, capture_output=True, env=environment, timeout=120)
+        done = subprocess.run(words, check=False, input=stdin, capture_output=True, env=environment, timeout=600)
         return Observed(Ran(done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace"), 0.1))
 
 

@@ -58,7 +58,7 @@ class SiteCluster(SlurmCluster):
         end(self.folder / "slurmdbd.pid")
         if self.database is not None:
             self.database.terminate()
-            self.database.wait(60)
+            self.database.wait(600)
 
     def export(self) -> None:
         """Write the files, as an operator does after a node came or left; then give each node its port."""

@@ -36,10 +36,10 @@ def test_jobs_may_ask_for_it(slurm: SlurmCluster) -> None:
     """A job that wants gold runs there; on a cluster without gold it is refused."""
     publish_feature(scheduler(), "gold", slurm.nodes, ["c2"], soon())
     argv = ["srun", "--constraint=gold", "sh", "-c", "echo $SLURMD_NODENAME"]
-    where = subprocess.run(argv, env=slurm.environment, capture_output=True, text=True, check=True, timeout=60)
+    where = subprocess.run(argv, env=slurm.environment, capture_output=True, text=True, check=True, timeout=600)
     assert where.stdout.strip() == "c2"
     publish_feature(scheduler(), "gold", slurm.nodes, [], soon())
-    refused = subprocess.run(argv, env=slurm.environment, capture_output=True, text=True, check=False, timeout=60)
+    refused = subprocess.run(argv, env=slurm.environment, capture_output=True, text=True, check=False, timeout=600)
     assert refused.returncode != 0
 
 

@@ -15,7 +15,6 @@ from tests.edges.slurm.node_programs import install, write_node_file
 
 SETTINGS = "HealthCheckProgram={folder}/clusterctl-health\nHealthCheckInterval=1\nHealthCheckNodeState=ANY\n"
 NODES = ("h1", "h2")
-pytestmark = pytest.mark.timeout(900)  # slurmd checks while other tests run
 
 
 def test_slurmd_drains_the_node_with_a_failed_check_and_not_another() -> None:

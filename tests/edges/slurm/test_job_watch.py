@@ -33,7 +33,7 @@ from clusterctl_cli.main import run
 from tests.edges.slurm.cluster import SlurmCluster
 from tests.edges.slurm.job_site import LOST_GPU, JobSite, LocalAdapters, LocalHosts, eventually, job_site
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]  # alone on the machine: daemons with time limits
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(3600)]  # alone on the machine: daemons with time limits
 
 STEP = "iteration {step:8}/ 500 | consumed samples: 1 | elapsed time per iteration (ms): 100 |"
 RANK = """\
@@ -66,7 +66,17 @@ if attempt == "1":
     time.sleep(600)
 """
 HANGS = "time.sleep(600)"
-RAISES = "raise ValueError('shapes differ')"
+RAISES = """
+import traceback
+try:
+    raise ValueError("shapes differ")
+except ValueError:
+    traceback.print_exc()
+shown = logs / f"slurm-{os.environ['SLURM_JOB_ID']}.out"
+until(lambda: f"{rank}: ValueError" in shown.read_text())
+sys.exit(1)
+"""
+"""It ends once its log holds the traceback: when another rank ends first, `srun -K1` drops what it has not written yet."""
 QUICK = JobPolicy(retries=2, backoff_s=1, hang_s=300, setup_s=300)
 
 

@@ -23,7 +23,7 @@ from tests.edges.slurm.cluster import SlurmCluster
 from tests.edges.slurm.job_site import LOST_GPU, JobSite, eventually, job_site
 from tests.processes import started_as
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]  # alone on the machine: daemons with time limits
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(3600)]  # alone on the machine: daemons with time limits
 
 SLEEPER = "import time; time.sleep(600)"
 RANK = """\
@@ -52,7 +52,7 @@ def submit(slurm: SlurmCluster, site: JobSite, command: str, *options: str) -> s
     script = site.folder / "job.sh"
     script.write_text(f"#!/bin/bash\n{command}\n")
     argv = ["sbatch", "--parsable", "--nodes=3", f"--output={site.folder}/slurm-%j.out", *options, str(script)]
-    done = subprocess.run(argv, env=slurm.environment, check=True, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(argv, env=slurm.environment, check=True, capture_output=True, text=True, timeout=600)
     return done.stdout.strip()
 
 

@@ -14,7 +14,7 @@ import pytest
 from lab.tests.lab_kit import RunningLab, clusterctl, needs_lab, running_lab
 from tests.edges.slurm.cluster import SlurmCluster, missing, running_slurm
 
-pytestmark = [pytest.mark.lab, pytest.mark.soak, needs_lab, pytest.mark.timeout(2400)]
+pytestmark = [pytest.mark.lab, pytest.mark.soak, needs_lab, pytest.mark.timeout(3600)]
 
 NODES = ("node001", "node002", "node003")
 SETTINGS = """

@@ -18,7 +18,7 @@ def test_srun_keeps_each_nodes_answer(slurm: SlurmCluster, tmp_path: Path) -> No
     program.write_bytes(sweep((CHECK,)).stdin)
     reported.mkdir()
     argv = ["srun", "-N3", f"--output={reported}/%n.json", sys.executable, str(program)]
-    subprocess.run(argv, env=slurm.environment, timeout=60, check=True)
+    subprocess.run(argv, env=slurm.environment, timeout=600, check=True)
     answers = {file.stem: parse_readings(file.read_text()) for file in reported.iterdir()}
     assert sorted(answers) == ["0", "1", "2"]
     (probe,) = CHECK.probes

@@ -161,7 +161,7 @@ def test_cancelling_stops_at_once(sshd: Sshd, shell: ParamikoShell, tmp_path: Pa
         assert within(60, lambda: file.exists() and bool(file.read_text().strip()))
         cancelled.set()
         with pytest.raises(CancelledError):
-            run.result(timeout=60)
+            run.result(timeout=600)
     assert within(60, lambda: gone(int(file.read_text())))
 
 
@@ -178,7 +178,7 @@ def test_what_a_cancelled_command_started_in_other_sessions_dies_with_it(sshd: S
         assert within(60, lambda: len(started_as("sleep", PROBES)) == 3)
         cancelled.set()
         with pytest.raises(CancelledError):
-            run.result(timeout=60)
+            run.result(timeout=600)
     assert within(60, lambda: not started_as("sleep", PROBES))
 
 

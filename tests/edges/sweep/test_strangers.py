@@ -36,7 +36,7 @@ def closes(client: socket.socket, over: threading.Event) -> None:
 
 def mute(client: socket.socket, over: threading.Event) -> None:
     """A service that accepts connections and sends nothing."""
-    over.wait(30)
+    over.wait(600)
 
 
 def plain_http(client: socket.socket, over: threading.Event) -> None:

@@ -34,7 +34,7 @@ COMPLAINTS = ("unknown", "failed to parse", "invalid", "ignoring")
 pytestmark = [
     pytest.mark.lab,
     needs_lab,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(3600),
     pytest.mark.skipif(not NETWORKD.exists(), reason="systemd-networkd is not installed"),
 ]
 
@@ -45,7 +45,7 @@ def run(folder: Path, given: Mapping[str, str], wait_for: str) -> dict[str, str]
         if path.startswith(FOLDER):
             (folder / Path(path).name).write_text(text)
     argv = ["unshare", "-n", "-m", "--propagation", "private", "bash", str(SCRIPT), str(folder), wait_for, *MACS]
-    ran = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=240)
+    ran = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=600)
     assert ran.returncode == 0, ran.stderr
     return dict(json.loads(line) for line in ran.stdout.splitlines()) | {"log": ran.stderr}
 

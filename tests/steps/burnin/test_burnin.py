@@ -292,7 +292,7 @@ class TwoBatches(Hosts):
         if argv[0] == "ib_write_bw":
             if host.name in ("n0", "n1"):
                 self.met.set()
-            assert self.met.wait(120)
+            assert self.met.wait(600)
         return super()._answer(host, argv)
 
 
@@ -320,7 +320,7 @@ class SlowBatch(Hosts):
     def _answer(self, host: HostAddress, argv: list[str]) -> dict[str, object]:
         if argv[0] == "ib_write_bw":
             self.begun.set()
-            assert self.over.wait(120)
+            assert self.over.wait(600)
         return super()._answer(host, argv)
 
 
@@ -330,7 +330,7 @@ def test_a_node_with_late_partners_keeps_what_its_checks_found() -> None:
     step, five = burnin_step(hosts), nodes(5)
     with ThreadPoolExecutor(1) as pool:
         busy = pool.submit(lambda: list(step.run(five[1:], IntentLog(None, {}), Deadline.after(600))))  # type: ignore[arg-type]
-        assert hosts.begun.wait(120)
+        assert hosts.begun.wait(600)
         deadline = Deadline.after(600, timer=timer)
         timer.advance_when(hosts.begun.is_set)
         (outcome,) = step.run(five[:1], IntentLog(None, {}), deadline)  # type: ignore[arg-type]

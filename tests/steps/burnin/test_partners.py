@@ -33,7 +33,7 @@ def test_one_alone_waits_for_nodes_that_are_still_being_proven() -> None:
 
     def other() -> None:
         with partners.batch():
-            assert proven.wait(120)
+            assert proven.wait(600)
             partners.add(under_test("n1"))
 
     with ThreadPoolExecutor(2) as pool:
@@ -102,7 +102,7 @@ def test_a_proven_batch_that_waits_is_still_waited_for() -> None:
 
     with ThreadPoolExecutor(2) as pool:
         waiting = pool.submit(pair)
-        assert begun.wait(120)
+        assert begun.wait(600)
         assert partners_of(partners, under_test("n0"), Deadline.after(60)) == ["n1"]
         assert waiting.result() == []
 
@@ -116,10 +116,10 @@ def test_of_two_that_wait_each_meets_the_others_partners() -> None:
     def batch(*names: str) -> tuple[list[str], list[str]]:
         with partners.batch(), partners.lend([under_test(name) for name in names], Deadline.after(60)) as loan:
             first = [partner.name for partner in loan.partners]
-            seats.wait(120)
+            seats.wait(600)
             further = [partner.name for partner in loan.more(proven=False)]
             assert [partner.name for partner in loan.partners] == [*first, *further]
-        ended.wait(120)
+        ended.wait(600)
         return first, further
 
     with ThreadPoolExecutor(2) as pool:

@@ -62,7 +62,7 @@ class FakeStep:
             raise self.error
         for node in sorted(nodes, key=lambda n: n.name in self.waits_for):
             if node.name in self.waits_for:
-                assert self.waits_for[node.name].wait(120)
+                assert self.waits_for[node.name].wait(600)
             if node.name in self.silent:
                 continue
             acts.intend(node.id, Act.CONFIGURE_PLAY, node.name)

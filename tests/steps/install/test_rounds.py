@@ -112,7 +112,7 @@ def test_a_slow_act_holds_up_no_other_machine(book: SqlJournal) -> None:
 def test_stopped_inside_a_slow_act_the_run_ends_at_once(book: SqlJournal) -> None:
     """It waits for no answer; what was sent stays open in the journal, for the next run to look at."""
     installer, cancelled = SlowInstaller(slow="n1"), threading.Event()
-    stopper = threading.Thread(target=lambda: (installer.asked.wait(60), cancelled.set()))
+    stopper = threading.Thread(target=lambda: (installer.asked.wait(600), cancelled.set()))
     stopper.start()
     with pytest.raises(CancelledError):
         Run(book, ["n1"]).outcomes(installer, Deadline.after(3600, cancelled))

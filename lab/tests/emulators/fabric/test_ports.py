@@ -38,7 +38,7 @@ Ca 1 "H-0000000000000100"\tnodeguid 100\tsysimgguid 100
 
 async def tool(state_dir: Path, name: str, *argv: str) -> subprocess.CompletedProcess[str]:
     command = [state_dir / "bin" / name, *argv]
-    return await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=60, check=False)
+    return await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=600, check=False)
 
 
 async def port(state_dir: Path, lid: str, number: int) -> tuple[str, ...]:

@@ -135,7 +135,7 @@ def _answers(machine: Machine, folder: Path, commands: list[tuple[str, ...]]) ->
         input=json.dumps(commands),
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         check=True,
     )
     return [(code, out, err) for code, out, err in json.loads(ran.stdout)]

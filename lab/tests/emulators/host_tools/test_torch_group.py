@@ -34,7 +34,7 @@ def summed(folder: Path, broken: dict[int, str], *, absent: int | None = None) -
         for node in range(NODES)
         if node != absent
     ]
-    output = [process.communicate(timeout=200) for process in running]
+    output = [process.communicate(timeout=600) for process in running]
     return running[0].returncode, output[0][0]
 
 

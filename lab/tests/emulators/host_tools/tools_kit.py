@@ -62,7 +62,7 @@ class ToolBox:
 
     def run(self, tool: str, *argv: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, self.flags(tool), str(self.path(tool)), *argv]
-        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=600, check=False)
 
     def start(self, tool: str, *argv: str) -> subprocess.Popen[str]:
         command = [sys.executable, self.flags(tool), str(self.path(tool)), *argv]

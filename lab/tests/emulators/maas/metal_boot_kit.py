@@ -103,7 +103,7 @@ class Rack:
 
     async def settle(self) -> None:
         """Until MAAS has done what it began."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(600):
             await self.lifecycle.background.settle()
 
     async def commission(self, report: str | None = None) -> None:

@@ -219,7 +219,7 @@ def test_the_recorded_sequence_is_answered_as_recorded(tmp_path: Path):
         finally:
             await replay.close()
 
-    found, compared = asyncio.run(asyncio.wait_for(all_of_it(), 60))
+    found, compared = asyncio.run(asyncio.wait_for(all_of_it(), 600))
     print(f"{compared} of {len(RECORDINGS)} recorded exchanges replayed, {len(NOT_IMPLEMENTED)} not implemented")
     for number, wrong in found.items():
         print(number, *wrong, sep="\n    ")

@@ -57,10 +57,10 @@ def power(bmc) -> str:
 
 
 def play(scene: Coroutine[Any, Any, None]) -> None:
-    """Run a scene, for at most ten seconds."""
+    """Run a scene, for at most 600 seconds."""
 
     async def bounded() -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(600):
             await scene
 
     asyncio.run(bounded())

@@ -34,7 +34,7 @@ def serve(world: World, ca: TestCa, scene: Scene) -> None:
         finally:
             await servers.close()
 
-    asyncio.run(asyncio.wait_for(run(), 200))
+    asyncio.run(asyncio.wait_for(run(), 600))
 
 
 def test_tls_is_verified_against_the_ca(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_when_one_cannot_listen_none_does(tmp_path: Path) -> None:
                 free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 free.bind((first, port))
 
-    asyncio.run(asyncio.wait_for(scene(), 200))
+    asyncio.run(asyncio.wait_for(scene(), 600))
 
 
 def test_one_that_comes_dead_listens_when_it_is_repaired(tmp_path: Path) -> None:

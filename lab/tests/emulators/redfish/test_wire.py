@@ -60,7 +60,7 @@ def play(folder: Path, scene: Callable[[Site], Coroutine[Any, Any, None]], count
         finally:
             await servers.close()
 
-    asyncio.run(asyncio.wait_for(run(), 200))
+    asyncio.run(asyncio.wait_for(run(), 600))
 
 
 def multipart(image: bytes) -> aiohttp.FormData:
@@ -78,7 +78,7 @@ def test_an_image_of_some_megabytes_is_pushed(tmp_path: Path) -> None:
         async with site.client.post(site.url(PUSH), data=multipart(image)) as answer:
             assert answer.status == 202
             location = answer.headers["Location"]
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(600):
             await until(site, location, lambda task: task["TaskState"] == "Completed")
         assert site.world.machines["node001"].bmc.firmware == "7.10.50.00"
 
@@ -116,7 +116,7 @@ def test_a_restart_takes_the_bmc_off_the_network(tmp_path: Path) -> None:
         async with site.client.post(site.url(manager), json={"ResetType": "GracefulRestart"}) as answer:
             assert answer.status == 204
         refused = False
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(600):
             while not refused:
                 await site.get(SYSTEM, "node002")
                 try:

@@ -27,7 +27,7 @@ from clusterctl.fleet.errors import (
     UnreachableError,
     UsageError,
 )
-from clusterctl.fleet.fabric.alarms import FabricAlarm, ManagedLink, ManagedPort, ManagedSystem, UnhealthyPort
+from clusterctl.fleet.fabric.alarms import AlarmList, ManagedLink, ManagedPort, ManagedSystem, UnhealthyPort
 from clusterctl.fleet.fabric.topology import PortId
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.peer_text import visible_line
@@ -108,11 +108,11 @@ class UfmApi:
         """Return UFM's version. Raise `ParseError` where something else answers there."""
         return self._read("/app/ufm_version", read_version, deadline).value
 
-    def events(self, deadline: Deadline) -> Observed[tuple[FabricAlarm, ...]]:
+    def events(self, deadline: Deadline) -> Observed[AlarmList]:
         """Return the events that UFM still has."""
         return self._read("/app/events", self._in_zone(read_events), deadline)
 
-    def alarms(self, deadline: Deadline) -> Observed[tuple[FabricAlarm, ...]]:
+    def alarms(self, deadline: Deadline) -> Observed[AlarmList]:
         """Return the alarms that are open."""
         return self._read("/app/alarms", self._in_zone(read_alarms), deadline)
 

@@ -11,7 +11,7 @@ from clusterctl.edges.site import Site
 from clusterctl.edges.ufm import site_ufm
 from clusterctl.edges.ufm.api import time_zone
 from clusterctl.fleet.errors import EdgeError
-from clusterctl.fleet.fabric.alarms import FabricAlarm
+from clusterctl.fleet.fabric.alarms import AlarmList
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.formats.ufm.event_log import parse_event_log
 from clusterctl.ports import AlarmReader, Clock, Deadline
@@ -29,7 +29,7 @@ class UfmEvents:
     settings: UfmSettings
     clock: Clock
 
-    def alarms(self, deadline: Deadline) -> Observed[tuple[FabricAlarm, ...]]:
+    def alarms(self, deadline: Deadline) -> Observed[AlarmList]:
         """Return the events that UFM still has."""
         with closing(site_ufm(self.site, self.settings, self.clock)) as ufm:
             return ufm.events(deadline.within(self.settings.seconds))
@@ -44,7 +44,7 @@ class UfmLog:
     clock: Clock
     origin: Origin
 
-    def alarms(self, deadline: Deadline) -> Observed[tuple[FabricAlarm, ...]]:
+    def alarms(self, deadline: Deadline) -> Observed[AlarmList]:
         """Return the entries. Raise `EdgeError` where the file cannot be read, or holds lines and no entry."""
         deadline.check("reading UFM's event log")
         at = self.clock.now()
@@ -61,7 +61,7 @@ class UfmLog:
         if log.skipped and not log.alarms:
             remedy = "name UFM's event.log as fabric.ufm.event_log"
             raise EdgeError("there is no entry of UFM's event log in it", where=str(self.file), remedy=remedy)
-        return Observed(log.alarms, (Evidence("event.log", str(self.file), at, self.origin, content),))
+        return Observed(AlarmList(log.alarms), (Evidence("event.log", str(self.file), at, self.origin, content),))
 
 
 def alarm_readers(site: Site, clock: Clock) -> dict[str, AlarmReader]:

@@ -13,7 +13,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
@@ -123,16 +123,18 @@ class AccountFile:
 
     def add_token(self, name: str, role: UserRole, made_by: str, now: datetime, expires_at: datetime) -> str:
         """Return the text of the new token: it is not kept, and cannot be read again."""
+        return self.add(ApiToken(name=name, role=role, digest="", made_at=now, made_by=made_by, expires_at=expires_at))
+
+    def add(self, wanted: ApiToken) -> str:
+        """Add a token, whose digest is made here; return its text: it is not kept, and cannot be read again."""
         secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
         KNOWN.add([secret])
-        token = ApiToken(
-            name=user_name(name), role=role, digest=_digest(secret), made_at=now, made_by=made_by, expires_at=expires_at
-        )
+        token = replace(wanted, name=user_name(wanted.name), digest=_digest(secret))
 
         def change(content: _Content) -> _Content:
-            if any(one.name == name for one in content.tokens):
-                remedy = f"remove it first: clusterctl web token remove {name}"
-                raise UsageError("there is such a token already", where=name, remedy=remedy)
+            if any(one.name == token.name for one in content.tokens):
+                remedy = f"remove it first: clusterctl web token remove {token.name}"
+                raise UsageError("there is such a token already", where=token.name, remedy=remedy)
             return _Content(users=content.users, tokens=_bounded((*content.tokens, token)))
 
         self._change(change)

@@ -22,7 +22,7 @@ from joserfc.jwk import KeySet
 from joserfc.jwt import JWTClaimsRegistry
 
 from clusterctl.edges.tls import Trust, TrustingAdapter, causes, distrust
-from clusterctl.fleet.access import Identity, UserRole
+from clusterctl.fleet.access import PROVIDED, Identity, UserRole
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, ParseError, PrivilegeError, UnreachableError
 from clusterctl.fleet.peer_text import visible_line
 from clusterctl.formats.peer_json import JsonLimits, read_json
@@ -193,7 +193,7 @@ class OidcProvider:
         if role is None:
             remedy = f"ask for a group that web.oidc.roles names in the claim {self.settings.role_claim}"
             raise PrivilegeError(f"{name} has no role on this page", where=self.label, remedy=remedy)
-        return Identity(name=f"oidc:{name}", role=role)
+        return Identity(name=f"{PROVIDED}{name}", role=role)
 
     def _refused(self, message: str) -> AuthenticationError:
         return AuthenticationError(message, where=self.label, remedy="sign in again")

@@ -17,13 +17,13 @@ SINCE = Step.CONFIGURE
 
 
 def hold_reason(plan: str) -> str:
-    """Return the reason of the hold that keeps other runs off a machine while its settings are changed."""
+    """Return the text of the hold that keeps other runs off a machine while its settings are changed."""
     return f"maintain {plan}"
 
 
 def is_held_by(node: NodeState, plan: str) -> bool:
     """Return whether the plan itself holds the node."""
-    return node.hold is not None and node.hold.reason == hold_reason(plan)
+    return node.hold is not None and node.hold.plan == plan
 
 
 def is_begun(node: NodeState) -> bool:
@@ -48,7 +48,9 @@ def require_fit(node: NodeState, plan: str, now: datetime) -> None:
 def held(node: NodeState, plan: str, now: datetime) -> tuple[NewEvent, ...]:
     """Return the hold of a node while its settings are changed; nothing where the plan holds it already."""
     require_fit(node, plan, now)
-    return () if is_held_by(node, plan) else (node_event(node.id, HoldSet(reason=hold_reason(plan), until=None)),)
+    if is_held_by(node, plan):
+        return ()
+    return (node_event(node.id, HoldSet(reason=hold_reason(plan), until=None, plan=plan)),)
 
 
 def ordered(node: NodeState, plan: str, reason: str, now: datetime) -> tuple[NewEvent, ...]:

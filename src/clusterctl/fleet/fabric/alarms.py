@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from clusterctl.fleet.fabric.topology import PortId
@@ -75,6 +76,17 @@ class FabricAlarm:
         """Make the texts visible, bounded lines: the manager repeats what devices call themselves."""
         for name in ("severity", "place", "text", "serial"):
             object.__setattr__(self, name, visible_line(getattr(self, name), _TEXT))
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmList:
+    """What one reading of a fabric manager's events holds.
+
+    unread  why an entry could not be read, by the digest of the entry
+    """
+
+    alarms: tuple[FabricAlarm, ...] = ()
+    unread: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,11 +25,12 @@ class NodeReleased(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldSet(Payload):
-    """`until` is None where the hold lasts until it is lifted."""
+    """`until` is None where the hold lasts until it is lifted. `plan`: of the rolling change that holds the node."""
 
     kind: ClassVar = Kind.HOLD_SET
     reason: str
     until: datetime | None = None
+    plan: str = ""
 
     def __str__(self) -> str:
         return f"HELD until {self.until.isoformat() if self.until else 'released'}: {self.reason}"

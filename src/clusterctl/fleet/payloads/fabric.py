@@ -18,6 +18,7 @@ class FabricAlarmsRead(Payload):
     counts    how many new events there were, by meaning
     unknown   their codes that no table has
     managers  what they report of the subnet manager
+    unread    digests of entries that could not be read: each is reported once
     """
 
     kind: ClassVar = Kind.FABRIC_ALARMS_READ
@@ -26,6 +27,7 @@ class FabricAlarmsRead(Payload):
     counts: Mapping[str, int] = field(default_factory=dict)
     unknown: tuple[int, ...] = ()
     managers: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         counted = ", ".join(f"{count} {meaning}" for meaning, count in sorted(self.counts.items()))

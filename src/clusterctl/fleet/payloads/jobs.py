@@ -19,6 +19,7 @@ class JobAttributed(Payload):
     at         time of the first error; None where it has none
     hosts      the suspects; `ranks`: theirs, where known
     iteration  step at which it failed, where that is part of the evidence
+    user       who submitted the job; empty where that is not known
     """
 
     kind: ClassVar = Kind.JOB_ATTRIBUTED
@@ -34,6 +35,7 @@ class JobAttributed(Payload):
     hosts: tuple[str, ...] = ()
     ranks: tuple[int, ...] = ()
     iteration: int | None = None
+    user: str = ""
 
     def __str__(self) -> str:
         suspects = f" ({', '.join(self.hosts[:3])})" if self.hosts else ""

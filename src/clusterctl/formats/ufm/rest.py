@@ -7,12 +7,21 @@ object.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from datetime import tzinfo
 from typing import Any, TypeVar
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.fabric.alarms import FabricAlarm, ManagedLink, ManagedPort, ManagedSystem, UnhealthyPort
+from clusterctl.fleet.fabric.alarms import (
+    AlarmList,
+    FabricAlarm,
+    ManagedLink,
+    ManagedPort,
+    ManagedSystem,
+    UnhealthyPort,
+)
 from clusterctl.fleet.fabric.topology import PortId
 from clusterctl.fleet.node import Guid
 from clusterctl.fleet.peer_text import visible_line
@@ -33,14 +42,14 @@ def read_version(value: Any, where: str) -> str:
     return visible_line(version, 40)
 
 
-def read_events(value: Any, zone: tzinfo, where: str) -> tuple[FabricAlarm, ...]:
-    """Return events in the order of the answer."""
-    return _each(value, lambda item: _event(item, zone, where), where)
+def read_events(value: Any, zone: tzinfo, where: str) -> AlarmList:
+    """Return events in the order of the answer, and those that could not be read. Raise `ParseError` if none could."""
+    return _alarm_list(value, lambda item: _event(item, zone, where), where)
 
 
-def read_alarms(value: Any, zone: tzinfo, where: str) -> tuple[FabricAlarm, ...]:
-    """Return alarms in the order of the answer."""
-    return _each(value, lambda item: _alarm(item, zone, where), where)
+def read_alarms(value: Any, zone: tzinfo, where: str) -> AlarmList:
+    """Return alarms in the order of the answer, and those that could not be read. Raise `ParseError` if none could."""
+    return _alarm_list(value, lambda item: _alarm(item, zone, where), where)
 
 
 def read_ports(value: Any, where: str) -> tuple[ManagedPort, ...]:
@@ -62,6 +71,33 @@ def read_systems(value: Any, where: str) -> tuple[ManagedSystem, ...]:
 def read_unhealthy_ports(value: Any, where: str) -> tuple[UnhealthyPort, ...]:
     """Return the ports that the subnet manager keeps out of its routes."""
     return _each(value, lambda item: _unhealthy(item, where), where)
+
+
+def _alarm_list(value: Any, read: Callable[[Item], FabricAlarm], where: str) -> AlarmList:
+    """Read each entry for itself: one that is malformed hides none of the others."""
+    if not isinstance(value, list):
+        raise ParseError("the answer is no list", where=where)
+    alarms: list[FabricAlarm] = []
+    unread: dict[str, str] = {}
+    for item in value:
+        try:
+            alarms.append(read(_object(item, where)))
+        except ParseError as error:
+            unread[_digest(item)] = error.message
+    if unread and not alarms:
+        why = next(iter(unread.values()))
+        raise ParseError(f"none of {len(value)} entries can be read: {why}", where=where)
+    return AlarmList(tuple(alarms), unread)
+
+
+def _object(item: Any, where: str) -> Item:
+    if not isinstance(item, dict):
+        raise ParseError("it is no object", where=where)
+    return item
+
+
+def _digest(item: Any) -> str:
+    return hashlib.sha256(json.dumps(item, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 def _each(value: Any, read: Callable[[Item], T], where: str) -> tuple[T, ...]:

@@ -1,0 +1,119 @@
+"""Jobs as JSON documents: supervised runs, what became of a job, stacks, differences. For command line and API."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from clusterctl.jobs.attribution import Candidate, Suspect
+    from clusterctl.jobs.supervision import Attempt, SupervisedRun
+    from clusterctl.operations.job_checklist import Answer
+    from clusterctl.operations.job_runs import Difference
+    from clusterctl.operations.job_stacks import StacksResult
+    from clusterctl.operations.job_why import WhyResult
+
+
+def run_json(found: SupervisedRun) -> dict[str, Any]:
+    """Return a run with its attempts. Keys are only ever added."""
+    return {
+        "name": found.id,
+        "state": state_of(found),
+        "reason": found.reason,
+        "script": found.ordered.script,
+        "ordered": found.at.isoformat(),
+        "actor": found.actor,
+        "nodes": found.ordered.nodes,
+        "folder": found.ordered.folder,
+        "attempts": [_attempt_json(one) for one in found.attempts],
+    }
+
+
+def _attempt_json(one: Attempt) -> dict[str, Any]:
+    ended = one.ended
+    return {
+        "attempt": one.number,
+        "job": one.job,
+        "nodes": list(one.nodes),
+        "avoided": list(one.avoided),
+        "drained": list(one.drained),
+        "manifest": one.manifest,
+        "state": ended.state if ended else None,
+        "failure": ended.failure.value if ended else None,
+        "layer": ended.layer.value if ended else None,
+        "certainty": ended.certainty.value if ended else None,
+        "cause": ended.cause if ended else None,
+        "hosts": list(ended.hosts) if ended else [],
+        "action": ended.action if ended else None,
+        "first_step": ended.first if ended else None,
+        "last_step": ended.last if ended else None,
+        "checkpoint": ended.saved if ended else None,
+    }
+
+
+def state_of(found: SupervisedRun) -> str:
+    """Return `running`, or how the run ended."""
+    return found.outcome.value if found.outcome is not None else "running"
+
+
+def why_json(result: WhyResult) -> dict[str, Any]:
+    """Return what a job failed of. Keys are only ever added."""
+    found = result.attribution
+    return {
+        "job": found.job,
+        "cause": _candidate_json(found.cause),
+        "others": [_candidate_json(one) for one in found.others],
+        "consequences": dict(found.consequences),
+        "unmeasured": list(found.unmeasured),
+        "last_step": result.progress.iteration if result.progress else None,
+        "hosts": result.hosts,
+        "lines": result.lines,
+        "bytes_read": result.bytes_read,
+        "earlier_failures": result.earlier,
+        "recorded": result.recorded,
+        "folder": str(result.folder) if result.folder else None,
+        "unread_nodes": dict(result.unread),
+    }
+
+
+def _candidate_json(one: Candidate) -> dict[str, Any]:
+    return {
+        "rule": one.rule,
+        "failure": one.failure.value,
+        "layer": one.layer.value,
+        "certainty": one.certainty.value,
+        "persistence": one.persistence.value,
+        "cause": one.cause,
+        "action": one.action.value,
+        "remedy": one.remedy,
+        "error": one.error,
+        "at": one.at.isoformat() if one.at else None,
+        "step": one.iteration,
+        "suspects": [_suspect_json(suspect) for suspect in one.suspects],
+        "because": list(one.because),
+        "line": one.first.text if one.first else "",
+        "place": one.first.place if one.first else "",
+    }
+
+
+def _suspect_json(suspect: Suspect) -> dict[str, Any]:
+    return {"host": suspect.host, "part": suspect.part, "rank": suspect.rank}
+
+
+def stacks_json(result: StacksResult) -> dict[str, Any]:
+    """Return the groups of equal stacks, the smallest first."""
+    groups = [
+        {"ranks": list(one.ranks), "hosts": list(one.hosts), "kernel": list(one.kernel), "frames": list(one.frames)}
+        for one in result.groups
+    ]
+    return {"groups": groups, "unread": list(result.unread)}
+
+
+def differences_json(found: Sequence[Difference]) -> dict[str, Any]:
+    """Return what differs between two manifests."""
+    return {"differences": [{"field": one.field, "first": one.first, "second": one.second} for one in found]}
+
+
+def answers_json(found: Sequence[Answer]) -> dict[str, Any]:
+    """Return the answers of the checklist."""
+    return {"answers": [{"question": one.question, "answer": one.answer, "good": one.good} for one in found]}

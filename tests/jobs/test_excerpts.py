@@ -1,0 +1,42 @@
+"""Excerpts of public threads, labelled before they were judged: failure and layer of each, the known misses by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from clusterctl.operations.job_why import WhyRequest, run
+
+FILE = Path(__file__).parent / "data/excerpts.txt"
+BLOCKS = [block.splitlines() for block in FILE.read_text().split("\n@ ")[1:]]
+MISSES = {
+    "alibaba/Pai-Megatron-Patch#60": ("crash", "application"),
+    "equinor/ert#7797": ("crash", "application"),
+    "leptonai/gpud#1160": ("crash", "fabric"),
+    "NVIDIA/nccl#905": ("hang", "fabric"),
+}
+"""What they are taken for (docs/reference/attribution.md)."""
+
+
+def label(block: list[str]) -> list[str]:
+    return [part.strip() for part in block[0].split("|")]
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: label(block)[3])
+def test_an_excerpt_is_taken_for_what_it_is(block: list[str], tmp_path: Path) -> None:
+    log, failure, layer, source = label(block)
+    file = tmp_path / ("n1/kernel.log" if log == "kernel" else "slurm-1.out")
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("\n".join(block[1:]) + "\n")
+    state = {} if failure == "ended" else {"state": "FAILED"}
+    (tmp_path / "job.json").write_text(json.dumps({"version": 1, "job": "1", **state}))
+    cause = run(WhyRequest(logs=tmp_path)).attribution.cause
+    assert (cause.failure.value, cause.layer.value) == MISSES.get(source, (failure, layer))
+
+
+def test_there_are_enough_and_none_twice() -> None:
+    sources = [label(block)[3] for block in BLOCKS]
+    assert len(sources) == len(set(sources)) >= 43
+    assert MISSES.keys() <= set(sources)

@@ -1,0 +1,253 @@
+"""A watcher by a clock of the test: a heartbeat keeps a silent job alive, and a lost submission is made once or never."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+
+from clusterctl.edges.clock import CLOCK
+from clusterctl.edges.job_folder import JobFolder, old_folders, remove_folders
+from clusterctl.edges.site import Site
+from clusterctl.fleet.blame import Failure
+from clusterctl.fleet.event import NewEvent, Stream
+from clusterctl.fleet.finding import Observed
+from clusterctl.fleet.job_policy import JobPolicy
+from clusterctl.fleet.payloads.jobs import JobSubmitIntended, JobSubmitted
+from clusterctl.fleet.scheduled_job import ScheduledJob
+from clusterctl.jobs.supervision import Outcome, SupervisedRun
+from clusterctl.operations.adapters import Access
+from clusterctl.operations.context import SiteContext
+from clusterctl.operations.job_run import alone
+from clusterctl.operations.job_watch import REMEMBERED, Watched, Watcher
+from clusterctl.operations.operation import Control
+from clusterctl.ports import Deadline, HostAddress, Ran
+from clusterctl.ports.jobs import Submission
+from tests.cli.site_of_three import write as write_site
+from tests.edges.slurm.job_site import LocalAdapters, LocalHosts, job_site
+from tests.fake_timer import FakeTimer
+from tests.jobs.test_supervision import ORDERED
+
+RUN = "run-20261101T120000-bbbb"
+HANG_S = 300
+STEPS = "".join(f"step: {number}  loss: 3.1\n" for number in range(1, 10)).encode()
+
+
+@dataclass
+class TestTime:
+    """Meets `Clock`: begins now, and goes on with the timer alone."""
+
+    __test__ = False
+    timer: FakeTimer = field(default_factory=FakeTimer)
+    began: datetime = field(default_factory=CLOCK.now)
+
+    def now(self) -> datetime:
+        return self.began + timedelta(seconds=self.timer.now())
+
+
+@dataclass
+class FakeJobs:
+    """Meets `ports.jobs.Jobs`: one job, which runs until it is cancelled, or is completed at once."""
+
+    log: str
+    began: datetime
+    completes: bool = False
+    known: str = ""
+    submitted: list[Submission] = field(default_factory=list)
+    cancelled: list[str] = field(default_factory=list)
+
+    def job(self, job: str, deadline: Deadline) -> ScheduledJob:
+        state = "COMPLETED" if self.completes else "CANCELLED" if self.cancelled else "RUNNING"
+        return ScheduledJob(
+            job=job, state=state, node_list="c1", batch_host="c1", uid=os.getuid(), gid=os.getgid(), stdout=self.log,
+            started=self.began, ended=None if state == "RUNNING" else self.began,
+        )  # fmt: skip
+
+    def names(self, node_list: str, deadline: Deadline) -> tuple[str, ...]:
+        return (node_list,)
+
+    def marked(self, comment: str, deadline: Deadline) -> str:
+        return self.known
+
+    def submit(self, submission: Submission, deadline: Deadline) -> str:
+        self.submitted.append(submission)
+        return "11"
+
+    def cancel(self, job: str, deadline: Deadline) -> None:
+        self.cancelled.append(job)
+
+
+@dataclass
+class Script(LocalHosts):
+    """Meets `Shell`: answers each look at the log; steps at the first look, then a heartbeat until it stops."""
+
+    time: TestTime = field(default_factory=TestTime)
+    beats_until: float = 0.0
+    ahead: float = 0.0
+    looks: int = 0
+
+    def run(self, host: HostAddress, argv: Sequence[str], stdin: bytes, deadline: Deadline) -> Observed[Ran]:
+        if b'"heartbeat"' not in stdin:
+            return Observed(Ran(1, "", "nothing is collected here", 0.1))
+        self.looks += 1
+        now = self.time.timer.now()
+        beat = self.time.began.timestamp() + min(now, self.beats_until) + self.ahead
+        content = base64.b64encode(STEPS if self.looks == 1 else b"").decode()
+        answer = {"version": 1, "log": {"offset": len(STEPS), "content": content, "error": ""}, "heartbeat": beat}
+        return Observed(Ran(0, json.dumps(answer), "", 0.1))
+
+
+class FakeAdapters(LocalAdapters):
+    def __init__(self, site: Site, access: Access, hosts: LocalHosts, jobs: FakeJobs) -> None:
+        super().__init__(site, access, hosts)
+        self._fake_jobs = jobs
+
+    @cached_property
+    def jobs(self) -> FakeJobs:  # type: ignore[override]
+        return self._fake_jobs
+
+
+@dataclass
+class Bench:
+    """A site with one intended attempt, and what the watcher meets there."""
+
+    context: SiteContext
+    time: TestTime
+    script: Script
+    jobs: FakeJobs
+
+    def follow(self) -> SupervisedRun:
+        control = Control()
+        adapters = FakeAdapters(self.context.site, Access.FULL, self.script, self.jobs)
+        with alone(self.context, RUN, control) as claim:
+            watched = Watched(run=RUN, claim=claim, poll_s=10.0)
+            return Watcher(
+                self.context, adapters, watched, control, clock=self.time, timer=self.time.timer
+            ).follow()  # fmt: skip
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    with job_site(tmp_path, ("c1",)) as site:
+        time = TestTime()
+        policy = JobPolicy(retries=0, hang_s=HANG_S, setup_s=60)
+        ordered = replace(ORDERED, nodes=1, folder=str(tmp_path / "logs"), heartbeat="/x/beat", policy=policy)
+        intent = JobSubmitIntended(attempt=1, nodes=("c1",), avoided=(), comment="clusterctl:x:1")
+        site.context.journal.append([NewEvent(Stream.JOB, RUN, ordered), NewEvent(Stream.JOB, RUN, intent)])
+        *_, last = site.context.journal.history(Stream.JOB, RUN)
+        time.began = last.at  # the attempt was intended then
+        jobs = FakeJobs(log=str(tmp_path / "out.log"), began=time.began)
+        yield Bench(site.context, time, Script(site.hosts.folder, time=time), jobs)
+
+
+def submitted(bench: Bench) -> None:
+    bench.context.journal.append([NewEvent(Stream.JOB, RUN, JobSubmitted(attempt=1, job="11"))])
+
+
+def stopped_after(found: SupervisedRun, bench: Bench) -> float:
+    """The seconds after which the job was ended as one that hangs."""
+    (attempt,) = found.attempts
+    assert attempt.stop is not None
+    assert attempt.ended is not None
+    assert (attempt.stop.failure, attempt.ended.failure) == (Failure.HANG, Failure.HANG)
+    assert bench.jobs.cancelled
+    return (attempt.stop.detected - bench.time.began).total_seconds()
+
+
+def test_a_heartbeat_keeps_a_silent_job_alive(bench: Bench) -> None:
+    """The log is silent for half an hour while the heartbeat goes on; a hang is seen once that has stood still so long."""
+    submitted(bench)
+    bench.script.beats_until = 1800.0
+    after = stopped_after(bench.follow(), bench)
+    assert 1800 + HANG_S < after <= 1800 + HANG_S + 20
+
+
+def test_without_a_heartbeat_the_silence_of_the_log_counts(bench: Bench) -> None:
+    submitted(bench)
+    after = stopped_after(bench.follow(), bench)
+    assert HANG_S < after <= HANG_S + 20
+
+
+def test_a_heartbeat_of_the_future_is_no_life_for_ever(bench: Bench) -> None:
+    """A file that was written once, with a time that is years ahead, is one sign of progress."""
+    submitted(bench)
+    bench.script.ahead = 3e8
+    after = stopped_after(bench.follow(), bench)
+    assert HANG_S < after <= HANG_S + 20
+
+
+def test_an_unanswered_submission_is_made_again_while_the_scheduler_would_know_it(bench: Bench) -> None:
+    """Within the time that Slurm remembers jobs, one that it does not know was not submitted."""
+    bench.time.timer.advance(REMEMBERED.total_seconds() - 60)
+    bench.jobs.completes = True
+    found = bench.follow()
+    assert (found.outcome, found.jobs) == (Outcome.COMPLETED, ("11",))
+    assert [one.comment for one in bench.jobs.submitted] == ["clusterctl:x:1"]
+
+
+def test_an_unanswered_submission_is_not_made_again_later(bench: Bench) -> None:
+    """After that time nothing shows whether it was made: the run asks, and no second job is submitted."""
+    bench.time.timer.advance(REMEMBERED.total_seconds() + 1)
+    found = bench.follow()
+    assert found.outcome is Outcome.ASKS
+    assert "unknown whether attempt 1 was submitted" in found.reason
+    assert bench.jobs.submitted == []
+
+
+def test_a_submission_that_the_scheduler_knows_is_taken_over_at_any_time(bench: Bench) -> None:
+    bench.time.timer.advance(86400)
+    bench.jobs.known, bench.jobs.completes = "11", True
+    found = bench.follow()
+    assert (found.outcome, found.jobs, bench.jobs.submitted) == (Outcome.COMPLETED, ("11",), [])
+
+
+def test_old_collections_are_removed_and_nothing_else(tmp_path: Path) -> None:
+    """By the time of their last change; a link is left, and what it leads to, too."""
+    base, elsewhere = tmp_path / "jobs", tmp_path / "elsewhere"
+    now = datetime(2026, 11, 28, tzinfo=UTC)
+    for job, run, days in (("7", "a", 100), ("7", "b", 10), ("8", "a", 100)):
+        folder = JobFolder(base / job / run)
+        folder.add("c1", {"kernel.log": b"x"})
+        folder.close({"version": 1}, ())
+        at = (now - timedelta(days=days)).timestamp()
+        os.utime(folder.path, (at, at))
+    (base / "8" / "progress.json").write_text("{}")
+    elsewhere.mkdir()
+    (elsewhere / "kept").touch()
+    (base / "9").mkdir()
+    (base / "9" / "link").symlink_to(elsewhere)
+    os.utime(base / "9" / "link", (0, 0), follow_symlinks=False)
+    os.utime(base / "8" / "progress.json", (0, 0))
+    old = old_folders(base, now - timedelta(days=90))
+    assert [str(one.relative_to(base)) for one in old] == ["7/a", "8/a", "8/progress.json"]
+    assert remove_folders(old) == 3
+    assert sorted(one.name for one in base.iterdir()) == ["7", "9"]
+    assert [one.name for one in (base / "7").iterdir()] == ["b"]
+    assert (elsewhere / "kept").exists()
+    assert old_folders(tmp_path / "none", now) == ()
+
+
+def test_compact_removes_what_the_site_no_longer_keeps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The preview counts it; the site sets the days."""
+    from clusterctl_cli.main import run
+
+    site = write_site(tmp_path)
+    with (site / "site.yml").open("a") as file:
+        file.write("\njobs: {keep_days: 3}\n")
+    at = (CLOCK.now() - timedelta(days=4)).timestamp()
+    for name in ("old", "new"):
+        folder = site / "state" / "jobs" / "7" / name
+        folder.mkdir(parents=True)
+    os.utime(site / "state" / "jobs" / "7" / "old", (at, at))
+    assert run(["journal", "compact", "--site", str(site), "--dry-run"]) == 0
+    shown = capsys.readouterr()
+    assert "remove 1 collections of jobs, older than 3 days" in " ".join((shown.out + shown.err).split())
+    assert run(["journal", "compact", "--site", str(site), "--yes"]) == 0
+    assert [one.name for one in (site / "state" / "jobs" / "7").iterdir()] == ["new"]
